@@ -1,0 +1,68 @@
+"""How an algorithm reports progress, and where it is cancelled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+__all__ = ["Cancelled", "Watch", "part", "silent"]
+
+
+class Cancelled(Exception):  # noqa: N818 - it is no error
+    """Raised by a watch when the work is no longer wanted. Algorithms let it pass."""
+
+
+class Watch(Protocol):
+    """What an algorithm calls at least every 100 ms of work."""
+
+    def __call__(
+        self,
+        fraction: float,
+        words: str,
+        *,
+        objective: float | None = None,
+        partial: Callable[[], object] | None = None,
+    ) -> None:
+        """Report progress.
+
+        Parameters
+        ----------
+        fraction : float
+            Share of the work that is done, 0 to 1, never falling.
+        words : str
+            What is being done, for people: "removing the weakest of 34 components".
+        objective : float, optional
+            The value of what is being maximised.
+        partial : callable, optional
+            Makes the result so far. Called only when somebody wants to draw it.
+
+        Raises
+        ------
+        Cancelled
+            When the work is no longer wanted.
+        """
+
+
+def silent(
+    fraction: float,
+    words: str,
+    *,
+    objective: float | None = None,
+    partial: Callable[[], object] | None = None,
+) -> None:
+    """Ignore progress: the watch of somebody who just waits."""
+
+
+def part(watch: Watch, start: float, stop: float, prefix: str = "") -> Watch:
+    """Let a step of a longer work report 0 to 1 while the whole goes from `start` to `stop`."""
+
+    def report(
+        fraction: float,
+        words: str,
+        *,
+        objective: float | None = None,
+        partial: Callable[[], object] | None = None,
+    ) -> None:
+        watch(start + (stop - start) * fraction, prefix + words, objective=objective, partial=partial)
+
+    return report

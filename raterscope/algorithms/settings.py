@@ -1,0 +1,212 @@
+"""Settings of an algorithm, described once.
+
+The same description draws the form, reads the command line, is stored with a run, checks values and writes
+the methods section of a report.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass
+from typing import Any, Literal, Self
+
+__all__ = ["Settings", "SettingsError", "Spec", "choice", "integer", "number", "switch"]
+
+Kind = Literal["number", "integer", "choice", "switch"]
+
+
+class SettingsError(ValueError):
+    """A setting that is unknown or out of range, in a sentence for people."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """What is known of one setting.
+
+    `default` None means that the value may be left open: the algorithm learns it, as `help` says.
+    """
+
+    name: str
+    label: str
+    kind: Kind
+    default: float | int | str | bool | None
+    help: str
+    unit: str = ""
+    minimum: float = -math.inf
+    maximum: float = math.inf
+    choices: tuple[tuple[str, str], ...] = ()
+    optional: bool = False
+    advanced: bool = False
+
+    def parse(self, text: str) -> Any:
+        """Turn text from a command line into a value; `check` judges it."""
+        word = text.strip()
+        if self.optional and word.lower() in {"", "auto", "none"}:
+            return None
+        if self.kind == "switch":
+            if word.lower() in {"1", "true", "yes", "on"}:
+                return True
+            if word.lower() in {"0", "false", "no", "off"}:
+                return False
+            raise SettingsError(f"{self.name} is {text!r}; expected yes or no.")
+        if self.kind == "choice":
+            return word
+        try:
+            return int(word) if self.kind == "integer" else float(word)
+        except ValueError:
+            expected = "a whole number" if self.kind == "integer" else "a number"
+            raise SettingsError(f"{self.name} is {text!r}; expected {expected}.") from None
+
+    def check(self, value: Any) -> Any:
+        """Return the value in its own type, or say in a sentence why it will not do."""
+        if value is None and self.optional:
+            return None
+        if self.kind == "switch":
+            if not isinstance(value, bool):
+                raise SettingsError(f"{self.name} is {value!r}; expected yes or no.")
+            return value
+        if self.kind == "choice":
+            allowed = [key for key, _ in self.choices]
+            if value not in allowed:
+                raise SettingsError(f"{self.name} is {value!r}; expected one of {', '.join(allowed)}.")
+            return value
+        return self._check_number(value)
+
+    def _check_number(self, value: Any) -> float | int:
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+            raise SettingsError(f"{self.name} is {value!r}; expected a number.")
+        if self.kind == "integer" and value != int(value):
+            raise SettingsError(f"{self.name} is {value!r}; expected a whole number.")
+        if not self.minimum <= value <= self.maximum:
+            raise SettingsError(f"{self.name} is {value:g}; expected {self.range_in_words()}.")
+        return int(value) if self.kind == "integer" else float(value)
+
+    def range_in_words(self) -> str:
+        """Say the range: "0 to 1", "at least 1"."""
+        unit = f" {self.unit}" if self.unit else ""
+        if math.isinf(self.maximum) and math.isinf(self.minimum):
+            return f"a number{unit}"
+        if math.isinf(self.maximum):
+            return f"at least {self.minimum:g}{unit}"
+        if math.isinf(self.minimum):
+            return f"at most {self.maximum:g}{unit}"
+        return f"{self.minimum:g} to {self.maximum:g}{unit}"
+
+    def in_words(self, value: Any) -> str:
+        """Say a value as a person reads it."""
+        if value is None:
+            return "learnt"
+        if self.kind == "switch":
+            return "yes" if value else "no"
+        if self.kind == "choice":
+            return dict(self.choices)[value]
+        return f"{value:g}" + (f" {self.unit}" if self.unit else "")
+
+
+def _field(default: Any, **spec: Any) -> Any:
+    return dataclasses.field(default=default, metadata={"spec": spec})
+
+
+def number(
+    default: float | None,
+    label: str,
+    help: str,
+    *,
+    unit: str = "",
+    minimum: float = -math.inf,
+    maximum: float = math.inf,
+    optional: bool = False,
+    advanced: bool = False,
+) -> Any:
+    """Describe a real number. With `optional` it may be left open."""
+    return _field(
+        default, label=label, help=help, kind="number", unit=unit, minimum=minimum, maximum=maximum,
+        optional=optional or default is None, advanced=advanced,
+    )  # fmt: skip
+
+
+def integer(
+    default: int | None,
+    label: str,
+    help: str,
+    *,
+    unit: str = "",
+    minimum: float = -math.inf,
+    maximum: float = math.inf,
+    optional: bool = False,
+    advanced: bool = False,
+) -> Any:
+    """Describe a whole number. With `optional` it may be left open."""
+    return _field(
+        default, label=label, help=help, kind="integer", unit=unit, minimum=minimum, maximum=maximum,
+        optional=optional or default is None, advanced=advanced,
+    )  # fmt: skip
+
+
+def choice(default: str, label: str, help: str, choices: Mapping[str, str], *, advanced: bool = False) -> Any:
+    """Describe one of several named ways; `choices` maps the name to words for people."""
+    return _field(
+        default, label=label, help=help, kind="choice", choices=tuple(choices.items()), advanced=advanced
+    )
+
+
+def switch(default: bool, label: str, help: str, *, advanced: bool = False) -> Any:
+    """Describe a yes or no."""
+    return _field(default, label=label, help=help, kind="switch", advanced=advanced)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Base of every algorithm's settings: a frozen dataclass whose fields are made by the functions above."""
+
+    def __post_init__(self) -> None:
+        for spec in self.specs():
+            object.__setattr__(self, spec.name, spec.check(getattr(self, spec.name)))
+
+    @classmethod
+    def specs(cls) -> tuple[Spec, ...]:
+        """Describe every setting, in the order of definition."""
+        found = []
+        for field in dataclasses.fields(cls):
+            if "spec" not in field.metadata or field.default is MISSING:
+                raise TypeError(f"{cls.__name__}.{field.name} is not described")
+            found.append(Spec(name=field.name, default=field.default, **field.metadata["spec"]))
+        return tuple(found)
+
+    @classmethod
+    def from_text(cls, texts: Mapping[str, str]) -> Self:
+        """Make settings from `field=value` pairs of a command line.
+
+        Raises
+        ------
+        SettingsError
+            For a name that is not a setting of this algorithm, or a value that will not do.
+        """
+        specs = {spec.name: spec for spec in cls.specs()}
+        cls._refuse_unknown(texts)
+        return cls(**{name: specs[name].parse(text) for name, text in texts.items()})
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """Make settings from stored values."""
+        cls._refuse_unknown(values)
+        return cls(**values)
+
+    @classmethod
+    def _refuse_unknown(cls, names: Mapping[str, Any]) -> None:
+        known = [spec.name for spec in cls.specs()]
+        for name in names:
+            if name not in known:
+                raise SettingsError(f"{name} is not a setting here; expected one of {', '.join(known)}.")
+
+    def as_dict(self) -> dict[str, Any]:
+        """Give the values, ready for JSON."""
+        return dataclasses.asdict(self)
+
+    def in_words(self) -> str:
+        """Say every setting, for the methods section: "click scatter 2 px, lower bound 0"."""
+        return ", ".join(
+            f"{spec.label.lower()} {spec.in_words(getattr(self, spec.name))}" for spec in self.specs()
+        )
