@@ -1,0 +1,67 @@
+"""One description of a setting serves the form, the command line, the stored run and the report."""
+
+from dataclasses import dataclass
+
+import pytest
+
+from raterscope.algorithms.settings import Settings, SettingsError, choice, integer, number, switch
+
+
+@dataclass(frozen=True)
+class Example(Settings):
+    scatter: float | None = number(None, "Click scatter", "Left open, it is learnt.", unit="px", minimum=0.1)
+    rounds: int = integer(500, "Rounds", "At most this many.", minimum=1, maximum=10_000)
+    prior: str = choice("beta", "Prior", "On rates.", {"beta": "Beta priors", "none": "as printed"})
+    thorough: bool = switch(False, "Thorough", "Slower.")
+
+
+def test_defaults_are_valid_and_survive_storage():
+    settings = Example()
+    assert Example.from_dict(settings.as_dict()) == settings
+
+
+@pytest.mark.parametrize(
+    ("texts", "expected"),
+    [
+        ({"scatter": "2"}, Example(scatter=2.0)),
+        ({"scatter": "auto"}, Example(scatter=None)),
+        ({"rounds": "7", "thorough": "yes"}, Example(rounds=7, thorough=True)),
+        ({"prior": "none"}, Example(prior="none")),
+    ],
+)
+def test_text_of_a_command_line_becomes_values(texts, expected):
+    assert Example.from_text(texts) == expected
+
+
+@pytest.mark.parametrize(
+    ("texts", "sentence"),
+    [
+        ({"scatter": "wide"}, "scatter is 'wide'; expected a number."),
+        ({"scatter": "nan"}, "scatter is nan; expected a number."),
+        ({"scatter": "0"}, "scatter is 0; expected at least 0.1 px."),
+        ({"rounds": "1.5"}, "rounds is '1.5'; expected a whole number."),
+        ({"rounds": "0"}, "rounds is 0; expected 1 to 10000."),
+        ({"prior": "flat"}, "prior is 'flat'; expected one of beta, none."),
+        ({"thorough": "perhaps"}, "thorough is 'perhaps'; expected yes or no."),
+        ({"speed": "1"}, "speed is not a setting here; expected one of scatter, rounds, prior, thorough."),
+    ],
+)
+def test_what_will_not_do_is_said_in_a_sentence(texts, sentence):
+    with pytest.raises(SettingsError) as caught:
+        Example.from_text(texts)
+    assert str(caught.value) == sentence
+
+
+def test_the_methods_section_says_every_setting_with_its_unit():
+    assert Example(scatter=2.5).in_words() == (
+        "click scatter 2.5 px, rounds 500, prior Beta priors, thorough no"
+    )
+
+
+def test_a_field_without_a_description_is_a_programming_error():
+    @dataclass(frozen=True)
+    class Undescribed(Settings):
+        bare: int = 3
+
+    with pytest.raises(TypeError, match="bare is not described"):
+        Undescribed()

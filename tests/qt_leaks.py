@@ -1,0 +1,57 @@
+"""A test that leaves a widget, a thread or a running timer behind fails."""
+
+import gc
+import os
+import threading
+import time
+
+import pytest
+
+os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+
+from PySide6.QtCore import QCoreApplication, QEvent, QTimer
+from PySide6.QtWidgets import QApplication
+from shiboken6 import isValid
+
+
+def _settle() -> None:
+    for _ in range(2):
+        QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+        gc.collect()
+
+
+def _widgets() -> set[str]:
+    return {
+        f"{type(widget).__name__} {widget.objectName()!r} at {id(widget):#x}"
+        for widget in QApplication.topLevelWidgets()
+    }
+
+
+def _timers() -> set[str]:
+    found = set()
+    for item in gc.get_objects():
+        # A proxy's __class__ may raise when asked; type() does not.
+        if issubclass(type(item), QTimer) and isValid(item) and item.isActive():
+            found.add(f"timer of {item.interval()} ms, parent {item.parent()!r}, at {id(item):#x}")
+    return found
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left(qapp):
+    """Compare widgets, threads and timers before and after."""
+    _settle()
+    widgets, timers, threads = _widgets(), _timers(), set(threading.enumerate())
+    yield
+    deadline = time.monotonic() + 2
+    while time.monotonic() < deadline:
+        qapp.processEvents()
+        _settle()
+        left = [
+            *sorted(_widgets() - widgets),
+            *sorted(_timers() - timers),
+            *(thread.name for thread in set(threading.enumerate()) - threads),
+        ]
+        if not left:
+            return
+        time.sleep(0.02)
+    pytest.fail("left behind: " + "; ".join(left))
