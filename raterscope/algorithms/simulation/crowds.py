@@ -73,9 +73,7 @@ def gather(size: int, seed: int) -> tuple[Annotator, ...]:
         everywhere, nothing, biased = rng.choice(size, _ODD_ONES, replace=False)
         crowd[everywhere] = Annotator(names[everywhere], 0.55, 0.30, 6.0, 45.0)
         crowd[nothing] = Annotator(names[nothing], 0.0, 1.0, 3.0, 0.0)
-        crowd[biased] = replace(
-            crowd[biased], sensitivity=0.9, specificity=0.9, scatter=2.5, bias=(7.5, -5.0)
-        )
+        crowd[biased] = Annotator(names[biased], 0.9, 0.9, 2.5, 0.4, bias=(7.5, -5.0))
     return tuple(crowd)
 
 

@@ -14,22 +14,23 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import ndimage
 
 from raterscope.algorithms.clicks.data import FloatArray
+from raterscope.algorithms.simulation.smear_canvas import (
+    CHROMATIN,
+    CYTOPLASM,
+    FILM,
+    PIGMENT,
+    Canvas,
+    Plane,
+    grain,
+    outline,
+    photograph,
+    places,
+    soft,
+)
 
 __all__ = ["Smear", "render_smear"]
-
-Plane = NDArray[np.float32]
-Brush = Callable[[Plane, Plane], dict[int, Plane]]
-
-_FILM, _CYTOPLASM, _CHROMATIN, _PIGMENT = range(4)
-_ABSORBANCE = np.array(  # of red, green and blue light, for one unit of each stain
-    [[0.15, 0.29, 0.17], [0.74, 0.50, 0.17], [0.58, 1.02, 0.40], [0.72, 0.88, 0.98]], dtype=np.float32
-)
-_LAMP = np.array([236.0, 231.0, 233.0], dtype=np.float32)
-_BLUR = (0.95, 0.8, 1.0)  # pixels; an objective is sharpest in green
-_MARGIN = 24.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,15 +93,15 @@ def render_smear(
         raise ValueError("a smear cannot hold fewer than no parasites or artefacts.")
     rng = np.random.default_rng(seed)
     share = width * height / (1280 * 960)
-    canvas = _Canvas(rng, width, height)
+    canvas = Canvas(rng, width, height)
     _draw_film(canvas, share)
-    cells = _places(canvas, max(1, round(rng.integers(4, 8) * share)), 95.0, [])
+    cells = places(canvas, max(1, round(rng.integers(4, 8) * share)), 95.0, [])
     for x, y in cells:
         _draw_leukocyte(canvas, x, y)
     taken = [(cell, 75.0) for cell in cells]
-    found = _places(canvas, parasites, 30.0, taken)
+    found = places(canvas, parasites, 30.0, taken)
     taken += [(place, 42.0) for place in found]
-    decoys = _places(canvas, artefacts, 42.0, taken)
+    decoys = places(canvas, artefacts, 42.0, taken)
     taken += [(place, 30.0) for place in decoys]
     clarity = rng.beta(3.2, 1.3, len(found))
     for (x, y), plain in zip(found, clarity, strict=True):
@@ -109,11 +110,11 @@ def render_smear(
     allure = np.sort(rng.beta(1.6, 2.0, len(decoys)))
     for (x, y), likeness in zip(decoys, allure, strict=True):
         _DECOYS[int(rng.integers(len(_DECOYS)))](canvas, x, y, 0.55 + 0.5 * float(likeness))
-    for x, y in _places(canvas, round(rng.integers(22, 40) * share), 18.0, taken):
+    for x, y in places(canvas, round(rng.integers(22, 40) * share), 18.0, taken):
         _draw_platelet(canvas, x, y, float(rng.uniform(0.2, 0.55)))
     _draw_debris(canvas, share, taken)
     return Smear(
-        image=_photograph(canvas),
+        image=photograph(canvas),
         parasites=np.array(found, dtype=np.float64).reshape(-1, 2),
         clarity=clarity,
         artefacts=np.array(decoys, dtype=np.float64).reshape(-1, 2),
@@ -121,103 +122,24 @@ def render_smear(
     )
 
 
-class _Canvas:
-    """Amounts of each stain, (4, height, width), and the generator that everything is drawn with."""
-
-    def __init__(self, rng: np.random.Generator, width: int, height: int) -> None:
-        self.rng = rng
-        self.width = width
-        self.height = height
-        self.stain = np.zeros((4, height, width), dtype=np.float32)
-
-    def noise(self, scale: float) -> Plane:
-        """Smooth noise of mean 0 and deviation 1, (height, width), with grains of `scale` pixels."""
-        step = max(1, int(scale / 3))
-        shape = (self.height // step + 3, self.width // step + 3)
-        coarse = ndimage.gaussian_filter(
-            self.rng.standard_normal(shape, dtype=np.float32), scale / step, mode="wrap"
-        )
-        fine = ndimage.zoom(coarse, step, order=1)[: self.height, : self.width] if step > 1 else coarse
-        fine = fine[: self.height, : self.width]
-        return np.asarray((fine - fine.mean()) / (fine.std() + 1e-9), dtype=np.float32)
-
-    def stamp(
-        self, x: float, y: float, reach: float, paint: Callable[[Plane, Plane], dict[int, Plane]]
-    ) -> None:
-        """Add to the stains around a place what `paint` gives for the offsets from it."""
-        left, right = max(0, int(x - reach)), min(self.width, int(x + reach) + 2)
-        top, bottom = max(0, int(y - reach)), min(self.height, int(y + reach) + 2)
-        if left >= right or top >= bottom:
-            return
-        dy, dx = np.mgrid[top:bottom, left:right].astype(np.float32)
-        for stain, amount in paint(dx + np.float32(0.5 - x), dy + np.float32(0.5 - y)).items():
-            plane = self.stain[stain, top:bottom, left:right]
-            np.maximum(plane + amount, 0.0, out=plane)
-
-
-def _places(
-    canvas: _Canvas,
-    count: int,
-    apart: float,
-    taken: list[tuple[tuple[float, float], float]],
-) -> list[tuple[float, float]]:
-    """Throw darts that keep `apart` from each other and the given distances from what is taken."""
-    found: list[tuple[float, float]] = []
-    for _ in range(200 * count):
-        if len(found) == count:
-            break
-        x = float(canvas.rng.uniform(_MARGIN, canvas.width - _MARGIN))
-        y = float(canvas.rng.uniform(_MARGIN, canvas.height - _MARGIN))
-        free = all(np.hypot(x - a, y - b) >= apart for a, b in found)
-        if free and all(np.hypot(x - a, y - b) >= far for (a, b), far in taken):
-            found.append((x, y))
-    return found
-
-
-def _outline(rng: np.random.Generator, radius: float, roughness: float) -> Callable[[Plane, Plane], Plane]:
-    """Make a wobbly closed outline; it gives the signed distance (positive inside), roughly, in pixels."""
-    orders = np.arange(2, 7)
-    sizes = roughness * rng.standard_normal(len(orders)) / orders
-    phases = rng.uniform(0, 2 * np.pi, len(orders))
-
-    def inside(dx: Plane, dy: Plane) -> Plane:
-        angle = np.arctan2(dy, dx)
-        edge = np.ones_like(angle)
-        for order, size, phase in zip(orders, sizes, phases, strict=True):
-            edge += np.float32(size) * np.cos(order * angle + np.float32(phase))
-        return np.asarray(radius * edge - np.hypot(dx, dy), dtype=np.float32)
-
-    return inside
-
-
-def _soft(distance: Plane, softness: float) -> Plane:
-    """Turn a signed distance into a share of cover, 0 to 1."""
-    return np.asarray(1.0 / (1.0 + np.exp(np.clip(-distance / softness, -30, 30))), dtype=np.float32)
-
-
-def _grain(rng: np.random.Generator, shape: tuple[int, ...], scale: float) -> Plane:
-    noise = ndimage.gaussian_filter(rng.standard_normal(shape).astype(np.float32), scale)
-    return np.asarray(noise / (noise.std() + 1e-6), dtype=np.float32)
-
-
-def _draw_film(canvas: _Canvas, share: float) -> None:
+def _draw_film(canvas: Canvas, share: float) -> None:
     """Draw the lysed film: clouds, mottles, fibres of fibrin and the ghosts of erythrocytes."""
-    rng, film = canvas.rng, canvas.stain[_FILM]
+    rng, film = canvas.rng, canvas.stain[FILM]
     film += float(rng.uniform(0.52, 0.74))
     for scale, depth in ((190.0, 0.09), (60.0, 0.07), (17.0, 0.085), (6.0, 0.08), (2.2, 0.075)):
         film += depth * canvas.noise(scale)
     ridges = np.exp(-np.abs(canvas.noise(11.0)) * 5.0)
     film += 0.16 * ridges * np.clip(0.6 + 0.7 * canvas.noise(80.0), 0.0, 1.6)
-    canvas.stain[_CYTOPLASM] += np.clip(0.05 + 0.025 * canvas.noise(90.0), 0.0, None)
+    canvas.stain[CYTOPLASM] += np.clip(0.05 + 0.025 * canvas.noise(90.0), 0.0, None)
     for _ in range(round(rng.integers(260, 420) * share)):
         _draw_ghost(canvas, float(rng.uniform(0, canvas.width)), float(rng.uniform(0, canvas.height)))
     np.maximum(film, 0.12, out=film)
 
 
-def _draw_ghost(canvas: _Canvas, x: float, y: float) -> None:
+def _draw_ghost(canvas: Canvas, x: float, y: float) -> None:
     rng = canvas.rng
     radius = float(rng.normal(25.0, 2.6))
-    inside = _outline(rng, radius, float(rng.uniform(0.05, 0.22)))
+    inside = outline(rng, radius, float(rng.uniform(0.05, 0.22)))
     body = float(rng.choice([rng.normal(0.13, 0.07), rng.normal(-0.11, 0.05)]))
     rim, softness = float(rng.uniform(0.04, 0.17)), float(rng.uniform(1.5, 3.5))
 
@@ -225,28 +147,28 @@ def _draw_ghost(canvas: _Canvas, x: float, y: float) -> None:
         distance = inside(dx, dy)
         pallor = 1.0 - 0.35 * np.exp(-((np.hypot(dx, dy) / (0.45 * radius)) ** 2))
         edge = np.exp(-(((distance - 2.0) / 2.6) ** 2))
-        return {_FILM: np.asarray(body * pallor * _soft(distance, softness) + rim * edge, dtype=np.float32)}
+        return {FILM: np.asarray(body * pallor * soft(distance, softness) + rim * edge, dtype=np.float32)}
 
     canvas.stamp(x, y, radius * 1.5, paint)
 
 
-def _draw_leukocyte(canvas: _Canvas, x: float, y: float) -> None:
+def _draw_leukocyte(canvas: Canvas, x: float, y: float) -> None:
     """Draw a lymphocyte with its round nucleus, or a neutrophil with three or four lobes."""
     rng = canvas.rng
     lobed = rng.random() < 0.6
     radius = float(rng.uniform(40, 50) if lobed else rng.uniform(30, 38))
-    cell = _outline(rng, radius, 0.10)
-    lobes = _lobes(rng, radius) if lobed else [(0.0, 0.0, _outline(rng, 0.78 * radius, 0.10))]
+    cell = outline(rng, radius, 0.10)
+    lobes = _lobes(rng, radius) if lobed else [(0.0, 0.0, outline(rng, 0.78 * radius, 0.10))]
 
     def paint(dx: Plane, dy: Plane) -> dict[int, Plane]:
-        cover = _soft(cell(dx, dy), 2.5)
-        nucleus = np.max([_soft(inside(dx - u, dy - v), 1.2) for u, v, inside in lobes], axis=0)
-        chromatin = 1.0 + 0.16 * _grain(rng, dx.shape, 3.2) + 0.08 * _grain(rng, dx.shape, 1.2)
-        granules = np.clip(_grain(rng, dx.shape, 1.3) - 0.6, 0.0, None)
+        cover = soft(cell(dx, dy), 2.5)
+        nucleus = np.max([soft(inside(dx - u, dy - v), 1.2) for u, v, inside in lobes], axis=0)
+        chromatin = 1.0 + 0.16 * grain(rng, dx.shape, 3.2) + 0.08 * grain(rng, dx.shape, 1.2)
+        granules = np.clip(grain(rng, dx.shape, 1.3) - 0.6, 0.0, None)
         return {
-            _CHROMATIN: np.asarray(1.25 * nucleus * chromatin + 0.07 * cover * granules, dtype=np.float32),
-            _CYTOPLASM: np.asarray((0.16 if lobed else 0.34) * cover + 0.30 * nucleus, dtype=np.float32),
-            _FILM: np.asarray(-0.20 * _soft(cell(dx, dy) + 7.0, 5.0), dtype=np.float32),
+            CHROMATIN: np.asarray(1.25 * nucleus * chromatin + 0.07 * cover * granules, dtype=np.float32),
+            CYTOPLASM: np.asarray((0.16 if lobed else 0.34) * cover + 0.30 * nucleus, dtype=np.float32),
+            FILM: np.asarray(-0.20 * soft(cell(dx, dy) + 7.0, 5.0), dtype=np.float32),
         }
 
     canvas.stamp(x, y, radius * 1.6, paint)
@@ -262,21 +184,21 @@ def _lobes(
         angle = start + turn * i * float(rng.uniform(1.05, 1.35))
         away = radius * float(rng.uniform(0.36, 0.46))
         size = radius * float(rng.uniform(0.29, 0.37))
-        lobes.append((away * np.cos(angle), away * np.sin(angle), _outline(rng, size, 0.16)))
+        lobes.append((away * np.cos(angle), away * np.sin(angle), outline(rng, size, 0.16)))
     bridges = []
     for (a, b, _), (c, d, _) in itertools.pairwise(lobes):
-        bridges.append(((a + c) / 2, (b + d) / 2, _outline(rng, radius * 0.17, 0.1)))
+        bridges.append(((a + c) / 2, (b + d) / 2, outline(rng, radius * 0.17, 0.1)))
     return lobes + bridges
 
 
 def _clearing(dx: Plane, dy: Plane, radius: float, depth: float) -> Plane:
     """Make the film paler around a parasite."""
     inside = np.asarray(radius - np.hypot(dx, dy), dtype=np.float32)
-    return np.asarray(-depth * _soft(inside, 2.5), dtype=np.float32)
+    return np.asarray(-depth * soft(inside, 2.5), dtype=np.float32)
 
 
-def _draw_ring(canvas: _Canvas, x: float, y: float, strength: float) -> None:
-    """Draw a young trophozoite: a thin ring of blue cytoplasm, often open, with one or two dots of chromatin."""
+def _draw_ring(canvas: Canvas, x: float, y: float, strength: float) -> None:
+    """Draw a young trophozoite: a thin ring of blue cytoplasm, often open, one or two dots of chromatin."""
     rng = canvas.rng
     radius = float(rng.uniform(6.3, 9.2))
     squeeze, tilt = float(rng.uniform(0.78, 1.0)), float(rng.uniform(0, np.pi))
@@ -296,84 +218,84 @@ def _draw_ring(canvas: _Canvas, x: float, y: float, strength: float) -> None:
         dot = np.zeros_like(dx)
         for at in dots:
             far = np.hypot(u - radius * np.cos(at), v - radius * np.sin(at))
-            dot = np.maximum(dot, _soft(np.asarray(size - far, dtype=np.float32), 0.55))
+            dot = np.maximum(dot, soft(np.asarray(size - far, dtype=np.float32), 0.55))
         return {
-            _CYTOPLASM: np.asarray(strength * 0.62 * ring, dtype=np.float32),
-            _CHROMATIN: np.asarray(strength * (1.75 * dot + 0.16 * ring), dtype=np.float32),
-            _FILM: _clearing(dx, dy, radius + 4.0, 0.16),
+            CYTOPLASM: np.asarray(strength * 0.62 * ring, dtype=np.float32),
+            CHROMATIN: np.asarray(strength * (1.75 * dot + 0.16 * ring), dtype=np.float32),
+            FILM: _clearing(dx, dy, radius + 4.0, 0.16),
         }
 
     canvas.stamp(x, y, radius + 14, paint)
 
 
-def _draw_trophozoite(canvas: _Canvas, x: float, y: float, strength: float) -> None:
+def _draw_trophozoite(canvas: Canvas, x: float, y: float, strength: float) -> None:
     """Draw a grown trophozoite: an irregular blue body, chromatin at its edge, grains of pigment."""
     rng = canvas.rng
     radius = float(rng.uniform(6.5, 9.0))
-    body = _outline(rng, radius, 0.38)
+    body = outline(rng, radius, 0.38)
     side = float(rng.uniform(0, 2 * np.pi))
     u, v = 0.5 * radius * np.cos(side), 0.5 * radius * np.sin(side)
-    nucleus = _outline(rng, float(rng.uniform(3.0, 4.0)), 0.15)
+    nucleus = outline(rng, float(rng.uniform(3.0, 4.0)), 0.15)
     hole = float(rng.uniform(0.0, 0.7))
 
     def paint(dx: Plane, dy: Plane) -> dict[int, Plane]:
-        cover = _soft(body(dx, dy), 0.9)
+        cover = soft(body(dx, dy), 0.9)
         vacuole = 1.0 - hole * np.exp(-(((dx + 0.5 * u) ** 2 + (dy + 0.5 * v) ** 2) / 9.0))
-        mottle = 1.0 + 0.18 * _grain(rng, dx.shape, 1.6)
-        grains = np.clip(_grain(rng, dx.shape, 0.8) - 1.5, 0.0, None)
-        dot = _soft(nucleus(np.asarray(dx - u, np.float32), np.asarray(dy - v, np.float32)), 0.7)
+        mottle = 1.0 + 0.18 * grain(rng, dx.shape, 1.6)
+        grains = np.clip(grain(rng, dx.shape, 0.8) - 1.5, 0.0, None)
+        dot = soft(nucleus(np.asarray(dx - u, np.float32), np.asarray(dy - v, np.float32)), 0.7)
         return {
-            _CYTOPLASM: np.asarray(strength * 0.66 * cover * vacuole * mottle, dtype=np.float32),
-            _CHROMATIN: np.asarray(strength * (1.55 * dot + 0.22 * cover), dtype=np.float32),
-            _PIGMENT: np.asarray(strength * 0.30 * cover * grains, dtype=np.float32),
-            _FILM: _clearing(dx, dy, radius + 4.0, 0.14),
+            CYTOPLASM: np.asarray(strength * 0.66 * cover * vacuole * mottle, dtype=np.float32),
+            CHROMATIN: np.asarray(strength * (1.55 * dot + 0.22 * cover), dtype=np.float32),
+            PIGMENT: np.asarray(strength * 0.30 * cover * grains, dtype=np.float32),
+            FILM: _clearing(dx, dy, radius + 4.0, 0.14),
         }
 
     canvas.stamp(x, y, radius + 14, paint)
 
 
-def _draw_platelet(canvas: _Canvas, x: float, y: float, strength: float) -> None:
+def _draw_platelet(canvas: Canvas, x: float, y: float, strength: float) -> None:
     """Draw a platelet: pale lilac, with purple granules in the middle and no nucleus."""
     rng = canvas.rng
     radius = float(rng.uniform(6.0, 10.0))
-    body = _outline(rng, radius, 0.28)
+    body = outline(rng, radius, 0.28)
 
     def paint(dx: Plane, dy: Plane) -> dict[int, Plane]:
-        cover = _soft(body(dx, dy), 1.4)
+        cover = soft(body(dx, dy), 1.4)
         middle = np.exp(-((np.hypot(dx, dy) / (0.6 * radius)) ** 2))
-        granules = np.clip(0.5 + 0.55 * _grain(rng, dx.shape, 1.4), 0.0, None)
+        granules = np.clip(0.5 + 0.55 * grain(rng, dx.shape, 1.4), 0.0, None)
         return {
-            _CHROMATIN: np.asarray(strength * (0.22 * cover + 0.95 * middle * granules), dtype=np.float32),
-            _CYTOPLASM: np.asarray(strength * 0.22 * cover, dtype=np.float32),
+            CHROMATIN: np.asarray(strength * (0.22 * cover + 0.95 * middle * granules), dtype=np.float32),
+            CYTOPLASM: np.asarray(strength * 0.22 * cover, dtype=np.float32),
         }
 
     canvas.stamp(x, y, radius * 2, paint)
 
 
-def _draw_clump(canvas: _Canvas, x: float, y: float, strength: float) -> None:
+def _draw_clump(canvas: Canvas, x: float, y: float, strength: float) -> None:
     """Draw a decoy: two or three platelets that stick together, dark where they overlap."""
     for _ in range(int(canvas.rng.integers(2, 4))):
         u, v = canvas.rng.normal(0.0, 4.0, 2)
         _draw_platelet(canvas, x + float(u), y + float(v), 0.62 * strength)
 
 
-def _draw_precipitate(canvas: _Canvas, x: float, y: float, strength: float) -> None:
+def _draw_precipitate(canvas: Canvas, x: float, y: float, strength: float) -> None:
     """Draw a decoy: a grain of stain as large as a parasite, blackish and with a hard edge."""
     rng = canvas.rng
     grains = [(*rng.normal(0, 3.2, 2), float(rng.uniform(1.8, 4.2))) for _ in range(int(rng.integers(2, 5)))]
-    shapes = [(u, v, _outline(rng, size, 0.3)) for u, v, size in grains]
+    shapes = [(u, v, outline(rng, size, 0.3)) for u, v, size in grains]
 
     def paint(dx: Plane, dy: Plane) -> dict[int, Plane]:
-        cover = np.max([_soft(inside(dx - u, dy - v), 0.5) for u, v, inside in shapes], axis=0)
+        cover = np.max([soft(inside(dx - u, dy - v), 0.5) for u, v, inside in shapes], axis=0)
         return {
-            _PIGMENT: np.asarray(strength * 0.55 * cover, dtype=np.float32),
-            _CHROMATIN: np.asarray(strength * 0.85 * cover, dtype=np.float32),
+            PIGMENT: np.asarray(strength * 0.55 * cover, dtype=np.float32),
+            CHROMATIN: np.asarray(strength * 0.85 * cover, dtype=np.float32),
         }
 
     canvas.stamp(x, y, 24, paint)
 
 
-def _draw_bubble(canvas: _Canvas, x: float, y: float, strength: float) -> None:
+def _draw_bubble(canvas: Canvas, x: float, y: float, strength: float) -> None:
     """Draw a decoy: a bubble with a speck on its rim, which has a ring's outline and not its colours."""
     rng = canvas.rng
     radius = float(rng.uniform(6.0, 9.0))
@@ -384,22 +306,22 @@ def _draw_bubble(canvas: _Canvas, x: float, y: float, strength: float) -> None:
         rim = np.exp(-(((away - radius) / 1.3) ** 2))
         speck = np.exp(-(((dx - radius * np.cos(at)) ** 2 + (dy - radius * np.sin(at)) ** 2) / 5.0))
         return {
-            _FILM: np.asarray(strength * (0.9 * rim - 0.4 * (away < radius - 1)), dtype=np.float32),
-            _CHROMATIN: np.asarray(strength * (0.20 * rim + 0.55 * speck), dtype=np.float32),
-            _PIGMENT: np.asarray(strength * 0.30 * speck, dtype=np.float32),
+            FILM: np.asarray(strength * (0.9 * rim - 0.4 * (away < radius - 1)), dtype=np.float32),
+            CHROMATIN: np.asarray(strength * (0.20 * rim + 0.55 * speck), dtype=np.float32),
+            PIGMENT: np.asarray(strength * 0.30 * speck, dtype=np.float32),
         }
 
     canvas.stamp(x, y, radius + 10, paint)
 
 
-def _draw_fragment(canvas: _Canvas, x: float, y: float, strength: float) -> None:
+def _draw_fragment(canvas: Canvas, x: float, y: float, strength: float) -> None:
     """Draw a decoy: a torn piece of a leukocyte's nucleus, evenly purple and without blue."""
     rng = canvas.rng
-    body = _outline(rng, float(rng.uniform(4.5, 7.5)), 0.35)
+    body = outline(rng, float(rng.uniform(4.5, 7.5)), 0.35)
 
     def paint(dx: Plane, dy: Plane) -> dict[int, Plane]:
-        cover = _soft(body(dx, dy), 1.3) * (1.0 + 0.15 * _grain(rng, dx.shape, 1.5))
-        return {_CHROMATIN: np.asarray(strength * 0.80 * cover, dtype=np.float32)}
+        cover = soft(body(dx, dy), 1.3) * (1.0 + 0.15 * grain(rng, dx.shape, 1.5))
+        return {CHROMATIN: np.asarray(strength * 0.80 * cover, dtype=np.float32)}
 
     canvas.stamp(x, y, 24, paint)
 
@@ -407,51 +329,32 @@ def _draw_fragment(canvas: _Canvas, x: float, y: float, strength: float) -> None
 _DECOYS = (_draw_clump, _draw_precipitate, _draw_bubble, _draw_fragment)
 
 
-def _draw_debris(canvas: _Canvas, share: float, taken: list[tuple[tuple[float, float], float]]) -> None:
+def _draw_debris(canvas: Canvas, share: float, taken: list[tuple[tuple[float, float], float]]) -> None:
     """Draw specks of stain, too small to be taken for parasites, and a fibre or two."""
     rng = canvas.rng
-    for x, y in _places(canvas, round(rng.integers(40, 80) * share), 4.0, taken):
+    for x, y in places(canvas, round(rng.integers(40, 80) * share), 4.0, taken):
         size, dark = float(rng.gamma(3.0, 0.32)), float(rng.uniform(0.2, 0.8))
 
         def speck(dx: Plane, dy: Plane, size: float = size, dark: float = dark) -> dict[int, Plane]:
-            cover = _soft(np.asarray(size - np.hypot(dx, dy), dtype=np.float32), 0.5)
-            return {_PIGMENT: np.asarray(dark * 0.7 * cover), _CHROMATIN: np.asarray(dark * 0.4 * cover)}
+            cover = soft(np.asarray(size - np.hypot(dx, dy), dtype=np.float32), 0.5)
+            return {PIGMENT: np.asarray(dark * 0.7 * cover), CHROMATIN: np.asarray(dark * 0.4 * cover)}
 
         canvas.stamp(x, y, 8, speck)
     for _ in range(int(rng.integers(0, 2))):
         _draw_fibre(canvas)
 
 
-def _draw_fibre(canvas: _Canvas) -> None:
+def _draw_fibre(canvas: Canvas) -> None:
     rng = canvas.rng
     heading = float(rng.uniform(0, 2 * np.pi))
     x, y = float(rng.uniform(0, canvas.width)), float(rng.uniform(0, canvas.height))
     bend, dark = float(rng.normal(0, 0.012)), float(rng.uniform(0.05, 0.12))
 
     def dab(dx: Plane, dy: Plane) -> dict[int, Plane]:
-        return {_PIGMENT: np.asarray(dark * np.exp(-(dx**2 + dy**2) / 2.0), dtype=np.float32)}
+        return {PIGMENT: np.asarray(dark * np.exp(-(dx**2 + dy**2) / 2.0), dtype=np.float32)}
 
     for _ in range(int(rng.integers(60, 160))):
         canvas.stamp(x, y, 5, dab)
         bend += float(rng.normal(0, 0.003))
         heading += bend
         x, y = x + 1.4 * np.cos(heading), y + 1.4 * np.sin(heading)
-
-
-def _photograph(canvas: _Canvas) -> NDArray[np.uint8]:
-    """Shine the lamp through the stains, blur, add the camera's noise."""
-    rng = canvas.rng
-    down, across = np.mgrid[0 : canvas.height, 0 : canvas.width].astype(np.float32)
-    across = (across - canvas.width * np.float32(rng.uniform(0.40, 0.60))) / canvas.width
-    down = (down - canvas.height * np.float32(rng.uniform(0.40, 0.60))) / canvas.width
-    light = 1.0 - float(rng.uniform(0.26, 0.42)) * (across**2 + down**2)
-    light *= 1.0 + float(rng.normal(0, 0.03)) * across + float(rng.normal(0, 0.03)) * down
-    warmth = _LAMP * (1.0 + 0.012 * rng.standard_normal(3).astype(np.float32))
-    picture = np.empty((canvas.height, canvas.width, 3), dtype=np.uint8)
-    for band in range(3):
-        passed = warmth[band] * light * np.exp(-np.tensordot(_ABSORBANCE[:, band], canvas.stain, axes=1))
-        passed = ndimage.gaussian_filter(passed, _BLUR[band])
-        noise = rng.standard_normal(passed.shape, dtype=np.float32)
-        passed += noise * np.sqrt(np.clip(passed, 1.0, None)) * np.float32(0.15)
-        picture[..., band] = np.clip(np.rint(passed), 0, 255).astype(np.uint8)
-    return picture
