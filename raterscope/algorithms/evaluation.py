@@ -1,0 +1,430 @@
+"""Detections against the truth: matching, sensitivity, precision, F-beta, curves, calibration, comparison.
+
+Sensitivity is TP / (TP + FN) and precision TP / (TP + FP) (OEM-DEM paper, eq. 19; the thesis's P = TP / M is
+the same after clustering only). F-beta is the OEM-DEM paper's eq. 40.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = [
+    "Calibration",
+    "Comparison",
+    "Curves",
+    "Evaluation",
+    "Matching",
+    "calibration",
+    "compare",
+    "curves",
+    "evaluate",
+    "f_beta",
+    "match",
+    "true_detections",
+]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Matching:
+    """Pairs of a detection and a true point, each used at most once.
+
+    Attributes
+    ----------
+    found, truth : (K,) int64
+        Rows of the K pairs, `found` rising.
+    distance : (K,) float64
+    """
+
+    found: IntArray
+    truth: IntArray
+    distance: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.found)
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """Detections of one image against its truth.
+
+    Attributes
+    ----------
+    matching : Matching
+    true_positive, false_positive, false_negative : int
+    sensitivity, precision : float
+        NaN without a true point, without a detection.
+    f_half, f_one, f_two : float
+        F-beta for beta 0.5, 1 and 2; NaN with neither detections nor true points.
+    """
+
+    matching: Matching
+    true_positive: int
+    false_positive: int
+    false_negative: int
+    sensitivity: float
+    precision: float
+    f_half: float
+    f_one: float
+    f_two: float
+
+
+@dataclass(frozen=True, eq=False)
+class Curves:
+    """ROC and precision-recall over all thresholds of the posterior, strictest first.
+
+    True points that no detection reaches at any threshold count as missed: sensitivity may end below one.
+
+    Attributes
+    ----------
+    threshold : (K,) float64
+        Detections with at least this posterior are kept; the first is infinite and keeps none.
+    true_positive, false_positive : (K,) int64
+    sensitivity : (K,) float64
+    false_positive_rate : (K,) float64
+        Share of all false detections that are kept.
+    precision : (K,) float64
+        One where nothing is kept.
+    roc_area : float
+        Below sensitivity over the false positive rate; NaN without true points or without false detections.
+    average_precision : float
+        Precision averaged over the steps of sensitivity; NaN without true points.
+    """
+
+    threshold: FloatArray
+    true_positive: IntArray
+    false_positive: IntArray
+    sensitivity: FloatArray
+    false_positive_rate: FloatArray
+    precision: FloatArray
+    roc_area: float
+    average_precision: float
+
+
+@dataclass(frozen=True, eq=False)
+class Calibration:
+    """Whether a posterior of p is right in a share p of cases, in bins of equal width.
+
+    Attributes
+    ----------
+    posterior : (B,) float64
+        Mean posterior of each bin, NaN where it is empty.
+    share : (B,) float64
+        Share of each bin that is true, NaN where it is empty.
+    count : (B,) int64
+    error : float
+        Expected calibration error: mean of abs(posterior - share) weighted by count; NaN without cases.
+    """
+
+    posterior: FloatArray
+    share: FloatArray
+    count: IntArray
+    error: float
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """One row of the table that compares runs: means over images, counts summed.
+
+    Images where a figure is not defined (no truth, no detection) are left out of that figure's mean.
+    """
+
+    name: str
+    images: int
+    true_positive: int
+    false_positive: int
+    false_negative: int
+    sensitivity: float
+    precision: float
+    f_half: float
+    f_one: float
+    f_two: float
+    count_error: float
+    """Mean over images of abs(detections - true points)."""
+
+
+def match(found: FloatArray, truth: FloatArray, radius: float) -> Matching:
+    """Match detections to true points one to one within a radius.
+
+    As many pairs as there can be, and of those choices the one with the least sum of distances. Only pairs
+    within the radius are looked at, so thousands of points are no burden.
+
+    Parameters
+    ----------
+    found : (M, 2) float64
+    truth : (T, 2) float64
+    radius : float
+        Largest distance of a pair, in the points' units.
+
+    Returns
+    -------
+    Matching
+
+    Raises
+    ------
+    ValueError
+        When the radius is no positive finite number.
+    """
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import min_weight_full_bipartite_matching
+
+    left, right, distance = _pairs(found, truth, radius)
+    if not len(left):
+        return Matching(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
+    rows, left_index = np.unique(left, return_inverse=True)
+    columns, right_index = np.unique(right, return_inverse=True)
+    # Staying alone is a column of one's own; it costs more than all pairs' distances together, so that the
+    # number of pairs comes first. Zero would be no edge to the solver: costs start at one.
+    size = len(rows)
+    alone = 3.0 + size
+    cost = coo_array(
+        (
+            np.concatenate([1 + distance / radius, np.full(size, alone)]),
+            (
+                np.concatenate([left_index, np.arange(size)]),
+                np.concatenate([right_index, len(columns) + np.arange(size)]),
+            ),
+        ),
+        shape=(size, len(columns) + size),
+    ).tocsr()
+    row, column = min_weight_full_bipartite_matching(cost)
+    taken = column < len(columns)
+    left, right = rows[row[taken]], columns[column[taken]]
+    order = np.argsort(left)
+    left, right = left[order].astype(np.int64), right[order].astype(np.int64)
+    offset = _points(found)[left] - _points(truth)[right]
+    return Matching(left, right, np.hypot(offset[:, 0], offset[:, 1]))
+
+
+def evaluate(found: FloatArray, truth: FloatArray, radius: float) -> Evaluation:
+    """Count hits, false detections and misses of one image.
+
+    Parameters
+    ----------
+    found : (M, 2) float64
+    truth : (T, 2) float64
+    radius : float
+        Largest distance at which a detection hits a true point.
+
+    Returns
+    -------
+    Evaluation
+    """
+    matching = match(found, truth, radius)
+    hits = len(matching)
+    false, missed = len(_points(found)) - hits, len(_points(truth)) - hits
+    sensitivity = _ratio(hits, hits + missed)
+    precision = _ratio(hits, hits + false)
+    half, one, two = (_f_of_counts(hits, false, missed, beta) for beta in (0.5, 1.0, 2.0))
+    return Evaluation(matching, hits, false, missed, sensitivity, precision, half, one, two)
+
+
+def f_beta(sensitivity: float, precision: float, beta: float) -> float:
+    """Weigh sensitivity and precision, sensitivity `beta` times as much (OEM-DEM paper, eq. 40).
+
+    Zero when both are zero.
+    """
+    below = sensitivity + beta**2 * precision
+    return (1 + beta**2) * sensitivity * precision / below if below else 0.0
+
+
+def true_detections(found: FloatArray, posterior: FloatArray, truth: FloatArray, radius: float) -> BoolArray:
+    """Say which detections are true, the surer ones first served.
+
+    Whatever the threshold, the detections above it that are called true are as many as can be matched one to
+    one, as `match` would: detections that can be matched together form a matroid, and taking the surest first
+    is best for every threshold at once.
+
+    Parameters
+    ----------
+    found : (M, 2) float64
+    posterior : (M,) float64
+    truth : (T, 2) float64
+    radius : float
+
+    Returns
+    -------
+    (M,) bool
+    """
+    left, right, distance = _pairs(found, truth, radius)
+    reach: dict[int, list[int]] = {}
+    for row in np.lexsort((distance, left)):
+        reach.setdefault(int(left[row]), []).append(int(right[row]))
+    holder: dict[int, int] = {}
+    held: dict[int, int] = {}
+    true = np.zeros(len(_points(found)), dtype=bool)
+    for start in np.argsort(-np.asarray(posterior, dtype=np.float64), kind="stable"):
+        true[start] = _augment(int(start), reach, holder, held)
+    return true
+
+
+def curves(found: FloatArray, posterior: FloatArray, truth: FloatArray, radius: float) -> Curves:
+    """Make the ROC and precision-recall curves of one image's detections.
+
+    Parameters
+    ----------
+    found : (M, 2) float64
+        All clusters, whether detected or not.
+    posterior : (M,) float64
+    truth : (T, 2) float64
+    radius : float
+
+    Returns
+    -------
+    Curves
+    """
+    posterior = np.asarray(posterior, dtype=np.float64)
+    true = true_detections(found, posterior, truth, radius)
+    order = np.argsort(-posterior, kind="stable")
+    ranked = posterior[order]
+    last = np.flatnonzero(np.diff(ranked, append=-np.inf))  # equal posteriors are kept together
+    hits = np.concatenate([[0], np.cumsum(true[order])[last]]).astype(np.int64)
+    false = np.concatenate([[0], np.cumsum(~true[order])[last]]).astype(np.int64)
+    threshold = np.concatenate([[np.inf], ranked[last]])
+    present, absent = len(_points(truth)), int(np.count_nonzero(~true))
+    sensitivity = hits / present if present else np.full(len(hits), np.nan)
+    rate = false / absent if absent else np.full(len(hits), np.nan)
+    precision = np.ones(len(hits))
+    precision[1:] = hits[1:] / (hits[1:] + false[1:])
+    return Curves(
+        threshold=threshold,
+        true_positive=hits,
+        false_positive=false,
+        sensitivity=sensitivity,
+        false_positive_rate=rate,
+        precision=precision,
+        roc_area=float(np.trapezoid(sensitivity, rate)),
+        average_precision=float(np.sum(np.diff(sensitivity) * precision[1:])) if present else np.nan,
+    )
+
+
+def calibration(posterior: FloatArray, true: BoolArray, bins: int = 10) -> Calibration:
+    """Compare posteriors with what turned out to be true.
+
+    Parameters
+    ----------
+    posterior : (M,) float64
+        0 to 1.
+    true : (M,) bool
+    bins : int
+
+    Returns
+    -------
+    Calibration
+    """
+    posterior = np.asarray(posterior, dtype=np.float64)
+    index = np.minimum((posterior * bins).astype(np.int64), bins - 1)
+    count = np.bincount(index, minlength=bins)
+    filled = np.where(count > 0, count, np.nan)
+    mean = np.bincount(index, weights=posterior, minlength=bins) / filled
+    share = np.bincount(index, weights=np.asarray(true, dtype=np.float64), minlength=bins) / filled
+    error = float(np.nansum(np.abs(mean - share) * count) / len(posterior)) if len(posterior) else np.nan
+    return Calibration(mean, share, count.astype(np.int64), error)
+
+
+def compare(runs: Mapping[str, Sequence[Evaluation]]) -> tuple[Comparison, ...]:
+    """Put runs side by side.
+
+    Parameters
+    ----------
+    runs : mapping of name to evaluations
+        One evaluation an image.
+
+    Returns
+    -------
+    tuple of Comparison
+        One row a run, in the order given.
+    """
+    return tuple(_row(name, evaluations) for name, evaluations in runs.items())
+
+
+def _row(name: str, evaluations: Sequence[Evaluation]) -> Comparison:
+    return Comparison(
+        name=name,
+        images=len(evaluations),
+        true_positive=sum(one.true_positive for one in evaluations),
+        false_positive=sum(one.false_positive for one in evaluations),
+        false_negative=sum(one.false_negative for one in evaluations),
+        sensitivity=_mean([one.sensitivity for one in evaluations]),
+        precision=_mean([one.precision for one in evaluations]),
+        f_half=_mean([one.f_half for one in evaluations]),
+        f_one=_mean([one.f_one for one in evaluations]),
+        f_two=_mean([one.f_two for one in evaluations]),
+        count_error=_mean([abs(one.false_positive - one.false_negative) for one in evaluations]),
+    )
+
+
+def _mean(values: Sequence[float]) -> float:
+    known = [value for value in values if not np.isnan(value)]
+    return float(np.mean(known)) if known else np.nan
+
+
+def _ratio(part: int, whole: int) -> float:
+    return part / whole if whole else np.nan
+
+
+def _f_of_counts(hits: int, false: int, missed: int, beta: float) -> float:
+    whole = (1 + beta**2) * hits + beta**2 * missed + false
+    return (1 + beta**2) * hits / whole if whole else np.nan
+
+
+def _points(places: FloatArray) -> FloatArray:
+    return np.asarray(places, dtype=np.float64).reshape(-1, 2)
+
+
+def _pairs(found: FloatArray, truth: FloatArray, radius: float) -> tuple[IntArray, IntArray, FloatArray]:
+    """Find all pairs within the radius: rows of `found`, rows of `truth`, distances."""
+    from scipy.spatial import cKDTree
+
+    if not (np.isfinite(radius) and radius > 0):
+        raise ValueError(f"the matching radius is {radius}; expected a positive number.")
+    found, truth = _points(found), _points(truth)
+    if not len(found) or not len(truth):
+        return np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0)
+    near = cKDTree(found).query_ball_point(truth, radius)
+    left = np.concatenate([np.asarray(rows, dtype=np.int64) for rows in near])
+    right = np.repeat(np.arange(len(truth)), [len(rows) for rows in near])
+    offset = found[left] - truth[right]
+    return left, right, np.hypot(offset[:, 0], offset[:, 1])
+
+
+def _augment(
+    start: int, reach: Mapping[int, Sequence[int]], holder: dict[int, int], held: dict[int, int]
+) -> bool:
+    """Give `start` a true point, moving earlier detections to others that they reach; breadth first.
+
+    `holder` maps true points to detections and `held` the other way round.
+    """
+    came: dict[int, int] = {}
+    front = [start]
+    while front:
+        following: list[int] = []
+        for row in front:
+            for point in reach.get(row, ()):
+                if point in came:
+                    continue
+                came[point] = row
+                if point in holder:
+                    following.append(holder[point])
+                    continue
+                _pass_on(point, came, holder, held)
+                return True
+        front = following
+    return False
+
+
+def _pass_on(point: int, came: Mapping[int, int], holder: dict[int, int], held: dict[int, int]) -> None:
+    while True:
+        row = came[point]
+        before = held.get(row)
+        holder[point], held[row] = row, point
+        if before is None:
+            return
+        point = before

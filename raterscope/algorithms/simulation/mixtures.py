@@ -1,0 +1,245 @@
+"""Synthetic crowds whose truth is known: the set-ups of the OEM-DEM paper and of the thesis.
+
+A crowd's clicks follow the papers' model (OEM-DEM paper, eq. 1): a click of annotator r comes with
+probability p_r from one of M Gaussian components and is otherwise uniform over the image. A vote follows the two coins of
+the detection stage (OEM-DEM paper, section 5).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterscope.algorithms.clicks.data import BoolArray, Clicks, FloatArray, IntArray, Votes
+
+__all__ = [
+    "CrowdOfClicks",
+    "CrowdOfVotes",
+    "draw_clicks",
+    "overlapping_crowd",
+    "separated_crowd",
+    "voting_crowd",
+]
+
+GRADES = ((0.6, 0.95), (0.3, 0.75), (0.1, 0.25))
+"""Share of annotators and their probability of clicking no outlier (OEM-DEM paper, section 3.1)."""
+
+
+@dataclass(frozen=True, eq=False)
+class CrowdOfClicks:
+    """Clicks and the truth that they were drawn from.
+
+    Attributes
+    ----------
+    clicks : Clicks
+    mean : (M, 2) float64
+        Centres of the components.
+    covariance : (M, 2, 2) float64
+    weight : (M,) float64
+        Probability of each component.
+    reliability : (R,) float64
+        Probability that a click of the annotator is no outlier.
+    component : (N,) int64
+        Component that each click came from, -1 for outliers.
+    """
+
+    clicks: Clicks
+    mean: FloatArray
+    covariance: FloatArray
+    weight: FloatArray
+    reliability: FloatArray
+    component: IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class CrowdOfVotes:
+    """Votes and the truth that they were drawn from.
+
+    Attributes
+    ----------
+    votes : Votes
+    present : (M,) bool
+        True where the cluster is a structure.
+    sensitivity, specificity : (R,) float64
+    prevalence : float
+        Probability that a cluster is a structure.
+    """
+
+    votes: Votes
+    present: BoolArray
+    sensitivity: FloatArray
+    specificity: FloatArray
+    prevalence: float
+
+
+def draw_clicks(
+    mean: FloatArray,
+    covariance: FloatArray,
+    reliability: FloatArray,
+    counts: IntArray,
+    extent: tuple[float, float, float, float],
+    generator: np.random.Generator,
+    weight: FloatArray | None = None,
+) -> CrowdOfClicks:
+    """Draw the clicks of a crowd from components and outliers (OEM-DEM paper, eq. 1).
+
+    Parameters
+    ----------
+    mean : (M, 2) float64
+    covariance : (M, 2, 2) float64
+    reliability : (R,) float64
+        Probability that a click of the annotator is no outlier.
+    counts : (R,) int64
+        Clicks of each annotator.
+    extent : (left, top, right, bottom)
+        Outliers are uniform in it; clicks of components that fall outside are drawn anew.
+    generator : numpy.random.Generator
+    weight : (M,) float64, optional
+        Probability of each component; alike when left out.
+
+    Returns
+    -------
+    CrowdOfClicks
+    """
+    components = len(mean)
+    weight = np.full(components, 1 / components) if weight is None else weight
+    annotator = np.repeat(np.arange(len(reliability)), counts)
+    component = generator.choice(components, size=len(annotator), p=weight)
+    component[generator.random(len(annotator)) >= reliability[annotator]] = -1
+
+    left, top, right, bottom = extent
+    points = generator.uniform((left, top), (right, bottom), size=(len(annotator), 2))
+    root = np.linalg.cholesky(covariance)
+    rows = np.flatnonzero(component >= 0)
+    while len(rows):
+        which = component[rows]
+        points[rows] = mean[which] + np.einsum(
+            "nij,nj->ni", root[which], generator.standard_normal((len(rows), 2))
+        )
+        inside = (points[rows] >= (left, top)).all(axis=1) & (points[rows] <= (right, bottom)).all(axis=1)
+        rows = rows[~inside]
+
+    names = tuple(f"annotator {number:03d}" for number in range(1, len(reliability) + 1))
+    clicks = Clicks(points[:, 0], points[:, 1], annotator, names, extent)
+    return CrowdOfClicks(clicks, mean, covariance, weight, reliability, component.astype(np.int64))
+
+
+def overlapping_crowd(annotators: int, seed: int) -> CrowdOfClicks:
+    """Draw the paper's set-up of ten close components of different sizes (OEM-DEM paper, section 3.1).
+
+    The image is [1, 4] x [0, 5]; 60, 30 and 10 percent of annotators click no outlier with probability .95,
+    .75 and .25; each makes 16 to 24 clicks. The paper does not say how the centres lie: they are uniform here.
+
+    Parameters
+    ----------
+    annotators : int
+        R; the paper takes 11, 21, 25, 31, 41, 51.
+    seed : int
+    """
+    generator = np.random.default_rng(seed)
+    extent = (1.0, 0.0, 4.0, 5.0)
+    mean = generator.uniform((1.0, 0.0), (4.0, 5.0), size=(10, 2))
+    variances = [(0.04, 0.05)] * 5 + [(0.08, 0.1)] * 4 + [(0.12, 0.15)]
+    covariance = np.array([np.diag(variance) for variance in variances])
+    counts = generator.integers(16, 24, size=annotators, endpoint=True)
+    return draw_clicks(mean, covariance, _graded(annotators, generator), counts, extent, generator)
+
+
+def separated_crowd(
+    annotators: int,
+    seed: int,
+    components: int = 15,
+    side: float = 1000.0,
+    spread: float = 15.0,
+    separation: float = 100.0,
+) -> CrowdOfClicks:
+    """Draw the thesis's set-up of fifteen components that lie apart (thesis, section 2.3).
+
+    Each annotator makes 13 to 17 clicks. Their probabilities of clicking no outlier are those of the paper.
+
+    Parameters
+    ----------
+    annotators : int
+        R; the thesis takes 20 and 50.
+    seed : int
+    components : int
+        M.
+    side : float
+        Width and height of the image.
+    spread : float
+        Standard deviation of a component along an axis.
+    separation : float
+        Least distance between two centres.
+
+    Raises
+    ------
+    ValueError
+        When so many centres do not fit at that distance.
+    """
+    generator = np.random.default_rng(seed)
+    mean = _apart(components, side, separation, generator)
+    covariance = np.tile(np.eye(2) * spread**2, (components, 1, 1))
+    counts = generator.integers(13, 17, size=annotators, endpoint=True)
+    extent = (0.0, 0.0, side, side)
+    return draw_clicks(mean, covariance, _graded(annotators, generator), counts, extent, generator)
+
+
+def voting_crowd(
+    annotators: int,
+    clusters: int,
+    seed: int,
+    sensitivity: float = 0.75,
+    specificity: float = 0.75,
+    prevalence: float = 0.5,
+    concentration: float = 8.0,
+) -> CrowdOfVotes:
+    """Draw the votes of a crowd on clusters (thesis, section 3.1).
+
+    The thesis draws sensitivities and specificities from Beta distributions with a given mean and does not
+    say how wide: Beta(mean * concentration, (1 - mean) * concentration) here.
+
+    Parameters
+    ----------
+    annotators, clusters : int
+        R and M; the thesis takes 11 and 20.
+    seed : int
+    sensitivity, specificity : float
+        Mean over annotators.
+    prevalence : float
+        Probability that a cluster is a structure.
+    concentration : float
+        Sum of the Beta distributions' two parameters.
+    """
+    generator = np.random.default_rng(seed)
+    sensitivities = _rates(sensitivity, concentration, annotators, generator)
+    specificities = _rates(specificity, concentration, annotators, generator)
+    present = generator.random(clusters) < prevalence
+    chance = np.where(present, sensitivities[:, None], 1 - specificities[:, None])
+    marked = generator.random((annotators, clusters)) < chance
+    total = max(int(marked.sum()), 1)
+    votes = Votes(marked, marked.sum(axis=0) / total, np.full(clusters, -1, dtype=np.int8))
+    return CrowdOfVotes(votes, present, sensitivities, specificities, prevalence)
+
+
+def _graded(annotators: int, generator: np.random.Generator) -> FloatArray:
+    """Give each annotator a probability of the grades, in shuffled order, the shares as near as can be."""
+    edges = np.rint(np.cumsum([share for share, _ in GRADES]) * annotators).astype(int)
+    sizes = np.diff(edges, prepend=0)
+    return generator.permutation(np.repeat([probability for _, probability in GRADES], sizes))
+
+
+def _apart(components: int, side: float, separation: float, generator: np.random.Generator) -> FloatArray:
+    places: list[NDArray[np.float64]] = []
+    for _ in range(1000 * components):
+        if len(places) == components:
+            return np.array(places)
+        place = generator.uniform(0, side, size=2)
+        if all(np.hypot(*(place - other)) >= separation for other in places):
+            places.append(place)
+    raise ValueError(f"{components} centres do not fit into {side:g} x {side:g} at {separation:g} apart.")
+
+
+def _rates(mean: float, concentration: float, count: int, generator: np.random.Generator) -> FloatArray:
+    return generator.beta(mean * concentration, (1 - mean) * concentration, size=count)
