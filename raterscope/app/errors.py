@@ -1,0 +1,51 @@
+"""What is wrong with what somebody brought, in one sentence that says where."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+__all__ = ["InputError", "plain"]
+
+_LONGEST = 80
+
+
+class InputError(Exception):
+    """Something from outside cannot be used.
+
+    Parameters
+    ----------
+    what : str
+        The sentence's end: what is wrong and what was expected.
+    file : Path or str, optional
+        The file; its name alone is shown.
+    line : int, optional
+        Line in the file, from 1.
+    field : str, optional
+        Column or element.
+    """
+
+    def __init__(
+        self, what: str, *, file: Path | str | None = None, line: int | None = None, field: str | None = None
+    ) -> None:
+        self.what = what
+        self.file = None if file is None else Path(file)
+        self.line = line
+        self.field = field
+        super().__init__(str(self))
+
+    def __str__(self) -> str:
+        where = []
+        if self.file is not None:
+            where.append(plain(self.file.name or str(self.file), 200))
+        if self.line is not None:
+            where.append(f"line {self.line}")
+        if self.field is not None:
+            where.append(f"field {plain(self.field)}")
+        what = self.what if self.what.endswith((".", "?", "!")) else self.what + "."
+        return f"{', '.join(where)}: {what}" if where else what
+
+
+def plain(text: object, longest: int = _LONGEST) -> str:
+    """Make a stranger's text fit for a sentence: one line, nothing that cannot be printed, not too long."""
+    shown = "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in str(text))
+    return shown if len(shown) <= longest else shown[: longest - 1] + "…"

@@ -1,0 +1,283 @@
+"""Work off the GUI thread: progress in words, time left, cancel, partial results, late answers dropped."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from typing import Any, Literal
+
+from PySide6.QtCore import QObject, Qt, QTimer, Signal
+
+from raterscope.algorithms.clicks.data import ClicksError
+from raterscope.algorithms.progress import Cancelled, Watch
+from raterscope.algorithms.settings import SettingsError
+from raterscope.app.errors import InputError
+
+__all__ = ["Job", "Jobs", "Lane"]
+
+State = Literal["running", "cancelling", "done", "failed", "cancelled"]
+Work = Callable[[Watch], Any]
+
+REPORT_SECONDS = 0.05
+PARTIAL_SECONDS = 0.15
+PATIENCE_SECONDS = 0.5
+SPOKEN_ERRORS = (InputError, SettingsError, ClicksError)
+
+
+class Job(QObject):
+    """One piece of work. Its signals arrive in the GUI thread; after `cancel`, only `ended` does.
+
+    Binding work has lasting effects: if it is done before it notices the cancelling, then it is done.
+
+    Attributes
+    ----------
+    fraction, words, seconds_left
+        What was last reported; `seconds_left` is None until it can be told.
+    error, details
+        One sentence, and the traceback for who asks, after a failure.
+    """
+
+    progressed = Signal()
+    partial = Signal(object)
+    finished = Signal(object)
+    failed = Signal(str)
+    ended = Signal()
+
+    _reported = Signal(float, str, object)
+    _drafted = Signal(object)
+    _returned = Signal(object)
+    _raised = Signal(object, str)
+
+    def __init__(self, title: str, work: Work, parent: QObject, *, binding: bool) -> None:
+        super().__init__(parent)
+        self.title = title
+        self._binding = binding
+        self.state: State = "running"
+        self.fraction = 0.0
+        self.words = ""
+        self.objective: float | None = None
+        self.seconds_left: float | None = None
+        self.error = ""
+        self.details = ""
+        self._work = work
+        self._cancel = threading.Event()
+        self._partial_wanted = threading.Event()
+        self._partial_wanted.set()
+        self._started: float | None = None
+        self._report_sent = 0.0
+        self._partial_sent = 0.0
+        queued = Qt.ConnectionType.QueuedConnection
+        self._reported.connect(self._on_reported, queued)
+        self._drafted.connect(self._on_drafted, queued)
+        self._returned.connect(self._on_returned, queued)
+        self._raised.connect(self._on_raised, queued)
+
+    @property
+    def over(self) -> bool:
+        """True when nothing more will come."""
+        return self.state in ("done", "failed", "cancelled")
+
+    def cancel(self) -> None:
+        """Ask the work to stop; what it may still answer is dropped."""
+        if self.state == "running":
+            self.state = "cancelling"
+            self.words = "stopping"
+            self._cancel.set()
+            if not self._binding:
+                QTimer.singleShot(int(PATIENCE_SECONDS * 1000), self, self.abandon)
+            self.progressed.emit()
+
+    def abandon(self) -> None:
+        """Stop waiting for work that does not notice, as in the middle of a library's call."""
+        if not self.over:
+            self._cancel.set()
+            self._end("cancelled")
+
+    def execute(self) -> None:
+        """Do the work. Called in the thread that does it."""
+        self._started = time.perf_counter()
+        try:
+            self._stop_if_cancelled()
+            result = self._work(self._watch)
+        except Cancelled as stop:
+            self._send(self._raised, stop, "")
+        except Exception as error:  # whatever it is, it is told where people look for it
+            self._send(self._raised, error, traceback.format_exc())
+        else:
+            self._send(self._returned, result)
+        self._work = _no_work
+
+    def _watch(
+        self,
+        fraction: float,
+        words: str,
+        *,
+        objective: float | None = None,
+        partial: Callable[[], object] | None = None,
+    ) -> None:
+        self._stop_if_cancelled()
+        now = time.perf_counter()
+        if now - self._report_sent >= REPORT_SECONDS:
+            self._report_sent = now
+            self._send(self._reported, fraction, words, objective)
+        if partial is not None and now - self._partial_sent >= PARTIAL_SECONDS and self._partial_wanted.is_set():
+            self._partial_sent = now
+            self._partial_wanted.clear()
+            self._send(self._drafted, partial())
+
+    def _stop_if_cancelled(self) -> None:
+        if self._cancel.is_set():
+            raise Cancelled
+
+    def _send(self, signal: Any, *values: object) -> None:
+        try:
+            signal.emit(*values)
+        except RuntimeError:  # the window is gone, and this object with it
+            self._cancel.set()
+
+    def _on_reported(self, fraction: float, words: str, objective: object) -> None:
+        if self.state != "running" or self._started is None:
+            return
+        self.fraction = min(max(fraction, self.fraction), 1.0)
+        self.words = words
+        self.objective = objective if isinstance(objective, float) else None
+        elapsed = time.perf_counter() - self._started
+        if elapsed > 1 and self.fraction > 0.02:
+            self.seconds_left = elapsed * (1 - self.fraction) / self.fraction
+        self.progressed.emit()
+
+    def _on_drafted(self, partial: object) -> None:
+        if self.state == "running":
+            self.partial.emit(partial)
+        self._partial_wanted.set()
+
+    def _on_returned(self, result: object) -> None:
+        if self.state == "running" or (self.state == "cancelling" and self._binding):
+            self.fraction = 1.0
+            self.state = "done"
+            self.finished.emit(result)
+            self.ended.emit()
+        elif not self.over:
+            self._end("cancelled")
+
+    def _on_raised(self, error: Exception, details: str) -> None:
+        if self.over:
+            return
+        if self.state == "cancelling" or isinstance(error, Cancelled):
+            self._end("cancelled")
+            return
+        self.error = str(error) if isinstance(error, SPOKEN_ERRORS) else _unexpected(error)
+        self.details = details
+        self.state = "failed"
+        self.failed.emit(self.error)
+        self.ended.emit()
+
+    def _end(self, state: State) -> None:
+        self.state = state
+        self.ended.emit()
+
+
+def _no_work(watch: Watch) -> None:
+    """Stand where finished work stood, so that what it held can go."""
+
+
+def _unexpected(error: Exception) -> str:
+    if isinstance(error, MemoryError):
+        return "There is not enough memory for this."
+    if isinstance(error, OSError):
+        return f"{error.strerror or error}: {error.filename}" if error.filename else str(error)
+    return f"Something went wrong inside Raterscope ({type(error).__name__}); the details say where."
+
+
+class Lane:
+    """A thread that does its jobs one after the other: the study's, whose database has one owner."""
+
+    def __init__(self, name: str) -> None:
+        self._queue: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    def put(self, job: Job) -> None:
+        """Add a job at the end."""
+        self._queue.put(job)
+
+    def close(self) -> None:
+        """Do what is queued, then stop; waits for it, since what was decided has to reach the disk."""
+        self._queue.put(None)
+        self._thread.join()
+
+    def _run(self) -> None:
+        while (job := self._queue.get()) is not None:
+            job.execute()
+            del job
+
+
+class Jobs(QObject):
+    """All work under way. `changed` says that the list of shown jobs, or one of them, changed."""
+
+    changed = Signal()
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._jobs: list[Job] = []
+        self._threads: dict[Job, threading.Thread] = {}
+        self._shown: list[Job] = []
+
+    @property
+    def shown(self) -> tuple[Job, ...]:
+        """Jobs for the panel, the newest first: those under way, and the failures not yet dismissed."""
+        return tuple(reversed(self._shown))
+
+    def start(self, title: str, work: Work, *, lane: Lane | None = None, quiet: bool = False) -> Job:
+        """Begin work in a thread of its own, or at the end of a lane.
+
+        Connect to the job's signals at once: none arrives before control is back in the event loop.
+        """
+        job = Job(title, work, self, binding=lane is not None)
+        self._jobs.append(job)
+        if not quiet:
+            self._shown.append(job)
+        job.progressed.connect(self.changed)
+        job.ended.connect(self._on_ended)
+        if lane is not None:
+            lane.put(job)
+        else:
+            thread = threading.Thread(target=job.execute, name=title, daemon=True)
+            self._threads[job] = thread
+            thread.start()
+        self.changed.emit()
+        return job
+
+    def dismiss(self, job: Job) -> None:
+        """Take an ended job off the list."""
+        if job in self._shown and job.over:
+            self._shown.remove(job)
+            job.deleteLater()
+            self.changed.emit()
+
+    def close(self) -> None:
+        """Cancel everything and wait, but not for ever, for the threads to notice."""
+        for job in self._jobs:
+            job.cancel()
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        for thread in list(self._threads.values()):
+            thread.join(max(0.0, deadline - time.monotonic()))
+        for job in list(self._jobs):
+            job.abandon()
+
+    def _on_ended(self) -> None:
+        job = self.sender()
+        if not isinstance(job, Job) or job not in self._jobs:
+            return
+        self._jobs.remove(job)
+        self._threads.pop(job, None)
+        if job.state == "failed" and job in self._shown:
+            self.changed.emit()
+            return
+        if job in self._shown:
+            self._shown.remove(job)
+        self.changed.emit()
+        job.deleteLater()

@@ -1,0 +1,164 @@
+"""Work off the GUI thread: what the window may count on."""
+
+import threading
+import time
+
+import pytest
+
+from raterscope.algorithms.settings import SettingsError
+from raterscope.app.jobs import Jobs, Lane
+
+
+@pytest.fixture
+def jobs(qapp):
+    jobs = Jobs()
+    yield jobs
+    jobs.close()
+    jobs.deleteLater()
+
+
+def test_the_answer_arrives_in_the_gui_thread(jobs, qtbot):
+    threads = []
+    job = jobs.start("Adding", lambda watch: (threading.current_thread(), 2 + 2))
+    answers = []
+    job.finished.connect(answers.append)
+    job.finished.connect(lambda: threads.append(threading.current_thread()))
+    with qtbot.waitSignal(job.ended):
+        pass
+    worker, answer = answers[0]
+    assert answer == 4
+    assert worker is not threading.main_thread()
+    assert threads == [threading.main_thread()]
+
+
+def test_progress_is_told_in_words_and_never_falls(jobs, qtbot):
+    def work(watch):
+        for fraction in (0.1, 0.5, 0.3, 0.9):
+            watch(fraction, f"at {fraction}")
+            time.sleep(0.06)
+
+    job = jobs.start("Walking", work)
+    seen = []
+    job.progressed.connect(lambda: seen.append((job.fraction, job.words)))
+    with qtbot.waitSignal(job.ended):
+        pass
+    assert [words for _, words in seen] == ["at 0.1", "at 0.5", "at 0.3", "at 0.9"]
+    fractions = [fraction for fraction, _ in seen]
+    assert fractions == sorted(fractions)
+
+
+def test_cancel_is_acknowledged_at_once_and_the_work_stops(jobs, qtbot):
+    stopped = threading.Event()
+
+    def work(watch):
+        try:
+            while True:
+                watch(0.5, "turning")
+                time.sleep(0.005)
+        finally:
+            stopped.set()
+
+    job = jobs.start("Turning", work)
+    finished = []
+    job.finished.connect(finished.append)
+    qtbot.waitUntil(lambda: job.fraction > 0)
+    with qtbot.waitSignal(job.ended, timeout=500):
+        job.cancel()
+        assert job.state == "cancelling"
+    assert job.state == "cancelled"
+    assert stopped.wait(1)
+    assert finished == []
+
+
+def test_work_that_does_not_notice_is_abandoned_and_its_late_answer_dropped(jobs, qtbot):
+    release = threading.Event()
+    job = jobs.start("Deaf", lambda watch: release.wait(10))
+    finished = []
+    job.finished.connect(finished.append)
+    with qtbot.waitSignal(job.ended, timeout=1000):
+        job.cancel()
+    release.set()
+    qtbot.wait(100)
+    assert finished == []
+
+
+def test_what_was_written_before_the_cancelling_was_noticed_counts_as_done(jobs, qtbot):
+    lane = Lane("writer")
+    written = threading.Event()
+    go_on = threading.Event()
+
+    def work(watch):
+        written.set()
+        go_on.wait(5)
+        return "on disk"
+
+    job = jobs.start("Writing", work, lane=lane)
+    answers = []
+    job.finished.connect(answers.append)
+    assert written.wait(5)
+    with qtbot.waitSignal(job.ended):
+        job.cancel()
+        go_on.set()
+    assert answers == ["on disk"]
+    lane.close()
+
+
+def test_a_lane_keeps_the_order(jobs, qtbot):
+    lane = Lane("orderly")
+    order = []
+    last = [jobs.start(str(i), lambda watch, i=i: order.append(i), lane=lane) for i in range(20)][-1]
+    with qtbot.waitSignal(last.ended):
+        pass
+    assert order == list(range(20))
+    lane.close()
+
+
+def test_a_foreseen_failure_is_its_own_sentence(jobs, qtbot):
+    def work(watch):
+        raise SettingsError("scatter is 0; expected at least 0.1 px.")
+
+    job = jobs.start("Failing", work)
+    with qtbot.waitSignal(job.failed) as caught:
+        pass
+    assert caught.args == ["scatter is 0; expected at least 0.1 px."]
+    assert job in jobs.shown
+    jobs.dismiss(job)
+    assert jobs.shown == ()
+
+
+def test_an_unforeseen_failure_is_one_sentence_with_the_traceback_for_who_asks(jobs, qtbot):
+    job = jobs.start("Breaking", lambda watch: 1 / 0)
+    with qtbot.waitSignal(job.failed) as caught:
+        pass
+    assert "\n" not in caught.args[0]
+    assert "ZeroDivisionError" in caught.args[0]
+    assert "Traceback" in job.details
+
+
+def test_partial_results_wait_until_the_last_one_was_drawn(jobs, qtbot):
+    made = []
+
+    def work(watch):
+        for i in range(400):
+            watch(i / 400, "drawing", partial=lambda i=i: made.append(i) or i)
+            time.sleep(0.002)
+
+    job = jobs.start("Drawing", work)
+    drawn = []
+    job.partial.connect(drawn.append)
+    with qtbot.waitSignal(job.ended, timeout=5000):
+        pass
+    assert drawn == made
+    assert 1 < len(drawn) < 20
+
+
+def test_closing_while_jobs_run_is_quick_and_leaves_nothing(jobs, qtbot):
+    def work(watch):
+        while True:
+            watch(0.5, "turning")
+            time.sleep(0.005)
+
+    for _ in range(3):
+        jobs.start("Turning", work)
+    jobs.close()
+    assert not [t for t in threading.enumerate() if t.name == "Turning"]
