@@ -1,0 +1,113 @@
+"""What the readers give: tables of marks by column, and images that are on disk."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterscope.algorithms.clicks.data import FloatArray, IntArray
+
+__all__ = ["ClickTable", "ImageFile", "PointTable"]
+
+
+@dataclass(frozen=True, eq=False)
+class ClickTable:
+    """The marks of many annotators on many images, N in all, by column.
+
+    Attributes
+    ----------
+    path : Path
+        The file they come from.
+    annotators, images : tuple of names
+        Each once, in the order of first appearance.
+    annotator, image : (N,) int64
+        Indices into `annotators` and `images`.
+    x, y : (N,) float64
+        Pixels, y down.
+    time : (N,) float64, optional
+        Seconds, from any origin.
+    looked : frozenset of (annotator, image)
+        Indices of who looked at what, where the file says so; who has a mark there need not be named again.
+    extents : mapping of image index to (width, height)
+        Where the file tells the size of its images.
+    lines : tuple of int
+        The line on which each image first appears; empty where the file has no lines to speak of.
+    notices : tuple of str
+        What the person should know of how the file was read, a sentence each.
+    """
+
+    path: Path
+    annotators: tuple[str, ...]
+    images: tuple[str, ...]
+    annotator: IntArray
+    image: IntArray
+    x: FloatArray
+    y: FloatArray
+    time: FloatArray | None = None
+    looked: frozenset[tuple[int, int]] = frozenset()
+    extents: Mapping[int, tuple[float, float]] = field(default_factory=dict)
+    lines: tuple[int, ...] = ()
+    notices: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+
+@dataclass(frozen=True, eq=False)
+class PointTable:
+    """True places on many images, N in all, by column; attributes as in `ClickTable`."""
+
+    path: Path
+    images: tuple[str, ...]
+    image: IntArray
+    x: FloatArray
+    y: FloatArray
+    extents: Mapping[int, tuple[float, float]] = field(default_factory=dict)
+    lines: tuple[int, ...] = ()
+    notices: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+
+@dataclass(frozen=True)
+class ImageFile:
+    """An image on disk, its pixels not yet read.
+
+    Attributes
+    ----------
+    name : str
+        The file's name.
+    path : Path
+    width, height : int
+        Pixels, as shown: an orientation that the file asks for is applied.
+    """
+
+    name: str
+    path: Path
+    width: int
+    height: int
+
+    def load(self) -> NDArray[np.uint8]:
+        """Read the pixels, (height, width) or (height, width, 3); see `images.load_image`."""
+        from raterscope.app.formats.images import load_image
+
+        return load_image(self.path)
+
+
+def first_seen(names: list[Any]) -> tuple[tuple[str, ...], IntArray]:
+    """Give names their numbers in the order of first appearance.
+
+    Returns
+    -------
+    unique : tuple of str
+    index : (N,) int64
+    """
+    number: dict[str, int] = {}
+    index = [number.setdefault(name, len(number)) for name in names]
+    return tuple(number), np.array(index, dtype=np.int64)
