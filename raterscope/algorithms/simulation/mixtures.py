@@ -1,8 +1,8 @@
 """Synthetic crowds whose truth is known: the set-ups of the OEM-DEM paper and of the thesis.
 
 A crowd's clicks follow the papers' model (OEM-DEM paper, eq. 1): a click of annotator r comes with
-probability p_r from one of M Gaussian components and is otherwise uniform over the image. A vote follows the two coins of
-the detection stage (OEM-DEM paper, section 5).
+probability p_r from one of M Gaussian components and is otherwise uniform over the image. A vote follows the
+two coins of the detection stage (OEM-DEM paper, section 5).
 """
 
 from __future__ import annotations
@@ -130,7 +130,8 @@ def overlapping_crowd(annotators: int, seed: int) -> CrowdOfClicks:
     """Draw the paper's set-up of ten close components of different sizes (OEM-DEM paper, section 3.1).
 
     The image is [1, 4] x [0, 5]; 60, 30 and 10 percent of annotators click no outlier with probability .95,
-    .75 and .25; each makes 16 to 24 clicks. The paper does not say how the centres lie: they are uniform here.
+    .75 and .25; each makes 16 to 24 clicks. The paper does not say how the centres lie: they are uniform
+    here.
 
     Parameters
     ----------
