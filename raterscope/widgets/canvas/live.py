@@ -1,0 +1,126 @@
+"""What is painted anew in every frame: selection, hover, cross-hair, partial results."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QFontMetrics, QImage, QPainter, QPen
+
+from raterscope.widgets import theme
+from raterscope.widgets.canvas.colour_maps import VIRIDIS
+from raterscope.widgets.canvas.spot_layer import ellipses, state_style
+from raterscope.widgets.canvas.viewport import Viewport
+from raterscope.widgets.chips import paint_chip_ground
+
+__all__ = [
+    "paint_cross_hair",
+    "paint_density_bar",
+    "paint_focus",
+    "paint_frame",
+    "paint_partial",
+    "paint_words",
+]
+
+MOST_PARTIAL = 2_000
+EDGE = 12
+
+
+def paint_frame(painter: QPainter, centre: QPointF, half: float) -> None:
+    """Paint the square about the selected spot."""
+    box = QRectF(centre.x() - half, centre.y() - half, 2 * half, 2 * half)
+    painter.setBrush(Qt.BrushStyle.NoBrush)
+    for pen in (QPen(theme.colour(theme.DARK.canvas, 170), 4), QPen(QColor(theme.DARK.accent), 1.8)):
+        painter.setPen(pen)
+        painter.drawRoundedRect(box, 3, 3)
+
+
+def paint_cross_hair(painter: QPainter, viewport: Viewport, place: tuple[float, float], mode: str) -> None:
+    """Paint where a spot would be added or moved to, and what to press."""
+    x, y = viewport.to_screen(*place)
+    for pen in (QPen(theme.colour(theme.DARK.canvas, 190), 4), QPen(QColor(theme.DARK.accent), 1.6)):
+        painter.setPen(pen)
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        painter.drawEllipse(QPointF(x, y), 11, 11)
+        for across, down in ((1, 0), (-1, 0), (0, 1), (0, -1)):
+            near, far = QPointF(x + 4 * across, y + 4 * down), QPointF(x + 20 * across, y + 20 * down)
+            painter.drawLine(near, far)
+    verb = "add a spot" if mode == "add" else "move the spot"
+    words = f"Click or press Enter to {verb} here, Esc to leave it"
+    painter.setFont(theme.font())
+    width = QFontMetrics(painter.font()).horizontalAdvance(words) + 20
+    box = QRectF((viewport.width - width) / 2, viewport.height - EDGE - 28, width, 28)
+    paint_chip_ground(painter, box)
+    painter.setPen(QColor(theme.DARK.text))
+    painter.drawText(box, Qt.AlignmentFlag.AlignCenter, words)
+
+
+def paint_words(
+    painter: QPainter, viewport: Viewport, place: QPointF, away: float, title: str, line: str, state: str
+) -> None:
+    """Paint what a spot is beside it, on the side where there is room."""
+    bold, plain = theme.font(bold=True), theme.font(theme.CAPTION)
+    width = 20 + max(QFontMetrics(bold).horizontalAdvance(title), QFontMetrics(plain).horizontalAdvance(line))
+    box = QRectF(place.x() + away, place.y() - 22, width, 44)
+    if box.right() > viewport.width - EDGE:
+        box.moveRight(place.x() - away)
+    box.moveTop(min(max(box.top(), EDGE), viewport.height - EDGE - box.height()))
+    paint_chip_ground(painter, box)
+    left, middle = Qt.AlignmentFlag.AlignLeft, Qt.AlignmentFlag.AlignVCenter
+    painter.setPen(QColor(state_style(state).colour))
+    painter.setFont(bold)
+    painter.drawText(QRectF(box.left() + 10, box.top() + 4, width, 19), left | middle, title)
+    painter.setPen(QColor(theme.DARK.text))
+    painter.setFont(plain)
+    painter.drawText(QRectF(box.left() + 10, box.top() + 22, width, 18), left | middle, line)
+
+
+def paint_partial(
+    painter: QPainter,
+    viewport: Viewport,
+    mean: NDArray[np.floating],
+    covariance: NDArray[np.floating],
+    coverage: float,
+) -> None:
+    """Paint the components that a running job has so far, thin and without a verdict."""
+    left, top, right, bottom = viewport.visible
+    x, y = mean[:, 0], mean[:, 1]
+    rows = np.flatnonzero((x >= left) & (x <= right) & (y >= top) & (y <= bottom))[:MOST_PARTIAL]
+    radii, turn = ellipses(covariance[rows], coverage)
+    painter.setBrush(Qt.BrushStyle.NoBrush)
+    painter.setPen(QPen(QColor(theme.DARK.text), 1))
+    for row, (long, short), angle in zip(rows, radii * viewport.scale, turn, strict=True):
+        painter.save()
+        painter.translate(*viewport.to_screen(float(x[row]), float(y[row])))
+        painter.rotate(float(angle))
+        painter.drawEllipse(QPointF(), max(float(long), 3.0), max(float(short), 3.0))
+        painter.restore()
+
+
+def paint_density_bar(painter: QPainter, viewport: Viewport, highest: float, instead: bool) -> None:
+    """Paint the colour bar of the density with its unit, and why it stands for the clicks."""
+    words = "too many clicks to draw one by one: zoom in" if instead else ""
+    painter.setFont(theme.font(theme.CAPTION))
+    metrics = QFontMetrics(painter.font())
+    top_words = f"{highest:.2g} clicks / px²"
+    width = max(150, metrics.horizontalAdvance(words), metrics.horizontalAdvance(top_words) + 30) + 20
+    height = 52 if words else 36
+    left = EDGE + 170
+    box = QRectF(left, viewport.height - EDGE - height, width, height)
+    paint_chip_ground(painter, box)
+    table = np.ascontiguousarray(VIRIDIS[(np.linspace(0, 1, 256) ** 0.5 * 255).astype(int)])
+    bar = QImage(table.data, 256, 1, 768, QImage.Format.Format_RGB888)
+    painter.drawImage(QRectF(box.left() + 10, box.top() + 7, width - 20, 7), bar)
+    painter.setPen(QColor(theme.DARK.text))
+    under = QRectF(box.left() + 10, box.top() + 16, width - 20, 16)
+    painter.drawText(under, Qt.AlignmentFlag.AlignLeft, "0")
+    painter.drawText(under, Qt.AlignmentFlag.AlignRight, top_words)
+    if words:
+        painter.drawText(under.translated(0, 16), Qt.AlignmentFlag.AlignLeft, words)
+
+
+def paint_focus(painter: QPainter, viewport: Viewport) -> None:
+    """Paint the line that says that keys go to the image."""
+    painter.setPen(QPen(QColor(theme.DARK.accent), 1))
+    painter.setBrush(Qt.BrushStyle.NoBrush)
+    painter.drawRect(QRectF(0.5, 0.5, viewport.width - 1, viewport.height - 1))

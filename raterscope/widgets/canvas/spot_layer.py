@@ -1,0 +1,196 @@
+"""The spots that the fusion found and the expert decided: ellipses, marks by state, numbers."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QPainter, QPainterPath, QPen, QTransform
+
+from raterscope.widgets import theme
+from raterscope.widgets.canvas.grid_index import GridIndex
+from raterscope.widgets.canvas.marks import DetectionMarks
+from raterscope.widgets.glyphs import symbol_path
+
+__all__ = ["SpotLayer", "ellipses", "radius_of_coverage", "state_style"]
+
+SMALLEST_RADIUS = 5.0
+"""Pixels on the screen below which an ellipse does not shrink, so that a spot is never lost."""
+
+LABELS_UP_TO = 80
+"""Spots in sight up to which their numbers are written beside them."""
+
+
+@dataclass(frozen=True, slots=True)
+class StateStyle:
+    """How a state is drawn: never by colour alone."""
+
+    colour: str
+    width: float
+    dashes: tuple[float, ...]
+    mark: str
+
+
+def state_style(state: str) -> StateStyle:
+    """Give the look of a state; on the canvas the dark tokens hold in both themes."""
+    look = theme.DARK
+    return {
+        "detected": StateStyle(look.accent, 1.6, (), "o"),
+        "accepted": StateStyle(look.accent, 2.6, (), "o"),
+        "added": StateStyle(look.accent, 2.6, (), "+"),
+        "rejected": StateStyle(look.rejected, 1.6, (3.0, 2.0), "x"),
+        "turned down": StateStyle(look.rejected, 2.6, (3.0, 1.6), "x"),
+        "disputed": StateStyle(look.disputed, 2.0, (2.0, 1.6), "?"),
+    }[state]
+
+
+def radius_of_coverage(coverage: float) -> float:
+    """Give the Mahalanobis radius of the ellipse that holds a share of a normal distribution in the plane."""
+    return math.sqrt(-2 * math.log1p(-coverage))
+
+
+def ellipses(
+    covariance: NDArray[np.floating], coverage: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Turn covariances into ellipses.
+
+    Parameters
+    ----------
+    covariance : (M, 2, 2) float
+    coverage : float
+        Share of the distribution inside the ellipse.
+
+    Returns
+    -------
+    radii : (M, 2) float
+        Long and short half axis.
+    turn : (M,) float
+        Degrees from the x axis to the long axis.
+    """
+    if not len(covariance):
+        return np.empty((0, 2)), np.empty(0)
+    values, vectors = np.linalg.eigh(np.asarray(covariance, dtype=float))
+    radii = radius_of_coverage(coverage) * np.sqrt(np.clip(values[:, ::-1], 0, None))
+    turn = np.degrees(np.arctan2(vectors[:, 1, 1], vectors[:, 0, 1]))
+    return radii, turn
+
+
+class SpotLayer:
+    """M spots, with what is selected among them left to the canvas."""
+
+    def __init__(self, coverage: float = 0.95) -> None:
+        self.coverage = coverage
+        self.set_spots(DetectionMarks.none())
+
+    def set_spots(self, spots: DetectionMarks) -> None:
+        """Show other spots."""
+        self.spots = spots
+        self._radii, self._turn = ellipses(spots.covariance, self.coverage)
+        self._index = GridIndex(spots.x, spots.y)
+
+    def reach(self, scale: float) -> float:
+        """Give how far an ellipse may reach from its centre, in the image's units."""
+        largest = float(self._radii.max()) if len(self._radii) else 0.0
+        return max(largest, SMALLEST_RADIUS / scale) + 6 / scale
+
+    def radius(self, index: int) -> float:
+        """Give the long half axis of a spot, in the image's units."""
+        return float(self._radii[index, 0])
+
+    def in_sight(self, rect: QRectF) -> NDArray[np.int64]:
+        """Give the spots whose centre lies in a rectangle."""
+        return self._index.within(rect)
+
+    def at(self, x: float, y: float, scale: float) -> int | None:
+        """Give the nearest of the spots whose ellipse, slightly enlarged, holds a place."""
+        if not len(self.spots):
+            return None
+        reach = self.reach(scale)
+        rows = self._index.within(QRectF(x - reach, y - reach, 2 * reach, 2 * reach))
+        if not len(rows):
+            return None
+        dx, dy = self.spots.x[rows] - x, self.spots.y[rows] - y
+        turn = np.radians(self._turn[rows])
+        along = dx * np.cos(turn) + dy * np.sin(turn)
+        aside = dy * np.cos(turn) - dx * np.sin(turn)
+        radii = np.maximum(self._radii[rows], SMALLEST_RADIUS / scale) + 3 / scale
+        inside = np.hypot(along / radii[:, 0], aside / radii[:, 1]) <= 1
+        if not inside.any():
+            return None
+        distance = np.where(inside, np.hypot(dx, dy), np.inf)
+        return int(rows[int(np.argmin(distance))])
+
+    def outline(self, index: int, scale: float) -> QPainterPath:
+        """Give the ellipse of a spot in the widget's pixels about its centre."""
+        long, short = np.maximum(self._radii[index] * scale, SMALLEST_RADIUS)
+        path = QPainterPath()
+        path.addEllipse(QPointF(), float(long), float(short))
+        return QTransform().rotate(float(self._turn[index])).map(path)
+
+    def paint_ellipses(self, painter: QPainter, scale: float, rect: QRectF) -> None:
+        """Paint the ellipses that reach into `rect`, each on a dark line so that it is seen on any image."""
+        reach = self.reach(scale)
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        for index in self._index.within(rect.adjusted(-reach, -reach, reach, reach)).tolist():
+            style = state_style(self.spots.state[index])
+            path = self.outline(index, scale)
+            path.translate(self.spots.x[index] * scale, self.spots.y[index] * scale)
+            ground = QPen(theme.colour(theme.DARK.canvas, 150), style.width + 2.2)
+            painter.setPen(ground)
+            painter.drawPath(path)
+            pen = QPen(QColor(style.colour), style.width)
+            pen.setCapStyle(Qt.PenCapStyle.FlatCap)
+            if style.dashes:
+                pen.setDashPattern(style.dashes)
+            painter.setPen(pen)
+            painter.drawPath(path)
+
+    def paint_marks(self, painter: QPainter, scale: float, rect: QRectF, labels: bool) -> None:
+        """Paint the mark of each state beside its ellipse, and the spot's number where there is room."""
+        reach = self.reach(scale) + 40 / scale
+        painter.setFont(theme.font(theme.CAPTION, bold=True))
+        for index in self._index.within(rect.adjusted(-reach, -reach, reach, reach)).tolist():
+            style = state_style(self.spots.state[index])
+            long = max(self.radius(index) * scale, SMALLEST_RADIUS)
+            corner = QPointF(
+                self.spots.x[index] * scale + 0.71 * long + 6, self.spots.y[index] * scale - 0.71 * long - 6
+            )
+            _paint_mark(painter, corner, style)
+            if labels:
+                _paint_number(painter, corner + QPointF(8, 4), str(self.spots.number[index]), style.colour)
+
+
+def _paint_mark(painter: QPainter, centre: QPointF, style: StateStyle) -> None:
+    painter.save()
+    painter.translate(centre)
+    painter.setPen(Qt.PenStyle.NoPen)
+    painter.setBrush(theme.colour(theme.DARK.canvas, 190))
+    painter.drawEllipse(QPointF(), 6.5, 6.5)
+    pen = QPen(QColor(style.colour), 1.8)
+    painter.setPen(pen)
+    painter.setBrush(Qt.BrushStyle.NoBrush)
+    if style.mark == "o":
+        painter.setBrush(QColor(style.colour))
+        painter.drawEllipse(QPointF(), 2.4, 2.4)
+    elif style.mark == "x":
+        painter.drawPath(symbol_path("x", 3.6))
+    elif style.mark == "+":
+        painter.drawLine(QPointF(-3.4, 0), QPointF(3.4, 0))
+        painter.drawLine(QPointF(0, -3.4), QPointF(0, 3.4))
+    else:
+        painter.drawText(QRectF(-7, -7, 14, 14), Qt.AlignmentFlag.AlignCenter, "?")
+    painter.restore()
+
+
+def _paint_number(painter: QPainter, left: QPointF, text: str, hue: str) -> None:
+    path = QPainterPath()
+    path.addText(left, painter.font(), text)
+    pen = QPen(theme.colour(theme.DARK.canvas, 200), 3)
+    pen.setJoinStyle(Qt.PenJoinStyle.RoundJoin)
+    painter.setPen(pen)
+    painter.setBrush(Qt.BrushStyle.NoBrush)
+    painter.drawPath(path)
+    painter.fillPath(path, QColor(hue))

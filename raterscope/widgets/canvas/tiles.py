@@ -1,0 +1,92 @@
+"""Painted once, shown often: what does not change between two frames is kept in tiles.
+
+Panning then copies a dozen pictures instead of stroking thousands of paths, which is what keeps a frame
+below 16 ms (software painting strokes 340 dashed ellipses in 9 ms, and copies a full window in 0.2 ms).
+"""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from collections.abc import Callable
+
+from PySide6.QtCore import QRectF, Qt
+from PySide6.QtGui import QColor, QImage, QPainter
+
+from raterscope.widgets.canvas.viewport import Viewport
+
+__all__ = ["TileCache"]
+
+SIDE = 512
+KEPT = 64
+
+Paint = Callable[[QPainter, float, QRectF], None]
+
+
+class TileCache:
+    """Tiles of one painting at one scale.
+
+    Parameters
+    ----------
+    paint : callable
+        ``paint(painter, scale, rect)`` paints what lies in `rect` (in the image's units). The painter's
+        origin is the image's, its unit the widget's pixel.
+    ground : QColor, optional
+        Opaque ground; see-through without.
+    """
+
+    def __init__(self, paint: Paint, ground: QColor | None = None) -> None:
+        self._paint = paint
+        self._ground = ground
+        self._tiles: OrderedDict[tuple[int, int], QImage] = OrderedDict()
+        self._made_for: tuple[float, float] = (0.0, 0.0)
+
+    def clear(self) -> None:
+        """Paint everything anew next time."""
+        self._tiles.clear()
+
+    def clear_rect(self, rect: QRectF) -> None:
+        """Paint anew what lies in a rectangle of the image."""
+        side = SIDE / self._made_for[0] if self._made_for[0] else 0.0
+        for key in list(self._tiles):
+            if QRectF(key[0] * side, key[1] * side, side, side).intersects(rect):
+                del self._tiles[key]
+
+    def show(self, painter: QPainter, viewport: Viewport, ratio: float) -> None:
+        """Copy the visible tiles into the widget; paint those that are missing."""
+        if self._made_for != (viewport.scale, ratio):
+            self._tiles.clear()
+            self._made_for = (viewport.scale, ratio)
+        first_across = math.floor(-viewport.across / SIDE)
+        first_down = math.floor(-viewport.down / SIDE)
+        last_across = math.floor((viewport.width - 1 - viewport.across) / SIDE)
+        last_down = math.floor((viewport.height - 1 - viewport.down) / SIDE)
+        for row in range(first_down, last_down + 1):
+            for column in range(first_across, last_across + 1):
+                tile = self._tile(column, row, viewport.scale, ratio)
+                painter.drawImage(
+                    QRectF(viewport.across + column * SIDE, viewport.down + row * SIDE, SIDE, SIDE), tile
+                )
+        while len(self._tiles) > KEPT:
+            self._tiles.popitem(last=False)
+
+    def _tile(self, column: int, row: int, scale: float, ratio: float) -> QImage:
+        key = (column, row)
+        tile = self._tiles.get(key)
+        if tile is not None:
+            self._tiles.move_to_end(key)
+            return tile
+        side = math.ceil(SIDE * ratio)
+        opaque = self._ground is not None
+        kind = QImage.Format.Format_RGB32 if opaque else QImage.Format.Format_ARGB32_Premultiplied
+        tile = QImage(side, side, kind)
+        tile.fill(self._ground if self._ground is not None else Qt.GlobalColor.transparent)
+        box = QRectF(column * SIDE / scale, row * SIDE / scale, SIDE / scale, SIDE / scale)
+        # Left by an error too: a picture that is gone under a living painter ends the program.
+        with QPainter(tile) as painter:
+            painter.scale(ratio, ratio)
+            painter.translate(-column * SIDE, -row * SIDE)
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+            self._paint(painter, scale, box)
+        self._tiles[key] = tile
+        return tile

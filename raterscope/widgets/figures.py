@@ -1,0 +1,79 @@
+"""Numbers in words, with no more digits than they deserve."""
+
+from __future__ import annotations
+
+import math
+
+__all__ = ["count", "decimals", "duration", "estimate", "figure", "percent"]
+
+MOST_DECIMALS = 3
+UNKNOWN = "not known"
+
+
+def decimals(low: float, high: float) -> int:
+    """Say how many decimals an interval supports: the last digit stands for a tenth of its width or more.
+
+    Parameters
+    ----------
+    low, high : float
+        Ends of the interval; an unknown one supports two decimals.
+    """
+    if not (math.isfinite(low) and math.isfinite(high)):
+        return 2
+    width = abs(high - low)
+    if width == 0:
+        return MOST_DECIMALS
+    return min(MOST_DECIMALS, max(0, 1 - math.floor(math.log10(width))))
+
+
+def figure(value: float, low: float = math.nan, high: float = math.nan) -> str:
+    """Write a value with the digits that its interval supports."""
+    if not math.isfinite(value):
+        return UNKNOWN
+    return _plain(value, decimals(low, high))
+
+
+def estimate(value: float, low: float, high: float) -> str:
+    """Write a value with its interval: "0.46 (0.31 to 0.62)".
+
+    Parameters
+    ----------
+    value, low, high : float
+        An interval that is not known is left out; a value that is not known is said in words.
+    """
+    if not math.isfinite(value):
+        return UNKNOWN
+    places = decimals(low, high)
+    if not (math.isfinite(low) and math.isfinite(high)):
+        return _plain(value, places)
+    return f"{_plain(value, places)} ({_plain(low, places)} to {_plain(high, places)})"
+
+
+def count(number: int, one: str = "", many: str = "") -> str:
+    """Write a whole number, with its noun where one is given: "1,048 clicks"."""
+    words = one if number == 1 else (many or (one + "s" if one else ""))
+    return f"{number:,}" + (f" {words}" if words else "")
+
+
+def percent(share: float) -> str:
+    """Write a share as a whole percentage: "43 %"."""
+    return f"{round(100 * share)} %" if math.isfinite(share) else UNKNOWN
+
+
+def duration(seconds: float) -> str:
+    """Write a time as a person would say it: "2 s", "1 min 20 s", "3 h 5 min"."""
+    if seconds < 0.95:
+        return f"{round(seconds * 1000)} ms"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    minutes, rest = divmod(whole, 60)
+    if minutes < 60:
+        return f"{minutes} min" + (f" {rest} s" if rest and minutes < 10 else "")
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h" + (f" {minutes} min" if minutes else "")
+
+
+def _plain(value: float, places: int) -> str:
+    text = f"{value:,.{places}f}"
+    return text[1:] if text.startswith("-") and not text.strip("-0.,") else text

@@ -1,0 +1,86 @@
+"""Keys drawn as keys, with the word of what they do beside them."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QEvent, QRectF, QSize, Qt
+from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPaintEvent, QPen
+from PySide6.QtWidgets import QAbstractButton, QWidget
+
+from raterscope.widgets import theme
+
+__all__ = ["KeyButton", "paint_key"]
+
+GAP = 8
+
+
+def paint_key(painter: QPainter, box: QRectF, key: str, *, enabled: bool = True, lit: bool = False) -> None:
+    """Paint one key cap."""
+    look = theme.current()
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    painter.setPen(QPen(QColor(look.accent if lit else look.line), 1))
+    painter.setBrush(QColor(look.raised))
+    painter.drawRoundedRect(box.adjusted(0.5, 0.5, -0.5, -0.5), 5, 5)
+    painter.setPen(QColor(look.text if enabled else look.third))
+    painter.setFont(theme.font(theme.BODY, bold=True))
+    painter.drawText(box, Qt.AlignmentFlag.AlignCenter, key)
+
+
+class KeyButton(QAbstractButton):
+    """A key and its word: pressed with the mouse, with Space when focused, or by the key itself.
+
+    The key is drawn, not bound: whoever owns the window binds it, so that it works wherever the focus is.
+
+    Parameters
+    ----------
+    key : str
+        What is printed on the key: "A", "Ctrl+Z".
+    word : str
+        What it does: "accept".
+    tone : {"accent", "rejected", "second"}
+        Colour of the word.
+    """
+
+    def __init__(
+        self, key: str, word: str, tone: str = "second", tip: str = "", parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self._key, self._word, self._tone = key, word, tone
+        self.setText(word)
+        self.setAccessibleName(f"{word} ({key})")
+        self.setToolTip(f"{tip} ({key})" if tip else "")
+        self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        self.setCursor(Qt.CursorShape.PointingHandCursor)
+
+    def sizeHint(self) -> QSize:
+        """Give room for the key and the word."""
+        words = QFontMetrics(theme.font()).horizontalAdvance(self._word)
+        return QSize(self._cap_width() + GAP + words + 4, 28)
+
+    def minimumSizeHint(self) -> QSize:
+        """Never be cut."""
+        return self.sizeHint()
+
+    def changeEvent(self, event: QEvent) -> None:
+        """Paint again when enabled or not."""
+        super().changeEvent(event)
+        self.update()
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        """Paint key and word."""
+        with QPainter(self) as painter:
+            self._paint(painter)
+
+    def _paint(self, painter: QPainter) -> None:
+        width = self._cap_width()
+        lit = self.hasFocus() or self.underMouse() or self.isDown()
+        paint_key(painter, QRectF(0, (self.height() - 26) / 2, width, 26), self._key,
+                  enabled=self.isEnabled(), lit=lit and self.isEnabled())  # fmt: skip
+        look = theme.current()
+        tones = {"accent": look.accent, "rejected": look.rejected, "second": look.second}
+        painter.setPen(QColor(tones[self._tone] if self.isEnabled() else look.third))
+        painter.setFont(theme.font())
+        room = QRectF(width + GAP, 0, self.width() - width - GAP, self.height())
+        painter.drawText(room, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, self._word)
+
+    def _cap_width(self) -> int:
+        return max(26, QFontMetrics(theme.font(bold=True)).horizontalAdvance(self._key) + 14)

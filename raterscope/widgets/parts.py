@@ -1,0 +1,96 @@
+"""Small parts that the panels share."""
+
+from __future__ import annotations
+
+import html
+
+from PySide6.QtCore import QSize, Qt
+from PySide6.QtGui import QFontMetrics, QPainter, QPaintEvent, QResizeEvent
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QSizePolicy, QWidget
+
+from raterscope.widgets import theme
+
+__all__ = ["ElidedLabel", "Header", "plain_label", "plain_tip", "rule"]
+
+
+def plain_label(text: str = "", role: str = "", *, wrap: bool = False, selectable: bool = False) -> QLabel:
+    """Make a label that shows its text as it is, whoever wrote it."""
+    label = QLabel()
+    label.setTextFormat(Qt.TextFormat.PlainText)
+    label.setText(text)
+    label.setWordWrap(wrap)
+    if role:
+        theme.set_role(label, role)
+    if selectable:
+        label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+    return label
+
+
+def plain_tip(text: str) -> str:
+    """Make a tooltip that shows its text as it is: Qt would read markup out of it."""
+    return f"<qt>{html.escape(text)}</qt>" if text else ""
+
+
+def rule() -> QFrame:
+    """Make a line that parts two regions."""
+    line = QFrame()
+    theme.set_role(line, "rule")
+    line.setFixedHeight(1)
+    return line
+
+
+class ElidedLabel(QLabel):
+    """One line of plain text that ends in dots where the room ends, and shows itself whole as a tooltip."""
+
+    def __init__(self, text: str = "", role: str = "", parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setTextFormat(Qt.TextFormat.PlainText)
+        self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
+        if role:
+            theme.set_role(self, role)
+        self.setText(text)
+
+    def minimumSizeHint(self) -> QSize:
+        """Shrink to nothing."""
+        return QSize(0, super().minimumSizeHint().height())
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Say the whole where it does not fit."""
+        super().resizeEvent(event)
+        fits = QFontMetrics(self.font()).horizontalAdvance(self.text()) <= self.width()
+        self.setToolTip("" if fits else plain_tip(self.text()))
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        """Paint as much as there is room for."""
+        with QPainter(self) as painter:
+            self._paint(painter)
+
+    def _paint(self, painter: QPainter) -> None:
+        painter.setPen(self.palette().color(self.foregroundRole()))
+        metrics = QFontMetrics(self.font())
+        text = metrics.elidedText(self.text(), Qt.TextElideMode.ElideRight, self.width())
+        painter.drawText(self.rect(), int(self.alignment() | Qt.AlignmentFlag.AlignVCenter), text)
+
+
+class Header(QWidget):
+    """The top of a panel: what it holds, in capitals, and a word at the right."""
+
+    def __init__(self, title: str, aside: str = "", parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._title = plain_label(title.upper(), "caption")
+        self._aside = plain_label(aside, "small")
+        self.row = QHBoxLayout(self)
+        self.row.setContentsMargins(0, 0, 0, 0)
+        self.row.setSpacing(8)
+        self.row.addWidget(self._title)
+        self.row.addStretch(1)
+        self.row.addWidget(self._aside)
+
+    def set_title(self, title: str) -> None:
+        """Say what the panel holds."""
+        self._title.setText(title.upper())
+
+    def set_aside(self, text: str, role: str = "small") -> None:
+        """Say the word at the right."""
+        self._aside.setText(text)
+        theme.set_role(self._aside, role)

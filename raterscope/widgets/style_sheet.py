@@ -1,0 +1,124 @@
+"""The style sheet of Qt's own widgets, made from the tokens."""
+
+from __future__ import annotations
+
+from raterscope.widgets.tokens import Theme
+
+__all__ = ["style_sheet"]
+
+
+def style_sheet(theme: Theme) -> str:
+    """Write the style sheet of a theme."""
+    t = theme
+    return f"""
+* {{ font-size: 13px; }}
+QWidget {{ color: {t.text}; selection-background-color: {t.accent}; selection-color: {t.on_accent}; }}
+QMainWindow, QDialog {{ background: {t.window}; }}
+QLabel {{ background: transparent; }}
+QToolTip {{ color: {t.text}; background: {t.raised}; border: 1px solid {t.line}; padding: 4px; }}
+
+QLabel[role="caption"] {{ color: {t.third}; font-size: 11px; font-weight: bold; letter-spacing: 0.4px; }}
+QLabel[role="second"] {{ color: {t.second}; }}
+QLabel[role="small"] {{ color: {t.second}; font-size: 11px; }}
+QLabel[role="hint"] {{ color: {t.third}; font-size: 11px; }}
+QLabel[role="error"] {{ color: {t.rejected}; font-size: 11px; }}
+QLabel[role="title"] {{ font-size: 15px; font-weight: bold; }}
+QLabel[role="accent"] {{ color: {t.accent}; }}
+QLabel[role="rejected"] {{ color: {t.rejected}; }}
+QLabel[role="disputed"] {{ color: {t.disputed}; }}
+QLabel[role="number-accent"] {{ color: {t.accent}; font-size: 30px; font-weight: bold; }}
+QLabel[role="number-rejected"] {{ color: {t.rejected}; font-size: 30px; font-weight: bold; }}
+QLabel[role="number-disputed"] {{ color: {t.disputed}; font-size: 30px; font-weight: bold; }}
+QLabel[role="number-plain"] {{ color: {t.text}; font-size: 30px; font-weight: bold; }}
+QFrame[role="panel"], QWidget[role="panel"] {{ background: {t.surface}; }}
+QFrame[role="rule"] {{ background: {t.line}; border: none; min-height: 1px; max-height: 1px; }}
+
+QPushButton, QToolButton {{ background: {t.raised}; border: 1px solid {t.line}; border-radius: 5px;
+    padding: 4px 12px; min-height: 18px; }}
+QPushButton:hover, QToolButton:hover {{ border-color: {t.third}; }}
+QPushButton:pressed, QToolButton:pressed {{ background: {t.line}; }}
+QPushButton:focus, QToolButton:focus {{ border-color: {t.accent}; }}
+QPushButton:disabled, QToolButton:disabled {{ color: {t.third}; background: transparent; }}
+QPushButton#primary, QPushButton[role="primary"] {{ background: {t.accent}; color: {t.on_accent};
+    border-color: {t.accent}; font-weight: bold; }}
+QPushButton#primary:hover, QPushButton[role="primary"]:hover {{ border-color: {t.text}; }}
+QPushButton#primary:focus, QPushButton[role="primary"]:focus {{ border-color: {t.text}; }}
+QPushButton#primary:disabled, QPushButton[role="primary"]:disabled {{ background: {t.raised};
+    color: {t.third}; border-color: {t.line}; }}
+QPushButton[role="link"], QToolButton[role="link"] {{ background: transparent; border: 1px solid transparent;
+    color: {t.accent}; padding: 2px 4px; text-align: left; }}
+QPushButton[role="link"]:hover, QToolButton[role="link"]:hover {{ border-color: {t.line}; }}
+QPushButton[role="link"]:focus, QToolButton[role="link"]:focus {{ border-color: {t.accent}; }}
+QPushButton[role="link"]:disabled, QToolButton[role="link"]:disabled {{ color: {t.third}; }}
+QToolButton::menu-indicator {{ image: none; width: 0; }}
+
+QLineEdit, QPlainTextEdit, QTextEdit, QComboBox, QAbstractSpinBox {{ background: {t.window};
+    border: 1px solid {t.line}; border-radius: 4px; padding: 3px 8px; min-height: 18px; }}
+QLineEdit:focus, QPlainTextEdit:focus, QTextEdit:focus, QComboBox:focus, QAbstractSpinBox:focus {{
+    border-color: {t.accent}; }}
+QLineEdit[wrong="true"] {{ border-color: {t.rejected}; }}
+QLineEdit:disabled, QComboBox:disabled {{ color: {t.third}; background: transparent; }}
+QComboBox QAbstractItemView {{ background: {t.raised}; border: 1px solid {t.line};
+    selection-background-color: {t.accent}; selection-color: {t.on_accent}; outline: none; }}
+
+QCheckBox, QRadioButton {{ background: transparent; spacing: 8px; }}
+QCheckBox:focus, QRadioButton:focus {{ color: {t.accent}; }}
+QCheckBox::indicator, QRadioButton::indicator {{ width: 12px; height: 12px; background: {t.window};
+    border: 1px solid {t.third}; border-radius: 3px; }}
+QRadioButton::indicator {{ border-radius: 7px; }}
+QCheckBox::indicator:checked, QRadioButton::indicator:checked {{ background: {t.accent};
+    border-color: {t.accent}; }}
+QCheckBox::indicator:focus, QRadioButton::indicator:focus {{ border-color: {t.text}; }}
+QCheckBox::indicator:disabled, QRadioButton::indicator:disabled {{ border-color: {t.line}; }}
+
+QProgressBar {{ background: {t.line}; border: none; border-radius: 3px; min-height: 6px; max-height: 6px; }}
+QProgressBar::chunk {{ background: {t.accent}; border-radius: 3px; }}
+
+QAbstractItemView {{ background: {t.surface}; border: none; outline: none;
+    selection-background-color: {t.raised}; selection-color: {t.text}; }}
+QHeaderView, QHeaderView::section {{ background: {t.surface}; color: {t.third}; border: none;
+    border-bottom: 1px solid {t.line}; padding: 4px 8px; font-size: 11px; }}
+QTableView {{ gridline-color: {t.line}; alternate-background-color: {t.surface}; }}
+QTableCornerButton::section {{ background: {t.surface}; border: none; }}
+
+QMenu, QMenuBar {{ background: {t.raised}; }}
+QMenu {{ border: 1px solid {t.line}; padding: 4px; }}
+QMenu::item {{ padding: 5px 24px 5px 12px; border-radius: 4px; }}
+QMenu::item:selected {{ background: {t.accent}; color: {t.on_accent}; }}
+QMenu::item:disabled {{ color: {t.third}; }}
+QMenu::separator {{ height: 1px; background: {t.line}; margin: 4px 8px; }}
+
+QTabWidget::pane {{ border: none; }}
+QTabBar::tab {{ background: transparent; color: {t.second}; padding: 5px 12px; border-radius: 4px; }}
+QTabBar::tab:selected {{ background: {t.raised}; color: {t.text}; font-weight: bold; }}
+QTabBar::tab:focus {{ color: {t.accent}; }}
+
+QScrollArea {{ background: transparent; border: none; }}
+QScrollBar {{ background: transparent; border: none; margin: 0; }}
+QScrollBar:vertical {{ width: 10px; }}
+QScrollBar:horizontal {{ height: 10px; }}
+QScrollBar::handle {{ background: {t.line}; border-radius: 3px; margin: 2px; }}
+QScrollBar::handle:vertical {{ min-height: 24px; }}
+QScrollBar::handle:horizontal {{ min-width: 24px; }}
+QScrollBar::handle:hover {{ background: {t.third}; }}
+QScrollBar::add-line, QScrollBar::sub-line {{ width: 0; height: 0; }}
+QScrollBar::add-page, QScrollBar::sub-page {{ background: transparent; }}
+QSplitter::handle {{ background: {t.line}; }}
+QSplitter::handle:hover {{ background: {t.accent}; }}
+QSplitter::handle:horizontal {{ width: 1px; }}
+QSplitter::handle:vertical {{ height: 1px; }}
+
+QWidget#topBar, QWidget#statusLine {{ background: {t.surface}; }}
+QWidget#topBar {{ border-bottom: 1px solid {t.line}; }}
+QWidget#statusLine {{ border-top: 1px solid {t.line}; }}
+QToolButton#menuButton {{ background: transparent; border-color: transparent; font-size: 15px;
+    font-weight: bold; padding: 4px 6px; }}
+QToolButton#menuButton:hover {{ background: {t.raised}; }}
+QToolButton#menuButton:focus {{ border-color: {t.accent}; }}
+QLabel#studyName, QLabel#progressWords {{ color: {t.second}; }}
+QLabel#workspaceName {{ font-weight: bold; }}
+QLabel#statusText, QLabel#statusKept {{ color: {t.second}; font-size: 11px; }}
+QWidget#noticeBar {{ background: {t.raised}; border-bottom: 1px solid {t.line}; }}
+QLabel#noticeTone {{ font-weight: bold; color: {t.accent}; }}
+QLabel#noticeTone[tone="error"] {{ color: {t.rejected}; }}
+"""
