@@ -1,0 +1,67 @@
+"""Clicks sorted into the cells of a grid, so that what is near a place is found at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from raterscope.algorithms.clicks.data import Clicks, FloatArray, IntArray
+
+__all__ = ["Cells", "sort_into_cells"]
+
+MAXIMUM_CELLS = 4_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """N clicks about their centre, sorted by cell and, within a cell, by place.
+
+    Attributes
+    ----------
+    x, y : (N,) float64
+        Place less `centre`.
+    annotator : (N,) int64
+    order : (N,) int64
+        Row among the clicks that were given.
+    centre : (x, y)
+    start : (cells + 1,) int64
+        First click of each cell, row by row.
+    grid : (5,) float64
+        Left, top, side, columns, rows.
+    """
+
+    x: FloatArray
+    y: FloatArray
+    annotator: IntArray
+    order: IntArray
+    centre: FloatArray
+    start: IntArray
+    grid: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+
+def sort_into_cells(clicks: Clicks, side: float) -> Cells:
+    """Sort clicks into cells of about the given side, pixels.
+
+    The clicks are centred first: squares of coordinates near 1e7 would cancel. Clicks at one place are
+    sorted by annotator's name, so that their order in the input and the numbering of annotators make no
+    difference.
+    """
+    centre = np.array([np.median(clicks.x), np.median(clicks.y)])
+    x, y = clicks.x - centre[0], clicks.y - centre[1]
+    left, top, width, height = float(x.min()), float(y.min()), float(np.ptp(x)), float(np.ptp(y))
+    most = min(MAXIMUM_CELLS, 4 * len(x) + 16)
+    side = max(side, np.sqrt(width * height / most), width / most, height / most, 1e-300)
+    columns, rows = int(width / side) + 1, int(height / side) + 1
+    cell = np.minimum((y - top) / side, rows - 1).astype(np.int64) * columns
+    cell += np.minimum((x - left) / side, columns - 1).astype(np.int64)
+    rank = np.empty(len(clicks.annotators), dtype=np.int64)
+    rank[sorted(range(len(rank)), key=clicks.annotators.__getitem__)] = np.arange(len(rank))
+    order = np.lexsort((rank[clicks.annotator], y, x, cell))
+    start = np.zeros(columns * rows + 1, dtype=np.int64)
+    np.cumsum(np.bincount(cell, minlength=columns * rows), out=start[1:])
+    grid = np.array([left, top, side, columns, rows], dtype=np.float64)
+    return Cells(x[order], y[order], clicks.annotator[order], order.astype(np.int64), centre, start, grid)

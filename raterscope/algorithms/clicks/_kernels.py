@@ -1,0 +1,220 @@
+"""Inner loops of the mixture of eq. 4 (OEM-DEM paper): each component sees only the clicks near it.
+
+Clicks are sorted by the cell of a grid. A component visits the cells that its gate touches: the ellipse
+outside of which its density is beneath any notice. The pairs of a component and a click are listed
+component by component.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+__all__ = ["count_pairs", "density_pairs", "maximise", "mix"]
+
+Array = Any
+"""What numba compiles is not what a type checker sees; shapes and types stand in the docstrings."""
+
+
+@njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
+def density_pairs(
+    x: Array,
+    y: Array,
+    cell_start: Array,
+    grid: Array,
+    mean: Array,
+    covariance: Array,
+    weight: Array,
+    gate: float,
+    start: Array,
+    click: Array,
+    value: Array,
+    total: Array,
+) -> int:
+    """List pi_m N(x; mu_m, Sigma_m) for every component and every click within its gate.
+
+    Parameters
+    ----------
+    x, y : (N,) float64
+        Clicks sorted by cell.
+    cell_start : (cells + 1,) int64
+    grid : (5,) float64
+        Left, top, side of a cell, columns, rows.
+    mean, covariance, weight : (M, 2), (M, 3), (M,) float64
+        The covariance as xx, xy, yy. Components of weight 0 are passed over.
+    gate : float
+        Largest squared Mahalanobis distance that is listed.
+    start : (M + 1,) int64
+        Filled with where each component's pairs begin.
+    click, value : (capacity,) int32, float64
+        Filled with the pairs.
+    total : (N,) float64
+        Filled with the sums over components.
+
+    Returns
+    -------
+    int
+        How many pairs there are. Only those that fit the capacity were listed.
+    """
+    left, top, side = grid[0], grid[1], grid[2]
+    columns, rows = int(grid[3]), int(grid[4])
+    total[:] = 0.0
+    found = 0
+    for m in range(len(weight)):
+        start[m] = found
+        if weight[m] <= 0.0:
+            continue
+        xx, xy, yy = covariance[m, 0], covariance[m, 1], covariance[m, 2]
+        determinant = xx * yy - xy * xy
+        height = weight[m] / (2.0 * np.pi * np.sqrt(determinant))
+        reach_x, reach_y = np.sqrt(gate * xx), np.sqrt(gate * yy)
+        first_column = max(0, int(np.floor((mean[m, 0] - reach_x - left) / side)))
+        last_column = min(columns - 1, int(np.floor((mean[m, 0] + reach_x - left) / side)))
+        first_row = max(0, int(np.floor((mean[m, 1] - reach_y - top) / side)))
+        last_row = min(rows - 1, int(np.floor((mean[m, 1] + reach_y - top) / side)))
+        for row in range(first_row, last_row + 1):
+            base = row * columns
+            for n in range(cell_start[base + first_column], cell_start[base + last_column + 1]):
+                dx, dy = x[n] - mean[m, 0], y[n] - mean[m, 1]
+                distance = (yy * dx * dx - 2.0 * xy * dx * dy + xx * dy * dy) / determinant
+                if distance > gate:
+                    continue
+                if found < len(click):
+                    density = height * np.exp(-0.5 * distance)
+                    click[found] = n
+                    value[found] = density
+                    total[n] += density
+                found += 1
+    start[len(weight)] = found
+    return found
+
+
+@njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
+def mix(
+    total: Array, annotator: Array, reliability: Array, uniform: float, inlier: Array, count: Array
+) -> float:
+    """Weigh the components against the outliers: eqs. 8 and 12, and the logarithm of eq. 4.
+
+    Parameters
+    ----------
+    total : (N,) float64
+        Density of the mixture at each click.
+    annotator : (N,) int64
+    reliability : (R,) float64
+    uniform : float
+        Density of outliers; 0 for a mixture without them.
+    inlier : (N,) float64
+        Filled with the probability of being no outlier.
+    count : (R,) float64
+        Filled with each annotator's expected number of clicks that are no outliers.
+
+    Returns
+    -------
+    float
+        Log likelihood.
+    """
+    likelihood = 0.0
+    count[:] = 0.0
+    for n in range(len(total)):
+        r = annotator[n]
+        inside = reliability[r] * total[n]
+        density = inside + (1.0 - reliability[r]) * uniform
+        inlier[n] = inside / density if density > 0.0 else 0.0
+        likelihood += np.log(max(density, 1e-300))
+        count[r] += inlier[n]
+    return likelihood
+
+
+@njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
+def maximise(
+    x: Array,
+    y: Array,
+    start: Array,
+    click: Array,
+    value: Array,
+    total: Array,
+    inlier: Array,
+    floor: float,
+    mean: Array,
+    covariance: Array,
+    support: Array,
+    spread: Array,
+) -> None:
+    """Give each component the mean and covariance of its share of the clicks: eqs. 13 and 14.
+
+    Parameters
+    ----------
+    x, y, start, click, value, total, inlier
+        As `density_pairs` and `mix` left them.
+    floor : float
+        Smallest eigenvalue that a covariance may have.
+    mean, covariance : (M, 2), (M, 3) float64
+        Replaced. Components with no support keep theirs.
+    support : (M,) float64
+        Filled with the expected number of clicks of each component.
+    spread : (M, 3) float64
+        Filled with the sums of squares about the new mean: xx, xy, yy.
+    """
+    for m in range(len(support)):
+        count, sum_x, sum_y, sum_xx, sum_xy, sum_yy = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+        old_x, old_y = mean[m, 0], mean[m, 1]
+        for pair in range(start[m], start[m + 1]):
+            n = click[pair]
+            share = inlier[n] * value[pair] / total[n] if total[n] > 0.0 else 0.0
+            dx, dy = x[n] - old_x, y[n] - old_y
+            count += share
+            sum_x += share * dx
+            sum_y += share * dy
+            sum_xx += share * dx * dx
+            sum_xy += share * dx * dy
+            sum_yy += share * dy * dy
+        support[m] = count
+        spread[m, :] = 0.0
+        if count <= 1e-12:
+            continue
+        shift_x, shift_y = sum_x / count, sum_y / count
+        spread[m, 0] = sum_xx - count * shift_x * shift_x
+        spread[m, 1] = sum_xy - count * shift_x * shift_y
+        spread[m, 2] = sum_yy - count * shift_y * shift_y
+        mean[m, 0], mean[m, 1] = old_x + shift_x, old_y + shift_y
+        xx, xy, yy = spread[m, 0] / count, spread[m, 1] / count, spread[m, 2] / count
+        middle, half = 0.5 * (xx + yy), np.sqrt((0.5 * (xx - yy)) ** 2 + xy * xy)
+        small, large = max(middle - half, floor), max(middle + half, floor)
+        if half > 1e-12 * middle:
+            cosine, sine = (xx - yy) / (2.0 * half), xy / half
+        else:
+            cosine, sine = 1.0, 0.0
+        covariance[m, 0] = 0.5 * ((large + small) + (large - small) * cosine)
+        covariance[m, 1] = 0.5 * (large - small) * sine
+        covariance[m, 2] = 0.5 * ((large + small) - (large - small) * cosine)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
+def count_pairs(x: Array, y: Array, annotator: Array, edges: Array, same: Array, other: Array) -> None:
+    """Count pairs of clicks by distance, of one annotator and of two.
+
+    Parameters
+    ----------
+    x, y, annotator : (N,) float64, float64, int64
+    edges : (2,) float64
+        Logarithms of the first bin's lower and the last bin's upper squared distance.
+    same, other : (bins,) int64
+        Added to; nearer pairs go to the first bin, farther ones to none.
+    """
+    bins = len(same)
+    scale = bins / (edges[1] - edges[0])
+    farthest = np.exp(edges[1])
+    for i in range(len(x)):
+        for j in range(i):
+            square = (x[i] - x[j]) ** 2 + (y[i] - y[j]) ** 2
+            if square >= farthest:
+                continue
+            k = 0
+            if square > 0.0:
+                k = min(max(int((np.log(square) - edges[0]) * scale), 0), bins - 1)
+            if annotator[i] == annotator[j]:
+                same[k] += 1
+            else:
+                other[k] += 1

@@ -1,0 +1,276 @@
+"""Algorithm 1 of the OEM-DEM paper: EM whose weakest component is removed again and again.
+
+The best parameters of the whole path are kept. With no outliers it is CEM (thesis, section 2.2).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal
+
+import numpy as np
+
+from raterscope.algorithms.clicks._grid import Cells
+from raterscope.algorithms.clicks.data import Clustering, FloatArray, Trace
+from raterscope.algorithms.progress import Watch
+
+__all__ = ["PARAMETERS", "Path", "walk"]
+
+PARAMETERS = 5
+"""L: mean, covariance and weight have this many free parameters in the plane."""
+
+GATE = 72.0
+"""Squared Mahalanobis distance beyond which a component is not seen: exp(-36) of its height."""
+
+GATE_WITHOUT_OUTLIERS = 1400.0
+"""Without outliers a far click must find some component, as far as numbers reach: exp(-700)."""
+
+Criterion = Literal["observed", "expected", "thesis", "length"]
+
+
+@dataclass(frozen=True)
+class Path:
+    """How a path is walked.
+
+    Attributes
+    ----------
+    criterion : str
+        What the best iteration is chosen by: the observed likelihood with the penalties of eq. 16, eq. 16
+        itself, the thesis's cost, or the message length (thesis, section 2.2).
+    penalty : float
+        Clicks that eq. 15 takes from each component: L/4 or L/2.
+    floor : float
+        Smallest eigenvalue of a covariance, square pixels.
+    lower_bound, max_iterations, tolerance, initial_reliability
+        Mmin, Tmax, epsilon and p0 of Algorithm 1.
+    printed : bool
+        Follow the letter: eq. 16 is scored with the responsibilities of before the update and a removal
+        ends its own loop through eq. 17.
+    outliers : bool
+        Whether there are any.
+    """
+
+    criterion: Criterion
+    penalty: float
+    floor: float
+    lower_bound: int
+    max_iterations: int
+    tolerance: float
+    initial_reliability: float
+    printed: bool = False
+    outliers: bool = True
+
+
+@dataclass
+class _State:
+    mean: FloatArray
+    covariance: FloatArray
+    weight: FloatArray
+    reliability: FloatArray
+
+
+class _Mixture:
+    """The mixture of eq. 4 on one image: one E step and one M step."""
+
+    def __init__(self, cells: Cells, annotators: int, uniform: float, path: Path) -> None:
+        self.cells, self.uniform, self.path = cells, uniform, path
+        clicks = len(cells)
+        self.of_annotator = np.bincount(cells.annotator, minlength=annotators).astype(np.float64)
+        self.total, self.inlier = np.empty(clicks), np.empty(clicks)
+        self.count = np.empty(annotators)
+        self.click, self.value = np.empty(8 * clicks, dtype=np.int32), np.empty(8 * clicks)
+        self.start = np.zeros(1, dtype=np.int64)
+
+    def expect(self, state: _State) -> float:
+        """Find eqs. 8 and 9; give the log likelihood."""
+        from raterscope.algorithms.clicks._kernels import density_pairs, mix
+
+        cells = self.cells
+        self.start = np.empty(len(state.weight) + 1, dtype=np.int64)
+        while True:
+            pairs = density_pairs(
+                cells.x, cells.y, cells.start, cells.grid, state.mean, state.covariance, state.weight,
+                GATE if self.path.outliers else GATE_WITHOUT_OUTLIERS,
+                self.start, self.click, self.value, self.total,
+            )  # fmt: skip
+            if pairs <= len(self.click):
+                break
+            self.click, self.value = (
+                np.empty(pairs + pairs // 4, dtype=np.int32),
+                np.empty(pairs + pairs // 4),
+            )
+        return float(
+            mix(self.total, cells.annotator, state.reliability, self.uniform, self.inlier, self.count)
+        )
+
+    def maximise(self, state: _State) -> tuple[_State, FloatArray, FloatArray]:
+        """Find eqs. 12 to 15; give the new state, supports and sums of squares."""
+        from raterscope.algorithms.clicks._kernels import maximise
+
+        mean, covariance = state.mean.copy(), state.covariance.copy()
+        support, spread = np.empty(len(mean)), np.empty((len(mean), 3))
+        maximise(
+            self.cells.x, self.cells.y, self.start, self.click, self.value, self.total, self.inlier,
+            self.path.floor, mean, covariance, support, spread,
+        )  # fmt: skip
+        left = np.maximum(support - self.path.penalty, 0.0)
+        weight = left / left.sum() if left.any() else left
+        reliability = state.reliability
+        if self.path.outliers:
+            with np.errstate(invalid="ignore"):
+                reliability = np.clip(self.count / self.of_annotator, 1e-6, 1 - 1e-6)
+            reliability[self.of_annotator == 0] = self.path.initial_reliability
+        return _State(mean, covariance, weight, reliability), support, spread
+
+    def expected(self, state: _State, support: FloatArray, spread: FloatArray) -> float:
+        """Find Q of eq. 7 from sufficient statistics, for the components that are alive."""
+        alive = state.weight > 0
+        xx, xy, yy = state.covariance[alive].T
+        determinant = xx * yy - xy * xy
+        sxx, sxy, syy = spread[alive].T
+        score = float(
+            support[alive] @ (np.log(state.weight[alive]) - math.log(2 * math.pi) - 0.5 * np.log(determinant))
+            - 0.5 * ((yy * sxx - 2 * xy * sxy + xx * syy) / determinant).sum()
+        )
+        if self.path.outliers:
+            outliers = self.of_annotator - self.count
+            score += float(self.count @ np.log(state.reliability) + outliers @ np.log1p(-state.reliability))
+            score += float(outliers.sum()) * math.log(self.uniform)
+        return score
+
+    def score(self, state: _State, likelihood: float, support: FloatArray, spread: FloatArray) -> float:
+        """Find what is maximised over the path."""
+        weight = state.weight[state.weight > 0]
+        inside = max(float(self.count.sum()) if self.path.outliers else float(len(self.cells)), 1.0)
+        free = len(weight) * (PARAMETERS + 1) + (len(state.reliability) if self.path.outliers else 0)
+        if self.path.criterion == "length":
+            clicks = len(self.cells)
+            return likelihood - (
+                PARAMETERS / 2 * float(np.log(clicks * weight / 12).sum())
+                + len(weight) / 2 * (math.log(clicks / 12) + PARAMETERS + 1)
+            )
+        if self.path.criterion == "thesis":
+            return self.expected(state, support, spread) - PARAMETERS * len(weight) / 2 * math.log(inside)
+        fit = likelihood if self.path.criterion == "observed" else self.expected(state, support, spread)
+        return fit - self.path.penalty * float(np.log(weight).sum()) - free / 2 * math.log(inside)
+
+
+def walk(
+    cells: Cells,
+    annotators: int,
+    uniform: float,
+    mean: FloatArray,
+    covariance: FloatArray,
+    path: Path,
+    scatter: float,
+    watch: Watch,
+) -> Clustering:
+    """Walk the path from the given means, about the cells' centre, and give the best clustering on it.
+
+    Parameters
+    ----------
+    cells : Cells
+    annotators : int
+        R.
+    uniform : float
+        f_U, one over the image's area.
+    mean : (M0, 2) float64
+    covariance : (3,) float64
+        Of every component to begin with: xx, xy, yy.
+    path : Path
+    scatter : float
+        Stored with the result.
+    watch : Watch
+    """
+    mixture = _Mixture(cells, annotators, uniform, path)
+    initial = len(mean)
+    reliability = np.full(annotators, path.initial_reliability if path.outliers else 1.0)
+    state = _State(
+        mean, np.tile(covariance, (initial, 1)), np.full(initial, 1 / max(initial, 1)), reliability
+    )
+    empty = _State(np.empty((0, 2)), np.empty((0, 3)), np.empty(0), reliability)
+    best, best_score, best_at = empty, -math.inf, -1
+    objective: list[float] = []
+    components: list[int] = []
+    removed: list[bool] = []
+    previous = -math.inf
+    likelihood = mixture.expect(state)
+    while len(state.weight) > path.lower_bound and len(objective) < path.max_iterations:
+        before = len(state.weight)
+        new, support, spread = mixture.maximise(state)
+        alive = new.weight > 0
+        new = _State(new.mean[alive], new.covariance[alive], new.weight[alive], new.reliability)
+        if not path.printed or path.criterion == "observed":
+            likelihood = mixture.expect(new)
+            if path.criterion in {"expected", "thesis"}:
+                _, support, spread = mixture.maximise(new)
+                spread = _about(spread, support, _, new)
+        else:
+            support, spread = support[alive], spread[alive]
+        state = new
+        score = mixture.score(state, likelihood, support, spread) if len(state.weight) else -math.inf
+        if path.printed and path.criterion != "observed":
+            likelihood = mixture.expect(state)
+        objective.append(score)
+        components.append(len(state.weight))
+        if score > best_score:
+            best, best_score, best_at = state, score, len(objective) - 1
+        settled = score - previous < path.tolerance * abs(score)
+        if not path.printed:
+            settled = abs(score - previous) < path.tolerance * abs(score) and len(state.weight) == before
+        removed.append(settled)
+        previous = score
+        if settled and len(state.weight):
+            state = _without_weakest(state)
+            likelihood = mixture.expect(state)
+            previous = score if path.printed else -math.inf
+        watch(
+            max(1 - len(state.weight) / max(initial, 1), len(objective) / path.max_iterations),
+            f"removing the weakest of {len(state.weight)} components",
+            objective=score,
+            partial=partial(_finish, mixture, best, scatter, Trace.none()),
+        )
+    trace = Trace(
+        np.array(objective), np.array(components, dtype=np.int64), np.array(removed, dtype=bool), best_at,
+        len(state.weight) <= path.lower_bound,
+    )  # fmt: skip
+    return _finish(mixture, best, scatter, trace)
+
+
+def _about(spread: FloatArray, support: FloatArray, moved: _State, state: _State) -> FloatArray:
+    """Give sums of squares about the state's own means, from those about the means it would move to."""
+    shift = moved.mean - state.mean
+    products = np.column_stack([shift[:, 0] ** 2, shift[:, 0] * shift[:, 1], shift[:, 1] ** 2])
+    return np.asarray(spread + support[:, None] * products)
+
+
+def _without_weakest(state: _State) -> _State:
+    keep = np.arange(len(state.weight)) != int(np.argmin(state.weight))
+    weight = state.weight[keep]
+    return _State(
+        state.mean[keep],
+        state.covariance[keep],
+        weight / weight.sum() if len(weight) else weight,
+        state.reliability,
+    )
+
+
+def _finish(mixture: _Mixture, state: _State, scatter: float, trace: Trace) -> Clustering:
+    """Describe a state as the clustering of the clicks in their own order."""
+    mixture.expect(state)
+    cells, clicks = mixture.cells, len(mixture.cells)
+    owner = np.repeat(np.arange(len(state.weight)), np.diff(mixture.start))
+    pairs = len(owner)
+    nearest, inlier = np.full(clicks, -1, dtype=np.int64), np.empty(clicks)
+    rows = np.lexsort((mixture.value[:pairs], mixture.click[:pairs]))
+    nearest[cells.order[mixture.click[rows]]] = owner[rows]
+    inlier[cells.order] = mixture.inlier
+    with np.errstate(invalid="ignore"):
+        reliability = mixture.count / mixture.of_annotator
+    xx, xy, yy = state.covariance.T
+    covariance = np.stack([np.stack([xx, xy], axis=-1), np.stack([xy, yy], axis=-1)], axis=-2)
+    return Clustering(
+        state.mean + cells.centre, covariance, state.weight, inlier, nearest, reliability, scatter, trace
+    )

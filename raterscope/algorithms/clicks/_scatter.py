@@ -1,0 +1,117 @@
+"""What a crowd's habits are: how far its clicks scatter, and whether an annotator marks an object once."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from raterscope.algorithms.clicks.data import Clicks, FloatArray
+
+__all__ = ["Habits", "learn_habits"]
+
+WINDOW = 8000
+"""Clicks about the middle of the image that are looked at; of them at most `MOST` are paired."""
+
+MOST = 2000
+
+BUSY = 3
+"""An annotator counts with at most so many times the median number of clicks: nobody speaks for the crowd."""
+
+BINS = 256
+
+MEDIAN_OF_RAYLEIGH = math.sqrt(2 * math.log(2))
+
+
+@dataclass(frozen=True)
+class Habits:
+    """How a crowd clicks.
+
+    Attributes
+    ----------
+    scatter : float
+        Standard deviation of a click about its object along an axis, pixels.
+    repeats : float
+        How often an annotator clicks again near his own click, as a share of how often another annotator
+        does: near 0 when objects are marked once, 1 when clicks are independent of each other.
+    resolution : float
+        Standard deviation that rounding leaves; a scatter is never less.
+    """
+
+    scatter: float
+    repeats: float
+    resolution: float
+
+
+def learn_habits(clicks: Clicks) -> Habits:
+    """Learn scatter and repeats from the distances between clicks.
+
+    Clicks of different annotators are near each other because they mark one object or because objects are
+    near each other; clicks of one annotator only for the latter reason, unless he marks objects twice. So
+    the excess of the former over the latter holds the pairs on one object, whose distance has a Rayleigh
+    distribution of scale sqrt(2) times the scatter: half of the excess lies within its median. It is sought
+    where most of the clicks of others are in excess; farther out, annotators who leave parts of an image
+    aside matter. Where annotators do repeat themselves, the excess over clicks thrown at random takes its
+    place.
+    """
+    from raterscope.algorithms.clicks._kernels import count_pairs
+
+    size = math.sqrt(clicks.area)
+    resolution = _resolution(clicks, size)
+    rows = _sample(clicks)
+    x, y = clicks.x[rows] - np.median(clicks.x), clicks.y[rows] - np.median(clicks.y)
+    annotator = clicks.annotator[rows]
+    counts = np.bincount(annotator).astype(np.float64)
+    pairs_same = float((counts * (counts - 1)).sum() / 2)
+    pairs_other = len(rows) * (len(rows) - 1) / 2 - pairs_same
+    if pairs_other < 1:
+        return Habits(max(size / 100, resolution), 0.0, resolution)
+
+    span = max(float(np.ptp(x)), float(np.ptp(y)), resolution)
+    edges = np.array([2 * math.log(resolution / 2), 2 * math.log(2 * span)])
+    same, other = np.zeros(BINS, dtype=np.int64), np.zeros(BINS, dtype=np.int64)
+    count_pairs(x, y, annotator, edges, same, other)
+    radius = np.exp(np.linspace(edges[0], edges[1], BINS + 1)[1:] / 2)
+    near = np.cumsum(other) / pairs_other
+    half, repeats = 0.0, 0.0
+    if pairs_same >= 1:
+        own = np.cumsum(same) / pairs_same
+        neighbours = min(4.0, (np.count_nonzero(counts) - 1) / 2)
+        close = min(int(np.searchsorted(near * len(rows), neighbours)), BINS - 1)
+        repeats = float(own[close] / near[close])
+        half = _half_of_excess(radius, np.where(own <= near / 2, near - own, 0.0))
+    if pairs_same < 1 or repeats > 0.5:
+        window = span**2 if len(rows) < len(clicks) else clicks.area
+        half = _half_of_excess(radius, near - np.minimum(math.pi * radius**2 / window, 1.0))
+    return Habits(max(half / (MEDIAN_OF_RAYLEIGH * math.sqrt(2)), resolution), repeats, resolution)
+
+
+def _half_of_excess(radius: FloatArray, excess: FloatArray) -> float:
+    """Find the radius within which half of the largest excess lies."""
+    return float(radius[int(np.argmax(excess >= excess.max() / 2))])
+
+
+def _resolution(clicks: Clicks, size: float) -> float:
+    """Find the standard deviation that rounding leaves in the coordinates."""
+    farthest = max(float(np.abs(clicks.x).max()), float(np.abs(clicks.y).max()))
+    whole = bool((clicks.x == np.rint(clicks.x)).all() and (clicks.y == np.rint(clicks.y)).all())
+    return max(1 / math.sqrt(12) if whole else 0.0, 1e-6 * size, 1e-12 * farthest)
+
+
+def _sample(clicks: Clicks) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """Choose clicks by place alone: neither their order nor the annotators' matters."""
+    x, y = clicks.x - np.median(clicks.x), clicks.y - np.median(clicks.y)
+    rows = np.lexsort((y, x))
+    if len(rows) > WINDOW:
+        away = np.maximum(np.abs(x), np.abs(y))
+        rows = rows[away[rows] <= np.partition(away, WINDOW)[WINDOW]]
+    counts = np.bincount(clicks.annotator[rows])
+    most = int(BUSY * max(np.median(counts[counts > 0]), 1))
+    share = min(1.0, MOST / np.minimum(counts, most).sum())
+    kept = []
+    for r in np.flatnonzero(counts):
+        own = rows[clicks.annotator[rows] == r] if counts[r] else rows[:0]
+        wanted = min(len(own), max(1, round(share * min(len(own), most))))
+        kept.append(own[np.linspace(0, len(own) - 1, wanted).astype(np.int64)])
+    return np.concatenate(kept).astype(np.int64)

@@ -1,0 +1,23 @@
+"""Where components begin."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+
+from raterscope.algorithms.clicks.data import FloatArray
+
+__all__ = ["k_means"]
+
+
+def k_means(points: FloatArray, count: int, seed: int) -> FloatArray:
+    """Find centroids by k-means, as the OEM-DEM paper begins (section 3.1): one a distinct point at most."""
+    from sklearn.cluster import KMeans
+    from sklearn.exceptions import ConvergenceWarning
+
+    count = min(count, len(np.unique(points, axis=0)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        found = KMeans(count, n_init=1, random_state=seed).fit(points)
+    return np.asarray(found.cluster_centers_, dtype=np.float64)

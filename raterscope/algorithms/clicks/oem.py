@@ -1,0 +1,153 @@
+"""OEM: EM clustering of clicks with outliers and annotators' reliability (OEM-DEM paper, section 3)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+
+from raterscope.algorithms.clicks._grid import sort_into_cells
+from raterscope.algorithms.clicks._path import PARAMETERS, Criterion, Path, walk
+from raterscope.algorithms.clicks._seeding import k_means
+from raterscope.algorithms.clicks.data import Clicks, Clustering, Trace
+from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.algorithms.settings import Settings, choice, integer, number, switch
+
+__all__ = ["MixtureSettings", "OEMSettings", "empty_clustering", "oem", "walk_path"]
+
+CRITERIA = {
+    "observed": "observed likelihood, with the penalties of eq. 16",
+    "expected": "eq. 16 of the paper",
+    "thesis": "the thesis's cost",
+}
+
+PENALTIES = {"quarter": "L/4, the paper's", "half": "L/2, the thesis's"}
+
+
+@dataclass(frozen=True)
+class MixtureSettings(Settings):
+    """What OEM and CEM have in common. Left open, the click scatter is learnt."""
+
+    click_scatter: float | None = number(
+        None, "Click scatter", "Standard deviation of a click about its object along an axis. Left open, it "
+        "is learnt from how far apart different annotators click.", unit="px", minimum=1e-6,
+    )  # fmt: skip
+    initial_clusters: int | None = integer(
+        None, "Initial number", "Clusters to begin with. Left open: six times the mean clicks of an "
+        "annotator. At most a quarter of the clicks unless as printed.", minimum=1, advanced=True,
+    )  # fmt: skip
+    lower_bound: int = integer(
+        0, "Lower bound", "Fewest clusters that removal goes down to.", minimum=0, advanced=True
+    )
+    max_iterations: int = integer(
+        5000, "Iterations", "Most iterations; the paper takes 500.", minimum=1, advanced=True
+    )
+    tolerance: float = number(
+        1e-5, "Tolerance", "Relative gain beneath which the weakest cluster is removed (eq. 17).",
+        minimum=1e-12, maximum=0.1, advanced=True,
+    )  # fmt: skip
+    covariance_floor: float = number(
+        0.3, "Covariance floor", "Smallest variance of a cluster, as a share of the squared click scatter.",
+        minimum=0.0, maximum=1.0, advanced=True,
+    )  # fmt: skip
+    seed: int = integer(0, "Seed", "Of the initial centres.", minimum=0, maximum=2**31 - 1, advanced=True)
+
+
+@dataclass(frozen=True)
+class OEMSettings(MixtureSettings):
+    """Settings of `oem`."""
+
+    criterion: str = choice("observed", "Criterion", "What the number of clusters is chosen by.", CRITERIA)
+    penalty: str = choice("half", "Penalty", "Clicks that eq. 15 takes from every cluster.", PENALTIES)
+    as_printed: bool = switch(
+        False, "As printed", "Follow the paper's letter: scatter from the variance of the clicks, no floor, "
+        "no cap on the initial number, one-sided stop.",
+    )  # fmt: skip
+    initial_reliability: float = number(
+        0.9, "Initial reliability", "Annotators' reliability to begin with, p0.", minimum=0.01, maximum=0.99,
+        advanced=True,
+    )  # fmt: skip
+
+
+def oem(clicks: Clicks, settings: OEMSettings | None = None, watch: Watch = silent) -> Clustering:
+    """Cluster the clicks of one image (OEM-DEM paper, Algorithm 1).
+
+    Parameters
+    ----------
+    clicks : Clicks
+        N clicks of R annotators; one mark an annotator and place (`Clicks.merged`).
+    settings : OEMSettings, optional
+    watch : Watch
+        Called with every iteration.
+
+    Returns
+    -------
+    Clustering
+        Empty where there are no clicks or nothing was found.
+    """
+    settings = OEMSettings() if settings is None else settings
+    return walk_path(
+        clicks, settings, watch,
+        criterion=cast(Criterion, settings.criterion),
+        penalty=PARAMETERS / (4 if settings.penalty == "quarter" else 2),
+        initial_reliability=settings.initial_reliability,
+        printed=settings.as_printed,
+    )  # fmt: skip
+
+
+def walk_path(
+    clicks: Clicks,
+    settings: MixtureSettings,
+    watch: Watch,
+    *,
+    criterion: Criterion,
+    penalty: float,
+    initial_reliability: float = 1.0,
+    printed: bool = False,
+    outliers: bool = True,
+) -> Clustering:
+    """Walk Algorithm 1 from the centroids of k-means, with or without outliers."""
+    if not len(clicks):
+        return empty_clustering(len(clicks.annotators))
+    watch(0.0, "learning how far clicks scatter")
+    points = clicks.points - np.median(clicks.points, axis=0)
+    if printed:
+        variance = float(points.var(axis=0, ddof=1).mean()) if len(clicks) > 1 else 0.0
+        scatter = max(math.sqrt(variance / 200), 1e-9)
+        floor = 1e-9 * scatter**2
+    else:
+        from raterscope.algorithms.clicks._scatter import learn_habits
+
+        scatter = settings.click_scatter or learn_habits(clicks).scatter
+        floor = max(settings.covariance_floor, 1e-6) * scatter**2
+    active = int((clicks.counts() > 0).sum())
+    wanted = settings.initial_clusters or max(1, round(6 * len(clicks) / active))
+    if not printed:
+        wanted = min(wanted, max(1, len(clicks) // 4))
+    watch(0.02, "choosing where clusters begin")
+    mean = k_means(points, min(wanted, len(clicks)), settings.seed)
+    path = Path(
+        criterion=criterion,
+        penalty=penalty,
+        floor=floor,
+        lower_bound=max(settings.lower_bound, 1) if printed else settings.lower_bound,
+        max_iterations=settings.max_iterations,
+        tolerance=settings.tolerance,
+        initial_reliability=initial_reliability,
+        printed=printed,
+        outliers=outliers,
+    )
+    start = np.array([scatter**2, 0.0, scatter**2])
+    cells = sort_into_cells(clicks, 3 * scatter)
+    annotators = len(clicks.annotators)
+    return walk(cells, annotators, 1 / clicks.area, mean, start, path, scatter, part(watch, 0.05, 1.0))
+
+
+def empty_clustering(annotators: int) -> Clustering:
+    """Give the clustering of no clicks by R annotators."""
+    return Clustering(
+        np.empty((0, 2)), np.empty((0, 2, 2)), np.empty(0), np.empty(0), np.empty(0, dtype=np.int64),
+        np.full(annotators, np.nan), float("nan"), Trace.none(),
+    )  # fmt: skip
