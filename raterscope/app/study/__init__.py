@@ -1,0 +1,23 @@
+"""The document of the program: one file, ``NAME.rscope``. What its tables hold is told in `schema`."""
+
+from raterscope.app.study.digest import digest_of
+from raterscope.app.study.records import (
+    ImageEntry,
+    ImportSummary,
+    RunEntry,
+    RunRecord,
+    StudyError,
+    TruePoints,
+)
+from raterscope.app.study.study import Study
+
+__all__ = [
+    "ImageEntry",
+    "ImportSummary",
+    "RunEntry",
+    "RunRecord",
+    "Study",
+    "StudyError",
+    "TruePoints",
+    "digest_of",
+]

@@ -1,0 +1,178 @@
+"""Records of arrays as bytes.
+
+A record is a frozen dataclass of arrays, numbers, texts, tuples and further such dataclasses. The bytes are
+the length of a header (8 bytes, little endian), the header (JSON: values by field, arrays as dtype, shape and
+offset) and the arrays' bytes in C order. They are cut into chunks that zlib compresses one by one. Nothing is
+made when reading but the type that is asked for, and no array whose declared size is not there.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import types
+import typing
+import zlib
+from collections.abc import Iterable, Iterator
+from functools import cache
+from typing import Any, TypeVar, cast
+
+import msgspec
+import numpy as np
+
+__all__ = ["CHUNK", "LARGEST", "DamagedError", "pack", "unpack"]
+
+CHUNK = 1 << 20
+LARGEST = 2 << 30
+_LARGEST_HEADER = 16 << 20
+_DTYPES = ("|b1", "|i1", "|u1", "<i2", "<u2", "<i4", "<u4", "<i8", "<u8", "<f4", "<f8")
+
+Record = TypeVar("Record")
+
+
+class DamagedError(Exception):
+    """Bytes that are not what was packed."""
+
+
+def pack(record: Any) -> tuple[int, Iterator[bytes]]:
+    """Turn a dataclass into compressed chunks.
+
+    Returns
+    -------
+    size : int
+        Bytes before compression.
+    chunks : iterator of bytes
+    """
+    arrays: list[np.ndarray] = []
+    header = msgspec.json.encode(_describe(record, arrays, [0]))
+    raw = [len(header).to_bytes(8, "little"), header, *(array.tobytes() for array in arrays)]
+    size = sum(len(piece) for piece in raw)
+    if size > LARGEST:
+        raise ValueError(f"a record of {size} bytes is larger than a study keeps")
+    return size, _compress(b"".join(raw))
+
+
+def unpack(kind: type[Record], size: int, chunks: Iterable[bytes]) -> Record:
+    """Make the dataclass again.
+
+    Parameters
+    ----------
+    kind : type
+        What was packed.
+    size : int
+        Bytes before compression, as `pack` told.
+    chunks : iterable of bytes
+        In order.
+
+    Raises
+    ------
+    DamagedError
+        When the bytes are not a `kind`, or declare sizes that are not there.
+    """
+    if not 8 <= size <= LARGEST:
+        raise DamagedError(f"a record declares {size} bytes")
+    raw = _decompress(size, chunks)
+    length = int.from_bytes(raw[:8], "little")
+    if length > min(size - 8, _LARGEST_HEADER):
+        raise DamagedError("a record's header is longer than the record")
+    try:
+        values = msgspec.json.decode(raw[8 : 8 + length])
+        return _make(kind, values, raw, 8 + length)
+    except (msgspec.DecodeError, RecursionError, TypeError, ValueError, KeyError, OverflowError) as error:
+        raise DamagedError(f"a record is not a {kind.__name__}: {error}") from error
+
+
+def _describe(record: Any, arrays: list[np.ndarray], offset: list[int]) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for field in dataclasses.fields(record):
+        value = getattr(record, field.name)
+        if isinstance(value, np.ndarray):
+            array = np.asarray(value, dtype=value.dtype.newbyteorder("<"), order="C")
+            if array.dtype.str not in _DTYPES:
+                raise TypeError(f"{type(record).__name__}.{field.name} has the type {array.dtype}")
+            values[field.name] = {"array": [array.dtype.str, list(array.shape), offset[0]]}
+            arrays.append(array)
+            offset[0] += array.nbytes
+        elif dataclasses.is_dataclass(value):
+            values[field.name] = {"record": _describe(value, arrays, offset)}
+        elif isinstance(value, float) and not math.isfinite(value):
+            values[field.name] = {"float": str(value)}
+        elif value is None or isinstance(value, (bool, int, float, str, tuple)):
+            values[field.name] = value
+        else:
+            raise TypeError(f"{type(record).__name__}.{field.name} is a {type(value).__name__}")
+    return values
+
+
+def _make(kind: type[Record], values: Any, raw: memoryview, start: int) -> Record:
+    wanted = _fields(cast(Any, kind))
+    if not isinstance(values, dict) or set(values) != set(wanted):
+        raise DamagedError(f"a record does not have the fields of a {kind.__name__}")
+    made: dict[str, Any] = {}
+    for name, value in values.items():
+        if isinstance(value, dict):
+            ((form, content),) = value.items()
+            inner = wanted[name]
+            if form == "array":
+                made[name] = _array(content, raw, start)
+            elif form == "record" and inner is not None:
+                made[name] = _make(inner, content, raw, start)
+            elif form == "float" and content in ("nan", "inf", "-inf"):
+                made[name] = float(content)
+            else:
+                raise DamagedError(f"{kind.__name__}.{name} is of an unknown form")
+        else:
+            made[name] = tuple(value) if isinstance(value, list) else value
+    return kind(**made)
+
+
+def _array(content: Any, raw: memoryview, start: int) -> np.ndarray:
+    code, shape, offset = content
+    if code not in _DTYPES or not all(type(length) is int and length >= 0 for length in [*shape, offset]):
+        raise DamagedError("an array's type or shape is not one that is written")
+    count = math.prod(shape)
+    dtype = np.dtype(code)
+    if len(shape) > 8 or start + offset + count * dtype.itemsize > len(raw):
+        raise DamagedError(f"an array declares the shape {shape}, more than is there")
+    array = np.frombuffer(raw, dtype=dtype, count=count, offset=start + offset).reshape(shape)
+    array.setflags(write=False)
+    return array
+
+
+@cache
+def _fields(kind: type[Any]) -> dict[str, type[Any] | None]:
+    """Name the fields, each with the dataclass that it holds, if it holds one."""
+    hints = typing.get_type_hints(kind)
+    found: dict[str, type[Any] | None] = {}
+    for field in dataclasses.fields(kind):
+        hint = hints[field.name]
+        union = typing.get_origin(hint) in (typing.Union, types.UnionType)
+        choices = typing.get_args(hint) if union else (hint,)
+        records = [one for one in choices if isinstance(one, type) and dataclasses.is_dataclass(one)]
+        found[field.name] = records[0] if records else None
+    return found
+
+
+def _compress(raw: bytes) -> Iterator[bytes]:
+    view = memoryview(raw)
+    for start in range(0, len(raw), CHUNK):
+        yield zlib.compress(view[start : start + CHUNK], 1)
+
+
+def _decompress(size: int, chunks: Iterable[bytes]) -> memoryview:
+    pieces, have = [], 0
+    for data in chunks:
+        machine = zlib.decompressobj()
+        try:
+            piece = machine.decompress(data, CHUNK + 1)
+        except zlib.error as error:
+            raise DamagedError("a chunk does not decompress") from error
+        if len(piece) > CHUNK or not machine.eof:
+            raise DamagedError("a chunk is cut short or too large")
+        pieces.append(piece)
+        have += len(piece)
+        if have > size:
+            break
+    if have != size:
+        raise DamagedError(f"a record declares {size} bytes and has {have}")
+    return memoryview(b"".join(pieces))

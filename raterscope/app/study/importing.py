@@ -1,0 +1,187 @@
+"""Tables of marks into a study: which image each means, who is new, what is double or outside."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+
+import numpy as np
+
+from raterscope.algorithms.clicks.data import FloatArray, IntArray
+from raterscope.algorithms.progress import Watch
+from raterscope.app.errors import plain
+from raterscope.app.formats.records import ClickTable, PointTable
+from raterscope.app.study.objects import write_object
+from raterscope.app.study.places import Names
+from raterscope.app.study.records import ImageEntry, ImportSummary, MarksRecord, StudyError
+
+__all__ = ["assign_images", "write_marks"]
+
+
+def assign_images(
+    table: ClickTable | PointTable,
+    names: Names,
+    add: Callable[[str, float, float], ImageEntry],
+    extent: tuple[float, float] | None,
+    leave_out_unknown: bool,
+) -> tuple[list[ImageEntry | None], list[str]]:
+    """Find the study's image for each of a table's, or make an entry where the size is known.
+
+    Returns
+    -------
+    entries : list of ImageEntry or None
+        One an image of the table; None for an image that is left out.
+    notices : list of str
+
+    Raises
+    ------
+    StudyError
+        For images that the study does not have and whose size nobody tells.
+    """
+    entries: list[ImageEntry | None] = []
+    unknown: list[int] = []
+    resized: list[str] = []
+    for index, name in enumerate(table.images):
+        entry, size = names.find(name), table.extents.get(index)
+        if entry is None and not leave_out_unknown:
+            told = size or extent
+            if told is None:
+                unknown.append(index)
+            else:
+                entry = add(name, *told)
+                names.add(entry)
+        elif entry is not None and size is not None and size != (entry.width, entry.height):
+            resized.append(name)
+        entries.append(entry)
+    if unknown:
+        more = f" (and {len(unknown) - 1:,} more images)" if len(unknown) > 1 else ""
+        raise StudyError(
+            f'"{plain(table.images[unknown[0]])}"{more} is not among the study\'s images, and nothing tells '
+            "its size; add the image first, or give the size",
+            file=table.path,
+            line=table.lines[unknown[0]] if table.lines else None,
+            field="image",
+        )
+    notices = []
+    if resized:
+        notices.append(
+            f'The file gives "{plain(resized[0])}"'
+            + (f" and {len(resized) - 1:,} more images" if len(resized) > 1 else "")
+            + " another size than the image has: the places may not fit."
+        )
+    return entries, notices
+
+
+def write_marks(
+    connection: sqlite3.Connection,
+    table: ClickTable | PointTable,
+    entries: list[ImageEntry | None],
+    present: Callable[[int], MarksRecord],
+    notices: list[str],
+    watch: Watch,
+) -> ImportSummary:
+    """Store a table's marks within the present transaction, one record an image.
+
+    Parameters
+    ----------
+    connection : sqlite3.Connection
+    table : ClickTable or PointTable
+    entries : list of ImageEntry or None
+        The study's image for each of the table's.
+    present : callable
+        Gives what the study holds of an image already.
+    notices : list of str
+        Sentences to add to the table's own.
+    watch : Watch
+    """
+    kind = "clicks" if isinstance(table, ClickTable) else "truth"
+    file, said = plain(table.path.name, 200), (*table.notices, *notices)
+    (number,) = connection.execute(
+        "INSERT INTO imports(kind, file, at, notices) VALUES (?, ?, ?, ?) RETURNING id",
+        (kind, file, datetime.now(UTC).isoformat(), json.dumps(said)),
+    ).fetchone()
+    people = _number_annotators(connection, table) if isinstance(table, ClickTable) else None
+    target = np.array([-1 if entry is None else entry.id for entry in entries] or [-1], dtype=np.int64)
+    sizes = {entry.id: (entry.width, entry.height) for entry in entries if entry is not None}
+    rows_of = _rows_by_image(target[table.image])
+    looks = _looks_by_image(table, target, people)
+    marks = outside = duplicates = empty = 0
+    seen: set[int] = set()
+    done = sorted({*rows_of, *looks} - {-1})
+    for step, image in enumerate(done):
+        watch(step / len(done), f"storing marks of image {step + 1:,} of {len(done):,}")
+        rows = rows_of.get(image, np.empty(0, dtype=np.int64))
+        x, y = table.x[rows], table.y[rows]
+        if isinstance(table, ClickTable) and people is not None:
+            annotator = people[table.annotator[rows]]
+            looked = np.union1d(annotator, looks.get(image, np.empty(0, dtype=np.int64)))
+            time = None if table.time is None else table.time[rows]
+            record = MarksRecord(x, y, annotator, looked.astype(np.int64), time)
+            seen.update(looked.tolist())
+            empty += len(looked) - len(np.unique(annotator))
+        else:
+            record = MarksRecord(x, y)
+        duplicates += _duplicates(present(image), record)
+        width, height = sizes[image]
+        outside += int(((x < 0) | (x > width) | (y < 0) | (y > height)).sum())
+        marks += len(rows)
+        connection.execute(
+            "INSERT INTO marks(image, import, kind, object) VALUES (?, ?, ?, ?)",
+            (image, number, kind, write_object(connection, record)),
+        )
+    watch(1.0, "stored")
+    return ImportSummary(
+        kind=kind, file=file, marks=marks, images=len(done), annotators=len(seen), empty=empty,
+        duplicates=duplicates, outside=outside, left_out=len(rows_of.get(-1, ())), notices=said,
+    )  # fmt: skip
+
+
+def _number_annotators(connection: sqlite3.Connection, table: ClickTable) -> IntArray:
+    known = dict(connection.execute("SELECT name, id FROM annotators"))
+    new = [name for name in table.annotators if name not in known]
+    added = list(enumerate(new, start=len(known)))
+    connection.executemany("INSERT INTO annotators(id, name) VALUES (?, ?)", added)
+    known.update({name: number for number, name in added})
+    return np.array([known[name] for name in table.annotators], dtype=np.int64)
+
+
+def _rows_by_image(image: IntArray) -> Mapping[int, IntArray]:
+    order = np.argsort(image, kind="stable")
+    numbers, starts = np.unique(image[order], return_index=True)
+    return dict(zip(numbers.tolist(), np.split(order, starts[1:]), strict=True)) if len(order) else {}
+
+
+def _looks_by_image(
+    table: ClickTable | PointTable, target: IntArray, people: IntArray | None
+) -> dict[int, IntArray]:
+    if not isinstance(table, ClickTable) or people is None or not table.looked:
+        return {}
+    pairs = np.array(sorted(table.looked), dtype=np.int64)
+    image, annotator = target[pairs[:, 1]], people[pairs[:, 0]]
+    return {number: np.unique(annotator[rows]) for number, rows in _rows_by_image(image).items()}
+
+
+def _duplicates(before: MarksRecord, new: MarksRecord) -> int:
+    """Count the new marks at the very place of another by the same annotator."""
+    old = _distinct(before)
+    both = MarksRecord(
+        np.concatenate([before.x, new.x]),
+        np.concatenate([before.y, new.y]),
+        np.concatenate([before.annotator, new.annotator]),
+    )
+    return len(new.x) - (_distinct(both) - old)
+
+
+def _distinct(record: MarksRecord) -> int:
+    keys: list[FloatArray | IntArray] = [record.x, record.y]
+    if len(record.annotator):
+        keys.append(record.annotator)
+    if not len(record.x):
+        return 0
+    order = np.lexsort(keys)
+    differs = np.zeros(len(order) - 1, dtype=bool)
+    for key in keys:
+        differs |= key[order][1:] != key[order][:-1]
+    return 1 + int(differs.sum())

@@ -1,0 +1,200 @@
+"""Making and opening the file of a study, and what to say when that fails.
+
+A study that is open is locked by SQLite's exclusive locking mode: the operating system's own lock on the
+file, which refuses a second open from this process or another and vanishes with its owner, however that ends.
+Nothing else in the program may open the file: on POSIX systems a process that closes any handle on a file
+loses its locks on it. So even the header is read through SQLite.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import uuid4
+
+from raterscope.app.study.records import StudyError
+from raterscope.app.study.schema import APPLICATION_ID, SCHEMA, VERSION
+
+__all__ = ["connect", "create", "shut", "told"]
+
+# The largest value that is read, and up to which size of file every page is looked at when it is opened (some
+# 0.1 s). In larger files the pages of arrays are looked at when they are read, safe by zlib's checksums.
+_LONGEST_VALUE = 64 << 20
+_CHECKED_WHOLE = 64 << 20
+_SMALL_TABLES = ("images", "annotators", "imports", "objects", "marks", "runs", "results", "decisions")
+
+
+def create(path: Path) -> None:
+    """Make an empty study. It appears whole under its name, or not at all.
+
+    Raises
+    ------
+    StudyError
+        When something of that name exists or the folder cannot be written.
+    """
+    if os.path.lexists(path):
+        raise StudyError("exists already; choose another name or open it", file=path)
+    if not path.parent.is_dir():
+        raise StudyError(f"cannot be made, for there is no folder {path.parent}", file=path)
+    draft = path.with_name(f".{path.name}.{uuid4().hex[:8]}")
+    try:
+        with told(path, "made"):
+            connection = sqlite3.connect(draft, isolation_level=None)
+            try:
+                connection.execute("PRAGMA synchronous=FULL")
+                connection.execute("BEGIN")
+                for statement in SCHEMA:
+                    connection.execute(statement)
+                connection.execute(f"PRAGMA application_id={APPLICATION_ID}")
+                connection.execute(f"PRAGMA user_version={VERSION}")
+                connection.execute("COMMIT")
+            finally:
+                connection.close()
+            _give_name(draft, path)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """Open a study's file for this process alone, having looked whether it is sound.
+
+    Raises
+    ------
+    StudyError
+        When it is missing, no study, damaged, open elsewhere, from a newer version, or cannot be written.
+    """
+    _look_from_outside(path)
+    connection = None
+    try:
+        with told(path, "opened"):
+            connection = sqlite3.connect(
+                f"{path.as_uri()}?mode=rw",
+                uri=True,
+                isolation_level=None,
+                timeout=0.0,
+                check_same_thread=False,
+            )
+            connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST_VALUE)
+            connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
+            connection.execute("PRAGMA trusted_schema=OFF")
+            connection.execute("PRAGMA cell_size_check=ON")
+            connection.execute("PRAGMA locking_mode=EXCLUSIVE")
+            _look_at_header(connection, path)
+            connection.execute("PRAGMA journal_mode=WAL")
+            connection.execute("PRAGMA synchronous=FULL")
+            connection.execute("PRAGMA foreign_keys=ON")
+            connection.execute("BEGIN EXCLUSIVE")
+            connection.execute("COMMIT")
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            _look_inside(connection, path)
+    except BaseException:
+        if connection is not None:
+            connection.close()
+        raise
+    return connection
+
+
+def shut(connection: sqlite3.Connection) -> None:
+    """Close the file, leaving one plain file."""
+    with contextlib.suppress(sqlite3.Error):
+        connection.execute("PRAGMA journal_mode=DELETE")
+    connection.close()
+
+
+@contextlib.contextmanager
+def told(path: Path, done: str) -> Iterator[None]:
+    """Say what the database or the system refused, in a sentence; `done` as in "cannot be opened"."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise StudyError(_sentence(error, done), file=path) from error
+    except OSError as error:
+        raise StudyError(f"cannot be {done}: {error.strerror or error}", file=path) from error
+
+
+def _give_name(draft: Path, path: Path) -> None:
+    try:
+        os.link(draft, path)  # unlike a renaming, this never replaces what somebody else has just made
+    except FileExistsError:
+        raise StudyError("exists already; choose another name or open it", file=path) from None
+    except OSError:  # a file system without links
+        draft.rename(path)
+    if hasattr(os, "O_DIRECTORY"):
+        folder = os.open(path.parent, os.O_DIRECTORY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+def _look_from_outside(path: Path) -> None:
+    try:
+        if path.is_dir():
+            raise StudyError("is a folder; expected a study, a file NAME.rscope", file=path)
+        size = path.stat().st_size
+    except FileNotFoundError:
+        raise StudyError(f"is not there; looked in {path.parent}", file=path) from None
+    except OSError as error:
+        raise StudyError(f"cannot be opened: {error.strerror or error}", file=path) from error
+    if not path.is_file():
+        raise StudyError("is no ordinary file; expected a study", file=path)
+    if size == 0:
+        raise StudyError("is empty; expected a study", file=path)
+    if not os.access(path, os.R_OK):
+        raise StudyError("cannot be read: you lack the permission", file=path)
+    if not os.access(path, os.W_OK):
+        raise StudyError("cannot be written: you lack the permission; open a copy of it", file=path)
+    if not os.access(path.parent, os.W_OK):
+        raise StudyError("lies in a folder that cannot be written; open a copy of it elsewhere", file=path)
+
+
+def _look_at_header(connection: sqlite3.Connection, path: Path) -> None:
+    if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
+        raise StudyError("is a database of another program; expected a study", file=path)
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    if version > VERSION:
+        raise StudyError(
+            f"was written by a newer Raterscope (format {version}; this one reads {VERSION}); update it",
+            file=path,
+        )
+    if version != VERSION:
+        raise StudyError(f"declares format {version}, which never was; the file is damaged", file=path)
+
+
+def _look_inside(connection: sqlite3.Connection, path: Path) -> None:
+    pages, page = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "page_size"))
+    if path.stat().st_size < pages * page:
+        raise StudyError("is cut short: its end is missing", file=path)
+    found = {
+        (kind, name): sql
+        for kind, name, sql in connection.execute(
+            "SELECT type, name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
+        )
+    }
+    if found != {(sql.split()[1].lower(), sql.split()[2]): sql for sql in SCHEMA}:
+        raise StudyError("is damaged or was altered: its tables are not those of a study", file=path)
+    tables = [""] if pages * page <= _CHECKED_WHOLE else [f"('{name}')" for name in _SMALL_TABLES]
+    for table in tables:
+        answer = connection.execute(f"PRAGMA quick_check{table}").fetchone()[0]
+        if answer != "ok":
+            raise StudyError(f"is damaged ({answer.splitlines()[-1]}); open a backup of it", file=path)
+
+
+def _sentence(error: sqlite3.Error, done: str) -> str:
+    name = getattr(error, "sqlite_errorname", "") or ""
+    if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+        return "is open already, here or in another program; close it there first"
+    if name.startswith("SQLITE_NOTADB"):
+        return "is no study; expected a file NAME.rscope that Raterscope made"
+    if name.startswith("SQLITE_CORRUPT"):
+        return f"cannot be {done}: the file is damaged; open a backup of it"
+    if name.startswith("SQLITE_FULL"):
+        return f"cannot be {done}: the disk is full; nothing was changed"
+    if name.startswith(("SQLITE_READONLY", "SQLITE_PERM", "SQLITE_CANTOPEN")):
+        return f"cannot be {done}: the file or its folder cannot be written"
+    if name.startswith("SQLITE_TOOBIG"):
+        return f"cannot be {done}: a value in it is larger than any that Raterscope writes"
+    return f"cannot be {done}: {error}"

@@ -1,0 +1,86 @@
+"""Where the images of a study are: names, paths and digests."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from pathlib import Path, PurePosixPath, PureWindowsPath
+
+from raterscope.algorithms.progress import Watch, silent
+from raterscope.app.study.records import ImageEntry
+
+__all__ = ["Names", "digest_of_file", "locate", "stored_path"]
+
+_BLOCK = 4 << 20
+
+
+class Names:
+    """Finds the image that a table means.
+
+    By its full name, else without folders and capitals, else without the suffix too.
+    """
+
+    def __init__(self, entries: Iterable[ImageEntry]) -> None:
+        self._exact: dict[str, ImageEntry] = {}
+        self._loose: dict[str, ImageEntry | None] = {}
+        for entry in entries:
+            self.add(entry)
+
+    def add(self, entry: ImageEntry) -> None:
+        """Let an image be found."""
+        self._exact[entry.name] = entry
+        for key in {_base(entry.name), _stem(entry.name)}:
+            other = self._loose.get(key, entry)
+            self._loose[key] = entry if other is not None and other.id == entry.id else None
+
+    def find(self, name: str) -> ImageEntry | None:
+        """Find an image; None where there is none, or where several would do."""
+        return self._exact.get(name) or self._loose.get(_base(name)) or self._loose.get(_stem(name))
+
+
+def stored_path(path: Path, study: Path) -> str:
+    """Write a path as the study keeps it: relative, with forward slashes, when beside or below the study."""
+    path = path.resolve()
+    return path.relative_to(study.parent).as_posix() if path.is_relative_to(study.parent) else str(path)
+
+
+def locate(entry: ImageEntry, study: Path) -> Path | None:
+    """Find an image's file: where it was, else beside the study if its size in bytes agrees.
+
+    A stranger's study may name any path: one that climbs out of the study's folder by ".." or names another
+    computer is not followed.
+    """
+    if not entry.path:
+        return None
+    name = PureWindowsPath(entry.path).name
+    candidates = []
+    if not entry.path.startswith(("\\\\", "//")) and ".." not in PurePosixPath(entry.path).parts:
+        candidates.append(study.parent / entry.path)
+    for place in (*candidates, study.parent / name):
+        try:
+            if place.is_file() and (entry.size is None or place.stat().st_size == entry.size):
+                return place
+        except (OSError, ValueError):
+            continue
+    return None
+
+
+def digest_of_file(path: Path, watch: Watch = silent, words: str = "reading") -> str:
+    """Compute the SHA-256 of a file, "sha256:" and hexadecimal digits."""
+    machine, done, size = hashlib.sha256(), 0, max(path.stat().st_size, 1)
+    with path.open("rb") as file:
+        while block := file.read(_BLOCK):
+            machine.update(block)
+            done += len(block)
+            watch(min(done / size, 1.0), words)
+    return f"sha256:{machine.hexdigest()}"
+
+
+def _base(name: str) -> str:
+    return PureWindowsPath(name).name.casefold() or name.casefold()
+
+
+def _stem(name: str) -> str:
+    base = _base(name)
+    stem, dot, suffix = base.rpartition(".")
+    return stem if dot and stem and len(suffix) <= 5 and suffix.isalnum() else base

@@ -1,0 +1,192 @@
+"""What a study gives and takes, besides the arrays of an algorithm."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+
+from raterscope.algorithms.clicks.data import FloatArray, IntArray
+from raterscope.app.errors import InputError
+
+__all__ = ["ImageEntry", "ImportSummary", "MarksRecord", "RunEntry", "RunRecord", "StudyError", "TruePoints"]
+
+
+class StudyError(InputError):
+    """A study that cannot be opened, read or written, in a sentence for people."""
+
+
+@dataclass(frozen=True)
+class ImageEntry:
+    """An image as the study knows it.
+
+    Attributes
+    ----------
+    id : int
+    name : str
+    path : str or None
+        As stored: relative to the study when beside or below it; None while only the size is known.
+    width, height : float
+        Pixels.
+    size : int or None
+        Of the file, bytes.
+    digest : str or None
+        SHA-256 of the file.
+    pixel_size : float or None
+        Micrometres.
+    """
+
+    id: int
+    name: str
+    path: str | None
+    width: float
+    height: float
+    size: int | None = None
+    digest: str | None = None
+    pixel_size: float | None = None
+
+    @property
+    def extent(self) -> tuple[float, float, float, float]:
+        """Left, top, right, bottom."""
+        return (0.0, 0.0, self.width, self.height)
+
+
+@dataclass(frozen=True, eq=False)
+class TruePoints:
+    """Imported true places on one image: `x` and `y`, (K,) float64, pixels."""
+
+    x: FloatArray
+    y: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+
+@dataclass(frozen=True, eq=False)
+class MarksRecord:
+    """What one import brought for one image, as it is stored.
+
+    Attributes
+    ----------
+    x, y : (N,) float64
+    annotator : (N,) int64
+        The annotator's number in the study; empty for truth.
+    looked : (R,) int64
+        Numbers of all who looked, who marked nothing included.
+    time : (N,) float64, optional
+    """
+
+    x: FloatArray
+    y: FloatArray
+    annotator: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    looked: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    time: FloatArray | None = None
+
+
+@dataclass(frozen=True)
+class ImportSummary:
+    """What came of reading a file into the study.
+
+    Attributes
+    ----------
+    kind : str
+        clicks or truth.
+    file : str
+    marks, images, annotators : int
+        Marks that came, images they lie on, annotators who looked.
+    empty : int
+        Times that somebody looked at an image and marked nothing.
+    duplicates : int
+        Marks at the very place where the same annotator has one already; fusing counts them once.
+    outside : int
+        Marks outside their image; they are kept.
+    left_out : int
+        Marks left out because the study does not have their image.
+    notices : tuple of str
+        What the reader had to say, a sentence each.
+    """
+
+    kind: str
+    file: str
+    marks: int
+    images: int
+    annotators: int
+    empty: int
+    duplicates: int
+    outside: int
+    left_out: int
+    notices: tuple[str, ...] = ()
+
+    def in_words(self) -> str:
+        """Say it in a sentence or more."""
+        what = _count(self.marks, "true point" if self.kind == "truth" else "click")
+        words = f"{what} on {_count(self.images, 'image')}"
+        if self.kind == "clicks":
+            words += f" by {_count(self.annotators, 'annotator')}"
+        remarks = []
+        if self.empty:
+            remarks.append(f"{_count(self.empty, 'look')} without a mark")
+        if self.duplicates:
+            same = "the same place" if self.kind == "truth" else "the same place by the same annotator"
+            remarks.append(f"{_count(self.duplicates, 'duplicate')} at {same}, counted once")
+        if self.outside:
+            remarks.append(f"{self.outside:,} outside the image, kept")
+        if self.left_out:
+            remarks.append(f"{self.left_out:,} left out, on images that the study does not have")
+        if remarks:
+            words += f" ({'; '.join(remarks)})"
+        return " ".join([words + ".", *self.notices])
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunRecord:
+    """What is to be kept of a run.
+
+    Attributes
+    ----------
+    kind : str
+        clicks.
+    algorithm : str
+        In words or by name: "oem + dem".
+    settings, versions, log : dict
+        Ready for JSON.
+    seed : int or None
+    digest : str
+        Of the input, see `digest_of`.
+    started : datetime
+        With its time zone.
+    seconds : float
+    known : int
+        The last decision that was held fixed or otherwise taken into account; 0 for none.
+    imported : int or None
+        The last import whose marks went in; None for all there are now.
+    excluded : tuple of str
+        Annotators that were left out.
+    """
+
+    kind: str
+    algorithm: str
+    settings: dict[str, Any]
+    versions: dict[str, Any]
+    digest: str
+    started: datetime
+    seconds: float
+    seed: int | None = None
+    log: dict[str, Any] = field(default_factory=dict)
+    known: int = 0
+    imported: int | None = None
+    excluded: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunEntry(RunRecord):
+    """A run that the study holds: its number and the images it has results for."""
+
+    id: int
+    images: tuple[int, ...] = ()
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")

@@ -1,0 +1,77 @@
+"""Images in a study's file: references to files, or sizes alone until the file comes."""
+
+from __future__ import annotations
+
+import math
+import sqlite3
+from pathlib import Path
+
+from raterscope.app.errors import plain
+from raterscope.app.formats.records import ImageFile
+from raterscope.app.study.places import Names, stored_path
+from raterscope.app.study.records import ImageEntry, StudyError
+from raterscope.app.study.rows import IMAGE, image_of
+
+__all__ = ["add_file", "add_size", "point_to", "read_image_entries", "refuse_other_size"]
+
+
+def read_image_entries(
+    connection: sqlite3.Connection, study: Path, number: int | None = None
+) -> list[ImageEntry]:
+    """Read the entries in the order in which they came, or one alone."""
+    rows = connection.execute(
+        f"SELECT {', '.join(IMAGE)} FROM images WHERE ?1 IS NULL OR id = ?1 ORDER BY id", (number,)
+    )
+    return [image_of(row, study) for row in rows]
+
+
+def add_file(
+    connection: sqlite3.Connection, study: Path, file: ImageFile, digest: str, names: Names
+) -> ImageEntry:
+    """Take up a file, within the present transaction.
+
+    The same content under the same name is the same image; an entry that was a size alone gets its file;
+    another image of a name that is taken is told apart by its folder.
+    """
+    same = names.find(file.name)
+    if same is not None and same.digest == digest:
+        return same
+    if same is not None and same.path is None:
+        refuse_other_size(file, same)
+        return point_to(connection, study, same.id, file.path, digest)
+    name, folders = file.name, list(file.path.resolve().parent.parts)
+    while connection.execute("SELECT 1 FROM images WHERE name = ?", (name,)).fetchone():
+        name = f"{folders.pop()}/{name}" if folders else f"{name}'"
+    number = add_size(connection, study, name, file.width, file.height).id
+    return point_to(connection, study, number, file.path, digest)
+
+
+def add_size(
+    connection: sqlite3.Connection, study: Path, name: str, width: float, height: float
+) -> ImageEntry:
+    """Make an entry for an image of which only the size is known, within the present transaction."""
+    if not (math.isfinite(width) and math.isfinite(height) and width > 0 and height > 0):
+        raise StudyError(f"the size of {plain(name)} is {width:g} x {height:g}; expected pixels above 0")
+    (number,) = connection.execute(
+        "INSERT INTO images(name, width, height) VALUES (?, ?, ?) RETURNING id", (name, width, height)
+    ).fetchone()
+    return read_image_entries(connection, study, number)[0]
+
+
+def point_to(connection: sqlite3.Connection, study: Path, number: int, path: Path, digest: str) -> ImageEntry:
+    """Note where an image's file is, within the present transaction."""
+    connection.execute(
+        "UPDATE images SET path = ?, size = ?, digest = ? WHERE id = ?",
+        (stored_path(path, study), path.stat().st_size, digest, number),
+    )
+    return read_image_entries(connection, study, number)[0]
+
+
+def refuse_other_size(file: ImageFile, entry: ImageEntry) -> None:
+    """Refuse a file that is not of the size that an entry was made with."""
+    if (file.width, file.height) != (round(entry.width), round(entry.height)):
+        raise StudyError(
+            f"has {file.width} x {file.height} pixels, but the clicks on {plain(entry.name)} were made on "
+            f"{entry.width:g} x {entry.height:g}",
+            file=file.path,
+        )

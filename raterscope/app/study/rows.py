@@ -1,0 +1,129 @@
+"""Rows of the study's tables as records; a row that cannot be one is damage, in a sentence."""
+
+from __future__ import annotations
+
+import json
+import math
+import sqlite3
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from raterscope.app.errors import plain
+from raterscope.app.review import Decision
+from raterscope.app.study.objects import read_object
+from raterscope.app.study.records import ImageEntry, MarksRecord, RunEntry, RunRecord, StudyError
+
+__all__ = [
+    "DECISION",
+    "IMAGE",
+    "RUN",
+    "decision_of",
+    "decision_row",
+    "image_of",
+    "read_marks",
+    "run_of",
+    "run_row",
+]
+
+IMAGE = ("id", "name", "path", "width", "height", "size", "digest", "pixel_size")
+RUN = (
+    "kind", "algorithm", "settings", "seed", "versions", "digest", "started", "seconds", "log", "known",
+    "import", "excluded",
+)  # fmt: skip
+DECISION = (
+    "id", "at", "who", "verb", "image", "spot", "x", "y", "from_x", "from_y", "reason", "annotator", "run",
+    "about", "undoes",
+)  # fmt: skip
+
+
+def image_of(row: tuple[Any, ...], path: Path) -> ImageEntry:
+    """Make an image's entry of the columns `IMAGE`."""
+    entry = ImageEntry(*row)
+    if not (0 < entry.width < math.inf and 0 < entry.height < math.inf):
+        raise StudyError(f"is damaged: the size of {plain(entry.name)} is no size", file=path)
+    return entry
+
+
+def run_row(record: RunRecord, imported: int) -> tuple[Any, ...]:
+    """Write a run as the columns `RUN`."""
+    return (
+        record.kind, record.algorithm, json.dumps(record.settings), record.seed, json.dumps(record.versions),
+        record.digest, record.started.isoformat(), record.seconds, json.dumps(record.log), record.known,
+        imported, json.dumps(record.excluded),
+    )  # fmt: skip
+
+
+def run_of(row: tuple[Any, ...], images: tuple[int, ...], path: Path) -> RunEntry:
+    """Make a run's entry of its id and the columns `RUN`."""
+    number, *rest = row
+    values = dict(zip(RUN, rest, strict=True))
+    values["imported"] = values.pop("import")
+    try:
+        for name in ("settings", "versions", "log"):
+            values[name] = json.loads(values[name])
+            if not isinstance(values[name], dict):
+                raise TypeError(f"{name} is no object")
+        values["excluded"] = tuple(str(name) for name in json.loads(values["excluded"]))
+        values["started"] = datetime.fromisoformat(values["started"])
+    except (ValueError, TypeError, RecursionError) as error:
+        raise StudyError(f"is damaged: run {number} cannot be read", file=path) from error
+    return RunEntry(id=number, images=images, **values)
+
+
+def decision_row(decision: Decision) -> tuple[Any, ...]:
+    """Write a decision as the columns `DECISION`."""
+    assert decision.at is not None
+    values = {name: getattr(decision, name) for name in DECISION}
+    return tuple({**values, "at": decision.at.isoformat(timespec="milliseconds")}.values())
+
+
+def decision_of(row: tuple[Any, ...], path: Path) -> Decision:
+    """Make a decision of the columns `DECISION`."""
+    values = dict(zip(DECISION, row, strict=True))
+    try:
+        values["at"] = datetime.fromisoformat(values["at"])
+        decision = Decision(**values)
+        if decision.undoes is not None and decision.undoes >= decision.id:
+            raise ValueError("an undo points forward")
+    except (ValueError, TypeError) as error:
+        raise StudyError(f"is damaged: decision {row[0]} cannot be read", file=path) from error
+    return decision
+
+
+def read_marks(
+    connection: sqlite3.Connection, path: Path, image_id: int, kind: str, last: int | None = None
+) -> MarksRecord:
+    """Join what the imports brought for an image, up to the last one named."""
+    numbers = connection.execute(
+        "SELECT object FROM marks WHERE image = ? AND kind = ? AND import <= ? ORDER BY import",
+        (image_id, kind, 2**62 if last is None else last),
+    ).fetchall()
+    records = [read_object(connection, number, MarksRecord, path) for (number,) in numbers]
+    for record in records:
+        columns = [record.y] if kind == "truth" else [record.y, record.annotator]
+        if record.time is not None:
+            columns.append(record.time)
+        if record.looked.ndim != 1 or any(column.shape != (len(record.x),) for column in columns):
+            raise StudyError("is damaged: the columns of its marks differ in length", file=path)
+    if len(records) == 1:
+        return records[0]
+    timed = any(record.time is not None for record in records)
+    return MarksRecord(
+        x=_joined(records, lambda record: record.x),
+        y=_joined(records, lambda record: record.y),
+        annotator=_joined(records, lambda record: record.annotator).astype(np.int64),
+        looked=np.unique(_joined(records, lambda record: record.looked)).astype(np.int64),
+        time=_joined(records, _time) if timed else None,
+    )
+
+
+def _joined(records: list[MarksRecord], column: Callable[[MarksRecord], np.ndarray]) -> np.ndarray:
+    return np.concatenate([np.empty(0), *(column(record) for record in records)])
+
+
+def _time(record: MarksRecord) -> np.ndarray:
+    return np.full(len(record.x), np.nan) if record.time is None else record.time

@@ -1,0 +1,84 @@
+"""The study file: one SQLite database, and what its tables hold.
+
+The header carries ``application_id`` 0x52536370 ("RScp") and ``user_version``, the version of this schema.
+The file is in WAL mode while it is open and a single plain file when it is closed.
+
+``images``
+    One row an image: its name, unique; the file's path, relative with forward slashes when it lies beside or
+    below the study, absolute otherwise, NULL while only the size is known; width and height in pixels; the
+    file's size in bytes and its SHA-256 digest; pixel_size in micrometres where it is known. The pixels stay
+    in their file.
+``annotators``
+    One row an annotator. ``id`` counts from 0 in the order of first appearance and never changes: it is the
+    annotator's colour for good.
+``imports``
+    One row a file that was read, in the order of reading: kind (clicks, truth), the file's name, when, and
+    what was said of it, a JSON list of sentences. Imports are only ever added.
+``marks``
+    One row an import and image. ``object`` holds the marks of that import on that image: for clicks
+    annotators, x, y, time and who looked; for truth x and y.
+``runs``
+    One row a run of an algorithm: kind, algorithm, settings (JSON), seed, versions (JSON), digest of the
+    input, when it started, seconds it took, log (JSON). ``known`` is the last decision, ``import`` the last
+    import that it took into account, ``excluded`` (JSON list) the annotators it left out.
+``results``
+    One row a run and image; ``object`` holds the result.
+``objects``, ``chunks``
+    An object is a record of arrays (see `arrays`), `size` bytes in chunks of one MiB, each compressed by
+    zlib, which also tells when one is damaged.
+``decisions``
+    The journal, append-only: triggers refuse UPDATE, DELETE and any id but the next. An undo is a row too,
+    whose ``undoes`` names the decision that it takes back; a redo is the undo of an undo. Places are in
+    pixels; ``x``, ``y`` is where the spot is, ``from_x``, ``from_y`` where it was before a move; ``about``
+    names an earlier decision on the same spot.
+
+Rows of a run and of an import appear in one transaction, whole or not at all.
+"""
+
+from __future__ import annotations
+
+__all__ = ["APPLICATION_ID", "SCHEMA", "VERSION"]
+
+APPLICATION_ID = 0x52536370
+VERSION = 1
+
+SCHEMA = (
+    """CREATE TABLE images (
+        id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, path TEXT, width REAL NOT NULL,
+        height REAL NOT NULL, size INTEGER, digest TEXT, pixel_size REAL) STRICT""",
+    "CREATE TABLE annotators (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE) STRICT",
+    """CREATE TABLE imports (
+        id INTEGER PRIMARY KEY, kind TEXT NOT NULL, file TEXT NOT NULL, at TEXT NOT NULL,
+        notices TEXT NOT NULL) STRICT""",
+    "CREATE TABLE objects (id INTEGER PRIMARY KEY, size INTEGER NOT NULL) STRICT",
+    """CREATE TABLE chunks (
+        object INTEGER NOT NULL REFERENCES objects(id) ON DELETE CASCADE, part INTEGER NOT NULL,
+        data BLOB NOT NULL, UNIQUE (object, part)) STRICT""",
+    """CREATE TABLE marks (
+        image INTEGER NOT NULL REFERENCES images(id), import INTEGER NOT NULL REFERENCES imports(id),
+        kind TEXT NOT NULL, object INTEGER NOT NULL REFERENCES objects(id), PRIMARY KEY (image, import)
+        ) WITHOUT ROWID, STRICT""",
+    """CREATE TABLE runs (
+        id INTEGER PRIMARY KEY AUTOINCREMENT, kind TEXT NOT NULL, algorithm TEXT NOT NULL,
+        settings TEXT NOT NULL, seed INTEGER, versions TEXT NOT NULL, digest TEXT NOT NULL,
+        started TEXT NOT NULL, seconds REAL NOT NULL, log TEXT NOT NULL, known INTEGER NOT NULL,
+        import INTEGER NOT NULL, excluded TEXT NOT NULL) STRICT""",
+    """CREATE TABLE results (
+        image INTEGER NOT NULL REFERENCES images(id),
+        run INTEGER NOT NULL REFERENCES runs(id) ON DELETE CASCADE,
+        object INTEGER NOT NULL REFERENCES objects(id), PRIMARY KEY (image, run)) WITHOUT ROWID, STRICT""",
+    "CREATE INDEX results_by_run ON results(run)",
+    "CREATE INDEX results_by_object ON results(object)",
+    "CREATE INDEX marks_by_object ON marks(object)",
+    """CREATE TABLE decisions (
+        id INTEGER PRIMARY KEY, at TEXT NOT NULL, who TEXT NOT NULL, verb TEXT NOT NULL, image INTEGER,
+        spot INTEGER, x REAL, y REAL, from_x REAL, from_y REAL, reason TEXT NOT NULL, annotator TEXT,
+        run INTEGER, about INTEGER, undoes INTEGER) STRICT""",
+    """CREATE TRIGGER decisions_stay BEFORE UPDATE ON decisions
+        BEGIN SELECT RAISE(ABORT, 'decisions are never changed'); END""",
+    """CREATE TRIGGER decisions_remain BEFORE DELETE ON decisions
+        BEGIN SELECT RAISE(ABORT, 'decisions are never removed'); END""",
+    """CREATE TRIGGER decisions_follow BEFORE INSERT ON decisions
+        WHEN NEW.id IS NOT (SELECT ifnull(max(id), 0) + 1 FROM decisions)
+        BEGIN SELECT RAISE(ABORT, 'decisions are only added'); END""",
+)

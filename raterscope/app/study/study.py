@@ -1,0 +1,443 @@
+"""The study: one file with everything in it but the pixels."""
+
+from __future__ import annotations
+
+import getpass
+import math
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import numpy as np
+
+from raterscope.algorithms.clicks.data import Clicks, ClicksError, Fusion
+from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.app.errors import plain
+from raterscope.app.formats.records import ClickTable, ImageFile, PointTable
+from raterscope.app.review import Decision
+from raterscope.app.study import places
+from raterscope.app.study.importing import assign_images, write_marks
+from raterscope.app.study.objects import RESULTS, misfit, read_object, remove_object, write_object
+from raterscope.app.study.opening import connect, create, shut, told
+from raterscope.app.study.records import (
+    ImageEntry,
+    ImportSummary,
+    RunEntry,
+    RunRecord,
+    StudyError,
+    TruePoints,
+)
+from raterscope.app.study.references import (
+    add_file,
+    add_size,
+    point_to,
+    read_image_entries,
+    refuse_other_size,
+)
+from raterscope.app.study.rows import DECISION, RUN, decision_of, decision_row, read_marks, run_of, run_row
+
+__all__ = ["Study"]
+
+
+class Study:
+    """An open study. Used by one thread at a time; every change is on disk when the method returns.
+
+    Every method raises StudyError, in a sentence, when the file does not do what is asked.
+    """
+
+    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+        self.path = path
+        self._connection = connection
+
+    @classmethod
+    def create(cls, path: Path | str) -> Study:
+        """Make an empty study and open it.
+
+        Raises
+        ------
+        StudyError
+            When something of that name exists or the folder cannot be written.
+        """
+        full = Path(path).resolve()
+        create(full)
+        return cls.open(full)
+
+    @classmethod
+    def open(cls, path: Path | str) -> Study:
+        """Open a study for this process alone.
+
+        Raises
+        ------
+        StudyError
+            When it is missing, no study, damaged, open elsewhere, from a newer version, or cannot be written.
+        """
+        full = Path(path).resolve()
+        return cls(full, connect(full))
+
+    def close(self) -> None:
+        """Close the file; one plain file remains."""
+        shut(self._connection)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # Images
+
+    def images(self) -> list[ImageEntry]:
+        """List the images in the order in which they came."""
+        with self._sound():
+            return read_image_entries(self._connection, self.path)
+
+    def image(self, image_id: int) -> ImageEntry:
+        """Give one image."""
+        with self._sound():
+            found = read_image_entries(self._connection, self.path, image_id)
+        if not found:
+            raise StudyError(f"has no image number {image_id}", file=self.path)
+        return found[0]
+
+    def add_images(self, files: Sequence[ImageFile], watch: Watch = silent) -> list[ImageEntry]:
+        """Take up references to images: path, size, digest. One that is there already is not taken twice.
+
+        An image whose size alone was known, from a table of clicks, gets its file.
+
+        Raises
+        ------
+        StudyError
+            When a file cannot be read, or has another size than the clicks' table said.
+        """
+        digests = []
+        for index, file in enumerate(files):
+            step = part(watch, index / len(files), (index + 1) / len(files))
+            with told(file.path, "read"):
+                digests.append(places.digest_of_file(file.path, step, f"reading {plain(file.name)}"))
+        added = []
+        with self._change():
+            names = places.Names(self.images())
+            for file, digest in zip(files, digests, strict=True):
+                entry = add_file(self._connection, self.path, file, digest, names)
+                names.add(entry)
+                added.append(entry)
+        return added
+
+    def locate(self, entry: ImageEntry) -> Path | None:
+        """Find an image's file: where it was, else beside the study; None where it is in neither place."""
+        return places.locate(entry, self.path)
+
+    def relocate(self, image_id: int, path: Path | str) -> ImageEntry:
+        """Note where an image's file has gone.
+
+        Raises
+        ------
+        StudyError
+            When it is not the same file.
+        """
+        entry, path = self.image(image_id), Path(path)
+        with told(path, "read"):
+            size, digest = path.stat().st_size, places.digest_of_file(path)
+        if entry.digest is not None and (size, digest) != (entry.size, entry.digest):
+            raise StudyError(
+                f"is another image than {plain(entry.name)} was when it was added: its content differs",
+                file=path,
+            )
+        if entry.digest is None:
+            from raterscope.app.formats.images import read_image
+
+            refuse_other_size(read_image(path), entry)
+        with self._change():
+            return point_to(self._connection, self.path, image_id, path, digest)
+
+    def relocate_all(self, folder: Path | str) -> list[ImageEntry]:
+        """Look in a folder for every image that is missing, by name and content, and note those found."""
+        found = []
+        for entry in self.images():
+            if entry.path is None or self.locate(entry) is not None:
+                continue
+            place = Path(folder) / Path(entry.path).name
+            try:
+                if place.is_file() and place.stat().st_size == entry.size:
+                    found.append(self.relocate(entry.id, place))
+            except (StudyError, OSError):
+                continue
+        return found
+
+    def set_pixel_size(self, image_id: int, micrometres: float) -> None:
+        """Tell the size of an image's pixels, for the scale bar."""
+        if not (math.isfinite(micrometres) and micrometres > 0):
+            raise StudyError(f"the size of a pixel is {micrometres}; expected a number above 0 micrometres")
+        with self._change():
+            self._connection.execute(
+                "UPDATE images SET pixel_size = ? WHERE id = ?", (float(micrometres), image_id)
+            )
+
+    # Annotators and what they marked
+
+    def annotators(self) -> list[str]:
+        """List the annotators in the order of first appearance, which gives each a colour for good."""
+        with self._sound():
+            return [name for (name,) in self._connection.execute("SELECT name FROM annotators ORDER BY id")]
+
+    def add_clicks(
+        self,
+        table: ClickTable,
+        watch: Watch = silent,
+        *,
+        extent: tuple[float, float] | None = None,
+        leave_out_unknown: bool = False,
+    ) -> ImportSummary:
+        """Take up a table of clicks, whole or not at all.
+
+        Parameters
+        ----------
+        table : ClickTable
+        watch : Watch
+        extent : (width, height), optional
+            Size in pixels of the images that neither the study nor the table knows the size of.
+        leave_out_unknown : bool
+            Leave out the clicks on images that the study does not have, instead of making room for them.
+
+        Raises
+        ------
+        StudyError
+            For an image that the study does not have and whose size nothing tells.
+        """
+        return self._add_marks(table, watch, extent, leave_out_unknown)
+
+    def add_truth(
+        self,
+        table: PointTable,
+        watch: Watch = silent,
+        *,
+        extent: tuple[float, float] | None = None,
+        leave_out_unknown: bool = False,
+    ) -> ImportSummary:
+        """Take up a table of true points, whole or not at all; see `add_clicks`."""
+        return self._add_marks(table, watch, extent, leave_out_unknown)
+
+    def clicks(self, image_id: int, run: RunEntry | None = None) -> Clicks:
+        """Give all clicks on an image, without known spots.
+
+        Parameters
+        ----------
+        image_id : int
+        run : RunEntry, optional
+            Give the clicks that went into this run: none imported later, none of who was excluded. The rows
+            and annotators of its results are these.
+        """
+        entry = self.image(image_id)
+        with self._sound():
+            last = None if run is None else run.imported
+            marks = read_marks(self._connection, self.path, image_id, "clicks", last)
+            names = self.annotators()
+        looked = np.union1d(marks.looked, marks.annotator)
+        if len(looked) and not 0 <= looked[0] <= looked[-1] < len(names):
+            raise StudyError("is damaged: a mark is by nobody", file=self.path)
+        try:
+            clicks = Clicks(
+                x=marks.x,
+                y=marks.y,
+                annotator=np.searchsorted(looked, marks.annotator),
+                annotators=tuple(names[number] for number in looked),
+                extent=entry.extent,
+                time=marks.time,
+            )
+        except ClicksError as error:
+            raise StudyError(f"is damaged: {error}", file=self.path) from error
+        return clicks if run is None or not run.excluded else clicks.without(set(run.excluded))
+
+    def truth(self, image_id: int) -> TruePoints:
+        """Give the imported true points of an image; empty where there are none."""
+        with self._sound():
+            marks = read_marks(self._connection, self.path, image_id, "truth")
+        points = np.column_stack([marks.x, marks.y])
+        _, first = np.unique(points, axis=0, return_index=True)
+        points = points[np.sort(first)]
+        return TruePoints(points[:, 0].copy(), points[:, 1].copy())
+
+    def last_import(self) -> int:
+        """Give the number of the last import, for a run that starts now; 0 before the first."""
+        with self._sound():
+            return int(self._connection.execute("SELECT ifnull(max(id), 0) FROM imports").fetchone()[0])
+
+    # Runs
+
+    def add_run(self, record: RunRecord, results: Mapping[int, Fusion], watch: Watch = silent) -> int:
+        """Store a run with all its results, whole or not at all.
+
+        Returns
+        -------
+        int
+            The run's number.
+
+        Raises
+        ------
+        StudyError
+            When a result is not one of the clicks that the record says it was made from.
+        """
+        imported = self.last_import() if record.imported is None else record.imported
+        entry = _as_entry(record, imported)
+        for step, (image, result) in enumerate(results.items()):
+            watch(0.5 * step / len(results), "checking the results")
+            wrong = misfit(result, self.clicks(image, entry))
+            if wrong is not None:
+                name = plain(self.image(image).name)
+                raise StudyError(f"the result for {name} does not fit its clicks ({wrong}); fuse again")
+        with self._change():
+            (number,) = self._connection.execute(
+                f"INSERT INTO runs({', '.join(RUN)}) VALUES ({', '.join('?' * len(RUN))}) RETURNING id",
+                run_row(record, imported),
+            ).fetchone()
+            for step, (image, result) in enumerate(results.items()):
+                watch(0.5 + 0.5 * step / len(results), "storing the results")
+                self._connection.execute(
+                    "INSERT INTO results(image, run, object) VALUES (?, ?, ?)",
+                    (image, number, write_object(self._connection, result)),
+                )
+        return int(number)
+
+    def runs(self) -> list[RunEntry]:
+        """List the runs, oldest first."""
+        with self._sound():
+            images: dict[int, list[int]] = {}
+            for run, image in self._connection.execute("SELECT run, image FROM results ORDER BY run, image"):
+                images.setdefault(run, []).append(image)
+            rows = self._connection.execute(f"SELECT id, {', '.join(RUN)} FROM runs ORDER BY id").fetchall()
+            return [run_of(row, tuple(images.get(row[0], ())), self.path) for row in rows]
+
+    def run(self, run_id: int) -> RunEntry:
+        """Give one run."""
+        with self._sound():
+            row = self._connection.execute(
+                f"SELECT id, {', '.join(RUN)} FROM runs WHERE id = ?", (run_id,)
+            ).fetchone()
+            if row is None:
+                raise StudyError(f"has no run number {run_id}", file=self.path)
+            images = self._connection.execute(
+                "SELECT image FROM results WHERE run = ? ORDER BY image", (run_id,)
+            )
+            return run_of(row, tuple(image for (image,) in images), self.path)
+
+    def result(self, run_id: int, image_id: int) -> Fusion | None:
+        """Give what a run says of an image; None where it says nothing."""
+        with self._sound():
+            row = self._connection.execute(
+                "SELECT object FROM results WHERE image = ? AND run = ?", (image_id, run_id)
+            ).fetchone()
+            if row is None:
+                return None
+            entry = self.run(run_id)
+            if entry.kind not in RESULTS:
+                raise StudyError(f"holds a run of an unknown kind, {plain(entry.kind)}", file=self.path)
+            result: Fusion = read_object(self._connection, row[0], RESULTS[entry.kind], self.path)
+            wrong = misfit(result, self.clicks(image_id, entry))
+            if wrong is not None:
+                raise StudyError(f"is damaged: in run {run_id}, {wrong}", file=self.path)
+            return result
+
+    def latest_result(self, image_id: int) -> tuple[RunEntry, Fusion] | None:
+        """Give the latest run that says something of an image, and what; None where there is none."""
+        with self._sound():
+            (number,) = self._connection.execute(
+                "SELECT max(run) FROM results WHERE image = ?", (image_id,)
+            ).fetchone()
+        if number is None:
+            return None
+        result = self.result(number, image_id)
+        return None if result is None else (self.run(number), result)
+
+    def delete_run(self, run_id: int) -> None:
+        """Remove a run with its results. Decisions that were made on it stay."""
+        with self._change():
+            objects = self._connection.execute(
+                "SELECT object FROM results WHERE run = ?", (run_id,)
+            ).fetchall()
+            self._connection.execute("DELETE FROM results WHERE run = ?", (run_id,))
+            for (number,) in objects:
+                remove_object(self._connection, number)
+            self._connection.execute("DELETE FROM runs WHERE id = ?", (run_id,))
+
+    # Decisions
+
+    def record(self, decision: Decision) -> Decision:
+        """Write a decision at the journal's end; it is on disk when this returns.
+
+        Returns
+        -------
+        Decision
+            With its number, its time, and the user's name where `who` was empty.
+        """
+        with self._change():
+            (number,) = self._connection.execute("SELECT ifnull(max(id), 0) + 1 FROM decisions").fetchone()
+            if decision.undoes is not None and not 0 < decision.undoes < number:
+                raise StudyError(f"has no decision number {decision.undoes} to undo", file=self.path)
+            written = replace(decision, id=number, at=datetime.now(UTC), who=decision.who or _user())
+            self._connection.execute(
+                f"INSERT INTO decisions({', '.join(DECISION)}) VALUES ({', '.join('?' * len(DECISION))})",
+                decision_row(written),
+            )
+        return written
+
+    def decisions(self) -> list[Decision]:
+        """List all decisions, oldest first."""
+        with self._sound():
+            rows = self._connection.execute(f"SELECT {', '.join(DECISION)} FROM decisions ORDER BY id")
+            return [decision_of(row, self.path) for row in rows]
+
+    # Inside
+
+    @contextmanager
+    def _sound(self) -> Iterator[None]:
+        """Turn what goes wrong while reading into a sentence."""
+        with told(self.path, "read"):
+            yield
+
+    @contextmanager
+    def _change(self) -> Iterator[None]:
+        """Change the file whole or not at all."""
+        with told(self.path, "written"):
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+                self._connection.execute("COMMIT")
+            except BaseException:
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+                raise
+
+    def _add_marks(
+        self,
+        table: ClickTable | PointTable,
+        watch: Watch,
+        extent: tuple[float, float] | None,
+        leave_out_unknown: bool,
+    ) -> ImportSummary:
+        kind = "clicks" if isinstance(table, ClickTable) else "truth"
+        with self._change():
+            names = places.Names(self.images())
+            add = partial(add_size, self._connection, self.path)
+            entries, notices = assign_images(table, names, add, extent, leave_out_unknown)
+            present = partial(read_marks, self._connection, self.path, kind=kind)
+            return write_marks(self._connection, table, entries, present, notices, watch)
+
+
+def _as_entry(record: RunRecord, imported: int) -> RunEntry:
+    values = {name: getattr(record, name) for name in RunRecord.__dataclass_fields__}
+    return RunEntry(**{**values, "imported": imported}, id=0)
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError, ImportError):  # no such user: a container
+        return "expert"
