@@ -1,0 +1,46 @@
+"""Clicks of many annotators on an image, fused into detections.
+
+Clustering (`CLUSTERERS`) groups the clicks, assignment turns clusters into votes, detection (`DETECTORS`)
+says which clusters are structures; `fuse` does all three. Two sources are cited throughout, equations and
+sections by their own numbers:
+
+- the OEM-DEM paper: an unsupervised procedure of two EM stages, clustering with outliers (OEM) and detection
+  (DEM), with an online form, tested on data of the MalariaSpot project;
+- the thesis: C. Díaz Vilor, "EM based algorithms for Malaria diagnose via crowdsourcing", supervised by
+  M. Cabrera Bean and A. Pagès Zamora.
+
+Importing this package loads neither numba nor scikit-learn; running an algorithm does.
+"""
+
+from raterscope.algorithms.clicks.catalogue import CLUSTERERS, DETECTORS
+from raterscope.algorithms.clicks.data import (
+    AnnotatorRates,
+    Clicks,
+    ClicksError,
+    Clustering,
+    Detection,
+    Fusion,
+    KnownSpots,
+    Trace,
+    Votes,
+)
+from raterscope.algorithms.clicks.ellipses import ellipses
+from raterscope.algorithms.clicks.fusion import FusionPlan, fuse, pool_rates
+
+__all__ = [
+    "CLUSTERERS",
+    "DETECTORS",
+    "AnnotatorRates",
+    "Clicks",
+    "ClicksError",
+    "Clustering",
+    "Detection",
+    "Fusion",
+    "FusionPlan",
+    "KnownSpots",
+    "Trace",
+    "Votes",
+    "ellipses",
+    "fuse",
+    "pool_rates",
+]

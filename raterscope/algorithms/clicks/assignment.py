@@ -1,0 +1,154 @@
+"""From clusters to votes: which annotator marked which cluster, and whose truth is known (section 4)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterscope.algorithms.clicks.data import (
+    BoolArray,
+    Clicks,
+    Clustering,
+    FloatArray,
+    IntArray,
+    KnownSpots,
+)
+from raterscope.algorithms.settings import Settings, number
+
+__all__ = ["AssignmentSettings", "assign", "settle_known"]
+
+REACH = 9.21
+"""Squared Mahalanobis distance within which a cluster explains a known spot: holds 99 % of a Gaussian."""
+
+
+@dataclass(frozen=True)
+class AssignmentSettings(Settings):
+    """Settings of `assign`."""
+
+    outlier_threshold: float = number(
+        0.5, "Inlier threshold", "A click is a vote when the probability that it is no outlier reaches this.",
+        minimum=0.0, maximum=1.0,
+    )  # fmt: skip
+
+
+def assign(clicks: Clicks, clustering: Clustering, threshold: float = 0.5) -> BoolArray:
+    """Say which annotator marked which cluster (OEM-DEM paper, eq. 20).
+
+    Parameters
+    ----------
+    clicks : Clicks
+        The N clicks that were clustered, of R annotators.
+    clustering : Clustering
+    threshold : float
+        Clicks less probably inliers than this are no votes.
+
+    Returns
+    -------
+    (R, M) bool
+    """
+    marked = np.zeros((len(clicks.annotators), len(clustering)), dtype=bool)
+    votes = (clustering.inlier >= threshold) & (clustering.nearest >= 0)
+    marked[clicks.annotator[votes], clustering.nearest[votes]] = True
+    return marked
+
+
+def settle_known(
+    clicks: Clicks, clustering: Clustering, known: KnownSpots, threshold: float = 0.5
+) -> tuple[Clustering, NDArray[np.int8]]:
+    """Find the clusters whose truth is known, and append known structures that no cluster explains.
+
+    A known spot belongs to the nearest cluster, as its covariance measures, within 99 % of its probability;
+    each cluster to one spot, the nearest pairs first. A structure that is known to be there and has no
+    cluster becomes one, at its place, with the click scatter for its covariance; clicks near it that were no
+    votes before are its inliers.
+
+    Parameters
+    ----------
+    clicks : Clicks
+    clustering : Clustering
+    known : KnownSpots
+    threshold : float
+        As for `assign`.
+
+    Returns
+    -------
+    clustering : Clustering
+        With the appended clusters last.
+    verdict : (M,) int8
+        1 or 0 where the truth is known, -1 elsewhere.
+    """
+    verdict = np.full(len(clustering), -1, dtype=np.int8)
+    if not len(known):
+        return clustering, verdict
+    scatter = _scatter(clicks, clustering)
+    spots = np.column_stack([known.x, known.y])
+    spot, cluster, distance = _near(spots, clustering.mean, _floored(clustering.covariance, scatter**2))
+    free = np.ones(len(known), dtype=bool)
+    for row in np.argsort(distance, kind="stable"):
+        if free[spot[row]] and verdict[cluster[row]] < 0:
+            free[spot[row]] = False
+            verdict[cluster[row]] = known.present[spot[row]]
+    missed = spots[free & known.present]
+    if not len(missed):
+        return clustering, verdict
+    return (
+        _with_appended(clicks, clustering, missed, scatter, threshold),
+        np.concatenate([verdict, np.ones(len(missed), dtype=np.int8)]),
+    )
+
+
+def _with_appended(
+    clicks: Clicks, clustering: Clustering, spots: FloatArray, scatter: float, threshold: float
+) -> Clustering:
+    covariance = np.tile(np.eye(2) * scatter**2, (len(spots), 1, 1))
+    loose = np.flatnonzero((clustering.inlier < threshold) | (clustering.nearest < 0))
+    click, spot, distance = _near(clicks.points[loose], spots, covariance)
+    nearest, inlier = clustering.nearest.copy(), clustering.inlier.copy()
+    order = np.argsort(-distance, kind="stable")  # the nearest spot is written last
+    nearest[loose[click[order]]] = len(clustering) + spot[order]
+    inlier[loose[click]] = 1.0
+    votes = np.bincount(nearest[loose[np.unique(click)]] - len(clustering), minlength=len(spots))
+    weight = votes / max(len(clicks), 1)
+    return replace(
+        clustering,
+        mean=np.vstack([clustering.mean, spots]),
+        covariance=np.concatenate([clustering.covariance, covariance]),
+        weight=np.concatenate([clustering.weight * (1 - weight.sum()), weight]),
+        inlier=inlier,
+        nearest=nearest,
+    )
+
+
+def _scatter(clicks: Clicks, clustering: Clustering) -> float:
+    """Give the click scatter; without one, the clusters' usual size; without clusters, from the image's."""
+    if np.isfinite(clustering.scatter) and clustering.scatter > 0:
+        return clustering.scatter
+    if len(clustering):
+        return float(np.sqrt(np.median(np.trace(clustering.covariance, axis1=1, axis2=2)) / 2))
+    return 0.005 * float(np.sqrt(clicks.area))
+
+
+def _floored(covariance: FloatArray, floor: float) -> FloatArray:
+    values, vectors = np.linalg.eigh(covariance)
+    floored: FloatArray = np.einsum("mij,mj,mkj->mik", vectors, np.maximum(values, floor), vectors)
+    return floored
+
+
+def _near(
+    points: FloatArray, mean: FloatArray, covariance: FloatArray
+) -> tuple[IntArray, IntArray, FloatArray]:
+    """Find pairs of a point and a component within reach: rows of both and squared Mahalanobis distances."""
+    from scipy.spatial import cKDTree
+
+    if not len(points) or not len(mean):
+        return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty(0)
+    radius = np.sqrt(REACH * np.linalg.eigvalsh(covariance)[:, -1])
+    near = cKDTree(points).query_ball_point(mean, radius)
+    component = np.repeat(np.arange(len(mean)), [len(rows) for rows in near])
+    point = np.concatenate([np.asarray(rows, dtype=np.int64) for rows in near])
+    offset = points[point] - mean[component]
+    distance = np.einsum("ni,nij,nj->n", offset, np.linalg.inv(covariance)[component], offset)
+    within = distance <= REACH
+    return point[within], component[within], distance[within]

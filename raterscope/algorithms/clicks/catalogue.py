@@ -1,0 +1,63 @@
+"""The algorithms for clicks, by name."""
+
+from __future__ import annotations
+
+from raterscope.algorithms.catalogue import Algorithm
+from raterscope.algorithms.clicks.cem import CEMSettings, cem
+from raterscope.algorithms.clicks.dem import DEMSettings, dem
+from raterscope.algorithms.clicks.density import DBSCANSettings, HDBSCANSettings, dbscan, hdbscan
+from raterscope.algorithms.clicks.hac import HACSettings, hac
+from raterscope.algorithms.clicks.kmeans import KMeansSettings, kmeans
+from raterscope.algorithms.clicks.oem import OEMSettings, oem
+from raterscope.algorithms.clicks.voting import MajoritySettings, ShareSettings, majority, share
+
+__all__ = ["CLUSTERERS", "DETECTORS"]
+
+CLUSTERERS: dict[str, Algorithm] = {
+    algorithm.name: algorithm
+    for algorithm in (
+        Algorithm(
+            "oem", "OEM clustering", "Gaussian clusters and outliers, with each annotator's "
+            "reliability; finds the number of clusters. Take it unless you know better.",
+            "OEM-DEM paper, Algorithm 1", OEMSettings, oem,
+        ),
+        Algorithm(
+            "cem", "CEM clustering", "As OEM without outliers: for annotators who do not click at random.",
+            "thesis, section 2.2", CEMSettings, cem,
+        ),
+        Algorithm(
+            "kmeans", "k-means", "A number of clusters that you know; every click counts.",
+            "OEM-DEM paper, section 3.1", KMeansSettings, kmeans,
+        ),
+        Algorithm(
+            "hac", "hierarchical clustering", "Merges the nearest clusters; for up to 15,000 clicks.",
+            "OEM-DEM paper, section 3.1", HACSettings, hac,
+        ),
+        Algorithm(
+            "dbscan", "DBSCAN", "Joins clicks nearer than a distance that you know.",
+            "scikit-learn, defaults of Zooniverse's point reducer", DBSCANSettings, dbscan,
+        ),
+        Algorithm(
+            "hdbscan", "HDBSCAN", "Joins clicks at every density and keeps what lasts.",
+            "scikit-learn, defaults of Zooniverse's point reducer", HDBSCANSettings, hdbscan,
+        ),
+    )
+}  # fmt: skip
+
+DETECTORS: dict[str, Algorithm] = {
+    algorithm.name: algorithm
+    for algorithm in (
+        Algorithm(
+            "dem", "DEM detection", "Weighs votes by each annotator's sensitivity and specificity, which it "
+            "learns.", "OEM-DEM paper, Algorithm 2", DEMSettings, dem,
+        ),
+        Algorithm(
+            "majority", "majority vote", "What half of the annotators marked.", "OEM-DEM paper, eq. 33",
+            MajoritySettings, majority,
+        ),
+        Algorithm(
+            "share", "share of votes", "What a share of the annotators marked.", "OEM-DEM paper, eq. 32",
+            ShareSettings, share,
+        ),
+    )
+}  # fmt: skip

@@ -1,0 +1,283 @@
+"""From the clicks on one image to detections and what is to be held of the annotators."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+
+from raterscope.algorithms.catalogue import Algorithm
+from raterscope.algorithms.clicks.assignment import AssignmentSettings, assign, settle_known
+from raterscope.algorithms.clicks.catalogue import CLUSTERERS, DETECTORS
+from raterscope.algorithms.clicks.data import (
+    AnnotatorRates,
+    Clicks,
+    Clustering,
+    Detection,
+    FloatArray,
+    Fusion,
+    IntArray,
+    Votes,
+)
+from raterscope.algorithms.clicks.dem import DEMSettings
+from raterscope.algorithms.clicks.oem import OEMSettings
+from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.algorithms.settings import Settings, SettingsError
+
+__all__ = ["FusionPlan", "fuse", "pool_rates", "rates_of"]
+
+
+@dataclass(frozen=True)
+class FusionPlan:
+    """Which algorithms fuse the clicks of an image, with which settings.
+
+    Attributes
+    ----------
+    algorithm : str
+        Name of a clusterer: a key of `CLUSTERERS`.
+    detector : str
+        Name of a detector: a key of `DETECTORS`.
+    clustering, detection : Settings
+        Of the kinds that the two take.
+    assignment : AssignmentSettings
+        Of what lies between.
+    """
+
+    algorithm: str = "oem"
+    detector: str = "dem"
+    clustering: Settings = field(default_factory=OEMSettings)
+    detection: Settings = field(default_factory=DEMSettings)
+    assignment: AssignmentSettings = field(default_factory=AssignmentSettings)
+
+    def __post_init__(self) -> None:
+        for algorithm, settings in (
+            (_named(CLUSTERERS, self.algorithm), self.clustering),
+            (_named(DETECTORS, self.detector), self.detection),
+        ):
+            if type(settings) is not algorithm.settings:
+                raise SettingsError(
+                    f"{algorithm.title} takes {algorithm.settings.__name__}, not {type(settings).__name__}."
+                )
+
+    @classmethod
+    def make(
+        cls, algorithm: str = "oem", detector: str = "dem", texts: Mapping[str, str] | None = None
+    ) -> Self:
+        """Make a plan from names and `field=value` pairs of a command line.
+
+        Raises
+        ------
+        SettingsError
+            For an algorithm or a setting that is not known, or a value that will not do.
+        """
+        kinds = _kinds(algorithm, detector)
+        names = [[spec.name for spec in kind.specs()] for kind in kinds]
+        known = [name for group in names for name in group]
+        for name in texts or {}:
+            if name not in known:
+                raise SettingsError(f"{name} is not a setting here; expected one of {', '.join(known)}.")
+        made = [
+            kind.from_text({name: text for name, text in (texts or {}).items() if name in group})
+            for kind, group in zip(kinds, names, strict=True)
+        ]
+        return cls(algorithm, detector, made[0], made[1], _assignment(made[2]))
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """Make a plan from what `as_dict` gave.
+
+        Raises
+        ------
+        SettingsError
+            For names and values that are not known here.
+        """
+        for name in ("algorithm", "detector"):
+            if not isinstance(values.get(name), str):
+                raise SettingsError(f"the plan's {name} is {values.get(name)!r}; expected a name.")
+        kinds = _kinds(values["algorithm"], values["detector"])
+        made = [
+            kind.from_dict(values.get(name, {}))
+            for kind, name in zip(kinds, ("clustering", "detection", "assignment"), strict=True)
+        ]
+        return cls(values["algorithm"], values["detector"], made[0], made[1], _assignment(made[2]))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Give names and values, ready for JSON."""
+        return {
+            "algorithm": self.algorithm,
+            "detector": self.detector,
+            "clustering": self.clustering.as_dict(),
+            "detection": self.detection.as_dict(),
+            "assignment": self.assignment.as_dict(),
+        }
+
+    def in_words(self) -> str:
+        """Say the plan, for the methods section of a report."""
+        clusterer, detector = CLUSTERERS[self.algorithm], DETECTORS[self.detector]
+        return (
+            f"Clicks were clustered by {clusterer.title} ({clusterer.source}; {self.clustering.in_words()}), "
+            f"assigned to clusters with {self.assignment.in_words()}, and structures detected by "
+            f"{detector.title} ({detector.source}; {self.detection.in_words()})."
+        )
+
+
+def fuse(clicks: Clicks, plan: FusionPlan | None = None, watch: Watch = silent) -> Fusion:
+    """Fuse the clicks of one image: cluster, assign, detect, judge the annotators.
+
+    Clicks of one annotator at the very same place are merged first. Spots whose truth is known are held
+    fixed.
+
+    Parameters
+    ----------
+    clicks : Clicks
+        N clicks of R annotators; none will do.
+    plan : FusionPlan, optional
+    watch : Watch
+
+    Returns
+    -------
+    Fusion
+    """
+    plan = FusionPlan() if plan is None else plan
+    marks, mark = clicks.merged()
+    threshold = plan.assignment.outlier_threshold
+    clustering = CLUSTERERS[plan.algorithm].run(marks, plan.clustering, watch=part(watch, 0.0, 0.9))
+    clustering, verdict = settle_known(marks, clustering, clicks.known, threshold)
+    marked = assign(marks, clustering, threshold)
+    votes = Votes(marked, clustering.weight, verdict)
+    detection = DETECTORS[plan.detector].run(votes, plan.detection, watch=part(watch, 0.9, 1.0))
+    return Fusion(
+        clustering=clustering,
+        marked=marked,
+        detection=detection,
+        verdict=verdict,
+        rates=rates_of(marks, clustering, detection),
+        mark=mark,
+    )
+
+
+def rates_of(clicks: Clicks, clustering: Clustering, detection: Detection) -> AnnotatorRates:
+    """Judge the annotators of one image, with 95 % intervals.
+
+    Each rate is the mean of a Beta posterior of the expected counts: with Jeffreys' prior for reliability,
+    for sensitivity and specificity with a prior of two votes about the mean of all annotators.
+
+    Parameters
+    ----------
+    clicks : Clicks
+        The marks that were clustered, duplicates merged.
+    clustering : Clustering
+    detection : Detection
+
+    Returns
+    -------
+    AnnotatorRates
+    """
+    counts = clicks.counts()
+    return _rates(
+        counts,
+        np.nan_to_num(clustering.reliability) * counts,
+        detection.true_positive,
+        detection.false_negative,
+        detection.true_negative,
+        detection.false_positive,
+    )
+
+
+def pool_rates(
+    fusions: Sequence[Fusion], annotators: Sequence[Sequence[str]]
+) -> tuple[tuple[str, ...], AnnotatorRates]:
+    """Judge annotators over several images together.
+
+    Parameters
+    ----------
+    fusions : sequence of Fusion
+    annotators : sequence of names
+        For each fusion, the names of its annotators, in its order.
+
+    Returns
+    -------
+    names : tuple of str
+        All annotators, in order of first appearance.
+    rates : AnnotatorRates
+        From the expected counts summed over images.
+    """
+    index: dict[str, int] = {}
+    for names in annotators:
+        for name in names:
+            index.setdefault(name, len(index))
+    counts = np.zeros((6, len(index)))
+    for fusion, names in zip(fusions, annotators, strict=True):
+        rows = np.array([index[name] for name in names], dtype=np.int64)
+        marks = fusion.rates.clicks
+        votes = fusion.detection
+        counts[:, rows] += (
+            marks,
+            np.nan_to_num(fusion.clustering.reliability) * marks,
+            votes.true_positive,
+            votes.false_negative,
+            votes.true_negative,
+            votes.false_positive,
+        )
+    return tuple(index), _rates(counts[0].astype(np.int64), *counts[1:])
+
+
+def _rates(
+    marks: IntArray,
+    inliers: FloatArray,
+    hit: FloatArray,
+    miss: FloatArray,
+    quiet: FloatArray,
+    false: FloatArray,
+) -> AnnotatorRates:
+    return AnnotatorRates(
+        clicks=marks,
+        reliability=_interval(inliers, marks - inliers, 0.5, 0.5),
+        sensitivity=_interval(hit, miss, *_common(hit, miss)),
+        specificity=_interval(quiet, false, *_common(quiet, false)),
+    )
+
+
+def _common(right: FloatArray, wrong: FloatArray) -> tuple[float, float]:
+    """Give a prior of two votes about the mean of all annotators."""
+    whole = float(np.sum(right) + np.sum(wrong))
+    mean = (float(np.sum(right)) + 0.5) / (whole + 1)
+    return 2 * mean, 2 * (1 - mean)
+
+
+def _interval(right: FloatArray, wrong: FloatArray, prior: float, other: float) -> FloatArray:
+    """Give mean, 2.5 and 97.5 percent of a Beta posterior; NaN where nothing was seen."""
+    from scipy.special import betaincinv
+
+    right, wrong = np.maximum(right, 0), np.maximum(wrong, 0)
+    seen = right + wrong > 1e-9
+    first, second = right + prior, wrong + other
+    three = np.column_stack(
+        [
+            first / (first + second),
+            betaincinv(first, second, 0.025),
+            betaincinv(first, second, 0.975),
+        ]
+    )
+    return np.where(seen[:, None], three, np.nan)
+
+
+def _named(catalogue: Mapping[str, Algorithm], name: str) -> Algorithm:
+    if name not in catalogue:
+        raise SettingsError(f"{name!r} is no algorithm here; expected one of {', '.join(catalogue)}.")
+    return catalogue[name]
+
+
+def _kinds(algorithm: str, detector: str) -> tuple[type[Settings], type[Settings], type[Settings]]:
+    return (
+        _named(CLUSTERERS, algorithm).settings,
+        _named(DETECTORS, detector).settings,
+        AssignmentSettings,
+    )
+
+
+def _assignment(settings: Settings) -> AssignmentSettings:
+    assert isinstance(settings, AssignmentSettings)
+    return settings

@@ -1,0 +1,96 @@
+"""k-means, as the OEM-DEM paper compares with (section 3.1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from raterscope.algorithms.clicks.data import Clicks, Clustering, FloatArray, IntArray
+from raterscope.algorithms.clicks.partition import clustering_of_labels
+from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.algorithms.settings import Settings, integer
+
+__all__ = ["KMeansSettings", "kmeans", "usual_count"]
+
+
+@dataclass(frozen=True)
+class KMeansSettings(Settings):
+    """Settings of `kmeans`."""
+
+    clusters: int | None = integer(
+        None, "Clusters", "Left open: twice the mean clicks of an annotator, as the paper takes.", minimum=1
+    )  # fmt: skip
+    restarts: int = integer(
+        3, "Restarts", "Runs from other starts; the tightest is kept.", minimum=1, maximum=100, advanced=True
+    )  # fmt: skip
+    max_iterations: int = integer(100, "Iterations", "Most iterations of a run.", minimum=1, advanced=True)
+    seed: int = integer(0, "Seed", "Of the starts.", minimum=0, maximum=2**31 - 1, advanced=True)
+
+
+def usual_count(clicks: Clicks) -> int:
+    """Give twice the mean clicks of the annotators who clicked, no more than there are places to be."""
+    clicked = int(np.count_nonzero(clicks.counts()))
+    wanted = max(1, round(2 * len(clicks) / max(clicked, 1)))
+    return min(wanted, len(np.unique(clicks.points, axis=0)))
+
+
+def kmeans(clicks: Clicks, settings: KMeansSettings | None = None, watch: Watch = silent) -> Clustering:
+    """Part the clicks into a given number of clusters, each click to the nearest centre.
+
+    There are no outliers: every click is an inlier.
+
+    Parameters
+    ----------
+    clicks : Clicks
+    settings : KMeansSettings, optional
+    watch : Watch
+
+    Returns
+    -------
+    Clustering
+    """
+    settings = KMeansSettings() if settings is None else settings
+    if not len(clicks):
+        return clustering_of_labels(clicks, np.empty(0, dtype=np.int64))
+    points = clicks.points - np.median(clicks.points, axis=0)
+    count = usual_count(clicks)
+    if settings.clusters is not None:
+        count = min(settings.clusters, len(np.unique(points, axis=0)))
+    best, labels = np.inf, np.zeros(len(clicks), dtype=np.int64)
+    for run in range(settings.restarts):
+        share = part(watch, run / settings.restarts, (run + 1) / settings.restarts)
+        loss, found = _lloyd(clicks, points, count, settings, settings.seed + run, share)
+        if loss < best:
+            best, labels = loss, found
+    return clustering_of_labels(clicks, labels)
+
+
+def _lloyd(
+    clicks: Clicks, points: FloatArray, count: int, settings: KMeansSettings, seed: int, watch: Watch
+) -> tuple[float, IntArray]:
+    from scipy.spatial import cKDTree
+    from sklearn.cluster import kmeans_plusplus
+
+    watch(0.0, f"choosing {count} centres")
+    centre, _ = kmeans_plusplus(points, count, random_state=seed)
+    labels = np.full(len(points), -1, dtype=np.int64)
+    for iteration in range(settings.max_iterations):
+        distance, nearest = cKDTree(centre).query(points)
+        loss = float(np.sum(distance**2))
+        if np.array_equal(nearest, labels):
+            break
+        labels = nearest.astype(np.int64)
+        size = np.bincount(labels, minlength=count)
+        filled = size > 0
+        for axis in range(2):
+            total = np.bincount(labels, points[:, axis], minlength=count)
+            centre[filled, axis] = total[filled] / size[filled]
+        watch(
+            (iteration + 1) / settings.max_iterations,
+            f"moving {count} centres",
+            objective=-loss,
+            partial=partial(clustering_of_labels, clicks, labels),
+        )
+    return loss, labels

@@ -1,0 +1,105 @@
+"""Majority vote and share of votes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from raterscope.algorithms.clicks.data import BoolArray, Detection, FloatArray, Votes
+from raterscope.algorithms.progress import Watch, silent
+from raterscope.algorithms.settings import Settings, number, switch
+
+__all__ = ["MajoritySettings", "ShareSettings", "majority", "share"]
+
+
+@dataclass(frozen=True)
+class MajoritySettings(Settings):
+    """Settings of `majority`."""
+
+    ties_count: bool = switch(
+        True, "Ties count", "Half of the annotators are enough (eq. 33); otherwise more than half are needed."
+    )
+
+
+@dataclass(frozen=True)
+class ShareSettings(Settings):
+    """Settings of `share`."""
+
+    share: float = number(
+        0.2, "Share of votes", "Least share of the annotators who marked it.", minimum=0.0, maximum=1.0
+    )
+
+
+def majority(votes: Votes, settings: MajoritySettings | None = None, watch: Watch = silent) -> Detection:
+    """Detect what half of the annotators marked (OEM-DEM paper, eq. 33).
+
+    Parameters
+    ----------
+    votes : Votes
+    settings : MajoritySettings, optional
+    watch : Watch
+
+    Returns
+    -------
+    Detection
+        The posterior is the share of votes and its interval that of the share (Jeffreys prior). Sensitivities
+        and specificities are agreement with the vote.
+    """
+    settings = MajoritySettings() if settings is None else settings
+    count, annotators = votes.marked.sum(axis=0), votes.marked.shape[0]
+    enough = 2 * count >= annotators if settings.ties_count else 2 * count > annotators
+    watch(1.0, "counted the votes")
+    return _decided(votes, enough & (annotators > 0))
+
+
+def share(votes: Votes, settings: ShareSettings | None = None, watch: Watch = silent) -> Detection:
+    """Detect what a share of the annotators marked.
+
+    Parameters
+    ----------
+    votes : Votes
+    settings : ShareSettings, optional
+    watch : Watch
+
+    Returns
+    -------
+    Detection
+        As of `majority`.
+    """
+    settings = ShareSettings() if settings is None else settings
+    count, annotators = votes.marked.sum(axis=0), votes.marked.shape[0]
+    watch(1.0, "counted the votes")
+    return _decided(votes, (count >= settings.share * annotators - 1e-9) & (annotators > 0))
+
+
+def _decided(votes: Votes, enough: BoolArray) -> Detection:
+    from scipy.special import betaincinv
+
+    known = votes.verdict >= 0
+    present = np.where(known, votes.verdict == 1, enough)
+    count, annotators = votes.marked.sum(axis=0), votes.marked.shape[0]
+    part = np.where(known, votes.verdict, count / max(annotators, 1)).astype(np.float64)
+    low, high = (betaincinv(count + 0.5, annotators - count + 0.5, level) for level in (0.025, 0.975))
+    hits = (votes.marked & present).sum(axis=1).astype(np.float64)
+    false = (votes.marked & ~present).sum(axis=1).astype(np.float64)
+    there, absent = float(present.sum()), float((~present).sum())
+    return Detection(
+        posterior=part,
+        posterior_low=np.where(known, part, np.minimum(low, part)),
+        posterior_high=np.where(known, part, np.maximum(high, part)),
+        detected=present,
+        prevalence=float(present.mean()) if len(present) else np.nan,
+        sensitivity=_ratio(hits, there),
+        specificity=_ratio(absent - false, absent),
+        true_positive=hits,
+        false_negative=there - hits,
+        true_negative=absent - false,
+        false_positive=false,
+        objective=np.empty(0),
+        converged=True,
+    )
+
+
+def _ratio(part: FloatArray, whole: float) -> FloatArray:
+    return part / whole if whole else np.full(len(part), np.nan)
