@@ -1,0 +1,118 @@
+"""Readers and writers, one module a format. `read` tells what a file is and reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from raterscope.algorithms.progress import Watch, silent
+from raterscope.app.errors import InputError, plain
+from raterscope.app.formats.records import ClickTable, ImageFile, PointTable
+from raterscope.app.formats.tables import Table, UnknownColumns, assign, read_table
+
+__all__ = ["KINDS", "ClickTable", "ImageFile", "PointTable", "UnknownColumns", "read"]
+
+KINDS = ("clicks", "truth", "image")
+_TRUTH_WORDS = ("truth", "gt", "gold", "expert", "reference")
+
+
+def read(
+    path: Path | str,
+    kind: str | None = None,
+    mapping: Mapping[str, str] | None = None,
+    watch: Watch = silent,
+) -> ClickTable | PointTable | ImageFile:
+    """Read a file, having looked what it is.
+
+    Parameters
+    ----------
+    path : Path
+    kind : str, optional
+        clicks, truth or image; without it, the file's first bytes and its header tell.
+    mapping : mapping of column to field, optional
+        Names columns of a table by hand.
+    watch : Watch
+
+    Returns
+    -------
+    ClickTable, PointTable or ImageFile
+        A table of image sizes is a ClickTable without clicks. Of an image the head alone is read.
+
+    Raises
+    ------
+    UnknownColumns
+        When a table's columns must be named by hand.
+    InputError
+        When the file cannot be read, in a sentence that says where and why.
+    """
+    path = Path(path)
+    if kind is not None and kind not in KINDS:
+        raise InputError(f"{plain(kind)} is no kind of file; expected one of {', '.join(KINDS)}")
+    if path.suffix.casefold() == ".rscope":  # never looked into: see `study.opening` on locks
+        raise InputError("is a study; open it instead of importing it", file=path)
+    if kind == "image" or (kind is None and _starts_as_image(path)):
+        from raterscope.app.formats.images import read_image
+
+        return read_image(path)
+    table = read_table(path, watch)
+    if kind == "truth":
+        from raterscope.app.formats.points import points_of
+
+        return points_of(table, mapping)
+    return _read_marks(table, kind, mapping, watch)
+
+
+def _read_marks(
+    table: Table, kind: str | None, mapping: Mapping[str, str] | None, watch: Watch
+) -> ClickTable | PointTable:
+    from raterscope.app.formats import clicks, points, zooniverse
+
+    if mapping is None and zooniverse.is_export(table):
+        return zooniverse.marks_of(table, watch)
+    try:
+        return clicks.clicks_of(table, mapping)
+    except UnknownColumns as unknown:
+        if mapping is None and {"x", "y"} <= set(unknown.missing) and _has(table, clicks.SIZES):
+            return clicks.sizes_of(table)
+        if kind is None and unknown.missing == ("annotator",) and _is_truth(table, unknown):
+            return points.points_of(table, mapping)
+        raise
+
+
+def _has(table: Table, fields: tuple[str, ...]) -> bool:
+    try:
+        assign(table, fields, (), None)
+    except UnknownColumns:
+        return False
+    return True
+
+
+def _is_truth(table: Table, unknown: UnknownColumns) -> bool:
+    """Tell whether places without an annotator are true places, rather than clicks whose annotator has an odd
+    name.
+
+    They are when the file is called so, or when no column of words is left over that could name annotators.
+    """
+    words = "".join(letter if letter.isalnum() else " " for letter in table.path.stem.casefold()).split()
+    if any(word in _TRUTH_WORDS for word in words):
+        return True
+    rest = [name for name in table.header if name not in unknown.guess]
+    return all(all(_is_number(cell) for cell in table.column(name)[:1000]) for name in rest)
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell.strip() or 0)
+    except ValueError:
+        return False
+    return True
+
+
+def _starts_as_image(path: Path) -> bool:
+    from raterscope.app.formats.images import is_image
+
+    try:
+        with path.open("rb") as file:
+            return is_image(file.read(8))
+    except OSError:  # `read_table` says why
+        return False

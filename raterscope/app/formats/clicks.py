@@ -1,0 +1,176 @@
+"""Tables of clicks: annotator, image, x, y and perhaps time; and tables of the images that were shown."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+
+from raterscope.algorithms.clicks.data import FloatArray, IntArray
+from raterscope.algorithms.progress import Watch, silent
+from raterscope.app.errors import plain
+from raterscope.app.formats.records import ClickTable, first_seen
+from raterscope.app.formats.tables import Faults, Table, assign, names, numbers, read_table
+
+__all__ = ["NEEDED", "clicks_of", "extents_of", "first_lines", "read_clicks", "sizes_of"]
+
+NEEDED = ("annotator", "image", "x", "y")
+WANTED = ("time", "width", "height")
+SIZES = ("image", "width", "height")
+_MOST_EMPTY = 100_000
+
+
+def read_clicks(
+    path: Path | str, mapping: Mapping[str, str] | None = None, watch: Watch = silent
+) -> ClickTable:
+    """Read a table of clicks.
+
+    A row without x and y says that the annotator looked at the image and marked nothing.
+
+    Parameters
+    ----------
+    path : Path
+    mapping : mapping of column to field, optional
+        Fields: annotator, image, x, y, time, width, height, ignore.
+    watch : Watch
+
+    Raises
+    ------
+    UnknownColumns
+        When the header does not tell which column is which.
+    InputError
+        For a file that is no table, and for the first bad line; nothing is read by halves.
+    """
+    return clicks_of(read_table(Path(path), watch), mapping)
+
+
+def clicks_of(table: Table, mapping: Mapping[str, str] | None = None) -> ClickTable:
+    """Make clicks of a table; see `read_clicks`."""
+    column = assign(table, NEEDED, WANTED, mapping)
+    faults = Faults(table)
+    people = names(table, column["annotator"], faults)
+    pictures = names(table, column["image"], faults)
+    x = numbers(table, column["x"], faults, empty=True)
+    y = numbers(table, column["y"], faults, empty=True)
+    blank_x, blank_y = _blank(table, column["x"], x), _blank(table, column["y"], y)
+    faults.add(
+        np.flatnonzero(blank_x & ~blank_y).tolist(), column["x"], "is empty; expected a place in pixels"
+    )
+    faults.add(
+        np.flatnonzero(blank_y & ~blank_x).tolist(), column["y"], "is empty; expected a place in pixels"
+    )
+    images, image = first_seen(pictures)
+    extents = extents_of(table, column, image, faults)
+    faults.refuse()
+    annotators, annotator = first_seen(people)
+    empty = blank_x & blank_y
+    looked = frozenset(zip(annotator[empty].tolist(), image[empty].tolist(), strict=True))
+    time, notices = _times(table, column.get("time"))
+    kept = ~empty
+    return ClickTable(
+        path=table.path, annotators=annotators, images=images, annotator=annotator[kept], image=image[kept],
+        x=x[kept], y=y[kept], time=None if time is None else time[kept], looked=looked, extents=extents,
+        lines=first_lines(table.lines, image), notices=notices,
+    )  # fmt: skip
+
+
+def sizes_of(table: Table, mapping: Mapping[str, str] | None = None) -> ClickTable:
+    """Make a table of images, with width and height, into clicks that are yet to come.
+
+    Where a column tells how many annotators looked and marked nothing (n_empty_jobs), they are counted,
+    without a name: each is taken for a person of its own.
+    """
+    column = assign(table, SIZES, ("empty",), mapping)
+    faults = Faults(table)
+    images, image = first_seen(names(table, column["image"], faults))
+    extents = extents_of(table, column, image, faults)
+    counts = np.zeros(len(table), dtype=np.int64)
+    if "empty" in column:
+        found = numbers(table, column["empty"], faults, empty=True)
+        wrong = (found < 0) | (found % 1 != 0) | (found > _MOST_EMPTY)
+        wrong &= ~np.isnan(found)
+        faults.add(np.flatnonzero(wrong).tolist(), column["empty"], '"{cell}" is no count of annotators')
+        counts = np.where(wrong | np.isnan(found), 0, found).astype(np.int64)
+    faults.refuse()
+    people = [
+        f"unnamed {one + 1} of {images[image[row]]}"
+        for row in range(len(table))
+        for one in range(counts[row])
+    ]
+    looked = frozenset(enumerate(np.repeat(image, counts).tolist()))
+    none = np.empty(0, dtype=np.int64)
+    return ClickTable(
+        path=table.path, annotators=tuple(people), images=images, annotator=none, image=none, x=np.empty(0),
+        y=np.empty(0), looked=looked, extents=extents, lines=first_lines(table.lines, image),
+        notices=(f"The file tells the size of {len(images):,} images.",),
+    )  # fmt: skip
+
+
+def extents_of(
+    table: Table, column: Mapping[str, str], image: IntArray, faults: Faults
+) -> dict[int, tuple[float, float]]:
+    """Read the sizes of images from the columns width and height, where there are both."""
+    if "width" not in column or "height" not in column:
+        return {}
+    extents: dict[int, tuple[float, float]] = {}
+    width, height = (numbers(table, column[field], faults) for field in ("width", "height"))
+    for size, field in ((width, "width"), (height, "height")):
+        faults.add(
+            np.flatnonzero(size <= 0).tolist(), column[field], "{cell} is no size; expected pixels above 0"
+        )
+    other = []
+    for row, pair in enumerate(zip(width.tolist(), height.tolist(), strict=True)):
+        if extents.setdefault(int(image[row]), pair) != pair and not any(map(math.isnan, pair)):
+            other.append(row)
+    faults.add(other, column["width"], "gives the image another size than the lines before")
+    return extents
+
+
+def first_lines(lines: Sequence[int], image: IntArray) -> tuple[int, ...]:
+    """Tell the line on which each image appears first."""
+    _, first = np.unique(image, return_index=True)
+    return tuple(lines[row] for row in first)
+
+
+def _blank(table: Table, column: str, values: FloatArray) -> np.ndarray:
+    """Tell which cells are empty, and not merely no number."""
+    blank = np.isnan(values)
+    for row in np.flatnonzero(blank).tolist():
+        blank[row] = not table.column(column)[row].strip()
+    return blank
+
+
+def _times(table: Table, column: str | None) -> tuple[FloatArray | None, tuple[str, ...]]:
+    """Read times as seconds; a column that holds none is left out, and that is said."""
+    if column is None:
+        return None, ()
+    cells = table.column(column)
+    key = column.casefold()
+    scale = 0.001 if key.endswith(("ms", "milliseconds")) else 1.0
+    try:
+        return np.array([float(cell) * scale if cell.strip() else math.nan for cell in cells]), ()
+    except ValueError:
+        pass
+    seconds = np.empty(len(cells))
+    for row, cell in enumerate(cells):
+        try:
+            seconds[row] = seconds_of(cell) if cell.strip() else math.nan
+        except ValueError:
+            where = f'line {table.lines[row]} has "{plain(cell, 40)}"'
+            return None, (f"The times in {plain(column, 40)} were left out: {where}, which is no time.",)
+    return seconds, ()
+
+
+def seconds_of(text: str) -> float:
+    """Turn a date and time, "2024-01-02 03:04:05 UTC", into seconds since 1970.
+
+    Raises
+    ------
+    ValueError
+        For a text that is none.
+    """
+    moment = datetime.fromisoformat(text.strip().removesuffix(" UTC"))
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()

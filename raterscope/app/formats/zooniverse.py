@@ -1,0 +1,305 @@
+"""Zooniverse classification exports: point marks of both versions of the annotations.
+
+One row is one classification: a person looked at a subject. Its `annotations` are JSON, a list of tasks. A
+drawing task's value is a list of marks; version 1 tells a mark's shape by its keys (a point has x and y and
+nothing of another shape), version 2 by `toolType`. Who classified a subject in a workflow that has a drawing
+task looked at it, with marks or without: a question before the drawing may have led past it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path, PurePath
+from typing import Any, TypeGuard
+
+import msgspec
+import numpy as np
+
+from raterscope.algorithms.progress import Watch, silent
+from raterscope.app.errors import InputError, plain
+from raterscope.app.formats.clicks import seconds_of
+from raterscope.app.formats.records import ClickTable
+from raterscope.app.formats.tables import FARTHEST, Faults, Table, read_table
+
+__all__ = ["is_export", "marks_of", "read_zooniverse"]
+
+_NEEDED = ("classification_id", "user_name", "metadata", "annotations", "subject_data", "subject_ids")
+_OTHER_SHAPE = {
+    "r", "rx", "ry", "radius", "width", "height", "x1", "x2", "points", "pathX", "pathY", "angle", "rotation",
+    "x_center", "y_center", "x_rotate", "x_start", "x_end", "vertices", "xRadius",
+}  # fmt: skip
+_NAME_KEYS = ("filename", "imagename", "image", "file", "name", "imagefile")
+_IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".gif", ".bmp")
+_MOST_TASKS = 10_000
+_DEEPEST = 8
+_MOST_FRAMES = 1000
+
+
+@dataclass
+class _Look:
+    """One classification."""
+
+    row: int
+    person: str
+    subject: str
+    workflow: str
+    points: list[tuple[int, float, float]] = field(default_factory=list)
+    time: float = math.nan
+
+
+def is_export(table: Table) -> bool:
+    """Tell whether a table is a classification export."""
+    return set(_NEEDED) <= set(table.header)
+
+
+def read_zooniverse(path: Path | str, watch: Watch = silent) -> ClickTable:
+    """Read the point marks of a classification export; see `marks_of`."""
+    return marks_of(read_table(Path(path), watch), watch)
+
+
+def marks_of(table: Table, watch: Watch = silent) -> ClickTable:
+    """Read the point marks of a classification export.
+
+    Images are named by the file name in the subject's data, else by the subject's number; the frames of a
+    subject with several are images of their own. Of a person's repeated classifications of a subject the
+    first counts. Marks of other shapes are counted and left out.
+
+    Raises
+    ------
+    InputError
+        For a file without point marks, and for the first line that cannot be read.
+    """
+    if not is_export(table):
+        raise InputError(
+            f"is no classification export: the columns {', '.join(_NEEDED)} are expected", file=table.path
+        )
+    faults, shapes = Faults(table), Counter[str]()
+    looks, drawing, repeats = _looks(table, faults, shapes, watch)
+    faults.refuse()
+    looks = [look for look in looks if look.workflow in drawing]
+    if not any(look.points for look in looks):
+        found = ", ".join(f"{count:,} of {plain(shape, 20)}" for shape, count in shapes.most_common(6))
+        raise InputError(
+            f"has no point marks{f' (marks: {found})' if found else ''}; expected some", file=table.path
+        )
+    names, sizes = _subjects(table, looks)
+    notices = _notices(looks, shapes, repeats)
+    return _click_table(table, looks, names, sizes, notices)
+
+
+def _looks(
+    table: Table, faults: Faults, shapes: Counter[str], watch: Watch
+) -> tuple[list[_Look], set[str], int]:
+    """Read every row: who looked at what, with which points; and which workflows have a drawing task."""
+    columns = {name: table.column(name) for name in _NEEDED}
+    workflow = table.column("workflow_id") if "workflow_id" in table.header else ("",) * len(table)
+    created = table.column("created_at") if "created_at" in table.header else ("",) * len(table)
+    user = table.column("user_id") if "user_id" in table.header else ("",) * len(table)
+    looks: list[_Look] = []
+    drawing: set[str] = set()
+    seen: set[tuple[str, str]] = set()
+    repeats = 0
+    for row in range(len(table)):
+        if row % 500 == 0:
+            watch(0.8 + 0.2 * row / len(table), f"reading classification {row + 1:,} of {len(table):,}")
+        subject = columns["subject_ids"][row].strip()
+        if not subject:
+            faults.add([row], "subject_ids", "is empty; expected the number of a subject")
+            continue
+        person = columns["user_name"][row].strip() or user[row].strip()
+        person = person or f"unnamed in classification {columns['classification_id'][row].strip()}"
+        try:
+            marks = list(_marks(_json(columns["annotations"][row])))
+        except ValueError as error:
+            faults.add([row], "annotations", f"cannot be read ({error}); expected a JSON list of tasks")
+            continue
+        if marks:
+            drawing.add(workflow[row])
+        again = (person, subject) in seen
+        seen.add((person, subject))
+        repeats += again
+        if again:
+            continue
+        look = _Look(row, person, subject, workflow[row], time=_time(created[row]))
+        for mark in marks:
+            _take(mark, look, shapes, faults)
+        looks.append(look)
+    return looks, drawing, repeats
+
+
+def _marks(tasks: Any, depth: int = 0) -> Iterator[dict[str, Any]]:
+    """Find the marks in a list of tasks; combined tasks hold lists of tasks."""
+    if not isinstance(tasks, list) or len(tasks) > _MOST_TASKS or depth > _DEEPEST:
+        raise ValueError("no list of tasks" if not isinstance(tasks, list) else "too many tasks")
+    for task in tasks:
+        value = task.get("value") if isinstance(task, dict) else None
+        if not isinstance(value, list):
+            continue
+        for item in value:
+            if isinstance(item, dict) and ("tool" in item or "toolIndex" in item or "toolType" in item):
+                yield item
+            elif isinstance(item, dict) and "task" in item:
+                yield from _marks([item], depth + 1)
+
+
+def _take(mark: dict[str, Any], look: _Look, shapes: Counter[str], faults: Faults) -> None:
+    kind = mark.get("toolType")
+    if kind is None:
+        kind = "other shapes" if _OTHER_SHAPE & mark.keys() or "x" not in mark else "point"
+    if kind != "point":
+        shapes[str(kind)] += 1
+        return
+    x, y, frame = mark.get("x"), mark.get("y"), mark.get("frame", 0)
+    if not (_is_place(x) and _is_place(y)):
+        faults.add(
+            [look.row], "annotations", f"has a point at {plain((x, y), 40)}; expected places in pixels"
+        )
+    elif frame is not None and (type(frame) is not int or not 0 <= frame < _MOST_FRAMES):
+        faults.add([look.row], "annotations", f"has a point on frame {plain(frame, 20)}; expected a number")
+    else:
+        look.points.append((frame or 0, float(x), float(y)))
+
+
+def _is_place(value: Any) -> TypeGuard[float]:
+    return type(value) in (int, float) and abs(value) <= FARTHEST
+
+
+def _json(text: str) -> Any:
+    """Decode JSON, which may hold NaN as other programs write it.
+
+    Raises
+    ------
+    ValueError
+        For what is no JSON, or is nested without end.
+    """
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError, UnicodeError):
+        pass
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    except ValueError:
+        raise ValueError("it is no JSON") from None
+
+
+def _time(text: str) -> float:
+    try:
+        return seconds_of(text)
+    except ValueError:
+        return math.nan
+
+
+def _subjects(
+    table: Table, looks: list[_Look]
+) -> tuple[dict[str, str], dict[tuple[str, int], tuple[float, float]]]:
+    """Name each subject and tell the size of each of its frames, where the export says."""
+    data, meta = table.column("subject_data"), table.column("metadata")
+    names: dict[str, str] = {}
+    sizes: dict[tuple[str, int], tuple[float, float]] = {}
+    for look in looks:
+        if look.subject not in names:
+            names[look.subject] = _name(data[look.row], look.subject)
+        if (look.subject, 0) not in sizes:
+            for frame, size in _sizes(meta[look.row]):
+                sizes.setdefault((look.subject, frame), size)
+    shared = Counter(names.values())
+    return (
+        {key: name if shared[name] == 1 else f"{name} (subject {key})" for key, name in names.items()},
+        sizes,
+    )
+
+
+def _name(text: str, subject: str) -> str:
+    try:
+        data = _json(text)
+    except ValueError:
+        return subject
+    inner = data.get(subject, data) if isinstance(data, dict) else None
+    if not isinstance(inner, dict):
+        return subject
+    texts = {
+        "".join(letter for letter in str(key).casefold() if letter.isalnum()): value.strip()
+        for key, value in inner.items()
+        if isinstance(value, str) and 0 < len(value.strip()) <= 200
+    }
+    named = next((texts[key] for key in _NAME_KEYS if key in texts), None)
+    looks_so = next((value for value in texts.values() if value.casefold().endswith(_IMAGE_SUFFIXES)), None)
+    return PurePath(named or looks_so or subject).name or subject
+
+
+def _sizes(text: str) -> Iterator[tuple[int, tuple[float, float]]]:
+    try:
+        data = _json(text)
+    except ValueError:
+        return
+    frames = data.get("subject_dimensions") if isinstance(data, dict) else None
+    for frame, one in enumerate(frames[:_MOST_FRAMES] if isinstance(frames, list) else ()):
+        if isinstance(one, dict):
+            width, height = one.get("naturalWidth"), one.get("naturalHeight")
+            if _is_place(width) and _is_place(height) and width > 0 and height > 0:
+                yield frame, (float(width), float(height))
+
+
+def _notices(looks: list[_Look], shapes: Counter[str], repeats: int) -> tuple[str, ...]:
+    said = []
+    if shapes:
+        found = ", ".join(f"{plain(shape, 20)} {count:,}" for shape, count in shapes.most_common(6))
+        said.append(f"{sum(shapes.values()):,} marks are no points and were left out ({found}).")
+    if repeats:
+        said.append(
+            f"{repeats:,} repeated classifications by the same person were left out; the first counts."
+        )
+    frames = {frame for look in looks for frame, _, _ in look.points}
+    if frames - {0}:
+        said.append(
+            f"Subjects have up to {max(frames) + 1} frames: each frame with marks is an image of its own."
+        )
+    return tuple(said)
+
+
+def _click_table(
+    table: Table,
+    looks: list[_Look],
+    names: Mapping[str, str],
+    sizes: Mapping[tuple[str, int], tuple[float, float]],
+    notices: tuple[str, ...],
+) -> ClickTable:
+    marked: dict[str, set[int]] = {}
+    for look in looks:
+        marked.setdefault(look.subject, set()).update(frame for frame, _, _ in look.points)
+    people: dict[str, int] = {}
+    images: dict[tuple[str, int], int] = {}
+    lines: list[int] = []
+    looked: set[tuple[int, int]] = set()
+    rows: list[tuple[int, int, float, float, float]] = []
+    for look in looks:
+        person = people.setdefault(look.person, len(people))
+        for frame in sorted(marked[look.subject] or {0}):
+            if (look.subject, frame) not in images:
+                images[look.subject, frame] = len(images)
+                lines.append(table.lines[look.row])
+            looked.add((person, images[look.subject, frame]))
+        for frame, x, y in look.points:
+            rows.append((person, images[look.subject, frame], x, y, look.time))
+    columns = np.array(rows, dtype=np.float64).reshape(-1, 5)
+    time = columns[:, 4]
+    return ClickTable(
+        path=table.path,
+        annotators=tuple(people),
+        images=tuple(names[subject] + (f" frame {frame + 1}" if frame else "") for subject, frame in images),
+        annotator=columns[:, 0].astype(np.int64),
+        image=columns[:, 1].astype(np.int64),
+        x=columns[:, 2].copy(),
+        y=columns[:, 3].copy(),
+        time=time.copy() if np.isfinite(time).any() else None,
+        looked=frozenset(looked),
+        extents={number: sizes[key] for key, number in images.items() if key in sizes},
+        lines=tuple(lines),
+        notices=notices,
+    )
