@@ -112,7 +112,7 @@ class ImageCanvas(QWidget):
     def set_image(
         self, array: NDArray[np.uint8] | None, extent: Rect, *, pixel_size: float | None = None
     ) -> None:
-        """Show another image, whole, without clicks or spots.
+        """Show an image under the clicks and spots, which stay; on another extent, show it whole.
 
         Parameters
         ----------
@@ -126,19 +126,17 @@ class ImageCanvas(QWidget):
         left, top, right, bottom = (float(edge) for edge in extent)
         if right <= left or bottom <= top:
             raise ValueError(f"the image's extent is {extent}; expected an area above nothing")
+        elsewhere = (left, top, right, bottom) != self.extent
         self._image.set_image(array, (left, top, right, bottom))
         self._pixel_size = pixel_size
-        self._clicks.set_clicks(ClickMarks.none())
-        self._spots.set_spots(DetectionMarks.none())
-        self._truth.set_points(np.empty(0), np.empty(0))
-        self._partial = self._selected = self._hovered = None
         width, height = self._minimap.room(self.extent)
         self._minimap.set_picture(self._image.thumbnail(width, height), self.extent)
-        self._density_stale = True
+        self._density_stale = self._density_stale or elsewhere
         self._base.clear()
-        self._overlay.clear()
-        self.set_mode("look")
-        self.fit()
+        if elsewhere:
+            self._overlay.clear()
+            self.fit()
+        self._look_changed()
 
     @property
     def extent(self) -> Rect:

@@ -1,0 +1,147 @@
+"""Which column holds what, asked with the first rows in sight."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QComboBox,
+    QDialog,
+    QDialogButtonBox,
+    QHeaderView,
+    QTableWidget,
+    QTableWidgetItem,
+    QVBoxLayout,
+    QWidget,
+)
+
+from raterscope.widgets import theme
+from raterscope.widgets.parts import plain_label
+
+__all__ = ["ColumnMappingDialog", "MappingField"]
+
+ROWS_SHOWN = 6
+LONGEST_CELL = 60
+NOT_USED = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MappingField:
+    """Something that a column may hold.
+
+    Attributes
+    ----------
+    name : str
+        The program's word: "annotator".
+    label : str
+        For people.
+    required : bool
+    """
+
+    name: str
+    label: str
+    required: bool = True
+
+
+class ColumnMappingDialog(QDialog):
+    """One choice above each column; open it with ``open()`` and read `mapping` when accepted.
+
+    Parameters
+    ----------
+    header : sequence of str
+        Names of the columns.
+    rows : sequence of sequences of str
+        The first rows.
+    guess : mapping of column to field
+        What to begin with.
+    fields : sequence of MappingField
+    title : str
+        Name of the file.
+    """
+
+    def __init__(
+        self,
+        header: Sequence[str],
+        rows: Sequence[Sequence[str]],
+        guess: Mapping[str, str],
+        fields: Sequence[MappingField],
+        title: str = "",
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.setWindowTitle("Which column holds what?")
+        self.resize(720, 380)
+        self._header, self._fields = tuple(header), tuple(fields)
+        self._table = QTableWidget(min(len(rows), ROWS_SHOWN) + 1, len(header))
+        self._table.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+        self._table.setSelectionMode(QAbstractItemView.SelectionMode.NoSelection)
+        self._table.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self._table.setAccessibleName("The first rows")
+        self._table.verticalHeader().hide()
+        self._table.setHorizontalHeaderLabels([_short(name) for name in header])
+        self._table.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
+        self._table.horizontalHeader().setMinimumSectionSize(130)
+        self.choices: list[QComboBox] = []
+        for column, name in enumerate(header):
+            choice = self._choice(name, guess.get(name, NOT_USED))
+            self._table.setCellWidget(0, column, choice)
+            self.choices.append(choice)
+            for row, cells in enumerate(rows[:ROWS_SHOWN], start=1):
+                item = QTableWidgetItem(_short(cells[column]) if column < len(cells) else "")
+                self._table.setItem(row, column, item)
+        self._table.setRowHeight(0, 34)
+        self._problem = plain_label("", "rejected", wrap=True)
+        box = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel)
+        self.read = box.addButton("Read", QDialogButtonBox.ButtonRole.AcceptRole)
+        theme.set_role(self.read, "primary")
+        self.read.setDefault(True)
+        box.accepted.connect(self.accept)
+        box.rejected.connect(self.reject)
+        column_box = QVBoxLayout(self)
+        column_box.setContentsMargins(16, 16, 16, 16)
+        column_box.setSpacing(8)
+        column_box.addWidget(plain_label(title or "A table with an unknown header", "title"))
+        column_box.addWidget(plain_label("Say what each column holds; the rest is not read.", "second"))
+        column_box.addWidget(self._table, 1)
+        column_box.addWidget(self._problem)
+        column_box.addWidget(box)
+        self._settle()
+
+    @property
+    def mapping(self) -> dict[str, str]:
+        """Field of each column that is used."""
+        pairs = zip(self._header, self.choices, strict=True)
+        return {name: choice.currentData() for name, choice in pairs if choice.currentData() != NOT_USED}
+
+    def problem(self) -> str:
+        """Give the sentence that says what is missing or twice, empty where the mapping will do."""
+        used = list(self.mapping.values())
+        missing = [field.label for field in self._fields if field.required and field.name not in used]
+        if missing:
+            return f"No column is chosen for {' and '.join(missing)}."
+        twice = [field.label for field in self._fields if used.count(field.name) > 1]
+        return f"Two columns are chosen for {twice[0]}; one will do." if twice else ""
+
+    def _choice(self, column: str, chosen: str) -> QComboBox:
+        choice = QComboBox()
+        choice.setAccessibleName(f"Column {column} holds")
+        choice.addItem("not used", NOT_USED)
+        for field in self._fields:
+            choice.addItem(field.label if field.required else f"{field.label} (may be missing)", field.name)
+        choice.setCurrentIndex(max(0, choice.findData(chosen)))
+        choice.currentIndexChanged.connect(self._settle)
+        return choice
+
+    def _settle(self) -> None:
+        problem = self.problem()
+        self._problem.setText(problem)
+        self.read.setEnabled(not problem)
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= LONGEST_CELL else line[: LONGEST_CELL - 1] + "…"

@@ -1,0 +1,83 @@
+"""Why an annotator is excluded: a few common reasons by key, or one's own words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QDialog, QDialogButtonBox, QLineEdit, QPushButton, QVBoxLayout, QWidget
+
+from raterscope.widgets import theme
+from raterscope.widgets.parts import plain_label
+
+__all__ = ["COMMON_REASONS", "ReasonDialog"]
+
+COMMON_REASONS = ("clicks everywhere", "hardly marks anything", "misunderstood the task", "a test account")
+
+
+class ReasonDialog(QDialog):
+    """Ask for the reason of an exclusion; open it with ``open()`` and read `reason` when accepted.
+
+    Parameters
+    ----------
+    annotator : str
+        Name of who is to be excluded.
+    reasons : sequence of str
+        Offered on the keys Alt+1, Alt+2 ...
+    """
+
+    def __init__(
+        self, annotator: str, reasons: Sequence[str] = COMMON_REASONS, parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.setWindowTitle("Exclude an annotator")
+        self.setMinimumWidth(380)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(16, 16, 16, 16)
+        column.setSpacing(8)
+        column.addWidget(plain_label(f"Exclude {annotator}", "title", wrap=True))
+        column.addWidget(
+            plain_label("The clicks stay in the study; the next fusion leaves them out.", "second", wrap=True)
+        )
+        column.addSpacing(4)
+        column.addWidget(plain_label("REASON", "caption"))
+        self.buttons: list[QPushButton] = []
+        for place, reason in enumerate(reasons, start=1):
+            button = QPushButton(f"{place}   {reason}")
+            button.setShortcut(f"Alt+{place}")
+            button.setToolTip(f"Alt+{place}")
+            button.setAutoDefault(False)
+            button.setProperty("reason", reason)
+            button.setStyleSheet("text-align: left;")
+            button.clicked.connect(self._on_common)
+            self.buttons.append(button)
+            column.addWidget(button)
+        self.words = QLineEdit()
+        self.words.setPlaceholderText("or in your own words")
+        self.words.setMaxLength(200)
+        self.words.setAccessibleName("Reason")
+        self.words.textChanged.connect(self._on_words)
+        column.addWidget(self.words)
+        box = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel)
+        self.exclude = box.addButton("Exclude", QDialogButtonBox.ButtonRole.AcceptRole)
+        theme.set_role(self.exclude, "primary")
+        self.exclude.setDefault(True)
+        box.accepted.connect(self.accept)
+        box.rejected.connect(self.reject)
+        column.addSpacing(8)
+        column.addWidget(box)
+        self._on_words("")
+        self.words.setFocus()
+
+    @property
+    def reason(self) -> str:
+        """The reason given."""
+        return self.words.text().strip()
+
+    def _on_common(self) -> None:
+        self.words.setText(str(self.sender().property("reason")))
+        self.words.setFocus()
+
+    def _on_words(self, text: str) -> None:
+        self.exclude.setEnabled(bool(text.strip()))

@@ -1,0 +1,81 @@
+"""A spot, enlarged."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt
+from PySide6.QtGui import QColor, QImage, QPainter, QPaintEvent, QPen
+from PySide6.QtWidgets import QWidget
+
+from raterscope.widgets import theme
+from raterscope.widgets.canvas.pictures import to_picture
+from raterscope.widgets.canvas.spot_layer import ellipses, state_style
+
+__all__ = ["CropView"]
+
+SIDE = 152
+
+
+class CropView(QWidget):
+    """A square of the image about a spot, with its ellipse."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setFixedSize(SIDE, SIDE)
+        self.setAccessibleName("The spot, enlarged")
+        self._picture: QImage | None = None
+        self._radii: tuple[float, float] | None = None
+        self._turn = 0.0
+        self._state = "detected"
+
+    def sizeHint(self) -> QSize:
+        """Keep a square."""
+        return QSize(SIDE, SIDE)
+
+    def show_crop(
+        self,
+        crop: NDArray[np.uint8] | None,
+        radius: float,
+        covariance: NDArray[np.floating] | None,
+        coverage: float,
+        state: str,
+    ) -> None:
+        """Show another spot; `radius` is half the crop's width in the units of the covariance."""
+        self._picture = None if crop is None or not crop.size else to_picture(crop)
+        self._state = state
+        self._radii = None
+        if covariance is not None and np.any(covariance):
+            radii, turn = ellipses(np.asarray(covariance)[None], coverage)
+            long, short = radii[0] / radius * SIDE / 2
+            self._radii, self._turn = (float(long), float(short)), float(turn[0])
+        self.update()
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        """Paint crop and ellipse."""
+        with QPainter(self) as painter:
+            self._paint(painter)
+
+    def _paint(self, painter: QPainter) -> None:
+        box = QRectF(self.rect())
+        painter.fillRect(box, QColor(theme.DARK.canvas))
+        if self._picture is None:
+            painter.setPen(QColor(theme.DARK.second))
+            painter.setFont(theme.font(theme.CAPTION))
+            painter.drawText(box, Qt.AlignmentFlag.AlignCenter, "no image")
+        else:
+            painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform)
+            painter.drawImage(box, self._picture)
+        if self._radii is None:
+            return
+        style = state_style(self._state)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.translate(box.center())
+        painter.rotate(self._turn)
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        pen = QPen(QColor(style.colour), 1.8)
+        if style.dashes:
+            pen.setDashPattern(style.dashes)
+        for stroke in (QPen(theme.colour(theme.DARK.canvas, 150), 3.6), pen):
+            painter.setPen(stroke)
+            painter.drawEllipse(QPointF(), *self._radii)

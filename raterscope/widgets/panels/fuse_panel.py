@@ -1,0 +1,212 @@
+"""What Fuse opens: algorithm, settings, scope, Run, and the runs made. Drawn from catalogues alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import (
+    QButtonGroup,
+    QHBoxLayout,
+    QProgressBar,
+    QPushButton,
+    QRadioButton,
+    QScrollArea,
+    QVBoxLayout,
+    QWidget,
+)
+
+from raterscope.algorithms.catalogue import Algorithm
+from raterscope.algorithms.settings import Settings
+from raterscope.widgets import theme
+from raterscope.widgets.figures import duration
+from raterscope.widgets.panels.algorithm_picker import AlgorithmPicker
+from raterscope.widgets.panels.run_list import RunLine, RunList
+from raterscope.widgets.parts import ElidedLabel, plain_label, rule
+
+__all__ = ["FusePanel", "RunLine"]
+
+STEPS = 1000
+
+
+class FusePanel(QWidget):
+    """Choose, set, run, watch, compare.
+
+    Parameters
+    ----------
+    clusterers, detectors : mapping of str to Algorithm
+        The two steps of a fusion; without detectors there is one step.
+
+    Signals
+    -------
+    run_requested : (str, Settings, str, Settings, bool)
+        Algorithm and its settings, detector and its settings ("" and None without), whether for all images.
+    cancel_requested
+    run_chosen, run_delete_requested : object
+        Key of a run.
+    compare_requested : object
+        Tuple of keys.
+    settings_changed
+    """
+
+    run_requested = Signal(str, object, str, object, bool)
+    cancel_requested = Signal()
+    run_chosen = Signal(object)
+    run_delete_requested = Signal(object)
+    compare_requested = Signal(object)
+    settings_changed = Signal()
+
+    def __init__(
+        self,
+        clusterers: Mapping[str, Algorithm],
+        detectors: Mapping[str, Algorithm] | None = None,
+        *,
+        titles: tuple[str, str] = ("Cluster the clicks with", "Detect by"),
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        theme.set_role(self, "panel")
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self.setMinimumWidth(420)
+        self.clusterer = AlgorithmPicker(titles[0], clusterers)
+        self.detector = AlgorithmPicker(titles[1], detectors) if detectors else None
+        self.runs = RunList()
+        self._changes = plain_label("", "disputed", wrap=True)
+        self._changes.hide()
+        inner = QWidget()
+        theme.set_role(inner, "panel")
+        body = QVBoxLayout(inner)
+        body.setContentsMargins(16, 16, 16, 16)
+        body.setSpacing(12)
+        body.addWidget(self.clusterer)
+        if self.detector is not None:
+            body.addWidget(rule())
+            body.addWidget(self.detector)
+        body.addWidget(rule())
+        body.addWidget(self.runs)
+        body.addStretch(1)
+        area = QScrollArea()
+        area.setWidgetResizable(True)
+        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        area.setWidget(inner)
+        area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(area, 1)
+        column.addWidget(rule())
+        column.addLayout(self._foot())
+        for picker in self._pickers():
+            picker.changed.connect(self._on_changed)
+        self.runs.chosen.connect(self.run_chosen)
+        self.runs.delete_requested.connect(self.run_delete_requested)
+        self.runs.compare_requested.connect(self.compare_requested)
+        self.set_progress(None)
+
+    def set_plan(
+        self, algorithm: str, settings: Settings, detector: str = "", detection: Settings | None = None
+    ) -> None:
+        """Fill the forms, as with what a run was made with."""
+        self.clusterer.choose(algorithm, settings)
+        if self.detector is not None and detector:
+            self.detector.choose(detector, detection)
+
+    def set_changes(self, text: str) -> None:
+        """Say what changed since the last run, empty for nothing."""
+        self._changes.setText(text)
+        self._changes.setVisible(bool(text))
+
+    def set_runs(self, runs: Sequence[RunLine]) -> None:
+        """Show the runs made."""
+        self.runs.set_runs(runs)
+
+    def set_scope(self, image: str, images: int) -> None:
+        """Name the image on screen and say how many there are."""
+        self.this_image.setText("this image" if image else "no image")
+        self.this_image.setEnabled(bool(image))
+        self.all_images.setText(f"all {images:,} images" if images != 1 else "the only image")
+        if not image:
+            self.all_images.setChecked(True)
+
+    def set_progress(
+        self, words: str | None, fraction: float = 0.0, seconds_left: float | None = None
+    ) -> None:
+        """Show a run under way, or with None that there is none."""
+        busy = words is not None
+        self._busy.setVisible(busy)
+        self.run.setVisible(not busy)
+        for button in (self.this_image, self.all_images):
+            button.setVisible(not busy)
+        if words is not None:
+            left = f"{duration(seconds_left)} left" if seconds_left is not None else ""
+            self._words.setText(", ".join(part for part in (words, left) if part))
+            self._bar.setValue(round(STEPS * min(max(fraction, 0.0), 1.0)))
+            self._bar.setAccessibleName(self._words.text())
+        else:
+            self.cancel.setEnabled(True)
+            self.cancel.setText("Cancel")
+
+    def _foot(self) -> QVBoxLayout:
+        self.all_images = QRadioButton("all images")
+        self.this_image = QRadioButton("this image")
+        self.all_images.setChecked(True)
+        group = QButtonGroup(self)
+        group.addButton(self.all_images)
+        group.addButton(self.this_image)
+        self.run = QPushButton("Run")
+        theme.set_role(self.run, "primary")
+        self.run.setMinimumWidth(112)
+        self.run.setToolTip("Fuse with these settings (Ctrl+Return)")
+        self.run.setShortcut("Ctrl+Return")
+        self.run.clicked.connect(self._on_run)
+        self.cancel = QPushButton("Cancel")
+        self.cancel.clicked.connect(self._on_cancel)
+        self._words = ElidedLabel("", "small")
+        self._bar = QProgressBar()
+        self._bar.setRange(0, STEPS)
+        self._bar.setTextVisible(False)
+        self._busy = QWidget()
+        busy = QHBoxLayout(self._busy)
+        busy.setContentsMargins(0, 0, 0, 0)
+        busy.setSpacing(12)
+        texts = QVBoxLayout()
+        texts.setSpacing(4)
+        texts.addWidget(self._words)
+        texts.addWidget(self._bar)
+        busy.addLayout(texts, 1)
+        busy.addWidget(self.cancel)
+        row = QHBoxLayout()
+        row.setSpacing(16)
+        row.addWidget(self.all_images)
+        row.addWidget(self.this_image)
+        row.addStretch(1)
+        row.addWidget(self.run)
+        foot = QVBoxLayout()
+        foot.setContentsMargins(16, 12, 16, 12)
+        foot.setSpacing(8)
+        foot.addWidget(self._changes)
+        foot.addLayout(row)
+        foot.addWidget(self._busy)
+        return foot
+
+    def _pickers(self) -> list[AlgorithmPicker]:
+        return [picker for picker in (self.clusterer, self.detector) if picker is not None]
+
+    def _on_changed(self) -> None:
+        self.run.setEnabled(not any(picker.error() for picker in self._pickers()))
+        self.settings_changed.emit()
+
+    def _on_run(self) -> None:
+        detector = self.detector
+        self.run_requested.emit(
+            self.clusterer.algorithm,
+            self.clusterer.settings(),
+            detector.algorithm if detector is not None else "",
+            detector.settings() if detector is not None else None,
+            self.all_images.isChecked(),
+        )
+
+    def _on_cancel(self) -> None:
+        self.cancel.setEnabled(False)
+        self.cancel.setText("Cancelling")
+        self.cancel_requested.emit()

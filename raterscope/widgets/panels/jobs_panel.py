@@ -1,0 +1,227 @@
+"""Work that runs off the window: progress, Cancel, and why something failed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import (
+    QHBoxLayout,
+    QPlainTextEdit,
+    QProgressBar,
+    QPushButton,
+    QScrollArea,
+    QVBoxLayout,
+    QWidget,
+)
+
+from raterscope.widgets import theme
+from raterscope.widgets.figures import duration
+from raterscope.widgets.parts import ElidedLabel, Header, plain_label
+
+__all__ = ["JobLine", "JobsPanel"]
+
+RUNNING, CANCELLING = "running", "cancelling"
+KEPT = 20
+STEPS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class JobLine:
+    """What is said of one job.
+
+    Attributes
+    ----------
+    key : object
+        Which job it is.
+    title, words : str
+        "Fusing smear_077", "removing the weakest component".
+    fraction : float
+        Share done, 0 to 1.
+    seconds_left : float or None
+    state : {"running", "cancelling", "done", "failed", "cancelled"}
+    error, details : str
+        Of a failure: one sentence, and what helps to find the cause.
+    """
+
+    key: object
+    title: str
+    words: str = ""
+    fraction: float = 0.0
+    seconds_left: float | None = None
+    state: str = RUNNING
+    error: str = ""
+    details: str = ""
+
+
+class JobsPanel(QWidget):
+    """All jobs, those that run first.
+
+    Signals
+    -------
+    cancel_requested : object
+        Key of the job.
+    """
+
+    cancel_requested = Signal(object)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        theme.set_role(self, "panel")
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self._header = Header("Jobs")
+        self.clear = QPushButton("Clear")
+        theme.set_role(self.clear, "link")
+        self.clear.setToolTip("Take away the jobs that ended")
+        self.clear.clicked.connect(self.clear_ended)
+        self._header.row.addWidget(self.clear)
+        self._nothing = plain_label("Nothing runs.", "second")
+        self._lines: dict[object, _JobWidget] = {}
+        inner = QWidget()
+        theme.set_role(inner, "panel")
+        self._column = QVBoxLayout(inner)
+        self._column.setContentsMargins(0, 0, 8, 0)
+        self._column.setSpacing(12)
+        self._column.addStretch(1)
+        area = QScrollArea()
+        area.setWidgetResizable(True)
+        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        area.setWidget(inner)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(12, 8, 4, 4)
+        column.setSpacing(8)
+        column.addWidget(self._header)
+        column.addWidget(self._nothing)
+        column.addWidget(area, 1)
+        self._settle()
+
+    def set_job(self, line: JobLine) -> None:
+        """Show a job, or what became of it."""
+        widget = self._lines.get(line.key)
+        if widget is None:
+            widget = _JobWidget(line.key, self)
+            widget.cancel_requested.connect(self.cancel_requested)
+            self._lines[line.key] = widget
+            self._column.insertWidget(0, widget)
+            self._drop_oldest()
+        widget.set_line(line)
+        self._settle()
+
+    def remove_job(self, key: object) -> None:
+        """Take a job's line away."""
+        widget = self._lines.pop(key, None)
+        if widget is not None:
+            self._column.removeWidget(widget)
+            widget.hide()
+            widget.deleteLater()
+        self._settle()
+
+    def clear_ended(self) -> None:
+        """Take away the lines of jobs that ended."""
+        for key in [key for key, widget in self._lines.items() if not widget.runs]:
+            self.remove_job(key)
+
+    def _drop_oldest(self) -> None:
+        ended = [key for key, widget in self._lines.items() if not widget.runs]
+        for key in ended[: max(0, len(self._lines) - KEPT)]:
+            self.remove_job(key)
+
+    def _settle(self) -> None:
+        running = sum(widget.runs for widget in self._lines.values())
+        self._header.set_aside(f"{running} running" if running else "")
+        self._nothing.setVisible(not self._lines)
+        self.clear.setVisible(len(self._lines) > running)
+
+
+class _JobWidget(QWidget):
+    cancel_requested = Signal(object)
+
+    def __init__(self, key: object, parent: QWidget) -> None:
+        super().__init__(parent)
+        self._key = key
+        self._line = JobLine(key, "")
+        self._title = ElidedLabel()
+        self._words = ElidedLabel("", "small")
+        self._error = plain_label("", "rejected", wrap=True, selectable=True)
+        self._bar = QProgressBar()
+        self._bar.setRange(0, STEPS)
+        self._bar.setTextVisible(False)
+        self.cancel = QPushButton("Cancel")
+        self.cancel.clicked.connect(self._on_cancel)
+        self.more = QPushButton("Details")
+        theme.set_role(self.more, "link")
+        self.more.setCheckable(True)
+        self.more.toggled.connect(self._on_more)
+        self.copy = QPushButton("Copy")
+        theme.set_role(self.copy, "link")
+        self.copy.setToolTip("Copy the sentence and the details")
+        self.copy.clicked.connect(self._on_copy)
+        self._details = QPlainTextEdit()
+        self._details.setReadOnly(True)
+        self._details.setTabChangesFocus(True)
+        self._details.setFixedHeight(110)
+        self._details.setAccessibleName("Details of the failure")
+        texts = QVBoxLayout()
+        texts.setSpacing(3)
+        for widget in (self._title, self._words, self._bar, self._error):
+            texts.addWidget(widget)
+        row = QHBoxLayout()
+        row.setSpacing(12)
+        row.addLayout(texts, 1)
+        row.addWidget(self.cancel, 0, Qt.AlignmentFlag.AlignVCenter)
+        links = QHBoxLayout()
+        links.addWidget(self.more)
+        links.addWidget(self.copy)
+        links.addStretch(1)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(4)
+        column.addLayout(row)
+        column.addLayout(links)
+        column.addWidget(self._details)
+        self._details.hide()
+
+    @property
+    def runs(self) -> bool:
+        return self._line.state in (RUNNING, CANCELLING)
+
+    def set_line(self, line: JobLine) -> None:
+        if self._line.state == CANCELLING and line.state == RUNNING:
+            # Asked to stop, and not there yet: what still comes in does not take the word back.
+            line = JobLine(line.key, line.title, self._line.words, line.fraction, None, CANCELLING)
+        self._line = line
+        self._title.setText(line.title)
+        failed = line.state == "failed"
+        self._words.setText(_in_words(line))
+        self._words.setVisible(not failed)
+        self._error.setText(line.error)
+        self._error.setVisible(failed)
+        self._bar.setVisible(self.runs)
+        self._bar.setValue(round(STEPS * min(max(line.fraction, 0.0), 1.0)))
+        self._bar.setAccessibleName(f"{line.title}: {self._words.text()}")
+        self.cancel.setVisible(self.runs)
+        self.cancel.setEnabled(line.state == RUNNING)
+        self.cancel.setAccessibleName(f"Cancel {line.title}")
+        self.more.setVisible(failed and bool(line.details))
+        self.copy.setVisible(failed)
+        self._details.setPlainText(line.details)
+        self._details.setVisible(failed and self.more.isChecked())
+
+    def _on_cancel(self) -> None:
+        line = self._line
+        self.set_line(JobLine(line.key, line.title, "cancelling", line.fraction, None, CANCELLING))
+        self.cancel_requested.emit(self._key)
+
+    def _on_more(self, on: bool) -> None:
+        self._details.setVisible(on)
+
+    def _on_copy(self) -> None:
+        QGuiApplication.clipboard().setText(f"{self._line.error}\n\n{self._line.details}".strip())
+
+
+def _in_words(line: JobLine) -> str:
+    if line.state in (RUNNING, CANCELLING):
+        left = f"{duration(line.seconds_left)} left" if line.seconds_left is not None else ""
+        return ", ".join(part for part in (line.words, left) if part)
+    return {"done": line.words or "done", "cancelled": "cancelled"}.get(line.state, line.words)

@@ -1,0 +1,250 @@
+"""A form drawn from the description of an algorithm's settings, and from nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QComboBox,
+    QFormLayout,
+    QHBoxLayout,
+    QLabel,
+    QLineEdit,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from raterscope.algorithms.settings import Settings, SettingsError, Spec
+from raterscope.widgets import theme
+from raterscope.widgets.parts import plain_label, plain_tip
+
+__all__ = ["SettingsForm"]
+
+LABEL_WIDTH = 132
+
+
+class SettingsForm(QWidget):
+    """One row a setting: label and unit, editor, range; what will not do is said in a sentence beneath.
+
+    Parameters
+    ----------
+    settings_class : type of Settings
+    settings : Settings, optional
+        What to begin with; the defaults without.
+
+    Signals
+    -------
+    changed
+        Something was edited, whether it will do or not.
+    """
+
+    changed = Signal()
+
+    def __init__(
+        self, settings_class: type[Settings], settings: Settings | None = None, parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self._class = settings_class
+        self._rows = {spec.name: _Row(spec, self) for spec in settings_class.specs()}
+        plain = [row for row in self._rows.values() if not row.spec.advanced]
+        advanced = [row for row in self._rows.values() if row.spec.advanced]
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(8)
+        column.addWidget(_grid(plain))
+        self._fold = QToolButton()
+        theme.set_role(self._fold, "link")
+        self._fold.setText(f"{len(advanced)} more")
+        self._fold.setCheckable(True)
+        self._fold.setToolTip("Settings that rarely need a change")
+        self._folded = _grid(advanced)
+        self._folded.hide()
+        self._fold.setVisible(bool(advanced))
+        self._fold.toggled.connect(self._on_fold)
+        column.addWidget(self._fold)
+        column.addWidget(self._folded)
+        self._error = plain_label("", "error", wrap=True)
+        self._error.hide()
+        column.addWidget(self._error)
+        for row in self._rows.values():
+            row.edited.connect(self._on_edited)
+        self.set_settings(settings if settings is not None else settings_class())
+
+    def settings(self) -> Settings:
+        """Give what is set.
+
+        Raises
+        ------
+        SettingsError
+            In the sentence that the form shows too.
+        """
+        return self._class(**{name: row.value() for name, row in self._rows.items()})
+
+    def set_settings(self, settings: Settings) -> None:
+        """Fill the form."""
+        for name, row in self._rows.items():
+            row.set_value(getattr(settings, name))
+        if any(
+            row.spec.advanced and getattr(settings, name) != row.spec.default
+            for name, row in self._rows.items()
+        ):
+            self._fold.setChecked(True)
+        self._say(self.error())
+
+    def error(self) -> str:
+        """Give the sentence that says what will not do, empty where all will."""
+        try:
+            self.settings()
+        except SettingsError as error:
+            return str(error)
+        return ""
+
+    def editors(self) -> Mapping[str, QWidget]:
+        """Give the editor of each setting."""
+        return {name: row.editor for name, row in self._rows.items()}
+
+    def _on_fold(self, on: bool) -> None:
+        self._folded.setVisible(on)
+
+    def _on_edited(self) -> None:
+        self._say(self.error())
+        self.changed.emit()
+
+    def _say(self, sentence: str) -> None:
+        beside = [row.refresh() for row in self._rows.values()]
+        # What one row says need not be said again for the whole.
+        self._error.setText("" if any(beside) else sentence)
+        self._error.setVisible(bool(self._error.text()))
+
+
+def _grid(rows: list[_Row]) -> QWidget:
+    widget = QWidget()
+    form = QFormLayout(widget)
+    form.setContentsMargins(0, 0, 0, 0)
+    form.setHorizontalSpacing(12)
+    form.setVerticalSpacing(8)
+    form.setLabelAlignment(Qt.AlignmentFlag.AlignLeft)
+    form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
+    for row in rows:
+        form.addRow(row.label, row)
+    return widget
+
+
+class _Row(QWidget):
+    edited = Signal()
+
+    def __init__(self, spec: Spec, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.spec = spec
+        self.label = QLabel()
+        self.label.setTextFormat(Qt.TextFormat.PlainText)
+        self.label.setText(spec.label)
+        self.label.setWordWrap(True)
+        self.label.setFixedWidth(LABEL_WIDTH)
+        self.label.setMinimumHeight(26)
+        self.editor = _editor(spec)
+        self.label.setBuddy(self.editor)
+        self.editor.setAccessibleName(f"{spec.label}, {spec.unit}" if spec.unit else spec.label)
+        self.editor.setAccessibleDescription(spec.help)
+        tip = plain_tip(f"{spec.help} {_hint(spec)}".strip())
+        self.editor.setToolTip(tip)
+        self.label.setToolTip(tip)
+        self.learnt = QCheckBox("learnt")
+        self.learnt.setVisible(spec.optional)
+        self.learnt.setToolTip("Leave it open: it is found from the clicks")
+        self.learnt.setAccessibleName(f"{spec.label} is learnt")
+        self._hint = plain_label(_hint(spec), "hint", wrap=True)
+        self._hint.setVisible(bool(self._hint.text()))
+        line = QHBoxLayout()
+        line.setSpacing(8)
+        line.addWidget(self.editor, 1)
+        if spec.unit:
+            line.addWidget(plain_label(spec.unit, "second"))
+        line.addWidget(self.learnt)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(2)
+        column.addLayout(line)
+        column.addWidget(self._hint)
+        self.learnt.toggled.connect(self._on_learnt)
+        if isinstance(self.editor, QLineEdit):
+            self.editor.textEdited.connect(self.edited)
+        elif isinstance(self.editor, QComboBox):
+            self.editor.currentIndexChanged.connect(self.edited)
+        elif isinstance(self.editor, QCheckBox):
+            self.editor.toggled.connect(self.edited)
+
+    def value(self) -> Any:
+        """Give the value, checked."""
+        if self.spec.optional and self.learnt.isChecked():
+            return None
+        if isinstance(self.editor, QCheckBox):
+            return self.editor.isChecked()
+        if isinstance(self.editor, QComboBox):
+            return self.editor.currentData()
+        assert isinstance(self.editor, QLineEdit)
+        text = self.editor.text().replace(",", ".").replace("−", "-")
+        if not text.strip():
+            raise SettingsError(f"{self.spec.label} is empty; expected {self.spec.range_in_words()}.")
+        return self.spec.check(self.spec.parse(text))
+
+    def set_value(self, value: Any) -> None:
+        """Show a value, without a signal."""
+        for widget in (self.editor, self.learnt):
+            widget.blockSignals(True)
+        self.learnt.setChecked(value is None)
+        shown = self.spec.default if value is None else value
+        if isinstance(self.editor, QCheckBox):
+            self.editor.setChecked(bool(shown))
+        elif isinstance(self.editor, QComboBox):
+            self.editor.setCurrentIndex(self.editor.findData(shown))
+        elif isinstance(self.editor, QLineEdit):
+            self.editor.setText("" if shown is None else f"{shown:.10g}")
+        self.editor.setEnabled(value is not None or not self.spec.optional)
+        for widget in (self.editor, self.learnt):
+            widget.blockSignals(False)
+
+    def refresh(self) -> bool:
+        """Say what will not do, or the range; whether something will not."""
+        try:
+            self.value()
+        except SettingsError as error:
+            wrong = str(error)
+        else:
+            wrong = ""
+        self._hint.setText(wrong or _hint(self.spec))
+        self._hint.setVisible(bool(self._hint.text()))
+        theme.set_role(self._hint, "error" if wrong else "hint")
+        if self.editor.property("wrong") != bool(wrong):
+            self.editor.setProperty("wrong", bool(wrong))
+            style = self.editor.style()
+            style.unpolish(self.editor)
+            style.polish(self.editor)
+        return bool(wrong)
+
+    def _on_learnt(self, on: bool) -> None:
+        self.editor.setEnabled(not on)
+        if not on and isinstance(self.editor, QLineEdit):
+            self.editor.setFocus()
+        self.edited.emit()
+
+
+def _editor(spec: Spec) -> QWidget:
+    if spec.kind == "switch":
+        return QCheckBox()
+    if spec.kind == "choice":
+        box = QComboBox()
+        for key, words in spec.choices:
+            box.addItem(words, key)
+        return box
+    return QLineEdit()
+
+
+def _hint(spec: Spec) -> str:
+    if spec.kind in ("switch", "choice"):
+        return ""
+    return spec.range_in_words() if spec.range_in_words() != "a number" else ""

@@ -1,0 +1,104 @@
+"""ROC and precision-recall of one or several runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtWidgets import QComboBox, QWidget
+
+from raterscope.widgets import theme
+from raterscope.widgets.plots.plot import Plot, pen
+
+__all__ = ["Curve", "CurvesPlot"]
+
+DASHES: tuple[tuple[float, ...], ...] = ((), (5, 3), (1.5, 2), (6, 2, 1.5, 2))
+NAMES = {"roc": "ROC", "precision-recall": "Precision-recall"}
+AXES = {
+    "roc": ("false positive rate", "sensitivity"),
+    "precision-recall": ("sensitivity", "precision"),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """One run's curves.
+
+    Attributes
+    ----------
+    title : str
+    false_positive_rate, true_positive_rate : (K,) float
+        The ROC.
+    recall, precision : (L,) float
+    area : float
+        Under the ROC; NaN where not known.
+    """
+
+    title: str
+    false_positive_rate: NDArray[np.floating]
+    true_positive_rate: NDArray[np.floating]
+    recall: NDArray[np.floating]
+    precision: NDArray[np.floating]
+    area: float = float("nan")
+
+
+class CurvesPlot(Plot):
+    """ROC or precision-recall, a line a run; runs differ by colour and dashes."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(
+            "Curves", *AXES["roc"],
+            "Import known places to measure the runs against: their curves are drawn here.", parent,
+        )  # fmt: skip
+        self._curves: tuple[Curve, ...] = ()
+        self.kind = QComboBox()
+        self.kind.setAccessibleName("Which curve")
+        for key, words in NAMES.items():
+            self.kind.addItem(words, key)
+        self.kind.currentIndexChanged.connect(self._on_kind)
+        self.header.row.insertWidget(1, self.kind)
+        self._legend = self.item.addLegend(offset=(-8, -8), labelTextSize="8pt")
+        self.item.setXRange(0, 1, padding=0.02)
+        self.item.setYRange(0, 1, padding=0.02)
+
+    def set_curves(self, curves: Sequence[Curve]) -> None:
+        """Show the curves of runs."""
+        self._curves = tuple(curves)
+        self.set_filled(bool(curves))
+        self.draw()
+
+    def draw(self) -> None:
+        """Draw the curves of the kind chosen."""
+        if not hasattr(self, "_legend"):
+            return
+        look = theme.current()
+        kind = str(self.kind.currentData())
+        self.item.clear()
+        self._legend.clear()
+        self._legend.setLabelTextColor(look.text)
+        if kind == "roc":
+            self.item.plot([0, 1], [0, 1], pen=pen(look.line, 1.0, (4, 4)))
+        hues = (look.accent, look.rejected, look.disputed, look.second)
+        for place, curve in enumerate(self._curves):
+            across, down = (
+                (curve.false_positive_rate, curve.true_positive_rate)
+                if kind == "roc"
+                else (curve.recall, curve.precision)
+            )
+            line = pen(hues[place % len(hues)], 1.8, DASHES[place % len(DASHES)])
+            self.item.plot(across, down, pen=line, name=_legend_words(curve.title))
+        self._legend.setVisible(len(self._curves) > 1)
+        areas = [curve.area for curve in self._curves if np.isfinite(curve.area)]
+        self.header.set_aside(f"area {areas[0]:.3f}" if len(areas) == 1 and kind == "roc" else "")
+
+    def _on_kind(self) -> None:
+        across, down = AXES[str(self.kind.currentData())]
+        self._axes = {"bottom": across, "left": down}
+        self._on_theme()
+
+
+def _legend_words(text: str) -> str:
+    """Make text safe for the legend, which reads markup."""
+    return text.replace("&", "&amp;").replace("<", "&lt;")

@@ -1,0 +1,92 @@
+"""The objective by iteration, with where the weakest component was removed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyqtgraph as pg
+from numpy.typing import NDArray
+from PySide6.QtWidgets import QWidget
+
+from raterscope.widgets import theme
+from raterscope.widgets.plots.plot import Plot, pen
+
+__all__ = ["ObjectivePlot"]
+
+
+class ObjectivePlot(Plot):
+    """A line of the objective; crosses where components went, a ring at the iteration that was kept."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(
+            "Objective by iteration", "iteration", "objective",
+            "What the clustering maximised is drawn here once an image is fused.", parent,
+        )  # fmt: skip
+        self._objective = np.empty(0)
+        self._components: NDArray[np.integer] = np.empty(0, dtype=np.int64)
+        self._removed = np.empty(0, dtype=bool)
+        self._best = -1
+
+    def set_trace(
+        self,
+        objective: NDArray[np.floating],
+        components: NDArray[np.integer],
+        removed: NDArray[np.bool_],
+        best: int,
+        converged: bool | None = None,
+    ) -> None:
+        """Show what an iteration did.
+
+        Parameters
+        ----------
+        objective : (T,) float
+        components : (T,) int
+            Alive after each iteration.
+        removed : (T,) bool
+            Where the weakest was removed by force.
+        best : int
+            Iteration whose parameters were kept; -1 for none.
+        converged : bool, optional
+        """
+        self._objective = np.asarray(objective, dtype=float)
+        self._components, self._removed, self._best = components, np.asarray(removed, dtype=bool), best
+        ended = {None: "", True: "converged", False: "iterations ran out"}[converged]
+        kept = f"{components[best]} components" if 0 <= best < len(components) else ""
+        filled = len(self._objective) > 0
+        self.header.set_aside(", ".join(word for word in (kept, ended) if word) if filled else "")
+        self.set_filled(filled)
+        self.draw()
+
+    def draw(self) -> None:
+        """Draw the line and its marks."""
+        self.item.clear()
+        if not hasattr(self, "_objective") or not len(self._objective):
+            return
+        look = theme.current()
+        at = np.arange(1, len(self._objective) + 1)
+        self.item.plot(at, self._objective, pen=pen(look.accent, 1.6))
+        gone = self._annihilated()
+        if gone.any():
+            self.item.plot(
+                at[gone], self._objective[gone], pen=None, symbol="x", symbolSize=8,
+                symbolPen=pen(look.rejected, 1.6), symbolBrush=None,
+            )  # fmt: skip
+        if 0 <= self._best < len(at):
+            self.item.addItem(
+                pg.ScatterPlotItem(
+                    [at[self._best]],
+                    [self._objective[self._best]],
+                    symbol="o",
+                    size=11,
+                    pen=pen(look.text, 1.6),
+                    brush=None,
+                )
+            )
+        self.item.setXRange(1, max(2, len(at)), padding=0.02)
+        self.item.enableAutoRange("y")
+
+    def _annihilated(self) -> NDArray[np.bool_]:
+        """Give where components went, by themselves or by force."""
+        fewer = np.zeros(len(self._objective), dtype=bool)
+        if len(self._components) == len(fewer):
+            fewer[1:] = np.diff(self._components) < 0
+        return fewer | self._removed if len(self._removed) == len(fewer) else fewer

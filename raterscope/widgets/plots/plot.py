@@ -1,0 +1,87 @@
+"""What all plots share: a header, axes with names and units, the theme's colours."""
+
+from __future__ import annotations
+
+import pyqtgraph as pg
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QStackedWidget, QVBoxLayout, QWidget
+
+from raterscope.widgets import theme
+from raterscope.widgets.parts import Header, plain_label
+
+__all__ = ["Plot", "pen"]
+
+pg.setConfigOptions(imageAxisOrder="row-major", antialias=True)
+
+
+def pen(colour: str, width: float = 1.6, dashes: tuple[float, ...] = ()) -> object:
+    """Make a pen of the theme for pyqtgraph."""
+    made = pg.mkPen(colour, width=width)
+    if dashes:
+        made.setDashPattern(dashes)
+    return made
+
+
+class Plot(QWidget):
+    """A plot with its title above it; where there is nothing to plot, a sentence.
+
+    Parameters
+    ----------
+    title : str
+    across, down : str
+        Names of the axes, with units.
+    nothing : str
+        What belongs here.
+    """
+
+    def __init__(
+        self, title: str, across: str, down: str, nothing: str, parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        theme.set_role(self, "panel")
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self.setAccessibleName(title)
+        self.header = Header(title)
+        self.plot = pg.PlotWidget()
+        self.plot.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.plot.setAccessibleName(f"{title}: {down} against {across}")
+        self.item = self.plot.getPlotItem()
+        self.item.hideButtons()
+        self.item.setMenuEnabled(True)
+        self._axes = {"bottom": across, "left": down}
+        self._pages = QStackedWidget()
+        words = plain_label(nothing, "second", wrap=True)
+        words.setAlignment(Qt.AlignmentFlag.AlignTop)
+        self._pages.addWidget(words)
+        self._pages.addWidget(self.plot)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(12, 8, 8, 4)
+        column.setSpacing(4)
+        column.addWidget(self.header)
+        column.addWidget(self._pages, 1)
+        theme.notifier().changed.connect(self._on_theme)
+        self._on_theme()
+
+    def set_filled(self, filled: bool) -> None:
+        """Show the plot, or the sentence that says what belongs here."""
+        self._pages.setCurrentIndex(int(filled))
+
+    @property
+    def filled(self) -> bool:
+        """Whether the plot is shown."""
+        return self._pages.currentIndex() == 1
+
+    def draw(self) -> None:
+        """Draw everything anew in the theme's colours."""
+
+    def _on_theme(self) -> None:
+        look = theme.current()
+        self.plot.setBackground(look.surface)
+        for name, words in self._axes.items():
+            axis = self.item.getAxis(name)
+            axis.setPen(pen(look.line, 1.0))
+            axis.setTextPen(look.second)
+            axis.setTickFont(theme.font(theme.CAPTION))
+            axis.setStyle(tickLength=-4)
+            axis.setLabel(words, **{"color": look.second, "font-size": "11px"})
+        self.draw()

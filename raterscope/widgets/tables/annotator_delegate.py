@@ -1,0 +1,80 @@
+"""How an annotator's cells are painted: mark and name, figures with their bar and interval."""
+
+from __future__ import annotations
+
+import math
+
+from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QPointF, QRectF, QSize, Qt
+from PySide6.QtGui import QColor, QFont, QFontMetrics, QPainter, QPen
+from PySide6.QtWidgets import QStyle, QStyledItemDelegate, QStyleOptionViewItem
+
+from raterscope.widgets import theme
+from raterscope.widgets.glyphs import paint_annotator
+from raterscope.widgets.tables.annotator_model import COLUMNS, ROW, AnnotatorModel, AnnotatorRow
+
+__all__ = ["AnnotatorDelegate"]
+
+
+class AnnotatorDelegate(QStyledItemDelegate):
+    """Cells of the table of annotators."""
+
+    def sizeHint(self, _option: QStyleOptionViewItem, _index: QModelIndex | QPersistentModelIndex) -> QSize:
+        """Give every row the same height."""
+        return QSize(60, 28)
+
+    def paint(
+        self, painter: QPainter, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
+    ) -> None:
+        """Paint a cell."""
+        row: AnnotatorRow = index.data(ROW)
+        model = index.model()
+        assert isinstance(model, AnnotatorModel)
+        look, column = theme.current(), COLUMNS[index.column()]
+        box = QRectF(option.rect)
+        painter.save()
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        if option.state & QStyle.StateFlag.State_Selected:
+            painter.fillRect(box, QColor(look.raised))
+        words = str(index.data())
+        shown = model.shown(row.index)
+        font = QFont(theme.font())
+        font.setStrikeOut(bool(row.excluded) and column == "annotator")
+        painter.setFont(font)
+        painter.setPen(QColor(look.text if shown and not row.excluded else look.third))
+        inner = box.adjusted(8, 0, -8, 0)
+        if column == "annotator":
+            paint_annotator(painter, QPointF(inner.left() + 6, box.center().y()), row.index, 4.5, shown=shown)
+            _text(painter, inner.adjusted(20, 0, 0, 0), words)
+        elif column == "clicks":
+            _text(painter, inner, words, Qt.AlignmentFlag.AlignRight)
+        elif column == "excluded":
+            painter.setPen(QColor(look.rejected))
+            _text(painter, inner, words)
+        else:
+            _text(painter, inner.adjusted(0, 0, 0, -5), words)
+            _paint_interval(painter, inner, row.figures(column))
+        painter.restore()
+
+
+def _text(
+    painter: QPainter, box: QRectF, words: str, side: Qt.AlignmentFlag = Qt.AlignmentFlag.AlignLeft
+) -> None:
+    short = QFontMetrics(painter.font()).elidedText(words, Qt.TextElideMode.ElideRight, int(box.width()))
+    painter.drawText(box, side | Qt.AlignmentFlag.AlignVCenter, short)
+
+
+def _paint_interval(painter: QPainter, box: QRectF, figures: tuple[float, float, float]) -> None:
+    """Paint the bar of 0 to 1: ground, interval, and a tick at the value."""
+    value, low, high = figures
+    if not math.isfinite(value):
+        return
+    look = theme.current()
+    bar = QRectF(box.left(), box.bottom() - 5, box.width(), 2)
+    painter.fillRect(bar, QColor(look.line))
+    if math.isfinite(low) and math.isfinite(high):
+        left = bar.left() + bar.width() * min(max(low, 0.0), 1.0)
+        right = bar.left() + bar.width() * min(max(high, 0.0), 1.0)
+        painter.fillRect(QRectF(left, bar.top(), max(right - left, 1.0), 2), theme.colour(look.accent, 150))
+    x = bar.left() + bar.width() * min(max(value, 0.0), 1.0)
+    painter.setPen(QPen(QColor(look.accent), 2))
+    painter.drawLine(QPointF(x, bar.top() - 2), QPointF(x, bar.bottom() + 1))

@@ -1,0 +1,234 @@
+"""Whom to trust: every annotator with what is said of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import QEvent, QModelIndex, QPoint, Qt, Signal
+from PySide6.QtGui import QAction, QKeyEvent
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QHBoxLayout,
+    QHeaderView,
+    QLineEdit,
+    QMenu,
+    QTableView,
+    QVBoxLayout,
+    QWidget,
+)
+
+from raterscope.widgets import theme
+from raterscope.widgets.figures import count
+from raterscope.widgets.parts import Header
+from raterscope.widgets.tables.annotator_delegate import AnnotatorDelegate
+from raterscope.widgets.tables.annotator_model import COLUMNS, AnnotatorModel, AnnotatorRow
+
+__all__ = ["AnnotatorRow", "AnnotatorTable"]
+
+ROW_HEIGHT = 28
+WIDTHS = (160, 70, 178, 178, 178, 160)
+
+
+class AnnotatorTable(QWidget):
+    """Sort, filter, solo, hide, exclude.
+
+    Return shows one annotator alone, Space hides or shows, Delete excludes or takes back; the menu says so.
+
+    Signals
+    -------
+    soloed : int or None
+    hidden_changed : set of int
+    exclude_requested, include_requested : int
+    selected : int or None
+    """
+
+    soloed = Signal(object)
+    hidden_changed = Signal(object)
+    exclude_requested = Signal(int)
+    include_requested = Signal(int)
+    selected = Signal(object)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        theme.set_role(self, "panel")
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self._header = Header("Annotators")
+        self.filter = QLineEdit()
+        self.filter.setPlaceholderText("filter")
+        self.filter.setClearButtonEnabled(True)
+        self.filter.setFixedWidth(160)
+        self.filter.setAccessibleName("Filter annotators by name or reason")
+        self._header.row.insertWidget(1, self.filter)
+        self.model = AnnotatorModel(self)
+        self.view = QTableView()
+        self.view.setModel(self.model)
+        self.view.setItemDelegate(AnnotatorDelegate(self.view))
+        self.view.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+        self.view.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+        self.view.setShowGrid(False)
+        self.view.setSortingEnabled(True)
+        self.view.setTabKeyNavigation(False)
+        self.view.setWordWrap(False)
+        self.view.setAccessibleName("Annotators")
+        self.view.verticalHeader().hide()
+        self.view.verticalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
+        self.view.verticalHeader().setDefaultSectionSize(ROW_HEIGHT)
+        self.view.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
+        header = self.view.horizontalHeader()
+        header.setStretchLastSection(True)
+        header.setHighlightSections(False)
+        header.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
+        header.setSortIndicator(COLUMNS.index("clicks"), Qt.SortOrder.DescendingOrder)
+        for column, width in enumerate(WIDTHS):
+            self.view.setColumnWidth(column, width)
+        self.view.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
+        self.view.customContextMenuRequested.connect(self._on_menu)
+        self.view.installEventFilter(self)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(4)
+        top = QHBoxLayout()
+        top.setContentsMargins(12, 8, 12, 0)
+        top.addWidget(self._header)
+        layout.addLayout(top)
+        layout.addWidget(self.view, 1)
+        self._quiet = False
+        self._make_actions()
+        self.filter.textChanged.connect(self._on_filter)
+        self.view.selectionModel().currentRowChanged.connect(self._on_current)
+        self._settle()
+
+    def set_rows(self, rows: Sequence[AnnotatorRow]) -> None:
+        """Show annotators; order, filter and what is selected stay."""
+        self._keeping_selection(lambda: self.model.set_rows(tuple(rows)))
+
+    def select(self, annotator: int | None) -> None:
+        """Select an annotator without a signal."""
+        self._quiet = True
+        row = -1 if annotator is None else self.model.row_of(annotator)
+        if row < 0:
+            self.view.clearSelection()
+            self.view.setCurrentIndex(QModelIndex())
+        else:
+            self.view.selectRow(row)
+            self.view.scrollTo(self.model.index(row, 0))
+        self._quiet = False
+
+    def set_shown(self, hidden: set[int], solo: int | None) -> None:
+        """Say who is hidden or alone, without a signal."""
+        self.model.set_shown(frozenset(hidden), solo)
+        self._settle()
+
+    @property
+    def current(self) -> int | None:
+        """The annotator selected."""
+        index = self.view.currentIndex()
+        return self.model.at(index.row()).index if index.isValid() else None
+
+    def toggle_solo(self, annotator: int) -> None:
+        """Show an annotator alone, or everybody again."""
+        solo = None if self.model.solo == annotator else annotator
+        self.set_shown(set(self.model.hidden), solo)
+        self.soloed.emit(solo)
+
+    def toggle_hidden(self, annotator: int) -> None:
+        """Hide an annotator's clicks, or show them again."""
+        hidden = set(self.model.hidden) ^ {annotator}
+        self.set_shown(hidden, self.model.solo)
+        self.hidden_changed.emit(hidden)
+
+    def eventFilter(self, watched: object, event: QEvent) -> bool:
+        """Take the keys of the table before the window's."""
+        if event.type() in (QEvent.Type.ShortcutOverride, QEvent.Type.KeyPress):
+            assert isinstance(event, QKeyEvent)
+            action = self._keys.get(Qt.Key(event.key()))
+            plain = not event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier
+            if action is not None and plain and self.current is not None:
+                if event.type() == QEvent.Type.KeyPress:
+                    action.trigger()
+                event.accept()
+                return True
+        return super().eventFilter(watched, event)  # type: ignore[arg-type]
+
+    def _make_actions(self) -> None:
+        self._solo = QAction("Show alone", self)
+        self._hide = QAction("Hide", self)
+        self._exclude = QAction("Exclude …", self)
+        self._everybody = QAction("Show everybody", self)
+        self._solo.setShortcut(Qt.Key.Key_Return)
+        self._hide.setShortcut(Qt.Key.Key_Space)
+        self._exclude.setShortcut(Qt.Key.Key_Delete)
+        self._solo.triggered.connect(self._on_solo)
+        self._hide.triggered.connect(self._on_hide)
+        self._exclude.triggered.connect(self._on_exclude)
+        self._everybody.triggered.connect(self._on_everybody)
+        self._keys = {
+            Qt.Key.Key_Return: self._solo,
+            Qt.Key.Key_Enter: self._solo,
+            Qt.Key.Key_Space: self._hide,
+            Qt.Key.Key_Delete: self._exclude,
+        }
+
+    def _on_menu(self, place: QPoint) -> None:
+        row = self.view.indexAt(place)
+        if row.isValid():
+            self.view.selectRow(row.row())
+        annotator = self.current
+        menu = QMenu(self)
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        if annotator is not None:
+            row_of = self.model.at(self.model.row_of(annotator))
+            self._solo.setText("Show everybody" if self.model.solo == annotator else "Show alone")
+            self._hide.setText("Show clicks" if annotator in self.model.hidden else "Hide clicks")
+            self._exclude.setText("Take back in" if row_of.excluded else "Exclude …")
+            menu.addActions([self._solo, self._hide])
+            menu.addSeparator()
+            menu.addAction(self._exclude)
+        if self.model.hidden or self.model.solo is not None:
+            menu.addAction(self._everybody)
+        menu.popup(self.view.viewport().mapToGlobal(place))
+
+    def _on_solo(self) -> None:
+        if self.current is not None:
+            self.toggle_solo(self.current)
+
+    def _on_hide(self) -> None:
+        if self.current is not None:
+            self.toggle_hidden(self.current)
+
+    def _on_exclude(self) -> None:
+        annotator = self.current
+        if annotator is None:
+            return
+        if self.model.at(self.model.row_of(annotator)).excluded:
+            self.include_requested.emit(annotator)
+        else:
+            self.exclude_requested.emit(annotator)
+
+    def _on_everybody(self) -> None:
+        self.set_shown(set(), None)
+        self.hidden_changed.emit(set())
+        self.soloed.emit(None)
+
+    def _on_filter(self, text: str) -> None:
+        self._keeping_selection(lambda: self.model.choose(text))
+
+    def _on_current(self, index: QModelIndex) -> None:
+        if not self._quiet:
+            self.selected.emit(self.model.at(index.row()).index if index.isValid() else None)
+
+    def _keeping_selection(self, change: object) -> None:
+        current = self.current
+        self._quiet = True
+        change()  # type: ignore[operator]
+        self._quiet = False
+        self.select(current)
+        self._settle()
+
+    def _settle(self) -> None:
+        total, excluded = len(self.model.rows), sum(bool(row.excluded) for row in self.model.rows)
+        words = [count(total, "annotator")] if total else []
+        words += [f"{excluded} excluded"] if excluded else []
+        words += [f"{len(self.model.hidden)} hidden"] if self.model.hidden else []
+        words += ["one shown alone"] if self.model.solo is not None else []
+        self._header.set_aside(", ".join(words))
