@@ -88,8 +88,7 @@ def _has(table: Table, fields: tuple[str, ...]) -> bool:
 
 
 def _is_truth(table: Table, unknown: UnknownColumns) -> bool:
-    """Tell whether places without an annotator are true places, rather than clicks whose annotator has an odd
-    name.
+    """Tell whether places without an annotator are true places, rather than clicks with an odd header.
 
     They are when the file is called so, or when no column of words is left over that could name annotators.
     """

@@ -28,19 +28,17 @@ _REPORT_EVERY = 20_000
 csv.field_size_limit(LONGEST_CELL)
 
 _ENDINGS = ("", "name", "id", "key", "number", "no")
-FIELDS: dict[str, tuple[str, ...]] = {
-    "annotator": (
-        "annotator", "worker", "rater", "user", "judge", "volunteer", "participant", "player", "observer", "reader",
-        "labeler", "labeller", "contributor", "coder",
-    ),
-    "image": ("image", "filename", "imagefile", "file", "picture", "photo", "subject", "slide", "img"),
-    "x": ("x", "xpx", "xpixel", "xpixels", "xcoord", "xcoordinate", "xpos", "xposition", "posx", "centerx", "cx"),
-    "y": ("y", "ypx", "ypixel", "ypixels", "ycoord", "ycoordinate", "ypos", "yposition", "posy", "centery", "cy"),
-    "time": ("time", "times", "timestamp", "t", "ts", "tms", "timems", "seconds", "milliseconds", "createdat"),
-    "width": ("width", "imagewidth", "naturalwidth"),
-    "height": ("height", "imageheight", "naturalheight"),
-    "empty": ("nemptyjobs", "emptyjobs", "nempty"),
-}  # fmt: skip
+FIELDS = {
+    "annotator": "annotator worker rater user judge volunteer participant player observer reader labeler labeller "
+    "contributor coder",
+    "image": "image filename imagefile file picture photo subject slide img",
+    "x": "x xpx xpixel xpixels xcoord xcoordinate xpos xposition posx centerx cx",
+    "y": "y ypx ypixel ypixels ycoord ycoordinate ypos yposition posy centery cy",
+    "time": "time times timestamp t ts tms timems seconds milliseconds createdat",
+    "width": "width imagewidth naturalwidth",
+    "height": "height imageheight naturalheight",
+    "empty": "nemptyjobs emptyjobs nempty",
+}
 _NAMED = ("annotator", "image")
 
 
@@ -372,10 +370,10 @@ def _distinct(header: list[str]) -> tuple[str, ...]:
 
 
 def _keys(field: str) -> list[str]:
-    """Name a field's usual columns, the best first: what the word says plainly before a name, a name before an id."""
-    words = FIELDS[field]
+    """List the usual names of a field's column: the plain word before a name, a name before an id."""
+    words = FIELDS[field].split()
     if field not in _NAMED:
-        return list(words)
+        return words
     return [word + ending for word in words for ending in _ENDINGS]
 
 
