@@ -12,6 +12,8 @@ from raterscope.widgets.parts import plain_label
 
 __all__ = ["EmptyState"]
 
+WIDTH = 460
+
 
 class EmptyState(QWidget):
     """A title, a sentence, and buttons; the first button is the one to press.
@@ -34,8 +36,6 @@ class EmptyState(QWidget):
         self.setAccessibleName(title)
         heading = plain_label(title, "title")
         words = plain_label(sentence, "second", wrap=True)
-        words.setMaximumWidth(440)
-        words.setMinimumWidth(260)
         for label in (heading, words):
             label.setAlignment(Qt.AlignmentFlag.AlignCenter)
         buttons = QHBoxLayout()
@@ -50,10 +50,17 @@ class EmptyState(QWidget):
             self.buttons.append(button)
             buttons.addWidget(button)
         buttons.addStretch(1)
-        column = QVBoxLayout(self)
+        block = QWidget()
+        block.setMaximumWidth(WIDTH)
+        column = QVBoxLayout(block)
         column.setSpacing(12)
         column.addStretch(2)
-        column.addWidget(heading)
-        column.addWidget(words, 0, Qt.AlignmentFlag.AlignHCenter)
+        for part in (heading, words):
+            column.addWidget(part)
+        column.addSpacing(4)
         column.addLayout(buttons)
         column.addStretch(3)
+        row = QHBoxLayout(self)
+        row.addStretch(1)
+        row.addWidget(block, 100)
+        row.addStretch(1)

@@ -7,11 +7,12 @@ import math
 __all__ = ["count", "decimals", "duration", "estimate", "figure", "percent"]
 
 MOST_DECIMALS = 3
+STEPS = 50
 UNKNOWN = "not known"
 
 
 def decimals(low: float, high: float) -> int:
-    """Say how many decimals an interval supports: the last digit stands for a tenth of its width or more.
+    """Say how many decimals an interval supports: its width is at most 50 steps of the last digit.
 
     Parameters
     ----------
@@ -23,7 +24,7 @@ def decimals(low: float, high: float) -> int:
     width = abs(high - low)
     if width == 0:
         return MOST_DECIMALS
-    return min(MOST_DECIMALS, max(0, 1 - math.floor(math.log10(width))))
+    return min(MOST_DECIMALS, max(0, math.floor(-math.log10(width / STEPS) + 1e-9)))
 
 
 def figure(value: float, low: float = math.nan, high: float = math.nan) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QEvent, QRectF, QSize, Qt
-from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPaintEvent, QPen
+from PySide6.QtGui import QColor, QFont, QFontMetrics, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QAbstractButton, QWidget
 
 from raterscope.widgets import theme
@@ -21,7 +21,7 @@ def paint_key(painter: QPainter, box: QRectF, key: str, *, enabled: bool = True,
     painter.setBrush(QColor(look.raised))
     painter.drawRoundedRect(box.adjusted(0.5, 0.5, -0.5, -0.5), 5, 5)
     painter.setPen(QColor(look.text if enabled else look.third))
-    painter.setFont(theme.font(theme.BODY, bold=True))
+    painter.setFont(_key_font(key))
     painter.drawText(box, Qt.AlignmentFlag.AlignCenter, key)
 
 
@@ -83,4 +83,8 @@ class KeyButton(QAbstractButton):
         painter.drawText(room, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, self._word)
 
     def _cap_width(self) -> int:
-        return max(26, QFontMetrics(theme.font(bold=True)).horizontalAdvance(self._key) + 14)
+        return max(26, QFontMetrics(_key_font(self._key)).horizontalAdvance(self._key) + 14)
+
+
+def _key_font(key: str) -> QFont:
+    return theme.font(theme.BODY if len(key) == 1 else theme.CAPTION, bold=True)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from raterscope import resources
 from raterscope.widgets.tokens import Theme
 
 __all__ = ["style_sheet"]
@@ -10,6 +13,7 @@ __all__ = ["style_sheet"]
 def style_sheet(theme: Theme) -> str:
     """Write the style sheet of a theme."""
     t = theme
+    tick, down = _icon(f"tick_{t.name}"), _icon(f"down_{t.name}")
     return f"""
 * {{ font-size: 13px; }}
 QWidget {{ color: {t.text}; selection-background-color: {t.accent}; selection-color: {t.on_accent}; }}
@@ -58,6 +62,9 @@ QLineEdit:focus, QPlainTextEdit:focus, QTextEdit:focus, QComboBox:focus, QAbstra
     border-color: {t.accent}; }}
 QLineEdit[wrong="true"] {{ border-color: {t.rejected}; }}
 QLineEdit:disabled, QComboBox:disabled {{ color: {t.third}; background: transparent; }}
+QComboBox {{ padding-right: 24px; }}
+QComboBox::drop-down {{ border: none; width: 24px; }}
+QComboBox::down-arrow {{ image: url({down}); width: 12px; height: 12px; }}
 QComboBox QAbstractItemView {{ background: {t.raised}; border: 1px solid {t.line};
     selection-background-color: {t.accent}; selection-color: {t.on_accent}; outline: none; }}
 
@@ -68,6 +75,7 @@ QCheckBox::indicator, QRadioButton::indicator {{ width: 12px; height: 12px; back
 QRadioButton::indicator {{ border-radius: 7px; }}
 QCheckBox::indicator:checked, QRadioButton::indicator:checked {{ background: {t.accent};
     border-color: {t.accent}; }}
+QCheckBox::indicator:checked {{ image: url({tick}); }}
 QCheckBox::indicator:focus, QRadioButton::indicator:focus {{ border-color: {t.text}; }}
 QCheckBox::indicator:disabled, QRadioButton::indicator:disabled {{ border-color: {t.line}; }}
 
@@ -77,7 +85,7 @@ QProgressBar::chunk {{ background: {t.accent}; border-radius: 3px; }}
 QAbstractItemView {{ background: {t.surface}; border: none; outline: none;
     selection-background-color: {t.raised}; selection-color: {t.text}; }}
 QHeaderView, QHeaderView::section {{ background: {t.surface}; color: {t.third}; border: none;
-    border-bottom: 1px solid {t.line}; padding: 4px 8px; font-size: 11px; }}
+    border-bottom: 1px solid {t.line}; padding: 2px 8px; font-size: 11px; min-height: 20px; }}
 QTableView {{ gridline-color: {t.line}; alternate-background-color: {t.surface}; }}
 QTableCornerButton::section {{ background: {t.surface}; border: none; }}
 
@@ -122,3 +130,8 @@ QWidget#noticeBar {{ background: {t.raised}; border-bottom: 1px solid {t.line}; 
 QLabel#noticeTone {{ font-weight: bold; color: {t.accent}; }}
 QLabel#noticeTone[tone="error"] {{ color: {t.rejected}; }}
 """
+
+
+def _icon(name: str) -> str:
+    path = Path(resources.__path__[0]) / "icons" / f"{name}.svg"
+    return f'"{path.as_posix()}"'

@@ -39,10 +39,10 @@ def state_style(state: str) -> StateStyle:
     look = theme.DARK
     return {
         "detected": StateStyle(look.accent, 1.6, (), "o"),
-        "accepted": StateStyle(look.accent, 2.6, (), "o"),
+        "accepted": StateStyle(look.accent, 2.6, (), "v"),
         "added": StateStyle(look.accent, 2.6, (), "+"),
         "rejected": StateStyle(look.rejected, 1.6, (3.0, 2.0), "x"),
-        "turned down": StateStyle(look.rejected, 2.6, (3.0, 1.6), "x"),
+        "turned down": StateStyle(look.rejected, 2.6, (3.0, 1.6), "X"),
         "disputed": StateStyle(look.disputed, 2.0, (2.0, 1.6), "?"),
     }[state]
 
@@ -175,7 +175,10 @@ def _paint_mark(painter: QPainter, centre: QPointF, style: StateStyle) -> None:
     if style.mark == "o":
         painter.setBrush(QColor(style.colour))
         painter.drawEllipse(QPointF(), 2.4, 2.4)
-    elif style.mark == "x":
+    elif style.mark == "v":
+        painter.drawPolyline([QPointF(-3.4, 0), QPointF(-0.8, 2.8), QPointF(3.6, -3)])
+    elif style.mark in "xX":
+        painter.setPen(QPen(QColor(style.colour), 1.5 if style.mark == "x" else 2.4))
         painter.drawPath(symbol_path("x", 3.6))
     elif style.mark == "+":
         painter.drawLine(QPointF(-3.4, 0), QPointF(3.4, 0))

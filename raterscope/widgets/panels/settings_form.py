@@ -127,7 +127,7 @@ def _grid(rows: list[_Row]) -> QWidget:
     form.setContentsMargins(0, 0, 0, 0)
     form.setHorizontalSpacing(12)
     form.setVerticalSpacing(8)
-    form.setLabelAlignment(Qt.AlignmentFlag.AlignLeft)
+    form.setLabelAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignTop)
     form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
     for row in rows:
         form.addRow(row.label, row)

@@ -14,7 +14,10 @@ __all__ = ["ObjectivePlot"]
 
 
 class ObjectivePlot(Plot):
-    """A line of the objective; crosses where components went, a ring at the iteration that was kept."""
+    """A line of the objective, with what became of the components.
+
+    Ticks stand where some died out, crosses where the weakest was removed, a ring at the iteration kept.
+    """
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(
@@ -63,11 +66,18 @@ class ObjectivePlot(Plot):
             return
         look = theme.current()
         at = np.arange(1, len(self._objective) + 1)
+        forced = self._removed if len(self._removed) == len(at) else np.zeros(len(at), dtype=bool)
         self.item.plot(at, self._objective, pen=pen(look.accent, 1.6))
-        gone = self._annihilated()
-        if gone.any():
+        fewer = self._annihilated() & ~forced
+        if fewer.any():
+            self.item.addItem(
+                pg.ScatterPlotItem(
+                    at[fewer], self._objective[fewer], symbol="|", size=7, pen=pen(look.rejected)
+                )
+            )
+        if forced.any():
             self.item.plot(
-                at[gone], self._objective[gone], pen=None, symbol="x", symbolSize=8,
+                at[forced], self._objective[forced], pen=None, symbol="x", symbolSize=8,
                 symbolPen=pen(look.rejected, 1.6), symbolBrush=None,
             )  # fmt: skip
         if 0 <= self._best < len(at):
@@ -85,8 +95,8 @@ class ObjectivePlot(Plot):
         self.item.enableAutoRange("y")
 
     def _annihilated(self) -> NDArray[np.bool_]:
-        """Give where components went, by themselves or by force."""
+        """Give where components went."""
         fewer = np.zeros(len(self._objective), dtype=bool)
         if len(self._components) == len(fewer):
             fewer[1:] = np.diff(self._components) < 0
-        return fewer | self._removed if len(self._removed) == len(fewer) else fewer
+        return fewer
