@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import csv
-import gc
 import io
 import itertools
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,7 +23,7 @@ LONGEST_CELL = 16 << 20
 LONGEST_NAME = 500
 FARTHEST = 1e7
 _DELIMITERS = (",", ";", "\t", "|")
-_REPORT_EVERY = 20_000
+_BATCH = 10_000
 
 csv.field_size_limit(LONGEST_CELL)
 
@@ -146,43 +145,32 @@ def read_table(path: Path, watch: Watch = silent) -> Table:
     """
     watch(0.0, f"reading {plain(path.name)}")
     text = _decoded(_bytes_of(path), path)
-    delimiter, skip = _delimiter(text, path)
-    rows: list[list[str]] = []
+    header: list[str] = []
+    columns: list[list[str]] = []
     lines: list[int] = []
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
-    begin = 1
-    collecting = gc.isenabled()
-    gc.disable()  # a list a row, none of them garbage: looking for some takes twice as long as reading
-    try:
-        for row in reader:
-            if row and begin > skip:
-                rows.append(row)
-                lines.append(begin)
-                if len(rows) % _REPORT_EVERY == 0:
-                    watch(0.5, f"reading {plain(path.name)}, line {begin:,}")
-            begin = reader.line_num + 1
-    except csv.Error:
-        raise InputError(
-            "the line is too long for a table or a quote is never closed", file=path, line=begin
-        ) from None
-    finally:
-        if collecting:
-            gc.enable()
-    width = max((index + 1 for index, cell in enumerate(rows[0]) if cell.strip()), default=0) if rows else 0
-    if width < 2:
-        raise InputError(
-            "has no columns; expected a table with a header, such as annotator,image,x,y", file=path
-        )
-    rows, lines = _even(rows, lines, width, path)
-    header = [cell.strip() for cell in rows[0]]
+    bad: list[tuple[int, int]] = []
+    for some, where in _rows(text, path):
+        watch(0.5, f"reading {plain(path.name)}, line {where[0]:,}")
+        if not header:
+            header = _header(some[0], path)
+            columns = [[] for _ in header]
+        rows, kept = _even(some, where, len(header), bad)
+        for column, more in zip(columns, zip(*rows, strict=True), strict=False):
+            column.extend(more)
+        lines.extend(kept)
+    if bad:
+        cells = f"{bad[0][1]} cell{'' if bad[0][1] == 1 else 's'}"
+        what = f"has {cells}, where the header has {len(header)}{_others(len(bad) - 1)}; nothing was imported"
+        raise InputError(what, file=path, line=bad[0][0])
     if any(_is_number(cell) for cell in header):
-        header = [f"column {number}" for number in range(1, width + 1)]
+        header = [f"column {number}" for number in range(1, len(header) + 1)]
     else:
-        rows, lines = rows[1:], lines[1:]
-    if not rows:
+        lines = lines[1:]
+        columns = [column[1:] for column in columns]
+    if not lines:
         raise InputError("has a header but no rows", file=path)
-    watch(0.8, f"{len(rows):,} rows read")
-    return Table(path, _distinct(header), tuple(zip(*rows, strict=True)), lines)
+    watch(0.8, f"{len(lines):,} rows read")
+    return Table(path, _distinct(header), tuple(columns), lines)
 
 
 def assign(
@@ -265,8 +253,13 @@ def numbers(table: Table, column: str, faults: Faults, *, empty: bool = False) -
 
 
 def names(table: Table, column: str, faults: Faults) -> list[str]:
-    """Read a column of names; an empty or endless one is a fault."""
+    """Read a column of names; an empty or endless one is a fault.
+
+    An apostrophe that `export.harmless` put before a name is taken away.
+    """
     cells = [cell.strip() for cell in table.column(column)]
+    if any(cell.startswith("'") for cell in cells):
+        cells = [re.sub(r"^'(?='*[=+\-@])", "", cell) for cell in cells]
     faults.add((row for row, cell in enumerate(cells) if not cell), column, "is empty; expected a name")
     faults.add(
         (row for row, cell in enumerate(cells) if len(cell) > LONGEST_NAME),
@@ -336,28 +329,55 @@ def _delimiter(text: str, path: Path) -> tuple[str, int]:
     return best, 0
 
 
+def _rows(text: str, path: Path) -> Iterator[tuple[list[list[str]], list[int]]]:
+    """Cut text into rows of cells, a batch at a time: a list a row for the whole file is slow to keep."""
+    delimiter, skip = _delimiter(text, path)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+    rows: list[list[str]] = []
+    lines: list[int] = []
+    begin = 1
+    try:
+        for row in reader:
+            if row and begin > skip:
+                rows.append(row)
+                lines.append(begin)
+                if len(rows) == _BATCH:
+                    yield rows, lines
+                    rows, lines = [], []
+            begin = reader.line_num + 1
+    except csv.Error:
+        what = "the line is too long for a table, or a quote in it is never closed"
+        raise InputError(what, file=path, line=begin) from None
+    if rows:
+        yield rows, lines
+
+
+def _header(row: list[str], path: Path) -> list[str]:
+    width = max((index + 1 for index, cell in enumerate(row) if cell.strip()), default=0)
+    if width < 2:
+        what = "has no columns; expected a table with a header, such as annotator,image,x,y"
+        raise InputError(what, file=path)
+    return [cell.strip() for cell in row[:width]]
+
+
 def _even(
-    rows: list[list[str]], lines: list[int], width: int, path: Path
+    rows: list[list[str]], lines: list[int], width: int, bad: list[tuple[int, int]]
 ) -> tuple[list[list[str]], list[int]]:
-    """Bring every row to the header's width: cells beyond it must be empty, rows of empty cells go."""
-    if all(len(row) == width for row in rows):
-        kept = [index for index, row in enumerate(rows) if any(row)]
-        return (
-            (rows, lines) if len(kept) == len(rows) else ([rows[i] for i in kept], [lines[i] for i in kept])
-        )
-    even, where, bad = [], [], []
+    """Bring rows to the header's width: cells beyond it must be empty, rows of empty cells go.
+
+    Rows that cannot are added to `bad`, with their line and number of cells.
+    """
+    if all(len(row) == width and any(row) for row in rows):
+        return rows, lines
+    even, where = [], []
     for row, line in zip(rows, lines, strict=True):
         if not any(cell.strip() for cell in row):
             continue
         if len(row) < width or any(cell.strip() for cell in row[width:]):
             bad.append((line, len(row)))
-        even.append(row[:width])
-        where.append(line)
-    if bad:
-        line, count = bad[0]
-        cells = f"{count} cell{'' if count == 1 else 's'}"
-        what = f"has {cells}, where the header has {width}{_others(len(bad) - 1)}; nothing was imported"
-        raise InputError(what, file=path, line=line)
+        else:
+            even.append(row[:width])
+            where.append(line)
     return even, where
 
 

@@ -1,0 +1,114 @@
+"""Tables for the next program: CSV in UTF-8 that no spreadsheet runs, each file whole or not at all."""
+
+from __future__ import annotations
+
+import csv
+import math
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TextIO
+from uuid import uuid4
+
+import numpy as np
+
+from raterscope.app.errors import InputError
+from raterscope.app.review import Decision, fold
+
+__all__ = ["DECISIONS", "decision_rows", "harmless", "replacing", "write_table"]
+
+DECISIONS = (
+    "decision", "at", "who", "verb", "image", "spot", "x", "y", "from_x", "from_y", "annotator", "reason", "run",
+    "about", "undoes", "in_effect",
+)  # fmt: skip
+
+_RUNS = re.compile(r"'*[=+\-@\t\r]")
+_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.IGNORECASE | re.ASCII)
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[TextIO]:
+    """Write a text file that takes its name when it is whole; what was there stays until then.
+
+    Raises
+    ------
+    InputError
+        When it cannot be written.
+    """
+    draft = path.with_name(f".{path.name}.{uuid4().hex[:8]}")
+    try:
+        with draft.open("w", encoding="utf-8", newline="") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror or error}", file=path) from error
+    finally:
+        if draft.exists():
+            draft.unlink()
+
+
+def write_table(path: Path, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Path:
+    """Write a CSV table with a header row, whole or not at all.
+
+    Parameters
+    ----------
+    path : Path
+    columns : sequence of str
+    rows : iterable of rows
+        Numbers are written as they are; None, NaN and infinity are empty; text is made harmless.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    Raises
+    ------
+    InputError
+        When it cannot be written.
+    """
+    with replacing(path) as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(columns)
+        writer.writerows([_cell(cell) for cell in row] for row in rows)
+    return path
+
+
+def harmless(text: str) -> str:
+    """Put an apostrophe before text that a spreadsheet would run: = + - @ tab CR. Numbers are no such text.
+
+    Text that has apostrophes there already gets one more, so that reading takes away just what was added.
+    """
+    return f"'{text}" if _RUNS.match(text) and not _NUMBER.fullmatch(text) else text
+
+
+def decision_rows(decisions: Sequence[Decision], images: Mapping[int, str]) -> Iterator[Sequence[object]]:
+    """Give the rows of decisions.csv, all of the journal in order.
+
+    Parameters
+    ----------
+    decisions : sequence of Decision
+    images : mapping of the image's number to its name
+    """
+    state = fold(decisions)
+    for one in decisions:
+        yield (
+            one.id, "" if one.at is None else one.at.isoformat(timespec="milliseconds"), one.who, one.verb,
+            "" if one.image is None else images.get(one.image, f"image {one.image}"), one.spot, one.x, one.y,
+            one.from_x, one.from_y, one.annotator, one.reason, one.run, one.about, one.undoes,
+            state.in_effect(one.id),
+        )  # fmt: skip
+
+
+def _cell(value: object) -> object:
+    if isinstance(value, str):
+        return harmless(value)
+    if isinstance(value, (bool, np.bool_)):
+        return int(value)
+    if value is None or (isinstance(value, (float, np.floating)) and not math.isfinite(value)):
+        return ""
+    return value
