@@ -7,6 +7,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Literal
 
 from PySide6.QtCore import QObject, Qt, QTimer, Signal
@@ -34,6 +35,8 @@ class Job(QObject):
 
     Attributes
     ----------
+    key : int
+        Counts up; never used again.
     fraction, words, seconds_left
         What was last reported; `seconds_left` is None until it can be told.
     error, details
@@ -51,8 +54,9 @@ class Job(QObject):
     _returned = Signal(object)
     _raised = Signal(object, str)
 
-    def __init__(self, title: str, work: Work, parent: QObject, *, binding: bool) -> None:
+    def __init__(self, key: int, title: str, work: Work, parent: QObject, *, binding: bool) -> None:
         super().__init__(parent)
+        self.key = key
         self.title = title
         self._binding = binding
         self.state: State = "running"
@@ -123,7 +127,11 @@ class Job(QObject):
         if now - self._report_sent >= REPORT_SECONDS:
             self._report_sent = now
             self._send(self._reported, fraction, words, objective)
-        if partial is not None and now - self._partial_sent >= PARTIAL_SECONDS and self._partial_wanted.is_set():
+        if (
+            partial is not None
+            and now - self._partial_sent >= PARTIAL_SECONDS
+            and self._partial_wanted.is_set()
+        ):
             self._partial_sent = now
             self._partial_wanted.clear()
             self._send(self._drafted, partial())
@@ -216,68 +224,54 @@ class Lane:
 
 
 class Jobs(QObject):
-    """All work under way. `changed` says that the list of shown jobs, or one of them, changed."""
+    """All work under way. `updated` tells of a job to be shown that began, went on or ended."""
 
-    changed = Signal()
+    updated = Signal(object)
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._jobs: list[Job] = []
-        self._threads: dict[Job, threading.Thread] = {}
-        self._shown: list[Job] = []
-
-    @property
-    def shown(self) -> tuple[Job, ...]:
-        """Jobs for the panel, the newest first: those under way, and the failures not yet dismissed."""
-        return tuple(reversed(self._shown))
+        self._begun = 0
+        self._jobs: dict[int, Job] = {}
+        self._threads: dict[int, threading.Thread] = {}
 
     def start(self, title: str, work: Work, *, lane: Lane | None = None, quiet: bool = False) -> Job:
-        """Begin work in a thread of its own, or at the end of a lane.
+        """Begin work in a thread of its own, or at the end of a lane; quiet work is not told of.
 
         Connect to the job's signals at once: none arrives before control is back in the event loop.
         """
-        job = Job(title, work, self, binding=lane is not None)
-        self._jobs.append(job)
+        self._begun += 1
+        job = Job(self._begun, title, work, self, binding=lane is not None)
+        self._jobs[job.key] = job
         if not quiet:
-            self._shown.append(job)
-        job.progressed.connect(self.changed)
-        job.ended.connect(self._on_ended)
+            job.progressed.connect(partial(self.updated.emit, job))
+            job.ended.connect(partial(self.updated.emit, job))
+            self.updated.emit(job)
+        job.ended.connect(partial(self._on_ended, job))
         if lane is not None:
             lane.put(job)
         else:
             thread = threading.Thread(target=job.execute, name=title, daemon=True)
-            self._threads[job] = thread
+            self._threads[job.key] = thread
             thread.start()
-        self.changed.emit()
         return job
 
-    def dismiss(self, job: Job) -> None:
-        """Take an ended job off the list."""
-        if job in self._shown and job.over:
-            self._shown.remove(job)
-            job.deleteLater()
-            self.changed.emit()
+    def cancel(self, key: int) -> None:
+        """Cancel the job of this key, if it still runs."""
+        job = self._jobs.get(key)
+        if job is not None:
+            job.cancel()
 
     def close(self) -> None:
         """Cancel everything and wait, but not for ever, for the threads to notice."""
-        for job in self._jobs:
+        for job in list(self._jobs.values()):
             job.cancel()
         deadline = time.monotonic() + PATIENCE_SECONDS
         for thread in list(self._threads.values()):
             thread.join(max(0.0, deadline - time.monotonic()))
-        for job in list(self._jobs):
+        for job in list(self._jobs.values()):
             job.abandon()
 
-    def _on_ended(self) -> None:
-        job = self.sender()
-        if not isinstance(job, Job) or job not in self._jobs:
-            return
-        self._jobs.remove(job)
-        self._threads.pop(job, None)
-        if job.state == "failed" and job in self._shown:
-            self.changed.emit()
-            return
-        if job in self._shown:
-            self._shown.remove(job)
-        self.changed.emit()
+    def _on_ended(self, job: Job) -> None:
+        del self._jobs[job.key]
+        self._threads.pop(job.key, None)
         job.deleteLater()

@@ -117,13 +117,14 @@ def test_a_foreseen_failure_is_its_own_sentence(jobs, qtbot):
     def work(watch):
         raise SettingsError("scatter is 0; expected at least 0.1 px.")
 
+    told = []
+    jobs.updated.connect(lambda job: told.append((job.state, job.error)))
     job = jobs.start("Failing", work)
     with qtbot.waitSignal(job.failed) as caught:
         pass
-    assert caught.args == ["scatter is 0; expected at least 0.1 px."]
-    assert job in jobs.shown
-    jobs.dismiss(job)
-    assert jobs.shown == ()
+    sentence = "scatter is 0; expected at least 0.1 px."
+    assert caught.args == [sentence]
+    assert told == [("running", ""), ("failed", sentence)]
 
 
 def test_an_unforeseen_failure_is_one_sentence_with_the_traceback_for_who_asks(jobs, qtbot):

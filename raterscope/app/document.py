@@ -1,0 +1,202 @@
+"""The open study as the window knows it: a picture of it in memory, and one thread that owns the file.
+
+Nothing here waits for the disk. What is asked for is done in the study's thread; when it is on disk, a signal
+says so and the picture in memory is changed. So the window never shows as done what is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from PySide6.QtCore import QObject, Signal
+
+from raterscope.algorithms.progress import Watch
+from raterscope.app import review
+from raterscope.app.jobs import Job, Jobs, Lane
+from raterscope.app.review import Decision, ReviewState, fold
+from raterscope.app.study import ImageEntry, RunEntry, Study
+
+__all__ = ["Contents", "Document"]
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What is known of the open study, for drawing."""
+
+    path: Path
+    images: tuple[ImageEntry, ...]
+    annotators: tuple[str, ...]
+    runs: tuple[RunEntry, ...]
+    decisions: tuple[Decision, ...]
+    review: ReviewState
+
+    def words(self, decision: Decision) -> str:
+        """Say a decision: "reject spot 12"."""
+        return self.review.in_words(decision)
+
+    def image_of(self, decision: Decision) -> int | None:
+        """Give the image that a decision, or what it undoes, is about; None for one about an annotator."""
+        subject: Decision | None = decision
+        while subject is not None and subject.verb == "undo" and subject.undoes is not None:
+            subject = self.review.decision(subject.undoes)
+        return None if subject is None else subject.image
+
+    def image(self, key: int) -> ImageEntry | None:
+        """Find an image by its number in the study."""
+        return next((entry for entry in self.images if entry.id == key), None)
+
+
+class Document(QObject):
+    """The open study, or none.
+
+    Signals
+    -------
+    replaced
+        Another study is open, or none: draw everything anew.
+    changed
+        Images, annotations or runs came or went.
+    decided
+        A decision is on disk.
+    refused(str)
+        Why something could not be done, in a sentence.
+    """
+
+    replaced = Signal()
+    changed = Signal()
+    decided = Signal(object)
+    refused = Signal(str)
+
+    def __init__(self, jobs: Jobs, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self.contents: Contents | None = None
+        self._jobs = jobs
+        self._lane: Lane | None = None
+        self._study: Study | None = None
+        self._opening = False
+
+    @property
+    def opening(self) -> bool:
+        """True while a study is being opened or made."""
+        return self._opening
+
+    def open(self, path: Path, *, create: bool = False) -> None:
+        """Open or create a study in place of the present one, which stays open should that fail."""
+        self._opening = True
+        lane = Lane(f"study {path.name}")
+        job = self._jobs.start(f"Opening {path.name}", partial(_open, path, create), lane=lane, quiet=True)
+        job.finished.connect(partial(self._on_opened, lane))
+        job.failed.connect(partial(self._on_not_opened, lane))
+
+    def close(self) -> None:
+        """Close the study; whatever was asked for before is done first."""
+        self._shut()
+        if self.contents is not None:
+            self.contents = None
+            self.replaced.emit()
+
+    def ask(
+        self, title: str, work: Callable[[Study, Watch], Any], *, quiet: bool = True, changes: bool = False
+    ) -> Job:
+        """Do something with the study in its thread; with `changes`, read the contents anew afterwards."""
+        study, lane = self._study, self._lane
+        if study is None or lane is None:
+            raise RuntimeError("no study is open")
+        job = self._jobs.start(title, partial(work, study), lane=lane, quiet=quiet)
+        job.failed.connect(self.refused)
+        if changes:
+            job.finished.connect(self._read_again)
+        return job
+
+    def record(self, decision: Decision) -> Job:
+        """Write a decision. `decided` tells when it is on disk."""
+        return self._write(lambda _state: decision)
+
+    def undo(self) -> None:
+        """Take back the last decision in effect; that is a decision too."""
+        if self._study is not None:
+            self._write(review.undo)
+
+    def redo(self) -> None:
+        """Bring back what was undone last."""
+        if self._study is not None:
+            self._write(review.redo)
+
+    def _write(self, make: Callable[[ReviewState], Decision | None]) -> Job:
+        job = self.ask("Writing a decision", partial(_write, make))
+        job.finished.connect(self._on_written)
+        return job
+
+    def _shut(self) -> None:
+        study, lane = self._study, self._lane
+        self._study = self._lane = None
+        if study is not None and lane is not None:
+            self._jobs.start("Closing the study", partial(_close, study), lane=lane, quiet=True)
+            lane.close()
+
+    def _on_opened(self, lane: Lane, answer: tuple[Study, Contents]) -> None:
+        self._opening = False
+        self._shut()
+        self._lane = lane
+        self._study, self.contents = answer
+        self.replaced.emit()
+
+    def _on_not_opened(self, lane: Lane, sentence: str) -> None:
+        self._opening = False
+        lane.close()
+        self.refused.emit(sentence)
+
+    def _read_again(self) -> None:
+        if self._study is not None:
+            self.ask("Reading the study", _read).finished.connect(self._on_read)
+
+    def _on_read(self, contents: Contents) -> None:
+        if self.contents is not None and contents.path == self.contents.path:
+            self.contents = contents
+            self.changed.emit()
+
+    def _on_written(self, answer: tuple[Decision, tuple[Decision, ...], ReviewState] | None) -> None:
+        if self.contents is None or answer is None:
+            return
+        decision, decisions, state = answer
+        self.contents = replace(self.contents, decisions=decisions, review=state)
+        self.decided.emit(decision)
+
+
+def _open(path: Path, create: bool, watch: Watch) -> tuple[Study, Contents]:
+    study = Study.create(path) if create else Study.open(path)
+    return study, _read(study, watch)
+
+
+def _read(study: Study, watch: Watch) -> Contents:
+    watch(0.0, "reading the study")
+    decisions = tuple(study.decisions())
+    return Contents(
+        path=study.path,
+        images=tuple(study.images()),
+        annotators=tuple(study.annotators()),
+        runs=tuple(study.runs()),
+        decisions=decisions,
+        review=fold(decisions),
+    )
+
+
+def _write(
+    make: Callable[[ReviewState], Decision | None], study: Study, watch: Watch
+) -> tuple[Decision, tuple[Decision, ...], ReviewState] | None:
+    """Make a decision from the journal as it stands on disk, so that two quick undos are two."""
+    watch(0.0, "writing")
+    decisions = tuple(study.decisions())
+    decision = make(fold(decisions))
+    if decision is None:
+        return None
+    written = study.record(decision)
+    decisions = (*decisions, written)
+    return written, decisions, fold(decisions)
+
+
+def _close(study: Study, _watch: Watch) -> None:
+    study.close()

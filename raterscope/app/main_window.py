@@ -1,0 +1,317 @@
+"""The one window: the bar above, the workspace, the line below; studies opened, files dropped, undo."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, QSize, Qt, QTimer
+from PySide6.QtGui import QAction, QCloseEvent, QDragEnterEvent, QDropEvent, QKeySequence
+from PySide6.QtWidgets import (
+    QApplication,
+    QFileDialog,
+    QMainWindow,
+    QMenu,
+    QStackedWidget,
+    QVBoxLayout,
+    QWidget,
+)
+
+from raterscope import __version__
+from raterscope.app import memory
+from raterscope.app.document import Document
+from raterscope.app.jobs import Jobs
+from raterscope.app.opening import Importing, new_study_path
+from raterscope.app.window_parts import NoticeBar, StatusLine, TopBar, without_checked
+from raterscope.widgets import theme
+from raterscope.widgets.empty_state import EmptyState
+
+if TYPE_CHECKING:
+    from raterscope.app.workspaces.clicks import ClicksWorkspace
+
+__all__ = ["MainWindow", "main"]
+
+STUDIES = "Raterscope studies (*.rscope)"
+Keys = QKeySequence | QKeySequence.StandardKey
+INPUTS = "Images and tables (*.png *.jpg *.jpeg *.tif *.tiff *.csv *.tsv *.txt);;All files (*)"
+
+
+class MainWindow(QMainWindow):
+    """The window of one study."""
+
+    def __init__(self, jobs: Jobs | None = None) -> None:
+        super().__init__()
+        self.setWindowTitle("Raterscope")
+        self.setMinimumSize(QSize(960, 600))
+        self.setAcceptDrops(True)
+        self.jobs = jobs or Jobs(self)
+        self.document = Document(self.jobs, self)
+        self.workspace: ClicksWorkspace | None = None
+        self._importing = Importing(self.document, self.jobs, self)
+
+        self.bar = TopBar(self)
+        self.notice = NoticeBar(self)
+        self.status = StatusLine(self)
+        self._empty = EmptyState(
+            "Open a smear and its clicks",
+            "Drop image files and a table of clicks here: annotator, image, x, y. "
+            "What you decide is kept in one study file.",
+            (("Import files…", self.choose_files), ("Open a study…", self.choose_study)),
+        )
+        self._pages = QStackedWidget()
+        self._pages.addWidget(self._empty)
+        centre = QWidget()
+        column = QVBoxLayout(centre)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        for part in (self.bar, self.notice, self._pages, self.status):
+            column.addWidget(part, 1 if part is self._pages else 0)
+        self.setCentralWidget(centre)
+
+        self._make_actions()
+        self.document.replaced.connect(self._on_replaced)
+        self.document.changed.connect(self._on_changed)
+        self.document.decided.connect(self._on_decided)
+        self.document.refused.connect(self.notice.show_error)
+        self._importing.said.connect(self.notice.show_news)
+        self._importing.refused.connect(self.notice.show_error)
+        self._restore()
+        self._on_replaced()
+
+    # Files
+
+    def open_paths(self, paths: Sequence[Path]) -> None:
+        """Open what was dropped or named on the command line: a study, images, tables."""
+        studies = [path for path in paths if path.suffix.lower() == ".rscope"]
+        others = [path for path in paths if path.suffix.lower() != ".rscope"]
+        if studies:
+            self.open_study(studies[0])
+        if len(studies) > 1:
+            self.notice.show_news(f"One study at a time: {studies[0].name} is opened.")
+        if others:
+            self.import_files(others)
+
+    def open_study(self, path: Path) -> None:
+        """Open a study in place of the present one."""
+        contents = self.document.contents
+        if contents is not None and contents.path == path.resolve():
+            self.notice.show_news(f"{path.name} is open already.")
+            return
+        self.document.open(path)
+
+    def choose_study(self) -> None:
+        """Ask which study to open."""
+        name, _ = QFileDialog.getOpenFileName(self, "Open a study", self._folder(), STUDIES)
+        if name:
+            self.open_study(Path(name))
+
+    def new_study(self) -> None:
+        """Ask where a new, empty study is to be."""
+        name, _ = QFileDialog.getSaveFileName(self, "New study", self._folder(), STUDIES)
+        if name:
+            path = Path(name)
+            self.document.open(path if path.suffix else path.with_suffix(".rscope"), create=True)
+
+    def choose_files(self) -> None:
+        """Ask which files to import."""
+        names, _ = QFileDialog.getOpenFileNames(self, "Import", self._folder(), INPUTS)
+        if names:
+            self.import_files([Path(name) for name in names])
+
+    def import_files(self, paths: Sequence[Path]) -> None:
+        """Bring files into the study; without one, a new study is made beside the first of them."""
+        if self.document.contents is None and not self.document.opening:
+            path = new_study_path(paths[0])
+            if path is None:
+                name, _ = QFileDialog.getSaveFileName(self, "Where is the new study to be?", "", STUDIES)
+                if not name:
+                    return
+                path = Path(name).with_suffix(".rscope")
+            self.document.open(path, create=True)
+        self._importing.start(list(paths))
+
+    def _folder(self) -> str:
+        contents = self.document.contents
+        if contents is not None:
+            return str(contents.path.parent)
+        recent = memory.recent_studies()
+        return str(recent[0].parent) if recent else ""
+
+    # What happens to the study
+
+    def _on_replaced(self) -> None:
+        contents = self.document.contents
+        if contents is None:
+            self._pages.setCurrentWidget(self._empty)
+            self.bar.set_study(None)
+            self.status.set_text("No study is open")
+        else:
+            memory.remember_recent(contents.path)
+            self.bar.set_study(contents.path)
+            self._ensure_workspace()
+        self.setWindowTitle(f"{contents.path.name} - Raterscope" if contents else "Raterscope")
+        self._on_changed()
+
+    def _on_changed(self) -> None:
+        self._fill_recent()
+        contents = self.document.contents
+        if contents is not None and self.workspace is not None:
+            self._pages.setCurrentWidget(self.workspace if contents.images else self._empty)
+        self._on_decided()
+
+    def _on_decided(self) -> None:
+        contents = self.document.contents
+        undoable = contents.review.undoable if contents else None
+        redoable = contents.review.redoable if contents else None
+        self.undo_action.setEnabled(undoable is not None)
+        self.redo_action.setEnabled(redoable is not None)
+        self.undo_action.setText(f"Undo {contents.words(undoable)}" if contents and undoable else "Undo")
+        self.redo_action.setText(f"Redo {contents.words(redoable)}" if contents and redoable else "Redo")
+        has_study = contents is not None
+        for action in self._study_actions:
+            action.setEnabled(has_study)
+
+    def _ensure_workspace(self) -> None:
+        if self.workspace is not None:
+            return
+        from raterscope.app.workspaces.clicks import ClicksWorkspace  # draws in pyqtgraph: after the window
+
+        workspace = ClicksWorkspace(self.document, self.jobs, self)
+        workspace.status_changed.connect(self.status.set_text)
+        workspace.said.connect(self.notice.show_news)
+        workspace.refused.connect(self.notice.show_error)
+        workspace.stale_changed.connect(self.bar.set_stale)
+        workspace.fusing_changed.connect(self.bar.set_fusing)
+        self.bar.fuse_requested.connect(workspace.toggle_fuse_panel)
+        self.bar.cancel_requested.connect(workspace.fusing.cancel)
+        self.review_menu.addActions(workspace.actions_made)
+        for name in workspace.PARTS:
+            state = memory.recall(f"workspace/{name}")
+            if state is not None:
+                workspace.restore_layout(name, state)
+        self.workspace = workspace
+        self._pages.addWidget(workspace)
+
+    # Actions and menus
+
+    def _make_actions(self) -> None:
+        standard = QKeySequence.StandardKey
+        menu = QMenu(self)
+        self._action(menu, "New study…", standard.New, self.new_study)
+        self._action(menu, "Open a study…", standard.Open, self.choose_study)
+        self.recent_menu = menu.addMenu("Open recent")
+        menu.addSeparator()
+        self._action(menu, "Import files…", QKeySequence("Ctrl+I"), self.choose_files)
+        self.export_menu = menu.addMenu("Export")
+        close = self._action(menu, "Close the study", standard.Close, self.document.close)
+        menu.addSeparator()
+        self.undo_action = self._action(menu, "Undo", standard.Undo, self.document.undo)
+        self.redo_action = self._action(menu, "Redo", standard.Redo, self.document.redo)
+        self.redo_action.setShortcuts([QKeySequence("Ctrl+Shift+Z"), QKeySequence("Ctrl+Y")])
+        menu.addSeparator()
+        self.review_menu = menu.addMenu("Review")
+        self._make_look_menu(menu)
+        menu.addSeparator()
+        about = menu.addAction(f"Raterscope {__version__}")
+        about.setEnabled(False)
+        self._action(menu, "Quit", standard.Quit, self.close)
+        self._study_actions = (close, self.export_menu.menuAction(), self.review_menu.menuAction())
+        self.bar.set_menu(menu)
+        self._action(self, "Full screen", QKeySequence("F11"), self._toggle_full_screen)
+
+    def _make_look_menu(self, menu: QMenu) -> None:
+        look = menu.addMenu("Look")
+        for words, name in (("As the system", "system"), ("Dark", "dark"), ("Light", "light")):
+            self._action(look, words, None, partial(self._set_look, name))
+
+    def _action(self, place: QWidget, words: str, keys: Keys | None, slot: Callable[..., object]) -> QAction:
+        action = QAction(words, self)
+        if keys is not None:
+            action.setShortcut(keys)
+        action.triggered.connect(without_checked(slot))
+        place.addAction(action)
+        self.addAction(action)
+        return action
+
+    def _fill_recent(self) -> None:
+        self.recent_menu.clear()
+        for path in memory.recent_studies():
+            action = self.recent_menu.addAction(str(path))
+            action.triggered.connect(partial(self.open_study, path))
+        self.recent_menu.setEnabled(not self.recent_menu.isEmpty())
+
+    def _set_look(self, name: str) -> None:
+        memory.remember("look", name)
+        apply_look(name)
+
+    def _toggle_full_screen(self) -> None:
+        self.setWindowState(self.windowState() ^ Qt.WindowState.WindowFullScreen)
+
+    # The window itself
+
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
+        """Take files only."""
+        if event.mimeData().hasUrls():
+            event.acceptProposedAction()
+
+    def dropEvent(self, event: QDropEvent) -> None:
+        """Open what was dropped."""
+        paths = [Path(url.toLocalFile()) for url in event.mimeData().urls() if url.isLocalFile()]
+        if paths:
+            event.acceptProposedAction()
+            self.open_paths(paths)
+
+    def closeEvent(self, event: QCloseEvent) -> None:
+        """Stop the jobs, let what was decided reach the disk, remember the window."""
+        memory.remember("window", self.saveGeometry())
+        if self.workspace is not None:
+            for name, state in self.workspace.layout_state().items():
+                memory.remember(f"workspace/{name}", state)
+        self.jobs.close()
+        self.document.close()
+        super().closeEvent(event)
+
+    def _restore(self) -> None:
+        geometry = memory.recall("window")
+        if geometry is None or not self.restoreGeometry(geometry):
+            self.resize(1440, 900)
+
+
+def apply_look(name: str) -> None:
+    """Draw everything dark, light, or as the system is."""
+    application = QApplication.instance()
+    if not isinstance(application, QApplication):
+        raise RuntimeError("there is no application to draw")
+    chosen = {"dark": theme.DARK, "light": theme.LIGHT}.get(name) or theme.system_theme(application)
+    theme.apply_theme(application, chosen)
+
+
+class _FollowSystem(QObject):
+    """Change with the system's colour scheme while the look is the system's."""
+
+    def __init__(self, application: QApplication) -> None:
+        super().__init__(application)
+        application.styleHints().colorSchemeChanged.connect(self._on_changed)
+
+    def _on_changed(self) -> None:
+        if memory.look() == "system":
+            apply_look("system")
+
+
+def main(paths: Sequence[Path] = ()) -> int:
+    """Show the window and work until it is closed; gives the exit status."""
+    application = QApplication(sys.argv[:1])
+    application.setApplicationName("Raterscope")
+    application.setApplicationVersion(__version__)
+    apply_look(memory.look())
+    _FollowSystem(application)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    window = MainWindow()
+    window.show()
+    if paths:
+        QTimer.singleShot(0, window, partial(window.open_paths, [path.resolve() for path in paths]))
+    return application.exec()

@@ -1,0 +1,46 @@
+"""What the window remembers from day to day: places, sizes, recent studies. Never the work itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from PySide6.QtCore import QByteArray, QSettings
+
+__all__ = ["look", "recall", "recent_studies", "remember", "remember_recent"]
+
+RECENT_STUDIES = 10
+
+
+def _settings() -> QSettings:
+    return QSettings(QSettings.Format.IniFormat, QSettings.Scope.UserScope, "Raterscope", "Raterscope")
+
+
+def remember(key: str, value: Any) -> None:
+    """Keep a value under a key."""
+    _settings().setValue(key, value)
+
+
+def recall(key: str) -> QByteArray | None:
+    """Give back a window's or splitter's state, or None."""
+    value = _settings().value(key)
+    return value if isinstance(value, QByteArray) else None
+
+
+def recent_studies() -> tuple[Path, ...]:
+    """Studies opened lately that are still there, the last one first."""
+    value = _settings().value("recent")
+    names = value if isinstance(value, list) else [value] if isinstance(value, str) else []
+    return tuple(path for path in map(Path, names) if path.is_file())
+
+
+def remember_recent(path: Path) -> None:
+    """Put a study at the head of the recent ones."""
+    others = [str(other) for other in recent_studies() if other != path]
+    _settings().setValue("recent", [str(path), *others][:RECENT_STUDIES])
+
+
+def look() -> str:
+    """Give the look that was chosen: dark, light, or system."""
+    value = _settings().value("look")
+    return value if value in ("dark", "light") else "system"

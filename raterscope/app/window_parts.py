@@ -1,0 +1,195 @@
+"""The bar at the top of the window, the notice beneath it and the line at the bottom."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import (
+    QHBoxLayout,
+    QLabel,
+    QMenu,
+    QProgressBar,
+    QPushButton,
+    QSizePolicy,
+    QToolButton,
+    QWidget,
+)
+
+from raterscope.app.jobs import Job
+
+__all__ = ["NoticeBar", "StatusLine", "TopBar", "without_checked"]
+
+TOP_BAR_HEIGHT = 44
+STATUS_HEIGHT = 24
+
+
+class TopBar(QWidget):
+    """Menu, study, workspace, Fuse; while something is fused, its progress and Cancel stand for Fuse."""
+
+    fuse_requested = Signal()
+    cancel_requested = Signal()
+    help_requested = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("topBar")
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self.setFixedHeight(TOP_BAR_HEIGHT)
+
+        self._menu_button = QToolButton()
+        self._menu_button.setObjectName("menuButton")
+        self._menu_button.setText("Raterscope")
+        self._menu_button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        self._menu_button.setToolTip("Study, import, export, undo, look")
+        self._study = _plain_label("studyName")
+        self._workspace = _plain_label("workspaceName")
+        self._workspace.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self._progress = QProgressBar()
+        self._progress.setRange(0, 1000)
+        self._progress.setTextVisible(False)
+        self._progress.setFixedSize(120, 6)
+        self._progress_words = _plain_label("progressWords")
+        self._progress_words.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+        self._cancel = QPushButton("Cancel")
+        self._cancel.setFixedWidth(112)
+        self._cancel.clicked.connect(self.cancel_requested)
+        self.fuse = QPushButton("Fuse")
+        self.fuse.setObjectName("primary")
+        self.fuse.setFixedWidth(112)
+        self.fuse.setToolTip("Join the annotators' clicks into detections (F5)")
+        self.fuse.clicked.connect(self.fuse_requested)
+        self.help = QToolButton()
+        self.help.setText("?")
+        self.help.setToolTip("The keys (F1)")
+        self.help.setAccessibleName("Show the keys")
+        self.help.clicked.connect(self.help_requested)
+
+        row = QHBoxLayout(self)
+        row.setContentsMargins(12, 0, 12, 0)
+        row.setSpacing(8)
+        left, right = QHBoxLayout(), QHBoxLayout()
+        left.addWidget(self._menu_button)
+        left.addWidget(self._study, 1)
+        for widget in (self._progress_words, self._progress, self._cancel, self.fuse, self.help):
+            right.addWidget(widget)
+        right.insertStretch(0)
+        row.addLayout(left, 1)
+        row.addWidget(self._workspace)
+        row.addLayout(right, 1)
+        self.set_study(None)
+        self.set_fusing(None)
+
+    def set_menu(self, menu: QMenu) -> None:
+        """Give the menu that the program's name opens."""
+        self._menu_button.setMenu(menu)
+
+    def set_study(self, path: Path | None) -> None:
+        """Name the study."""
+        self._study.setText(path.name if path else "")
+        self._study.setToolTip(str(path) if path else "")
+        self._workspace.setText("Clicks" if path else "")
+        self.fuse.setVisible(path is not None)
+
+    def set_stale(self, words: str) -> None:
+        """Ask for a new fusion, and say why; with no words, ask for none."""
+        self.fuse.setText("Fuse again" if words else "Fuse")
+        self.fuse.setToolTip(words or "Join the annotators' clicks into detections (F5)")
+
+    def set_fusing(self, job: Job | None) -> None:
+        """Show a job in the place of the Fuse button, or the button."""
+        busy = job is not None
+        for widget in (self._progress_words, self._progress, self._cancel):
+            widget.setVisible(busy)
+        self.fuse.setVisible(not busy and bool(self._study.text()))
+        if job is not None:
+            self._progress.setValue(round(1000 * job.fraction))
+            self._progress_words.setText(job.words)
+            self._cancel.setEnabled(job.state == "running")
+
+
+class NoticeBar(QWidget):
+    """One sentence under the top bar: an error, or news. It stays until it is dismissed or replaced."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("noticeBar")
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self._tone = _plain_label("noticeTone")
+        self._words = _plain_label("noticeWords")
+        self._words.setWordWrap(True)
+        self._words.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        dismiss = QToolButton()
+        dismiss.setText("Dismiss")
+        dismiss.clicked.connect(self.hide)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(12, 6, 12, 6)
+        row.addWidget(self._tone)
+        row.addWidget(self._words, 1)
+        row.addWidget(dismiss)
+        self.hide()
+
+    @property
+    def text(self) -> str:
+        """The sentence shown."""
+        return self._words.text()
+
+    def show_error(self, sentence: str) -> None:
+        """Say what could not be done."""
+        self._say("error", "Not done", sentence)
+
+    def show_news(self, sentence: str) -> None:
+        """Say what was done."""
+        self._say("news", "Done", sentence)
+
+    def _say(self, tone: str, word: str, sentence: str) -> None:
+        self.setProperty("tone", tone)
+        self._tone.setProperty("tone", tone)
+        self._tone.setText(word)
+        self._words.setText(sentence)
+        for widget in (self, self._tone):
+            widget.style().unpolish(widget)
+            widget.style().polish(widget)
+        self.show()
+
+
+class StatusLine(QWidget):
+    """What is shown, which run, how it ended; at the right, that it is kept."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("statusLine")
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self.setFixedHeight(STATUS_HEIGHT)
+        self._text = _plain_label("statusText")
+        self._text.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+        self._kept = _plain_label("statusKept")
+        row = QHBoxLayout(self)
+        row.setContentsMargins(12, 0, 12, 0)
+        row.addWidget(self._text, 1)
+        row.addWidget(self._kept)
+
+    def set_text(self, text: str) -> None:
+        """Say what is shown."""
+        self._text.setText(text)
+
+    def set_kept(self, text: str) -> None:
+        """Say whether all is on disk."""
+        self._kept.setText(text)
+
+
+def without_checked(slot: Callable[[], object]) -> Callable[[bool], object]:
+    """Let an action call a slot that does not ask whether it is checked."""
+
+    def call(_checked: bool) -> object:
+        return slot()
+
+    return call
+
+
+def _plain_label(name: str) -> QLabel:
+    label = QLabel()
+    label.setObjectName(name)
+    label.setTextFormat(Qt.TextFormat.PlainText)
+    return label

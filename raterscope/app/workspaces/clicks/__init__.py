@@ -1,0 +1,5 @@
+"""The clicks workspace: a microscopist walks the disputed detections of a smear."""
+
+from raterscope.app.workspaces.clicks.workspace import ClicksWorkspace
+
+__all__ = ["ClicksWorkspace"]

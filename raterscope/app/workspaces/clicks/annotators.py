@@ -1,0 +1,151 @@
+"""Whom to trust: the annotators behind the fusion on screen, shown, hidden, excluded with a reason."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+from PySide6.QtCore import QObject, Signal
+
+from raterscope.algorithms.clicks.data import Clicks, Fusion
+from raterscope.app.document import Document
+from raterscope.app.review import Decision
+from raterscope.app.workspaces.clicks.scene import Scene
+from raterscope.widgets.dialogs.reason import ReasonDialog
+from raterscope.widgets.plots.reliability_plot import ReliabilityPlot
+from raterscope.widgets.tables.annotator_table import AnnotatorRow, AnnotatorTable
+
+__all__ = ["Annotators"]
+
+
+class Annotators(QObject):
+    """Joins the annotator table and the reliability plot with the study, which numbers the annotators.
+
+    Signals
+    -------
+    shown_changed(set, int or None)
+        Whose clicks are hidden, and whose alone are shown.
+    chosen(int or None)
+        The annotator selected in the table or the plot.
+    """
+
+    shown_changed = Signal(object, object)
+    chosen = Signal(object)
+
+    def __init__(
+        self, document: Document, table: AnnotatorTable, plot: ReliabilityPlot, parent: QObject | None = None
+    ) -> None:
+        super().__init__(parent)
+        self._document = document
+        self._table = table
+        self._plot = plot
+        self._scene: Scene | None = None
+        self._hidden: set[int] = set()
+        self._solo: int | None = None
+        table.soloed.connect(self._on_soloed)
+        table.hidden_changed.connect(self._on_hidden)
+        table.selected.connect(self._on_chosen)
+        table.exclude_requested.connect(self.exclude)
+        table.include_requested.connect(self.include)
+        plot.annotator_chosen.connect(self.choose)
+
+    def show(self, scene: Scene | None) -> None:
+        """Take another image or run."""
+        self._scene = scene
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Draw the rows anew: an exclusion, another run."""
+        contents = self._document.contents
+        if contents is None or self._scene is None:
+            self._table.set_rows(())
+            self._plot.set_annotators(np.empty(0, dtype=np.int64), np.empty(0))
+            return
+        excluded = contents.review.excluded
+        numbers = {name: number for number, name in enumerate(contents.annotators)}
+        rows = rows_of(self._scene.clicks, self._scene.fusion, numbers, excluded)
+        self._table.set_rows(rows)
+        self._plot.set_annotators(
+            np.array([row.clicks for row in rows], dtype=np.int64),
+            np.array([row.reliability[0] for row in rows]),
+            [row.name for row in rows],
+            np.array([row.index for row in rows], dtype=np.int64),
+            {row.index for row in rows if row.excluded is not None},
+        )
+
+    def choose(self, number: int) -> None:
+        """Select an annotator everywhere."""
+        self._table.select(number)
+        self._plot.select(number)
+        self.chosen.emit(number)
+
+    def solo(self, position: int) -> None:
+        """Show only the annotator in a row of the table, counted from 0; the same once more shows all."""
+        if position < self._table.model.rowCount():
+            self._table.toggle_solo(self._table.model.at(position).index)
+
+    def exclude(self, number: int) -> None:
+        """Ask for a reason, then leave the annotator out of the next fusion, in the whole study."""
+        name = self._name(number)
+        dialog = ReasonDialog(name, parent=self._table.window())
+        dialog.accepted.connect(partial(self._on_reason, name, dialog))
+        dialog.open()
+
+    def include(self, number: int) -> None:
+        """Take an annotator back in."""
+        self._document.record(Decision(verb="include", annotator=self._name(number)))
+
+    def _name(self, number: int) -> str:
+        contents = self._document.contents
+        if contents is None:
+            raise RuntimeError("no study is open")
+        return contents.annotators[number]
+
+    def _on_reason(self, name: str, dialog: ReasonDialog) -> None:
+        self._document.record(Decision(verb="exclude", annotator=name, reason=dialog.reason))
+
+    def _on_soloed(self, number: int | None) -> None:
+        self._solo = number
+        self.shown_changed.emit(self._hidden, self._solo)
+
+    def _on_hidden(self, hidden: set[int]) -> None:
+        self._hidden = set(hidden)
+        self.shown_changed.emit(self._hidden, self._solo)
+
+    def _on_chosen(self, number: int | None) -> None:
+        self._plot.select(number)
+        self.chosen.emit(number)
+
+
+def rows_of(
+    clicks: Clicks, fusion: Fusion | None, numbers: dict[str, int], excluded: dict[str, str]
+) -> tuple[AnnotatorRow, ...]:
+    """Say of every annotator who looked, and of the excluded, what the fusion found."""
+    unknown = (float("nan"),) * 3
+    counts = clicks.counts()
+    rows = []
+    for place, name in enumerate(clicks.annotators):
+        rates = None if fusion is None else fusion.rates
+        rows.append(
+            AnnotatorRow(
+                index=numbers[name],
+                name=name,
+                clicks=int(counts[place]) if rates is None else int(rates.clicks[place]),
+                reliability=unknown if rates is None else _triple(rates.reliability[place]),
+                sensitivity=unknown if rates is None else _triple(rates.sensitivity[place]),
+                specificity=unknown if rates is None else _triple(rates.specificity[place]),
+                excluded=excluded.get(name),
+            )
+        )
+    here = set(clicks.annotators)
+    rows.extend(
+        AnnotatorRow(numbers[name], name, 0, unknown, unknown, unknown, excluded=reason)
+        for name, reason in excluded.items()
+        if name not in here and name in numbers
+    )
+    return tuple(rows)
+
+
+def _triple(values: np.ndarray) -> tuple[float, float, float]:
+    estimate, low, high = (float(value) for value in values)
+    return estimate, low, high

@@ -1,0 +1,160 @@
+"""The queue of images, the most disputed first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from PySide6.QtCore import QObject
+
+from raterscope.algorithms.clicks.data import Fusion
+from raterscope.algorithms.progress import Watch
+from raterscope.app.document import Document
+from raterscope.app.study import Study
+from raterscope.app.workspaces.clicks.spots import Summary, spots_of, summary_of
+from raterscope.widgets.panels.queue_panel import QueueItem, QueuePanel
+
+__all__ = ["Queueing"]
+
+AT_ONCE = 8
+UNKNOWN = Summary(fused=False, detections=0, disputed=0, decided=0, doubt=0.0)
+
+
+class Queueing(QObject):
+    """Keeps what each image's line says in step with runs and decisions.
+
+    Results are read a few images at a time, so that a decision never waits behind all of them.
+    """
+
+    def __init__(self, document: Document, panel: QueuePanel, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._document = document
+        self._panel = panel
+        self._results: dict[int, tuple[Fusion | None, int]] = {}
+        self._summaries: dict[int, Summary] = {}
+        self._order: tuple[int, ...] = ()
+        self._waiting: list[int] = []
+        self._reading = False
+        self.current: int | None = None
+
+    def reset(self) -> None:
+        """Begin anew: another study."""
+        self._results.clear()
+        self._summaries.clear()
+        self.current = None
+        self.reread(())
+
+    def reread(self, images: Sequence[int]) -> None:
+        """Read the latest results of images again; of all that are not known yet too."""
+        contents = self._document.contents
+        if contents is None:
+            self._waiting = []
+            self._order = ()
+            self._panel.set_items(())
+            return
+        stale = set(images)
+        for image in stale:
+            self._results.pop(image, None)
+        self._waiting = [entry.id for entry in contents.images if entry.id not in self._results]
+        self._sort()
+        self._read_on()
+
+    def decided(self, image: int | None) -> None:
+        """Count anew after a decision on an image."""
+        if image is not None:
+            self._summarize(image)
+            self._show()
+
+    def select(self, image: int | None) -> None:
+        """Mark the image that is on screen."""
+        self.current = image
+        self._panel.set_current(image)
+
+    def step(self, by: int) -> None:
+        """Go to the next or previous image of the queue."""
+        if not self._order:
+            return
+        here = self._order.index(self.current) if self.current in self._order else -1
+        there = min(max(here + by, 0), len(self._order) - 1)
+        if there != here:
+            self._panel.item_chosen.emit(self._order[there])
+
+    def after(self, image: int | None) -> int | None:
+        """Give the image that is likely to be wanted next."""
+        if image not in self._order:
+            return self._order[0] if self._order else None
+        place = self._order.index(image) + 1
+        return self._order[place] if place < len(self._order) else None
+
+    def most_disputed(self) -> int | None:
+        """Give the image at the head of the queue that still has something disputed."""
+        return next((image for image in self._order if self._summary(image).disputed), None)
+
+    def _read_on(self) -> None:
+        if self._reading or not self._waiting:
+            return
+        self._reading = True
+        batch, self._waiting = self._waiting[:AT_ONCE], self._waiting[AT_ONCE:]
+        job = self._document.ask("Reading results", partial(_read_results, batch))
+        job.finished.connect(self._on_results)
+        job.ended.connect(self._on_read)
+
+    def _on_results(self, results: dict[int, tuple[Fusion | None, int]]) -> None:
+        self._results.update(results)
+        for image in results:
+            self._summarize(image)
+        self._sort()
+
+    def _on_read(self) -> None:
+        self._reading = False
+        if self._document.contents is not None:
+            self._read_on()
+
+    def _summary(self, image: int) -> Summary:
+        return self._summaries.get(image, UNKNOWN)
+
+    def _summarize(self, image: int) -> None:
+        contents = self._document.contents
+        if contents is None or image not in self._results:
+            return
+        fusion, looked = self._results[image]
+        spots = spots_of(fusion, looked, contents.review.spots(image))
+        self._summaries[image] = summary_of(spots, fused=fusion is not None)
+
+    def _sort(self) -> None:
+        """Put the most disputed first and what is done last. Deciding does not move lines: nothing jumps."""
+        contents = self._document.contents
+        if contents is None:
+            return
+        names = {entry.id: entry.name for entry in contents.images}
+        self._order = tuple(sorted(names, key=lambda image: (-self._summary(image).doubt, names[image])))
+        self._show()
+
+    def _show(self) -> None:
+        contents = self._document.contents
+        if contents is None:
+            return
+        names = {entry.id: entry.name for entry in contents.images}
+        self._panel.set_items(
+            tuple(
+                QueueItem(
+                    key=image,
+                    title=names[image],
+                    detail=self._summary(image).in_words(),
+                    score=self._summary(image).doubt,
+                    done=self._summary(image).done,
+                )
+                for image in self._order
+                if image in names
+            )
+        )
+        self._panel.set_current(self.current)
+
+
+def _read_results(images: Sequence[int], study: Study, watch: Watch) -> dict[int, tuple[Fusion | None, int]]:
+    results: dict[int, tuple[Fusion | None, int]] = {}
+    for done, image in enumerate(images):
+        watch(done / len(images), "reading results")
+        latest = study.latest_result(image)
+        results[image] = (None, 0) if latest is None else (latest[1], latest[1].marked.shape[0])
+    return results

@@ -1,0 +1,148 @@
+"""What the expert decides about spots: which one is looked at, the next disputed one, the decision on it."""
+
+from __future__ import annotations
+
+import math
+
+from PySide6.QtCore import QObject, Signal
+
+from raterscope.app.document import Document
+from raterscope.app.review import Decision, Verb
+from raterscope.app.workspaces.clicks.scene import Scene
+from raterscope.app.workspaces.clicks.spots import Spot, spots_of
+
+__all__ = ["Reviewing"]
+
+NEAR = 20.0
+
+
+class Reviewing(QObject):
+    """The spots of the image on screen and the one selected.
+
+    Signals
+    -------
+    spots_changed
+        The spots were read anew: another image, another run, a decision.
+    selected(int or None)
+        Index of the spot looked at.
+    exhausted
+        Nothing disputed is left on this image.
+    """
+
+    spots_changed = Signal()
+    selected = Signal(object)
+    exhausted = Signal()
+
+    def __init__(self, document: Document, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._document = document
+        self._go_on = False
+        self.scene: Scene | None = None
+        self.spots: tuple[Spot, ...] = ()
+        self.current: int | None = None
+
+    @property
+    def spot(self) -> Spot | None:
+        """The spot looked at."""
+        return None if self.current is None else self.spots[self.current]
+
+    def show(self, scene: Scene | None) -> None:
+        """Take another image, or the same with another run."""
+        same = self.scene is not None and scene is not None and scene.image.id == self.scene.image.id
+        kept = self.spot if same else None
+        self.scene = scene
+        self._read()
+        self.select(self._nearest(kept.x, kept.y) if kept is not None else None)
+
+    def refresh(self) -> None:
+        """Read the spots anew after a decision, and go on to the next where the decision asked for it."""
+        kept = self.spot
+        self._read()
+        self.current = self._nearest(kept.x, kept.y) if kept is not None else None
+        if self._go_on:
+            self._go_on = False
+            self.next_disputed()
+        else:
+            self.selected.emit(self.current)
+
+    def select(self, index: int | None) -> None:
+        """Look at a spot, or at none."""
+        self.current = index if index is not None and 0 <= index < len(self.spots) else None
+        self.selected.emit(self.current)
+
+    def next_disputed(self, step: int = 1) -> None:
+        """Go to the next disputed spot, the most doubtful first, round the end; skipped ones come last."""
+        order = sorted(
+            (i for i, spot in enumerate(self.spots) if spot.state == "disputed" and i != self.current),
+            key=self._rank,
+        )
+        if not order:
+            self.selected.emit(self.current)
+            if self.spot is None or self.spot.state != "disputed":
+                self.exhausted.emit()
+            return
+        if self.current is None:
+            self.select(order[0 if step > 0 else -1])
+            return
+        here = self._rank(self.current)
+        ahead = [i for i in order if (self._rank(i) > here) == (step > 0)]
+        self.select((ahead or order)[0 if step > 0 else -1])
+
+    def _rank(self, index: int) -> tuple[bool, float, int]:
+        spot = self.spots[index]
+        return spot.skipped, -min(spot.posterior, 1 - spot.posterior), spot.number
+
+    def decide(self, verb: Verb) -> None:
+        """Accept, reject or skip the spot, and go on to the next disputed one when that is on disk."""
+        spot, scene = self.spot, self.scene
+        if self._go_on:  # the last one is still on its way to the disk
+            return
+        if spot is None or scene is None:
+            self.next_disputed()
+            return
+        self._go_on = True
+        job = self._document.record(
+            Decision(
+                verb=verb, image=scene.image.id, spot=spot.number, x=spot.x, y=spot.y,
+                run=None if scene.run is None else scene.run.id, about=spot.decision,
+            )
+        )  # fmt: skip
+        job.ended.connect(self._on_written)
+
+    def add(self, x: float, y: float) -> None:
+        """Add a spot that the crowd missed."""
+        if self.scene is not None:
+            number = max((spot.number for spot in self.spots), default=0) + 1
+            self._document.record(Decision(verb="add", image=self.scene.image.id, spot=number, x=x, y=y))
+
+    def move(self, index: int, x: float, y: float) -> None:
+        """Put a spot in its right place, which also says that it is there."""
+        scene = self.scene
+        if scene is None or not 0 <= index < len(self.spots):
+            return
+        spot = self.spots[index]
+        self._document.record(
+            Decision(
+                verb="move", image=scene.image.id, spot=spot.number, x=x, y=y, from_x=spot.x, from_y=spot.y,
+                run=None if scene.run is None else scene.run.id, about=spot.decision,
+            )
+        )  # fmt: skip
+
+    def _on_written(self) -> None:
+        self._go_on = False
+
+    def _read(self) -> None:
+        scene, contents = self.scene, self._document.contents
+        if scene is None or contents is None:
+            self.spots = ()
+        else:
+            self.spots = spots_of(
+                scene.fusion, len(scene.clicks.annotators), contents.review.spots(scene.image.id)
+            )
+        self.current = None
+        self.spots_changed.emit()
+
+    def _nearest(self, x: float, y: float) -> int | None:
+        distances = [math.hypot(spot.x - x, spot.y - y) for spot in self.spots]
+        nearest = min(range(len(distances)), key=distances.__getitem__, default=None)
+        return nearest if nearest is not None and distances[nearest] <= NEAR else None

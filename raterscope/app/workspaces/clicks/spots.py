@@ -1,0 +1,212 @@
+"""What there is to look at on one image: a fusion's clusters together with the expert's decisions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from raterscope.algorithms.clicks.data import FloatArray, Fusion
+from raterscope.app import review
+
+__all__ = ["Spot", "Summary", "spots_of", "summary_of", "why"]
+
+State = Literal["detected", "rejected", "disputed", "accepted", "turned down", "added"]
+
+DISPUTED = (0.1, 0.9)
+
+
+@dataclass(frozen=True, eq=False)
+class Spot:
+    """One spot of one image.
+
+    Attributes
+    ----------
+    number : int
+        What people call it, from 1.
+    x, y : float
+        Place in pixels; where the expert moved it, the new place.
+    covariance : (2, 2) float64
+        Square pixels; zero where no cluster stands behind the spot.
+    posterior, low, high : float
+        Probability that it is a structure, with its 95 % interval; NaN without a fusion.
+    votes, looked : int
+        Annotators who marked it, and who looked.
+    state : str
+        The expert's word where there is one; else the model's: detected, rejected, or disputed between.
+    cluster : int or None
+        Its place in the fusion.
+    decision : int or None
+        The decision in effect.
+    skipped : bool
+        True where the expert passed on.
+    """
+
+    number: int
+    x: float
+    y: float
+    covariance: FloatArray
+    posterior: float
+    low: float
+    high: float
+    votes: int
+    looked: int
+    state: State
+    cluster: int | None
+    decision: int | None
+    skipped: bool
+
+    @property
+    def decided(self) -> bool:
+        """True where the expert has said yes or no."""
+        return self.state in ("accepted", "turned down", "added")
+
+    @property
+    def doubt(self) -> float:
+        """Probability that the answer shown is wrong; 0 where the expert decided."""
+        if self.decided or not np.isfinite(self.posterior):
+            return 0.0
+        return min(self.posterior, 1.0 - self.posterior)
+
+    @property
+    def present(self) -> bool:
+        """True where the answer is that a structure is there."""
+        return self.state in ("detected", "accepted", "added") or (
+            self.state == "disputed" and self.posterior >= 0.5
+        )
+
+
+@dataclass(frozen=True)
+class Summary:
+    """One image in a line of the queue.
+
+    `doubt` is the number of answers expected to be wrong.
+    """
+
+    fused: bool
+    detections: int
+    disputed: int
+    decided: int
+    doubt: float
+
+    def in_words(self) -> str:
+        """Say it: "27 detections, 3 disputed"."""
+        if not self.fused:
+            return "not fused yet" if not self.decided else f"not fused yet, {self.decided} decided"
+        words = f"{self.detections} detection{'' if self.detections == 1 else 's'}"
+        return f"{words}, {self.disputed} disputed" if self.disputed else words
+
+    @property
+    def done(self) -> bool:
+        """True where nothing is left to settle."""
+        return self.fused and self.disputed == 0
+
+
+def spots_of(fusion: Fusion | None, looked: int, decided: Sequence[review.Spot]) -> tuple[Spot, ...]:
+    """Join the clusters of a fusion with what the expert said of their places.
+
+    A decision belongs to the cluster nearest to where it was made (`review.match`). One that no cluster
+    stands for any more is shown by itself: what the expert said is never lost from sight.
+    """
+    matched: list[int | None] = [None] * len(decided)
+    spots = []
+    if fusion is not None:
+        matched = review.match(decided, fusion.clustering.mean, fusion.clustering.covariance)
+        said = {cluster: spot for spot, cluster in zip(decided, matched, strict=True) if cluster is not None}
+        votes = fusion.votes
+        for cluster in range(len(fusion.clustering)):
+            spots.append(_from_cluster(fusion, cluster, int(votes[cluster]), looked, said.get(cluster)))
+    for spot, found in zip(decided, matched, strict=True):
+        if found is None and spot.verdict != "skipped":
+            spots.append(_alone(spot, len(spots) + 1, looked))
+    return tuple(spots)
+
+
+def summary_of(spots: Sequence[Spot], *, fused: bool) -> Summary:
+    """Count what the queue says of an image."""
+    return Summary(
+        fused=fused,
+        detections=sum(spot.present for spot in spots),
+        disputed=sum(spot.state == "disputed" for spot in spots),
+        decided=sum(spot.decided for spot in spots),
+        doubt=sum(spot.doubt for spot in spots),
+    )
+
+
+def why(spot: Spot, fusion: Fusion | None) -> str:
+    """Say why the spot stands as it does: what the vote says, what the model, whose votes they are."""
+    if spot.state == "added":
+        return (
+            "You added this spot; no cluster of clicks stands behind it."
+            if spot.cluster is None
+            else ("You added this spot.")
+        )
+    if spot.cluster is None or fusion is None:
+        return "You decided this; the clicks no longer form a cluster here."
+    share = spot.votes / max(spot.looked, 1)
+    said = {"accepted": "You accepted it. ", "turned down": "You rejected it. "}.get(spot.state, "")
+    crowd = f"{spot.votes} of {spot.looked} annotators ({share:.0%}) marked it"
+    model = _model_in_words(spot.posterior)
+    return f"{said}{crowd}; {model}. {_voters_in_words(spot.cluster, fusion)}".strip()
+
+
+def _alone(spot: review.Spot, number: int, looked: int) -> Spot:
+    unknown = float("nan")
+    return Spot(
+        number=number, x=spot.x, y=spot.y, covariance=np.zeros((2, 2)), posterior=unknown, low=unknown,
+        high=unknown, votes=0, looked=looked, state=_state(spot), cluster=None, decision=spot.decision,
+        skipped=False,
+    )  # fmt: skip
+
+
+def _from_cluster(fusion: Fusion, cluster: int, votes: int, looked: int, said: review.Spot | None) -> Spot:
+    posterior = float(fusion.detection.posterior[cluster])
+    state: State = (
+        "disputed"
+        if DISPUTED[0] < posterior < DISPUTED[1]
+        else ("detected" if fusion.detection.detected[cluster] else "rejected")
+    )
+    x, y = (float(value) for value in fusion.clustering.mean[cluster])
+    skipped = said is not None and said.verdict == "skipped"
+    if said is not None and not skipped:
+        state = _state(said)
+        x, y = said.x, said.y
+    return Spot(
+        number=cluster + 1, x=x, y=y, covariance=fusion.clustering.covariance[cluster], posterior=posterior,
+        low=float(fusion.detection.posterior_low[cluster]),
+        high=float(fusion.detection.posterior_high[cluster]),
+        votes=votes, looked=looked, state=state, cluster=cluster,
+        decision=None if said is None else said.decision, skipped=skipped,
+    )  # fmt: skip
+
+
+def _state(spot: review.Spot) -> State:
+    if spot.verdict == "accepted":
+        return "accepted"
+    return "added" if spot.verdict == "added" else "turned down"
+
+
+def _model_in_words(posterior: float) -> str:
+    if posterior >= DISPUTED[1]:
+        return "the model takes it for real"
+    if posterior <= DISPUTED[0]:
+        return "the model takes it for an artefact"
+    return "the model doubts"
+
+
+def _voters_in_words(cluster: int, fusion: Fusion) -> str:
+    """Compare the reliability of who marked the spot with that of who did not."""
+    reliability = fusion.rates.reliability[:, 0]
+    marked = fusion.marked[:, cluster]
+    yes, no = reliability[marked], reliability[~marked]
+    yes, no = yes[np.isfinite(yes)], no[np.isfinite(no)]
+    if not len(yes) or not len(no):
+        return ""
+    gap = float(np.median(yes) - np.median(no))
+    if gap < -0.1:
+        return "Those who marked it are less reliable than those who did not."
+    if gap > 0.1:
+        return "Those who marked it are more reliable than those who did not."
+    return "Those who marked it are about as reliable as those who did not."

@@ -1,0 +1,189 @@
+"""From spots, clicks, decisions and jobs to what the widgets draw."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from operator import attrgetter
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterscope.app.document import Contents
+from raterscope.app.jobs import Job
+from raterscope.app.review import is_stale
+from raterscope.app.workspaces.clicks.scene import Scene
+from raterscope.app.workspaces.clicks.spots import Spot, why
+from raterscope.widgets.canvas.marks import ClickMarks, DetectionMarks
+from raterscope.widgets.panels.evidence_panel import Evidence, VoterLine
+from raterscope.widgets.panels.history_panel import HistoryEntry
+from raterscope.widgets.panels.jobs_panel import JobLine
+from raterscope.widgets.panels.run_list import RunLine
+
+__all__ = ["click_marks", "crop_of", "detection_marks", "evidence", "history", "job_line", "status"]
+
+TONES = {
+    "accept": "accepted",
+    "add": "accepted",
+    "move": "accepted",
+    "reject": "rejected",
+    "exclude": "rejected",
+}
+CONTEXT = 6.0  # standard deviations
+NARROWEST = 16.0
+CAPTION = "posterior probability of a structure"
+
+
+def click_marks(scene: Scene, numbers: Mapping[str, int]) -> ClickMarks:
+    """Give the clicks in the annotators' lasting colours, outliers apart where a fusion tells them."""
+    clicks, fusion = scene.clicks, scene.fusion
+    number = np.array([numbers[name] for name in clicks.annotators], dtype=np.int64)
+    inlier = None if fusion is None else fusion.clustering.inlier[fusion.mark]
+    annotator = number[clicks.annotator] if len(number) else clicks.annotator
+    return ClickMarks(clicks.x, clicks.y, annotator, inlier)
+
+
+def detection_marks(spots: Sequence[Spot]) -> DetectionMarks:
+    """Give the spots with their ellipses and states."""
+    if not spots:
+        return DetectionMarks.none()
+    return DetectionMarks(
+        x=np.array([spot.x for spot in spots]),
+        y=np.array([spot.y for spot in spots]),
+        covariance=np.array([spot.covariance for spot in spots]),
+        posterior=np.array([spot.posterior for spot in spots]),
+        state=tuple(spot.state for spot in spots),
+        number=np.array([spot.number for spot in spots], dtype=np.int64),
+        votes=np.array([spot.votes for spot in spots], dtype=np.int64),
+        annotators=spots[0].looked,
+    )
+
+
+def crop_of(pixels: NDArray[np.uint8] | None, x: float, y: float, radius: float) -> NDArray[np.uint8] | None:
+    """Cut the square around a place; None where no pixel of the image lies in it."""
+    if pixels is None:
+        return None
+    top, bottom = max(0, int(y - radius)), min(pixels.shape[0], int(np.ceil(y + radius)))
+    left, right = max(0, int(x - radius)), min(pixels.shape[1], int(np.ceil(x + radius)))
+    if top >= bottom or left >= right:
+        return None
+    return pixels[top:bottom, left:right]
+
+
+def evidence(
+    spot: Spot, scene: Scene, numbers: Mapping[str, int], pixels: NDArray[np.uint8] | None, radius: float
+) -> Evidence:
+    """Give what is said of a spot: its number, its votes, who marked it, why it is disputed."""
+    voters: list[VoterLine] = []
+    if spot.cluster is not None and scene.fusion is not None:
+        marked = scene.fusion.marked[:, spot.cluster]
+        reliability = scene.fusion.rates.reliability[:, 0]
+        order = np.argsort(np.where(np.isfinite(reliability), -reliability, np.inf), kind="stable")
+        voters = [
+            VoterLine(
+                annotator=numbers[scene.clicks.annotators[place]],
+                name=scene.clicks.annotators[place],
+                clicked=bool(marked[place]),
+                reliability=float(reliability[place]),
+            )
+            for place in order
+        ]
+    return Evidence(
+        title=f"Spot {spot.number}",
+        state=spot.state,
+        probability=spot.posterior,
+        low=spot.low,
+        high=spot.high,
+        caption=CAPTION,
+        votes=spot.votes,
+        annotators=spot.looked,
+        lines=tuple(voters),
+        why=why(spot, scene.fusion),
+        crop=crop_of(pixels, spot.x, spot.y, radius),
+        crop_radius=radius,
+        covariance=spot.covariance,
+    )
+
+
+def history(contents: Contents) -> tuple[HistoryEntry, ...]:
+    """List decisions and runs by time, the latest first."""
+    names = {entry.id: entry.name for entry in contents.images}
+    entries = [
+        HistoryEntry(
+            time=decision.at,
+            words=contents.words(decision)
+            + (f", {names[decision.image]}" if decision.image in names else ""),
+            tone=TONES.get(decision.verb, "plain"),
+            in_effect=contents.review.in_effect(decision.id),
+        )
+        for decision in contents.decisions
+        if decision.at is not None
+    ]
+    for run in contents.runs:
+        count = f"{len(run.images)} image{'' if len(run.images) == 1 else 's'}"
+        entries.append(HistoryEntry(run.started, f"fuse {run.algorithm.upper()}, {count}"))
+    return tuple(sorted(entries, key=attrgetter("time"), reverse=True))
+
+
+def job_line(job: Job) -> JobLine:
+    """Say how a job stands."""
+    return JobLine(
+        key=job.key, title=job.title, words=job.words, fraction=job.fraction, seconds_left=job.seconds_left,
+        state=job.state, error=job.error, details=job.details,
+    )  # fmt: skip
+
+
+def status(scene: Scene | None, spots: Sequence[Spot]) -> str:
+    """Say in the status line what is shown, which run, how it ended."""
+    if scene is None:
+        return ""
+    words = [
+        scene.image.name,
+        f"{scene.image.width:g} x {scene.image.height:g} px",
+        f"{len(scene.clicks):,} clicks by {len(scene.clicks.annotators):,} annotators",
+    ]
+    outside = int(scene.clicks.outside.sum())
+    if outside:
+        words.append(f"{outside:,} outside the image")
+    if scene.path is None and scene.image.path is not None:
+        words.append("image file missing")
+    if scene.run is not None and scene.fusion is not None:
+        ended = "converged" if scene.fusion.clustering.trace.converged else "stopped before it converged"
+        words.append(f"{scene.run.algorithm.upper()}, {ended}")
+        disputed = sum(spot.state == "disputed" for spot in spots)
+        words.append(f"{disputed} of {len(spots)} spots disputed")
+    else:
+        words.append("not fused yet")
+    return "  |  ".join(words)
+
+
+def radius_of(spot: Spot) -> float:
+    """Give the half width, pixels, of the square in which a spot is judged: itself and what it touches."""
+    return max(NARROWEST, CONTEXT * float(np.sqrt(max(spot.covariance[0, 0], spot.covariance[1, 1]))))
+
+
+def run_lines(contents: Contents, shown: int | None) -> tuple[RunLine, ...]:
+    """List the runs, the latest first."""
+    lines = []
+    for run in reversed(contents.runs):
+        count = f"{len(run.images)} image{'' if len(run.images) == 1 else 's'}"
+        started = run.started.astimezone().strftime("%d %b %H:%M")
+        lines.append(
+            RunLine(
+                key=run.id,
+                title=run.algorithm.upper(),
+                words=f"{started}, {count}, {run.seconds:.1f} s",
+                shown=run.id == shown,
+                stale=is_stale(contents.decisions, run.known),
+            )
+        )
+    return tuple(lines)
+
+
+def stale_words(contents: Contents) -> str:
+    """Say why it is time to fuse again; empty where it is not."""
+    if not contents.runs:
+        return ""
+    latest = contents.runs[-1]
+    if is_stale(contents.decisions, latest.known):
+        return "You decided things since the last run; fusing again holds them fixed and sharpens the rest."
+    return ""

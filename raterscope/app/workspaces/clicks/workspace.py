@@ -1,0 +1,428 @@
+"""The clicks workspace: queue, canvas, evidence and plots of one study's smears, joined."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtCore import QByteArray, Qt, Signal
+from PySide6.QtGui import QAction, QKeySequence, QResizeEvent, QShortcut
+from PySide6.QtWidgets import QSplitter, QTabWidget, QVBoxLayout, QWidget
+
+from raterscope.algorithms.clicks import CLUSTERERS, DETECTORS, FusionPlan
+from raterscope.algorithms.clicks.data import Clustering, Trace
+from raterscope.algorithms.progress import Watch
+from raterscope.algorithms.settings import Settings
+from raterscope.app.document import Document
+from raterscope.app.jobs import Job, Jobs
+from raterscope.app.review import Decision
+from raterscope.app.study import Study
+from raterscope.app.window_parts import without_checked
+from raterscope.app.workspaces.clicks import view
+from raterscope.app.workspaces.clicks.annotators import Annotators
+from raterscope.app.workspaces.clicks.comparing import Comparing
+from raterscope.app.workspaces.clicks.fusing import Fusing
+from raterscope.app.workspaces.clicks.queueing import Queueing
+from raterscope.app.workspaces.clicks.reviewing import Reviewing
+from raterscope.app.workspaces.clicks.scene import Scene, SceneLoader
+from raterscope.widgets.canvas.image_canvas import ImageCanvas
+from raterscope.widgets.canvas.marks import ClickMarks
+from raterscope.widgets.panels.evidence_panel import EvidencePanel
+from raterscope.widgets.panels.fuse_panel import FusePanel
+from raterscope.widgets.panels.history_panel import HistoryPanel
+from raterscope.widgets.panels.jobs_panel import JobsPanel
+from raterscope.widgets.panels.queue_panel import QueuePanel
+from raterscope.widgets.plots.objective_plot import ObjectivePlot
+from raterscope.widgets.plots.reliability_plot import ReliabilityPlot
+from raterscope.widgets.tables.annotator_table import AnnotatorTable
+
+__all__ = ["ClicksWorkspace"]
+
+QUEUE_WIDTH, EVIDENCE_WIDTH, BOTTOM_HEIGHT = 236, 360, 212
+
+
+class ClicksWorkspace(QWidget):
+    """One screen: which image, which spot, what is said of it, what the expert decides.
+
+    Signals
+    -------
+    status_changed(str)
+        What is shown, which run, how it ended.
+    said(str), refused(str)
+        News, and what could not be done, in a sentence.
+    fusing_changed(Job or None)
+        The fusion under way.
+    stale_changed(str)
+        Why it is time to fuse again; empty where it is not.
+    """
+
+    PARTS = ("whole", "middle", "upper", "bottom")
+
+    status_changed = Signal(str)
+    said = Signal(str)
+    refused = Signal(str)
+    fusing_changed = Signal(object)
+    stale_changed = Signal(str)
+
+    def __init__(self, document: Document, jobs: Jobs, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._document = document
+        self._jobs = jobs
+        self.queue = QueuePanel()
+        self.canvas = ImageCanvas()
+        self.evidence = EvidencePanel()
+        self.history = HistoryPanel()
+        self.job_list = JobsPanel()
+        self.table = AnnotatorTable()
+        self.objective = ObjectivePlot()
+        self.reliability = ReliabilityPlot()
+        self.fuse_panel = FusePanel(CLUSTERERS, DETECTORS, parent=self)
+        self.fuse_panel.hide()
+
+        self.loader = SceneLoader(document, jobs, self)
+        self.reviewing = Reviewing(document, self)
+        self.queueing = Queueing(document, self.queue, self)
+        self.fusing = Fusing(document, jobs, self)
+        self.annotators = Annotators(document, self.table, self.reliability, self)
+        self.comparing = Comparing(document, jobs)
+        self._run: int | None = None
+        self._pixels: NDArray[np.uint8] | None = None
+        self._go_to_disputed = False
+        self._arrange()
+        self._connect()
+        self._make_actions()
+        self._on_replaced()
+
+    # Arrangement
+
+    def _arrange(self) -> None:
+        left_tabs, self.right_tabs = QTabWidget(), QTabWidget()
+        left_tabs.addTab(self.history, "History")
+        left_tabs.addTab(self.job_list, "Jobs")
+        self.right_tabs.addTab(self.objective, "Objective")
+        self.right_tabs.addTab(self.reliability, "Reliability")
+        self.right_tabs.addTab(self.comparing, "Against truth")
+        self.bottom = _splitter(
+            Qt.Orientation.Horizontal, (left_tabs, self.table, self.right_tabs), (0, 1, 1)
+        )
+        self.upper = _splitter(Qt.Orientation.Horizontal, (self.canvas, self.evidence), (1, 0))
+        self.middle = _splitter(Qt.Orientation.Vertical, (self.upper, self.bottom), (1, 0))
+        self.whole = _splitter(Qt.Orientation.Horizontal, (self.queue, self.middle), (0, 1))
+        self.whole.setSizes([QUEUE_WIDTH, 1200])
+        self.upper.setSizes([840, EVIDENCE_WIDTH])
+        self.middle.setSizes([640, BOTTOM_HEIGHT])
+        self.bottom.setSizes([260, 560, 400])
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.addWidget(self.whole)
+
+    def layout_state(self) -> dict[str, QByteArray]:
+        """Give how the window is divided, to be remembered."""
+        return {name: getattr(self, name).saveState() for name in self.PARTS}
+
+    def restore_layout(self, name: str, state: QByteArray) -> None:
+        """Divide the window as it was."""
+        getattr(self, name).restoreState(state)
+
+    def _connect(self) -> None:
+        self._document.replaced.connect(self._on_replaced)
+        self._document.changed.connect(self._on_changed)
+        self._document.decided.connect(self._on_decided)
+        self._jobs.updated.connect(self._on_job)
+        self.queue.item_chosen.connect(self._on_item_chosen)
+        self.loader.loaded.connect(self._on_scene)
+        self.loader.pixels.connect(self._on_pixels)
+        self.loader.refused.connect(self.refused)
+        self.reviewing.spots_changed.connect(self._on_spots)
+        self.reviewing.selected.connect(self._on_selected)
+        self.reviewing.exhausted.connect(self._on_exhausted)
+        self.canvas.spot_clicked.connect(self.reviewing.select)
+        self.canvas.place_chosen.connect(self._on_place_chosen)
+        self.canvas.spot_moved.connect(self.reviewing.move)
+        self.evidence.accept_requested.connect(partial(self.reviewing.decide, "accept"))
+        self.evidence.reject_requested.connect(partial(self.reviewing.decide, "reject"))
+        self.evidence.skip_requested.connect(partial(self.reviewing.decide, "skip"))
+        self.evidence.add_requested.connect(partial(self.canvas.set_mode, "add"))
+        self.evidence.move_requested.connect(partial(self.canvas.set_mode, "move"))
+        self.evidence.undo_requested.connect(self._document.undo)
+        self.evidence.voter_chosen.connect(self.annotators.choose)
+        self.history.undo_requested.connect(self._document.undo)
+        self.history.redo_requested.connect(self._document.redo)
+        self.job_list.cancel_requested.connect(self._jobs.cancel)
+        self.annotators.shown_changed.connect(self.canvas.set_annotators_shown)
+        self.fuse_panel.run_requested.connect(self._on_run_requested)
+        self.fuse_panel.cancel_requested.connect(self.fusing.cancel)
+        self.fuse_panel.run_chosen.connect(self._on_run_chosen)
+        self.fuse_panel.run_delete_requested.connect(self._on_run_delete_requested)
+        self.fuse_panel.compare_requested.connect(self._on_compare_requested)
+        self.fusing.changed.connect(self._on_fusing)
+        self.fusing.partial.connect(self._on_partial)
+        self.fusing.stored.connect(self._on_stored)
+        self.fusing.said.connect(self.said)
+        self.fusing.refused.connect(self.refused)
+        self.comparing.refused.connect(self.refused)
+        self.comparing.run_chosen.connect(self._on_run_chosen)
+
+    def _make_actions(self) -> None:
+        review = self.reviewing
+        described = (
+            ("Next disputed spot", "Tab", partial(review.next_disputed, 1)),
+            ("Previous disputed spot", "Shift+Tab", partial(review.next_disputed, -1)),
+            ("Accept", "A", partial(review.decide, "accept")),
+            ("Reject", "R", partial(review.decide, "reject")),
+            ("Skip", "S", partial(review.decide, "skip")),
+            ("Add a spot", "N", partial(self.canvas.set_mode, "add")),
+            ("Move the spot", "M", partial(self.canvas.set_mode, "move")),
+            ("Next image", "PgDown", partial(self.queueing.step, 1)),
+            ("Previous image", "PgUp", partial(self.queueing.step, -1)),
+            ("Fuse again", "F5", self.fuse_again),
+            ("Whole image", "F", self.canvas.fit),
+        )
+        self.actions_made: list[QAction] = []
+        for words, keys, slot in described:
+            action = QAction(words, self)
+            action.setShortcut(QKeySequence(keys))
+            action.setShortcutContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
+            action.triggered.connect(without_checked(slot))
+            # Tab walks the disputed spots where one looks at them; in forms and tables it moves the focus.
+            for place in (self.canvas, self.evidence, self.queue) if "Tab" in keys else (self,):
+                place.addAction(action)
+            self.actions_made.append(action)
+        for digit in range(1, 10):
+            shortcut = QShortcut(QKeySequence(str(digit)), self)
+            shortcut.setContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
+            shortcut.activated.connect(partial(self.annotators.solo, digit - 1))
+
+    # What is shown
+
+    def _on_replaced(self) -> None:
+        self.fusing.cancel()
+        self.loader.forget()
+        self.comparing.forget()
+        self._run = None
+        self._pixels = None
+        self._show_scene(None)
+        self.queueing.reset()
+        self._on_changed()
+
+    def _on_changed(self) -> None:
+        contents = self._document.contents
+        self.history.set_entries(view.history(contents) if contents else ())
+        self.queueing.reread(())
+        self._tell_stale()
+        if contents is None or not contents.images:
+            return
+        if contents.image(self.queueing.current or 0) is None:
+            self._show_image(contents.images[0].id)
+        else:
+            self._show_image(self.queueing.current)
+
+    def _show_image(self, image: int | None) -> None:
+        if image is None:
+            return
+        self.queueing.select(image)
+        self.loader.show(image, self._run)
+
+    def _on_item_chosen(self, image: int) -> None:
+        if self.reviewing.scene is None or image != self.reviewing.scene.image.id:
+            self._show_image(image)
+        self.canvas.setFocus()
+
+    def _on_scene(self, scene: Scene) -> None:
+        self._show_scene(scene)
+        contents = self._document.contents
+        if contents is not None:
+            self.fuse_panel.set_runs(view.run_lines(contents, None if scene.run is None else scene.run.id))
+            self.fuse_panel.set_scope(scene.image.name, len(contents.images))
+        following = self.queueing.after(scene.image.id)
+        entry = contents.image(following) if contents and following is not None else None
+        if entry is not None:
+            self.loader.prefetch(entry)
+        if self._go_to_disputed:
+            self._go_to_disputed = False
+            self.reviewing.next_disputed()
+
+    def _show_scene(self, scene: Scene | None) -> None:
+        before = self.reviewing.scene
+        if scene is None or before is None or scene.image.id != before.image.id:
+            self._pixels = None
+            self.canvas.set_image(None, (0, 0, 1, 1) if scene is None else scene.image.extent)
+            self.canvas.set_pixel_size(None if scene is None else scene.image.pixel_size)
+        self.canvas.set_partial(None, None)
+        self.annotators.show(scene)
+        self.reviewing.show(scene)
+        if scene is None:
+            self.canvas.set_clicks(ClickMarks.none())
+            self._show_trace(None)
+        else:
+            self.canvas.set_clicks(view.click_marks(scene, self._numbers()))
+            self.canvas.set_truth(scene.truth[:, 0], scene.truth[:, 1])
+            self._show_trace(scene.fusion.clustering if scene.fusion else None)
+            self._tell_missing(scene)
+        self.comparing.show_scene(scene)
+
+    def _show_trace(self, clustering: Clustering | None) -> None:
+        trace = Trace.none() if clustering is None else clustering.trace
+        self.objective.set_trace(
+            trace.objective, trace.components, trace.removed, trace.best, trace.converged
+        )
+
+    def _tell_missing(self, scene: Scene) -> None:
+        if scene.path is None and scene.image.path is not None:
+            self.refused.emit(
+                f"{scene.image.name} is not where it was, nor beside the study; "
+                "the menu's “Find missing images…” looks in another folder."
+            )
+
+    def _on_pixels(self, image: int, pixels: NDArray[np.uint8]) -> None:
+        scene = self.reviewing.scene
+        if scene is not None and scene.image.id == image:
+            self._pixels = pixels
+            self.canvas.set_image(pixels, scene.image.extent)
+            self._on_selected(self.reviewing.current)
+
+    def _on_spots(self) -> None:
+        self.canvas.set_detections(view.detection_marks(self.reviewing.spots))
+        self.status_changed.emit(view.status(self.reviewing.scene, self.reviewing.spots))
+
+    def _on_selected(self, index: int | None) -> None:
+        spot, scene = self.reviewing.spot, self.reviewing.scene
+        self.canvas.select(index)
+        if spot is None or scene is None:
+            self.evidence.show_spot(None)
+            return
+        radius = view.radius_of(spot)
+        self.evidence.show_spot(view.evidence(spot, scene, self._numbers(), self._pixels, radius))
+        self.canvas.look_at(spot.x, spot.y, radius)
+
+    def _on_exhausted(self) -> None:
+        """Go on with the next disputed image, when there is one."""
+        image = self.queueing.most_disputed()
+        here = self.queueing.current
+        if image is not None and image != here:
+            self._go_to_disputed = True
+            self._show_image(image)
+        elif self.reviewing.scene is not None and self.reviewing.scene.fusion is not None:
+            self.said.emit("Nothing disputed is left in this study.")
+
+    def _numbers(self) -> dict[str, int]:
+        contents = self._document.contents
+        return {name: number for number, name in enumerate(contents.annotators)} if contents else {}
+
+    # What the expert does
+
+    def _on_decided(self, decision: Decision) -> None:
+        contents = self._document.contents
+        if contents is None:
+            return
+        self.history.set_entries(view.history(contents))
+        image = contents.image_of(decision)
+        self.queueing.decided(image)
+        if image is None:
+            self.annotators.refresh()
+        elif self.reviewing.scene is not None and image != self.reviewing.scene.image.id:
+            self._show_image(image)
+        else:
+            self.reviewing.refresh()
+        self._tell_stale()
+
+    def _on_place_chosen(self, x: float, y: float) -> None:
+        self.canvas.set_mode("look")
+        self.reviewing.add(x, y)
+
+    def _on_job(self, job: Job) -> None:
+        self.job_list.set_job(view.job_line(job))
+
+    # Fusing
+
+    def toggle_fuse_panel(self) -> None:
+        """Open what Fuse opens, beneath its button, or close it."""
+        self.fuse_panel.setVisible(not self.fuse_panel.isVisible())
+        if self.fuse_panel.isVisible():
+            self._place_fuse_panel()
+            self.fuse_panel.raise_()
+            self.fuse_panel.setFocus()
+
+    def fuse_again(self) -> None:
+        """Fuse with the settings and the scope that the panel shows."""
+        self.fuse_panel.run.click()
+
+    def _place_fuse_panel(self) -> None:
+        width = min(self.fuse_panel.sizeHint().width(), self.width() - 16)
+        height = min(self.fuse_panel.sizeHint().height(), self.height() - 16)
+        self.fuse_panel.setGeometry(self.width() - width - 8, 8, width, height)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Keep the panel at its edge."""
+        super().resizeEvent(event)
+        if self.fuse_panel.isVisible():
+            self._place_fuse_panel()
+
+    def _on_run_requested(
+        self, algorithm: str, clustering: Settings, detector: str, detection: Settings, everywhere: bool
+    ) -> None:
+        contents = self._document.contents
+        if contents is None or not contents.images:
+            return
+        here = self.queueing.current
+        images = [entry.id for entry in contents.images if everywhere or entry.id == here]
+        images.sort(key=lambda image: image != here)
+        plan = FusionPlan(algorithm=algorithm, detector=detector, clustering=clustering, detection=detection)
+        self._run = None
+        self.fuse_panel.hide()
+        self.fusing.start(plan, images)
+
+    def _on_partial(self, image: int, clustering: Clustering) -> None:
+        if self.reviewing.scene is not None and self.reviewing.scene.image.id == image:
+            self.canvas.set_partial(clustering.mean, clustering.covariance)
+            self._show_trace(clustering)
+
+    def _on_stored(self) -> None:
+        contents = self._document.contents
+        self.queueing.reread([entry.id for entry in contents.images] if contents else [])
+
+    def _on_run_chosen(self, run: int) -> None:
+        self._run = run
+        self._show_image(self.queueing.current)
+
+    def _on_run_delete_requested(self, run: int) -> None:
+        if self._run == run:
+            self._run = None
+        job = self._document.ask("Deleting a run", partial(_delete_run, run), changes=True)
+        job.finished.connect(self._on_stored)
+
+    def _on_compare_requested(self, runs: Sequence[int]) -> None:
+        self.fuse_panel.hide()
+        self.right_tabs.setCurrentWidget(self.comparing)
+        self.comparing.compare(runs)
+
+    def _on_fusing(self, job: Job | None) -> None:
+        if job is None:
+            self.fuse_panel.set_progress(None)
+            self.canvas.set_partial(None, None)
+        else:
+            self.fuse_panel.set_progress(job.words, job.fraction, job.seconds_left)
+        self.fusing_changed.emit(job)
+
+    def _tell_stale(self) -> None:
+        contents = self._document.contents
+        words = view.stale_words(contents) if contents else ""
+        self.fuse_panel.set_changes(words)
+        self.stale_changed.emit(words)
+
+
+def _splitter(direction: Qt.Orientation, parts: Sequence[QWidget], stretch: Sequence[int]) -> QSplitter:
+    splitter = QSplitter(direction)
+    splitter.setHandleWidth(1)
+    splitter.setChildrenCollapsible(True)
+    for index, part in enumerate(parts):
+        splitter.addWidget(part)
+        splitter.setStretchFactor(index, stretch[index])
+    return splitter
+
+
+def _delete_run(run: int, study: Study, watch: Watch) -> None:
+    watch(0.0, "deleting a run")
+    study.delete_run(run)
