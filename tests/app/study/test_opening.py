@@ -1,0 +1,200 @@
+"""Opening what is a study, and what is not."""
+
+import contextlib
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from raterscope.app.review import Decision
+from raterscope.app.study import Study, StudyError
+from tests.app.study.made import a_fusion, a_run, a_table
+
+
+@pytest.fixture
+def closed(tmp_path: Path) -> Path:
+    """A study with something of everything, closed."""
+    path = tmp_path / "smears.rscope"
+    with Study.create(path) as study:
+        study.add_clicks(a_table(1, ("a.png", "b.png"), clicks=3000))
+        study.add_run(a_run(), {1: a_fusion(study.clicks(1))})
+        study.record(Decision(verb="accept", image=1, spot=2, x=3.0, y=4.0))
+    return path
+
+
+def refusal(path: Path) -> str:
+    with pytest.raises(StudyError) as caught:
+        Study.open(path)
+    sentence = str(caught.value)
+    assert path.name in sentence
+    assert sentence.endswith(".")
+    return sentence
+
+
+@contextlib.contextmanager
+def edited(path: Path) -> Iterator[sqlite3.Connection]:
+    connection = sqlite3.connect(path)
+    with contextlib.closing(connection), connection:
+        yield connection
+
+
+def test_a_closed_study_is_one_plain_file(closed: Path) -> None:
+    assert [path.name for path in closed.parent.iterdir()] == [closed.name]
+
+
+def test_create_refuses_to_replace(closed: Path) -> None:
+    before = closed.read_bytes()
+    with pytest.raises(StudyError, match=r"smears\.rscope: exists already"):
+        Study.create(closed)
+    assert closed.read_bytes() == before
+    assert len(list(closed.parent.iterdir())) == 1
+
+
+def test_create_names_a_missing_folder(tmp_path: Path) -> None:
+    with pytest.raises(StudyError, match=r"there is no folder .*nowhere"):
+        Study.create(tmp_path / "nowhere" / "a.rscope")
+
+
+def test_a_second_open_in_the_same_process_is_refused_and_does_no_harm(closed: Path) -> None:
+    with Study.open(closed) as study:
+        assert "open already" in refusal(closed)
+        code = f"from raterscope.app.study import Study; Study.open({str(closed)!r})"
+        other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        assert "smears.rscope: is open already" in other.stderr
+        study.record(Decision(verb="skip", image=1, x=0.0, y=0.0))
+    with Study.open(closed) as study:
+        assert len(study.decisions()) == 2
+
+
+def test_a_study_is_found_open_by_another_name(closed: Path) -> None:
+    link = closed.with_name("link.rscope")
+    link.symlink_to(closed)
+    with Study.open(closed), pytest.raises(StudyError, match="open already"):
+        Study.open(link)
+
+
+def test_a_newer_version_is_refused(closed: Path) -> None:
+    with edited(closed) as connection:
+        connection.execute("PRAGMA user_version=2")
+    assert "newer Raterscope" in refusal(closed)
+
+
+def test_what_is_no_study_is_refused(tmp_path: Path) -> None:
+    folder, empty, text, other = (tmp_path / name for name in ("folder", "empty", "text", "other"))
+    folder.mkdir()
+    empty.touch()
+    text.write_text("annotator,image,x,y\n" * 100)
+    with edited(other) as connection:
+        connection.execute("CREATE TABLE bookmarks (url)")
+    assert "is a folder" in refusal(folder)
+    assert "is empty" in refusal(empty)
+    assert "is no study" in refusal(text)
+    assert "another program" in refusal(other)
+    assert "is not there" in refusal(tmp_path / "missing.rscope")
+    assert not (tmp_path / "missing.rscope").exists()
+
+
+def test_a_study_that_lost_its_end_is_refused(closed: Path) -> None:
+    whole = closed.read_bytes()
+    for share in (0.02, 0.3, 0.6, 0.99):
+        closed.write_bytes(whole[: int(len(whole) * share)])
+        sentence = refusal(closed)
+        assert "cut short" in sentence or "damaged" in sentence or "no study" in sentence
+
+
+def test_a_study_without_its_triggers_is_refused(closed: Path) -> None:
+    with edited(closed) as connection:
+        connection.execute("DROP TRIGGER decisions_remain")
+    assert "altered" in refusal(closed)
+
+
+def test_a_study_with_a_foreign_trigger_is_refused(closed: Path) -> None:
+    with edited(closed) as connection:
+        connection.execute("CREATE TRIGGER t AFTER INSERT ON decisions BEGIN DELETE FROM chunks; END")
+    assert "altered" in refusal(closed)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_garbage_anywhere_is_a_sentence_and_no_crash(closed: Path, seed: int) -> None:
+    """Whatever bytes are wrong, each method answers or says StudyError."""
+    random = Random(seed)
+    data = bytearray(closed.read_bytes())
+    if seed % 2:
+        page = random.randrange(len(data) // 4096)
+        data[page * 4096 : (page + 1) * 4096] = random.randbytes(4096)
+    else:
+        for _ in range(20):
+            data[random.randrange(100, len(data))] ^= 1 << random.randrange(8)
+    closed.write_bytes(data)
+    with contextlib.suppress(StudyError), Study.open(closed) as study:
+        for ask in (
+            study.images, study.annotators, study.decisions, study.runs, lambda: study.clicks(1),
+            lambda: study.clicks(2), lambda: study.truth(1), lambda: study.latest_result(1),
+            lambda: study.record(Decision(verb="skip", image=1, x=0.0, y=0.0)),
+        ):  # fmt: skip
+            with contextlib.suppress(StudyError):
+                ask()
+
+
+def test_a_result_that_claims_other_clicks_is_damage(closed: Path) -> None:
+    """A stranger's file may be sound as a database and absurd as a study."""
+    with edited(closed) as connection:
+        connection.execute("UPDATE results SET image = 2")
+        connection.execute("UPDATE runs SET import = 0")
+    with Study.open(closed) as study:
+        with pytest.raises(StudyError, match="damaged: in run 1"):
+            study.result(1, 2)
+        with pytest.raises(StudyError, match="damaged"):
+            study.latest_result(2)
+
+
+def test_a_bomb_in_a_chunk_is_damage(closed: Path) -> None:
+    with edited(closed) as connection:
+        bomb = zlib.compress(bytes(50_000_000), 9)
+        connection.execute("UPDATE chunks SET data = ? WHERE object = 1 AND part = 0", (bomb,))
+    with Study.open(closed) as study, pytest.raises(StudyError, match="damaged"):
+        study.clicks(1)
+
+
+OPEN = """
+import os, sys
+from raterscope.app.study import Study, StudyError
+if os.geteuid() == 0:
+    os.setuid(65534)
+try:
+    Study.open(sys.argv[1])
+except StudyError as error:
+    print(error)
+"""
+
+
+def opened_without_rights(path: Path) -> str:
+    """Open a study in a process that is not root, and give what it says."""
+    result = subprocess.run([sys.executable, "-c", OPEN, str(path)], capture_output=True, text=True)
+    return result.stdout + result.stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="needs POSIX permissions")
+def test_what_may_not_be_written_is_refused(closed: Path) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        copy = folder / "copy.rscope"
+        shutil.copy(closed, copy)
+        copy.chmod(0o666)
+        folder.chmod(0o555)
+        assert "copy.rscope: lies in a folder that cannot be written" in opened_without_rights(copy)
+        folder.chmod(0o777)
+        copy.chmod(0o444)
+        assert "copy.rscope: cannot be written" in opened_without_rights(copy)
+        copy.chmod(0o000)
+        assert "copy.rscope: cannot be read" in opened_without_rights(copy)
+        copy.chmod(0o666)
+        assert opened_without_rights(copy) == ""

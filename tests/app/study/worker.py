@@ -1,0 +1,66 @@
+"""A process that edits a study and runs on it until it is killed.
+
+Started as ``python -m tests.app.study.worker STUDY``. For every line it reads it forks a process that works
+at random. That one writes a line for everything that it has been told is done, and never stops by itself.
+"""
+
+import os
+import sys
+from pathlib import Path
+from random import Random
+
+from raterscope.app.review import Decision
+from raterscope.app.study import Study
+from tests.app.study.made import a_fusion, a_run, a_table
+
+
+def say(*words: object) -> None:
+    os.write(1, (" ".join(map(str, words)) + "\n").encode())
+
+
+def work(path: Path, seed: int) -> None:
+    random = Random(seed)
+    study = Study.open(path)
+    for step in range(1_000_000):
+        choice = random.random()
+        images = [entry.id for entry in study.images()]
+        if choice < 0.15 or len(images) < 3:
+            names = tuple(f"image {seed} {step} {part}" for part in range(3))
+            study.add_clicks(a_table(seed * 1000 + step, names, clicks=400))
+            say("import", study.last_import())
+        elif choice < 0.35:
+            chosen = random.sample(images, 3)
+            results = {image: a_fusion(study.clicks(image), seed=step, clusters=40) for image in chosen}
+            say("run", study.add_run(a_run(log={"images": chosen, "seed": step}), results))
+        elif choice < 0.4:
+            study.close()
+            study = Study.open(path)
+        else:
+            before = study.decisions()
+            if before and choice > 0.9:
+                decision = Decision(verb="undo", undoes=random.choice(before).id)
+            else:
+                x, y = random.random() * 100, random.random() * 100
+                verb = random.choice(["accept", "reject", "skip", "add"])
+                decision = Decision(verb=verb, image=random.choice(images), spot=step, x=x, y=y)
+            done = study.record(decision)
+            say("decision", done.id, done.verb, done.undoes or 0, repr(done.x), repr(done.y))
+
+
+def main() -> None:
+    path = Path(sys.argv[1])
+    for line in sys.stdin:
+        child = os.fork()
+        if child == 0:
+            try:
+                say("begin", os.getpid())
+                work(path, int(line))
+            except BaseException as error:  # an unexpected end is told, and fails the test
+                say("broken", repr(error))
+            os._exit(1)
+        os.waitpid(child, 0)
+        say("end")
+
+
+if __name__ == "__main__":
+    main()
