@@ -41,6 +41,8 @@ Verb = Literal["accept", "reject", "skip", "add", "move", "exclude", "include", 
 Verdict = Literal["accepted", "rejected", "skipped", "added"]
 VERBS: tuple[Verb, ...] = get_args(Verb)
 
+Find = Callable[[int], "Decision | None"]
+
 SAME_PLACE = 1.0
 REACH = 3.0
 SHORTEST_REACH = 3.0
@@ -216,11 +218,11 @@ def fold(decisions: Iterable[Decision]) -> ReviewState:
         elif decision.image is not None:
             spots.setdefault(decision.image, _SpotsOfImage()).take(decision)
     undoable, redone = _stacks(journal, by_id)
-    redoable = by_id[redone].undoes if redone is not None else None
+    redoable = _target(by_id[redone], by_id.get)[0] if redone is not None else None
     return ReviewState(
         excluded=excluded,
         undoable=by_id[undoable] if undoable is not None else None,
-        redoable=by_id[redoable] if redoable is not None else None,
+        redoable=redoable,
         _spots={image: found.spots for image, found in spots.items()},
         _dead=frozenset(dead),
         _by_id=by_id,
@@ -240,7 +242,7 @@ def redo(state: ReviewState) -> Decision | None:
     return None if state._undo_of_redoable is None else Decision(verb="undo", undoes=state._undo_of_redoable)
 
 
-def in_words(decision: Decision, find: Callable[[int], Decision | None] | None = None) -> str:
+def in_words(decision: Decision, find: Find | None = None) -> str:
     """Say a decision in a few words: "reject spot 12", "undo reject spot 12", "redo reject spot 12".
 
     Parameters
@@ -250,7 +252,10 @@ def in_words(decision: Decision, find: Callable[[int], Decision | None] | None =
         Gives an earlier decision by its number, for undo and redo.
     """
     if decision.verb == "undo":
-        return _undo_in_words(decision, find)
+        target, times = (None, 0) if find is None else _target(decision, find)
+        if target is None:
+            return f"undo decision {decision.undoes}"
+        return f"{'undo' if times % 2 else 'redo'} {in_words(target)}"
     if decision.annotator is not None:
         because = f" ({decision.reason})" if decision.reason else ""
         return f"{decision.verb} annotator {decision.annotator}{because}"
@@ -352,6 +357,7 @@ class _SpotsOfImage:
         self.spots: list[Spot] = []
         self._by_decision: dict[int, int] = {}
         self._by_number: dict[tuple[int, int], int] = {}
+        self._by_cell: dict[tuple[int, int], list[int]] = {}
 
     def take(self, decision: Decision) -> None:
         """Let a decision change the spot that it is about, or make one."""
@@ -372,6 +378,8 @@ class _SpotsOfImage:
             if before.verdict == "added":
                 after = replace(after, anchor_x=decision.x, anchor_y=decision.y)
         self.spots[index] = after
+        for place in ((after.x, after.y), (after.anchor_x, after.anchor_y)):
+            self._by_cell.setdefault(_cell(*place), []).append(index)
         self._by_decision[decision.id] = index
         if decision.run is not None and decision.spot is not None:
             self._by_number[decision.run, decision.spot] = index
@@ -386,12 +394,23 @@ class _SpotsOfImage:
             if index is not None:
                 return index
         nearest, place = SAME_PLACE, None
-        for index, spot in enumerate(self.spots):
+        for index in self._near(x, y):
+            spot = self.spots[index]
             for spot_x, spot_y in ((spot.x, spot.y), (spot.anchor_x, spot.anchor_y)):
                 distance = math.hypot(spot_x - x, spot_y - y)
                 if distance <= nearest:
                     nearest, place = distance, index
         return place
+
+    def _near(self, x: float, y: float) -> list[int]:
+        """List the spots that have been in the cell of a place, or in one beside it."""
+        column, row = _cell(x, y)
+        cells = ((column + right, row + down) for right in (-1, 0, 1) for down in (-1, 0, 1))
+        return sorted({index for cell in cells for index in self._by_cell.get(cell, ())})
+
+
+def _cell(x: float, y: float) -> tuple[int, int]:
+    return math.floor(x / SAME_PLACE), math.floor(y / SAME_PLACE)
 
 
 def _verdict(before: Verdict, verb: Verb) -> Verdict:
@@ -411,33 +430,33 @@ def _stacks(journal: list[Decision], by_id: dict[int, Decision]) -> tuple[int | 
         The undo that Redo takes back.
     """
     done: dict[int, None] = {}
-    undone: dict[int, None] = {}
+    undone: dict[int, int] = {}
     for decision in journal:
         if decision.verb != "undo":
             done[decision.id] = None
             undone.clear()
             continue
-        target = by_id.get(decision.undoes) if decision.undoes is not None else None
+        target, times = _target(decision, by_id.get)
         if target is None:
             continue
-        if target.verb != "undo":
-            if target.id in done:
-                del done[target.id]
-                undone[decision.id] = None
-        elif target.id in undone and target.undoes is not None:
-            del undone[target.id]
-            done[target.undoes] = None
-    return next(reversed(done), None), next(reversed(undone), None)
+        done.pop(target.id, None)
+        undone.pop(target.id, None)
+        if times % 2:
+            undone[target.id] = decision.id
+        else:
+            done[target.id] = None
+    return next(reversed(done), None), next(reversed(undone.values()), None)
 
 
-def _undo_in_words(decision: Decision, find: Callable[[int], Decision | None] | None) -> str:
+def _target(decision: Decision, find: Find) -> tuple[Decision | None, int]:
+    """Follow an undo to the decision that it is about in the end, through how many undos."""
     target, times = decision, 0
     while target.verb == "undo":
-        earlier = find(target.undoes) if find is not None and target.undoes is not None else None
-        if earlier is None or earlier.id >= target.id > 0:
-            return f"undo decision {decision.undoes}"
+        earlier = find(target.undoes) if target.undoes is not None else None
+        if earlier is None or earlier.id >= target.id:
+            return None, times
         target, times = earlier, times + 1
-    return f"{'undo' if times % 2 else 'redo'} {in_words(target)}"
+    return target, times
 
 
 def _fixed(state: ReviewState, image: int) -> list[tuple[float, float, bool]]:

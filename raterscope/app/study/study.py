@@ -379,8 +379,8 @@ class Study:
         """
         with self._change():
             (number,) = self._connection.execute("SELECT ifnull(max(id), 0) + 1 FROM decisions").fetchone()
-            if decision.undoes is not None and not 0 < decision.undoes < number:
-                raise StudyError(f"has no decision number {decision.undoes} to undo", file=self.path)
+            if decision.undoes is not None:
+                self._refuse_vain_undo(decision.undoes, number)
             written = replace(decision, id=number, at=datetime.now(UTC), who=decision.who or _user())
             self._connection.execute(
                 f"INSERT INTO decisions({', '.join(DECISION)}) VALUES ({', '.join('?' * len(DECISION))})",
@@ -414,6 +414,19 @@ class Study:
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
                 raise
+
+    def _refuse_vain_undo(self, target: int, number: int) -> None:
+        """Refuse to undo what is not there or does not stand: one redo could not take back two undos."""
+        if not 0 < target < number:
+            raise StudyError(f"has no decision number {target} to undo", file=self.path)
+        dead: set[int] = set()
+        for undo, undoes in self._connection.execute(
+            "SELECT id, undoes FROM decisions WHERE undoes IS NOT NULL ORDER BY id DESC"
+        ):
+            if undo not in dead:
+                dead.add(undoes)
+        if target in dead:
+            raise StudyError(f"has decision number {target} undone already", file=self.path)
 
     def _add_marks(
         self,

@@ -322,6 +322,17 @@ def test_an_undo_of_nothing_is_refused(study: Study) -> None:
         study.record(Decision(verb="undo", undoes=1))
 
 
+def test_what_is_undone_is_not_undone_twice(study: Study) -> None:
+    """Two quick presses of Undo, before the first is on disk, ask for the same."""
+    study.record(Decision(verb="accept", image=1, x=1.0, y=1.0))
+    study.record(Decision(verb="undo", undoes=1))
+    with pytest.raises(StudyError, match="decision number 1 undone already"):
+        study.record(Decision(verb="undo", undoes=1))
+    study.record(Decision(verb="undo", undoes=2))
+    study.record(Decision(verb="undo", undoes=1))
+    assert len(study.decisions()) == 4
+
+
 @pytest.mark.parametrize(
     "statement",
     [

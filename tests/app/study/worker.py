@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from random import Random
 
-from raterscope.app.review import Decision
+from raterscope.app.review import Decision, fold
 from raterscope.app.study import Study
 from tests.app.study.made import a_fusion, a_run, a_table
 
@@ -37,8 +37,10 @@ def work(path: Path, seed: int) -> None:
             study = Study.open(path)
         else:
             before = study.decisions()
-            if before and choice > 0.9:
-                decision = Decision(verb="undo", undoes=random.choice(before).id)
+            state = fold(before)
+            standing = [one.id for one in before if state.in_effect(one.id)]
+            if standing and choice > 0.9:
+                decision = Decision(verb="undo", undoes=random.choice(standing))
             else:
                 x, y = random.random() * 100, random.random() * 100
                 verb = random.choice(["accept", "reject", "skip", "add"])

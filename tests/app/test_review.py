@@ -1,0 +1,338 @@
+"""What the journal of decisions amounts to."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from raterscope.app import review
+from raterscope.app.review import Decision, ReviewState, Spot, fold, in_words, is_stale, known_spots, match
+
+
+def journal(*decisions: Decision) -> list[Decision]:
+    """Number decisions as the study does."""
+    return [replace(one, id=number) for number, one in enumerate(decisions, start=1)]
+
+
+def on(verb: str, x: float, y: float = 0.0, **more: object) -> Decision:
+    return Decision(verb=verb, image=1, x=x, y=y, **more)  # type: ignore[arg-type]
+
+
+def verdicts(decisions: Sequence[Decision], image: int = 1) -> list[tuple[float, float, str]]:
+    return [(spot.x, spot.y, spot.verdict) for spot in fold(decisions).spots(image)]
+
+
+def added(decisions: list[Decision], decision: Decision | None) -> list[Decision]:
+    assert decision is not None
+    return journal(*decisions, decision)
+
+
+# Verdicts
+
+
+def test_each_verb_leaves_its_verdict() -> None:
+    decisions = journal(on("accept", 10), on("reject", 20), on("skip", 30), on("add", 40), on("reject", 10))
+    assert verdicts(decisions) == [
+        (10, 0, "rejected"), (20, 0, "rejected"), (30, 0, "skipped"), (40, 0, "added")
+    ]  # fmt: skip
+    assert fold(decisions).spots(2) == []
+
+
+def test_to_skip_a_decided_spot_changes_nothing() -> None:
+    assert verdicts(journal(on("accept", 10), on("skip", 10))) == [(10, 0, "accepted")]
+
+
+def test_a_moved_spot_is_accepted_elsewhere_and_known_where_it_was() -> None:
+    state = fold(journal(on("move", 13, 1, from_x=10, from_y=0)))
+    (spot,) = state.spots(1)
+    assert (spot.x, spot.y, spot.verdict) == (13, 1, "accepted")
+    assert (spot.anchor_x, spot.anchor_y) == (10, 0)
+    known = known_spots(state, 1)
+    assert (known.x.tolist(), known.y.tolist(), known.present.tolist()) == ([10], [0], [True])
+
+
+def test_an_added_spot_that_moves_is_known_where_it_is_now() -> None:
+    decisions = journal(on("add", 10), on("move", 50, 5, from_x=10, from_y=0), on("accept", 50, 5))
+    assert verdicts(decisions) == [(50, 5, "added")]
+    assert known_spots(fold(decisions), 1).x.tolist() == [50]
+
+
+def test_a_spot_keeps_its_place_when_it_is_judged_again_after_a_move() -> None:
+    decisions = journal(on("move", 14, from_x=10, from_y=0, spot=2, run=1), on("reject", 14, spot=2, run=1))
+    assert verdicts(decisions) == [(14, 0, "rejected")]
+
+
+def test_decisions_on_one_spot_find_each_other() -> None:
+    by_number = journal(on("accept", 10, spot=3, run=7), on("reject", 12, spot=3, run=7))
+    by_place = journal(on("accept", 10, spot=3, run=7), on("reject", 10.6, spot=9, run=8))
+    by_hand = journal(on("accept", 10, spot=3, run=7), on("reject", 25, spot=9, run=8, about=1))
+    for decisions in (by_number, by_place, by_hand):
+        assert verdicts(decisions) == [(10, 0, "rejected")]
+    apart = journal(on("accept", 10, spot=3, run=7), on("reject", 12, spot=3, run=8))
+    assert len(verdicts(apart)) == 2
+
+
+def test_two_spots_can_be_added_at_one_place() -> None:
+    assert len(verdicts(journal(on("add", 10), on("add", 10.5)))) == 2
+
+
+def test_exclusion_has_a_reason_and_an_end() -> None:
+    out = Decision(verb="exclude", annotator="W012", reason="clicks anywhere")
+    back = Decision(verb="include", annotator="W012")
+    assert fold(journal(out)).excluded == {"W012": "clicks anywhere"}
+    assert fold(journal(out, back)).excluded == {}
+    assert fold(journal(out, back, out)).excluded == {"W012": "clicks anywhere"}
+
+
+# Undo and redo
+
+
+def test_undo_and_redo_step_by_step() -> None:
+    decisions = journal(on("accept", 10, spot=1), on("reject", 20, spot=2))
+    state = fold(decisions)
+    assert state.undoable == decisions[1]
+    assert state.redoable is None
+    assert review.redo(state) is None
+    decisions = added(decisions, review.undo(state))
+    assert verdicts(decisions) == [(10, 0, "accepted")]
+    assert fold(decisions).undoable == decisions[0]
+    assert fold(decisions).redoable == decisions[1]
+    decisions = added(decisions, review.undo(fold(decisions)))
+    assert verdicts(decisions) == []
+    assert fold(decisions).undoable is None
+    assert review.undo(fold(decisions)) is None
+    decisions = added(decisions, review.redo(fold(decisions)))
+    assert verdicts(decisions) == [(10, 0, "accepted")]
+    decisions = added(decisions, review.redo(fold(decisions)))
+    assert verdicts(decisions) == [(10, 0, "accepted"), (20, 0, "rejected")]
+    assert fold(decisions).redoable is None
+    assert fold(decisions).undoable == decisions[1]
+
+
+def test_a_new_decision_cuts_off_redo() -> None:
+    decisions = journal(on("accept", 10))
+    decisions = added(decisions, review.undo(fold(decisions)))
+    decisions = added(decisions, on("reject", 20))
+    assert fold(decisions).redoable is None
+    assert fold(decisions).undoable == decisions[2]
+    decisions = added(decisions, review.undo(fold(decisions)))
+    assert fold(decisions).undoable is None
+
+
+def test_an_older_decision_can_be_taken_back_alone() -> None:
+    decisions = journal(on("accept", 10), on("reject", 20), on("add", 30))
+    decisions = added(decisions, review.undo(fold(decisions), 2))
+    assert verdicts(decisions) == [(10, 0, "accepted"), (30, 0, "added")]
+    state = fold(decisions)
+    assert [state.in_effect(number) for number in (1, 2, 3, 4, 9)] == [True, False, True, True, False]
+    assert review.undo(state, 2) is None
+    assert state.redoable == decisions[1]
+
+
+def test_undoing_an_exclusion_brings_the_annotator_back() -> None:
+    decisions = journal(Decision(verb="exclude", annotator="W1", reason="r"))
+    decisions = added(decisions, review.undo(fold(decisions)))
+    assert fold(decisions).excluded == {}
+
+
+steps = st.lists(
+    st.tuples(
+        st.sampled_from([*review.VERBS, "redo", "older"]),
+        st.integers(0, 6),
+        st.integers(1, 2),
+    ),
+    max_size=30,
+)  # fmt: skip
+
+
+def played(moves: Sequence[tuple[str, int, int]]) -> list[Decision]:
+    """Play a session: each step is a key that somebody pressed."""
+    decisions: list[Decision] = []
+    for verb, number, image in moves:
+        state = fold(decisions)
+        place = {"image": image, "x": 20.0 * number, "y": 5.0, "spot": number}
+        made: Decision | None
+        if verb == "undo":
+            made = review.undo(state)
+        elif verb == "redo":
+            made = review.redo(state)
+        elif verb == "older":
+            made = review.undo(state, number)
+        elif verb in ("exclude", "include"):
+            made = Decision(verb=verb, annotator=f"W{number}", reason="r")  # type: ignore[arg-type]
+        elif verb == "move":
+            made = Decision(verb="move", from_x=20.0 * number, from_y=5.0, **{**place, "y": 9.0})  # type: ignore[arg-type]
+        else:
+            made = Decision(verb=verb, **place)  # type: ignore[arg-type]
+        if made is not None:
+            decisions = journal(*decisions, made)
+    return decisions
+
+
+def shown(state: ReviewState) -> tuple[object, ...]:
+    return ({image: state.spots(image) for image in state.images()}, state.excluded, state.undoable)
+
+
+@settings(max_examples=150, deadline=None)
+@given(steps)
+def test_undo_then_redo_is_the_identity(moves: list[tuple[str, int, int]]) -> None:
+    decisions = played(moves)
+    before = fold(decisions)
+    undone = review.undo(before)
+    if undone is None:
+        return
+    decisions = journal(*decisions, undone)
+    assert shown(fold(decisions)) != shown(before)
+    decisions = added(decisions, review.redo(fold(decisions)))
+    assert shown(fold(decisions)) == shown(before)
+
+
+@settings(max_examples=150, deadline=None)
+@given(steps, st.integers(1, 6))
+def test_as_many_redos_as_undos_bring_everything_back(moves: list[tuple[str, int, int]], times: int) -> None:
+    decisions = played(moves)
+    before = fold(decisions)
+    count = 0
+    for _ in range(times):
+        undone = review.undo(fold(decisions))
+        if undone is not None:
+            decisions = journal(*decisions, undone)
+            count += 1
+    for _ in range(count):
+        decisions = added(decisions, review.redo(fold(decisions)))
+    after = fold(decisions)
+    assert shown(after)[:2] == shown(before)[:2]
+    assert after.redoable == before.redoable
+
+
+@settings(max_examples=150, deadline=None)
+@given(steps)
+def test_undoing_everything_leaves_nothing(moves: list[tuple[str, int, int]]) -> None:
+    decisions = played(moves)
+    while (undone := review.undo(fold(decisions))) is not None:
+        decisions = journal(*decisions, undone)
+    state = fold(decisions)
+    assert state.images() == []
+    assert state.excluded == {}
+
+
+@settings(max_examples=150, deadline=None)
+@given(steps)
+def test_what_is_undone_might_as_well_never_have_been(moves: list[tuple[str, int, int]]) -> None:
+    decisions = played(moves)
+    state = fold(decisions)
+    standing = [one for one in decisions if one.verb != "undo" and state.in_effect(one.id)]
+    again = fold(standing)
+    assert shown(again)[:2] == shown(state)[:2]
+
+
+# Words
+
+
+def test_words_for_the_history() -> None:
+    decisions = journal(
+        on("reject", 20, spot=12),
+        Decision(verb="undo", undoes=1),
+        Decision(verb="undo", undoes=2),
+        Decision(verb="undo", undoes=3),
+        on("add", 20.4, 7.6),
+        Decision(verb="exclude", annotator="W1", reason="bored"),
+        Decision(verb="include", annotator="W1"),
+        on("move", 3, spot=4, from_x=1, from_y=2),
+    )
+    state = fold(decisions)
+    assert [state.in_words(one) for one in decisions] == [
+        "reject spot 12",
+        "undo reject spot 12",
+        "redo reject spot 12",
+        "undo reject spot 12",
+        "add a spot at 20, 8",
+        "exclude annotator W1 (bored)",
+        "include annotator W1",
+        "move spot 4",
+    ]
+    assert in_words(decisions[1]) == "undo decision 1"
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"verb": "dance"}, "no verb"),
+        ({"verb": "accept", "image": 1, "x": 1.0}, "needs y"),
+        ({"verb": "move", "image": 1, "x": 1.0, "y": 1.0}, "needs from_x"),
+        ({"verb": "exclude"}, "needs annotator"),
+        ({"verb": "undo"}, "needs undoes"),
+        ({"verb": "add", "image": 1, "x": float("nan"), "y": 1.0}, "x of a decision is nan"),
+    ],
+)
+def test_a_decision_without_what_it_needs_is_refused(values: dict[str, object], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        Decision(**values)  # type: ignore[arg-type]
+
+
+# Fusing again
+
+
+def test_known_spots_are_those_decided_and_those_imported() -> None:
+    state = fold(journal(on("accept", 10), on("reject", 20), on("skip", 30), on("add", 40)))
+    known = known_spots(state, 1)
+    assert known.x.tolist() == [10, 20, 40]
+    assert known.present.tolist() == [True, False, True]
+    with_truth = known_spots(state, 1, (np.array([20.5, 90.0]), np.array([0.0, 1.0])))
+    assert with_truth.x.tolist() == [10, 20, 40, 90]
+    assert with_truth.present.tolist() == [True, False, True, True]
+    assert len(known_spots(state, 2)) == 0
+
+
+def test_a_fusion_is_stale_when_what_it_rests_on_has_changed() -> None:
+    decisions = journal(on("accept", 10), on("skip", 20))
+    assert is_stale(decisions, 0)
+    assert not is_stale(decisions, 1)
+    assert not is_stale(decisions, 2)
+    decisions = added(decisions, Decision(verb="undo", undoes=1))
+    assert is_stale(decisions, 2)
+    assert not is_stale(decisions, 0)
+    assert not is_stale(decisions, 0, image=1)
+    decisions = added(decisions, replace(on("reject", 5), image=2))
+    assert is_stale(decisions, 3, image=2)
+    assert not is_stale(decisions, 3, image=1)
+    decisions = added(decisions, Decision(verb="exclude", annotator="W1"))
+    assert is_stale(decisions, 4, image=1)
+    assert not is_stale([], 0)
+
+
+def a_spot(x: float, y: float = 0.0) -> Spot:
+    return Spot(x, y, "accepted", 1, x, y)
+
+
+def rounds(*variances: float) -> np.ndarray:
+    return np.array([np.eye(2) * variance for variance in variances])
+
+
+def test_a_decision_finds_its_spot_again_by_place() -> None:
+    spots = [a_spot(10), a_spot(50), a_spot(90)]
+    mean = np.array([[51.0, 1.0], [200.0, 0.0], [9.5, 0.0]])
+    assert match(spots, mean, rounds(4, 4, 4)) == [2, 0, None]
+
+
+def test_two_decisions_never_share_a_spot_and_the_nearer_has_it() -> None:
+    spots = [a_spot(10), a_spot(12)]
+    assert match(spots, np.array([[12.4, 0.0]]), rounds(4)) == [None, 0]
+    assert match(spots, np.array([[12.4, 0.0], [13.0, 0.0]]), rounds(4, 4)) == [1, 0]
+
+
+def test_a_wide_cluster_is_found_from_farther_away() -> None:
+    spot = [a_spot(0)]
+    assert match(spot, np.array([[8.0, 0.0]]), rounds(1)) == [None]
+    assert match(spot, np.array([[8.0, 0.0]]), rounds(9)) == [0]
+    assert match(spot, np.array([[2.5, 0.0]]), rounds(0)) == [0]
+    assert match(spot, np.empty((0, 2)), np.empty((0, 2, 2))) == [None]
+    assert match([], np.zeros((1, 2)), rounds(1)) == []
+
+
+def test_a_moved_spot_is_matched_where_its_cluster_stands() -> None:
+    (spot,) = fold(journal(on("move", 30, from_x=10, from_y=0))).spots(1)
+    assert match([spot], np.array([[30.0, 0.0], [10.0, 0.0]]), rounds(1, 1)) == [1]
