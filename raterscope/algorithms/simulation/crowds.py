@@ -22,9 +22,10 @@ class Annotator:
     ----------
     name : str
     sensitivity : float
-        Probability of marking a parasite that is plain to see; faint ones are missed more often.
+        Probability of marking a parasite that is plain to see; faint ones are missed more often, and the more
+        so the less sensitive the annotator is.
     specificity : float
-        Probability of leaving alone an artefact that looks half like a parasite.
+        Probability of leaving alone an artefact that is half like a parasite.
     scatter : float
         Standard deviation of a click along an axis, pixels.
     stray : float
@@ -106,8 +107,8 @@ def click_on(smear: Smear, crowd: tuple[Annotator, ...], seed: int) -> Clicks:
 def _marks(smear: Smear, annotator: Annotator, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
     """(n, 2) places and (n,) times of one annotator's clicks."""
     width, height = smear.extent[2:]
-    seen = rng.random(len(smear.parasites)) < annotator.sensitivity * (0.45 + 0.55 * smear.clarity)
-    fooled = rng.random(len(smear.artefacts)) < (1.0 - annotator.specificity) * 2.0 * smear.allure
+    seen = rng.random(len(smear.parasites)) < annotator.sensitivity ** (1.0 + 4.0 * (1.0 - smear.clarity))
+    fooled = rng.random(len(smear.artefacts)) < 1.0 - annotator.specificity ** (2.0 * smear.allure)
     aimed = np.concatenate([smear.parasites[seen], smear.artefacts[fooled]])
     aimed = aimed + np.array(annotator.bias) + annotator.scatter * rng.standard_normal(aimed.shape)
     stray = rng.random((rng.poisson(annotator.stray), 2)) * [width, height]

@@ -103,7 +103,7 @@ def render_smear(
     taken += [(place, 42.0) for place in found]
     decoys = places(canvas, artefacts, 42.0, taken)
     taken += [(place, 30.0) for place in decoys]
-    clarity = rng.beta(3.2, 1.3, len(found))
+    clarity = rng.beta(1.9, 1.3, len(found))
     for (x, y), plain in zip(found, clarity, strict=True):
         draw = _draw_ring if rng.random() < 0.68 else _draw_trophozoite
         draw(canvas, x, y, 0.45 + 0.6 * float(plain))

@@ -1,0 +1,237 @@
+"""Many images fused with one plan, over processes where that is worth it, none lost because another fails."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import multiprocessing
+import os
+import platform
+import signal
+import time
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import metadata
+from multiprocessing.synchronize import Event
+from typing import cast
+
+from raterscope import __version__
+from raterscope.algorithms.clicks.data import Clicks, ClicksError, Clustering, Fusion
+from raterscope.algorithms.clicks.fusion import FusionPlan, fuse
+from raterscope.algorithms.progress import Cancelled, Watch, part, silent
+
+__all__ = ["Draft", "Outcome", "fuse_images", "processors", "versions"]
+
+_WORTH = 4.0  # seconds of work left from which processes, which take a second to start, are worth it
+_POLL = 0.05  # seconds
+_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What became of one image.
+
+    Attributes
+    ----------
+    image : str
+    fusion : Fusion or None
+        None where it failed.
+    problem : str
+        Why it failed, in a sentence; empty where it did not.
+    details : str
+        The program's own account of a failure that is its fault.
+    seconds : float
+    """
+
+    image: str
+    fusion: Fusion | None
+    problem: str
+    details: str
+    seconds: float
+
+
+@dataclass(frozen=True, eq=False)
+class Draft:
+    """What the clustering of an image has come to, while it is at work."""
+
+    image: str
+    clustering: Clustering
+
+
+def fuse_images(
+    clicks: Mapping[str, Clicks], plan: FusionPlan, *, jobs: int | None = None, watch: Watch = silent
+) -> dict[str, Outcome]:
+    """Fuse the clicks of every image.
+
+    Each image is fused by itself with the plan's own seed, so that the results are the same however many
+    processes work.
+
+    Parameters
+    ----------
+    clicks : mapping of an image's name to its clicks
+    plan : FusionPlan
+    jobs : int, optional
+        Processes to use at most; by default one a processor. They are started only once enough work is left.
+    watch : Watch
+        Called at least every 100 ms; a partial result is a `Draft` of the image at work here.
+
+    Returns
+    -------
+    dict
+        An outcome for every image, in the order given.
+
+    Raises
+    ------
+    Cancelled
+        By the watch; processes are stopped first.
+    """
+    jobs = processors() if jobs is None else jobs
+    done: dict[str, Outcome] = {}
+    left = dict(clicks)
+    total = sum(map(_work_of, clicks.values())) or 1
+    finished = 0
+    started = time.monotonic()
+    while left:
+        spent = time.monotonic() - started
+        remaining = total - finished
+        if jobs > 1 and len(left) > 1 and finished and spent * remaining / finished > _WORTH:
+            share = finished / total
+            done |= _in_processes(left, plan, min(jobs, len(left)), part(watch, share, 1.0))
+            break
+        name = next(iter(left))
+        work = _work_of(left[name])
+        step = _drafting(name, part(watch, finished / total, (finished + work) / total, f"{name}: "))
+        done[name] = _outcome(name, left.pop(name), plan, step)
+        finished += work
+    return {name: done[name] for name in clicks}
+
+
+def _drafting(name: str, watch: Watch) -> Watch:
+    """Name the image in its partial results."""
+
+    def report(
+        fraction: float,
+        words: str,
+        *,
+        objective: float | None = None,
+        partial: Callable[[], object] | None = None,
+    ) -> None:
+        draft = None if partial is None else lambda: Draft(name, cast(Clustering, partial()))
+        watch(fraction, words, objective=objective, partial=draft)
+
+    return report
+
+
+def _work_of(clicks: Clicks) -> int:
+    return len(clicks) + 20
+
+
+def _outcome(name: str, clicks: Clicks, plan: FusionPlan, watch: Watch) -> Outcome:
+    started = time.perf_counter()
+    fusion, problem, details = None, "", ""
+    try:
+        fusion = fuse(clicks, plan, watch=watch)
+    except Cancelled:
+        raise
+    except ClicksError as error:
+        problem = str(error)
+    except MemoryError:
+        problem = "there is not enough memory to fuse it."
+    except Exception as error:
+        problem, details = f"internal error ({type(error).__name__}: {error}).", traceback.format_exc()
+    return Outcome(name, fusion, problem, details, time.perf_counter() - started)
+
+
+def _in_processes(
+    left: Mapping[str, Clicks], plan: FusionPlan, jobs: int, watch: Watch
+) -> dict[str, Outcome]:
+    """Fuse in worker processes. An image whose worker died is tried once more, alone."""
+    done: dict[str, Outcome] = {}
+    done |= _one_pool(left, plan, jobs, watch)
+    for name in [name for name in left if name not in done]:
+        done |= _one_pool({name: left[name]}, plan, 1, silent)
+        if name not in done:
+            done[name] = Outcome(name, None, "the process that fused it died.", "", 0.0)
+    return done
+
+
+def _one_pool(left: Mapping[str, Clicks], plan: FusionPlan, jobs: int, watch: Watch) -> dict[str, Outcome]:
+    """Fuse what can be fused before a worker dies."""
+    context = multiprocessing.get_context("spawn")
+    stop = context.Event()
+    done: dict[str, Outcome] = {}
+    with _one_thread_each():
+        pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_begin_worker, initargs=(stop,))
+        # The longest first, so that no process is left alone with a long one at the end.
+        order = sorted(left, key=lambda name: -len(left[name]))
+        try:
+            futures = [pool.submit(_work, name, left[name], plan) for name in order]
+            for future in _as_finished(futures, watch):
+                try:
+                    outcome = future.result()
+                except BrokenProcessPool:
+                    continue
+                done[outcome.image] = outcome
+        finally:
+            stop.set()
+            pool.shutdown(wait=True, cancel_futures=True)
+    return done
+
+
+def _as_finished(futures: list[Future[Outcome]], watch: Watch) -> Iterator[Future[Outcome]]:
+    waiting = set(futures)
+    while waiting:
+        count = len(futures) - len(waiting)
+        watch(count / len(futures), f"fused {count} of {len(futures)} images")
+        finished, waiting = concurrent.futures.wait(waiting, _POLL, FIRST_COMPLETED)
+        yield from finished
+
+
+_stop: Event | None = None
+
+
+def _begin_worker(stop: Event) -> None:
+    global _stop
+    _stop = stop
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to answer
+
+
+def _work(name: str, clicks: Clicks, plan: FusionPlan) -> Outcome:
+    def watch(*_: object, **__: object) -> None:
+        if _stop is not None and _stop.is_set():
+            raise Cancelled
+
+    return _outcome(name, clicks, plan, watch)
+
+
+@contextmanager
+def _one_thread_each() -> Iterator[None]:
+    """Let processes that start now use one thread for linear algebra: they would only wait for each other."""
+    before = {name: os.environ.get(name) for name in _THREADS}
+    os.environ.update(dict.fromkeys(_THREADS, "1"))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+def processors() -> int:
+    """Count the processors that this program may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def versions() -> dict[str, str]:
+    """Name the versions that a result depends on."""
+    found = {"raterscope": __version__, "python": platform.python_version()}
+    for name in ("numpy", "scipy", "numba", "scikit-learn"):
+        found[name] = metadata.version(name)
+    return found

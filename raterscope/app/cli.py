@@ -1,0 +1,292 @@
+"""The command line: `raterscope` opens the window, `raterscope COMMAND` does one thing and ends.
+
+Exit status 0, or 1 with one line on stderr that says what was wrong and where; 130 when interrupted. The
+heavy libraries are imported by the commands that need them, so that help comes at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO, NoReturn
+
+from raterscope import __version__
+
+__all__ = ["main"]
+
+COMMANDS = {
+    "demo": "cli_demo:demo",
+    "import": "cli_study:import_files",
+    "run": "cli_study:run",
+    "export": "cli_study:export",
+    "fuse": "cli_fuse:fuse_clicks",
+}
+INTERRUPTED = 130
+
+_USAGE = "raterscope [STUDY | IMAGE | FILE ...]\n       raterscope COMMAND ..."
+
+
+class Misused(Exception):  # noqa: N818 - a wrong command line is no error of the program
+    """A command line that cannot be understood."""
+
+
+class _Parser(argparse.ArgumentParser):
+    """One line for whatever is wrong, and the catalogue of algorithms only where help asks for it."""
+
+    lists_settings = False
+
+    def error(self, message: str) -> NoReturn:
+        raise Misused(f"{message}; see {self.prog} --help.")
+
+    def format_help(self) -> str:
+        text = super().format_help()
+        if self.lists_settings:
+            from raterscope.app.cli_settings import settings_in_words
+
+            text += "\n" + settings_in_words()
+        return text
+
+
+class _ListSettings(argparse.Action):
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        from raterscope.app.cli_settings import settings_in_words
+
+        sys.stdout.write(settings_in_words())
+        parser.exit()
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the program.
+
+    Parameters
+    ----------
+    argv : sequence of str, optional
+        What stands after the program's name; by default what it was started with.
+
+    Returns
+    -------
+    int
+        The exit status.
+    """
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    try:
+        status = _act(arguments)
+        sys.stdout.flush()
+    except BrokenPipeError:  # whoever read our output has had enough
+        _silence(sys.stdout)
+        return 0
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except SystemExit as stop:  # argparse ends so after help and version
+        return int(stop.code or 0)
+    except Exception as problem:
+        if os.environ.get("RATERSCOPE_DEBUG"):
+            raise
+        print(f"raterscope: {_sentence(problem)}", file=sys.stderr)
+        return 1
+    return status
+
+
+def _act(arguments: list[str]) -> int:
+    if not arguments or (arguments[0] not in COMMANDS and not arguments[0].startswith("-")):
+        return _window(arguments)
+    options = _parser().parse_args(arguments)
+    # Before numpy is loaded. The arrays are small, and threads would only wait for each other.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    module, function = COMMANDS[options.command].split(":")
+    status = getattr(importlib.import_module(f"raterscope.app.{module}"), function)(options)
+    return int(status)
+
+
+def _window(names: list[str]) -> int:
+    """Open the window with files; it needs a display and Qt's libraries."""
+    from raterscope.app.errors import InputError
+    from raterscope.app.terminal import has_display
+
+    paths = [Path(name) for name in names]
+    for path in paths:
+        if not path.exists():
+            what = (
+                "there is no such file, nor is it a command"
+                if len(path.parts) == 1
+                else "there is no such file"
+            )
+            raise InputError(what, file=path)
+    if not has_display() and "QT_QPA_PLATFORM" not in os.environ:
+        raise InputError(
+            "there is no display to open the window on; `raterscope --help` lists what works without one"
+        )
+    from raterscope.app.main_window import main as open_window
+
+    return open_window(paths)
+
+
+def _parser() -> _Parser:
+    parser = _Parser(
+        prog="raterscope",
+        usage=_USAGE,
+        description="Review what many annotators marked. Without a command the window opens.",
+        epilog="`raterscope COMMAND --help` says more. A failure sets status 1 and says in one line what was "
+        "wrong; RATERSCOPE_DEBUG=1 adds the program's own account of it.",
+    )
+    parser.add_argument("--version", action="version", version=f"raterscope {__version__}")
+    commands = parser.add_subparsers(
+        dest="command", required=True, metavar="COMMAND", prog="raterscope", parser_class=_Parser
+    )
+    _describe_demo(commands)
+    _describe_study_commands(commands)
+    _describe_fuse(commands)
+    return parser
+
+
+def _describe_demo(commands: argparse._SubParsersAction[_Parser]) -> None:
+    demo = commands.add_parser(
+        "demo",
+        help="make the sample study, fuse it, write the results, show it",
+        description="Makes simulated blood smears with the clicks of a simulated crowd, imports them into a "
+        "study, fuses them and writes the results. Opens the window; where there is no display, leaves a "
+        "picture of it beside the results.",
+    )
+    demo.add_argument("folder", nargs="?", type=Path, default=Path("raterscope-demo"), metavar="DIR",
+                      help="where to put it (default: %(default)s)")  # fmt: skip
+
+
+def _describe_study_commands(commands: argparse._SubParsersAction[_Parser]) -> None:
+    reading = commands.add_parser(
+        "import",
+        help="read images, clicks and truths into a study",
+        description="Reads files into a study, which is made where it does not exist.",
+    )
+    reading.add_argument("study", type=Path, metavar="STUDY")
+    reading.add_argument("files", nargs="+", type=Path, metavar="FILE")
+    reading.add_argument("--kind", choices=("clicks", "truth", "image"),
+                         help="what the files hold, where they do not show it")  # fmt: skip
+    _add_mapping(reading)
+
+    running = commands.add_parser(
+        "run",
+        help="fuse a study's clicks",
+        description="Fuses a study's clicks and keeps the result in it. What the expert decided is held\n"
+        "fixed; annotators the expert excluded are left out.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    running.lists_settings = True
+    running.add_argument("study", type=Path, metavar="STUDY")
+    running.add_argument("algorithm", metavar="ALGORITHM", help="how clicks are clustered")
+    _add_plan(running)
+    running.add_argument("--item", action="append", default=[], metavar="IMAGE",
+                         help="only this image; may be repeated")  # fmt: skip
+    _add_jobs(running)
+
+    leaving = commands.add_parser(
+        "export",
+        help="write a study's results as a table",
+        description="Writes what a study holds as a table.",
+    )
+    leaving.add_argument("study", type=Path, metavar="STUDY")
+    leaving.add_argument("--what", required=True, choices=("detections", "annotators", "decisions", "clicks"))
+    leaving.add_argument("--format", choices=("csv",), default="csv")
+    leaving.add_argument("-o", "--output", required=True, type=Path, metavar="OUT")
+
+
+def _describe_fuse(commands: argparse._SubParsersAction[_Parser]) -> None:
+    fuse = commands.add_parser(
+        "fuse", help="fuse a table of annotations without a study", description="Fuses tables of annotations."
+    )
+    kinds = fuse.add_subparsers(dest="kind", required=True, metavar="KIND", parser_class=_Parser)
+    clicks = kinds.add_parser(
+        "clicks",
+        help="clicks on images: cluster them, then tell structures from artefacts",
+        description="Fuses clicks and writes detections.csv, annotators.csv, clicks.csv and run.json.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    clicks.lists_settings = True
+    clicks.add_argument("clicks", nargs="+", type=Path, metavar="CLICKS",
+                        help="tables with the columns annotator, image, x, y and perhaps time, "
+                             "or Zooniverse exports")  # fmt: skip
+    clicks.add_argument("--extent", nargs=2, type=_length, metavar=("W", "H"),
+                        help="width and height of every image, pixels")  # fmt: skip
+    clicks.add_argument("--images", nargs="+", type=Path, default=[], metavar="PATH",
+                        help="whence the images' sizes: a table with the columns image, width, height, "
+                             "or image files, or folders of them")  # fmt: skip
+    clicks.add_argument("--truth", type=Path, metavar="TRUTH",
+                        help="true places (image, x, y) to compare with; writes evaluation.csv")  # fmt: skip
+    clicks.add_argument("--radius", type=_length, metavar="PX",
+                        help="how far from the truth a detection may lie")  # fmt: skip
+    clicks.add_argument("--algorithm", default="oem", metavar="NAME",
+                        help="how clicks are clustered (default: %(default)s)")  # fmt: skip
+    _add_plan(clicks)
+    _add_mapping(clicks)
+    _add_jobs(clicks)
+    clicks.add_argument("--list-settings", action=_ListSettings, nargs=0,
+                        help="list algorithms, detectors and what can be set, and end")  # fmt: skip
+    clicks.add_argument(
+        "-o", "--output", required=True, type=Path, metavar="DIR", help="where the results go"
+    )
+
+
+def _add_plan(parser: _Parser) -> None:
+    parser.add_argument("--detector", default="dem", metavar="NAME",
+                        help="how structures are told from artefacts (default: %(default)s)")  # fmt: skip
+    parser.add_argument("--set", nargs="+", action="extend", default=[], type=_pair, metavar="field=value",
+                        dest="settings", help="settings, listed below")  # fmt: skip
+
+
+def _add_mapping(parser: _Parser) -> None:
+    parser.add_argument("--map", nargs="+", action="extend", default=[], type=_pair, metavar="column=field",
+                        dest="mapping", help="what the columns of a table mean, where the header is "
+                        "unknown: annotator, image, x, y, time")  # fmt: skip
+
+
+def _add_jobs(parser: _Parser) -> None:
+    parser.add_argument("--jobs", type=_count, metavar="N",
+                        help="processes to use where there is much to do")  # fmt: skip
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name.strip():
+        raise argparse.ArgumentTypeError(f"{text!r} is no pair like name=value")
+    return name.strip(), value.strip()
+
+
+def _length(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is no length above 0 in pixels")
+    return value
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number of at least 1")
+    return int(text)
+
+
+def _sentence(problem: Exception) -> str:
+    """Say in one line what was wrong; strangers' text shall not steer the terminal."""
+    from raterscope.app.errors import InputError
+    from raterscope.app.terminal import one_line
+
+    known = (InputError, Misused)
+    if isinstance(problem, known) or type(problem).__name__ in {"SettingsError", "ClicksError"}:
+        text = str(problem)
+    elif isinstance(problem, OSError) and problem.strerror:
+        text = f"{problem.filename}: {problem.strerror}" if problem.filename else problem.strerror
+    elif isinstance(problem, MemoryError):
+        text = "there is not enough memory for this"
+    else:
+        text = f"internal error ({type(problem).__name__}: {problem}); RATERSCOPE_DEBUG=1 tells more"
+    return one_line(text)
+
+
+def _silence(stream: IO[str]) -> None:
+    """Let the interpreter's last flush go nowhere rather than complain."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

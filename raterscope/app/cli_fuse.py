@@ -1,0 +1,189 @@
+"""`raterscope fuse clicks`: tables of clicks in, a folder of results out, without a study."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from raterscope.algorithms.clicks.data import Clicks, FloatArray
+from raterscope.algorithms.clicks.fusion import FusionPlan
+from raterscope.algorithms.evaluation import Evaluation, compare, evaluate
+from raterscope.algorithms.progress import Watch, part
+from raterscope.app import formats
+from raterscope.app.batch import Outcome, fuse_images
+from raterscope.app.errors import InputError, plain
+from raterscope.app.formats import ClickTable, ImageFile, PointTable, UnknownColumns
+from raterscope.app.joining import clicks_by_image, points_by_image
+from raterscope.app.results import Results, run_record, write_results
+from raterscope.app.study import digest_of
+from raterscope.app.study.places import digest_of_file
+from raterscope.app.terminal import ProgressLine, one_line
+
+__all__ = ["evaluations_of", "failures", "fuse_clicks", "read_named", "summary_of"]
+
+_PICTURES = {".png", ".jpg", ".jpeg", ".tif", ".tiff"}
+_TRUE_FIELDS = {"image", "x", "y"}
+
+
+def fuse_clicks(options: argparse.Namespace) -> int:
+    """Fuse tables of clicks and write the results; the options are the command line's."""
+    plan = FusionPlan.make(options.algorithm, options.detector, dict(options.settings))
+    if options.truth and not options.radius:
+        raise InputError("--truth needs --radius PX: how far from the truth a detection may lie")
+    started, clock = datetime.now(UTC), time.perf_counter()
+    with ProgressLine(sys.stderr) as watch:
+        mapping = dict(options.mapping)
+        tables = [_clicks_of(path, mapping, part(watch, 0.0, 0.05)) for path in options.clicks]
+        sizes = [_size_source(path, mapping) for path in _expanded(options.images)]
+        clicks = clicks_by_image(tables, sizes, tuple(options.extent) if options.extent else None)
+        if not clicks:
+            raise InputError("holds no clicks", file=options.clicks[0])
+        truth = _truth_of(options.truth, mapping, clicks) if options.truth else None
+        _make_folder(options.output)
+        outcomes = fuse_images(clicks, plan, jobs=options.jobs, watch=part(watch, 0.05, 1.0))
+    evaluations = evaluations_of(outcomes, truth, options.radius) if truth is not None else None
+    record = run_record(
+        plan, outcomes.values(), started=started, seconds=time.perf_counter() - clock,
+        digest=digest_of(clicks),
+        inputs=[{"file": path.name, "digest": digest_of_file(path)} for path in options.clicks],
+    )  # fmt: skip
+    written = write_results(options.output, Results(clicks, outcomes, plan, record, evaluations))
+    for notice in (notice for table in tables for notice in table.notices):
+        print(f"note: {one_line(notice)}", file=sys.stderr)
+    for line in summary_of(clicks, outcomes, evaluations, time.perf_counter() - clock):
+        print(line)
+    print(f"{', '.join(path.name for path in written)} in {options.output}")
+    failures(outcomes)
+    return 0
+
+
+def failures(outcomes: Mapping[str, Outcome]) -> None:
+    """Say in one sentence which images failed; the others are not lost.
+
+    Raises
+    ------
+    InputError
+        Where any failed.
+    """
+    failed = [outcome for outcome in outcomes.values() if outcome.fusion is None]
+    if not failed:
+        return
+    if os.environ.get("RATERSCOPE_DEBUG"):
+        sys.stderr.write("".join(outcome.details for outcome in failed))
+    first = f"{plain(failed[0].image)}: {failed[0].problem}"
+    others = ", the others were" if len(failed) < len(outcomes) else ""
+    raise InputError(f"{len(failed):,} of {len(outcomes):,} images could not be fused{others}; {first}")
+
+
+def evaluations_of(
+    outcomes: Mapping[str, Outcome], truth: Mapping[str, FloatArray], radius: float
+) -> dict[str, Evaluation]:
+    """Compare the detections with the truth, on the images of which a truth is known."""
+    return {
+        name: evaluate(outcome.fusion.clustering.mean[outcome.fusion.detection.detected], truth[name], radius)
+        for name, outcome in outcomes.items()
+        if outcome.fusion is not None and name in truth
+    }
+
+
+def summary_of(
+    clicks: Mapping[str, Clicks],
+    outcomes: Mapping[str, Outcome],
+    evaluations: Mapping[str, Evaluation] | None,
+    seconds: float,
+) -> Iterator[str]:
+    """Say in a line or two what came out."""
+    fusions = [outcome.fusion for outcome in outcomes.values() if outcome.fusion is not None]
+    people = {name for one in clicks.values() for name in one.annotators}
+    found = sum(int(fusion.detection.detected.sum()) for fusion in fusions)
+    clusters = sum(len(fusion.clustering) for fusion in fusions)
+    yield (
+        f"{sum(map(len, clicks.values())):,} clicks by {len(people):,} annotators on {len(clicks):,} images: "
+        f"{found:,} detections of {clusters:,} clusters, in {seconds:.1f} s"
+    )
+    outside = sum(int(one.outside.sum()) for one in clicks.values())
+    merged = sum(len(fusion.mark) - len(fusion.clustering.inlier) for fusion in fusions)
+    remarks = [f"{outside:,} clicks lie outside their image"] if outside else []
+    if merged:
+        remarks.append(f"{merged:,} clicks repeat another by the same annotator and count once")
+    if remarks:
+        yield "; ".join(remarks)
+    if evaluations:
+        (mean,) = compare({"mean": list(evaluations.values())})
+        yield (
+            f"against the truth, mean over {mean.images:,} images: sensitivity {mean.sensitivity:.3f}, "
+            f"precision {mean.precision:.3f}, F0.5 {mean.f_half:.3f}, F1 {mean.f_one:.3f}, "
+            f"F2 {mean.f_two:.3f}"
+        )
+
+
+def read_named(
+    path: Path, kind: str | None, mapping: Mapping[str, str], watch: Watch
+) -> ClickTable | PointTable | ImageFile:
+    """Read a file; where its columns are not known, say how they are named."""
+    try:
+        return formats.read(path, kind, mapping or None, watch)
+    except UnknownColumns as unknown:
+        raise InputError(f"{unknown.what}, by --map column=field", file=path) from unknown
+
+
+def _clicks_of(path: Path, mapping: Mapping[str, str], watch: Watch) -> ClickTable:
+    table = read_named(path, "clicks", mapping, watch)
+    assert isinstance(table, ClickTable)
+    return table
+
+
+def _truth_of(path: Path, mapping: Mapping[str, str], clicks: Mapping[str, Clicks]) -> dict[str, FloatArray]:
+    """Read the true places; columns that were named for the clicks are understood here too."""
+    try:
+        table = formats.read(path, "truth")
+    except UnknownColumns as unknown:
+        named = {c: f for c, f in mapping.items() if f in _TRUE_FIELDS and c in unknown.header}
+        table = read_named(path, "truth", named, lambda *_, **__: None)
+    assert isinstance(table, PointTable)
+    truth = points_by_image(table, clicks)
+    if not truth:
+        raise InputError("names none of the images that were clicked on", file=path, field="image")
+    return truth
+
+
+def _size_source(path: Path, mapping: Mapping[str, str]) -> ClickTable | ImageFile:
+    """Read an image's size, or a table of sizes."""
+    try:
+        source = formats.read(path)
+    except UnknownColumns as unknown:
+        named = {c: f for c, f in mapping.items() if c in unknown.header}
+        source = read_named(path, "clicks", named, lambda *_, **__: None)
+    if isinstance(source, PointTable) or (isinstance(source, ClickTable) and not source.extents):
+        raise InputError("tells no sizes; expected the columns image, width and height", file=path)
+    return source
+
+
+def _expanded(paths: Sequence[Path]) -> list[Path]:
+    """Replace folders by the pictures in them."""
+    files: list[Path] = []
+    for path in paths:
+        if not path.is_dir():
+            files.append(path)
+            continue
+        found = sorted(one for one in path.iterdir() if one.suffix.lower() in _PICTURES)
+        if not found:
+            raise InputError("is a folder without PNG, JPEG or TIFF images", file=path)
+        files += found
+    return files
+
+
+def _make_folder(folder: Path) -> None:
+    """Make the folder of the results before the work, so that it is not done in vain."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe = folder / ".raterscope-probe"
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise InputError(f"cannot be written to: {error.strerror}", file=folder) from error

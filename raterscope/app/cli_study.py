@@ -1,0 +1,84 @@
+"""`raterscope import`, `run` and `export`: what the window does with a study, without the window."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from raterscope.algorithms.clicks.fusion import FusionPlan
+from raterscope.algorithms.progress import part
+from raterscope.app import importing
+from raterscope.app.cli_fuse import failures, summary_of
+from raterscope.app.errors import InputError, plain
+from raterscope.app.formats import UnknownColumns
+from raterscope.app.running import fuse_inputs, gather, keep
+from raterscope.app.study import ImageEntry, Study
+from raterscope.app.study.places import Names
+from raterscope.app.study_tables import write_study_table
+from raterscope.app.terminal import ProgressLine, one_line
+
+__all__ = ["export", "import_files", "run"]
+
+
+def import_files(options: argparse.Namespace) -> int:
+    """Read files into a study, which is made where it does not exist."""
+    path: Path = options.study
+    mapping = dict(options.mapping)
+    with ProgressLine(sys.stderr) as watch:
+        try:
+            mappings = dict.fromkeys(options.files, mapping) if mapping else None
+            readings = importing.read_files(
+                options.files, kind=options.kind, mappings=mappings, watch=part(watch, 0.0, 0.5)
+            )
+        except UnknownColumns as unknown:
+            raise InputError(f"{unknown.what}, by --map column=field", file=unknown.file) from unknown
+        with Study.open(path) if path.exists() else Study.create(path) as study:
+            sentences = importing.store(readings, study, part(watch, 0.5, 1.0))
+    for sentence in sentences:
+        print(one_line(sentence))
+    return 0
+
+
+def run(options: argparse.Namespace) -> int:
+    """Fuse the clicks of a study and keep the run in it."""
+    plan = FusionPlan.make(options.algorithm, options.detector, dict(options.settings))
+    clock = time.perf_counter()
+    with Study.open(options.study) as study, ProgressLine(sys.stderr) as watch:
+        images = _chosen(study, options.item)
+        inputs = gather([entry.id for entry in images], study, part(watch, 0.0, 0.05))
+        answer = fuse_inputs(inputs, plan, jobs=options.jobs, watch=part(watch, 0.05, 0.95))
+        number = keep(answer, study, part(watch, 0.95, 1.0)) if answer.fusions else None
+    for line in summary_of(inputs.clicks, answer.outcomes, None, time.perf_counter() - clock):
+        print(line)
+    if number is not None:
+        print(f"run {number} is in {options.study}")
+    failures(answer.outcomes)
+    return 0
+
+
+def export(options: argparse.Namespace) -> int:
+    """Write what a study holds as a table."""
+    with Study.open(options.study) as study:
+        print(write_study_table(study, options.what, options.output))
+    return 0
+
+
+def _chosen(study: Study, items: Sequence[str]) -> list[ImageEntry]:
+    entries = study.images()
+    if not entries:
+        raise InputError("holds no images yet; `raterscope import` reads them", file=study.path)
+    if not items:
+        return entries
+    names = Names(entries)
+    chosen: dict[int, ImageEntry] = {}
+    for item in items:
+        entry = names.find(item)
+        if entry is None:
+            known = ", ".join(plain(one.name, 40) for one in entries[:5])
+            more = f" and {len(entries) - 5:,} more" if len(entries) > 5 else ""
+            raise InputError(f"holds no image {plain(item)}; it holds {known}{more}", file=study.path)
+        chosen[entry.id] = entry
+    return list(chosen.values())

@@ -1,0 +1,207 @@
+"""What a fusion is written as: the rows of its tables, and the record of how it was made."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from raterscope.algorithms.clicks.data import AnnotatorRates, Clicks, FloatArray, Fusion, IntArray
+from raterscope.algorithms.clicks.fusion import FusionPlan, pool_rates
+from raterscope.algorithms.evaluation import Evaluation, compare
+from raterscope.app.batch import Outcome, versions
+from raterscope.app.formats.export import replacing, write_table
+
+__all__ = [
+    "ANNOTATORS",
+    "CLICKS",
+    "DETECTIONS",
+    "EVALUATION",
+    "Results",
+    "annotator_rows",
+    "click_rows",
+    "detection_rows",
+    "evaluation_rows",
+    "run_record",
+    "write_results",
+]
+
+Row = Sequence[object]
+
+DETECTIONS = ("image", "cluster", "x", "y", "sxx", "sxy", "syy", "weight", "votes", "posterior", "detected")
+ANNOTATORS = ("annotator", "clicks", "reliability", "sensitivity", "specificity")
+CLICKS = ("annotator", "image", "x", "y", "inlier_probability", "cluster")
+TIMED_CLICKS = ("annotator", "image", "x", "y", "time", "inlier_probability", "cluster")
+EVALUATION = ("image", "truths", "detections", "matched", "sensitivity", "precision", "f0.5", "f1", "f2")
+
+
+@dataclass(frozen=True, eq=False)
+class Results:
+    """All that a folder of results holds.
+
+    Attributes
+    ----------
+    clicks : mapping of image to Clicks
+    outcomes : mapping of image to Outcome
+    plan : FusionPlan
+    record : dict
+        See `run_record`.
+    evaluations : mapping of image to Evaluation, optional
+        Where a truth is known.
+    """
+
+    clicks: Mapping[str, Clicks]
+    outcomes: Mapping[str, Outcome]
+    plan: FusionPlan
+    record: Mapping[str, Any]
+    evaluations: Mapping[str, Evaluation] | None = None
+
+    def fusions(self) -> dict[str, Fusion]:
+        """Give the images that were fused."""
+        return {name: one.fusion for name, one in self.outcomes.items() if one.fusion is not None}
+
+
+def write_results(folder: Path, results: Results) -> list[Path]:
+    """Write detections.csv, annotators.csv, clicks.csv, run.json and, with a truth, evaluation.csv.
+
+    Each file replaces one that is there, whole or not at all. A folder that cannot be written raises
+    InputError.
+    """
+    fusions = results.fusions()
+    detections = (row for name, fusion in fusions.items() for row in detection_rows(name, fusion))
+    names, rates = pool_rates(list(fusions.values()), [results.clicks[name].annotators for name in fusions])
+    threshold = results.plan.assignment.outlier_threshold
+    timed = any(one.time is not None for one in results.clicks.values())
+    clicks = (
+        row
+        for name, one in results.clicks.items()
+        for row in click_rows(name, one, *judged(fusions.get(name), len(one), threshold), timed=timed)
+    )
+    written = [
+        write_table(folder / "detections.csv", DETECTIONS, detections),
+        write_table(folder / "annotators.csv", ANNOTATORS, annotator_rows(names, rates)),
+        write_table(folder / "clicks.csv", TIMED_CLICKS if timed else CLICKS, clicks),
+    ]
+    if results.evaluations is not None:
+        rows = evaluation_rows(results.evaluations)
+        written.append(write_table(folder / "evaluation.csv", EVALUATION, rows))
+    with replacing(folder / "run.json") as file:
+        json.dump(results.record, file, indent=1, ensure_ascii=False)
+        file.write("\n")
+    return [*written, folder / "run.json"]
+
+
+def detection_rows(image: str, fusion: Fusion) -> Iterator[Row]:
+    """Give the rows of detections.csv for one image; clusters count from 1."""
+    clusters, detection, votes = fusion.clustering, fusion.detection, fusion.votes
+    for m in range(len(clusters)):
+        x, y = clusters.mean[m]
+        (sxx, sxy), (_, syy) = clusters.covariance[m]
+        numbers = (x, y, sxx, sxy, syy, clusters.weight[m])
+        detected = int(detection.detected[m])
+        yield (image, m + 1, *map(_number, numbers), int(votes[m]), _number(detection.posterior[m]), detected)
+
+
+def annotator_rows(names: Sequence[str], rates: AnnotatorRates) -> Iterator[Row]:
+    """Give the rows of annotators.csv; what nothing can be said of is empty."""
+    for r, name in enumerate(names):
+        shares = (rates.reliability[r, 0], rates.sensitivity[r, 0], rates.specificity[r, 0])
+        yield (name, int(rates.clicks[r]), *map(_number, shares))
+
+
+def judged(fusion: Fusion | None, count: int, threshold: float) -> tuple[FloatArray, IntArray]:
+    """Give each click's probability of being no outlier, (N,), and its cluster, (N,), -1 for an outlier.
+
+    Without a fusion nothing is said of the `count` clicks: NaN and -1.
+    """
+    if fusion is None:
+        return np.full(count, np.nan), np.full(count, -1, dtype=np.int64)
+    inlier = fusion.clustering.inlier[fusion.mark]
+    nearest = fusion.clustering.nearest[fusion.mark]
+    return inlier, np.where(inlier >= threshold, nearest, -1)
+
+
+def click_rows(
+    image: str, clicks: Clicks, inlier: FloatArray, cluster: IntArray, *, timed: bool
+) -> Iterator[Row]:
+    """Give the rows of clicks.csv for one image, see `judged`.
+
+    With `timed` there is a column of times. Whoever looked and marked nothing has a row without a place.
+    """
+    times = np.full(len(clicks), np.nan) if clicks.time is None else clicks.time
+    for n, who in enumerate(clicks.annotator):
+        place = [_number(clicks.x[n]), _number(clicks.y[n]), *([_number(times[n])] if timed else [])]
+        where = int(cluster[n]) + 1 if cluster[n] >= 0 else ""
+        yield (clicks.annotators[who], image, *place, _number(inlier[n]), where)
+    for idle in np.flatnonzero(clicks.counts() == 0):
+        yield (clicks.annotators[idle], image, *[""] * (5 if timed else 4))
+
+
+def evaluation_rows(evaluations: Mapping[str, Evaluation]) -> Iterator[Row]:
+    """Give the rows of evaluation.csv: every image, then the mean over images."""
+    for image, one in evaluations.items():
+        hits, truths = one.true_positive, one.true_positive + one.false_negative
+        figures = (one.sensitivity, one.precision, one.f_half, one.f_one, one.f_two)
+        yield (image, truths, hits + one.false_positive, hits, *map(_number, figures))
+    (mean,) = compare({"mean": list(evaluations.values())})
+    hits, truths = mean.true_positive, mean.true_positive + mean.false_negative
+    figures = (mean.sensitivity, mean.precision, mean.f_half, mean.f_one, mean.f_two)
+    yield ("mean", truths, hits + mean.false_positive, hits, *map(_number, figures))
+
+
+def run_record(
+    plan: FusionPlan,
+    outcomes: Iterable[Outcome],
+    *,
+    started: datetime,
+    seconds: float,
+    digest: str,
+    inputs: Sequence[Mapping[str, object]],
+) -> dict[str, Any]:
+    """Make the contents of run.json: all that is needed to make the same results again, and how it went."""
+    return {
+        "versions": versions(),
+        "settings": plan.as_dict(),
+        "methods": plan.in_words(),
+        "seed": getattr(plan.clustering, "seed", None),
+        "digest": digest,
+        "inputs": list(inputs),
+        "started": started.isoformat(timespec="milliseconds"),
+        "seconds": round(seconds, 3),
+        "images": [_image_record(outcome) for outcome in outcomes],
+    }
+
+
+def _image_record(outcome: Outcome) -> dict[str, Any]:
+    record: dict[str, Any] = {"image": outcome.image, "seconds": round(outcome.seconds, 4)}
+    if outcome.fusion is None:
+        return record | {"problem": outcome.problem}
+    clusters, detection = outcome.fusion.clustering, outcome.fusion.detection
+    trace = clusters.trace
+    return record | {
+        "clusters": len(clusters),
+        "detections": int(detection.detected.sum()),
+        "click_scatter": _json(clusters.scatter),
+        "iterations": len(trace.objective),
+        "kept_iteration": trace.best,
+        "converged": trace.converged,
+        "objective": _json(trace.objective[trace.best]) if trace.best >= 0 else None,
+        "detection_iterations": len(detection.objective),
+        "detection_converged": detection.converged,
+        "detection_objective": _json(detection.objective[-1]) if len(detection.objective) else None,
+    }
+
+
+def _json(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None
+
+
+def _number(value: float) -> str:
+    """Write a number in the shortest way that loses nothing of worth; nothing for none."""
+    return f"{value:.9g}" if math.isfinite(value) else ""

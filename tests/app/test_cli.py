@@ -1,0 +1,123 @@
+"""The program as it is started: real processes for what only they can show, calls for the rest."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+import raterscope
+from raterscope.app.cli import main
+
+
+def start(*arguments, **options):
+    """Run the program in a process of its own, without a display."""
+    environment = {
+        k: v for k, v in os.environ.items() if k not in {"DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM"}
+    }
+    environment |= options.pop("environment", {})
+    return subprocess.run(
+        [sys.executable, "-m", "raterscope", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        env=environment,
+        timeout=100,
+        **options,
+    )
+
+
+def complaint(capsys, *arguments):
+    """What the program says of a command line that it refuses."""
+    assert main([str(argument) for argument in arguments]) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("raterscope: ")
+    assert err.endswith("\n")
+    assert err.count("\n") == 1
+    return err.removeprefix("raterscope: ").strip()
+
+
+def test_help_names_the_commands_and_loads_nothing_heavy():
+    code = (
+        "import sys; from raterscope.app.cli import main; status = main(['--help']);"
+        "heavy = {'numpy', 'scipy', 'numba', 'sklearn', 'PySide6', 'PIL'} & set(sys.modules);"
+        "sys.exit(status or ' '.join(heavy) or 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.stderr == ""
+    assert done.returncode == 0
+    for command in ("demo", "import", "run", "export", "fuse"):
+        assert f"\n    {command} " in done.stdout
+
+
+def test_version():
+    done = start("--version")
+    assert (done.returncode, done.stdout) == (0, f"raterscope {raterscope.__version__}\n")
+
+
+@pytest.mark.parametrize("command", [["demo"], ["import"], ["export"], ["fuse"]])
+def test_every_command_explains_itself(command, capsys):
+    assert main([*command, "--help"]) == 0
+    assert f"usage: raterscope {' '.join(command)} " in capsys.readouterr().out
+
+
+def test_a_word_that_is_neither_file_nor_command(capsys):
+    assert complaint(capsys, "fuze") == "fuze: there is no such file, nor is it a command."
+
+
+def test_a_file_that_is_missing(capsys, tmp_path):
+    assert complaint(capsys, tmp_path / "gone.rscope") == "gone.rscope: there is no such file."
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--nonsense"], "raterscope --help"),
+        (["fuse"], "raterscope fuse --help"),
+        (["fuse", "masks", "a"], "invalid choice: 'masks'"),
+        (["export", "s.rscope", "--what", "everything", "-o", "x"], "invalid choice: 'everything'"),
+        (["fuse", "clicks", "a.csv", "--extent", "0", "5", "-o", "x"], "'0' is no length above 0"),
+        (["fuse", "clicks", "a.csv", "--extent", "nan", "5", "-o", "x"], "'nan' is no length above 0"),
+        (["fuse", "clicks", "a.csv", "--set", "scatter", "-o", "x"], "'scatter' is no pair like name=value"),
+        (["fuse", "clicks", "a.csv", "--jobs", "-1", "-o", "x"], "--jobs"),
+        (["fuse", "clicks", "a.csv"], "-o/--output"),
+    ],
+)
+def test_a_command_line_that_is_wrong(arguments, words, capsys):
+    assert words in complaint(capsys, *arguments)
+
+
+def test_without_a_display_the_window_is_refused_in_a_sentence():
+    done = start()
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+    assert "there is no display" in done.stderr
+
+
+def test_what_strangers_wrote_does_not_steer_the_terminal(capsys, tmp_path):
+    name = "evil\x1b[2J\nname.csv"
+    said = complaint(capsys, tmp_path / name)
+    assert "\x1b" not in said
+
+
+def test_an_internal_error_is_one_line_unless_asked_for_more(capsys, monkeypatch):
+    def fail(_):
+        raise ZeroDivisionError("two\nlines")
+
+    monkeypatch.setattr("raterscope.app.cli._act", fail)
+    assert complaint(capsys).startswith("internal error (ZeroDivisionError: two lines)")
+    monkeypatch.setenv("RATERSCOPE_DEBUG", "1")
+    with pytest.raises(ZeroDivisionError):
+        main([])
+
+
+def test_a_reader_that_has_had_enough_is_no_error():
+    program = subprocess.Popen(
+        [sys.executable, "-m", "raterscope", "fuse", "clicks", "--list-settings"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    program.stdout.close()
+    with program.stderr as said:
+        assert said.read() == b""
+    assert program.wait(60) == 0
