@@ -22,6 +22,9 @@ class Cells:
     x, y : (N,) float64
         Place less `centre`.
     annotator : (N,) int64
+        Place of the annotator among their sorted names.
+    rank : (R,) int64
+        That place, for the annotators as they were given.
     order : (N,) int64
         Row among the clicks that were given.
     centre : (x, y)
@@ -34,6 +37,7 @@ class Cells:
     x: FloatArray
     y: FloatArray
     annotator: IntArray
+    rank: IntArray
     order: IntArray
     centre: FloatArray
     start: IntArray
@@ -46,9 +50,8 @@ class Cells:
 def sort_into_cells(clicks: Clicks, side: float) -> Cells:
     """Sort clicks into cells of about the given side, pixels.
 
-    The clicks are centred first: squares of coordinates near 1e7 would cancel. Clicks at one place are
-    sorted by annotator's name, so that their order in the input and the numbering of annotators make no
-    difference.
+    The clicks are centred first: squares of coordinates near 1e7 would cancel. Annotators are numbered by
+    name and clicks at one place are sorted by it, so that the order of neither makes a difference.
     """
     centre = np.array([np.median(clicks.x), np.median(clicks.y)])
     x, y = clicks.x - centre[0], clicks.y - centre[1]
@@ -60,8 +63,9 @@ def sort_into_cells(clicks: Clicks, side: float) -> Cells:
     cell += np.minimum((x - left) / side, columns - 1).astype(np.int64)
     rank = np.empty(len(clicks.annotators), dtype=np.int64)
     rank[sorted(range(len(rank)), key=clicks.annotators.__getitem__)] = np.arange(len(rank))
-    order = np.lexsort((rank[clicks.annotator], y, x, cell))
+    annotator = rank[clicks.annotator]
+    order = np.lexsort((annotator, y, x, cell))
     start = np.zeros(columns * rows + 1, dtype=np.int64)
     np.cumsum(np.bincount(cell, minlength=columns * rows), out=start[1:])
     grid = np.array([left, top, side, columns, rows], dtype=np.float64)
-    return Cells(x[order], y[order], clicks.annotator[order], order.astype(np.int64), centre, start, grid)
+    return Cells(x[order], y[order], annotator[order], rank, order.astype(np.int64), centre, start, grid)

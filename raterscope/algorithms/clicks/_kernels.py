@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-__all__ = ["count_pairs", "density_pairs", "maximise", "mix"]
+__all__ = ["count_own", "count_pairs", "density_pairs", "maximise", "mix"]
 
 Array = Any
 """What numba compiles is not what a type checker sees; shapes and types stand in the docstrings."""
@@ -218,3 +218,14 @@ def count_pairs(x: Array, y: Array, annotator: Array, edges: Array, same: Array,
                 same[k] += 1
             else:
                 other[k] += 1
+
+
+@njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
+def count_own(x: Array, y: Array, annotator: Array, radius: float, count: Array) -> None:
+    """Add the pairs of each annotator's clicks within a radius to `count` (R,); his clicks stand together."""
+    for i in range(len(x)):
+        j = i - 1
+        while j >= 0 and annotator[j] == annotator[i]:
+            if (x[i] - x[j]) ** 2 + (y[i] - y[j]) ** 2 <= radius * radius:
+                count[annotator[i]] += 1.0
+            j -= 1

@@ -268,7 +268,7 @@ def _finish(mixture: _Mixture, state: _State, scatter: float, trace: Trace) -> C
     nearest[cells.order[mixture.click[rows]]] = owner[rows]
     inlier[cells.order] = mixture.inlier
     with np.errstate(invalid="ignore"):
-        reliability = mixture.count / mixture.of_annotator
+        reliability = (mixture.count / mixture.of_annotator)[cells.rank]
     xx, xy, yy = state.covariance.T
     covariance = np.stack([np.stack([xx, xy], axis=-1), np.stack([xy, yy], axis=-1)], axis=-2)
     return Clustering(

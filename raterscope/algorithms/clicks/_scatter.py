@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from raterscope.algorithms.clicks.data import Clicks, FloatArray
+from raterscope.algorithms.clicks.data import Clicks, FloatArray, IntArray
 
 __all__ = ["Habits", "learn_habits"]
 
@@ -55,35 +55,49 @@ def learn_habits(clicks: Clicks) -> Habits:
     aside matter. Where annotators do repeat themselves, the excess over clicks thrown at random takes its
     place.
     """
-    from raterscope.algorithms.clicks._kernels import count_pairs
-
-    size = math.sqrt(clicks.area)
-    resolution = _resolution(clicks, size)
+    resolution = _resolution(clicks)
     rows = _sample(clicks)
     x, y = clicks.x[rows] - np.median(clicks.x), clicks.y[rows] - np.median(clicks.y)
-    annotator = clicks.annotator[rows]
-    counts = np.bincount(annotator).astype(np.float64)
-    pairs_same = float((counts * (counts - 1)).sum() / 2)
-    pairs_other = len(rows) * (len(rows) - 1) / 2 - pairs_same
-    if pairs_other < 1:
-        return Habits(max(size / 100, resolution), 0.0, resolution)
-
     span = max(float(np.ptp(x)), float(np.ptp(y)), resolution)
+    area = clicks.area if len(rows) == len(clicks) else span**2
+    habits = _judge(x, y, clicks.annotator[rows], resolution, span, area)
+    return habits or Habits(max(math.sqrt(clicks.area) / 100, resolution), 0.0, resolution)
+
+
+def _judge(
+    x: FloatArray, y: FloatArray, annotator: IntArray, resolution: float, span: float, area: float
+) -> Habits | None:
+    """Judge a sample of clicks, without the annotator who does most where he alone makes the crowd repeat."""
+    from raterscope.algorithms.clicks._kernels import count_own, count_pairs
+
+    counts = np.bincount(annotator).astype(np.float64)
+    pairs = counts * (counts - 1) / 2
+    pairs_same = float(pairs.sum())
+    pairs_other = len(x) * (len(x) - 1) / 2 - pairs_same
+    if pairs_other < 1:
+        return None
     edges = np.array([2 * math.log(resolution / 2), 2 * math.log(2 * span)])
     same, other = np.zeros(BINS, dtype=np.int64), np.zeros(BINS, dtype=np.int64)
     count_pairs(x, y, annotator, edges, same, other)
     radius = np.exp(np.linspace(edges[0], edges[1], BINS + 1)[1:] / 2)
     near = np.cumsum(other) / pairs_other
-    half, repeats = 0.0, 0.0
+    repeats, half = 0.0, 0.0
     if pairs_same >= 1:
         own = np.cumsum(same) / pairs_same
         neighbours = min(4.0, (np.count_nonzero(counts) - 1) / 2)
-        close = min(int(np.searchsorted(near * len(rows), neighbours)), BINS - 1)
+        close = min(int(np.searchsorted(near * len(x), neighbours)), BINS - 1)
         repeats = float(own[close] / near[close])
+        repeated = np.zeros(len(counts))
+        count_own(x, y, annotator, radius[close], repeated)
+        rest = np.maximum(pairs_same - pairs, 1)
+        without_one = (repeated.sum() - repeated) / rest / near[close]
+        most = int(np.argmin(without_one))
+        if without_one[most] <= 0.5 < repeats:
+            keep = annotator != most
+            return _judge(x[keep], y[keep], annotator[keep], resolution, span, area)
         half = _half_of_excess(radius, np.where(own <= near / 2, near - own, 0.0))
     if pairs_same < 1 or repeats > 0.5:
-        window = span**2 if len(rows) < len(clicks) else clicks.area
-        half = _half_of_excess(radius, near - np.minimum(math.pi * radius**2 / window, 1.0))
+        half = _half_of_excess(radius, near - np.minimum(math.pi * radius**2 / area, 1.0))
     return Habits(max(half / (MEDIAN_OF_RAYLEIGH * math.sqrt(2)), resolution), repeats, resolution)
 
 
@@ -92,14 +106,14 @@ def _half_of_excess(radius: FloatArray, excess: FloatArray) -> float:
     return float(radius[int(np.argmax(excess >= excess.max() / 2))])
 
 
-def _resolution(clicks: Clicks, size: float) -> float:
+def _resolution(clicks: Clicks) -> float:
     """Find the standard deviation that rounding leaves in the coordinates."""
     farthest = max(float(np.abs(clicks.x).max()), float(np.abs(clicks.y).max()))
     whole = bool((clicks.x == np.rint(clicks.x)).all() and (clicks.y == np.rint(clicks.y)).all())
-    return max(1 / math.sqrt(12) if whole else 0.0, 1e-6 * size, 1e-12 * farthest)
+    return max(1 / math.sqrt(12) if whole else 0.0, 1e-6 * math.sqrt(clicks.area), 1e-12 * farthest)
 
 
-def _sample(clicks: Clicks) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def _sample(clicks: Clicks) -> IntArray:
     """Choose clicks by place alone: neither their order nor the annotators' matters."""
     x, y = clicks.x - np.median(clicks.x), clicks.y - np.median(clicks.y)
     rows = np.lexsort((y, x))

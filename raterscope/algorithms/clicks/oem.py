@@ -18,10 +18,20 @@ from raterscope.algorithms.settings import Settings, choice, integer, number, sw
 __all__ = ["MixtureSettings", "OEMSettings", "empty_clustering", "oem", "walk_path"]
 
 CRITERIA = {
+    "evidence": "evidence of the crowd model",
     "observed": "observed likelihood, with the penalties of eq. 16",
     "expected": "eq. 16 of the paper",
     "thesis": "the thesis's cost",
 }
+
+REPEATS = {
+    "learnt": "learnt",
+    "once": "at most once",
+    "often": "any number of times",
+}
+
+MAX_ROUNDS = 8
+"""Rounds of removal with the evidence: after some the annotators' hands hardly move."""
 
 PENALTIES = {"quarter": "L/4, the paper's", "half": "L/2, the thesis's"}
 
@@ -59,12 +69,30 @@ class MixtureSettings(Settings):
 class OEMSettings(MixtureSettings):
     """Settings of `oem`."""
 
-    criterion: str = choice("observed", "Criterion", "What the number of clusters is chosen by.", CRITERIA)
-    penalty: str = choice("half", "Penalty", "Clicks that eq. 15 takes from every cluster.", PENALTIES)
+    criterion: str = choice(
+        "evidence",
+        "Criterion",
+        "What the number of clusters is chosen by. The evidence comes with a model of the "
+        "crowd and a removal of its own; the others follow Algorithm 1 of the paper.",
+        CRITERIA,
+    )
+    penalty: str = choice(
+        "half",
+        "Penalty",
+        "Clicks that eq. 15 takes from every cluster; not for the evidence.",
+        PENALTIES,
+        advanced=True,
+    )
     as_printed: bool = switch(
         False, "As printed", "Follow the paper's letter: scatter from the variance of the clicks, no floor, "
-        "no cap on the initial number, one-sided stop.",
+        "no cap on the initial number, one-sided stop; criterion eq. 16, L/4 and at most 500 iterations.",
     )  # fmt: skip
+    own_hands: bool = switch(
+        True, "Own hands", "With the evidence, let every annotator have an offset and a scatter of his own."
+    )
+    repeats: str = choice(
+        "learnt", "Repeats", "With the evidence, how often an annotator clicks an object.", REPEATS
+    )
     initial_reliability: float = number(
         0.9, "Initial reliability", "Annotators' reliability to begin with, p0.", minimum=0.01, maximum=0.99,
         advanced=True,
@@ -88,13 +116,41 @@ def oem(clicks: Clicks, settings: OEMSettings | None = None, watch: Watch = sile
         Empty where there are no clicks or nothing was found.
     """
     settings = OEMSettings() if settings is None else settings
+    if not len(clicks):
+        return empty_clustering(len(clicks.annotators))
+    if settings.criterion == "evidence" and not settings.as_printed:
+        return _fit(clicks, settings, watch)
     return walk_path(
         clicks, settings, watch,
-        criterion=cast(Criterion, settings.criterion),
-        penalty=PARAMETERS / (4 if settings.penalty == "quarter" else 2),
+        criterion="expected" if settings.as_printed else cast(Criterion, settings.criterion),
+        penalty=PARAMETERS / (4 if settings.penalty == "quarter" or settings.as_printed else 2),
         initial_reliability=settings.initial_reliability,
         printed=settings.as_printed,
     )  # fmt: skip
+
+
+def _fit(clicks: Clicks, settings: OEMSettings, watch: Watch) -> Clustering:
+    """Fit the crowd model."""
+    from raterscope.algorithms.clicks._crowd import CrowdModel, fit_crowd
+    from raterscope.algorithms.clicks._scatter import learn_habits
+
+    watch(0.0, "learning how far clicks scatter")
+    habits = learn_habits(clicks)
+    scatter = settings.click_scatter or habits.scatter
+    model = CrowdModel(
+        scatter=scatter,
+        learn_scatter=settings.click_scatter is None,
+        resolution=habits.resolution,
+        once=habits.repeats <= 0.5 if settings.repeats == "learnt" else settings.repeats == "once",
+        own_hands=settings.own_hands,
+        floor=settings.covariance_floor,
+        reliability=settings.initial_reliability,
+        most=settings.initial_clusters or len(clicks),
+        lower_bound=settings.lower_bound,
+        max_rounds=min(settings.max_iterations, MAX_ROUNDS),
+    )
+    cells = sort_into_cells(clicks, 2 * scatter)
+    return fit_crowd(cells, len(clicks.annotators), clicks.area, model, part(watch, 0.05, 1.0))
 
 
 def walk_path(

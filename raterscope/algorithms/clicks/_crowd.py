@@ -1,0 +1,380 @@
+"""OEM with the crowd model: components are removed one at a time wherever the evidence rises without them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from raterscope.algorithms.clicks._grid import Cells
+from raterscope.algorithms.clicks.data import Clustering, FloatArray, Trace
+from raterscope.algorithms.progress import Watch
+
+if TYPE_CHECKING:
+    from raterscope.algorithms.clicks._crowd_kernels import Hands, Pairs, Rules
+
+__all__ = ["CrowdModel", "fit_crowd"]
+
+SPACING = 2.0
+"""Components begin at clicks so many scatters apart: closer objects are hardly told apart."""
+
+STRENGTH = 10.0
+"""Pseudo-clicks with which a component's covariance holds to the common scatter."""
+
+GATE = 25.0
+"""Squared Mahalanobis distance beyond which a component is not seen: exp(-12.5) of its height."""
+
+REACH = 6.0
+"""Clicks so many scatters from a component are listed, those of annotators with a wide scatter too."""
+
+NEAR = 4.0
+"""Components so many scatters from a removed one adapt to the loss."""
+
+ADAPTING = 3
+"""Rounds of EM in which they do."""
+
+VISITS = 400_000
+"""Clicks of components visited between two calls of the watch: some 30 ms of work."""
+
+
+@dataclass(frozen=True)
+class CrowdModel:
+    """How the crowd is modelled.
+
+    Attributes
+    ----------
+    scatter : float
+        Click scatter to begin with, pixels.
+    learn_scatter : bool
+        Whether it is refined.
+    resolution : float
+        Scatter never falls beneath it.
+    once : bool
+        Whether an annotator marks an object at most once.
+    own_hands : bool
+        Whether every annotator has an offset and a scatter of his own.
+    floor : float
+        Smallest eigenvalue of a covariance, as a share of the squared scatter.
+    reliability : float
+        Share of clicks that are no outliers to begin with.
+    most : int
+        Components to begin with at most.
+    lower_bound, max_rounds : int
+    """
+
+    scatter: float
+    learn_scatter: bool
+    resolution: float
+    once: bool
+    own_hands: bool
+    floor: float
+    reliability: float
+    most: int
+    lower_bound: int
+    max_rounds: int
+
+
+class _Crowd:
+    """The crowd model of one image: components, annotators and who marked what, as far as is known."""
+
+    def __init__(self, cells: Cells, annotators: int, area: float, model: CrowdModel) -> None:
+        from raterscope.algorithms.clicks._crowd_kernels import Marks, Parts
+
+        self.cells, self.model, self.uniform = cells, model, 1 / area
+        self.marks = Marks(cells.x, cells.y, cells.annotator, cells.start, cells.grid)
+        self.scatter = model.scatter
+        self.clicks_of = np.bincount(cells.annotator, minlength=annotators).astype(np.float64)
+        self.active = max(1, int(np.count_nonzero(self.clicks_of)))
+        self.outliers = np.maximum((1 - model.reliability) * self.clicks_of, 0.5)
+        self.offset, self.precision = np.zeros((annotators, 2)), np.ones(annotators)
+        self.ability = np.ones(annotators)
+        self.workspace = np.zeros(annotators)
+        self.total = np.zeros(len(cells))
+        self.stamp = np.zeros(len(cells) + 1, dtype=np.int64)
+        self.click = np.empty(16 * len(cells), dtype=np.int32)
+        self.nearest, self.strongest = np.full(len(cells), -1, dtype=np.int64), np.zeros(len(cells))
+        self.seen = np.zeros((annotators, 3))
+        self.evidence = -math.inf
+        self.parts = Parts(
+            np.empty((0, 2)), np.empty((0, 3)), np.empty(0), np.empty(0), np.empty(0, dtype=np.bool_)
+        )
+
+    def __len__(self) -> int:
+        return int(self.parts.alive.sum())
+
+    def seed(self, tick: Callable[[], None]) -> None:
+        """Begin with a component where clicks of several annotators are, the most crowded places first."""
+        from raterscope.algorithms.clicks._crowd_kernels import Parts, choose, crowding
+
+        count = np.empty(len(self.cells))
+        for begin in range(0, len(count), 50_000):
+            end = min(begin + 50_000, len(count))
+            crowding(self.marks, SPACING * self.scatter, self.model.once, begin, end, count)
+            tick()
+        order = np.argsort(-count, kind="stable")
+        order = order[count[order] > 0]
+        chosen = choose(self.marks, order, SPACING * self.scatter, self.model.most)
+        number = len(chosen)
+        mean = np.column_stack([self.cells.x[chosen], self.cells.y[chosen]])
+        covariance = np.tile([self.scatter**2, 0.0, self.scatter**2], (number, 1))
+        weight = np.full(number, 0.3)
+        if not self.model.once:
+            weight = count[chosen] / count[chosen].sum() * len(self.cells) / len(self.ability)
+        self.parts = Parts(mean, covariance, weight, np.ones(number), np.ones(number, dtype=np.bool_))
+
+    def compact(self) -> None:
+        """Forget the components that were removed."""
+        alive = self.parts.alive
+        if not alive.all():
+            self.parts = type(self.parts)(*(values[alive] for values in self.parts))
+
+    def gather(self) -> None:
+        """List the clicks near each component."""
+        from raterscope.algorithms.clicks._crowd_kernels import Pairs, gather
+
+        self.compact()
+        first, last = (np.empty(len(self), dtype=np.int64) for _ in range(2))
+        while True:
+            pairs = gather(self.marks, self.parts, REACH * self.scatter, first, last, self.click)
+            if pairs <= len(self.click):
+                break
+            self.click = np.empty(pairs + pairs // 8, dtype=np.int32)
+        self.total[:] = 0
+        self.pairs: Pairs = Pairs(first, last, self.click, np.zeros(pairs), self.total)
+
+    def set_rules(self) -> None:
+        """Fix for a while what the components take from the annotators and from each other."""
+        from raterscope.algorithms.clicks._crowd_kernels import Hands, Rules
+
+        rate = np.log(self.ability * self.precision / (self.outliers * self.uniform * 2 * math.pi))
+        values, counts = np.unique(_rounded(self.ability), return_counts=True)
+        ability = np.column_stack([values, counts.astype(np.float64)])
+        self.hands: Hands = Hands(self.offset, self.precision, rate, ability, self.workspace)
+        variance = self.scatter**2
+        support = self.parts.support[self.parts.alive]
+        self.rules: Rules = Rules(
+            self.model.once, variance, STRENGTH, self.model.floor * variance, GATE,
+            math.log(max(len(support), 1) * self.uniform), max(float(support.mean()), 1.0) if len(support)
+            else 1.0,
+        )  # fmt: skip
+
+    def blocks(self) -> Iterator[tuple[int, int]]:
+        """Divide the components into blocks of so many pairs as take some 30 ms."""
+        if not len(self.parts.weight):
+            return
+        edges = np.searchsorted(self.pairs.last, np.arange(VISITS, self.pairs.last[-1], VISITS))
+        steps = np.unique(np.concatenate([[0], edges, [len(self.pairs.last)]]))
+        yield from zip(steps[:-1].tolist(), steps[1:].tolist(), strict=True)
+
+    def sweep(self, times: int, renew: bool, tick: Callable[[], None]) -> None:
+        """Let EM run over all components."""
+        from raterscope.algorithms.clicks._crowd_kernels import sweep
+
+        for _ in range(times):
+            for begin, end in self.blocks():
+                sweep(begin, end, renew, self.marks, self.parts, self.pairs, self.hands, self.rules)
+                tick()
+
+    def survey(self, tick: Callable[[], None]) -> None:
+        """Look over all components: sums by annotator, nearest components, the log evidence."""
+        from raterscope.algorithms.clicks._crowd_kernels import survey
+
+        self.seen[:] = 0
+        self.nearest[:], self.strongest[:] = -1, 0
+        value = 0.0
+        for begin, end in self.blocks():
+            value += survey(
+                begin, end, self.marks, self.parts, self.pairs, self.hands, self.rules, self.seen,
+                self.nearest, self.strongest,
+            )  # fmt: skip
+            tick()
+        outliers = np.log(self.outliers * self.uniform)
+        self.evidence = float(
+            value + np.log1p(self.total).sum() + self.clicks_of @ outliers - self.outliers.sum()
+        )
+        shares = self.total / (1 + self.total)
+        self.inliers: FloatArray = np.bincount(
+            self.cells.annotator, weights=shares, minlength=len(self.ability)
+        ).astype(np.float64)
+
+    def learn(self) -> None:
+        """Renew what is known of the annotators, after `survey`."""
+        inliers = self.inliers
+        usual = max(float((self.clicks_of - inliers).sum()) / self.active, 0.2)
+        self.outliers = (self.clicks_of - inliers + 1) / (1 + 1 / usual)
+        values, place = np.unique(_rounded(self.ability), return_inverse=True)
+        weight = self.parts.weight[self.parts.alive]
+        if self.model.once:
+            chances = np.array([(weight / (1 + value * weight)).sum() for value in values])[place]
+        else:
+            chances = np.full(len(self.ability), weight.sum())
+        self.ability = (inliers + 1) / (chances + 1)
+        marks = float(inliers.sum())
+        if self.model.own_hands and marks > 1:
+            self._learn_hands(inliers)
+        if self.model.learn_scatter and marks > len(weight) + 1:
+            spread = float((self.seen[:, 2] * self.precision).sum()) / (2 * (marks - len(weight)))
+            self.scatter = max(self.scatter * math.sqrt(min(max(spread, 0.5), 2.0)), self.model.resolution)
+
+    def _learn_hands(self, inliers: FloatArray) -> None:
+        """Shrink offsets and scatters to the crowd's as far as they differ by no more than chance."""
+        known = inliers > 2
+        if np.count_nonzero(known) < 4:
+            return
+        count, seen, variance = inliers[known], self.seen[known], self.scatter**2
+        share = count / count.sum()
+        chance = variance / (self.precision[known] * count)
+        beyond = float(share @ ((seen[:, 0] ** 2 + seen[:, 1] ** 2) / (2 * count**2) - chance))
+        weight = inliers * self.precision
+        pull = variance / max(beyond, 1e-6 * variance)
+        offset = self.seen[:, :2] * (self.precision / (weight + pull))[:, None]
+        self.offset = offset - inliers @ offset / inliers.sum()
+        scale = np.log(np.maximum(seen[:, 2], 1e-9) / (2 * count))
+        beyond = float(share @ ((scale - share @ scale) ** 2 - 1 / count))
+        prior = min(max(2 / max(beyond, 1e-3), 4.0), 1000.0)
+        square = (prior + self.seen[:, 2]) / (prior + 2 * inliers)
+        square /= math.exp(float(inliers @ np.log(square)) / float(inliers.sum()))
+        self.precision = 1 / np.clip(square, 0.1, 10.0)
+
+    def drop_lonely(self) -> bool:
+        """Remove, after `survey`, the components that fewer than two annotators marked."""
+        rows = np.flatnonzero((self.total > 1) & (self.nearest >= 0))
+        number = len(self.parts.weight)
+        marked = np.unique(self.cells.annotator[rows] * number + self.nearest[rows]) % max(number, 1)
+        lonely = self.parts.alive & (np.bincount(marked, minlength=number) < 2)
+        self.parts.alive[lonely] = False
+        return bool(lonely.any())
+
+    def prune(self, tell: Callable[[float, int], None]) -> int:
+        """Try every component once, the weakest first; `tell` hears of the gain and how many are left."""
+        from raterscope.algorithms.clicks._crowd_kernels import prune
+
+        order = np.argsort(self.parts.support, kind="stable")
+        dirty, position, removed = self.parts.alive.copy(), 0, 0
+        while position < len(order):
+            position, found, gain = prune(
+                order, position, VISITS, NEAR * self.scatter, ADAPTING, self.model.lower_bound, dirty,
+                self.stamp, self.marks, self.parts, self.pairs, self.hands, self.rules,
+            )  # fmt: skip
+            removed += found
+            tell(gain, position)
+        return removed
+
+    def result(self, trace: Trace) -> Clustering:
+        """Describe what is known as the clustering of the clicks in their own order, after `survey`."""
+        alive, cells = self.parts.alive, self.cells
+        number = np.cumsum(alive) - 1
+        xx, xy, yy = self.parts.covariance[alive].T
+        covariance = np.stack([np.stack([xx, xy], axis=-1), np.stack([xy, yy], axis=-1)], axis=-2)
+        support = self.parts.support[alive]
+        nearest = np.empty(len(cells), dtype=np.int64)
+        nearest[cells.order] = np.where(self.nearest >= 0, number[self.nearest], -1) if len(number) else -1
+        inlier = np.empty(len(cells))
+        inlier[cells.order] = self.total / (1 + self.total)
+        inliers = np.bincount(cells.annotator, weights=inlier[cells.order], minlength=len(self.ability))
+        with np.errstate(invalid="ignore"):
+            reliability = (inliers / self.clicks_of)[cells.rank]
+        return Clustering(
+            self.parts.mean[alive] + cells.centre, covariance, support / max(float(support.sum()), 1e-300),
+            inlier, nearest, reliability, self.scatter, trace,
+        )  # fmt: skip
+
+
+def fit_crowd(cells: Cells, annotators: int, area: float, model: CrowdModel, watch: Watch) -> Clustering:
+    """Fit the crowd model from components wherever clicks agree, down to those that the evidence is for.
+
+    Rounds follow each other: EM over all components with the annotators' hands fixed, the trial removal of
+    each component, and the renewal of what is known of the annotators. They end when a round removes
+    nothing. Within a round every removal raises the evidence.
+
+    Parameters
+    ----------
+    cells : Cells
+    annotators : int
+        R.
+    area : float
+        Of the image.
+    model : CrowdModel
+    watch : Watch
+    """
+    crowd = _Crowd(cells, annotators, area, model)
+    done, words = 0.0, "choosing where clusters begin"
+
+    def tick() -> None:
+        watch(done, words)
+
+    crowd.seed(tick)
+    initial = max(len(crowd), 1)
+    objective: list[float] = []
+    components: list[int] = []
+    removed: list[bool] = []
+
+    def note(value: float, forced: bool) -> None:
+        objective.append(value)
+        components.append(len(crowd))
+        removed.append(forced)
+
+    crowd.set_rules()
+    crowd.gather()
+    words = f"fitting {len(crowd)} components"
+    crowd.sweep(2, False, tick)
+    crowd.sweep(5, True, tick)
+    crowd.survey(tick)
+    crowd.learn()
+    converged, value = False, -math.inf
+    for turn in range(model.max_rounds):
+        words = f"fitting {len(crowd)} components"
+        crowd.gather()
+        crowd.set_rules()
+        crowd.sweep(2, False, tick)
+        crowd.sweep(3, True, tick)
+        crowd.survey(tick)
+        crowd.set_rules()
+        value = crowd.evidence
+        note(value, False)
+        start, width = done, (0.9 - done) * (0.6 if turn == 0 else 0.4)
+
+        def tell(gain: float, position: int, start: float = start, width: float = width) -> None:
+            nonlocal done, value
+            done = start + width * position / initial
+            value += gain
+            if gain:
+                note(value, True)
+            watch(
+                done, f"removing the weakest of {len(crowd)} components", objective=value,
+                partial=partial(crowd.result, Trace.none()),
+            )  # fmt: skip
+
+        gone = crowd.prune(tell)
+        done = max(done, start + width)
+        crowd.sweep(2, True, tick)
+        crowd.survey(tick)
+        crowd.learn()
+        lonely = crowd.drop_lonely()
+        converged = gone == 0 and not lonely and turn > 1
+        if converged:
+            break
+    words = f"fitting {len(crowd)} components"
+    settled = False
+    while not settled:
+        crowd.gather()
+        crowd.set_rules()
+        crowd.sweep(2, False, tick)
+        crowd.sweep(6, True, tick)
+        crowd.survey(tick)
+        settled = not crowd.drop_lonely()
+    note(crowd.evidence, False)
+    trace = Trace(
+        np.array(objective), np.array(components, dtype=np.int64), np.array(removed, dtype=bool),
+        len(objective) - 1, converged,
+    )  # fmt: skip
+    return crowd.result(trace)
+
+
+def _rounded(ability: FloatArray) -> FloatArray:
+    """Let many annotators share few abilities: the sums over them cost by the number of different ones."""
+    return np.asarray(np.exp(np.rint(8 * np.log(ability)) / 8)) if len(ability) > 64 else ability

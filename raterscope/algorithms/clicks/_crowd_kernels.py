@@ -1,0 +1,431 @@
+"""Inner loops of the crowd model: one component at a time, over the clicks near it.
+
+The model is eq. 1 of the OEM-DEM paper with three things that crowds show. Every annotator has a hand of
+his own: an offset and a scatter. An annotator marks an object at most once, so that he marks object m with
+odds ``ability_r * weight_m`` and of his clicks near m at most one is his mark. And outliers have a rate of
+their own for every annotator. The posterior of who marked what is found by belief propagation over
+annotators' clicks and objects, which is exact (eqs. 8 and 9) wherever an annotator has one click near an
+object.
+
+A message is the odds, against being an outlier, that a click marks a component; `total` sums them over
+components, so that the inlier probability of eq. 8 is total / (1 + total).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+__all__ = [
+    "Hands",
+    "Marks",
+    "Pairs",
+    "Parts",
+    "Rules",
+    "choose",
+    "crowding",
+    "gather",
+    "prune",
+    "survey",
+    "sweep",
+]
+
+Array = Any
+"""What numba compiles is not what a type checker sees; shapes and types stand in the docstrings."""
+
+
+class Marks(NamedTuple):
+    """N clicks sorted by cell.
+
+    x, y, annotator (N,), start (cells + 1,), grid (left, top, side, columns, rows).
+    """
+
+    x: Array
+    y: Array
+    annotator: Array
+    start: Array
+    grid: Array
+
+
+class Parts(NamedTuple):
+    """M components: mean (M, 2), covariance (M, 3) as xx, xy, yy, weight, support, alive (M,)."""
+
+    mean: Array
+    covariance: Array
+    weight: Array
+    support: Array
+    alive: Array
+
+
+class Pairs(NamedTuple):
+    """Clicks near components: first and last (M,) into click and message (pairs,); total (N,)."""
+
+    first: Array
+    last: Array
+    click: Array
+    message: Array
+    total: Array
+
+
+class Hands(NamedTuple):
+    """R annotators and a workspace of zeros, `sum` (R,).
+
+    The offset (R, 2), the precision relative to the common scatter (R,), the logarithm of the rate of marks
+    over outliers (R,), and abilities (B, 2) with how many annotators have each.
+    """
+
+    offset: Array
+    precision: Array
+    rate: Array
+    ability: Array
+    sum: Array
+
+
+class Rules(NamedTuple):
+    """What is fixed while components move.
+
+    Whether objects are marked once, the squared scatter, pseudo-clicks of a covariance's prior and its floor,
+    the gate (squared Mahalanobis distance), the logarithm of the objects' density, the mean support of a
+    component.
+    """
+
+    once: bool
+    variance: float
+    strength: float
+    floor: float
+    gate: float
+    density: float
+    support: float
+
+
+@njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
+def _span(grid: Array, x: float, y: float, reach: float) -> Array:
+    columns, rows = int(grid[3]), int(grid[4])
+    return (
+        max(0, int(np.floor((x - reach - grid[0]) / grid[2]))),
+        min(columns - 1, int(np.floor((x + reach - grid[0]) / grid[2]))),
+        max(0, int(np.floor((y - reach - grid[1]) / grid[2]))),
+        min(rows - 1, int(np.floor((y + reach - grid[1]) / grid[2]))),
+        columns,
+    )
+
+
+@njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
+def crowding(marks: Marks, reach: float, others: bool, begin: int, end: int, count: Array) -> None:
+    """Count the clicks about each click, near ones more; of other annotators only, if `others`."""
+    for i in range(begin, end):
+        left, right, top, bottom, columns = _span(marks.grid, marks.x[i], marks.y[i], reach)
+        found = 0.0
+        for row in range(top, bottom + 1):
+            for n in range(marks.start[row * columns + left], marks.start[row * columns + right + 1]):
+                away = ((marks.x[n] - marks.x[i]) ** 2 + (marks.y[n] - marks.y[i]) ** 2) / (reach * reach)
+                if away < 1.0 and n != i and not (others and marks.annotator[n] == marks.annotator[i]):
+                    found += 1.0 - away
+        count[i] = found
+
+
+@njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
+def choose(marks: Marks, order: Array, spacing: float, most: int) -> Array:
+    """Choose clicks in order, none within `spacing` of one chosen before."""
+    shaded = np.zeros(len(marks.x), dtype=np.bool_)
+    chosen = np.empty(min(most, len(order)), dtype=np.int64)
+    found = 0
+    for i in order:
+        if shaded[i]:
+            continue
+        if found == len(chosen):
+            break
+        chosen[found] = i
+        found += 1
+        left, right, top, bottom, columns = _span(marks.grid, marks.x[i], marks.y[i], spacing)
+        for row in range(top, bottom + 1):
+            for n in range(marks.start[row * columns + left], marks.start[row * columns + right + 1]):
+                if (marks.x[n] - marks.x[i]) ** 2 + (marks.y[n] - marks.y[i]) ** 2 < spacing * spacing:
+                    shaded[n] = True
+    return chosen[:found]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
+def gather(marks: Marks, parts: Parts, reach: float, first: Array, last: Array, click: Array) -> int:
+    """List the clicks within reach of each living component; give how many there are, listed or not."""
+    found = 0
+    for m in range(len(parts.weight)):
+        first[m] = found
+        if parts.alive[m]:
+            x, y = parts.mean[m, 0], parts.mean[m, 1]
+            left, right, top, bottom, columns = _span(marks.grid, x, y, reach)
+            for row in range(top, bottom + 1):
+                for n in range(marks.start[row * columns + left], marks.start[row * columns + right + 1]):
+                    if (marks.x[n] - x) ** 2 + (marks.y[n] - y) ** 2 <= reach * reach:
+                        if found < len(click):
+                            click[found] = n
+                        found += 1
+        last[m] = found
+    return found
+
+
+@njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
+def _expect(m: int, marks: Marks, parts: Parts, pairs: Pairs, hands: Hands, rules: Rules) -> None:
+    """Renew the messages of one component, and the totals of its clicks."""
+    xx, xy, yy = parts.covariance[m, 0], parts.covariance[m, 1], parts.covariance[m, 2]
+    determinant = xx * yy - xy * xy
+    height = np.log(parts.weight[m]) - 0.5 * np.log(determinant)
+    for p in range(pairs.first[m], pairs.last[m]):
+        n = pairs.click[p]
+        r = marks.annotator[n]
+        dx = marks.x[n] - hands.offset[r, 0] - parts.mean[m, 0]
+        dy = marks.y[n] - hands.offset[r, 1] - parts.mean[m, 1]
+        away = (yy * dx * dx - 2.0 * xy * dx * dy + xx * dy * dy) / determinant * hands.precision[r]
+        rest = max(0.0, pairs.total[n] - pairs.message[p])
+        odds = np.exp(height + hands.rate[r] - 0.5 * away) if away < rules.gate else 0.0
+        pairs.message[p] = odds
+        if rules.once:
+            pairs.total[n] = rest
+            hands.sum[r] += odds / (1.0 + rest)
+        else:
+            pairs.total[n] = rest + odds
+    if not rules.once:
+        return
+    for p in range(pairs.first[m], pairs.last[m]):
+        odds = pairs.message[p]
+        if odds > 0.0:
+            n = pairs.click[p]
+            others = hands.sum[marks.annotator[n]] - odds / (1.0 + pairs.total[n])
+            pairs.message[p] = odds / (1.0 + max(0.0, others))
+    for p in range(pairs.first[m], pairs.last[m]):
+        n = pairs.click[p]
+        hands.sum[marks.annotator[n]] = 0.0
+        pairs.total[n] += pairs.message[p]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
+def _maximise(m: int, marks: Marks, parts: Parts, pairs: Pairs, hands: Hands, rules: Rules) -> None:
+    """Renew one component: eqs. 13 and 14 with the annotators' hands, and its weight."""
+    support, total, sum_x, sum_y, sum_xx, sum_xy, sum_yy = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    for p in range(pairs.first[m], pairs.last[m]):
+        if pairs.message[p] <= 0.0:
+            continue
+        n = pairs.click[p]
+        r = marks.annotator[n]
+        share = pairs.message[p] / (1.0 + pairs.total[n])
+        weight = share * hands.precision[r]
+        dx = marks.x[n] - hands.offset[r, 0] - parts.mean[m, 0]
+        dy = marks.y[n] - hands.offset[r, 1] - parts.mean[m, 1]
+        support += share
+        total += weight
+        sum_x += weight * dx
+        sum_y += weight * dy
+        sum_xx += weight * dx * dx
+        sum_xy += weight * dx * dy
+        sum_yy += weight * dy * dy
+    parts.support[m] = support
+    if total <= 1e-9:
+        parts.weight[m] = max(0.1 * parts.weight[m], 1e-12)
+        return
+    shift_x, shift_y = sum_x / total, sum_y / total
+    parts.mean[m, 0] += shift_x
+    parts.mean[m, 1] += shift_y
+    count = rules.strength + support
+    xx = (rules.strength * rules.variance + sum_xx - total * shift_x * shift_x) / count
+    xy = (sum_xy - total * shift_x * shift_y) / count
+    yy = (rules.strength * rules.variance + sum_yy - total * shift_y * shift_y) / count
+    lift = max(0.0, rules.floor - 0.5 * (xx + yy) + np.sqrt((0.5 * (xx - yy)) ** 2 + xy * xy))
+    parts.covariance[m, 0], parts.covariance[m, 1], parts.covariance[m, 2] = xx + lift, xy, yy + lift
+    weight = parts.weight[m]
+    for _ in range(3 if rules.once else 1):
+        able = 0.0
+        for b in range(len(hands.ability)):
+            ability = hands.ability[b, 0]
+            able += hands.ability[b, 1] * ability / (1.0 + (ability * weight if rules.once else 0.0))
+        weight = min(max(support / able, 1e-12), 1e6)
+    parts.weight[m] = weight
+
+
+@njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
+def sweep(
+    begin: int, end: int, renew: bool, marks: Marks, parts: Parts, pairs: Pairs, hands: Hands, rules: Rules
+) -> None:
+    """Take an M step, where `renew`, and an E step for one living component after the other."""
+    for m in range(begin, end):
+        if parts.alive[m]:
+            if renew:
+                _maximise(m, marks, parts, pairs, hands, rules)
+            _expect(m, marks, parts, pairs, hands, rules)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
+def _value(m: int, marks: Marks, parts: Parts, pairs: Pairs, hands: Hands, rules: Rules) -> float:
+    """Give one component's own part of the log evidence."""
+    value, total, support = 0.0, 0.0, 0.0
+    for b in range(len(hands.ability)):
+        odds = hands.ability[b, 0] * parts.weight[m]
+        value -= hands.ability[b, 1] * (np.log(1.0 + odds) if rules.once else odds)
+    for p in range(pairs.first[m], pairs.last[m]):
+        if pairs.message[p] <= 0.0:
+            continue
+        n = pairs.click[p]
+        share = pairs.message[p] / (1.0 + pairs.total[n])
+        support += share
+        total += share * hands.precision[marks.annotator[n]]
+        if rules.once:
+            odds = pairs.message[p] / (1.0 + max(0.0, pairs.total[n] - pairs.message[p]))
+            value -= np.log(1.0 + odds)
+            hands.sum[marks.annotator[n]] += odds / (1.0 + odds)
+    if rules.once:
+        for p in range(pairs.first[m], pairs.last[m]):
+            r = marks.annotator[pairs.click[p]]
+            if hands.sum[r] > 0.0:
+                value -= np.log(max(1.0 - hands.sum[r], 1e-12))
+                hands.sum[r] = 0.0
+    xx, xy, yy = parts.covariance[m, 0], parts.covariance[m, 1], parts.covariance[m, 2]
+    determinant = xx * yy - xy * xy
+    value += rules.density + np.log(2.0 * np.pi) + 0.5 * np.log(determinant) - np.log(1.0 + total)
+    relative = max(support, 0.1) / rules.support
+    value += np.log(relative) - relative + 0.5 * np.log(2.0 * np.pi / (1.0 + max(support, 0.1)))
+    trace = rules.variance * (xx + yy) / determinant
+    value -= 0.5 * rules.strength * (np.log(determinant / rules.variance**2) + trace - 2.0)
+    return float(value - 1.5 * np.log(1.0 + support / rules.strength))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
+def prune(
+    order: Array, begin: int, budget: int, near: float, rounds: int, bound: int, dirty: Array, stamp: Array,
+    marks: Marks, parts: Parts, pairs: Pairs, hands: Hands, rules: Rules,
+) -> Array:  # fmt: skip
+    """Try to live without each component in turn, and do so where the evidence rises.
+
+    Components within `near` adapt to the loss by at most `rounds` rounds of EM; nothing else moves. A
+    component is tried again only after one within reach was removed.
+
+    Returns
+    -------
+    tuple of (int, int, float)
+        Position in `order` that was reached when about `budget` pairs had been visited, how many components
+        were removed and how much evidence that gained.
+    """
+    components = len(parts.weight)
+    active = np.empty(components, dtype=np.int64)
+    touched = np.empty(len(marks.x), dtype=np.int64)
+    living = parts.alive.sum()
+    removed, gain, visited, position = 0, 0.0, 0, begin
+    while position < len(order) and visited < budget:
+        m = order[position]
+        position += 1
+        if not parts.alive[m] or not dirty[m] or living <= bound:
+            continue
+        dirty[m] = False
+        visited += components // 16
+        count = 0
+        for k in range(components):
+            if k != m and parts.alive[k]:
+                dx, dy = parts.mean[k, 0] - parts.mean[m, 0], parts.mean[k, 1] - parts.mean[m, 1]
+                if dx * dx + dy * dy < near * near:
+                    active[count] = k
+                    count += 1
+        active[count] = m
+        stamp[0] += 1
+        clicks, listed = 0, 0
+        before = 0.0
+        for k in range(count + 1):
+            before += _value(active[k], marks, parts, pairs, hands, rules)
+            listed += pairs.last[active[k]] - pairs.first[active[k]]
+            for p in range(pairs.first[active[k]], pairs.last[active[k]]):
+                n = pairs.click[p]
+                if stamp[n + 1] != stamp[0]:
+                    stamp[n + 1] = stamp[0]
+                    touched[clicks] = n
+                    clicks += 1
+                    before += np.log(1.0 + pairs.total[n])
+        kept_message, kept_total, kept = np.empty(listed), np.empty(clicks), np.empty((count + 1, 7))
+        q = 0
+        for k in range(count + 1):
+            a = active[k]
+            kept[k, :2], kept[k, 2:5] = parts.mean[a], parts.covariance[a]
+            kept[k, 5], kept[k, 6] = parts.weight[a], parts.support[a]
+            for p in range(pairs.first[a], pairs.last[a]):
+                kept_message[q] = pairs.message[p]
+                q += 1
+        for k in range(clicks):
+            kept_total[k] = pairs.total[touched[k]]
+
+        for p in range(pairs.first[m], pairs.last[m]):
+            n = pairs.click[p]
+            pairs.total[n] = max(0.0, pairs.total[n] - pairs.message[p])
+            pairs.message[p] = 0.0
+        after = before
+        for step in range(rounds + 1):
+            for k in range(count):
+                if step > 0:
+                    _maximise(active[k], marks, parts, pairs, hands, rules)
+                _expect(active[k], marks, parts, pairs, hands, rules)
+            visited += listed
+            if step == rounds or count == 0:
+                for k in range(count):
+                    _expect(active[k], marks, parts, pairs, hands, rules)
+                after = 0.0
+                for k in range(count):
+                    after += _value(active[k], marks, parts, pairs, hands, rules)
+                for k in range(clicks):
+                    after += np.log(1.0 + pairs.total[touched[k]])
+                if after > before or count == 0:
+                    break
+        if after > before:
+            parts.alive[m] = False
+            living -= 1
+            removed += 1
+            gain += after - before
+            for k in range(count):
+                dirty[active[k]] = True
+            continue
+        q = 0
+        for k in range(count + 1):
+            a = active[k]
+            parts.mean[a], parts.covariance[a] = kept[k, :2], kept[k, 2:5]
+            parts.weight[a], parts.support[a] = kept[k, 5], kept[k, 6]
+            for p in range(pairs.first[a], pairs.last[a]):
+                pairs.message[p] = kept_message[q]
+                q += 1
+        for k in range(clicks):
+            pairs.total[touched[k]] = kept_total[k]
+    return position, removed, gain
+
+
+@njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
+def survey(
+    begin: int, end: int, marks: Marks, parts: Parts, pairs: Pairs, hands: Hands, rules: Rules,
+    seen: Array, nearest: Array, strongest: Array,
+) -> float:  # fmt: skip
+    """Sum up what components say of annotators, find each click's nearest component, give their log evidence.
+
+    Parameters
+    ----------
+    seen : (R, 3) float64
+        Added to: expected sums of distances from components along x and y, and of squared Mahalanobis
+        distances less the annotator's offset.
+    nearest, strongest : (N,) int64, float64
+        Component with the largest message so far, and that message.
+    """
+    value = 0.0
+    for m in range(begin, end):
+        if not parts.alive[m]:
+            continue
+        value += _value(m, marks, parts, pairs, hands, rules)
+        xx, xy, yy = parts.covariance[m, 0], parts.covariance[m, 1], parts.covariance[m, 2]
+        determinant = xx * yy - xy * xy
+        for p in range(pairs.first[m], pairs.last[m]):
+            message = pairs.message[p]
+            if message <= 0.0:
+                continue
+            n = pairs.click[p]
+            r = marks.annotator[n]
+            if message > strongest[n]:
+                strongest[n], nearest[n] = message, m
+            share = message / (1.0 + pairs.total[n])
+            dx, dy = marks.x[n] - parts.mean[m, 0], marks.y[n] - parts.mean[m, 1]
+            seen[r, 0] += share * dx
+            seen[r, 1] += share * dy
+            dx, dy = dx - hands.offset[r, 0], dy - hands.offset[r, 1]
+            seen[r, 2] += share * (yy * dx * dx - 2.0 * xy * dx * dy + xx * dy * dy) / determinant
+    return value
