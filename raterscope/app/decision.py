@@ -90,61 +90,6 @@ _NEEDED: dict[str, tuple[str, ...]] = {
 }
 
 
-def in_words(self, decision: Decision) -> str:
-    """Say a decision with what it undoes or redoes; see `in_words`."""
-    return in_words(decision, self._by_id.get)
-
-
-def fold(decisions: Iterable[Decision]) -> ReviewState:
-    """Read the present state off the journal.
-
-    Parameters
-    ----------
-    decisions : iterable of Decision
-        All of them, in order, as the study gives them.
-    """
-    journal = list(decisions)
-    dead: set[int] = set()
-    for decision in reversed(journal):
-        if decision.verb == "undo" and decision.id not in dead and decision.undoes is not None:
-            dead.add(decision.undoes)
-    by_id = {decision.id: decision for decision in journal}
-    excluded: dict[str, str] = {}
-    spots: dict[int, _SpotsOfImage] = {}
-    for decision in journal:
-        if decision.id in dead or decision.verb == "undo":
-            continue
-        if decision.annotator is not None and decision.verb == "exclude":
-            excluded[decision.annotator] = decision.reason
-        elif decision.annotator is not None and decision.verb == "include":
-            excluded.pop(decision.annotator, None)
-        elif decision.image is not None:
-            spots.setdefault(decision.image, _SpotsOfImage()).take(decision)
-    undoable, redone = _stacks(journal, by_id)
-    redoable = target_of(by_id[redone], by_id.get)[0] if redone is not None else None
-    return ReviewState(
-        excluded=excluded,
-        undoable=by_id[undoable] if undoable is not None else None,
-        redoable=redoable,
-        _spots={image: found.spots for image, found in spots.items()},
-        _dead=frozenset(dead),
-        _by_id=by_id,
-        _undo_of_redoable=redone,
-    )
-
-
-def undo(state: ReviewState, decision: int | None = None) -> Decision | None:
-    """Make the decision that takes back the last one, or the one named; None where there is none."""
-    if decision is None:
-        return None if state.undoable is None else Decision(verb="undo", undoes=state.undoable.id)
-    return Decision(verb="undo", undoes=decision) if state.in_effect(decision) else None
-
-
-def redo(state: ReviewState) -> Decision | None:
-    """Make the decision that brings back what was undone last; None where nothing is to be brought back."""
-    return None if state._undo_of_redoable is None else Decision(verb="undo", undoes=state._undo_of_redoable)
-
-
 def in_words(decision: Decision, find: Find | None = None) -> str:
     """Say a decision in a few words: "reject spot 12", "undo reject spot 12", "redo reject spot 12".
 
