@@ -255,6 +255,11 @@ class Jobs(QObject):
             thread.start()
         return job
 
+    @property
+    def busy(self) -> bool:
+        """True while anything is under way."""
+        return bool(self._jobs)
+
     def cancel(self, key: int) -> None:
         """Cancel the job of this key, if it still runs."""
         job = self._jobs.get(key)

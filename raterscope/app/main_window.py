@@ -22,10 +22,14 @@ from PySide6.QtWidgets import (
 )
 
 from raterscope import __version__
+from raterscope.algorithms.progress import Watch
 from raterscope.app import memory
 from raterscope.app.document import Document
 from raterscope.app.jobs import Jobs
+from raterscope.app.keys import KeySheet
 from raterscope.app.opening import Importing, new_study_path
+from raterscope.app.study import Study
+from raterscope.app.study_tables import TABLES, write_study_table
 from raterscope.app.window_parts import NoticeBar, StatusLine, TopBar, without_checked
 from raterscope.widgets import theme
 from raterscope.widgets.empty_state import EmptyState
@@ -41,14 +45,21 @@ INPUTS = "Images and tables (*.png *.jpg *.jpeg *.tif *.tiff *.csv *.tsv *.txt);
 
 
 class MainWindow(QMainWindow):
-    """The window of one study."""
+    """The window of one study.
 
-    def __init__(self, jobs: Jobs | None = None) -> None:
+    Parameters
+    ----------
+    remembers : bool
+        Whether places, sizes and recent studies are taken over from the last time and kept for the next.
+    """
+
+    def __init__(self, *, remembers: bool = True) -> None:
         super().__init__()
+        self._remembers = remembers
         self.setWindowTitle("Raterscope")
         self.setMinimumSize(QSize(960, 600))
         self.setAcceptDrops(True)
-        self.jobs = jobs or Jobs(self)
+        self.jobs = Jobs(self)
         self.document = Document(self.jobs, self)
         self.workspace: ClicksWorkspace | None = None
         self._importing = Importing(self.document, self.jobs, self)
@@ -68,8 +79,8 @@ class MainWindow(QMainWindow):
         column = QVBoxLayout(centre)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
-        for part in (self.bar, self.notice, self._pages, self.status):
-            column.addWidget(part, 1 if part is self._pages else 0)
+        for piece in (self.bar, self.notice, self._pages, self.status):
+            column.addWidget(piece, 1 if piece is self._pages else 0)
         self.setCentralWidget(centre)
 
         self._make_actions()
@@ -77,7 +88,7 @@ class MainWindow(QMainWindow):
         self.document.changed.connect(self._on_changed)
         self.document.decided.connect(self._on_decided)
         self.document.refused.connect(self.notice.show_error)
-        self._importing.said.connect(self.notice.show_news)
+        self._importing.said.connect(self.status.set_news)
         self._importing.refused.connect(self.notice.show_error)
         self._restore()
         self._on_replaced()
@@ -91,7 +102,7 @@ class MainWindow(QMainWindow):
         if studies:
             self.open_study(studies[0])
         if len(studies) > 1:
-            self.notice.show_news(f"One study at a time: {studies[0].name} is opened.")
+            self.status.set_news(f"One study at a time: {studies[0].name} is opened.")
         if others:
             self.import_files(others)
 
@@ -99,7 +110,7 @@ class MainWindow(QMainWindow):
         """Open a study in place of the present one."""
         contents = self.document.contents
         if contents is not None and contents.path == path.resolve():
-            self.notice.show_news(f"{path.name} is open already.")
+            self.status.set_news(f"{path.name} is open already.")
             return
         self.document.open(path)
 
@@ -134,6 +145,26 @@ class MainWindow(QMainWindow):
             self.document.open(path, create=True)
         self._importing.start(list(paths))
 
+    def export(self, what: str) -> None:
+        """Ask for a file and write one of the study's tables to it."""
+        contents = self.document.contents
+        if contents is None:
+            return
+        proposed = contents.path.with_name(f"{contents.path.stem}-{what}.csv")
+        name, _ = QFileDialog.getSaveFileName(self, f"Export {what}", str(proposed), "Tables (*.csv)")
+        if name:
+            job = self.document.ask(f"Exporting {what}", partial(_export, what, Path(name)), quiet=False)
+            job.finished.connect(self.status.set_news)
+
+    def find_images(self) -> None:
+        """Ask for a folder and look in it for the images that are not where they were."""
+        name = QFileDialog.getExistingDirectory(self, "Where are the images?", self._folder())
+        if name:
+            job = self.document.ask(
+                "Looking for images", partial(_find_images, Path(name)), quiet=False, changes=True
+            )
+            job.finished.connect(self.status.set_news)
+
     def _folder(self) -> str:
         contents = self.document.contents
         if contents is not None:
@@ -150,7 +181,8 @@ class MainWindow(QMainWindow):
             self.bar.set_study(None)
             self.status.set_text("No study is open")
         else:
-            memory.remember_recent(contents.path)
+            if self._remembers:
+                memory.remember_recent(contents.path)
             self.bar.set_study(contents.path)
             self._ensure_workspace()
         self.setWindowTitle(f"{contents.path.name} - Raterscope" if contents else "Raterscope")
@@ -172,6 +204,7 @@ class MainWindow(QMainWindow):
         self.undo_action.setText(f"Undo {contents.words(undoable)}" if contents and undoable else "Undo")
         self.redo_action.setText(f"Redo {contents.words(redoable)}" if contents and redoable else "Redo")
         has_study = contents is not None
+        self.status.set_kept("every decision saved" if has_study else "")
         for action in self._study_actions:
             action.setEnabled(has_study)
 
@@ -182,14 +215,14 @@ class MainWindow(QMainWindow):
 
         workspace = ClicksWorkspace(self.document, self.jobs, self)
         workspace.status_changed.connect(self.status.set_text)
-        workspace.said.connect(self.notice.show_news)
+        workspace.said.connect(self.status.set_news)
         workspace.refused.connect(self.notice.show_error)
         workspace.stale_changed.connect(self.bar.set_stale)
         workspace.fusing_changed.connect(self.bar.set_fusing)
         self.bar.fuse_requested.connect(workspace.toggle_fuse_panel)
         self.bar.cancel_requested.connect(workspace.fusing.cancel)
         self.review_menu.addActions(workspace.actions_made)
-        for name in workspace.PARTS:
+        for name in workspace.PARTS if self._remembers else ():
             state = memory.recall(f"workspace/{name}")
             if state is not None:
                 workspace.restore_layout(name, state)
@@ -207,6 +240,9 @@ class MainWindow(QMainWindow):
         menu.addSeparator()
         self._action(menu, "Import files…", QKeySequence("Ctrl+I"), self.choose_files)
         self.export_menu = menu.addMenu("Export")
+        for what in TABLES:
+            self._action(self.export_menu, f"{what.capitalize()}…", None, partial(self.export, what))
+        missing = self._action(menu, "Find missing images…", None, self.find_images)
         close = self._action(menu, "Close the study", standard.Close, self.document.close)
         menu.addSeparator()
         self.undo_action = self._action(menu, "Undo", standard.Undo, self.document.undo)
@@ -219,9 +255,11 @@ class MainWindow(QMainWindow):
         about = menu.addAction(f"Raterscope {__version__}")
         about.setEnabled(False)
         self._action(menu, "Quit", standard.Quit, self.close)
-        self._study_actions = (close, self.export_menu.menuAction(), self.review_menu.menuAction())
+        self._study_actions = (close, missing, self.export_menu.menuAction(), self.review_menu.menuAction())
         self.bar.set_menu(menu)
         self._action(self, "Full screen", QKeySequence("F11"), self._toggle_full_screen)
+        self._action(self, "The keys", QKeySequence("F1"), self.show_keys)
+        self.bar.help_requested.connect(self.show_keys)
 
     def _make_look_menu(self, menu: QMenu) -> None:
         look = menu.addMenu("Look")
@@ -248,6 +286,11 @@ class MainWindow(QMainWindow):
         memory.remember("look", name)
         apply_look(name)
 
+    def show_keys(self) -> None:
+        """Show what every key does."""
+        sheet = KeySheet(self)
+        sheet.open()
+
     def _toggle_full_screen(self) -> None:
         self.setWindowState(self.windowState() ^ Qt.WindowState.WindowFullScreen)
 
@@ -267,16 +310,20 @@ class MainWindow(QMainWindow):
 
     def closeEvent(self, event: QCloseEvent) -> None:
         """Stop the jobs, let what was decided reach the disk, remember the window."""
-        memory.remember("window", self.saveGeometry())
-        if self.workspace is not None:
-            for name, state in self.workspace.layout_state().items():
-                memory.remember(f"workspace/{name}", state)
+        if self._remembers:
+            self._remember()
         self.jobs.close()
         self.document.close()
         super().closeEvent(event)
 
+    def _remember(self) -> None:
+        memory.remember("window", self.saveGeometry())
+        if self.workspace is not None:
+            for name, state in self.workspace.layout_state().items():
+                memory.remember(f"workspace/{name}", state)
+
     def _restore(self) -> None:
-        geometry = memory.recall("window")
+        geometry = memory.recall("window") if self._remembers else None
         if geometry is None or not self.restoreGeometry(geometry):
             self.resize(1440, 900)
 
@@ -288,6 +335,15 @@ def apply_look(name: str) -> None:
         raise RuntimeError("there is no application to draw")
     chosen = {"dark": theme.DARK, "light": theme.LIGHT}.get(name) or theme.system_theme(application)
     theme.apply_theme(application, chosen)
+
+
+def _export(what: str, path: Path, study: Study, _watch: Watch) -> str:
+    return f"{write_study_table(study, what, path)} is written."
+
+
+def _find_images(folder: Path, study: Study, _watch: Watch) -> str:
+    found = study.relocate_all(folder)
+    return f"{len(found)} image{'' if len(found) == 1 else 's'} found in {folder}."
 
 
 class _FollowSystem(QObject):

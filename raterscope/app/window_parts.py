@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
 )
 
 from raterscope.app.jobs import Job
+from raterscope.widgets.parts import ElidedLabel
 
 __all__ = ["NoticeBar", "StatusLine", "TopBar", "without_checked"]
 
@@ -110,13 +111,14 @@ class TopBar(QWidget):
 
 
 class NoticeBar(QWidget):
-    """One sentence under the top bar: an error, or news. It stays until it is dismissed or replaced."""
+    """One sentence under the top bar: why something could not be done. It stays until it is dismissed."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("noticeBar")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        self._tone = _plain_label("noticeTone")
+        tone = _plain_label("noticeTone")
+        tone.setText("Not done")
         self._words = _plain_label("noticeWords")
         self._words.setWordWrap(True)
         self._words.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
@@ -125,7 +127,7 @@ class NoticeBar(QWidget):
         dismiss.clicked.connect(self.hide)
         row = QHBoxLayout(self)
         row.setContentsMargins(12, 6, 12, 6)
-        row.addWidget(self._tone)
+        row.addWidget(tone)
         row.addWidget(self._words, 1)
         row.addWidget(dismiss)
         self.hide()
@@ -137,25 +139,12 @@ class NoticeBar(QWidget):
 
     def show_error(self, sentence: str) -> None:
         """Say what could not be done."""
-        self._say("error", "Not done", sentence)
-
-    def show_news(self, sentence: str) -> None:
-        """Say what was done."""
-        self._say("news", "Done", sentence)
-
-    def _say(self, tone: str, word: str, sentence: str) -> None:
-        self.setProperty("tone", tone)
-        self._tone.setProperty("tone", tone)
-        self._tone.setText(word)
         self._words.setText(sentence)
-        for widget in (self, self._tone):
-            widget.style().unpolish(widget)
-            widget.style().polish(widget)
         self.show()
 
 
 class StatusLine(QWidget):
-    """What is shown, which run, how it ended; at the right, that it is kept."""
+    """What is shown, which run, how it ended; then the last news; at the right, that all is kept."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -164,15 +153,28 @@ class StatusLine(QWidget):
         self.setFixedHeight(STATUS_HEIGHT)
         self._text = _plain_label("statusText")
         self._text.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+        self._news = ElidedLabel("", "accent")
+        self._news.setObjectName("statusNews")
         self._kept = _plain_label("statusKept")
         row = QHBoxLayout(self)
         row.setContentsMargins(12, 0, 12, 0)
-        row.addWidget(self._text, 1)
+        row.setSpacing(16)
+        row.addWidget(self._text, 3)
+        row.addWidget(self._news, 2)
         row.addWidget(self._kept)
 
     def set_text(self, text: str) -> None:
         """Say what is shown."""
         self._text.setText(text)
+
+    @property
+    def news(self) -> str:
+        """The last news."""
+        return self._news.text()
+
+    def set_news(self, sentence: str) -> None:
+        """Say what was done."""
+        self._news.setText(sentence)
 
     def set_kept(self, text: str) -> None:
         """Say whether all is on disk."""

@@ -2,43 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from collections.abc import Sequence
 from functools import partial
 
 from PySide6.QtCore import QObject, Signal
 
-from raterscope.algorithms.clicks.data import Clicks
 from raterscope.algorithms.clicks.fusion import FusionPlan
 from raterscope.algorithms.progress import Watch
-from raterscope.app import batch
+from raterscope.app.batch import Draft
 from raterscope.app.document import Document
 from raterscope.app.jobs import Job, Jobs
-from raterscope.app.review import ReviewState, fold, known_spots
-from raterscope.app.study import RunRecord, Study, digest_of
+from raterscope.app.running import Answer, Inputs, fuse_inputs, gather, keep
 
-__all__ = ["Fusing", "gather"]
-
-
-@dataclass(frozen=True)
-class Inputs:
-    """What a run is made from: the clicks of each image, decisions held fixed, annotators left out."""
-
-    images: Mapping[str, int]
-    clicks: Mapping[str, Clicks]
-    decision: int
-    imported: int
-    excluded: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class _Answer:
-    plan: FusionPlan
-    inputs: Inputs
-    outcomes: Mapping[str, batch.Outcome]
-    started: datetime
-    seconds: float
+__all__ = ["Fusing"]
 
 
 class Fusing(QObject):
@@ -99,17 +75,20 @@ class Fusing(QObject):
         if job is self._job:
             self.changed.emit(job)
 
-    def _on_partial(self, inputs: Inputs, draft: batch.Draft) -> None:
+    def _on_partial(self, inputs: Inputs, draft: Draft) -> None:
         self.partial.emit(inputs.images[draft.image], draft.clustering)
 
-    def _on_fused(self, answer: _Answer) -> None:
+    def _on_fused(self, answer: Answer) -> None:
         failed = [outcome for outcome in answer.outcomes.values() if outcome.fusion is None]
         if failed:
             others = f" {len(failed) - 1} more failed too." if len(failed) > 1 else ""
             self.refused.emit(f"{failed[0].image} could not be fused: {failed[0].problem}{others}")
-        if len(failed) < len(answer.outcomes):
-            storing = self._document.ask("Keeping the run", partial(_store, answer), changes=True)
-            storing.finished.connect(self.stored)
+        if answer.fusions:
+            storing = self._document.ask("Keeping the run", partial(keep, answer), changes=True)
+            storing.finished.connect(self._on_stored)
+
+    def _on_stored(self, run: int) -> None:
+        self.stored.emit(run)
 
     def _on_ended(self, job: Job) -> None:
         if job is self._job:
@@ -121,51 +100,5 @@ class Fusing(QObject):
             self.said.emit("The fusion was cancelled; the study is as it was.")
 
 
-def gather(images: Sequence[int], study: Study, watch: Watch) -> Inputs:
-    """Read the clicks of images, with what the expert decided held fixed and the excluded left out."""
-    decisions = study.decisions()
-    state = fold(decisions)
-    names = {entry.id: entry.name for entry in study.images()}
-    clicks = {}
-    for done, image in enumerate(images):
-        watch(done / len(images), f"reading the clicks of {names[image]}")
-        clicks[names[image]] = _input(study, image, state)
-    return Inputs(
-        images={names[image]: image for image in images},
-        clicks=clicks,
-        decision=decisions[-1].id if decisions else 0,
-        imported=study.last_import(),
-        excluded=tuple(sorted(state.excluded)),
-    )
-
-
-def _input(study: Study, image: int, state: ReviewState) -> Clicks:
-    clicks = study.clicks(image).without(set(state.excluded))
-    return replace(clicks, known=known_spots(state, image))
-
-
-def _fuse(inputs: Inputs, plan: FusionPlan, watch: Watch) -> _Answer:
-    started = datetime.now(UTC)
-    outcomes = batch.fuse_images(inputs.clicks, plan, watch=watch)
-    return _Answer(plan, inputs, outcomes, started, (datetime.now(UTC) - started).total_seconds())
-
-
-def _store(answer: _Answer, study: Study, watch: Watch) -> int:
-    record = RunRecord(
-        kind="clicks",
-        algorithm=f"{answer.plan.algorithm} + {answer.plan.detector}",
-        settings=answer.plan.as_dict(),
-        versions=batch.versions(),
-        digest=digest_of(answer.inputs.clicks),
-        started=answer.started,
-        seconds=answer.seconds,
-        known=answer.inputs.decision,
-        imported=answer.inputs.imported,
-        excluded=answer.inputs.excluded,
-    )
-    results = {
-        answer.inputs.images[name]: outcome.fusion
-        for name, outcome in answer.outcomes.items()
-        if outcome.fusion is not None
-    }
-    return study.add_run(record, results, watch)
+def _fuse(inputs: Inputs, plan: FusionPlan, watch: Watch) -> Answer:
+    return fuse_inputs(inputs, plan, watch=watch)

@@ -98,14 +98,14 @@ class ClicksWorkspace(QWidget):
     # Arrangement
 
     def _arrange(self) -> None:
-        left_tabs, self.right_tabs = QTabWidget(), QTabWidget()
-        left_tabs.addTab(self.history, "History")
-        left_tabs.addTab(self.job_list, "Jobs")
+        self.left_tabs, self.right_tabs = QTabWidget(), QTabWidget()
+        self.left_tabs.addTab(self.history, "History")
+        self.left_tabs.addTab(self.job_list, "Jobs")
         self.right_tabs.addTab(self.objective, "Objective")
         self.right_tabs.addTab(self.reliability, "Reliability")
         self.right_tabs.addTab(self.comparing, "Against truth")
         self.bottom = _splitter(
-            Qt.Orientation.Horizontal, (left_tabs, self.table, self.right_tabs), (0, 1, 1)
+            Qt.Orientation.Horizontal, (self.left_tabs, self.table, self.right_tabs), (0, 1, 1)
         )
         self.upper = _splitter(Qt.Orientation.Horizontal, (self.canvas, self.evidence), (1, 0))
         self.middle = _splitter(Qt.Orientation.Vertical, (self.upper, self.bottom), (1, 0))
@@ -113,7 +113,7 @@ class ClicksWorkspace(QWidget):
         self.whole.setSizes([QUEUE_WIDTH, 1200])
         self.upper.setSizes([840, EVIDENCE_WIDTH])
         self.middle.setSizes([640, BOTTOM_HEIGHT])
-        self.bottom.setSizes([260, 560, 400])
+        self.bottom.setSizes([210, 660, 340])
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.addWidget(self.whole)
@@ -178,7 +178,8 @@ class ClicksWorkspace(QWidget):
             ("Next image", "PgDown", partial(self.queueing.step, 1)),
             ("Previous image", "PgUp", partial(self.queueing.step, -1)),
             ("Fuse again", "F5", self.fuse_again),
-            ("Whole image", "F", self.canvas.fit),
+            ("Next region", "F6", partial(self._go_to_region, 1)),
+            ("Previous region", "Shift+F6", partial(self._go_to_region, -1)),
         )
         self.actions_made: list[QAction] = []
         for words, keys, slot in described:
@@ -194,6 +195,18 @@ class ClicksWorkspace(QWidget):
             shortcut = QShortcut(QKeySequence(str(digit)), self)
             shortcut.setContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
             shortcut.activated.connect(partial(self.annotators.solo, digit - 1))
+
+    def _go_to_region(self, step: int) -> None:
+        """Let the keyboard go from one region of the screen to the next, round the end."""
+        regions = (self.queue, self.canvas, self.evidence, self.left_tabs, self.table, self.right_tabs)
+        focus = self.focusWidget()
+        here = next(
+            (i for i, region in enumerate(regions) if _holds(region, focus)),
+            0,
+        )
+        region = regions[(here + step) % len(regions)]
+        target = region if region.focusPolicy() & Qt.FocusPolicy.TabFocus else region.nextInFocusChain()
+        target.setFocus(Qt.FocusReason.TabFocusReason)
 
     # What is shown
 
@@ -421,6 +434,10 @@ def _splitter(direction: Qt.Orientation, parts: Sequence[QWidget], stretch: Sequ
         splitter.addWidget(part)
         splitter.setStretchFactor(index, stretch[index])
     return splitter
+
+
+def _holds(region: QWidget, widget: QWidget | None) -> bool:
+    return widget is not None and (region is widget or region.isAncestorOf(widget))
 
 
 def _delete_run(run: int, study: Study, watch: Watch) -> None:

@@ -1,0 +1,52 @@
+"""A picture of the window with a study open, where there is no display to show it on."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+__all__ = ["take"]
+
+WIDTH, HEIGHT = 1440, 900
+PATIENCE = 60.0  # seconds
+SETTLED = 0.5  # seconds without work
+
+
+def take(study: Path, picture: Path) -> None:
+    """Open a study in a window that nobody sees, go to the first disputed spot, and leave a PNG.
+
+    Raises
+    ------
+    RuntimeError
+        When the study does not open or the picture cannot be written.
+    """
+    os.environ["QT_QPA_PLATFORM"] = "offscreen"
+    from PySide6.QtWidgets import QApplication
+
+    from raterscope.app.main_window import MainWindow, apply_look
+
+    application = QApplication.instance() or QApplication(["raterscope"])
+    apply_look("dark")
+    window = MainWindow(remembers=False)
+    window.resize(WIDTH, HEIGHT)
+    window.show()
+    window.open_paths([study.resolve()])
+
+    def settle() -> None:
+        deadline, quiet_since = time.monotonic() + PATIENCE, time.monotonic()
+        while time.monotonic() < deadline and time.monotonic() - quiet_since < SETTLED:
+            application.processEvents()
+            if window.jobs.busy:
+                quiet_since = time.monotonic()
+            time.sleep(0.01)
+
+    settle()
+    if window.workspace is None:
+        raise RuntimeError(window.notice.text or f"{study.name} did not open")
+    window.workspace.reviewing.next_disputed()
+    settle()
+    saved = window.grab().save(str(picture))
+    window.close()
+    if not saved:
+        raise RuntimeError(f"{picture} could not be written")
