@@ -37,6 +37,9 @@ NEAR = 4.0
 ADAPTING = 3
 """Rounds of EM in which they do."""
 
+BLOCK = 1000
+"""Components whose clicks are listed between two calls of the watch."""
+
 VISITS = 400_000
 """Clicks of components visited between two calls of the watch: some 30 ms of work."""
 
@@ -117,7 +120,9 @@ class _Crowd:
             tick()
         order = np.argsort(-count, kind="stable")
         order = order[count[order] > 0]
+        tick()
         chosen = choose(self.marks, order, SPACING * self.scatter, self.model.most)
+        tick()
         number = len(chosen)
         mean = np.column_stack([self.cells.x[chosen], self.cells.y[chosen]])
         covariance = np.tile([self.scatter**2, 0.0, self.scatter**2], (number, 1))
@@ -132,17 +137,27 @@ class _Crowd:
         if not alive.all():
             self.parts = type(self.parts)(*(values[alive] for values in self.parts))
 
-    def gather(self) -> None:
+    def gather(self, tick: Callable[[], None]) -> None:
         """List the clicks near each component."""
         from raterscope.algorithms.clicks._crowd_kernels import Pairs, gather
 
         self.compact()
         first, last = (np.empty(len(self), dtype=np.int64) for _ in range(2))
-        while True:
-            pairs = gather(self.marks, self.parts, REACH * self.scatter, first, last, self.click)
-            if pairs <= len(self.click):
-                break
-            self.click = np.empty(pairs + pairs // 8, dtype=np.int32)
+        pairs, components = 0, len(first)
+        for begin in range(0, components, BLOCK):
+            end = min(begin + BLOCK, components)
+            found = gather(
+                begin, end, pairs, self.marks, self.parts, REACH * self.scatter, first, last, self.click
+            )
+            if found > len(self.click):
+                longer = np.empty(int(found * max(1.1, components / end)), dtype=np.int32)
+                longer[:pairs] = self.click[:pairs]
+                self.click = longer
+                found = gather(
+                    begin, end, pairs, self.marks, self.parts, REACH * self.scatter, first, last, self.click
+                )
+            pairs = found
+            tick()
         self.total[:] = 0
         self.pairs: Pairs = Pairs(first, last, self.click, np.zeros(pairs), self.total)
 
@@ -196,6 +211,7 @@ class _Crowd:
         self.evidence = float(
             value + np.log1p(self.total).sum() + self.clicks_of @ outliers - self.outliers.sum()
         )
+        tick()
         shares = self.total / (1 + self.total)
         self.inliers: FloatArray = np.bincount(
             self.cells.annotator, weights=shares, minlength=len(self.ability)
@@ -244,8 +260,10 @@ class _Crowd:
         """Remove, after `survey`, the components that fewer than two annotators marked."""
         rows = np.flatnonzero((self.total > 1) & (self.nearest >= 0))
         number = len(self.parts.weight)
-        marked = np.unique(self.cells.annotator[rows] * number + self.nearest[rows]) % max(number, 1)
-        lonely = self.parts.alive & (np.bincount(marked, minlength=number) < 2)
+        lowest, highest = np.full(number, len(self.ability)), np.full(number, -1)
+        np.minimum.at(lowest, self.nearest[rows], self.cells.annotator[rows])
+        np.maximum.at(highest, self.nearest[rows], self.cells.annotator[rows])
+        lonely = self.parts.alive & (lowest >= highest)
         self.parts.alive[lonely] = False
         return bool(lonely.any())
 
@@ -319,7 +337,7 @@ def fit_crowd(cells: Cells, annotators: int, area: float, model: CrowdModel, wat
         removed.append(forced)
 
     crowd.set_rules()
-    crowd.gather()
+    crowd.gather(tick)
     words = f"fitting {len(crowd)} components"
     crowd.sweep(2, False, tick)
     crowd.sweep(5, True, tick)
@@ -328,7 +346,7 @@ def fit_crowd(cells: Cells, annotators: int, area: float, model: CrowdModel, wat
     converged, value = False, -math.inf
     for turn in range(model.max_rounds):
         words = f"fitting {len(crowd)} components"
-        crowd.gather()
+        crowd.gather(tick)
         crowd.set_rules()
         crowd.sweep(2, False, tick)
         crowd.sweep(3, True, tick)
@@ -354,14 +372,16 @@ def fit_crowd(cells: Cells, annotators: int, area: float, model: CrowdModel, wat
         crowd.sweep(2, True, tick)
         crowd.survey(tick)
         crowd.learn()
+        tick()
         lonely = crowd.drop_lonely()
+        tick()
         converged = gone == 0 and not lonely and turn > 1
         if converged:
             break
     words = f"fitting {len(crowd)} components"
     settled = False
     while not settled:
-        crowd.gather()
+        crowd.gather(tick)
         crowd.set_rules()
         crowd.sweep(2, False, tick)
         crowd.sweep(6, True, tick)

@@ -148,10 +148,12 @@ def choose(marks: Marks, order: Array, spacing: float, most: int) -> Array:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
-def gather(marks: Marks, parts: Parts, reach: float, first: Array, last: Array, click: Array) -> int:
-    """List the clicks within reach of each living component; give how many there are, listed or not."""
-    found = 0
-    for m in range(len(parts.weight)):
+def gather(
+    begin: int, end: int, found: int, marks: Marks, parts: Parts, reach: float, first: Array, last: Array,
+    click: Array,
+) -> int:  # fmt: skip
+    """List the clicks within reach of components after those found; give how many there are, listed or not."""
+    for m in range(begin, end):
         first[m] = found
         if parts.alive[m]:
             x, y = parts.mean[m, 0], parts.mean[m, 1]

@@ -116,10 +116,11 @@ def _resolution(clicks: Clicks) -> float:
 def _sample(clicks: Clicks) -> IntArray:
     """Choose clicks by place alone: neither their order nor the annotators' matters."""
     x, y = clicks.x - np.median(clicks.x), clicks.y - np.median(clicks.y)
-    rows = np.lexsort((y, x))
+    rows = np.arange(len(clicks))
     if len(rows) > WINDOW:
         away = np.maximum(np.abs(x), np.abs(y))
-        rows = rows[away[rows] <= np.partition(away, WINDOW)[WINDOW]]
+        rows = np.flatnonzero(away <= np.partition(away, WINDOW)[WINDOW])
+    rows = rows[np.lexsort((y[rows], x[rows]))]
     counts = np.bincount(clicks.annotator[rows])
     most = int(BUSY * max(np.median(counts[counts > 0]), 1))
     share = min(1.0, MOST / np.minimum(counts, most).sum())
