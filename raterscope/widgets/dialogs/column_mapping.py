@@ -98,7 +98,6 @@ class ColumnMappingDialog(QDialog):
         box = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel)
         self.read = box.addButton("Read", QDialogButtonBox.ButtonRole.AcceptRole)
         theme.set_role(self.read, "primary")
-        self.read.setDefault(True)
         box.accepted.connect(self.accept)
         box.rejected.connect(self.reject)
         column_box = QVBoxLayout(self)
@@ -109,6 +108,9 @@ class ColumnMappingDialog(QDialog):
         column_box.addWidget(self._table, 1)
         column_box.addWidget(self._problem)
         column_box.addWidget(box)
+        # Only now, in their place, do they heed which of them Return presses.
+        box.button(QDialogButtonBox.StandardButton.Cancel).setAutoDefault(False)
+        self.read.setDefault(True)
         self._settle()
 
     @property

@@ -62,11 +62,13 @@ class ReasonDialog(QDialog):
         box = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel)
         self.exclude = box.addButton("Exclude", QDialogButtonBox.ButtonRole.AcceptRole)
         theme.set_role(self.exclude, "primary")
-        self.exclude.setDefault(True)
         box.accepted.connect(self.accept)
         box.rejected.connect(self.reject)
         column.addSpacing(8)
         column.addWidget(box)
+        # Only now, in their place, do they heed which of them Return presses.
+        box.button(QDialogButtonBox.StandardButton.Cancel).setAutoDefault(False)
+        self.exclude.setDefault(True)
         self._on_words("")
         self.words.setFocus()
 

@@ -110,8 +110,8 @@ class QueuePanel(QWidget):
         self._refilter()
 
     def set_items(self, items: Sequence[QueueItem]) -> None:
-        """Show items; what is current and the place of the list stay as far as they can."""
-        self._model.items = sorted(items, key=_order)
+        """Show items in the order given, the done ones last; what is current stays, and the list's place."""
+        self._model.items = sorted(items, key=_done)
         self._refilter()
 
     def set_current(self, key: object) -> None:
@@ -159,8 +159,8 @@ class QueuePanel(QWidget):
             self.item_chosen.emit(key)
 
 
-def _order(item: QueueItem) -> tuple[bool, float]:
-    return item.done, -(item.score if item.score is not None else -1.0)
+def _done(item: QueueItem) -> bool:
+    return item.done
 
 
 class _QueueModel(QAbstractListModel):
@@ -169,9 +169,11 @@ class _QueueModel(QAbstractListModel):
         self.items: list[QueueItem] = []
         self.rows: list[QueueItem] = []
         self.current: object = None
+        self.most = 1.0
 
     def choose(self, text: str, undecided: bool) -> None:
         words = text.casefold().split()
+        self.most = max([1.0, *(item.score for item in self.items if item.score is not None)])
         rows = [
             item
             for item in self.items
@@ -246,8 +248,7 @@ class _QueueDelegate(QStyledItemDelegate):
         """Give the doubt that fills the bar: a probability's largest, or the largest of the queue."""
         model = index.model()
         assert isinstance(model, _QueueModel)
-        first = next((item.score for item in model.items if item.score is not None), 0.0)
-        return max(1.0, first)
+        return model.most
 
 
 def _line(painter: QPainter, box: QRectF, text: str) -> None:

@@ -60,14 +60,18 @@ class CurvesPlot(Plot):
         self.kind.currentIndexChanged.connect(self._on_kind)
         self.header.row.insertWidget(1, self.kind)
         self._legend = self.item.addLegend(offset=(-8, -8), labelTextSize="8pt")
-        self.item.setXRange(0, 1, padding=0.02)
-        self.item.setYRange(0, 1, padding=0.02)
+        self.show_all()
 
     def set_curves(self, curves: Sequence[Curve]) -> None:
         """Show the curves of runs."""
         self._curves = tuple(curves)
         self.set_filled(bool(curves))
         self.draw()
+
+    def show_all(self) -> None:
+        """Show the unit square."""
+        self.item.setXRange(0, 1, padding=0.02)
+        self.item.setYRange(0, 1, padding=0.02)
 
     def draw(self) -> None:
         """Draw the curves of the kind chosen."""

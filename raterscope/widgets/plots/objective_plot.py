@@ -59,6 +59,11 @@ class ObjectivePlot(Plot):
         self.set_filled(filled)
         self.draw()
 
+    def show_all(self) -> None:
+        """Show all iterations."""
+        self.item.setXRange(1, max(2, len(self._objective)), padding=0.02)
+        self.item.enableAutoRange("y")
+
     def draw(self) -> None:
         """Draw the line and its marks."""
         self.item.clear()
@@ -91,8 +96,7 @@ class ObjectivePlot(Plot):
                     brush=None,
                 )
             )
-        self.item.setXRange(1, max(2, len(at)), padding=0.02)
-        self.item.enableAutoRange("y")
+        self.show_all()
 
     def _annihilated(self) -> NDArray[np.bool_]:
         """Give where components went."""

@@ -25,6 +25,8 @@ def pen(colour: str, width: float = 1.6, dashes: tuple[float, ...] = ()) -> obje
 class Plot(QWidget):
     """A plot with its title above it; where there is nothing to plot, a sentence.
 
+    The wheel zooms, a drag pans, a double click shows all again.
+
     Parameters
     ----------
     title : str
@@ -42,12 +44,13 @@ class Plot(QWidget):
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.setAccessibleName(title)
         self.header = Header(title)
-        self.plot = pg.PlotWidget()
+        self.plot = pg.PlotWidget(enableMenu=False)
         self.plot.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.plot.setAccessibleName(f"{title}: {down} against {across}")
         self.item = self.plot.getPlotItem()
         self.item.hideButtons()
-        self.item.setMenuEnabled(True)
+        # Without a parent it would outlive the window that is closed.
+        self.item.ctrlMenu.setParent(self, self.item.ctrlMenu.windowFlags())
         self._axes = {"bottom": across, "left": down}
         self._pages = QStackedWidget()
         words = plain_label(nothing, "second", wrap=True)
@@ -59,6 +62,7 @@ class Plot(QWidget):
         column.setSpacing(4)
         column.addWidget(self.header)
         column.addWidget(self._pages, 1)
+        self.plot.scene().sigMouseClicked.connect(self._on_mouse_clicked)
         theme.notifier().changed.connect(self._on_theme)
         self._on_theme()
 
@@ -73,6 +77,15 @@ class Plot(QWidget):
 
     def draw(self) -> None:
         """Draw everything anew in the theme's colours."""
+
+    def show_all(self) -> None:
+        """Undo zoom and pan."""
+        self.item.autoRange()
+
+    def _on_mouse_clicked(self, event: object) -> None:
+        double = getattr(event, "double", None)
+        if double is not None and double():
+            self.show_all()
 
     def _on_theme(self) -> None:
         look = theme.current()

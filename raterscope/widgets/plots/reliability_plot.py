@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 
 import numpy as np
 import pyqtgraph as pg
@@ -44,7 +45,6 @@ class ReliabilityPlot(Plot):
         self._ring = pg.ScatterPlotItem(size=15)
         self.item.addItem(self._dots)
         self.item.addItem(self._ring)
-        self.item.setYRange(0, 1, padding=0.04)
         self.item.setLimits(yMin=-0.1, yMax=1.1)
 
     def set_annotators(
@@ -77,13 +77,18 @@ class ReliabilityPlot(Plot):
         self.header.set_aside(count(len(self._clicks), "annotator") if len(self._clicks) else "")
         self.set_filled(len(self._clicks) > 0)
         self.draw()
-        if len(self._clicks):
-            self.item.setXRange(0, float(self._clicks.max()), padding=0.05)
+        self.show_all()
 
     def select(self, annotator: int | None) -> None:
         """Ring an annotator's dot, without a signal."""
         self._selected = annotator
         self._draw_ring()
+
+    def show_all(self) -> None:
+        """Show every dot, and the whole of the scale."""
+        if len(self._clicks):
+            self.item.setXRange(0, float(self._clicks.max()), padding=0.05)
+        self.item.setYRange(0, 1, padding=0.04)
 
     def draw(self) -> None:
         """Draw the dots."""
@@ -97,7 +102,7 @@ class ReliabilityPlot(Plot):
             x=self._clicks, y=self._reliability, data=self._annotators,
             symbol=np.where(out, "x", "o").tolist(),
             brush=[cross if gone else dot for gone in out], pen=[orange if gone else nothing for gone in out],
-            tip=self._tip, hoverable=bool(self._names),
+            tip=partial(_tip, self._name_of()), hoverable=bool(self._names),
         )  # fmt: skip
         self._draw_ring()
 
@@ -109,11 +114,15 @@ class ReliabilityPlot(Plot):
             pen=ring, brush=None,
         )  # fmt: skip
 
-    def _tip(self, x: float, y: float, data: int) -> str:
-        row = int(np.flatnonzero(self._annotators == data)[0])
-        return plain_tip(f"{self._names[row]}: {count(int(x), 'click')}, reliability {y:.2f}")
+    def _name_of(self) -> dict[int, str]:
+        return {int(index): str(name) for index, name in zip(self._annotators, self._names, strict=False)}
 
     def _on_clicked(self, _dots: object, points: NDArray[np.object_], event: object) -> None:
         button = getattr(event, "button", None)
         if len(points) and (button is None or button() == Qt.MouseButton.LeftButton):
             self.annotator_chosen.emit(int(points[-1].data()))
+
+
+def _tip(names: Mapping[int, str], x: float, y: float, data: int) -> str:
+    """Say who a dot is. No method: pyqtgraph would keep the plot alive by it."""
+    return plain_tip(f"{names.get(int(data), '')}: {count(int(x), 'click')}, reliability {y:.2f}")

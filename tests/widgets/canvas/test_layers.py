@@ -1,0 +1,188 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from PySide6.QtCore import QRectF
+from PySide6.QtGui import QColor, QImage, QPainter
+
+from raterscope.widgets.canvas.click_layer import ClickLayer, DensityLayer
+from raterscope.widgets.canvas.grid_index import GridIndex
+from raterscope.widgets.canvas.image_layer import ImageLayer
+from raterscope.widgets.canvas.marks import ClickMarks, DetectionMarks
+from raterscope.widgets.canvas.pictures import to_picture
+from raterscope.widgets.canvas.scale_bar import nice_length
+from raterscope.widgets.canvas.spot_layer import SpotLayer, ellipses
+from raterscope.widgets.canvas.viewport import Viewport
+
+coordinate = st.floats(-100, 400, allow_nan=False, width=32)
+
+
+@given(
+    arrays(np.float64, st.tuples(st.just(2), st.integers(0, 40)), elements=coordinate),
+    coordinate, coordinate, st.floats(0, 300), st.floats(0, 300),
+)  # fmt: skip
+def test_the_grid_finds_what_a_search_through_all_finds(points, left, top, width, height):
+    x, y = points
+    rect = QRectF(left, top, width, height)
+    expected = np.flatnonzero(
+        (x >= rect.left()) & (x <= rect.right()) & (y >= rect.top()) & (y <= rect.bottom())
+    )
+    np.testing.assert_array_equal(GridIndex(x, y).within(rect), expected)
+
+
+def test_an_ellipse_holds_the_share_it_claims():
+    covariance = np.array([[9.0, 4.0], [4.0, 5.0]])
+    points = np.random.default_rng(3).multivariate_normal([0, 0], covariance, 40_000)
+    for coverage in (0.5, 0.95):
+        radii, turn = ellipses(covariance[None], coverage)
+        angle = np.radians(turn[0])
+        along = points @ [np.cos(angle), np.sin(angle)]
+        aside = points @ [-np.sin(angle), np.cos(angle)]
+        inside = np.hypot(along / radii[0, 0], aside / radii[0, 1]) <= 1
+        assert inside.mean() == pytest.approx(coverage, abs=0.01)
+
+
+def _spots(**changes):
+    values = {
+        "x": np.array([50.0, 62.0, 150.0]),
+        "y": np.array([50.0, 50.0, 80.0]),
+        "covariance": np.array([[[16.0, 0.0], [0.0, 4.0]]] * 2 + [[[0.0, 0.0], [0.0, 0.0]]]),
+        "posterior": np.array([0.46, 0.9, np.nan]),
+        "state": ("disputed", "detected", "added"),
+        "number": np.array([14, 15, 16]),
+        "votes": np.array([22, 40, 0]),
+        "annotators": 51,
+    }
+    return DetectionMarks(**{**values, **changes})
+
+
+def test_the_spot_under_the_mouse_is_the_nearest_whose_ellipse_holds_it():
+    layer = SpotLayer()
+    layer.set_spots(_spots())
+    assert layer.at(51, 50, 1.0) == 0
+    assert layer.at(58, 50, 1.0) == 1
+    assert layer.at(50, 62, 1.0) is None
+    # Without a covariance a spot keeps a size that can be hit.
+    assert layer.at(153, 82, 1.0) == 2
+    assert layer.at(153, 82, 20.0) is None
+
+
+def test_a_spot_is_said_in_words():
+    spots = _spots()
+    assert spots.words(0) == ("spot 14  0.46", "22 of 51 clicked, disputed")
+    assert spots.words(2) == ("spot 16", "0 of 51 clicked, added by you")
+
+
+def test_an_unknown_state_is_refused():
+    with pytest.raises(ValueError, match="spot state 'maybe'"):
+        _spots(state=("maybe", "detected", "added"))
+
+
+def test_arrays_become_pictures_pixel_by_pixel():
+    grey = np.array([[0, 100], [200, 255], [7, 8]], dtype=np.uint8)
+    picture = to_picture(grey[:, ::-1])
+    assert [picture.pixelColor(x, 1).red() for x in (0, 1)] == [255, 200]
+    colour = np.zeros((2, 3, 3), dtype=np.uint8)
+    colour[1, 2] = (10, 20, 30)
+    assert to_picture(colour).pixelColor(2, 1).getRgb() == (10, 20, 30, 255)
+    for bad in (grey.astype(np.uint16), np.zeros((2, 2, 4), dtype=np.uint8)):
+        with pytest.raises(ValueError, match="expected bytes, grey or RGB"):
+            to_picture(bad)
+
+
+def _painted(layer, scale: float, side: int = 200) -> QImage:
+    picture = QImage(side, side, QImage.Format.Format_RGB32)
+    picture.fill(QColor("#000000"))
+    with QPainter(picture) as painter:
+        layer.paint(painter, scale, QRectF(0, 0, side / scale, side / scale))
+    return picture
+
+
+def test_an_image_lies_on_its_extent_at_every_scale():
+    halves = np.zeros((2048, 2048), dtype=np.uint8)
+    halves[:, 1024:] = 255
+    layer = ImageLayer()
+    layer.set_image(halves, (0.0, 0.0, 100.0, 100.0))
+    for scale in (0.5, 2.0):
+        picture = _painted(layer, scale)
+        edge = round(50 * scale)
+        assert picture.pixelColor(edge - 4, 10).red() == 0
+        assert picture.pixelColor(edge + 4, 10).red() == 255
+        assert picture.pixelColor(min(199, round(100 * scale)) - 2, 10).red() == 255
+    assert _painted(layer, 0.5).pixelColor(60, 10).red() == 0
+
+
+def test_fine_detail_does_not_vanish_when_small():
+    speckle = np.zeros((4000, 4000), dtype=np.uint8)
+    speckle[::2] = 200
+    layer = ImageLayer()
+    layer.set_image(speckle, (0.0, 0.0, 4000.0, 4000.0))
+    assert _painted(layer, 0.05).pixelColor(100, 100).red() == pytest.approx(100, abs=12)
+
+
+def _clicks(count: int, annotators: int = 3) -> ClickMarks:
+    rng = np.random.default_rng(0)
+    return ClickMarks(rng.random(count) * 200, rng.random(count) * 200, np.arange(count) % annotators)
+
+
+def test_hiding_and_soloing_choose_whose_clicks_are_painted():
+    layer = ClickLayer()
+    layer.set_clicks(ClickMarks(np.array([50.0, 150.0]), np.array([50.0, 150.0]), np.array([0, 1])))
+    layer.set_annotators_shown({1}, None)
+    picture = _painted(layer, 1.0)
+    assert picture.pixelColor(50, 50).name() == "#e69f00"
+    assert picture.pixelColor(150, 150).name() == "#000000"
+    layer.set_annotators_shown({1}, 1)
+    picture = _painted(layer, 1.0)
+    assert picture.pixelColor(50, 50).name() == "#000000"
+    assert picture.pixelColor(150, 150).name() == "#56b4e9"
+
+
+def test_outliers_are_told_apart_by_shape():
+    layer = ClickLayer()
+    one = np.array([100.0])
+    pictures = []
+    for inlier in (0.9, 0.1):
+        layer.set_clicks(ClickMarks(one, one, np.array([0]), np.array([inlier])))
+        pictures.append(_painted(layer, 4.0, 800))
+    assert pictures[0].pixelColor(401, 398).name() == "#e69f00"
+    assert pictures[1].pixelColor(401, 398).name() != "#e69f00"
+
+
+def test_small_integers_may_number_the_annotators():
+    layer = ClickLayer()
+    layer.set_clicks(ClickMarks(np.array([50.0]), np.array([50.0]), np.array([120], dtype=np.int8)))
+    assert _painted(layer, 1.0).pixelColor(50, 50).name() == "#8a96a2"
+
+
+def test_too_many_clicks_to_tell_apart_become_a_density():
+    layer = ClickLayer()
+    layer.set_clicks(_clicks(100_000))
+    extent = (0.0, 0.0, 200.0, 200.0)
+    assert layer.too_many(Viewport(800, 800, 4.0), extent)
+    assert not layer.too_many(Viewport(800, 800, 40.0), extent)
+    layer.set_annotators_shown(set(), 0)
+    assert layer.too_many(Viewport(800, 800, 4.0), extent)
+    layer.set_clicks(_clicks(3000))
+    assert not layer.too_many(Viewport(800, 800, 4.0), extent)
+
+
+def test_the_density_is_where_the_clicks_that_are_shown_lie():
+    clicks = _clicks(5000)
+    layer = DensityLayer()
+    layer.set_clicks(clicks, np.ones(5000, dtype=bool), (0.0, 0.0, 200.0, 200.0))
+    assert layer.highest > 5000 / 200**2
+    picture = _painted(layer, 1.0)
+    assert picture.pixelColor(100, 100).name() != "#000000"
+    layer.set_clicks(clicks, np.zeros(5000, dtype=bool), (0.0, 0.0, 200.0, 200.0))
+    assert layer.highest == 0
+    assert _painted(layer, 1.0).pixelColor(100, 100).name() == "#000000"
+
+
+@given(st.floats(1e-6, 1e9))
+def test_a_scale_bar_is_a_round_length_that_fits(longest):
+    length = nice_length(longest)
+    assert longest / 2.5000001 <= length <= longest * 1.0000001
+    mantissa = length / 10 ** np.floor(np.log10(length) + 1e-9)
+    assert min(abs(mantissa - step) for step in (1, 2, 5, 10)) < 1e-6

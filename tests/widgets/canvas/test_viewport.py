@@ -1,0 +1,44 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from raterscope.widgets.canvas.viewport import Viewport
+
+places = st.floats(-2000, 2000)
+scales = st.floats(0.05, 50)
+
+
+@given(places, places, scales, st.integers(-3000, 3000), st.integers(-3000, 3000))
+def test_screen_and_image_are_each_other_s_way_back(x, y, scale, across, down):
+    view = Viewport(800, 600, scale, across, down)
+    assert view.to_image(*view.to_screen(x, y)) == pytest.approx((x, y), abs=1e-6)
+
+
+@given(scales, st.floats(0.2, 5), st.floats(0, 800), st.floats(0, 600))
+def test_zoom_keeps_what_lies_under_the_mouse(scale, factor, across, down):
+    view = Viewport(800, 600, scale, 37, -80)
+    x, y = view.to_image(across, down)
+    assert view.zoomed(factor, across, down).to_screen(x, y) == pytest.approx((across, down), abs=0.51)
+
+
+def test_framing_shows_the_whole_in_the_middle():
+    view = Viewport(800, 600).framing((100, 50, 1380, 1010), margin=10)
+    left, top, right, bottom = view.visible
+    assert left <= 100
+    assert top <= 50
+    assert right >= 1380
+    assert bottom >= 1010
+    assert view.to_screen(740, 530) == pytest.approx((400, 300), abs=0.51)
+
+
+def test_the_image_cannot_be_lost_from_sight():
+    extent = (0.0, 0.0, 100.0, 100.0)
+    view = Viewport(200, 200, 1.0).panned(5000, -4000).held_to(extent)
+    x, y = view.centre
+    assert 0 <= x <= 100
+    assert 0 <= y <= 100
+
+
+def test_resizing_keeps_the_middle():
+    view = Viewport(800, 600, 2.0).centred(120, 90)
+    assert view.resized(1000, 400).centre == pytest.approx((120, 90), abs=0.3)

@@ -1,0 +1,92 @@
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QDialog
+
+from raterscope.widgets.dialogs.column_mapping import ColumnMappingDialog, MappingField
+from raterscope.widgets.dialogs.reason import ReasonDialog
+
+FIELDS = [
+    MappingField("annotator", "annotator"),
+    MappingField("x", "x"),
+    MappingField("y", "y"),
+    MappingField("time", "time", required=False),
+]
+
+
+@pytest.fixture
+def asked():
+    """Dialogs delete themselves when closed: what they said is kept here."""
+    answers = []
+
+    def ask(dialog: QDialog, read):
+        dialog.accepted.connect(lambda: answers.append(read(dialog)))
+        dialog.open()
+        return dialog
+
+    return ask, answers
+
+
+def test_a_common_reason_takes_two_keys(asked, qtbot):
+    ask, answers = asked
+    dialog = ask(ReasonDialog("w-1004"), lambda d: d.reason)
+    assert not dialog.exclude.isEnabled()
+    dialog.buttons[1].click()
+    qtbot.keyClick(dialog.words, Qt.Key.Key_Return)
+    assert answers == ["hardly marks anything"]
+
+
+def test_ones_own_words_do_too_but_blanks_do_not(asked, qtbot):
+    ask, answers = asked
+    dialog = ask(ReasonDialog("w-1004"), lambda d: d.reason)
+    qtbot.keyClicks(dialog.words, "   ")
+    assert not dialog.exclude.isEnabled()
+    qtbot.keyClicks(dialog.words, "left-handed ")
+    dialog.exclude.click()
+    assert answers == ["left-handed"]
+
+
+def test_escape_excludes_nobody(asked, qtbot):
+    ask, answers = asked
+    dialog = ask(ReasonDialog("w-1004"), lambda d: d.reason)
+    qtbot.keyClick(dialog, Qt.Key.Key_Escape)
+    assert answers == []
+
+
+def test_columns_are_mapped_by_hand(asked):
+    ask, answers = asked
+    dialog = ask(
+        ColumnMappingDialog(
+            ["wer", "px", "py", "note"], [["anna", "1", "2"]] * 9, {"px": "x", "py": "y"}, FIELDS
+        ),
+        lambda d: d.mapping,
+    )
+    assert dialog.problem() == "No column is chosen for annotator."
+    assert not dialog.read.isEnabled()
+    choice = dialog.choices[0]
+    choice.setCurrentIndex(choice.findData("annotator"))
+    assert dialog.problem() == ""
+    dialog.read.click()
+    assert answers == [{"wer": "annotator", "px": "x", "py": "y"}]
+
+
+def test_one_field_in_two_columns_is_refused(asked):
+    ask, _ = asked
+    dialog = ask(
+        ColumnMappingDialog(["a", "b", "c"], [], {"a": "annotator", "b": "x", "c": "y"}, FIELDS), str
+    )
+    choice = dialog.choices[2]
+    choice.setCurrentIndex(choice.findData("x"))
+    assert dialog.problem() == "No column is chosen for y."
+    dialog.choices[0].setCurrentIndex(dialog.choices[0].findData("y"))
+    choice.setCurrentIndex(choice.findData("y"))
+    dialog.choices[1].setCurrentIndex(dialog.choices[1].findData("annotator"))
+    assert dialog.problem() == "No column is chosen for x."
+    dialog.reject()
+
+
+def test_long_and_many_lined_cells_stay_one_short_line(qtbot):
+    dialog = ColumnMappingDialog(["x" * 500], [["a\nb" * 400]], {}, FIELDS)
+    dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose, False)
+    qtbot.addWidget(dialog)
+    assert len(dialog._table.item(1, 0).text()) <= 60
+    assert "\n" not in dialog._table.item(1, 0).text()

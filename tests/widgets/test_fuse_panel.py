@@ -1,0 +1,198 @@
+from dataclasses import dataclass
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QCheckBox, QComboBox, QLabel, QLineEdit
+
+from raterscope.algorithms.catalogue import Algorithm
+from raterscope.algorithms.settings import Settings, SettingsError, choice, integer, number, switch
+from raterscope.widgets.panels.fuse_panel import FusePanel, RunLine
+from raterscope.widgets.panels.settings_form import SettingsForm
+
+
+@dataclass(frozen=True)
+class Knobs(Settings):
+    scatter: float | None = number(None, "Click scatter", "How far.", unit="px", minimum=0.1, maximum=200)
+    bound: int = integer(5, "Fewest components", "Not below.", minimum=1)
+    rule: str = choice("mml", "Criterion", "Which.", {"mml": "message length", "bic": "BIC"})
+    best: bool = switch(True, "Keep the best", "Of all.")
+    seed: int = integer(7, "Seed", "Random.", minimum=0, advanced=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.rule == "bic" and self.bound > 50:
+            raise SettingsError("BIC takes no more than 50 components.")
+
+
+@dataclass(frozen=True)
+class Plain(Settings):
+    share: float = number(0.5, "Share", "Votes.", minimum=0, maximum=1)
+
+
+CLUSTERERS = {
+    "oem": Algorithm("oem", "OEM clustering", "Finds outliers.", "paper", Knobs, print),
+    "plain": Algorithm("plain", "Plain", "Nothing special.", "book", Plain, print),
+}
+DETECTORS = {"vote": Algorithm("vote", "Majority", "Counts.", "book", Plain, print)}
+
+
+@pytest.fixture
+def form(qtbot):
+    widget = SettingsForm(Knobs)
+    qtbot.addWidget(widget)
+    widget.show()
+    return widget
+
+
+def test_the_form_has_one_editor_a_setting_and_gives_the_defaults(form):
+    kinds = {name: type(editor) for name, editor in form.editors().items()}
+    assert kinds == {
+        "scatter": QLineEdit, "bound": QLineEdit, "rule": QComboBox, "best": QCheckBox, "seed": QLineEdit,
+    }  # fmt: skip
+    assert form.settings() == Knobs()
+
+
+def test_what_is_typed_is_what_is_set(form, qtbot):
+    editors = form.editors()
+    changes = []
+    form.changed.connect(lambda: changes.append(1))
+    editors["bound"].selectAll()
+    qtbot.keyClicks(editors["bound"], "12")
+    editors["rule"].setCurrentIndex(1)
+    editors["best"].click()
+    assert form.settings() == Knobs(bound=12, rule="bic", best=False)
+    assert len(changes) >= 3
+
+
+def test_a_learnt_value_is_open_until_one_is_given(form, qtbot):
+    scatter = form.editors()["scatter"]
+    assert not scatter.isEnabled()
+    learnt = next(box for box in form.findChildren(QCheckBox) if box.isVisible() and box.text() == "learnt")
+    learnt.click()
+    assert scatter.isEnabled()
+    assert "Click scatter is empty" in form.error()
+    qtbot.keyClicks(scatter, "8,5")
+    assert form.settings().scatter == 8.5
+    learnt.click()
+    assert form.settings().scatter is None
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"), [("0", "expected at least 1"), ("many", "expected a whole number")]
+)
+def test_what_will_not_do_is_said_beside_it(form, qtbot, text, sentence):
+    bound = form.editors()["bound"]
+    bound.selectAll()
+    qtbot.keyClicks(bound, text)
+    said = [label.text() for label in form.findChildren(QLabel) if label.isVisible()]
+    assert sum(sentence in words for words in said) == 1
+    with pytest.raises(SettingsError, match=sentence):
+        form.settings()
+    bound.selectAll()
+    qtbot.keyClicks(bound, "3")
+    assert form.error() == ""
+    assert not any(
+        sentence in label.text() and label.property("role") == "error" for label in form.findChildren(QLabel)
+    )
+
+
+def test_what_two_settings_together_will_not_do_is_said_too(form):
+    form.set_settings(Knobs(bound=60))
+    form.editors()["rule"].setCurrentIndex(1)
+    said = [label.text() for label in form.findChildren(QLabel) if label.isVisible()]
+    assert "BIC takes no more than 50 components." in said
+
+
+def test_advanced_settings_are_folded_unless_they_were_changed(form):
+    assert not form.editors()["seed"].isVisible()
+    form.set_settings(Knobs(seed=3))
+    assert form.editors()["seed"].isVisible()
+    assert form.settings().seed == 3
+
+
+def test_units_and_help_are_on_every_editor(form):
+    editors = form.editors()
+    assert editors["scatter"].accessibleName() == "Click scatter, px"
+    assert "How far." in editors["scatter"].toolTip()
+    assert "0.1 to 200 px" in editors["scatter"].toolTip()
+
+
+@pytest.fixture
+def panel(qtbot):
+    widget = FusePanel(CLUSTERERS, DETECTORS)
+    qtbot.addWidget(widget)
+    widget.resize(460, 700)
+    widget.show()
+    return widget
+
+
+def test_run_gives_what_is_chosen(panel, qtbot):
+    asked = []
+    panel.run_requested.connect(lambda *what: asked.append(what))
+    panel.clusterer.choose("oem", Knobs(bound=9))
+    panel.set_scope("smear_012.tif", 340)
+    panel.this_image.click()
+    qtbot.mouseClick(panel.run, Qt.MouseButton.LeftButton)
+    assert asked == [("oem", Knobs(bound=9), "vote", Plain(), False)]
+
+
+def test_what_was_set_stays_while_another_algorithm_is_looked_at(panel):
+    panel.clusterer.choose("oem", Knobs(bound=9))
+    panel.clusterer.choose("plain")
+    assert panel.clusterer.settings() == Plain()
+    panel.clusterer.choose("oem")
+    assert panel.clusterer.settings() == Knobs(bound=9)
+
+
+def test_nothing_runs_with_settings_that_will_not_do(panel, qtbot):
+    share = panel.detector.form.editors()["share"]
+    share.selectAll()
+    qtbot.keyClicks(share, "2")
+    assert not panel.run.isEnabled()
+    share.selectAll()
+    qtbot.keyClicks(share, "0.2")
+    assert panel.run.isEnabled()
+
+
+def test_a_run_under_way_stands_for_run_and_can_be_cancelled(panel, qtbot):
+    asked = []
+    panel.cancel_requested.connect(lambda: asked.append(1))
+    panel.set_progress("fusing 3 of 340", 0.01, 75)
+    assert not panel.run.isVisible()
+    words = [label.text() for label in panel.findChildren(QLabel) if label.isVisible()]
+    assert "fusing 3 of 340, 1 min 15 s left" in words
+    qtbot.mouseClick(panel.cancel, Qt.MouseButton.LeftButton)
+    panel.set_progress("fusing 4 of 340", 0.01, 75)
+    assert asked == [1]
+    assert not panel.cancel.isEnabled()
+    panel.set_progress(None)
+    assert panel.run.isVisible()
+    assert panel.cancel.isEnabled()
+
+
+def test_runs_can_be_shown_compared_and_deleted(panel):
+    shown, deleted, compared = [], [], []
+    panel.run_chosen.connect(shown.append)
+    panel.run_delete_requested.connect(deleted.append)
+    panel.compare_requested.connect(compared.append)
+    panel.set_runs([RunLine(2, "OEM + DEM", "12:01", shown=True), RunLine(1, "k-means", "11:40", stale=True)])
+    first, second = panel.runs._rows
+    assert not panel.runs.compare.isEnabled()
+    first.tick.click()
+    second.tick.click()
+    panel.runs.compare.click()
+    buttons = {button.text(): button for button in second.findChildren(type(panel.run))}
+    buttons["Show"].click()
+    buttons["Delete"].click()
+    assert (shown, deleted, compared) == ([1], [1], [(2, 1)])
+    panel.set_runs([RunLine(2, "OEM + DEM", "12:01", shown=True)])
+    assert panel.runs.ticked() == (2,)
+
+
+def test_a_catalogue_without_detectors_is_one_step(qtbot):
+    widget = FusePanel({"plain": CLUSTERERS["plain"]})
+    qtbot.addWidget(widget)
+    asked = []
+    widget.run_requested.connect(lambda *what: asked.append(what))
+    widget.run.click()
+    assert asked == [("plain", Plain(), "", None, True)]

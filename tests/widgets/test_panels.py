@@ -1,0 +1,250 @@
+import math
+from datetime import UTC, datetime
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QCoreApplication, QPoint, Qt
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QLabel, QPushButton
+
+from raterscope.widgets import theme
+from raterscope.widgets.empty_state import EmptyState
+from raterscope.widgets.panels.evidence_panel import Evidence, EvidencePanel, VoterLine
+from raterscope.widgets.panels.history_panel import HistoryEntry, HistoryPanel
+from raterscope.widgets.panels.jobs_panel import JobLine, JobsPanel
+from raterscope.widgets.panels.queue_panel import QueueItem, QueuePanel
+from raterscope.widgets.parts import plain_tip
+
+
+@pytest.fixture(autouse=True)
+def themed(qapp):
+    theme.apply_theme(qapp, theme.DARK)
+
+
+def shown_words(widget) -> str:
+    QCoreApplication.sendPostedEvents()  # what was added to a layout is shown by an event
+    return "\n".join(label.text() for label in widget.findChildren(QLabel) if label.isVisibleTo(widget))
+
+
+def item(key, score=0.3, done=False) -> QueueItem:
+    return QueueItem(key, f"smear_{key:03}.tif", "27 detections", score, done)
+
+
+@pytest.fixture
+def queue(qtbot):
+    panel = QueuePanel()
+    qtbot.addWidget(panel)
+    panel.resize(236, 600)
+    panel.show()
+    return panel
+
+
+def test_done_items_sink_and_the_rest_keep_their_order(queue):
+    queue.set_items([item(3, 0.4, done=True), item(1, 0.3), item(2, None), item(4, 0.1)])
+    assert [shown.key for shown in queue.shown()] == [1, 2, 4, 3]
+
+
+def test_the_queue_is_walked_by_keyboard_and_says_where_one_went(queue, qtbot):
+    queue.set_items([item(key) for key in (1, 2, 3)])
+    queue.set_current(1)
+    chosen = []
+    queue.item_chosen.connect(chosen.append)
+    qtbot.keyClick(queue.view, Qt.Key.Key_Down)
+    qtbot.keyClick(queue.view, Qt.Key.Key_Down)
+    assert chosen == [2, 3]
+    assert queue.current == 3
+
+
+def test_the_current_item_stays_when_lines_change_around_it(queue):
+    queue.set_items([item(key) for key in range(400)])
+    queue.set_current(300)
+    chosen = []
+    queue.item_chosen.connect(chosen.append)
+    place = queue.view.verticalScrollBar().value()
+    queue.set_items([item(key, done=key == 7) for key in range(400)])
+    assert queue.current == 300
+    assert queue.view.currentIndex().row() == 299
+    assert queue.view.verticalScrollBar().value() == place
+    assert chosen == []
+
+
+def test_the_filter_takes_words_and_leaves_the_undecided(queue, qtbot):
+    queue.set_items([item(1), item(12), item(2, done=True)])
+    qtbot.keyClicks(queue.filter, "SMEAR_01")
+    assert [shown.key for shown in queue.shown()] == [12]
+    queue.filter.clear()
+    queue.undecided.click()
+    assert [shown.key for shown in queue.shown()] == [1, 12]
+
+
+def test_an_empty_queue_says_so(queue):
+    queue.set_items([])
+    assert "Nothing here yet." in shown_words(queue)
+    queue.set_items([item(1)])
+    queue.filter.setText("other")
+    assert "No match." in shown_words(queue)
+
+
+def evidence(**changes) -> Evidence:
+    values = {
+        "title": "Spot 14", "state": "disputed", "probability": 0.46, "low": 0.31, "high": 0.62,
+        "caption": "posterior structure", "votes": 22, "annotators": 51,
+        "lines": (VoterLine(3, "w-0412", True, 0.94), VoterLine(9, "w-0077", False, math.nan)),
+        "why": "The model doubts.", "crop": np.full((28, 28), 128, dtype=np.uint8), "crop_radius": 14.0,
+        "covariance": np.eye(2) * 9,
+    }  # fmt: skip
+    return Evidence(**{**values, **changes})
+
+
+@pytest.fixture
+def panel(qtbot):
+    widget = EvidencePanel()
+    qtbot.addWidget(widget)
+    widget.resize(360, 640)
+    widget.show()
+    return widget
+
+
+def test_the_deciding_number_is_the_largest_text(panel):
+    panel.show_spot(evidence())
+    labels = [label for label in panel.findChildren(QLabel) if label.isVisible() and label.text()]
+    largest = max(labels, key=lambda label: label.fontInfo().pixelSize())
+    assert largest.text() == "0.46"
+    assert largest.fontInfo().pixelSize() == 30
+    words = shown_words(panel)
+    for part in ("SPOT 14", "disputed", "0.31 to 0.62", "22 of 51 votes", "The model doubts."):
+        assert part in words
+
+
+def test_the_keys_ask_for_decisions(panel, qtbot):
+    panel.show_spot(evidence())
+    asked = []
+    for name in ("accept", "reject", "skip", "add", "move", "undo"):
+        getattr(panel, f"{name}_requested").connect(lambda name=name: asked.append(name))
+    for button in (panel.accept, panel.reject, panel.skip, panel.add, panel.move_key, panel.undo):
+        qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
+    assert asked == ["accept", "reject", "skip", "add", "move", "undo"]
+    assert panel.accept.accessibleName() == "accept (A)"
+
+
+def test_without_a_spot_nothing_can_be_decided_but_added(panel):
+    panel.show_spot(evidence())
+    panel.show_spot(None)
+    assert "Choose a spot" in shown_words(panel)
+    assert not panel.accept.isEnabled()
+    assert not panel.move_key.isEnabled()
+    assert panel.add.isEnabled()
+
+
+def test_a_spot_without_a_number_says_so_and_shows_no_interval(panel):
+    panel.show_spot(evidence(state="added", probability=math.nan, low=math.nan, high=math.nan, crop=None))
+    words = shown_words(panel)
+    assert "added by you" in words
+    assert "nan" not in words
+    assert "95 % interval" not in words
+
+
+def test_an_annotator_can_be_gone_to_by_keyboard(panel, qtbot):
+    panel.show_spot(evidence())
+    chosen = []
+    panel.voter_chosen.connect(chosen.append)
+    voters = panel._voters
+    qtbot.keyClick(voters, Qt.Key.Key_Down)
+    qtbot.keyClick(voters, Qt.Key.Key_Down)
+    assert chosen[-1] == 9
+
+
+def test_five_thousand_voters_are_a_list_not_widgets(panel):
+    lines = tuple(VoterLine(i, f"w-{i}", i % 2 == 0, 0.5) for i in range(5000))
+    before = len(panel.findChildren(QLabel))
+    panel.show_spot(evidence(lines=lines))
+    assert len(panel.findChildren(QLabel)) == before
+
+
+def test_the_history_says_what_is_no_longer_in_effect(qtbot):
+    history = HistoryPanel()
+    qtbot.addWidget(history)
+    now = datetime(2026, 1, 2, 12, 4, tzinfo=UTC)
+    history.set_entries(
+        [
+            HistoryEntry(now, "accept spot 9", "accepted"),
+            HistoryEntry(now, "reject spot 11", "rejected", False),
+        ]
+    )
+    model = history.view.model()
+    assert [model.index(row).data() for row in range(2)] == ["accept spot 9", "reject spot 11 (taken back)"]
+    asked = []
+    history.undo_requested.connect(lambda: asked.append("undo"))
+    history.undo.click()
+    history.set_undoable(True, False)
+    history.undo.click()
+    history.redo.click()
+    assert asked == ["undo"]
+
+
+@pytest.fixture
+def jobs(qtbot):
+    panel = JobsPanel()
+    qtbot.addWidget(panel)
+    panel.resize(300, 212)
+    panel.show()
+    return panel
+
+
+def button(widget, text) -> QPushButton:
+    (found,) = (b for b in widget.findChildren(QPushButton) if b.text() == text and b.isVisible())
+    return found
+
+
+def test_a_job_tells_its_progress_and_acknowledges_cancel_at_once(jobs, qtbot):
+    line = JobLine("k", "Fusing smear_077", "removing the weakest component", 0.68, 2.1)
+    jobs.set_job(line)
+    words = shown_words(jobs)
+    assert "removing the weakest component, 2 s left" in words
+    asked = []
+    jobs.cancel_requested.connect(asked.append)
+    qtbot.mouseClick(button(jobs, "Cancel"), Qt.MouseButton.LeftButton)
+    assert asked == ["k"]
+    assert "cancelling" in shown_words(jobs)
+    assert not button(jobs, "Cancel").isEnabled()
+    jobs.set_job(line)  # progress that was on its way
+    assert "cancelling" in shown_words(jobs)
+    jobs.set_job(JobLine("k", "Fusing smear_077", state="cancelled"))
+    assert "cancelled" in shown_words(jobs)
+    assert "1 running" not in shown_words(jobs)
+
+
+def test_a_failure_is_one_sentence_with_details_on_demand(jobs, qtbot):
+    jobs.set_job(
+        JobLine(1, "Importing", state="failed", error="Line 12 is <b>bad</b>.", details="where\nwhy")
+    )
+    assert "Line 12 is <b>bad</b>." in shown_words(jobs)
+    job = jobs._lines[1]
+    assert not job._details.isVisible()
+    qtbot.mouseClick(button(jobs, "Details"), Qt.MouseButton.LeftButton)
+    assert job._details.isVisible()
+    qtbot.mouseClick(button(jobs, "Copy"), Qt.MouseButton.LeftButton)
+    assert QGuiApplication.clipboard().text() == "Line 12 is <b>bad</b>.\n\nwhere\nwhy"
+    qtbot.mouseClick(button(jobs, "Clear"), Qt.MouseButton.LeftButton)
+    assert "Nothing runs." in shown_words(jobs)
+
+
+def test_strangers_words_are_never_read_as_markup(panel, queue):
+    panel.show_spot(evidence(why="<img src=x>"))
+    queue.set_items([QueueItem(1, "<b>x</b>", "&amp;", 0.1, False)])
+    for widget in (panel, queue):
+        for label in widget.findChildren(QLabel):
+            assert label.textFormat() == Qt.TextFormat.PlainText, label.text()
+    assert plain_tip("<b>") == "<qt>&lt;b&gt;</qt>"
+
+
+def test_an_empty_place_offers_what_fills_it(qtbot):
+    done = []
+    state = EmptyState("Nothing", "Drop files here.", (("Import", lambda: done.append(1)),))
+    qtbot.addWidget(state)
+    state.resize(500, 300)
+    state.show()
+    qtbot.mouseClick(state.buttons[0], Qt.MouseButton.LeftButton, pos=QPoint(5, 5))
+    assert done == [1]
+    words = next(label for label in state.findChildren(QLabel) if label.text() == "Drop files here.")
+    assert words.height() >= words.heightForWidth(words.width())

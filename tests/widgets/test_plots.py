@@ -1,0 +1,105 @@
+import numpy as np
+import pytest
+from PySide6.QtCore import QCoreApplication, QPoint, Qt
+
+from raterscope.widgets import theme
+from raterscope.widgets.plots.curves_plot import Curve, CurvesPlot
+from raterscope.widgets.plots.objective_plot import ObjectivePlot
+from raterscope.widgets.plots.reliability_plot import ReliabilityPlot
+
+
+def scatters(plot) -> dict[str, list[tuple[float, float]]]:
+    found = {}
+    for item in plot.item.items:
+        scatter = getattr(item, "scatter", item)
+        if hasattr(scatter, "points"):
+            for point in scatter.points():
+                found.setdefault(point.symbol(), []).append((point.pos().x(), point.pos().y()))
+    return found
+
+
+def test_removals_and_the_iteration_kept_are_marked(qtbot):
+    plot = ObjectivePlot()
+    qtbot.addWidget(plot)
+    assert not plot.filled
+    plot.set_trace(
+        np.array([-9.0, -5.0, -6.0, -4.0]),
+        np.array([4, 3, 2, 2]),
+        np.array([False, False, True, False]),
+        3,
+        True,
+    )
+    assert plot.filled
+    marks = scatters(plot)
+    assert marks["x"] == [(3.0, -6.0)]  # removed by force
+    assert marks["|"] == [(2.0, -5.0)]  # died out
+    assert marks["o"] == [(4.0, -4.0)]  # kept
+    plot.set_trace(np.empty(0), np.empty(0, dtype=int), np.empty(0, dtype=bool), -1)
+    assert not plot.filled
+
+
+@pytest.fixture
+def dots(qtbot):
+    plot = ReliabilityPlot()
+    qtbot.addWidget(plot)
+    plot.resize(420, 320)
+    plot.show()
+    plot.set_annotators(
+        np.array([10, 40, 5]), np.array([0.2, 0.9, np.nan]), ["a", "<b>", "c"], np.array([4, 7, 9]), {4}
+    )
+    return plot
+
+
+def test_a_click_on_a_dot_selects_the_annotator(dots, qtbot):
+    chosen = []
+    dots.annotator_chosen.connect(chosen.append)
+    QCoreApplication.sendPostedEvents()  # the layout
+    dots.grab()
+    scene = dots.item.vb.mapViewToScene(dots._dots.points()[1].pos())
+    place = dots.plot.mapFromScene(scene)
+    qtbot.mouseMove(dots.plot.viewport(), QPoint(5, 5))
+    qtbot.mouseClick(dots.plot.viewport(), Qt.MouseButton.LeftButton, pos=place)
+    assert chosen == [7]
+
+
+def test_the_unknown_has_no_dot_and_the_excluded_a_cross(dots):
+    assert scatters(dots) == {"x": [(10.0, 0.2)], "o": [(40.0, 0.9)]}
+
+
+def test_the_selected_annotator_is_ringed(dots):
+    dots.select(7)
+    assert [(p.pos().x(), p.pos().y()) for p in dots._ring.points()] == [(40.0, 0.9)]
+    dots.select(None)
+    assert len(dots._ring.points()) == 0
+
+
+def test_names_in_tips_are_plain_text(dots):
+    tip = dots._dots.opts["tip"](x=40, y=0.9, data=7)
+    assert "&lt;b&gt;: 40 clicks, reliability 0.90" in tip
+
+
+def test_curves_change_with_their_kind(qtbot):
+    plot = CurvesPlot()
+    qtbot.addWidget(plot)
+    rate = np.linspace(0, 1, 5)
+    plot.set_curves(
+        [Curve("OEM", rate, rate**0.5, rate, 1 - rate, 0.7), Curve("<i>", rate, rate, rate, rate)]
+    )
+
+    def drawn():
+        return [item.getData() for item in plot.item.listDataItems() if item.name()]
+
+    assert [curve[1].tolist() for curve in drawn()] == [(rate**0.5).tolist(), rate.tolist()]
+    plot.kind.setCurrentIndex(1)
+    assert drawn()[0][1].tolist() == (1 - rate).tolist()
+    assert plot.item.getAxis("left").labelText == "precision"
+    assert "&lt;i>" in [item.name() for item in plot.item.listDataItems()]
+
+
+def test_a_plot_follows_the_theme(qapp, dots):
+    theme.apply_theme(qapp, theme.LIGHT)
+    try:
+        assert dots.plot.backgroundBrush().color().name() == theme.LIGHT.surface
+    finally:
+        theme.apply_theme(qapp, theme.DARK)
+    assert dots.plot.backgroundBrush().color().name() == theme.DARK.surface

@@ -1,0 +1,126 @@
+import math
+
+import pytest
+from PySide6.QtCore import Qt
+
+from raterscope.widgets.tables.annotator_table import AnnotatorRow, AnnotatorTable
+from raterscope.widgets.tables.comparison_table import ComparisonRow, ComparisonTable
+
+UNKNOWN = (math.nan, math.nan, math.nan)
+
+
+def row(index, clicks=10, reliability=0.5, excluded=None) -> AnnotatorRow:
+    known = UNKNOWN if math.isnan(reliability) else (reliability, reliability - 0.1, reliability + 0.1)
+    return AnnotatorRow(index, f"w-{index:04}", clicks, known, (0.46, 0.31, 0.62), UNKNOWN, excluded)
+
+
+@pytest.fixture
+def table(qtbot):
+    widget = AnnotatorTable()
+    qtbot.addWidget(widget)
+    widget.resize(960, 360)
+    widget.show()
+    widget.set_rows(
+        [row(0, 30, 0.9), row(1, 50, 0.2, "clicks everywhere"), row(2, 10, math.nan), row(3, 40, 0.7)]
+    )
+    return widget
+
+
+def order(table) -> list[int]:
+    return [table.model.at(r).index for r in range(table.model.rowCount())]
+
+
+def cell(table, row_number, column) -> str:
+    return table.model.index(row_number, column).data()
+
+
+def test_cells_say_estimates_with_their_intervals(table):
+    assert cell(table, 0, 0) == "w-0001"
+    assert cell(table, 0, 2) == "0.20 (0.10 to 0.30)"
+    assert cell(table, 0, 3) == "0.46 (0.31 to 0.62)"
+    assert cell(table, 0, 4) == "–"
+    assert cell(table, 0, 5) == "clicks everywhere"
+
+
+def test_every_column_sorts_and_the_unknown_come_last(table):
+    assert order(table) == [1, 3, 0, 2]  # most clicks first
+    table.view.sortByColumn(2, Qt.SortOrder.AscendingOrder)
+    assert order(table) == [1, 3, 0, 2]
+    table.view.sortByColumn(2, Qt.SortOrder.DescendingOrder)
+    assert order(table) == [0, 3, 1, 2]
+    table.view.sortByColumn(0, Qt.SortOrder.AscendingOrder)
+    assert order(table) == [0, 1, 2, 3]
+    table.view.sortByColumn(5, Qt.SortOrder.DescendingOrder)
+    assert order(table)[0] == 1
+
+
+def test_the_selected_annotator_stays_selected_when_rows_change_order(table):
+    told = []
+    table.select(3)
+    table.selected.connect(told.append)
+    table.view.sortByColumn(2, Qt.SortOrder.DescendingOrder)
+    table.set_rows([row(3), row(7), row(8)])
+    table.filter.setText("w-")
+    assert table.current == 3
+    assert told == []
+
+
+def test_keys_solo_hide_and_exclude(table, qtbot):
+    soloed, hidden, out, back = [], [], [], []
+    table.soloed.connect(soloed.append)
+    table.hidden_changed.connect(hidden.append)
+    table.exclude_requested.connect(out.append)
+    table.include_requested.connect(back.append)
+    table.select(3)
+    for key in (Qt.Key.Key_Return, Qt.Key.Key_Return, Qt.Key.Key_Space, Qt.Key.Key_Space, Qt.Key.Key_Delete):
+        qtbot.keyClick(table.view, key)
+    assert soloed == [3, None]
+    assert hidden == [{3}, set()]
+    assert out == [3]
+    table.select(1)
+    qtbot.keyClick(table.view, Qt.Key.Key_Delete)
+    assert back == [1]
+
+
+def test_walking_the_table_selects(table, qtbot):
+    told = []
+    table.selected.connect(told.append)
+    table.view.setFocus()
+    qtbot.keyClick(table.view, Qt.Key.Key_Down)
+    qtbot.keyClick(table.view, Qt.Key.Key_Down)
+    assert told[-1] in order(table)
+    assert table.current == told[-1]
+
+
+def test_the_filter_looks_at_names_and_reasons(table):
+    table.filter.setText("everywhere")
+    assert order(table) == [1]
+    table.filter.setText("w-0003")
+    assert order(table) == [3]
+
+
+def test_thousands_of_annotators_sort(table):
+    table.set_rows([row(i, clicks=(i * 7919) % 5000) for i in range(5000)])
+    assert [table.model.at(r).clicks for r in (0, 1, 4999)] == [4999, 4998, 0]
+
+
+def test_the_best_run_of_each_measure_is_marked_and_the_unknown_is_not(qtbot):
+    table = ComparisonTable()
+    qtbot.addWidget(table)
+    table.set_rows(
+        [
+            ComparisonRow(1, "OEM", "12:01", 84, (0.9, 0.8, 0.95), (0.8, 0.7, 0.9)),
+            ComparisonRow(2, "k-means", "11:40", 1070, (0.7, 0.6, 0.8), (0.97, 0.9, 0.99)),
+        ],
+        "84 known places",
+    )
+    model = table.view.model()
+    bold = [[model.index(r, c).data(Qt.ItemDataRole.FontRole).bold() for c in range(8)] for r in range(2)]
+    assert [c for c in range(8) if bold[0][c]] == [2]
+    assert [c for c in range(8) if bold[1][c]] == [3]
+    assert model.index(1, 1).data() == "1,070"
+    assert model.index(0, 7).data() == "–"
+    chosen = []
+    table.run_chosen.connect(chosen.append)
+    table.view.selectRow(1)
+    assert chosen == [2]

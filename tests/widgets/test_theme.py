@@ -1,0 +1,73 @@
+import itertools
+
+import pytest
+from PySide6.QtGui import QColor, QFontMetrics, QPalette
+from PySide6.QtWidgets import QCheckBox, QLabel
+
+from raterscope.widgets import theme
+
+
+def _luminance(token: str) -> float:
+    colour = QColor(token)
+    channels = [colour.redF(), colour.greenF(), colour.blueF()]
+    linear = [c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def _contrast(first: str, second: str) -> float:
+    dark, light = sorted((_luminance(first), _luminance(second)))
+    return (light + 0.05) / (dark + 0.05)
+
+
+@pytest.mark.parametrize("look", [theme.DARK, theme.LIGHT], ids=lambda look: look.name)
+def test_words_keep_a_contrast_of_four_and_a_half(look):
+    words = (look.text, look.second, look.third, look.accent, look.rejected, look.disputed)
+    for word, ground in itertools.product(words, (look.window, look.surface, look.raised)):
+        assert _contrast(word, ground) >= 4.5, (word, ground)
+    assert _contrast(look.on_accent, look.accent) >= 4.5
+
+
+def test_forty_annotators_differ_and_keep_their_style():
+    styles = [theme.annotator_style(index) for index in range(40)]
+    assert len(set(styles)) == 40
+    assert len({colour for colour, _ in styles[:8]}) == 8
+    assert {symbol for _, symbol in styles[:8]} == {"o"}
+    assert theme.annotator_style(40) == theme.annotator_style(4999)
+    assert theme.annotator_style(40) not in styles
+
+
+@pytest.fixture
+def restored(qapp):
+    yield qapp
+    theme.apply_theme(qapp, theme.DARK)
+
+
+def test_a_theme_reaches_palette_style_and_those_who_paint_themselves(restored, qtbot):
+    told = []
+    theme.notifier().changed.connect(told.append)
+    theme.apply_theme(restored, theme.LIGHT)
+    theme.notifier().changed.disconnect(told.append)
+    assert told == [theme.LIGHT]
+    assert theme.current() is theme.LIGHT
+    assert restored.palette().color(QPalette.ColorRole.Window) == QColor(theme.LIGHT.window)
+    label = QLabel("words")
+    qtbot.addWidget(label)
+    theme.set_role(label, "rejected")
+    assert label.palette().color(QPalette.ColorRole.WindowText) == QColor(theme.LIGHT.rejected)
+
+
+def test_a_ticked_box_shows_a_tick_and_not_a_colour_alone(restored, qtbot):
+    theme.apply_theme(restored, theme.DARK)
+    box = QCheckBox()
+    qtbot.addWidget(box)
+    box.setChecked(True)
+    picture = box.grab().toImage()
+    found = {picture.pixelColor(x, y).name() for x in range(16) for y in range(picture.height())}
+    assert theme.DARK.accent in found
+    assert any(_contrast(colour, theme.DARK.accent) > 4 for colour in found - {theme.DARK.window})
+
+
+@pytest.mark.usefixtures("qapp")
+def test_figures_all_have_one_width():
+    metrics = QFontMetrics(theme.font(theme.FIGURE))
+    assert len({metrics.horizontalAdvance(figure * 5) for figure in "0123456789"}) == 1
