@@ -200,13 +200,13 @@ class ClicksWorkspace(QWidget):
         """Let the keyboard go from one region of the screen to the next, round the end."""
         regions = (self.queue, self.canvas, self.evidence, self.left_tabs, self.table, self.right_tabs)
         focus = self.focusWidget()
-        here = next(
-            (i for i, region in enumerate(regions) if _holds(region, focus)),
-            0,
-        )
+        here = next((i for i, region in enumerate(regions) if _holds(region, focus)), 0)
         region = regions[(here + step) % len(regions)]
-        target = region if region.focusPolicy() & Qt.FocusPolicy.TabFocus else region.nextInFocusChain()
-        target.setFocus(Qt.FocusReason.TabFocusReason)
+        takers = (region, *region.findChildren(QWidget))
+        for widget in takers:
+            if widget.focusPolicy() & Qt.FocusPolicy.TabFocus and widget.isVisible() and widget.isEnabled():
+                widget.setFocus(Qt.FocusReason.TabFocusReason)
+                return
 
     # What is shown
 
