@@ -148,20 +148,32 @@ def _times(table: Table, column: str | None) -> tuple[FloatArray | None, tuple[s
     if column is None:
         return None, ()
     cells = table.column(column)
-    key = column.casefold()
-    scale = 0.001 if key.endswith(("ms", "milliseconds")) else 1.0
-    try:
-        return np.array([float(cell) * scale if cell.strip() else math.nan for cell in cells]), ()
-    except ValueError:
-        pass
-    seconds = np.empty(len(cells))
+    scale = 0.001 if column.casefold().endswith(("ms", "milliseconds")) else 1.0
+    read = _number_of if any(_is_number(cell) for cell in cells[:100]) else seconds_of
+    seconds = np.full(len(cells), math.nan)
     for row, cell in enumerate(cells):
         try:
-            seconds[row] = seconds_of(cell) if cell.strip() else math.nan
+            if cell.strip():
+                seconds[row] = read(cell)
         except ValueError:
             where = f'line {table.lines[row]} has "{plain(cell, 40)}"'
             return None, (f"The times in {plain(column, 40)} were left out: {where}, which is no time.",)
-    return seconds, ()
+    return seconds * scale, ()
+
+
+def _number_of(cell: str) -> float:
+    value = float(cell)
+    if not math.isfinite(value):
+        raise ValueError(cell)
+    return value
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
 
 
 def seconds_of(text: str) -> float:

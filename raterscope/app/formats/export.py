@@ -20,8 +20,8 @@ from raterscope.app.review import Decision, fold
 __all__ = ["DECISIONS", "decision_rows", "harmless", "replacing", "write_table"]
 
 DECISIONS = (
-    "decision", "at", "who", "verb", "image", "spot", "x", "y", "from_x", "from_y", "annotator", "reason", "run",
-    "about", "undoes", "in_effect",
+    "decision", "at", "who", "verb", "image", "spot", "x", "y", "from_x", "from_y", "annotator", "reason",
+    "run", "about", "undoes", "in_effect",
 )  # fmt: skip
 
 _RUNS = re.compile(r"'*[=+\-@\t\r]")

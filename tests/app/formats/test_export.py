@@ -1,0 +1,85 @@
+"""Tables for the next program."""
+
+import csv
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from raterscope.app.errors import InputError
+from raterscope.app.formats.export import DECISIONS, decision_rows, harmless, replacing, write_table
+from raterscope.app.review import Decision
+
+
+def test_cells_are_written_plainly(tmp_path: Path) -> None:
+    cells = [
+        1,
+        2.5,
+        np.float64(0.1),
+        np.int64(-3),
+        True,
+        np.bool_(False),
+        None,
+        float("nan"),
+        np.inf,
+        "a,b",
+        "ü\n",
+    ]
+    path = write_table(tmp_path / "t.csv", [f"c{n}" for n in range(len(cells))], [cells])
+    with path.open(newline="", encoding="utf-8") as stream:
+        header, row = csv.reader(stream)
+    assert header[0] == "c0"
+    assert row == ["1", "2.5", "0.1", "-3", "1", "0", "", "", "", "a,b", "ü\n"]
+
+
+@pytest.mark.parametrize("text", ["=1+1", '=HYPERLINK("x")', "+cmd", "-2+3", "@SUM", "\tx", "\r=1", "'=1"])
+def test_text_that_a_spreadsheet_would_run_gets_an_apostrophe(text: str) -> None:
+    assert harmless(text) == "'" + text
+
+
+@pytest.mark.parametrize("text", ["", "ann", "a=b", "-5", "+1.5e-3", "-.5", "'tis", "O'Neil", "#1"])
+def test_other_text_and_numbers_stay(text: str) -> None:
+    assert harmless(text) == text
+
+
+def test_what_fails_half_way_leaves_what_was_there(tmp_path: Path) -> None:
+    path = write_table(tmp_path / "t.csv", ["a"], [[1]])
+
+    def rows():
+        yield [2]
+        raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        write_table(path, ["a"], rows())
+    assert path.read_text() == "a\n1\n"
+    assert [one.name for one in tmp_path.iterdir()] == ["t.csv"]
+
+
+def test_what_cannot_be_written_is_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"t\.csv: cannot be written: No such file"):
+        write_table(tmp_path / "none" / "t.csv", ["a"], [])
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(InputError, match="folder: cannot be written"), replacing(tmp_path / "folder"):
+        pass
+    assert [one.name for one in tmp_path.iterdir()] == ["folder"]
+
+
+def test_decisions_are_written_with_what_became_of_them(tmp_path: Path) -> None:
+    at = datetime(2026, 1, 2, 3, 4, 5, 678000, tzinfo=UTC)
+    decisions = [
+        Decision(verb="reject", image=2, spot=12, x=1.5, y=-2.0, run=4, who="@dr"),
+        Decision(verb="exclude", annotator="=W1", reason="-bored"),
+        Decision(verb="undo", undoes=1),
+    ]
+    decisions = [replace(one, id=n, at=at) for n, one in enumerate(decisions, start=1)]
+    path = write_table(tmp_path / "decisions.csv", DECISIONS, decision_rows(decisions, {2: "a.png"}))
+    with path.open(newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    first, second, third = rows
+    assert first["at"] == "2026-01-02T03:04:05.678+00:00"
+    assert (first["image"], first["spot"], first["x"], first["y"]) == ("a.png", "12", "1.5", "-2.0")
+    assert (first["who"], second["annotator"], second["reason"]) == ("'@dr", "'=W1", "'-bored")
+    assert [row["in_effect"] for row in rows] == ["0", "1", "1"]
+    assert third["undoes"] == "1"

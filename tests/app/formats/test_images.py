@@ -1,0 +1,255 @@
+"""Images: what is shown of them, and what is refused."""
+
+import contextlib
+import io
+import struct
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tifffile
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image
+
+from raterscope.app.errors import InputError
+from raterscope.app.formats import ImageFile, read
+from raterscope.app.formats.images import load_image, read_image
+
+HEIGHT, WIDTH = 30, 40
+
+
+@pytest.fixture
+def pixels() -> np.ndarray:
+    """A picture in colour, no two corners alike."""
+    rng = np.random.default_rng(0)
+    return np.kron(rng.integers(0, 256, (3, 4, 3)), np.ones((10, 10, 1))).astype(np.uint8)
+
+
+def png(width: int, height: int, data: bytes) -> bytes:
+    """A grey PNG that claims a size, whatever its data is."""
+
+    def chunk(kind: bytes, body: bytes) -> bytes:
+        return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+
+    head = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
+    return (
+        b"\x89PNG\r\n\x1a\n"
+        + chunk(b"IHDR", head)
+        + chunk(b"IDAT", zlib.compress(data))
+        + chunk(b"IEND", b"")
+    )
+
+
+def refusal(path: Path) -> str:
+    with pytest.raises(InputError) as caught:
+        read_image(path)
+    with pytest.raises(InputError):
+        load_image(path)
+    assert path.name in str(caught.value)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("suffix", ["png", "tif"])
+def test_colour_and_grey_come_back_exactly(tmp_path: Path, pixels: np.ndarray, suffix: str) -> None:
+    for name, array in (("colour", pixels), ("grey", pixels[..., 0])):
+        path = tmp_path / f"{name}.{suffix}"
+        if suffix == "png":
+            Image.fromarray(array).save(path)
+        else:
+            tifffile.imwrite(path, array)
+        file = read(path)
+        assert file == ImageFile(path.name, path, WIDTH, HEIGHT)
+        np.testing.assert_array_equal(load_image(path), array)
+        np.testing.assert_array_equal(file.load(), array)
+
+
+def test_jpeg_comes_back_about_so(tmp_path: Path, pixels: np.ndarray) -> None:
+    for array in (pixels, pixels[..., 1]):
+        Image.fromarray(array).save(tmp_path / "a.jpg", quality=95, subsampling=0)
+        shown = load_image(tmp_path / "a.jpg")
+        assert shown.shape == array.shape
+        assert np.abs(shown.astype(int) - array).mean() < 5
+
+
+def test_palette_and_transparency_are_shown_in_colour(tmp_path: Path, pixels: np.ndarray) -> None:
+    Image.fromarray(pixels).convert("P", palette=Image.Palette.ADAPTIVE).save(tmp_path / "p.png")
+    np.testing.assert_array_equal(load_image(tmp_path / "p.png"), pixels)
+    alpha = np.dstack([pixels, np.full((HEIGHT, WIDTH), 9, dtype=np.uint8)])
+    Image.fromarray(alpha).save(tmp_path / "a.png")
+    np.testing.assert_array_equal(load_image(tmp_path / "a.png"), pixels)
+    tifffile.imwrite(tmp_path / "a.tif", alpha, photometric="rgb", extrasamples=["unassalpha"])
+    np.testing.assert_array_equal(load_image(tmp_path / "a.tif"), pixels)
+
+
+@pytest.mark.parametrize("options", [
+    {}, {"compression": "lzw"}, {"compression": "zlib"}, {"tile": (16, 16)}, {"byteorder": ">"},
+    {"bigtiff": True}, {"planarconfig": "separate"},
+])  # fmt: skip
+def test_tiff_in_its_many_forms(tmp_path: Path, pixels: np.ndarray, options: dict) -> None:
+    array = np.moveaxis(pixels, -1, 0) if "planarconfig" in options else pixels
+    tifffile.imwrite(tmp_path / "a.tif", array, photometric="rgb", **options)
+    np.testing.assert_array_equal(load_image(tmp_path / "a.tif"), pixels)
+
+
+def test_tiff_with_inverted_grey_and_with_a_palette(tmp_path: Path, pixels: np.ndarray) -> None:
+    grey = pixels[..., 0]
+    tifffile.imwrite(tmp_path / "white.tif", 255 - grey, photometric="miniswhite")
+    np.testing.assert_array_equal(load_image(tmp_path / "white.tif"), grey)
+    colours = np.random.default_rng(1).integers(0, 256, (3, 256)).astype(np.uint16) * 257
+    tifffile.imwrite(tmp_path / "palette.tif", grey, photometric="palette", colormap=colours)
+    np.testing.assert_array_equal(
+        load_image(tmp_path / "palette.tif"), np.moveaxis(colours[:, grey] >> 8, 0, -1)
+    )
+
+
+@pytest.mark.parametrize("suffix", ["png", "tif"])
+def test_sixteen_bit_is_stretched_robustly(tmp_path: Path, suffix: str) -> None:
+    """A ramp over a narrow range, with a hot and a dead pixel that must not flatten it."""
+    ramp = np.linspace(2000, 3000, 100 * 200).astype(np.uint16).reshape(100, 200)
+    ramp[0, 0], ramp[50, 50] = 65535, 0
+    path = tmp_path / f"a.{suffix}"
+    if suffix == "png":
+        Image.fromarray(ramp).save(path)
+    else:
+        tifffile.imwrite(path, ramp)
+    shown = load_image(path).astype(int)
+    assert shown.shape == (100, 200)
+    expected = np.linspace(0, 255, ramp.size).reshape(ramp.shape)
+    difference = np.abs(shown - expected)
+    difference[0, 0] = difference[50, 50] = 0
+    assert difference.max() < 2
+    assert (shown[0, 0], shown[50, 50]) == (255, 0)
+
+
+def test_sixteen_bit_colour_keeps_its_hue(tmp_path: Path) -> None:
+    values = np.zeros((50, 50, 3), dtype=np.uint16)
+    values[..., 0], values[..., 1] = 4000, np.linspace(0, 2000, 50)
+    tifffile.imwrite(tmp_path / "a.tif", values, photometric="rgb")
+    shown = load_image(tmp_path / "a.tif")
+    assert (shown[..., 0] == 255).all()
+    assert shown[:, -1, 1].tolist() == pytest.approx([127.5] * 50, abs=1)
+    assert (shown[..., 2] == 0).all()
+
+
+def test_an_image_of_one_value_and_floats_with_nan_are_shown(tmp_path: Path) -> None:
+    tifffile.imwrite(tmp_path / "flat.tif", np.full((5, 5), 700, dtype=np.uint16))
+    assert load_image(tmp_path / "flat.tif").tolist() == np.zeros((5, 5)).tolist()
+    floats = np.linspace(-1, 1, 400, dtype=np.float32).reshape(20, 20)
+    floats[3, 3] = np.nan
+    tifffile.imwrite(tmp_path / "float.tif", floats)
+    shown = load_image(tmp_path / "float.tif")
+    assert (shown[0, 0], shown[3, 3], shown[-1, -1]) == (0, 0, 255)
+
+
+@pytest.mark.parametrize("turn", range(1, 9))
+@pytest.mark.parametrize("suffix", ["jpg", "tif"])
+def test_orientation_is_followed(tmp_path: Path, pixels: np.ndarray, turn: int, suffix: str) -> None:
+    """The reference is what the EXIF standard says: which edge of the picture row 0 and column 0 are."""
+    shown = pixels
+    stored = {
+        1: shown, 2: shown[:, ::-1], 3: shown[::-1, ::-1], 4: shown[::-1], 5: shown.swapaxes(0, 1),
+        6: np.rot90(shown, 1), 7: np.rot90(shown, 2).swapaxes(0, 1), 8: np.rot90(shown, -1),
+    }[turn]  # fmt: skip
+    path = tmp_path / f"a.{suffix}"
+    if suffix == "jpg":
+        exif = Image.Exif()
+        exif[0x0112] = turn
+        Image.fromarray(stored).save(path, exif=exif, quality=95, subsampling=0)
+    else:
+        tifffile.imwrite(path, stored, photometric="rgb", extratags=[(274, "H", 1, turn, True)])
+    file = read_image(path)
+    assert (file.width, file.height) == (WIDTH, HEIGHT)
+    assert np.abs(load_image(path).astype(int) - shown).mean() < 5
+
+
+# Refused
+
+
+def test_bombs_are_refused_before_a_pixel_is_decoded(tmp_path: Path) -> None:
+    bomb = tmp_path / "bomb.png"
+    bomb.write_bytes(png(50_000, 50_000, b""))
+    assert "claims more than 179 million pixels" in refusal(bomb)
+    small = tifffile.imwrite
+    path = tmp_path / "bomb.tif"
+    small(path, np.zeros((64, 64), dtype=np.uint8), tile=(16, 16), compression="zlib")
+    for tags in ((256, 257), (322, 323)):
+        with tifffile.TiffFile(path) as file:
+            places = [file.pages[0].tags[tag].offset + 8 for tag in tags]
+        data = bytearray(path.read_bytes())
+        for place in places:
+            data[place : place + 4] = struct.pack("<H2x", 60_000)
+        other = tmp_path / f"bomb{tags[0]}.tif"
+        other.write_bytes(data)
+        assert "claims more than 179 million pixels" in refusal(other)
+
+
+def test_a_size_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "short.png"
+    path.write_bytes(png(2000, 2000, b"\0" * 100))
+    with pytest.raises(InputError, match=r"short\.png: cannot be read: the image is damaged or cut short"):
+        load_image(path)
+
+
+def test_what_is_no_image_is_refused(tmp_path: Path) -> None:
+    for name, data, words in (
+        ("a.txt", b"annotator,image", "is no image that Raterscope reads; expected PNG, JPEG or TIFF"),
+        ("a.gif", b"GIF89a" + bytes(100), "is no image that Raterscope reads"),
+        ("a.png", b"", "is empty"),
+        ("b.png", b"\x89PNG\r\n\x1a\n", "damaged"),
+        ("c.tif", b"II*\0" + bytes(100), "damaged"),
+        ("d.tif", b"II*\0\xff\xff\xff\x7f", "damaged"),
+    ):
+        path = tmp_path / name
+        path.write_bytes(data)
+        assert words in refusal(path)
+    assert "is not there" in refusal(tmp_path / "none.png")
+    assert "is a folder" in refusal(tmp_path)
+    tifffile.imwrite(
+        tmp_path / "channels.tif",
+        np.zeros((9, 9, 7), np.uint8),
+        photometric="minisblack",
+        planarconfig="contig",
+    )
+    assert "has 7 channels; expected grey or RGB" in refusal(tmp_path / "channels.tif")
+    tifffile.imwrite(tmp_path / "complex.tif", np.zeros((9, 9), np.complex128))
+    assert "unknown type" in refusal(tmp_path / "complex.tif")
+
+
+def saved(kind: str) -> bytes:
+    stream = io.BytesIO()
+    array = np.random.default_rng(0).integers(0, 255, (20, 20), dtype=np.uint8)
+    if kind == "tif":
+        tifffile.imwrite(stream, array, compression="zlib", tile=(16, 16))
+    else:
+        Image.fromarray(array).save(stream, kind)
+    return stream.getvalue()
+
+
+SAVED = {kind: saved(kind) for kind in ("png", "jpeg", "tif")}
+
+
+@pytest.mark.parametrize("kind", SAVED)
+@settings(max_examples=100, deadline=None)
+@given(st.data())
+def test_damaged_images_are_read_or_refused(
+    tmp_path_factory: pytest.TempPathFactory, kind: str, data: st.DataObject
+) -> None:
+    broken = bytearray(SAVED[kind])
+    for _ in range(data.draw(st.integers(1, 5))):
+        broken[data.draw(st.integers(4, len(broken) - 1))] = data.draw(st.integers(0, 255))
+    path = tmp_path_factory.getbasetemp() / f"broken.{kind}"
+    path.write_bytes(broken[: data.draw(st.integers(5, len(broken)))])
+    with contextlib.suppress(InputError):
+        file = read_image(path)
+        shown = load_image(path)
+        assert shown.shape[:2] == (file.height, file.width)
+        assert shown.dtype == np.uint8
+
+
+def test_real_photographs(real_data: Path) -> None:
+    file = read(real_data / "clicks" / "iml_malaria" / "images" / "PA171690.JPG")
+    assert isinstance(file, ImageFile)
+    assert (file.width, file.height) == (1280, 960)
+    assert file.load().shape == (960, 1280, 3)

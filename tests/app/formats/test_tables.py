@@ -1,0 +1,348 @@
+"""Tables of clicks and of true places, as spreadsheets and strangers write them."""
+
+import csv
+import io
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from raterscope.app.errors import InputError
+from raterscope.app.formats import ClickTable, PointTable, UnknownColumns, read
+from raterscope.app.formats.clicks import read_clicks
+from raterscope.app.formats.export import write_table
+from raterscope.app.formats.points import read_points
+
+PLAIN = "annotator,image,x,y\nann,a.png,1.5,2.5\nbob,b.png,3,-4\nann,b.png,1e1,0\n"
+
+
+def written(path: Path, text: str | bytes, encoding: str = "utf-8") -> Path:
+    path.write_bytes(text if isinstance(text, bytes) else text.encode(encoding))
+    return path
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "clicks.csv"
+
+
+def rows(table: ClickTable) -> list[tuple[str, str, float, float]]:
+    return [
+        (table.annotators[a], table.images[i], x, y)
+        for a, i, x, y in zip(table.annotator, table.image, table.x, table.y, strict=True)
+    ]
+
+
+def refusal(path: Path, kind: str | None = None) -> str:
+    with pytest.raises(InputError) as caught:
+        read(path, kind)
+    assert not isinstance(caught.value, UnknownColumns)
+    return str(caught.value)
+
+
+EXPECTED = [("ann", "a.png", 1.5, 2.5), ("bob", "b.png", 3.0, -4.0), ("ann", "b.png", 10.0, 0.0)]
+
+
+@pytest.mark.parametrize(
+    "encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "cp1252"]
+)
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_any_encoding_and_end_of_line(file: Path, encoding: str, end: str) -> None:
+    text = PLAIN.replace("bob", "Jürgen Müller").replace("\n", end)
+    table = read_clicks(written(file, text, encoding))
+    assert table.annotators == ("ann", "Jürgen Müller")
+    assert [row[2:] for row in rows(table)] == [row[2:] for row in EXPECTED]
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+def test_any_delimiter(file: Path, delimiter: str) -> None:
+    assert rows(read_clicks(written(file, PLAIN.replace(",", delimiter)))) == EXPECTED
+
+
+def test_a_delimiter_that_the_first_line_names(file: Path) -> None:
+    assert rows(read_clicks(written(file, "sep=;\n" + PLAIN.replace(",", ";")))) == EXPECTED
+
+
+@pytest.mark.parametrize("delimiter", [";", "\t", "quoted"])
+def test_decimal_comma(file: Path, delimiter: str) -> None:
+    values = [["annotator", "image", "x", "y"], ["ann", "a", "1,5", "2"], ["a, b", "a", "-0,25", "1e1"]]
+    stream = io.StringIO()
+    csv.writer(stream, delimiter="," if delimiter == "quoted" else delimiter).writerows(values)
+    table = read_clicks(written(file, stream.getvalue()))
+    assert rows(table) == [("ann", "a", 1.5, 2.0), ("a, b", "a", -0.25, 10.0)]
+
+
+def test_a_comma_that_groups_thousands_is_not_taken_for_a_decimal(file: Path) -> None:
+    written(file, 'annotator,image,x,y\nann,a,"1,204",1.5\nann,a,"1.204,5",1\n')
+    assert 'line 2, field x: "1,204" is not a number' in refusal(file)
+
+
+@pytest.mark.parametrize(
+    ("header", "kind"),
+    [
+        ("worker;image;x;y", ClickTable),
+        ("rater_id;Image ID;X;Y", ClickTable),
+        ("user_name;user_id;file_name;x;y", ClickTable),
+        ("Judge;SubjectId;x_px;y_px", ClickTable),
+        ("annotatorName;imageName;cx;cy", ClickTable),
+        ("player_id;filename;x_coord;y_coord", ClickTable),
+        ("image_id;x;y", PointTable),
+    ],
+)
+def test_synonyms_are_understood(file: Path, header: str, kind: type) -> None:
+    table = read(written(file, f"{header}\n{';'.join(['name'] * (header.count(';') - 1) + ['7', '8'])}\n"))
+    assert isinstance(table, kind)
+    assert (table.images, table.x.tolist(), table.y.tolist()) == (("name",), [7.0], [8.0])
+
+
+def test_a_name_goes_before_a_number_and_the_plain_word_before_both(file: Path) -> None:
+    written(file, "image_id,image_name,user_id,annotator,x,y\n7,a.png,12,ann,1,2\n")
+    assert rows(read_clicks(file)) == [("ann", "a.png", 1.0, 2.0)]
+
+
+def test_times_are_seconds(file: Path) -> None:
+    table = read_clicks(written(file, "annotator,image,x,y,t_ms\na,i,1,2,1500\na,i,3,4,\n"))
+    assert table.time is not None
+    assert table.time[0] == 1.5
+    assert math.isnan(table.time[1])
+    dated = "annotator,image,x,y,created_at\na,i,1,2,2024-01-02 03:04:05 UTC\na,i,1,3,2024-01-02T03:04:06Z\n"
+    table = read_clicks(written(file, dated))
+    assert table.time is not None
+    assert np.diff(table.time).tolist() == [1.0]
+
+
+def test_times_that_are_none_are_left_out_and_that_is_said(file: Path) -> None:
+    table = read_clicks(written(file, "annotator,image,x,y,time\na,i,1,2,3\na,i,1,2,noon\n"))
+    assert table.time is None
+    assert 'line 3 has "noon"' in table.notices[0]
+
+
+def test_a_row_without_a_place_says_that_somebody_looked(file: Path) -> None:
+    table = read_clicks(written(file, "annotator,image,x,y\nann,a,1,2\nbob,a,,\nbob,b, ,\n"))
+    assert rows(table) == [("ann", "a", 1.0, 2.0)]
+    assert {(table.annotators[a], table.images[i]) for a, i in table.looked} == {("bob", "a"), ("bob", "b")}
+
+
+def test_sizes_of_images_may_stand_in_the_table(file: Path) -> None:
+    table = read(
+        written(file, "image,width,height,cx,cy\na,640,480,1,2\nb,20,10,3,4\na,640,480,5,6\n"), "truth"
+    )
+    assert table.extents == {0: (640.0, 480.0), 1: (20.0, 10.0)}
+    written(file, "image,width,height,x,y\na,640,480,1,2\na,640,481,3,4\n")
+    assert "line 3, field width: gives the image another size" in refusal(file, "truth")
+
+
+def test_a_table_of_images_tells_sizes_and_who_marked_nothing(file: Path) -> None:
+    table = read(
+        written(file, "image_id,width,height,n_jobs,n_empty_jobs\na,300,200,20,2\nb,30,20,9,0\nc,3,2,9,1\n")
+    )
+    assert isinstance(table, ClickTable)
+    assert len(table) == 0
+    assert table.extents == {0: (300, 200), 1: (30, 20), 2: (3, 2)}
+    assert sorted(image for _, image in table.looked) == [0, 0, 2]
+    assert len(set(table.annotators)) == 3
+    assert "line 2, field n_empty_jobs" in refusal(
+        written(file, "image,width,height,n_empty_jobs\na,9,9,-1\n")
+    )
+
+
+def test_empty_rows_and_columns_are_passed_over(file: Path) -> None:
+    text = "annotator,image,x,y,,\r\n,,,,,\r\nann,a,1,2,,\r\n\r\nbob,a,3,4,,\r\n,,,,,\r\n"
+    assert rows(read_clicks(written(file, text))) == [("ann", "a", 1.0, 2.0), ("bob", "a", 3.0, 4.0)]
+
+
+def test_lines_are_counted_through_quotes_over_several_lines(file: Path) -> None:
+    text = 'annotator,image,x,y,note\nann,a,1,2,"two\nlines"\n\nbob,a,oops,4,\n'
+    assert "line 5, field x" in refusal(written(file, text))
+
+
+# Columns by hand
+
+
+def test_unknown_columns_ask_with_what_a_dialog_needs(file: Path) -> None:
+    text = "who_did,pic,x,y\n" + "ann,a,1,2\n" * 9
+    with pytest.raises(UnknownColumns) as caught:
+        read(written(file, text))
+    asked = caught.value
+    assert asked.header == ("who_did", "pic", "x", "y")
+    assert asked.rows == (("ann", "a", "1", "2"),) * 5
+    assert asked.guess == {"x": "x", "y": "y"}
+    assert asked.missing == ("annotator", "image")
+    assert "clicks.csv: no column is known as annotator or image; the columns are who_did, pic, x, y" in str(
+        asked
+    )
+    table = read(file, mapping={"who_did": "annotator", "pic": "image"})
+    assert len(table) == 9
+
+
+def test_a_mapping_goes_before_the_header(file: Path) -> None:
+    written(file, "annotator,image,x,y,true_x\nann,a,1,2,3\n")
+    assert read(file, mapping={"true_x": "x"}).x.tolist() == [3.0]
+    with pytest.raises(UnknownColumns, match="known as x"):
+        read(file, mapping={"x": "ignore"})
+
+
+@pytest.mark.parametrize(
+    ("mapping", "words"),
+    [
+        ({"nothing": "x"}, "there is no column nothing; the columns are annotator, image, x, y"),
+        ({"x": "colour"}, "colour is no field; expected one of annotator, image, x, y"),
+        ({"x": "y", "y": "y"}, "two columns are named y: x and y"),
+    ],
+)
+def test_a_mapping_that_cannot_be(file: Path, mapping: dict[str, str], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        read(written(file, PLAIN), mapping=mapping)
+
+
+def test_a_table_without_a_header_has_numbered_columns(file: Path) -> None:
+    written(file, "ann,a.png,12,7\nbob,a.png,3,4\n")
+    with pytest.raises(UnknownColumns) as caught:
+        read(file)
+    assert caught.value.header == ("column 1", "column 2", "column 3", "column 4")
+    names = dict(zip(caught.value.header, ("annotator", "image", "x", "y"), strict=True))
+    assert rows(read(file, mapping=names)) == [("ann", "a.png", 12.0, 7.0), ("bob", "a.png", 3.0, 4.0)]
+
+
+def test_places_with_a_column_of_words_are_not_taken_for_truth(tmp_path: Path) -> None:
+    text = "image,x,y,clicked by\na,1,2,ann\n"
+    with pytest.raises(UnknownColumns):
+        read(written(tmp_path / "clicks.csv", text))
+    assert isinstance(
+        read(written(tmp_path / "ground_truth.csv", "image,x,y,kind\na,1,2,ring\n")), PointTable
+    )
+    assert isinstance(read(written(tmp_path / "spots.csv", "image,x,y,snr\na,1,2,3.5\n")), PointTable)
+
+
+# Refused
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        ("ann,a,NaN,1", 'line 3, field x: "NaN" is not a number; expected a place in pixels'),
+        ("ann,a,1,inf", 'line 3, field y: "inf" is not a number'),
+        ("ann,a,twelve,1", 'line 3, field x: "twelve" is not a number'),
+        ("ann,a,1_0,1", 'line 3, field x: "1_0" is not a number'),
+        ("ann,a,1,", "line 3, field y: is empty"),
+        ("ann,a,1,1e300", "line 3, field y: 1e300 is farther out"),
+        (",a,1,1", "line 3, field annotator: is empty"),
+        ("ann, ,1,1", "line 3, field image: is empty"),
+        ("ann,a,1", "line 3: has 3 cells, where the header has 4"),
+        ("ann,a,1,2,3", "line 3: has 5 cells, where the header has 4"),
+        (f"{'n' * 501},a,1,2", "line 3, field annotator: is longer than 500 letters"),
+    ],
+)
+def test_a_bad_line_is_named_and_nothing_is_read(file: Path, row: str, words: str) -> None:
+    sentence = refusal(written(file, f"annotator,image,x,y\nann,a,1,2\n{row}\nann,a,3,4\n"))
+    assert sentence.startswith(f"clicks.csv, {words}")
+    assert sentence.endswith("nothing was imported.")
+
+
+def test_the_first_bad_line_is_named_and_the_others_are_counted(file: Path) -> None:
+    text = "annotator,image,x,y\nann,a,1,2\nann,a,1,b\nann,a,c,d\n,a,1,2\n"
+    sentence = refusal(written(file, text))
+    assert sentence.startswith('clicks.csv, line 3, field y: "b" is not a number')
+    assert "(and 2 more bad lines)" in sentence
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"", "is empty"),
+        (b" \n\n", "is empty"),
+        (b"annotator,image,x,y\n", "no rows"),
+        (b"annotator\nann\n", "has no columns"),
+        (bytes(range(256)) * 40, "is no text"),
+        (b"\x7fELF\x02\x01\x01" + bytes(5000), "is no text"),
+        (b"PK\x03\x04" + b"\x14\x00\x08\x08\x01\x02" * 500, "is no text"),
+        (b'annotator,image,x,y\nann,"a,1,2\n' + b"ann,a,1,2\n" * 2_000_000, "line 2: the line is too long"),
+        (b"a" * 20_000_000, "the line is too long"),
+    ],
+)  # fmt: skip
+def test_what_is_no_table_is_refused(file: Path, data: bytes, words: str) -> None:
+    assert words in refusal(written(file, data), "clicks")
+
+
+def test_what_is_not_there_is_refused(tmp_path: Path) -> None:
+    assert refusal(tmp_path / "none.csv") == "none.csv: is not there."
+    assert "is a folder" in refusal(tmp_path)
+    assert "is a study; open it" in refusal(written(tmp_path / "a.rscope", "x"))
+    with pytest.raises(InputError, match="masks is no kind of file; expected one of clicks, truth, image"):
+        read(written(tmp_path / "a.csv", PLAIN), "masks")
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.binary(max_size=400) | st.text(max_size=200).map(lambda text: text.encode("utf-8", "replace")))
+def test_garbage_is_refused_in_a_sentence(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
+    path = written(tmp_path_factory.getbasetemp() / "garbage.csv", data)
+    for start in (b"", b"annotator,image,x,y\n"):
+        path.write_bytes(start + data)
+        try:
+            table = read(path)
+        except InputError as error:
+            sentence = str(error)
+            assert "garbage.csv" in sentence
+            assert "\n" not in sentence
+        else:
+            assert np.isfinite(table.x).all()
+
+
+# There and back
+
+name = st.text(
+    st.characters(blacklist_categories=("Cs", "Cc", "Zl", "Zp"), blacklist_characters="\x85"),
+    min_size=1,
+    max_size=8,
+).filter(lambda text: text == text.strip())
+place = st.floats(-1e6, 1e6)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(
+        st.tuples(name | st.sampled_from(["=1+1", "'=x", "''@y", "-5", "-a", "+1"]), name, place, place),
+        min_size=1,
+    )
+)
+def test_a_table_that_was_written_reads_the_same(
+    tmp_path_factory: pytest.TempPathFactory, clicks: list[tuple[str, str, float, float]]
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "there_and_back.csv"
+    write_table(path, ("annotator", "image", "x", "y"), clicks)
+    assert rows(read_clicks(path)) == clicks
+
+
+# Real data
+
+
+def test_real_click_tables_read_without_a_mapping(real_data: Path) -> None:
+    clicks = read(real_data / "clicks" / "quantius" / "clicks.csv")
+    assert isinstance(clicks, ClickTable)
+    assert (len(clicks), len(clicks.images)) == (39836, 24)
+    assert clicks.time is not None
+    assert clicks.time[0] == 4.947
+    truth = read(real_data / "clicks" / "quantius" / "gt.csv")
+    assert isinstance(truth, PointTable)
+    assert (len(truth), truth.images) == (2591, clicks.images)
+    sizes = read(real_data / "clicks" / "quantius" / "images.csv")
+    assert isinstance(sizes, ClickTable)
+    assert set(sizes.images) == set(clicks.images)
+    with (real_data / "clicks" / "quantius" / "images.csv").open() as stream:
+        listed = list(csv.DictReader(stream))
+    assert len(sizes.looked) == sum(int(row["n_empty_jobs"]) for row in listed)
+    people = [set(clicks.annotator[clicks.image == clicks.images.index(row["image_id"])]) for row in listed]
+    assert sum(map(len, people)) + len(sizes.looked) == sum(int(row["n_jobs"]) for row in listed)
+    iguanas = read(real_data / "clicks" / "iguanas" / "clicks.csv")
+    assert isinstance(iguanas, ClickTable)
+    assert (len(iguanas), len(iguanas.images), len(iguanas.annotators)) == (9413, 149, 1033)
+    assert iguanas.images[0] == "GWB01-3_152.jpg"
+
+
+def test_true_places_may_be_read_from_the_clicks_reader_or_their_own(file: Path) -> None:
+    written(file, "image,x,y\na,1,2\nb,3,4\n")
+    assert read_points(file).images == ("a", "b")
+    assert read(file, "truth").images == ("a", "b")
