@@ -25,7 +25,7 @@ from raterscope.algorithms.progress import Cancelled, Watch, part, silent
 
 __all__ = ["Draft", "Outcome", "fuse_images", "processors", "versions"]
 
-_WORTH = 4.0  # seconds of work left from which processes, which take a second to start, are worth it
+_WORTH = 8.0  # seconds of work left from which processes, which take two to start, are worth it
 _POLL = 0.05  # seconds
 _THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 

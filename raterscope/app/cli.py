@@ -165,6 +165,7 @@ def _describe_study_commands(commands: argparse._SubParsersAction[_Parser]) -> N
     reading.add_argument("files", nargs="+", type=Path, metavar="FILE")
     reading.add_argument("--kind", choices=("clicks", "truth", "image"),
                          help="what the files hold, where they do not show it")  # fmt: skip
+    _add_extent(reading, "width and height of images that nothing else tells the size of, pixels")
     _add_mapping(reading)
 
     running = commands.add_parser(
@@ -208,8 +209,7 @@ def _describe_fuse(commands: argparse._SubParsersAction[_Parser]) -> None:
     clicks.add_argument("clicks", nargs="+", type=Path, metavar="CLICKS",
                         help="tables with the columns annotator, image, x, y and perhaps time, "
                              "or Zooniverse exports")  # fmt: skip
-    clicks.add_argument("--extent", nargs=2, type=_length, metavar=("W", "H"),
-                        help="width and height of every image, pixels")  # fmt: skip
+    _add_extent(clicks, "width and height of every image, pixels")
     clicks.add_argument("--images", nargs="+", type=Path, default=[], metavar="PATH",
                         help="whence the images' sizes: a table with the columns image, width, height, "
                              "or image files, or folders of them")  # fmt: skip
@@ -234,6 +234,10 @@ def _add_plan(parser: _Parser) -> None:
                         help="how structures are told from artefacts (default: %(default)s)")  # fmt: skip
     parser.add_argument("--set", nargs="+", action="extend", default=[], type=_pair, metavar="field=value",
                         dest="settings", help="settings, listed below")  # fmt: skip
+
+
+def _add_extent(parser: _Parser, words: str) -> None:
+    parser.add_argument("--extent", nargs=2, type=_length, metavar=("W", "H"), help=words)
 
 
 def _add_mapping(parser: _Parser) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import os
 import sys
 import time
 from collections.abc import Sequence
@@ -35,8 +37,16 @@ def import_files(options: argparse.Namespace) -> int:
             )
         except UnknownColumns as unknown:
             raise InputError(f"{unknown.what}, by --map column=field", file=unknown.file) from unknown
-        with Study.open(path) if path.exists() else Study.create(path) as study:
-            sentences = importing.store(readings, study, part(watch, 0.5, 1.0))
+        new = not os.path.lexists(path)
+        try:
+            with Study.create(path) if new else Study.open(path) as study:
+                extent = tuple(options.extent) if options.extent else None
+                sentences = importing.store(readings, study, part(watch, 0.5, 1.0), extent=extent)
+        except BaseException:
+            if new:  # nothing came of it
+                with contextlib.suppress(OSError):
+                    path.unlink()
+            raise
     for sentence in sentences:
         print(one_line(sentence))
     return 0

@@ -28,6 +28,7 @@ __all__ = [
     "click_rows",
     "detection_rows",
     "evaluation_rows",
+    "image_record",
     "run_record",
     "write_results",
 ]
@@ -174,11 +175,12 @@ def run_record(
         "inputs": list(inputs),
         "started": started.isoformat(timespec="milliseconds"),
         "seconds": round(seconds, 3),
-        "images": [_image_record(outcome) for outcome in outcomes],
+        "images": [image_record(outcome) for outcome in outcomes],
     }
 
 
-def _image_record(outcome: Outcome) -> dict[str, Any]:
+def image_record(outcome: Outcome) -> dict[str, Any]:
+    """Say how the fusion of one image went, ready for JSON: counts, iterations, objective, seconds."""
     record: dict[str, Any] = {"image": outcome.image, "seconds": round(outcome.seconds, 4)}
     if outcome.fusion is None:
         return record | {"problem": outcome.problem}

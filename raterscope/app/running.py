@@ -10,6 +10,7 @@ from raterscope.algorithms.clicks.data import Clicks, Fusion
 from raterscope.algorithms.clicks.fusion import FusionPlan
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.batch import Outcome, fuse_images, versions
+from raterscope.app.results import image_record
 from raterscope.app.review import fold, known_spots
 from raterscope.app.study import RunRecord, Study, digest_of
 
@@ -97,7 +98,7 @@ def keep(answer: Answer, study: Study, watch: Watch = silent) -> int:
         started=answer.started,
         seconds=answer.seconds,
         seed=getattr(plan.clustering, "seed", None),
-        log={outcome.image: outcome.problem for outcome in answer.outcomes.values() if outcome.problem},
+        log={"images": [image_record(outcome) for outcome in answer.outcomes.values()]},
         known=inputs.decision,
         imported=inputs.imported,
         excluded=inputs.excluded,

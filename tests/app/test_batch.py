@@ -1,0 +1,149 @@
+"""Many images at once: in this process or in several, cancelled, failing, dying."""
+
+import os
+
+import numpy as np
+import pytest
+
+from raterscope.algorithms.clicks import Clicks, FusionPlan
+from raterscope.algorithms.clicks.data import Clustering
+from raterscope.algorithms.progress import Cancelled
+from raterscope.app import batch
+from tests.app.without_qt import nothing_is_left  # noqa: F401
+
+
+def crowd(seed, objects=6, annotators=15):
+    rng = np.random.default_rng(seed)
+    centres = rng.uniform(20, 280, (objects, 2))
+    places = np.repeat(centres, annotators, axis=0) + rng.normal(0, 2, (objects * annotators, 2))
+    return Clicks(
+        x=places[:, 0],
+        y=places[:, 1],
+        annotator=np.tile(np.arange(annotators), objects),
+        annotators=tuple(f"w{n}" for n in range(annotators)),
+        extent=(0, 0, 300, 300),
+    )
+
+
+@pytest.fixture
+def images():
+    return {f"image {seed}": crowd(seed) for seed in range(5)}
+
+
+@pytest.fixture
+def many_processes(monkeypatch):
+    """Let processes be worth it at once."""
+    monkeypatch.setattr(batch, "_WORTH", 0.0)
+
+
+def same(one, other):
+    return all(
+        np.array_equal(getattr(one.fusion.clustering, name), getattr(other.fusion.clustering, name))
+        for name in ("mean", "covariance", "weight", "inlier", "nearest")
+    ) and np.array_equal(one.fusion.detection.posterior, other.fusion.detection.posterior)
+
+
+@pytest.mark.usefixtures("many_processes")
+def test_processes_give_the_same_bits_in_the_same_order(images):
+    alone = batch.fuse_images(images, FusionPlan(), jobs=1)
+    together = batch.fuse_images(images, FusionPlan(), jobs=2)
+    assert list(alone) == list(together) == list(images)
+    assert all(same(alone[name], together[name]) for name in images)
+
+
+def test_progress_never_falls_and_ends_with_all(images):
+    fractions = []
+    batch.fuse_images(images, FusionPlan(), jobs=1, watch=lambda done, *_, **__: fractions.append(done))
+    assert fractions == sorted(fractions)
+    assert 0 <= fractions[0] < 0.2
+    assert 0.8 < fractions[-1] <= 1
+
+
+def test_partial_results_say_of_which_image_they_are(images):
+    drafts = []
+
+    def watch(*_, partial=None, **__):
+        if partial is not None:
+            drafts.append(partial())
+
+    batch.fuse_images(images, FusionPlan(), jobs=1, watch=watch)
+    assert {draft.image for draft in drafts} == set(images)
+    assert all(isinstance(draft.clustering, Clustering) for draft in drafts)
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.usefixtures("many_processes")
+def test_cancelling_stops_processes_too(images, jobs):
+    calls = []
+
+    def watch(fraction, *_, **__):
+        calls.append(fraction)
+        if len(calls) > 3:
+            raise Cancelled
+
+    with pytest.raises(Cancelled):
+        batch.fuse_images(images, FusionPlan(), jobs=jobs, watch=watch)
+
+
+def test_no_image_gives_no_outcome():
+    assert batch.fuse_images({}, FusionPlan()) == {}
+
+
+def test_an_image_without_clicks_has_an_empty_fusion():
+    clicks = Clicks(np.empty(0), np.empty(0), np.empty(0, dtype=int), ("w",), (0, 0, 9, 9))
+    outcome = batch.fuse_images({"bare": clicks}, FusionPlan())["bare"]
+    assert outcome.problem == ""
+    assert len(outcome.fusion.clustering) == 0
+
+
+def test_a_failure_keeps_the_others_and_its_own_account(images, monkeypatch):
+    sound = batch.fuse
+
+    def fragile(clicks, plan, watch):
+        if clicks is images["image 2"]:
+            raise KeyError("what")
+        return sound(clicks, plan, watch=watch)
+
+    monkeypatch.setattr(batch, "fuse", fragile)
+    outcomes = batch.fuse_images(images, FusionPlan(), jobs=1)
+    assert [name for name, outcome in outcomes.items() if outcome.fusion is None] == ["image 2"]
+    assert outcomes["image 2"].problem == "internal error (KeyError: 'what')."
+    assert "fragile" in outcomes["image 2"].details
+
+
+def die_of_it(name, *_):
+    """What a worker does in the test below: one image is too much for it."""
+    if name == "image 3":
+        os._exit(9)
+    return batch.Outcome(name, None, "not looked at", "", 0.0)
+
+
+@pytest.mark.usefixtures("many_processes")
+def test_a_worker_that_dies_takes_one_image_with_it(images, monkeypatch):
+    monkeypatch.setattr(batch, "_work", die_of_it)
+    outcomes = batch.fuse_images(images, FusionPlan(), jobs=2)
+    assert outcomes["image 3"].problem == "the process that fused it died."
+    others = [outcomes[name] for name in ("image 1", "image 2", "image 4")]
+    assert [outcome.problem for outcome in others] == ["not looked at"] * 3
+
+
+@pytest.mark.usefixtures("many_processes")
+def test_workers_use_one_thread_and_the_parent_keeps_its_own(images, monkeypatch):
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "7")
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.setattr(batch, "_work", tell_threads)
+    outcomes = batch.fuse_images(images, FusionPlan(), jobs=2)
+    assert outcomes["image 4"].problem == "1 1"
+    assert os.environ["OPENBLAS_NUM_THREADS"] == "7"
+    assert "OMP_NUM_THREADS" not in os.environ
+
+
+def tell_threads(name, *_):
+    found = " ".join(os.environ.get(one, "none") for one in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"))
+    return batch.Outcome(name, None, found, "", 0.0)
+
+
+def test_versions_name_what_results_depend_on():
+    found = batch.versions()
+    assert found["numpy"] == np.__version__
+    assert set(found) == {"raterscope", "python", "numpy", "scipy", "numba", "scikit-learn"}

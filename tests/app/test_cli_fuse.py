@@ -1,0 +1,365 @@
+"""`raterscope fuse clicks`, from the files a user has to the files a user gets."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+
+from raterscope.app.cli import main
+from tests.app.without_qt import nothing_is_left  # noqa: F401
+
+CENTRES = {"a.png": [(30.0, 40.0), (150.0, 60.0), (90.0, 150.0)], "b.png": [(60.0, 60.0), (140.0, 140.0)]}
+
+
+def write(path, header, rows):
+    with path.open("w", newline="", encoding="utf-8") as file:
+        table = csv.writer(file)
+        table.writerow(header)
+        table.writerows(rows)
+    return path
+
+
+def rows_of(path):
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.fixture
+def clicks(tmp_path):
+    """Twelve people who click within two pixels of five objects on two images."""
+    rng = np.random.default_rng(3)
+    rows = [
+        (f"w{who:02d}", image, round(x + rng.normal(0, 1.5), 1), round(y + rng.normal(0, 1.5), 1))
+        for who in range(12)
+        for image, centres in CENTRES.items()
+        for x, y in centres
+    ]
+    return write(tmp_path / "clicks.csv", ("worker", "image", "x", "y"), rows)
+
+
+@pytest.fixture
+def truth(tmp_path):
+    rows = [(image, x, y) for image, centres in CENTRES.items() for x, y in centres]
+    return write(tmp_path / "truth.csv", ("image", "x", "y"), rows)
+
+
+def fuse(clicks, out, *more):
+    return main(["fuse", "clicks", str(clicks), *map(str, more), "-o", str(out)])
+
+
+def refusal(capsys, *arguments):
+    assert main([str(one) for one in ("fuse", "clicks", *arguments)]) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+    return err.removeprefix("raterscope: ").strip()
+
+
+def test_the_files_and_their_columns(clicks, tmp_path):
+    out = tmp_path / "results" / "deep"
+    assert fuse(clicks, out, "--extent", 200, 200) == 0
+    headers = {path.name: path.read_text().splitlines()[0] for path in sorted(out.glob("*.csv"))}
+    assert headers == {
+        "annotators.csv": "annotator,clicks,reliability,sensitivity,specificity",
+        "clicks.csv": "annotator,image,x,y,inlier_probability,cluster",
+        "detections.csv": "image,cluster,x,y,sxx,sxy,syy,weight,votes,posterior,detected",
+    }
+    assert sorted(path.name for path in out.iterdir()) == [*headers, "run.json"]
+
+
+def test_the_objects_are_found(clicks, tmp_path):
+    assert fuse(clicks, tmp_path / "out", "--extent", 200, 200) == 0
+    found = [row for row in rows_of(tmp_path / "out" / "detections.csv") if row["detected"] == "1"]
+    for image, centres in CENTRES.items():
+        places = np.array([(float(row["x"]), float(row["y"])) for row in found if row["image"] == image])
+        assert len(places) == len(centres)
+        for centre in centres:
+            assert np.hypot(*(places - centre).T).min() < 2
+    assert {row["votes"] for row in found} == {"12"}
+
+
+def test_every_click_comes_back_with_its_cluster(clicks, tmp_path):
+    assert fuse(clicks, tmp_path / "out", "--extent", 200, 200) == 0
+    before, after = rows_of(clicks), rows_of(tmp_path / "out" / "clicks.csv")
+    assert sorted((r["worker"], r["image"], float(r["x"]), float(r["y"])) for r in before) == sorted(
+        (r["annotator"], r["image"], float(r["x"]), float(r["y"])) for r in after
+    )
+    detections = {
+        (r["image"], r["cluster"]): np.array([float(r["x"]), float(r["y"])])
+        for r in rows_of(tmp_path / "out" / "detections.csv")
+    }
+    for row in after:
+        assert 0.5 <= float(row["inlier_probability"]) <= 1
+        centre = detections[row["image"], row["cluster"]]
+        assert np.hypot(*(centre - [float(row["x"]), float(row["y"])])) < 10
+
+
+def test_an_outlier_has_no_cluster(clicks, tmp_path):
+    with clicks.open("a") as file:
+        file.write("w00,a.png,5,190\n")
+    assert fuse(clicks, tmp_path / "out", "--extent", 200, 200) == 0
+    (row,) = [row for row in rows_of(tmp_path / "out" / "clicks.csv") if row["y"] == "190"]
+    assert row["cluster"] == ""
+    assert float(row["inlier_probability"]) < 0.5
+
+
+def test_whoever_marked_nothing_counts(clicks, tmp_path):
+    assert fuse(clicks, tmp_path / "without", "--extent", 200, 200) == 0
+    with clicks.open("a") as file:
+        file.writelines(f"idle{n},b.png,,\n" for n in range(3))
+    assert fuse(clicks, tmp_path / "with", "--extent", 200, 200) == 0
+    before = {row["annotator"]: row for row in rows_of(tmp_path / "without" / "annotators.csv")}
+    after = {row["annotator"]: row for row in rows_of(tmp_path / "with" / "annotators.csv")}
+    assert set(after) - set(before) == {"idle0", "idle1", "idle2"}
+    assert after["idle0"]["clicks"] == "0"
+    assert after["idle0"]["reliability"] == ""
+    assert float(after["idle0"]["sensitivity"]) < float(after["w00"]["sensitivity"]) - 0.2
+
+
+def test_run_json_says_what_is_needed_to_repeat_it(clicks, tmp_path):
+    out = tmp_path / "out"
+    assert fuse(clicks, out, "--extent", 200, 200, "--set", "click_scatter=2", "seed=7") == 0
+    record = json.loads((out / "run.json").read_text())
+    assert record["settings"]["clustering"]["click_scatter"] == 2.0
+    assert record["seed"] == 7
+    assert set(record["versions"]) >= {"raterscope", "numpy", "scipy", "numba", "python"}
+    assert record["inputs"][0]["file"] == "clicks.csv"
+    assert [one["image"] for one in record["images"]] == ["a.png", "b.png"]
+    assert all(one["iterations"] > 0 and one["objective"] is not None for one in record["images"])
+    assert fuse(clicks, tmp_path / "again", "--extent", 200, 200, "--set", "click_scatter=2", "seed=7") == 0
+    again = json.loads((tmp_path / "again" / "run.json").read_text())
+    assert again["digest"] == record["digest"]
+    for name in ("detections.csv", "annotators.csv", "clicks.csv"):
+        assert (out / name).read_bytes() == (tmp_path / "again" / name).read_bytes()
+
+
+def test_results_replace_those_of_before_and_leave_nothing_else(clicks, tmp_path):
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "detections.csv").write_text("old")
+    (out / "mine.txt").write_text("keep")
+    assert fuse(clicks, out, "--extent", 200, 200) == 0
+    assert (out / "detections.csv").read_text().startswith("image,")
+    assert sorted(path.name for path in out.iterdir()) == [
+        "annotators.csv",
+        "clicks.csv",
+        "detections.csv",
+        "mine.txt",
+        "run.json",
+    ]
+
+
+def test_truth_gives_an_evaluation(clicks, truth, tmp_path, capsys):
+    with truth.open("a") as file:
+        file.write("b.png,20,180\n")
+    out = tmp_path / "out"
+    assert fuse(clicks, out, "--extent", 200, 200, "--truth", truth, "--radius", 5) == 0
+    a, b, mean = rows_of(out / "evaluation.csv")
+    assert list(a) == [
+        "image",
+        "truths",
+        "detections",
+        "matched",
+        "sensitivity",
+        "precision",
+        "f0.5",
+        "f1",
+        "f2",
+    ]
+    assert (a["image"], b["image"], mean["image"]) == ("a.png", "b.png", "mean")
+    assert float(a["sensitivity"]) == 1
+    assert float(b["sensitivity"]) == pytest.approx(2 / 3)
+    assert float(mean["sensitivity"]) == pytest.approx((1 + 2 / 3) / 2)
+    assert float(mean["precision"]) == 1
+    assert float(b["f2"]) == pytest.approx(5 * 1 * (2 / 3) / (4 * 1 + 2 / 3))
+    assert "sensitivity 0.833, precision 1.000" in capsys.readouterr().out
+
+
+def test_sizes_come_from_images_found_by_name(clicks, tmp_path):
+    from PIL import Image
+
+    folder = tmp_path / "pictures"
+    folder.mkdir()
+    for name in CENTRES:
+        Image.new("L", (200, 180)).save(folder / name)
+    for place in ([folder], sorted(folder.iterdir())):
+        assert fuse(clicks, tmp_path / "out", "--images", *place) == 0
+        assert len(rows_of(tmp_path / "out" / "detections.csv")) == 5
+
+
+def test_sizes_come_from_a_table(clicks, tmp_path):
+    sizes = write(tmp_path / "sizes.csv", ("image", "width", "height"), [("a", 200, 180), ("b", 200, 180)])
+    assert fuse(clicks, tmp_path / "out", "--images", sizes) == 0
+    assert len(rows_of(tmp_path / "out" / "detections.csv")) == 5
+
+
+def test_several_tables_are_one(clicks, tmp_path):
+    lines = clicks.read_text().splitlines(keepends=True)
+    first, second = tmp_path / "1.csv", tmp_path / "2.csv"
+    first.write_text("".join(lines[:30]))
+    second.write_text("".join([lines[0], *lines[30:]]))
+    assert fuse(clicks, tmp_path / "whole", "--extent", 200, 200) == 0
+    assert (
+        main(["fuse", "clicks", str(first), str(second), "--extent", "200", "200", "-o", f"{tmp_path}/parts"])
+        == 0
+    )
+    for name in ("detections.csv", "annotators.csv", "clicks.csv"):
+        assert (tmp_path / "whole" / name).read_bytes() == (tmp_path / "parts" / name).read_bytes()
+
+
+def test_columns_named_by_hand_are_understood_in_the_truth_too(tmp_path):
+    odd = [(f"w{who}", "p", 50 + who / 5, 50 - who / 5) for who in range(8)]
+    clicks = write(tmp_path / "c.csv", ("wer", "bild", "quer", "hoch"), odd)
+    truth = write(tmp_path / "t.csv", ("bild", "quer", "hoch"), [("p", 51, 49)])
+    mapping = ["--map", "wer=annotator", "bild=image", "quer=x", "--map", "hoch=y"]
+    more = ["--extent", "99", "99", "--truth", truth, "--radius", "4", *mapping]
+    assert fuse(clicks, tmp_path / "out", *more) == 0
+    assert rows_of(tmp_path / "out" / "evaluation.csv")[0]["matched"] == "1"
+
+
+@pytest.mark.parametrize("algorithm", ["oem", "cem", "kmeans", "hac", "dbscan", "hdbscan"])
+@pytest.mark.parametrize("detector", ["dem", "majority", "share"])
+def test_every_algorithm_with_every_detector(clicks, tmp_path, algorithm, detector):
+    more = ["--extent", 200, 200, "--algorithm", algorithm, "--detector", detector]
+    assert fuse(clicks, tmp_path / "out", *more) == 0
+    found = [row for row in rows_of(tmp_path / "out" / "detections.csv") if row["detected"] == "1"]
+    assert len(found) >= 5
+
+
+def test_text_that_a_spreadsheet_would_run_is_made_harmless(tmp_path):
+    rows = [("=HYPERLINK(1)", "i", 10, 10), ("w", "i", 11, 10)]
+    clicks = write(tmp_path / "c.csv", ("annotator", "image", "x", "y"), rows)
+    assert fuse(clicks, tmp_path / "out", "--extent", 20, 20) == 0
+    for name in ("clicks.csv", "annotators.csv"):
+        assert "'=HYPERLINK" in (tmp_path / "out" / name).read_text()
+
+
+def test_list_settings_names_every_setting_with_its_range(capsys):
+    from raterscope.algorithms.clicks import CLUSTERERS, DETECTORS
+
+    assert main(["fuse", "clicks", "--list-settings"]) == 0
+    text = capsys.readouterr().out
+    for algorithm in [*CLUSTERERS.values(), *DETECTORS.values()]:
+        assert f"  {algorithm.name}: {algorithm.title}\n" in text
+        for spec in algorithm.settings.specs():
+            assert f" {spec.name}=" in text
+    assert "click_scatter=auto" in text
+    assert "outlier_threshold=0.5" in text
+
+
+class TestRefusals:
+    def test_no_size(self, clicks, capsys, tmp_path):
+        said = refusal(capsys, clicks, "-o", tmp_path / "out")
+        assert said.startswith('clicks.csv, line 2: nothing tells the size of image "a.png" (and 1 more)')
+        assert "--extent W H" in said
+
+    def test_missing_file(self, capsys, tmp_path):
+        said = refusal(capsys, tmp_path / "gone.csv", "--extent", 9, 9, "-o", tmp_path / "out")
+        assert said.startswith("gone.csv: ")
+
+    def test_empty_file(self, capsys, tmp_path):
+        (tmp_path / "none.csv").touch()
+        said = refusal(capsys, tmp_path / "none.csv", "--extent", 9, 9, "-o", tmp_path / "out")
+        assert said == "none.csv: is empty; expected a table."
+
+    def test_unknown_columns(self, capsys, tmp_path):
+        table = write(tmp_path / "c.csv", ("who", "what"), [("a", "b")])
+        said = refusal(capsys, table, "--extent", 9, 9, "-o", tmp_path / "out")
+        assert said.startswith("c.csv: ")
+        assert "who, what" in said
+        assert "--map column=field" in said
+
+    def test_not_a_number(self, clicks, capsys, tmp_path):
+        lines = clicks.read_text().splitlines()
+        lines[4] = "w00,b.png,12,twelve"
+        clicks.write_text("\n".join(lines))
+        said = refusal(capsys, clicks, "--extent", 9, 9, "-o", tmp_path / "out")
+        assert said.startswith('clicks.csv, line 5, field y: "twelve" is not a number')
+
+    @pytest.mark.parametrize("setting", ["click_scatter=-1", "click_scatter=wide", "colour=red"])
+    def test_settings(self, clicks, capsys, tmp_path, setting):
+        said = refusal(capsys, clicks, "--extent", 9, 9, "--set", setting, "-o", tmp_path / "out")
+        assert said.startswith(setting.split("=")[0])
+        assert "expected" in said
+        assert not (tmp_path / "out").exists()
+
+    @pytest.mark.parametrize("option", ["--algorithm", "--detector"])
+    def test_unknown_algorithm(self, clicks, capsys, tmp_path, option):
+        said = refusal(capsys, clicks, "--extent", 9, 9, option, "magic", "-o", tmp_path / "out")
+        assert "'magic'" in said
+        assert ("oem" if option == "--algorithm" else "majority") in said
+
+    def test_output_that_cannot_be_a_folder(self, clicks, capsys, tmp_path):
+        (tmp_path / "taken").touch()
+        said = refusal(capsys, clicks, "--extent", 9, 9, "-o", tmp_path / "taken")
+        assert said.startswith("taken: cannot be written to")
+
+    def test_truth_without_radius(self, clicks, truth, capsys, tmp_path):
+        said = refusal(capsys, clicks, "--extent", 9, 9, "--truth", truth, "-o", tmp_path / "out")
+        assert "--radius PX" in said
+
+    def test_truth_of_other_images(self, clicks, capsys, tmp_path):
+        other = write(tmp_path / "t.csv", ("image", "x", "y"), [("z.png", 1, 1)])
+        more = ("--truth", other, "--radius", 3, "-o", tmp_path / "out")
+        said = refusal(capsys, clicks, "--extent", 9, 9, *more)
+        assert said == "t.csv, field image: names none of the images that were clicked on."
+
+    def test_a_table_without_sizes(self, clicks, truth, capsys, tmp_path):
+        said = refusal(capsys, clicks, "--images", truth, "-o", tmp_path / "out")
+        assert said == "truth.csv: tells no sizes; expected the columns image, width and height."
+
+    def test_a_folder_without_images(self, clicks, capsys, tmp_path):
+        (tmp_path / "bare").mkdir()
+        said = refusal(capsys, clicks, "--images", tmp_path / "bare", "-o", tmp_path / "out")
+        assert said.startswith("bare: is a folder without")
+
+    def test_one_image_that_fails_does_not_lose_the_others(self, clicks, capsys, tmp_path, monkeypatch):
+        from raterscope.app import batch
+
+        sound = batch.fuse
+
+        def fragile(clicks, plan, watch):
+            if len(clicks) == 24:  # b.png
+                raise ZeroDivisionError("by chance")
+            return sound(clicks, plan, watch=watch)
+
+        monkeypatch.setattr(batch, "fuse", fragile)
+        assert fuse(clicks, tmp_path / "out", "--extent", 200, 200, "--jobs", 1) == 1
+        said = capsys.readouterr().err
+        assert said.count("\n") == 1
+        assert "1 of 2 images could not be fused, the others were; b.png: internal error" in said
+        assert {row["image"] for row in rows_of(tmp_path / "out" / "detections.csv")} == {"a.png"}
+        clicks_of_b = [row for row in rows_of(tmp_path / "out" / "clicks.csv") if row["image"] == "b.png"]
+        assert len(clicks_of_b) == 24
+        assert {row["cluster"] for row in clicks_of_b} == {""}
+        record = json.loads((tmp_path / "out" / "run.json").read_text())
+        assert "by chance" in record["images"][1]["problem"]
+
+
+def test_paid_crowd_with_empty_jobs(real_data, tmp_path):
+    folder = real_data / "clicks" / "quantius"
+    more = ["--images", folder / "images.csv", "--truth", folder / "gt.csv", "--radius", 4]
+    subset = tmp_path / "beads.csv"
+    with (folder / "clicks.csv").open() as source:
+        lines = [line for line in source if line.startswith(("image_id", "beads"))]
+    subset.write_text("".join(lines))
+    assert fuse(subset, tmp_path / "out", *more) == 0
+    _, mean = rows_of(tmp_path / "out" / "evaluation.csv")
+    assert float(mean["f2"]) > 0.85
+    assert len(rows_of(tmp_path / "out" / "clicks.csv")) == len(lines) - 1
+
+
+def test_volunteers_without_sizes(real_data, tmp_path):
+    folder = real_data / "clicks" / "iguanas"
+    with (folder / "expert_counts.csv").open() as file:
+        expert = {row["image_name"]: int(row["expert_count"]) for row in list(csv.DictReader(file))[:40]}
+    with (folder / "clicks.csv").open() as source:
+        header, *lines = source
+    subset = tmp_path / "clicks.csv"
+    subset.write_text("".join([header, *(line for line in lines if line.split(",")[2] in expert)]))
+    assert fuse(subset, tmp_path / "out", "--extent", 1500, 1500) == 0
+    counted = dict.fromkeys(expert, 0)
+    for row in rows_of(tmp_path / "out" / "detections.csv"):
+        counted[row["image"]] += int(row["detected"])
+    assert np.mean([abs(counted[name] - expert[name]) for name in expert]) < 1.2
