@@ -7,12 +7,12 @@ import math
 __all__ = ["count", "decimals", "duration", "estimate", "figure", "percent"]
 
 MOST_DECIMALS = 3
-STEPS = 50
+STEPS = 70
 UNKNOWN = "not known"
 
 
 def decimals(low: float, high: float) -> int:
-    """Say how many decimals an interval supports: its width is at most 50 steps of the last digit.
+    """Say how many decimals an interval supports: its width is at most 70 steps of the last digit.
 
     Parameters
     ----------

@@ -35,6 +35,7 @@ QLabel[role="number-rejected"] {{ color: {t.rejected}; font-size: 30px; font-wei
 QLabel[role="number-disputed"] {{ color: {t.disputed}; font-size: 30px; font-weight: bold; }}
 QLabel[role="number-plain"] {{ color: {t.text}; font-size: 30px; font-weight: bold; }}
 QFrame[role="panel"], QWidget[role="panel"] {{ background: {t.surface}; }}
+QWidget[role="popover"] {{ background: {t.surface}; border: 1px solid {t.line}; }}
 QFrame[role="rule"] {{ background: {t.line}; border: none; min-height: 1px; max-height: 1px; }}
 
 QPushButton, QToolButton {{ background: {t.raised}; border: 1px solid {t.line}; border-radius: 5px;

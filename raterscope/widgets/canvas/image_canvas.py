@@ -33,6 +33,9 @@ __all__ = ["ImageCanvas"]
 
 EDGE = 12
 FIT_MARGIN = 12.0
+LOOK_MARGIN = 60.0
+FRAME_EDGE = 24.0
+"""Room for a spot's mark and number inside the frame about it."""
 PAN_STEP, FINE_STEP = 64, 8
 ZOOM_STEP = 1.25
 DRAG_FROM = 4.0
@@ -245,12 +248,12 @@ class ImageCanvas(QWidget):
             scale = max(wanted, view.framing(self.extent, FIT_MARGIN).scale)
             if scale != view.scale:
                 self._fitted = False
-                self._set_viewport(view.centred(x, y, scale))
+                self._set_viewport(view.centred(x, y, scale).kept_on(self.extent, LOOK_MARGIN))
                 return
         across, down = view.to_screen(x, y)
         if not (0.15 < across / view.width < 0.85 and 0.15 < down / view.height < 0.85):
             self._fitted = False
-            self._set_viewport(view.centred(x, y))
+            self._set_viewport(view.centred(x, y).kept_on(self.extent, LOOK_MARGIN))
 
     def zoom(self, factor: float, about: QPointF | None = None) -> None:
         """Enlarge about a place of the widget, or about its middle."""
@@ -334,7 +337,8 @@ class ImageCanvas(QWidget):
         if self._visible["ellipses"]:
             self._spots.paint_ellipses(painter, scale, rect)
         if self._visible["detections"]:
-            self._spots.paint_marks(painter, scale, rect, self._labels)
+            alone = not self._visible["ellipses"]
+            self._spots.paint_marks(painter, scale, rect, labels=self._labels, all_marks=alone)
 
     def _paint_selection(self, painter: QPainter) -> None:
         index = self._selected
@@ -342,7 +346,7 @@ class ImageCanvas(QWidget):
             return
         spots = self._spots.spots
         place = QPointF(*self._viewport.to_screen(float(spots.x[index]), float(spots.y[index])))
-        half = max(16.0, 1.35 * max(self._spots.radius(index) * self._viewport.scale, SMALLEST_RADIUS))
+        half = FRAME_EDGE + max(self._spots.radius(index) * self._viewport.scale, SMALLEST_RADIUS)
         live.paint_frame(painter, place, half)
 
     def _paint_hover(self, painter: QPainter) -> None:

@@ -20,7 +20,7 @@ __all__ = ["SpotLayer", "ellipses", "radius_of_coverage", "state_style"]
 SMALLEST_RADIUS = 5.0
 """Pixels on the screen below which an ellipse does not shrink, so that a spot is never lost."""
 
-LABELS_UP_TO = 80
+LABELS_UP_TO = 40
 """Spots in sight up to which their numbers are written beside them."""
 
 
@@ -148,8 +148,13 @@ class SpotLayer:
             painter.setPen(pen)
             painter.drawPath(path)
 
-    def paint_marks(self, painter: QPainter, scale: float, rect: QRectF, labels: bool) -> None:
-        """Paint the mark of each state beside its ellipse, and the spot's number where there is room."""
+    def paint_marks(
+        self, painter: QPainter, scale: float, rect: QRectF, *, labels: bool, all_marks: bool
+    ) -> None:
+        """Paint the mark of each state beside its ellipse, and the spot's number where there is room.
+
+        Detected spots have a mark only on demand: where their plain ellipse is seen, it says enough.
+        """
         reach = self.reach(scale) + 40 / scale
         painter.setFont(theme.font(theme.CAPTION, bold=True))
         for index in self._index.within(rect.adjusted(-reach, -reach, reach, reach)).tolist():
@@ -158,9 +163,16 @@ class SpotLayer:
             corner = QPointF(
                 self.spots.x[index] * scale + 0.71 * long + 6, self.spots.y[index] * scale - 0.71 * long - 6
             )
-            _paint_mark(painter, corner, style)
+            marked = all_marks or style.mark != "o"
+            if marked:
+                _paint_mark(painter, corner, style)
             if labels:
-                _paint_number(painter, corner + QPointF(8, 4), str(self.spots.number[index]), style.colour)
+                _paint_number(
+                    painter,
+                    corner + QPointF(8 if marked else -3, 4),
+                    str(self.spots.number[index]),
+                    style.colour,
+                )
 
 
 def _paint_mark(painter: QPainter, centre: QPointF, style: StateStyle) -> None:

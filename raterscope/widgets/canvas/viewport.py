@@ -78,6 +78,19 @@ class Viewport:
         x, y = self.centre
         return replace(self, width=width, height=height).centred(x, y)
 
+    def kept_on(self, extent: Rect, margin: float) -> Viewport:
+        """Pan back so that no more ground than a margin is seen beside the image, or centre a small image."""
+
+        def keep(origin: int, first: float, last: float, room: int) -> int:
+            start, stop = first * self.scale, last * self.scale
+            if stop - start + 2 * margin <= room:
+                return round((room - start - stop) / 2)
+            return round(min(max(origin, room - stop - margin), margin - start))
+
+        across = keep(self.across, extent[0], extent[2], self.width)
+        down = keep(self.down, extent[1], extent[3], self.height)
+        return replace(self, across=across, down=down)
+
     def held_to(self, extent: Rect) -> Viewport:
         """Pan back so that the middle of the widget stays on the image."""
         x, y = self.centre

@@ -34,6 +34,8 @@ class AlgorithmPicker(QWidget):
         self._algorithms = dict(algorithms)
         self._forms: dict[str, SettingsForm] = {}
         self.choice = QComboBox()
+        self.choice.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+        self.choice.setMinimumContentsLength(16)
         self.choice.setAccessibleName(title)
         for name, algorithm in self._algorithms.items():
             self.choice.addItem(algorithm.title, name)

@@ -19,6 +19,8 @@ from raterscope.widgets.parts import Header, plain_label, rule
 
 __all__ = ["Evidence", "EvidencePanel", "VoterLine"]
 
+NARROWEST = 320
+
 TONES = {
     "detected": "accent",
     "accepted": "accent",
@@ -101,6 +103,7 @@ class EvidencePanel(QWidget):
         super().__init__(parent)
         theme.set_role(self, "panel")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self.setMinimumWidth(NARROWEST)
         self._header = Header("Evidence")
         self._pages = QStackedWidget()
         self._pages.addWidget(_nothing())

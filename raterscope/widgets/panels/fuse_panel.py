@@ -65,7 +65,7 @@ class FusePanel(QWidget):
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
-        theme.set_role(self, "panel")
+        theme.set_role(self, "popover")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.setMinimumWidth(420)
         self.clusterer = AlgorithmPicker(titles[0], clusterers)
@@ -91,7 +91,7 @@ class FusePanel(QWidget):
         area.setWidget(inner)
         area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
+        column.setContentsMargins(1, 1, 1, 1)
         column.setSpacing(0)
         column.addWidget(area, 1)
         column.addWidget(rule())

@@ -34,6 +34,7 @@ from raterscope.widgets.parts import Header, plain_label, plain_tip
 __all__ = ["QueueItem", "QueuePanel"]
 
 ROW_HEIGHT = 54
+NARROWEST = 208
 Index = QModelIndex | QPersistentModelIndex
 ITEM = Qt.ItemDataRole.UserRole
 
@@ -76,6 +77,7 @@ class QueuePanel(QWidget):
         super().__init__(parent)
         theme.set_role(self, "panel")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self.setMinimumWidth(NARROWEST)
         self._header = Header(title, "most disputed")
         self.filter = QLineEdit()
         self.filter.setPlaceholderText("filter")

@@ -239,6 +239,9 @@ def _editor(spec: Spec) -> QWidget:
         return QCheckBox()
     if spec.kind == "choice":
         box = QComboBox()
+        # The longest choice must not make the form wider than its place.
+        box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+        box.setMinimumContentsLength(12)
         for key, words in spec.choices:
             box.addItem(words, key)
         return box

@@ -9,6 +9,7 @@ from PySide6.QtGui import QColor, QFont, QFontMetrics, QPainter, QPen
 from PySide6.QtWidgets import QStyle, QStyledItemDelegate, QStyleOptionViewItem
 
 from raterscope.widgets import theme
+from raterscope.widgets.figures import figure
 from raterscope.widgets.glyphs import paint_annotator
 from raterscope.widgets.tables.annotator_model import COLUMNS, ROW, AnnotatorModel, AnnotatorRow
 
@@ -51,6 +52,9 @@ class AnnotatorDelegate(QStyledItemDelegate):
             painter.setPen(QColor(look.rejected))
             _text(painter, inner, words)
         else:
+            if QFontMetrics(font).horizontalAdvance(words) > inner.width():
+                # The bar shows the interval, and the tooltip says it.
+                words = figure(*row.figures(column))
             _text(painter, inner.adjusted(0, 0, 0, -5), words)
             _paint_interval(painter, inner, row.figures(column))
         painter.restore()

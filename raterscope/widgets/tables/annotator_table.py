@@ -26,7 +26,8 @@ from raterscope.widgets.tables.annotator_model import COLUMNS, AnnotatorModel, A
 __all__ = ["AnnotatorRow", "AnnotatorTable"]
 
 ROW_HEIGHT = 28
-WIDTHS = (160, 70, 178, 178, 178, 160)
+WIDTHS = {"annotator": 104, "clicks": 76, "excluded": 120}
+NARROWEST = 76
 
 
 class AnnotatorTable(QWidget):
@@ -56,7 +57,8 @@ class AnnotatorTable(QWidget):
         self.filter = QLineEdit()
         self.filter.setPlaceholderText("filter")
         self.filter.setClearButtonEnabled(True)
-        self.filter.setFixedWidth(160)
+        self.filter.setMinimumWidth(70)
+        self.filter.setMaximumWidth(160)
         self.filter.setAccessibleName("Filter annotators by name or reason")
         self._header.row.insertWidget(1, self.filter)
         self.model = AnnotatorModel(self)
@@ -75,12 +77,15 @@ class AnnotatorTable(QWidget):
         self.view.verticalHeader().setDefaultSectionSize(ROW_HEIGHT)
         self.view.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
         header = self.view.horizontalHeader()
-        header.setStretchLastSection(True)
+        header.setMinimumSectionSize(NARROWEST)
         header.setHighlightSections(False)
         header.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
         header.setSortIndicator(COLUMNS.index("clicks"), Qt.SortOrder.DescendingOrder)
-        for column, width in enumerate(WIDTHS):
-            self.view.setColumnWidth(column, width)
+        for column, name in enumerate(COLUMNS):
+            if name in WIDTHS:
+                self.view.setColumnWidth(column, WIDTHS[name])
+            else:
+                header.setSectionResizeMode(column, QHeaderView.ResizeMode.Stretch)
         self.view.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         self.view.customContextMenuRequested.connect(self._on_menu)
         self.view.installEventFilter(self)
@@ -226,6 +231,8 @@ class AnnotatorTable(QWidget):
         self._settle()
 
     def _settle(self) -> None:
+        # Its room belongs to the figures as long as nobody is excluded.
+        self.view.setColumnHidden(COLUMNS.index("excluded"), not any(row.excluded for row in self.model.rows))
         total, excluded = len(self.model.rows), sum(bool(row.excluded) for row in self.model.rows)
         words = [count(total, "annotator")] if total else []
         words += [f"{excluded} excluded"] if excluded else []

@@ -42,3 +42,22 @@ def test_the_image_cannot_be_lost_from_sight():
 def test_resizing_keeps_the_middle():
     view = Viewport(800, 600, 2.0).centred(120, 90)
     assert view.resized(1000, 400).centre == pytest.approx((120, 90), abs=0.3)
+
+
+@given(places, places, st.floats(2, 20))
+def test_looking_near_the_edge_shows_the_image_not_the_ground(x, y, scale):
+    extent = (0.0, 0.0, 1280.0, 960.0)
+    view = Viewport(800, 600, scale).centred(x, y).kept_on(extent, 60)
+    left, top, right, bottom = view.visible
+    slack = 60.51 / scale
+    assert left >= -slack
+    assert top >= -slack
+    assert right <= 1280 + slack
+    assert bottom <= 960 + slack
+    if 500 < x < 700 and 400 < y < 500:
+        assert view.centre == pytest.approx((x, y), abs=1 / scale)
+
+
+def test_an_image_smaller_than_the_view_is_kept_in_the_middle():
+    view = Viewport(800, 600, 2.0, across=-500, down=900).kept_on((0, 0, 100, 100), 60)
+    assert view.centre == pytest.approx((50, 50), abs=0.5)
