@@ -103,18 +103,10 @@ def store(
 def _files(path: Path) -> Iterable[Path]:
     if not path.is_dir():
         return [path]
-    images = sorted(file for file in path.iterdir() if file.is_file() and _begins_as_image(file))
+    images = sorted(file for file in path.iterdir() if file.is_file() and is_image(file))
     if not images:
         raise InputError("is a folder without images; expected PNG, JPEG or TIFF files in it", file=path)
     return images
-
-
-def _begins_as_image(path: Path) -> bool:
-    try:
-        with path.open("rb") as file:
-            return is_image(file.read(8))
-    except OSError:
-        return False
 
 
 def _has_clicks(table: ClickTable) -> bool:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from raterscope.app import review
 from raterscope.app.review import Decision, ReviewState, Spot, fold, in_words, is_stale, known_spots, match
+from tests.app.without_qt import nothing_is_left  # noqa: F401
 
 
 def journal(*decisions: Decision) -> list[Decision]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError, plain
-from raterscope.app.formats.records import ClickTable, ImageFile, PointTable
+from raterscope.app.formats.records import ClickTable, ImageFile, PointTable, refuse_study
 from raterscope.app.formats.tables import Table, UnknownColumns, assign, read_table
 
 __all__ = ["KINDS", "ClickTable", "ImageFile", "PointTable", "UnknownColumns", "read"]
@@ -48,12 +48,12 @@ def read(
     path = Path(path)
     if kind is not None and kind not in KINDS:
         raise InputError(f"{plain(kind)} is no kind of file; expected one of {', '.join(KINDS)}")
-    if path.suffix.casefold() == ".rscope":  # never looked into: see `study.opening` on locks
-        raise InputError("is a study; open it instead of importing it", file=path)
-    if kind == "image" or (kind is None and _starts_as_image(path)):
-        from raterscope.app.formats.images import read_image
+    refuse_study(path)
+    if kind in ("image", None):
+        from raterscope.app.formats.images import is_image, read_image
 
-        return read_image(path)
+        if kind == "image" or is_image(path):
+            return read_image(path)
     table = read_table(path, watch)
     if kind == "truth":
         from raterscope.app.formats.points import points_of
@@ -105,13 +105,3 @@ def _is_number(cell: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _starts_as_image(path: Path) -> bool:
-    from raterscope.app.formats.images import is_image
-
-    try:
-        with path.open("rb") as file:
-            return is_image(file.read(8))
-    except OSError:  # `read_table` says why
-        return False

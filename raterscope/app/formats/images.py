@@ -6,6 +6,7 @@ What a file claims is looked at before a pixel is decoded: a few hundred bytes c
 from __future__ import annotations
 
 import math
+import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,13 +18,15 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from raterscope.app.errors import InputError
-from raterscope.app.formats.records import ImageFile
+from raterscope.app.formats.records import ImageFile, refuse_study
 
 __all__ = ["MOST_PIXELS", "is_image", "load_image", "read_image"]
 
 MOST_PIXELS = 179_000_000
 _DARKEST, _BRIGHTEST = 0.1, 99.9
 _SAMPLE = 1_000_000
+_LONGEST_DESCRIPTION = 100_000
+_MICROMETRE = ("micron", "microns", "um", "µm", "μm", "\\u00B5m", "&#181;m")
 _ORIENTATION = 0x0112
 _SIGNATURES = {
     b"\x89PNG\r\n\x1a\n": "PNG",
@@ -38,9 +41,12 @@ _SIGNATURES = {
 warnings.filterwarnings("ignore", category=Image.DecompressionBombWarning)
 
 
-def is_image(start: bytes) -> bool:
+def is_image(path: Path) -> bool:
     """Tell by a file's first bytes whether it is an image of a kind that is read here."""
-    return _kind(start) is not None
+    try:
+        return _kind(_start(path)) is not None
+    except (OSError, InputError):
+        return False
 
 
 def read_image(path: Path | str) -> ImageFile:
@@ -52,17 +58,19 @@ def read_image(path: Path | str) -> ImageFile:
         For a file that is no PNG, JPEG or TIFF, is damaged, or claims more than 179 million pixels.
     """
     path = Path(path)
+    pixel_size = None
     with _sentences(path):
         if _kind_of_file(path) == "TIFF":
             with _tiff_page(path) as page:
                 width, height, turn = page.imagewidth, page.imagelength, _tiff_orientation(page)
+                pixel_size = _micrometres(page)
         else:
             with Image.open(path, formats=("PNG", "JPEG")) as image:
                 (width, height), turn = image.size, _orientation(image)
                 _refuse_bomb(path, width, height)
     if turn >= 5:
         width, height = height, width
-    return ImageFile(name=path.name, path=path, width=width, height=height)
+    return ImageFile(name=path.name, path=path, width=width, height=height, pixel_size=pixel_size)
 
 
 def load_image(path: Path | str) -> NDArray[np.uint8]:
@@ -98,9 +106,14 @@ def _kind(start: bytes) -> str | None:
     return next((kind for signature, kind in _SIGNATURES.items() if start.startswith(signature)), None)
 
 
-def _kind_of_file(path: Path) -> str:
+def _start(path: Path) -> bytes:
+    refuse_study(path)
     with path.open("rb") as file:
-        start = file.read(8)
+        return file.read(8)
+
+
+def _kind_of_file(path: Path) -> str:
+    start = _start(path)
     if not start:
         raise InputError("is empty; expected an image", file=path)
     kind = _kind(start)
@@ -194,6 +207,25 @@ def _tiff_pixels(path: Path, page: Any) -> NDArray[Any]:
 def _tiff_orientation(page: Any) -> int:
     tag = page.tags.get(274)
     return tag.value if tag is not None and tag.value in range(1, 9) else 1
+
+
+def _micrometres(page: Any) -> float | None:
+    """Read the size of a pixel as ImageJ or OME writes it; resolutions for printers tell nothing of it."""
+    text = str(page.description or "")[:_LONGEST_DESCRIPTION]
+    if text.startswith("ImageJ="):
+        unit = re.search(r"^unit=(.*)$", text, re.MULTILINE)
+        tag = page.tags.get(282)
+        if unit is None or tag is None or unit.group(1).strip() not in _MICROMETRE:
+            return None
+        pixels, length = tag.value
+        size = length / pixels if pixels else 0.0
+    else:
+        found = re.search(r'<Pixels\b[^>]*\bPhysicalSizeX="([0-9.eE+-]+)"', text)
+        unit = re.search(r'<Pixels\b[^>]*\bPhysicalSizeXUnit="([^"]*)"', text)
+        if found is None or (unit is not None and unit.group(1) not in _MICROMETRE):
+            return None
+        size = float(found.group(1))
+    return size if 0.0 < size < 1e6 else None
 
 
 def _stretched(pixels: NDArray[Any]) -> NDArray[np.uint8]:

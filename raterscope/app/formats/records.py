@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,8 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.clicks.data import FloatArray, IntArray
+from raterscope.app.errors import InputError
 
-__all__ = ["ClickTable", "ImageFile", "PointTable"]
+__all__ = ["STUDY_SUFFIX", "ClickTable", "ImageFile", "PointTable", "first_seen", "refuse_study"]
+
+STUDY_SUFFIX = ".rscope"
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,18 +90,36 @@ class ImageFile:
     path : Path
     width, height : int
         Pixels, as shown: an orientation that the file asks for is applied.
+    pixel_size : float or None
+        Micrometres, where a TIFF of a microscope tells.
     """
 
     name: str
     path: Path
     width: int
     height: int
+    pixel_size: float | None = None
 
     def load(self) -> NDArray[np.uint8]:
         """Read the pixels, (height, width) or (height, width, 3); see `images.load_image`."""
         from raterscope.app.formats.images import load_image
 
         return load_image(self.path)
+
+
+def refuse_study(path: Path) -> None:
+    """Refuse to look into a study's file, which every reader must do before it opens a file.
+
+    On POSIX systems a process that closes any handle on a file loses its locks on it: having read an open
+    study's first bytes, this process would no longer keep others out of it.
+
+    Raises
+    ------
+    InputError
+        For a file that is called NAME.rscope, or a link to one.
+    """
+    if STUDY_SUFFIX in (path.suffix.casefold(), Path(os.path.realpath(path)).suffix.casefold()):
+        raise InputError("is a study; open it instead of importing it", file=path)
 
 
 def first_seen(names: list[Any]) -> tuple[tuple[str, ...], IntArray]:

@@ -15,6 +15,7 @@ import numpy as np
 from raterscope.algorithms.clicks.data import FloatArray
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError, plain
+from raterscope.app.formats.records import refuse_study
 
 __all__ = ["FIELDS", "Faults", "Table", "UnknownColumns", "assign", "names", "numbers", "read_table"]
 
@@ -269,6 +270,7 @@ def names(table: Table, column: str, faults: Faults) -> list[str]:
 
 
 def _bytes_of(path: Path) -> bytes:
+    refuse_study(path)
     try:
         size = path.stat().st_size
         if size > LONGEST_FILE:

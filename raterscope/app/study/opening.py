@@ -3,7 +3,8 @@
 A study that is open is locked by SQLite's exclusive locking mode: the operating system's own lock on the
 file, which refuses a second open from this process or another and vanishes with its owner, however that ends.
 Nothing else in the program may open the file: on POSIX systems a process that closes any handle on a file
-loses its locks on it. So even the header is read through SQLite.
+loses its locks on it. So even the header is read through SQLite, and a study must be called NAME.rscope,
+which all readers leave alone.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from uuid import uuid4
 
+from raterscope.app.formats.records import STUDY_SUFFIX
 from raterscope.app.study.records import StudyError
 from raterscope.app.study.schema import APPLICATION_ID, SCHEMA, VERSION
 
@@ -35,6 +37,8 @@ def create(path: Path) -> None:
     StudyError
         When something of that name exists or the folder cannot be written.
     """
+    if path.suffix.casefold() != STUDY_SUFFIX:
+        raise StudyError("is no name for a study; expected NAME.rscope", file=path)
     if os.path.lexists(path):
         raise StudyError("exists already; choose another name or open it", file=path)
     if not path.parent.is_dir():
@@ -154,6 +158,8 @@ def _look_from_outside(path: Path) -> None:
 def _look_at_header(connection: sqlite3.Connection, path: Path) -> None:
     if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
         raise StudyError("is a database of another program; expected a study", file=path)
+    if path.suffix.casefold() != STUDY_SUFFIX:
+        raise StudyError("is a study by another name; rename it to NAME.rscope", file=path)
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     if version > VERSION:
         raise StudyError(

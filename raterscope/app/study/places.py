@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from raterscope.algorithms.progress import Watch, silent
+from raterscope.app.formats.records import refuse_study
 from raterscope.app.study.records import ImageEntry
 
 __all__ = ["Names", "digest_of_file", "locate", "stored_path"]
@@ -67,6 +68,7 @@ def locate(entry: ImageEntry, study: Path) -> Path | None:
 
 def digest_of_file(path: Path, watch: Watch = silent, words: str = "reading") -> str:
     """Compute the SHA-256 of a file, "sha256:" and hexadecimal digits."""
+    refuse_study(path)
     machine, done, size = hashlib.sha256(), 0, max(path.stat().st_size, 1)
     with path.open("rb") as file:
         while block := file.read(_BLOCK):

@@ -38,11 +38,13 @@ def add_file(
         return same
     if same is not None and same.path is None:
         refuse_other_size(file, same)
+        connection.execute("UPDATE images SET pixel_size = ? WHERE id = ?", (file.pixel_size, same.id))
         return point_to(connection, study, same.id, file.path, digest)
     name, folders = file.name, list(file.path.resolve().parent.parts)
     while connection.execute("SELECT 1 FROM images WHERE name = ?", (name,)).fetchone():
         name = f"{folders.pop()}/{name}" if folders else f"{name}'"
     number = add_size(connection, study, name, file.width, file.height).id
+    connection.execute("UPDATE images SET pixel_size = ? WHERE id = ?", (file.pixel_size, number))
     return point_to(connection, study, number, file.path, digest)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import getpass
-import math
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,7 +17,7 @@ import numpy as np
 
 from raterscope.algorithms.clicks.data import Clicks, ClicksError, Fusion
 from raterscope.algorithms.progress import Watch, part, silent
-from raterscope.app.errors import plain
+from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.records import ClickTable, ImageFile, PointTable
 from raterscope.app.review import Decision
 from raterscope.app.study import places
@@ -140,21 +139,22 @@ class Study:
 
         Raises
         ------
-        StudyError
-            When it is not the same file.
+        InputError
+            When it is no image, or not the same.
         """
         entry, path = self.image(image_id), Path(path)
+        from raterscope.app.formats.images import read_image
+
+        file = read_image(path)
         with told(path, "read"):
             size, digest = path.stat().st_size, places.digest_of_file(path)
-        if entry.digest is not None and (size, digest) != (entry.size, entry.digest):
-            raise StudyError(
-                f"is another image than {plain(entry.name)} was when it was added: its content differs",
-                file=path,
-            )
         if entry.digest is None:
-            from raterscope.app.formats.images import read_image
-
-            refuse_other_size(read_image(path), entry)
+            refuse_other_size(file, entry)
+        elif (size, digest) != (entry.size, entry.digest):
+            name = plain(entry.name)
+            raise StudyError(
+                f"is another image than {name} was when it was added: its content differs", file=path
+            )
         with self._change():
             return point_to(self._connection, self.path, image_id, path, digest)
 
@@ -168,18 +168,9 @@ class Study:
             try:
                 if place.is_file() and place.stat().st_size == entry.size:
                     found.append(self.relocate(entry.id, place))
-            except (StudyError, OSError):
+            except (InputError, OSError):
                 continue
         return found
-
-    def set_pixel_size(self, image_id: int, micrometres: float) -> None:
-        """Tell the size of an image's pixels, for the scale bar."""
-        if not (math.isfinite(micrometres) and micrometres > 0):
-            raise StudyError(f"the size of a pixel is {micrometres}; expected a number above 0 micrometres")
-        with self._change():
-            self._connection.execute(
-                "UPDATE images SET pixel_size = ? WHERE id = ?", (float(micrometres), image_id)
-            )
 
     # Annotators and what they marked
 

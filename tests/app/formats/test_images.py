@@ -164,6 +164,19 @@ def test_orientation_is_followed(tmp_path: Path, pixels: np.ndarray, turn: int, 
     assert np.abs(load_image(path).astype(int) - shown).mean() < 5
 
 
+def test_the_size_of_a_pixel_is_read_where_a_microscope_tells(tmp_path: Path) -> None:
+    grey = np.zeros((9, 9), dtype=np.uint8)
+    tifffile.imwrite(tmp_path / "j.tif", grey, imagej=True, resolution=(4, 4), metadata={"unit": "um"})
+    tifffile.imwrite(tmp_path / "inch.tif", grey, imagej=True, resolution=(4, 4), metadata={"unit": "inch"})
+    tifffile.imwrite(tmp_path / "dpi.tif", grey, resolution=(300, 300), resolutionunit="INCH")
+    sizes = {"axes": "YX", "PhysicalSizeX": 0.325, "PhysicalSizeXUnit": "µm"}
+    tifffile.imwrite(tmp_path / "o.ome.tif", grey, metadata=sizes)
+    nanometres = {"axes": "YX", "PhysicalSizeX": 325, "PhysicalSizeXUnit": "nm"}
+    tifffile.imwrite(tmp_path / "n.ome.tif", grey, metadata=nanometres)
+    found = {path.name: read_image(path).pixel_size for path in tmp_path.iterdir() if path.is_file()}
+    assert found == {"j.tif": 0.25, "inch.tif": None, "dpi.tif": None, "o.ome.tif": 0.325, "n.ome.tif": None}
+
+
 # Refused
 
 

@@ -58,6 +58,44 @@ def test_create_refuses_to_replace(closed: Path) -> None:
     assert len(list(closed.parent.iterdir())) == 1
 
 
+def test_a_study_is_called_as_one(closed: Path) -> None:
+    with pytest.raises(StudyError, match=r"expected NAME\.rscope"):
+        Study.create(closed.with_suffix(".db"))
+    renamed = closed.rename(closed.with_suffix(".db"))
+    assert "rename it to NAME.rscope" in refusal(renamed)
+
+
+def test_of_a_large_file_the_tables_are_looked_at(closed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("raterscope.app.study.opening._CHECKED_WHOLE", 0)
+    Study.open(closed).close()
+    with edited(closed) as connection:
+        (page,) = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'decisions'").fetchone()
+    data = bytearray(closed.read_bytes())
+    data[(page - 1) * 4096 : page * 4096] = Random(0).randbytes(4096)
+    closed.write_bytes(data)
+    assert "damaged" in refusal(closed)
+
+
+def test_damaged_arrays_are_found_when_they_are_read(closed: Path) -> None:
+    with edited(closed) as connection:
+        (chunk,) = connection.execute("SELECT data FROM chunks WHERE object = 1").fetchone()
+    data = bytearray(closed.read_bytes())
+    data[data.index(chunk[2000:2100]) + 50] ^= 1
+    closed.write_bytes(data)
+    with Study.open(closed) as study:
+        with pytest.raises(StudyError, match=r"smears\.rscope: is damaged \(a chunk does not decompress\)"):
+            study.clicks(1)
+        assert len(study.clicks(2)) == 3000
+
+
+def test_a_decision_that_is_none_is_damage(closed: Path) -> None:
+    with edited(closed) as connection:
+        row = "2, at, who, 'dance', 1, 1, 1, 1, 1, 1, '', '', 1, 1, 0"
+        connection.execute(f"INSERT INTO decisions SELECT {row} FROM decisions")
+    with Study.open(closed) as study, pytest.raises(StudyError, match="decision 2 cannot be read"):
+        study.decisions()
+
+
 def test_create_names_a_missing_folder(tmp_path: Path) -> None:
     with pytest.raises(StudyError, match=r"there is no folder .*nowhere"):
         Study.create(tmp_path / "nowhere" / "a.rscope")
@@ -88,7 +126,9 @@ def test_a_newer_version_is_refused(closed: Path) -> None:
 
 
 def test_what_is_no_study_is_refused(tmp_path: Path) -> None:
-    folder, empty, text, other = (tmp_path / name for name in ("folder", "empty", "text", "other"))
+    folder, empty, text, other = (
+        tmp_path / f"{name}.rscope" for name in ("folder", "empty", "text", "other")
+    )
     folder.mkdir()
     empty.touch()
     text.write_text("annotator,image,x,y\n" * 100)

@@ -1,6 +1,8 @@
 """What a study keeps, and gives back."""
 
 import sqlite3
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,9 +11,11 @@ import pytest
 from PIL import Image
 
 from raterscope.algorithms.progress import Cancelled
+from raterscope.app.errors import InputError
 from raterscope.app.formats import read
-from raterscope.app.formats.images import read_image
-from raterscope.app.formats.records import ClickTable, PointTable
+from raterscope.app.formats.clicks import read_clicks
+from raterscope.app.formats.images import is_image, load_image, read_image
+from raterscope.app.formats.records import ClickTable, ImageFile, PointTable
 from raterscope.app.review import Decision
 from raterscope.app.study import ImageEntry, Study, StudyError, digest_of
 from tests.app.study.made import a_fusion, a_run, a_table
@@ -169,6 +173,15 @@ def test_images_are_references_relative_below_the_study(study: Study, tmp_path: 
     assert len(study.images()) == 2
 
 
+def test_the_size_of_a_pixel_is_kept(study: Study, tmp_path: Path) -> None:
+    files = [
+        replace(read_image(a_picture(tmp_path / f"{n}.png")), pixel_size=size)
+        for n, size in ((1, 0.5), (2, None))
+    ]
+    study.add_clicks(replace(a_table(1, ("1",)), extents={0: (40.0, 30.0)}))
+    assert [entry.pixel_size for entry in study.add_images(files)] == [0.5, None]
+
+
 def test_two_images_of_one_name_are_told_apart_by_their_folder(study: Study, tmp_path: Path) -> None:
     first = a_picture(tmp_path / "monday" / "a.png", shade=1)
     second = a_picture(tmp_path / "tuesday" / "a.png", shade=2)
@@ -192,7 +205,7 @@ def test_an_image_is_relocated_if_it_is_the_same(study: Study, tmp_path: Path) -
     a_picture(tmp_path / "c.png", shade=91)
     with pytest.raises(StudyError, match=r"c\.png: is another image than a\.png"):
         study.relocate(entry.id, tmp_path / "c.png")
-    with pytest.raises(StudyError, match=r"nothing\.png"):
+    with pytest.raises(InputError, match=r"nothing\.png"):
         study.relocate(entry.id, tmp_path / "nothing.png")
     moved = study.relocate(entry.id, tmp_path / "b.png")
     assert study.locate(moved) == tmp_path / "b.png"
@@ -216,6 +229,22 @@ def test_a_file_of_another_size_than_its_clicks_is_refused(study: Study, tmp_pat
     study.add_clicks(a_table(1, ("a",)))
     with pytest.raises(StudyError, match="has 40 x 30 pixels, but the clicks on a were made on 100 x 100"):
         study.add_images([read_image(a_picture(tmp_path / "a.png"))])
+
+
+def test_readers_leave_an_open_study_alone(study: Study, tmp_path: Path) -> None:
+    """To look into its file would open it to others: this process would lose its lock."""
+    link = tmp_path / "link.csv"
+    link.symlink_to(study.path)
+    for path in (study.path, link):
+        for reader in (read, read_image, load_image, read_clicks):
+            with pytest.raises(InputError, match="is a study"):
+                reader(path)
+        assert not is_image(path)
+        with pytest.raises(InputError, match="is a study"):
+            study.add_images([ImageFile("a.png", path, 4, 4)])
+    code = f"from raterscope.app.study import Study; Study.open({str(study.path)!r})"
+    other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert "is open already" in other.stderr
 
 
 # Runs
