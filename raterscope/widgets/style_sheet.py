@@ -58,7 +58,8 @@ QPushButton[role="link"]:disabled, QToolButton[role="link"]:disabled {{ color: {
 QToolButton::menu-indicator {{ image: none; width: 0; }}
 
 QLineEdit, QPlainTextEdit, QTextEdit, QComboBox, QAbstractSpinBox {{ background: {t.window};
-    border: 1px solid {t.line}; border-radius: 4px; padding: 3px 8px; min-height: 18px; }}
+    border: 1px solid {t.line}; border-radius: 4px; padding: 3px 8px; min-height: 18px;
+    placeholder-text-color: {t.third}; }}
 QLineEdit:focus, QPlainTextEdit:focus, QTextEdit:focus, QComboBox:focus, QAbstractSpinBox:focus {{
     border-color: {t.accent}; }}
 QLineEdit[wrong="true"] {{ border-color: {t.rejected}; }}

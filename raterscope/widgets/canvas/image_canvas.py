@@ -42,6 +42,9 @@ DRAG_FROM = 4.0
 SPOT_ON_SCREEN = (14.0, 90.0)
 """Radii on the screen between which a spot is easily judged; outside them `look_at` changes the scale."""
 
+HIDDEN_AT_FIRST = {"truth", "density"}
+"""Who decides should not see the answer unasked."""
+
 CHIPS = {
     "clicks": ("clicks", "Every annotator's clicks, in colour and shape; outliers as thin strokes"),
     "ellipses": ("ellipses", "Where the clicks of a spot scatter; the share inside is in the settings"),
@@ -86,7 +89,7 @@ class ImageCanvas(QWidget):
         self.setAccessibleName("Image")
         self._image, self._clicks, self._density = ImageLayer(), ClickLayer(), DensityLayer()
         self._spots, self._truth = SpotLayer(), TruthLayer()
-        self._visible = {name: name != "density" for name in LAYERS}
+        self._visible = {name: name not in HIDDEN_AT_FIRST for name in LAYERS}
         self._base = TileCache(self._paint_base, QColor(theme.DARK.canvas))
         self._overlay = TileCache(self._paint_overlay)
         self._viewport = Viewport(max(1, self.width()), max(1, self.height()))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtWidgets import (
     QButtonGroup,
     QHBoxLayout,
@@ -27,6 +27,7 @@ from raterscope.widgets.parts import ElidedLabel, plain_label, rule
 __all__ = ["FusePanel", "RunLine"]
 
 STEPS = 1000
+WIDTH = 480
 
 
 class FusePanel(QWidget):
@@ -85,6 +86,7 @@ class FusePanel(QWidget):
         body.addWidget(rule())
         body.addWidget(self.runs)
         body.addStretch(1)
+        self._body = inner
         area = QScrollArea()
         area.setWidgetResizable(True)
         area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
@@ -95,13 +97,20 @@ class FusePanel(QWidget):
         column.setSpacing(0)
         column.addWidget(area, 1)
         column.addWidget(rule())
-        column.addLayout(self._foot())
+        self._foot = self._make_foot()
+        column.addLayout(self._foot)
         for picker in self._pickers():
             picker.changed.connect(self._on_changed)
         self.runs.chosen.connect(self.run_chosen)
         self.runs.delete_requested.connect(self.run_delete_requested)
         self.runs.compare_requested.connect(self.compare_requested)
+        self.setFocusProxy(self.clusterer.choice)
         self.set_progress(None)
+
+    def sizeHint(self) -> QSize:
+        """Ask for room for everything but what is folded."""
+        foot = self._foot.sizeHint().height()
+        return QSize(WIDTH, self._body.sizeHint().height() + foot + 3)
 
     def set_plan(
         self, algorithm: str, settings: Settings, detector: str = "", detection: Settings | None = None
@@ -146,7 +155,7 @@ class FusePanel(QWidget):
             self.cancel.setEnabled(True)
             self.cancel.setText("Cancel")
 
-    def _foot(self) -> QVBoxLayout:
+    def _make_foot(self) -> QVBoxLayout:
         self.all_images = QRadioButton("all images")
         self.this_image = QRadioButton("this image")
         self.all_images.setChecked(True)

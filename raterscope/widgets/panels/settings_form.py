@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -25,6 +26,7 @@ from raterscope.widgets.parts import plain_label, plain_tip
 __all__ = ["SettingsForm"]
 
 LABEL_WIDTH = 132
+SMALLEST = 1e-3
 
 
 class SettingsForm(QWidget):
@@ -251,4 +253,7 @@ def _editor(spec: Spec) -> QWidget:
 def _hint(spec: Spec) -> str:
     if spec.kind in ("switch", "choice"):
         return ""
-    return spec.range_in_words() if spec.range_in_words() != "a number" else ""
+    if math.isinf(spec.maximum) and 0 < spec.minimum <= SMALLEST:
+        return f"above 0 {spec.unit}".rstrip()
+    words = spec.range_in_words()
+    return "" if words == "a number" else words

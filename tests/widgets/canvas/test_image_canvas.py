@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, QPointF, Qt
-from PySide6.QtGui import QWheelEvent
+from PySide6.QtGui import QColor, QWheelEvent
 from PySide6.QtWidgets import QApplication
 
 from raterscope.widgets import theme
@@ -223,18 +223,25 @@ def test_the_overview_shows_when_not_all_is_in_sight_and_leads_elsewhere(canvas,
     assert y < 10
 
 
-def test_a_chip_hides_a_layer_and_says_so(canvas, qtbot):
+def test_a_chip_shows_a_layer_and_says_so(canvas, qtbot):
     told = []
     canvas.layer_toggled.connect(lambda *what: told.append(what))
     chip = canvas._chips._chips["truth"]
     qtbot.keyClick(chip, Qt.Key.Key_Space)
-    assert told == [("truth", False)]
-    assert not canvas.layer_visible("truth")
-    canvas.set_layer_visible("truth", True)
-    assert chip.isChecked()
-    assert told == [("truth", False)]
+    assert told == [("truth", True)]
+    assert canvas.layer_visible("truth")
+    canvas.set_layer_visible("truth", False)
+    assert not chip.isChecked()
+    assert told == [("truth", True)]
 
 
 def test_an_extent_without_area_is_refused(canvas):
     with pytest.raises(ValueError, match="expected an area"):
         canvas.set_image(None, (0, 0, 0, 10))
+
+
+def test_known_places_are_shown_only_when_asked_for(canvas):
+    canvas.set_truth(np.array([100.0]), np.array([30.0]))
+    assert colours(canvas, 100, 30, 8) == {"#5a5a5a"}
+    canvas.set_layer_visible("truth", True)
+    assert max(QColor(name).lightness() for name in colours(canvas, 100, 30, 8)) > 200
