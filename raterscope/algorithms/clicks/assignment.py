@@ -17,7 +17,7 @@ from raterscope.algorithms.clicks.data import (
 )
 from raterscope.algorithms.settings import Settings, number
 
-__all__ = ["AssignmentSettings", "assign", "settle_known"]
+__all__ = ["AssignmentSettings", "assign", "settle_known", "stray_chance", "votes_of"]
 
 REACH = 9.21
 """Squared Mahalanobis distance within which a cluster explains a known spot: holds 99 % of a Gaussian."""
@@ -31,9 +31,45 @@ class AssignmentSettings(Settings):
         0.5, "Inlier threshold", "A click is a vote when the probability that it is no outlier reaches this.",
         minimum=0.0, maximum=1.0,
     )  # fmt: skip
+    vote_coverage: float = number(
+        0.975, "Vote coverage", "A click is a vote within the ellipse that holds this share of its cluster's "
+        "clicks; 1 asks for nothing, as the paper.", minimum=0.1, maximum=1.0, advanced=True,
+    )  # fmt: skip
 
 
-def assign(clicks: Clicks, clustering: Clustering, threshold: float = 0.5) -> BoolArray:
+def votes_of(
+    clicks: Clicks, clustering: Clustering, threshold: float = 0.5, coverage: float = 1.0
+) -> BoolArray:
+    """Say which clicks are votes for their nearest cluster (OEM-DEM paper, section 4).
+
+    Parameters
+    ----------
+    clicks : Clicks
+        The N clicks that were clustered.
+    clustering : Clustering
+    threshold : float
+        Clicks less probably inliers than this are no votes.
+    coverage : float
+        Neither are clicks outside the ellipse that holds this share of the cluster's clicks. The paper has no
+        such bound; without it, whoever clicks wide of the mark looks as able as whoever hits it.
+
+    Returns
+    -------
+    (N,) bool
+    """
+    votes: BoolArray = (clustering.inlier >= threshold) & (clustering.nearest >= 0)
+    if coverage < 1 and votes.any():
+        cluster = clustering.nearest[votes]
+        offset = clicks.points[votes] - clustering.mean[cluster]
+        inverse = np.linalg.inv(clustering.covariance)[cluster]
+        distance = np.einsum("ni,nij,nj->n", offset, inverse, offset)
+        votes[votes] = distance <= -2 * np.log1p(-coverage)
+    return votes
+
+
+def assign(
+    clicks: Clicks, clustering: Clustering, threshold: float = 0.5, coverage: float = 1.0
+) -> BoolArray:
     """Say which annotator marked which cluster (OEM-DEM paper, eq. 20).
 
     Parameters
@@ -41,21 +77,21 @@ def assign(clicks: Clicks, clustering: Clustering, threshold: float = 0.5) -> Bo
     clicks : Clicks
         The N clicks that were clustered, of R annotators.
     clustering : Clustering
-    threshold : float
-        Clicks less probably inliers than this are no votes.
+    threshold, coverage : float
+        Which clicks are votes, as for `votes_of`.
 
     Returns
     -------
     (R, M) bool
     """
     marked = np.zeros((len(clicks.annotators), len(clustering)), dtype=bool)
-    votes = (clustering.inlier >= threshold) & (clustering.nearest >= 0)
+    votes = votes_of(clicks, clustering, threshold, coverage)
     marked[clicks.annotator[votes], clustering.nearest[votes]] = True
     return marked
 
 
 def settle_known(
-    clicks: Clicks, clustering: Clustering, known: KnownSpots, threshold: float = 0.5
+    clicks: Clicks, clustering: Clustering, known: KnownSpots, votes: BoolArray
 ) -> tuple[Clustering, NDArray[np.int8]]:
     """Find the clusters whose truth is known, and append known structures that no cluster explains.
 
@@ -69,8 +105,8 @@ def settle_known(
     clicks : Clicks
     clustering : Clustering
     known : KnownSpots
-    threshold : float
-        As for `assign`.
+    votes : (N,) bool
+        As `votes_of` gives them.
 
     Returns
     -------
@@ -94,23 +130,44 @@ def settle_known(
     if not len(missed):
         return clustering, verdict
     return (
-        _with_appended(clicks, clustering, missed, scatter, threshold),
+        _with_appended(clicks, clustering, missed, scatter, votes),
         np.concatenate([verdict, np.ones(len(missed), dtype=np.int8)]),
     )
 
 
+def stray_chance(clicks: Clicks, clustering: Clustering) -> FloatArray | None:
+    """Say how probably an outlier of each annotator falls on a given cluster, were outliers uniform.
+
+    Parameters
+    ----------
+    clicks : Clicks
+    clustering : Clustering
+
+    Returns
+    -------
+    (R,) float64 or None
+        From the expected number of outliers, half a click added, and the share of the image that the usual
+        cluster covers. None where clustering knows no outliers, or found no cluster.
+    """
+    if not len(clustering) or (clustering.inlier == 1).all():
+        return None
+    outliers = np.bincount(clicks.annotator, 1 - clustering.inlier, minlength=len(clicks.annotators))
+    size = float(np.pi * REACH * np.sqrt(np.median(np.linalg.det(clustering.covariance))))
+    return np.asarray(1 - np.exp(-(outliers + 0.5) * size / clicks.area), dtype=np.float64)
+
+
 def _with_appended(
-    clicks: Clicks, clustering: Clustering, spots: FloatArray, scatter: float, threshold: float
+    clicks: Clicks, clustering: Clustering, spots: FloatArray, scatter: float, votes: BoolArray
 ) -> Clustering:
     covariance = np.tile(np.eye(2) * scatter**2, (len(spots), 1, 1))
-    loose = np.flatnonzero((clustering.inlier < threshold) | (clustering.nearest < 0))
+    loose = np.flatnonzero(~votes)
     click, spot, distance = _near(clicks.points[loose], spots, covariance)
     nearest, inlier = clustering.nearest.copy(), clustering.inlier.copy()
     order = np.argsort(-distance, kind="stable")  # the nearest spot is written last
     nearest[loose[click[order]]] = len(clustering) + spot[order]
     inlier[loose[click]] = 1.0
-    votes = np.bincount(nearest[loose[np.unique(click)]] - len(clustering), minlength=len(spots))
-    weight = votes / max(len(clicks), 1)
+    won = np.bincount(nearest[loose[np.unique(click)]] - len(clustering), minlength=len(spots))
+    weight = won / max(len(clicks), 1)
     return replace(
         clustering,
         mean=np.vstack([clustering.mean, spots]),

@@ -257,11 +257,15 @@ class Votes:
         Probability of each component, for the third initialisation (eq. 34).
     verdict : (M,) int8
         1 or 0 where the truth is known and held fixed, -1 elsewhere.
+    stray : (R,) float64, optional
+        Chance that some outlier of the annotator falls on a given cluster; None where clustering knows no
+        outliers.
     """
 
     marked: BoolArray
     weight: FloatArray
     verdict: NDArray[np.int8]
+    stray: FloatArray | None = None
 
     def __post_init__(self) -> None:
         if self.marked.ndim != 2:

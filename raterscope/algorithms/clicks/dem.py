@@ -4,27 +4,43 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from raterscope.algorithms.clicks.data import BoolArray, Detection, FloatArray, Votes
+from raterscope.algorithms.clicks._vote_model import (
+    EDGE,
+    Ascent,
+    Prior,
+    Problem,
+    climb,
+    looks,
+    make_problem,
+    odds_of_votes,
+)
+from raterscope.algorithms.clicks.data import Detection, FloatArray, Votes
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.settings import Settings, choice, integer, number
 
 __all__ = ["DEMSettings", "dem"]
 
-EDGE = 1e-6
-"""Rates are kept this far from 0 and 1, which no vote could ever leave again."""
+DECEPTION = (1.0, 19.0)
+"""Beta prior of the share of clusters that all votes call structures and that are none."""
+
+SPECIFICITY_STRENGTH = {"stray": 25.0, "usual": 5.0}
+"""Votes that the prior of the specificity weighs, with and without stray clicks to derive it from."""
 
 
 @dataclass(frozen=True)
 class DEMSettings(Settings):
-    """Settings of `dem`. A prior's strength of 25 weighs as 25 clusters whose truth is known."""
+    """Settings of `dem`. A prior's strength of 10 weighs as 10 clusters whose truth is known."""
 
     prior: str = choice(
-        "beta", "Prior", "What is held of annotators before their votes are seen.",
-        {"beta": "Beta priors", "none": "none, as printed"},
+        "crowd", "Prior", "What is held of clusters and annotators before the votes are seen.",
+        {
+            "crowd": "Beta priors, structures that differ in how easily they are seen, artefacts",
+            "beta": "Beta priors",
+            "none": "none, as printed",
+        },
     )  # fmt: skip
     sensitivity_mean: float = number(
         0.6, "Expected sensitivity", "Mean of the prior.", minimum=0.01, maximum=0.99, advanced=True
@@ -32,12 +48,16 @@ class DEMSettings(Settings):
     sensitivity_strength: float = number(
         5.0, "Strength of sensitivity", "Weight of the prior.", unit="votes", minimum=0.0, advanced=True
     )
-    specificity_mean: float = number(
-        0.98, "Expected specificity", "Mean of the prior.", minimum=0.01, maximum=0.999, advanced=True
-    )
-    specificity_strength: float = number(
-        25.0, "Strength of specificity", "Weight of the prior.", unit="votes", minimum=0.0, advanced=True
-    )
+    specificity_mean: float | None = number(
+        None, "Expected specificity", "Mean of the prior. Left open, it follows from how often each "
+        "annotator's stray clicks would meet a cluster by chance; where that is not known, it is that of the "
+        "sensitivity.",
+        minimum=0.01, maximum=0.9999, advanced=True,
+    )  # fmt: skip
+    specificity_strength: float | None = number(
+        None, "Strength of specificity", "Weight of the prior. Left open: 25 where stray clicks say what to "
+        "expect, otherwise 5.", unit="votes", minimum=0.0, advanced=True,
+    )  # fmt: skip
     start: str = choice(
         "best", "Start", "Posteriors to begin with.",
         {
@@ -57,7 +77,7 @@ class DEMSettings(Settings):
         500, "Detection iterations", "Most iterations from each start.", minimum=1, advanced=True
     )
     detection_tolerance: float = number(
-        1e-8, "Detection tolerance", "Relative gain beneath which an ascent ends.", minimum=0.0, maximum=0.1,
+        1e-6, "Detection tolerance", "Relative gain beneath which an ascent ends.", minimum=0.0, maximum=0.1,
         advanced=True,
     )  # fmt: skip
     interval_draws: int = integer(
@@ -69,43 +89,14 @@ class DEMSettings(Settings):
     )
 
 
-@dataclass(frozen=True, eq=False)
-class _Problem:
-    """Votes as a sparse matrix, what is known, and the priors as counts of votes."""
-
-    marks: Any  # (R, M), sparse
-    marks_by_cluster: Any  # (M, R), sparse
-    known: BoolArray
-    truth: FloatArray
-    hit: float
-    miss: float
-    quiet: float
-    false: float
-    even: float
-
-
-@dataclass(frozen=True, eq=False)
-class _Rates:
-    prevalence: float
-    sensitivity: FloatArray
-    specificity: FloatArray
-
-
-@dataclass(frozen=True, eq=False)
-class _Ascent:
-    posterior: FloatArray
-    rates: _Rates
-    objective: FloatArray
-    converged: bool
-
-
 def dem(votes: Votes, settings: DEMSettings | None = None, watch: Watch = silent) -> Detection:
     """Decide by EM which clusters are structures (OEM-DEM paper, Algorithm 2).
 
-    With Beta priors the M step (eqs. 27-29) counts the prior's votes as well; as printed it does not.
-    Clusters whose truth is known keep it throughout and teach the annotators' rates. Annotators who marked
-    nothing count: they marked no cluster. Where an annotator's rate has nothing to be judged by (0/0), it is
-    one half.
+    With priors the M step (eqs. 27-29) counts the prior's votes as well; as printed it does not. The crowd's
+    prior also lets structures differ in how easily they are seen, and others be artefacts that draw clicks;
+    it needs `Votes.stray`, and is the Beta prior without it. Clusters whose truth is known keep it throughout
+    and teach the annotators' rates. Annotators who marked nothing count: they marked no cluster. Where an
+    annotator's rate has nothing to be judged by (0/0), it is one half.
 
     Parameters
     ----------
@@ -120,25 +111,36 @@ def dem(votes: Votes, settings: DEMSettings | None = None, watch: Watch = silent
         `objective` is the log posterior of the kept ascent (log likelihood as printed), which never falls.
     """
     settings = DEMSettings() if settings is None else settings
-    problem = _problem(votes, settings)
+    crowd = settings.prior == "crowd" and votes.stray is not None
+    prior = _prior(votes, settings, crowd)
+    problem = make_problem(votes.marked, votes.verdict, prior)
     starts = list(_starts(votes, settings.start))
-    best: _Ascent | None = None
-    for turn, start in enumerate(starts):
-        share = part(watch, 0.9 * turn / len(starts), 0.9 * (turn + 1) / len(starts))
-        ascent = _climb(problem, start, settings, share)
-        if best is None or ascent.objective[-1] > best.objective[-1]:
-            best = ascent
-    assert best is not None
-    low, high = _intervals(problem, best, settings, part(watch, 0.9, 1.0))
-    hit, miss, quiet, false = _expected_votes(problem, best.posterior)
+    ascents = [
+        climb(
+            problem,
+            start,
+            settings.detection_iterations,
+            settings.detection_tolerance,
+            part(watch, 0.8 * turn / len(starts), 0.8 * (turn + 1) / len(starts)),
+        )
+        for turn, start in enumerate(starts)
+    ]
+    best = max(ascents, key=lambda ascent: ascent.objective[-1])
+    deception = _deception(problem, best) if crowd else (0.0, 1.0)
+    honest = 1 - deception[0] / sum(deception)
+    posterior = np.where(problem.known, problem.truth, honest * best.looks.present)
+    low, high = _intervals(problem, best, posterior, deception, settings, part(watch, 0.8, 1.0))
+    hit, false = problem.marks @ posterior, problem.marks @ (1 - posterior)
+    miss = np.maximum(posterior.sum() - hit, 0)
+    quiet = np.maximum(len(posterior) - posterior.sum() - false, 0)
     return Detection(
-        posterior=best.posterior,
+        posterior=posterior,
         posterior_low=low,
         posterior_high=high,
-        detected=best.posterior >= settings.detection_threshold,
-        prevalence=best.rates.prevalence,
-        sensitivity=best.rates.sensitivity,
-        specificity=best.rates.specificity,
+        detected=posterior >= settings.detection_threshold,
+        prevalence=float(honest * best.state.kinds[0]),
+        sensitivity=_rate(hit + prior.hit, miss + prior.miss),
+        specificity=_rate(quiet + prior.quiet, false + prior.false),
         true_positive=hit,
         false_negative=miss,
         true_negative=quiet,
@@ -148,23 +150,29 @@ def dem(votes: Votes, settings: DEMSettings | None = None, watch: Watch = silent
     )
 
 
-def _problem(votes: Votes, settings: DEMSettings) -> _Problem:
-    from scipy.sparse import csr_array
-
-    marks = csr_array(votes.marked.astype(np.float64))
-    given = settings.prior == "beta"
-    sensitivity, specificity = settings.sensitivity_mean, settings.specificity_mean
-    strong, quiet = given * settings.sensitivity_strength, given * settings.specificity_strength
-    return _Problem(
-        marks=marks,
-        marks_by_cluster=marks.T.tocsr(),
-        known=votes.verdict >= 0,
-        truth=(votes.verdict == 1).astype(np.float64),
-        hit=strong * sensitivity,
-        miss=strong * (1 - sensitivity),
-        quiet=quiet * specificity,
-        false=quiet * (1 - specificity),
-        even=float(given),
+def _prior(votes: Votes, settings: DEMSettings, crowd: bool) -> Prior:
+    annotators = votes.marked.shape[0]
+    given = settings.prior != "none"
+    hit = given * settings.sensitivity_strength * settings.sensitivity_mean
+    specificity = np.full(annotators, settings.specificity_mean or settings.sensitivity_mean)
+    strength = given * SPECIFICITY_STRENGTH["usual"]
+    if settings.specificity_mean is None and votes.stray is not None:
+        specificity = 1 - np.clip(votes.stray, EDGE, 0.5)
+        strength = given * SPECIFICITY_STRENGTH["stray"]
+    if settings.specificity_strength is not None:
+        strength = given * settings.specificity_strength
+    shift = np.linspace(-3, 3, 13) if crowd else np.zeros(1)
+    share = np.exp(-0.5 * (shift / 0.6) ** 2) + 1e-3
+    return Prior(
+        hit=hit,
+        miss=given * settings.sensitivity_strength - hit,
+        quiet=strength * specificity,
+        false=strength * (1 - specificity),
+        kinds=np.array([2.0, 1.0, 1.0]) if crowd else given * np.array([1.0, 0.0, 1.0]),
+        artefact=(1.0, 3.0),
+        shift=shift,
+        share=share / share.sum(),
+        strength=5.0 if crowd else 0.0,
     )
 
 
@@ -179,97 +187,61 @@ def _starts(votes: Votes, start: str) -> Iterable[FloatArray]:
         yield votes.weight / largest if largest > 0 else np.full(len(votes.weight), 0.5)
 
 
-def _climb(problem: _Problem, start: FloatArray, settings: DEMSettings, watch: Watch) -> _Ascent:
-    posterior = np.where(problem.known, problem.truth, start)
-    objective: list[float] = []
-    converged = False
-    rates = _maximise(problem, posterior)
-    for iteration in range(settings.detection_iterations):
-        posterior, value = _expect(problem, rates)
-        objective.append(value)
-        watch((iteration + 1) / settings.detection_iterations, "weighing the votes", objective=value)
-        if iteration and value - objective[-2] <= settings.detection_tolerance * abs(value):
-            converged = True
-            break
-        rates = _maximise(problem, posterior)
-    return _Ascent(posterior, rates, np.array(objective), converged)
-
-
-def _expected_votes(
-    problem: _Problem, posterior: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Count hits, misses, true negatives and false positives of each annotator, each by its probability."""
-    hit, false = problem.marks @ posterior, problem.marks @ (1 - posterior)
-    there = float(posterior.sum())
-    return hit, np.maximum(there - hit, 0), np.maximum(len(posterior) - there - false, 0), false
-
-
-def _maximise(problem: _Problem, posterior: FloatArray) -> _Rates:
-    """M step (eqs. 27-29) with the prior's votes."""
-    hit, miss, quiet, false = _expected_votes(problem, posterior)
-    there, clusters = float(posterior.sum()), len(posterior)
-    prevalence = (there + problem.even) / (clusters + 2 * problem.even) if clusters + problem.even else 0.5
-    return _Rates(
-        min(max(prevalence, EDGE), 1 - EDGE),
-        _rate(hit + problem.hit, miss + problem.miss),
-        _rate(quiet + problem.quiet, false + problem.false),
-    )
-
-
 def _rate(right: FloatArray, wrong: FloatArray) -> FloatArray:
     whole = right + wrong
-    rate: FloatArray = np.full(len(whole), 0.5)
-    np.divide(right, whole, out=rate, where=whole > 0)
-    return np.minimum(np.maximum(rate, EDGE), 1 - EDGE)
+    return np.where(whole > 0, right / np.where(whole > 0, whole, 1), 0.5)
 
 
-def _expect(problem: _Problem, rates: _Rates) -> tuple[FloatArray, float]:
-    """E step (eq. 25) and the log posterior of the rates."""
-    present, absent = _log_likelihoods(problem, rates.sensitivity[:, None], rates.specificity[:, None])
-    present = present[:, 0] + np.log(rates.prevalence)
-    absent = absent[:, 0] + np.log1p(-rates.prevalence)
-    either = np.logaddexp(present, absent)
-    posterior = np.where(problem.known, problem.truth, np.exp(present - either))
-    settled = np.where(problem.truth == 1, present, absent)
-    likelihood = np.sum(np.where(problem.known, settled, either))
-    prior = np.sum(
-        problem.hit * np.log(rates.sensitivity)
-        + problem.miss * np.log1p(-rates.sensitivity)
-        + problem.quiet * np.log(rates.specificity)
-        + problem.false * np.log1p(-rates.specificity)
-    ) + problem.even * (np.log(rates.prevalence) + np.log1p(-rates.prevalence))
-    return posterior, float(likelihood + prior)
-
-
-def _log_likelihoods(
-    problem: _Problem, sensitivity: FloatArray, specificity: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Give the log of eqs. 22 and 21, (M, D), for D sets of (R, D) rates."""
-    missed, quiet = np.log1p(-sensitivity), np.log(specificity)
-    present: FloatArray = problem.marks_by_cluster @ (np.log(sensitivity) - missed) + missed.sum(axis=0)
-    absent: FloatArray = problem.marks_by_cluster @ (np.log1p(-specificity) - quiet) + quiet.sum(axis=0)
-    return present, absent
+def _deception(problem: Problem, ascent: Ascent) -> tuple[float, float]:
+    """Learn from known truths how often what looks like a structure is none: Beta posterior."""
+    look = looks(problem, ascent.state, clamped=False)[0].present[problem.known]
+    truth = problem.truth[problem.known]
+    return DECEPTION[0] + float(look @ (1 - truth)), DECEPTION[1] + float(look @ truth)
 
 
 def _intervals(
-    problem: _Problem, ascent: _Ascent, settings: DEMSettings, watch: Watch
+    problem: Problem,
+    ascent: Ascent,
+    posterior: FloatArray,
+    deception: tuple[float, float],
+    settings: DEMSettings,
+    watch: Watch,
 ) -> tuple[FloatArray, FloatArray]:
-    """Draw annotators' rates from their posteriors and give 95 % of the posteriors that follow."""
-    watch(0.0, "weighing what is not known of the annotators")
+    """Draw all parameters from their posteriors and give 95 % of the clusters' posteriors that follow.
+
+    Jeffreys' prior stands in where there is none.
+    """
     generator = np.random.default_rng(settings.detection_seed)
-    hit, miss, quiet, false = _expected_votes(problem, ascent.posterior)
-    there, least = float(ascent.posterior.sum()), 0.5  # Jeffreys' prior where there is none
-    size = (settings.interval_draws, len(hit))
-    sensitivity = generator.beta(hit + max(problem.hit, least), miss + max(problem.miss, least), size).T
-    specificity = generator.beta(quiet + max(problem.quiet, least), false + max(problem.false, least), size).T
-    prevalence = generator.beta(there + 1, len(ascent.posterior) - there + 1, settings.interval_draws)
-    present, absent = _log_likelihoods(
-        problem, np.clip(sensitivity, EDGE, 1 - EDGE), np.clip(specificity, EDGE, 1 - EDGE)
+    prior, draws, seen = problem.prior, settings.interval_draws, ascent.looks
+    hit, there = problem.marks @ seen.present, float(seen.present.sum())
+    false, absent = problem.marks @ seen.chance, float(seen.chance.sum())
+    size = (draws, len(hit))
+    right, wrong = hit + max(prior.hit, 0.5), np.maximum(there - hit, 0) + max(prior.miss, 0.5)
+    sensitivity = np.clip(generator.beta(right, wrong, size), EDGE, 1 - EDGE)
+    odds = np.log(sensitivity) - np.log1p(-sensitivity) + ascent.state.odds - np.log(right / wrong)
+    chance = np.clip(
+        generator.beta(
+            false + np.maximum(prior.false, EDGE if prior.false.any() else 0.5),
+            np.maximum(absent - false, 0) + np.maximum(prior.quiet, 0.5),
+            size,
+        ),
+        EDGE,
+        1 - EDGE,
     )
-    odds = present - absent + np.log(prevalence) - np.log1p(-prevalence)
-    drawn = 1 / (1 + np.exp(-np.clip(odds, -700, 700)))
-    low, high = np.quantile(drawn, (0.025, 0.975), axis=1)
-    low, high = np.minimum(low, ascent.posterior), np.maximum(high, ascent.posterior)
-    watch(1.0, "weighed")
+    counts = np.array([there, seen.artefact.sum(), absent]) + np.maximum(prior.kinds, [0.5, 0, 0.5])
+    kinds = generator.gamma(counts, size=(draws, 3))
+    honest = 1 - generator.beta(*deception, draws) if deception[0] > 0 else np.ones(draws)
+    share = np.log(ascent.state.share)
+    drawn = np.empty((draws, len(posterior)))
+    for draw in range(draws):
+        present, by_chance = odds_of_votes(problem, odds[draw], chance[draw], prior.shift)
+        with np.errstate(divide="ignore"):
+            kind = np.log(kinds[draw])
+        structure = np.logaddexp.reduce(present + share, axis=1) + kind[0]
+        other = np.logaddexp(problem.artefact + kind[1], by_chance + kind[2])
+        drawn[draw] = honest[draw] / (1 + np.exp(np.minimum(other - structure, 700)))
+        watch((draw + 1) / draws, "weighing what is not known of the annotators")
+    low, high = np.quantile(drawn, (0.025, 0.975), axis=0)
+    low, high = np.minimum(low, posterior), np.maximum(high, posterior)
     known = problem.known
     return np.where(known, problem.truth, low), np.where(known, problem.truth, high)

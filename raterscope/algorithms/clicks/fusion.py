@@ -9,12 +9,18 @@ from typing import Any, Self
 import numpy as np
 
 from raterscope.algorithms.catalogue import Algorithm
-from raterscope.algorithms.clicks.assignment import AssignmentSettings, assign, settle_known
+from raterscope.algorithms.clicks.assignment import (
+    AssignmentSettings,
+    assign,
+    settle_known,
+    stray_chance,
+    votes_of,
+)
 from raterscope.algorithms.clicks.catalogue import CLUSTERERS, DETECTORS
 from raterscope.algorithms.clicks.data import (
     AnnotatorRates,
+    BoolArray,
     Clicks,
-    Clustering,
     Detection,
     FloatArray,
     Fusion,
@@ -142,24 +148,27 @@ def fuse(clicks: Clicks, plan: FusionPlan | None = None, watch: Watch = silent) 
     """
     plan = FusionPlan() if plan is None else plan
     marks, mark = clicks.merged()
-    threshold = plan.assignment.outlier_threshold
+    bounds = (plan.assignment.outlier_threshold, plan.assignment.vote_coverage)
     clustering = CLUSTERERS[plan.algorithm].run(marks, plan.clustering, watch=part(watch, 0.0, 0.9))
-    clustering, verdict = settle_known(marks, clustering, clicks.known, threshold)
-    marked = assign(marks, clustering, threshold)
-    votes = Votes(marked, clustering.weight, verdict)
+    clustering, verdict = settle_known(marks, clustering, clicks.known, votes_of(marks, clustering, *bounds))
+    marked = assign(marks, clustering, *bounds)
+    votes = Votes(marked, clustering.weight, verdict, stray_chance(marks, clustering))
     detection = DETECTORS[plan.detector].run(votes, plan.detection, watch=part(watch, 0.9, 1.0))
     return Fusion(
         clustering=clustering,
         marked=marked,
         detection=detection,
         verdict=verdict,
-        rates=rates_of(marks, clustering, detection),
+        rates=rates_of(marks, votes_of(marks, clustering, *bounds), detection),
         mark=mark,
     )
 
 
-def rates_of(clicks: Clicks, clustering: Clustering, detection: Detection) -> AnnotatorRates:
+def rates_of(clicks: Clicks, votes: BoolArray, detection: Detection) -> AnnotatorRates:
     """Judge the annotators of one image, with 95 % intervals.
+
+    The reliability is the share of an annotator's marks that are votes: no outlier, and not wide of the
+    cluster (eq. 12 judges by the outliers alone).
 
     Each rate is the mean of a Beta posterior of the expected counts: with Jeffreys' prior for reliability,
     for sensitivity and specificity with a prior of two votes about the mean of all annotators.
@@ -168,7 +177,8 @@ def rates_of(clicks: Clicks, clustering: Clustering, detection: Detection) -> An
     ----------
     clicks : Clicks
         The marks that were clustered, duplicates merged.
-    clustering : Clustering
+    votes : (N,) bool
+        As `votes_of` gives them.
     detection : Detection
 
     Returns
@@ -178,7 +188,7 @@ def rates_of(clicks: Clicks, clustering: Clustering, detection: Detection) -> An
     counts = clicks.counts()
     return _rates(
         counts,
-        np.nan_to_num(clustering.reliability) * counts,
+        np.bincount(clicks.annotator, votes, minlength=len(counts)).astype(np.float64),
         detection.true_positive,
         detection.false_negative,
         detection.true_negative,
@@ -213,9 +223,10 @@ def pool_rates(
         rows = np.array([index[name] for name in names], dtype=np.int64)
         marks = fusion.rates.clicks
         votes = fusion.detection
+        reliability = np.nan_to_num(fusion.rates.reliability[:, 0])
         counts[:, rows] += (
             marks,
-            np.nan_to_num(fusion.clustering.reliability) * marks,
+            np.maximum(reliability * (marks + 1) - 0.5, 0),  # Jeffreys' prior taken out again
             votes.true_positive,
             votes.false_negative,
             votes.true_negative,

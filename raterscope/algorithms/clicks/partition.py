@@ -53,7 +53,7 @@ def clustering_of_labels(clicks: Clicks, labels: IntArray) -> Clustering:
 
 
 def _scatter(variance: FloatArray, size: FloatArray, clicks: Clicks) -> float:
-    """Pool the standard deviation along an axis over clusters; where that is zero, take 0.1 % of the image."""
+    """Pool the standard deviation along an axis over clusters; where it is zero, 0.1 % of the image."""
     freedom = 2 * np.sum(np.maximum(size - 1, 0))
     pooled = np.sqrt(np.sum(variance * size) / freedom) if freedom else 0.0
     return float(pooled) if pooled > 0 else 1e-3 * float(np.sqrt(clicks.area))

@@ -1,0 +1,257 @@
+"""The mixture that votes are drawn from, and its EM (OEM-DEM paper, section 5, and what it leaves out).
+
+The paper has two kinds of cluster, structures and others, and an annotator's vote is one coin for each kind.
+Two things that it leaves out make its posteriors surer than they are right. Structures differ in how easily
+they are seen: here every structure shifts the log odds of all annotators by an unknown amount, one of a few
+nodes. And what is no structure is of two kinds: clicks that met by chance, where the outliers of clustering
+say how often an annotator's clicks do, and artefacts, which draw a share of the annotators that may be
+anything. With one node and no artefacts this is the paper's model.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from raterscope.algorithms.clicks.data import BoolArray, FloatArray
+from raterscope.algorithms.progress import Watch
+
+__all__ = ["EDGE", "Ascent", "Prior", "Problem", "State", "climb", "looks", "make_problem", "odds_of_votes"]
+
+EDGE = 1e-6
+"""Rates are kept this far from 0 and 1, which no vote could ever leave again."""
+
+
+@dataclass(frozen=True, eq=False)
+class Prior:
+    """What is held before the votes are seen, as counts of votes or clusters.
+
+    Attributes
+    ----------
+    hit, miss : float
+        Votes of each annotator on structures.
+    quiet, false : (R,) float64
+        Votes of each annotator on what met by chance.
+    kinds : (3,) float64
+        Clusters that are structures, artefacts, chance. Without artefacts the second is zero.
+    artefact : (float, float)
+        Beta distribution of the share of annotators that an artefact draws.
+    shift : (K,) float64
+        Nodes of the log odds by which structures differ.
+    share : (K,) float64
+        Expected share of structures at each node.
+    strength : float
+        Weight of `share`, in clusters.
+    """
+
+    hit: float
+    miss: float
+    quiet: FloatArray
+    false: FloatArray
+    kinds: FloatArray
+    artefact: tuple[float, float]
+    shift: FloatArray
+    share: FloatArray
+    strength: float
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Votes of R annotators on M clusters, sparse, and what is known of the clusters."""
+
+    marks: Any  # (R, M)
+    marks_by_cluster: Any  # (M, R)
+    count: FloatArray
+    known: BoolArray
+    truth: FloatArray
+    artefact: FloatArray  # (M,) log probability of the votes on an artefact
+    prior: Prior
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """Parameters.
+
+    Attributes
+    ----------
+    odds : (R,) float64
+        Log odds of a mark on a structure at shift 0.
+    chance : (R,) float64
+        Chance of a mark where clicks met by chance.
+    kinds : (3,) float64
+        Shares of structures, artefacts, chance.
+    share : (K,) float64
+        Share of structures at each node.
+    """
+
+    odds: FloatArray
+    chance: FloatArray
+    kinds: FloatArray
+    share: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Looks:
+    """Posteriors of M clusters: structure at each of K nodes, artefact, chance; they sum to one."""
+
+    structure: FloatArray
+    artefact: FloatArray
+    chance: FloatArray
+
+    @property
+    def present(self) -> FloatArray:
+        """(M,) probability of a structure (eq. 25)."""
+        total: FloatArray = self.structure.sum(axis=1)
+        return total
+
+
+@dataclass(frozen=True, eq=False)
+class Ascent:
+    """Where EM came to from one start."""
+
+    looks: Looks
+    state: State
+    objective: FloatArray
+    converged: bool
+
+
+def make_problem(marked: BoolArray, verdict: Any, prior: Prior) -> Problem:
+    """Put votes and what is known into the form that EM works on."""
+    from scipy.sparse import csr_array
+    from scipy.special import betaln
+
+    marks = csr_array(marked.astype(np.float64))
+    count = marked.sum(axis=0).astype(np.float64)
+    first, second = prior.artefact
+    drawn = betaln(count + first, marked.shape[0] - count + second) - betaln(first, second)
+    return Problem(
+        marks, marks.T.tocsr(), count, verdict >= 0, (verdict == 1).astype(np.float64), drawn, prior
+    )
+
+
+def climb(problem: Problem, start: FloatArray, iterations: int, tolerance: float, watch: Watch) -> Ascent:
+    """Iterate M and E steps from posteriors to begin with (Algorithm 2)."""
+    prior = problem.prior
+    start = np.where(problem.known, problem.truth, start)
+    others = prior.kinds[1:] if prior.kinds[1:].any() else np.array([0.0, 1.0])
+    rest = (1 - start) / others.sum()
+    now = Looks(start[:, None] * prior.share, rest * others[0], rest * others[1])
+    state = State(
+        np.full(problem.marks.shape[0], 0.0), np.zeros(problem.marks.shape[0]), prior.kinds, prior.share
+    )
+    state = replace(_maximise(problem, now, state), share=prior.share)
+    objective: list[float] = []
+    converged = False
+    for iteration in range(iterations):
+        now, value = looks(problem, state)
+        objective.append(value)
+        watch((iteration + 1) / iterations, "weighing the votes", objective=value)
+        if iteration and value - objective[-2] <= tolerance * abs(value):
+            converged = True
+            break
+        state = _maximise(problem, now, state)
+    return Ascent(now, state, np.array(objective), converged)
+
+
+def looks(problem: Problem, state: State, clamped: bool = True) -> tuple[Looks, float]:
+    """E step (eq. 25), and the log posterior of the parameters.
+
+    With `clamped`, clusters whose truth is known keep it.
+    """
+    present, chance = odds_of_votes(problem, state.odds, state.chance, problem.prior.shift)
+    with np.errstate(divide="ignore"):
+        kinds, share = np.log(state.kinds), np.log(state.share)
+    parts = np.column_stack([present + kinds[0] + share, problem.artefact + kinds[1], chance + kinds[2]])
+    if clamped:
+        parts[problem.known & (problem.truth == 1), -2:] = -np.inf
+        parts[problem.known & (problem.truth == 0), :-2] = -np.inf
+    largest = parts.max(axis=1)
+    parts = np.exp(parts - largest[:, None])
+    total = parts.sum(axis=1)
+    parts /= total[:, None]
+    value = float(np.sum(largest + np.log(total))) + _log_prior(problem.prior, state)
+    return Looks(parts[:, :-2], parts[:, -2], parts[:, -1]), value
+
+
+def odds_of_votes(
+    problem: Problem, odds: FloatArray, chance: FloatArray, shift: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Give the log probability of each cluster's votes.
+
+    (M, K) as a structure at each node (eq. 22) and (M,) by chance (eq. 21).
+    """
+    shifted = odds[:, None] + shift
+    quiet = -np.logaddexp(0, shifted)
+    present: FloatArray = problem.marks_by_cluster @ shifted + quiet.sum(axis=0)
+    missed = np.log1p(-chance)
+    by_chance: FloatArray = problem.marks_by_cluster @ (np.log(chance) - missed) + missed.sum()
+    return present, by_chance
+
+
+def _log_prior(prior: Prior, state: State) -> float:
+    value = np.sum(
+        -prior.hit * np.logaddexp(0, -state.odds)
+        - prior.miss * np.logaddexp(0, state.odds)
+        + prior.quiet * np.log1p(-state.chance)
+        + prior.false * np.log(state.chance)
+    )
+    for weight, share in ((prior.kinds, state.kinds), (prior.strength * prior.share, state.share)):
+        counted = weight > 0
+        value += np.sum(weight[counted] * np.log(share[counted]))
+    return float(value)
+
+
+def _maximise(problem: Problem, now: Looks, state: State) -> State:
+    """M step (eqs. 27-29) with the prior's votes."""
+    prior = problem.prior
+    present = now.present
+    nodes = now.structure.sum(axis=0)
+    hits = problem.marks @ present
+    false = problem.marks @ now.chance
+    quiet = max(float(now.chance.sum()), 0.0) - false
+    counts = np.array([present.sum(), now.artefact.sum(), now.chance.sum()]) + prior.kinds
+    share = nodes + prior.strength * prior.share
+    return State(
+        odds=_odds(problem, hits, nodes, state.odds),
+        chance=_rate(false + prior.false, quiet + prior.quiet),
+        kinds=_shares(counts, prior.kinds),
+        share=share / share.sum() if share.sum() > 0 else prior.share,
+    )
+
+
+def _shares(counts: FloatArray, prior: FloatArray) -> FloatArray:
+    """Give the shares of kinds, none of those that may be at zero for good."""
+    total = float(counts.sum())
+    shares = counts / total if total > 0 else np.array([0.5, 0.0, 0.5])
+    possible = np.array([True, bool(prior[1] > 0), True])
+    return np.where(possible, np.minimum(np.maximum(shares, EDGE), 1 - EDGE), 0.0)
+
+
+def _rate(right: FloatArray, wrong: FloatArray) -> FloatArray:
+    """Give right / (right + wrong), one half for 0/0, off the edges."""
+    whole = right + wrong
+    rate: FloatArray = np.full(len(whole), 0.5)
+    np.divide(right, whole, out=rate, where=whole > 0)
+    return np.minimum(np.maximum(rate, EDGE), 1 - EDGE)
+
+
+def _odds(problem: Problem, hits: FloatArray, nodes: FloatArray, odds: FloatArray) -> FloatArray:
+    """Maximise over the log odds of a mark: at one node the share of hits, otherwise by Newton's method."""
+    prior = problem.prior
+    there = float(nodes.sum())
+    if len(nodes) == 1:
+        rate = _rate(hits + prior.hit, np.maximum(there - hits, 0) + prior.miss)
+        return np.log(rate) - np.log1p(-rate)
+    weight = np.append(nodes, prior.hit + prior.miss)
+    shift = np.append(prior.shift, 0.0)
+    for _ in range(50):
+        chance = 1 / (1 + np.exp(-np.clip(odds[:, None] + shift, -40, 40)))
+        slope = hits + prior.hit - chance @ weight
+        curve = (chance * (1 - chance)) @ weight + EDGE
+        step = np.clip(slope / curve, -2, 2)
+        odds = np.clip(odds + step, -13.8, 13.8)  # as far as EDGE
+        if np.abs(step).max(initial=0.0) < 1e-10:
+            break
+    return odds
