@@ -135,8 +135,12 @@ def maximise(
     click: Array,
     value: Array,
     total: Array,
-    inlier: Array,
+    annotator: Array,
+    reliability: Array,
+    uniform: float,
+    least: float,
     floor: float,
+    ceiling: float,
     mean: Array,
     covariance: Array,
     support: Array,
@@ -144,12 +148,18 @@ def maximise(
 ) -> None:
     """Give each component the mean and covariance of its share of the clicks: eqs. 13 and 14.
 
+    One component after the other, so that the clicks of one that eq. 15 annihilates are there for the next.
+
     Parameters
     ----------
-    x, y, start, click, value, total, inlier
-        As `density_pairs` and `mix` left them.
-    floor : float
-        Smallest eigenvalue that a covariance may have.
+    x, y, start, click, value, total
+        As `density_pairs` left them; without the annihilated components afterwards.
+    annotator, reliability, uniform
+        As `mix` takes them.
+    least : float
+        A component with no more support than this is annihilated: its clicks are free. Below 0: none is.
+    floor, ceiling : float
+        Smallest and largest eigenvalue that a covariance may have.
     mean, covariance : (M, 2), (M, 3) float64
         Replaced. Components with no support keep theirs.
     support : (M,) float64
@@ -162,7 +172,9 @@ def maximise(
         old_x, old_y = mean[m, 0], mean[m, 1]
         for pair in range(start[m], start[m + 1]):
             n = click[pair]
-            share = inlier[n] * value[pair] / total[n] if total[n] > 0.0 else 0.0
+            r = annotator[n]
+            density = reliability[r] * total[n] + (1.0 - reliability[r]) * uniform
+            share = reliability[r] * value[pair] / density if density > 0.0 else 0.0
             dx, dy = x[n] - old_x, y[n] - old_y
             count += share
             sum_x += share * dx
@@ -172,6 +184,9 @@ def maximise(
             sum_yy += share * dy * dy
         support[m] = count
         spread[m, :] = 0.0
+        if count <= least:
+            for pair in range(start[m], start[m + 1]):
+                total[click[pair]] = max(0.0, total[click[pair]] - value[pair])
         if count <= 1e-12:
             continue
         shift_x, shift_y = sum_x / count, sum_y / count
@@ -181,7 +196,7 @@ def maximise(
         mean[m, 0], mean[m, 1] = old_x + shift_x, old_y + shift_y
         xx, xy, yy = spread[m, 0] / count, spread[m, 1] / count, spread[m, 2] / count
         middle, half = 0.5 * (xx + yy), np.sqrt((0.5 * (xx - yy)) ** 2 + xy * xy)
-        small, large = max(middle - half, floor), max(middle + half, floor)
+        small, large = min(max(middle - half, floor), ceiling), min(max(middle + half, floor), ceiling)
         if half > 1e-12 * middle:
             cosine, sine = (xx - yy) / (2.0 * half), xy / half
         else:

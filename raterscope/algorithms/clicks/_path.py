@@ -41,8 +41,8 @@ class Path:
         itself, the thesis's cost, or the message length (thesis, section 2.2).
     penalty : float
         Clicks that eq. 15 takes from each component: L/4 or L/2.
-    floor : float
-        Smallest eigenvalue of a covariance, square pixels.
+    floor, ceiling : float
+        Smallest and largest eigenvalue of a covariance, square pixels.
     lower_bound, max_iterations, tolerance, initial_reliability
         Mmin, Tmax, epsilon and p0 of Algorithm 1.
     printed : bool
@@ -55,6 +55,7 @@ class Path:
     criterion: Criterion
     penalty: float
     floor: float
+    ceiling: float
     lower_bound: int
     max_iterations: int
     tolerance: float
@@ -105,15 +106,16 @@ class _Mixture:
             mix(self.total, cells.annotator, state.reliability, self.uniform, self.inlier, self.count)
         )
 
-    def maximise(self, state: _State) -> tuple[_State, FloatArray, FloatArray]:
+    def maximise(self, state: _State, annihilate: bool = True) -> tuple[_State, FloatArray, FloatArray]:
         """Find eqs. 12 to 15; give the new state, supports and sums of squares."""
         from raterscope.algorithms.clicks._kernels import maximise
 
         mean, covariance = state.mean.copy(), state.covariance.copy()
         support, spread = np.empty(len(mean)), np.empty((len(mean), 3))
         maximise(
-            self.cells.x, self.cells.y, self.start, self.click, self.value, self.total, self.inlier,
-            self.path.floor, mean, covariance, support, spread,
+            self.cells.x, self.cells.y, self.start, self.click, self.value, self.total, self.cells.annotator,
+            state.reliability, self.uniform, self.path.penalty if annihilate and not self.path.printed else -1.0,
+            self.path.floor, self.path.ceiling, mean, covariance, support, spread,
         )  # fmt: skip
         left = np.maximum(support - self.path.penalty, 0.0)
         weight = left / left.sum() if left.any() else left
@@ -205,7 +207,7 @@ def walk(
         if not path.printed or path.criterion == "observed":
             likelihood = mixture.expect(new)
             if path.criterion in {"expected", "thesis"}:
-                _, support, spread = mixture.maximise(new)
+                _, support, spread = mixture.maximise(new, False)
                 spread = _about(spread, support, _, new)
         else:
             support, spread = support[alive], spread[alive]

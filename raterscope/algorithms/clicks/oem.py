@@ -33,6 +33,8 @@ REPEATS = {
 MAX_ROUNDS = 8
 """Rounds of removal with the evidence: after some the annotators' hands hardly move."""
 
+COVARIANCES = {"held": "held at the click scatter", "free": "estimated"}
+
 PENALTIES = {"quarter": "L/4, the paper's", "half": "L/2, the thesis's"}
 
 
@@ -58,6 +60,10 @@ class MixtureSettings(Settings):
         1e-5, "Tolerance", "Relative gain beneath which the weakest cluster is removed (eq. 17).",
         minimum=1e-12, maximum=0.1, advanced=True,
     )  # fmt: skip
+    covariance: str = choice(
+        "held", "Covariance", "Of the clusters, along Algorithm 1. As printed it is estimated.", COVARIANCES,
+        advanced=True,
+    )
     covariance_floor: float = number(
         0.3, "Covariance floor", "Smallest variance of a cluster, as a share of the squared click scatter.",
         minimum=0.0, maximum=1.0, advanced=True,
@@ -84,8 +90,8 @@ class OEMSettings(MixtureSettings):
         advanced=True,
     )
     as_printed: bool = switch(
-        False, "As printed", "Follow the paper's letter: scatter from the variance of the clicks, no floor, "
-        "no cap on the initial number, one-sided stop; criterion eq. 16, L/4 and at most 500 iterations.",
+        False, "As printed", "Follow the paper's letter: scatter from the variance of the clicks, no cap on the "
+        "initial number, one-sided stop, criterion eq. 16, L/4, at most 500 iterations. The floor remains.",
     )  # fmt: skip
     own_hands: bool = switch(
         True, "Own hands", "With the evidence, let every annotator have an offset and a scatter of his own."
@@ -173,12 +179,11 @@ def walk_path(
     if printed:
         variance = float(points.var(axis=0, ddof=1).mean()) if len(clicks) > 1 else 0.0
         scatter = max(math.sqrt(variance / 200), 1e-9)
-        floor = 1e-9 * scatter**2
     else:
         from raterscope.algorithms.clicks._scatter import learn_habits
 
         scatter = settings.click_scatter or learn_habits(clicks).scatter
-        floor = max(settings.covariance_floor, 1e-6) * scatter**2
+    held = settings.covariance == "held" and not printed
     active = int((clicks.counts() > 0).sum())
     wanted = settings.initial_clusters or max(1, round(6 * len(clicks) / active))
     if not printed:
@@ -188,9 +193,10 @@ def walk_path(
     path = Path(
         criterion=criterion,
         penalty=penalty,
-        floor=floor,
+        floor=(1.0 if held else max(settings.covariance_floor, 1e-6)) * scatter**2,
+        ceiling=scatter**2 if held else math.inf,
         lower_bound=max(settings.lower_bound, 1) if printed else settings.lower_bound,
-        max_iterations=settings.max_iterations,
+        max_iterations=min(settings.max_iterations, 500) if printed else settings.max_iterations,
         tolerance=settings.tolerance,
         initial_reliability=initial_reliability,
         printed=printed,
