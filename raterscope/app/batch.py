@@ -92,20 +92,23 @@ def fuse_images(
     done: dict[str, Outcome] = {}
     left = dict(clicks)
     total = sum(map(_work_of, clicks.values())) or 1
-    finished = 0
+    finished = first = 0
     started = time.monotonic()
     while left:
-        spent = time.monotonic() - started
-        remaining = total - finished
-        if jobs > 1 and len(left) > 1 and finished and spent * remaining / finished > _WORTH:
-            share = finished / total
-            done |= _in_processes(left, plan, min(jobs, len(left)), part(watch, share, 1.0))
-            break
+        measured = finished - first
+        if jobs > 1 and len(left) > 1 and measured:
+            seconds = (time.monotonic() - started) * (total - finished) / measured
+            if seconds > _WORTH:
+                rest = part(watch, finished / total, 1.0)
+                done |= _in_processes(left, plan, min(jobs, len(left)), rest)
+                break
         name = next(iter(left))
         work = _work_of(left[name])
         step = _drafting(name, part(watch, finished / total, (finished + work) / total, f"{name}: "))
         done[name] = _outcome(name, left.pop(name), plan, step)
         finished += work
+        if not first:  # which is no measure: it may have waited for the loops to be compiled
+            first, started = finished, time.monotonic()
     return {name: done[name] for name in clicks}
 
 

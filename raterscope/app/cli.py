@@ -110,18 +110,18 @@ def _window(names: list[str]) -> int:
     paths = [Path(name) for name in names]
     for path in paths:
         if not path.exists():
-            what = (
-                "there is no such file, nor is it a command"
-                if len(path.parts) == 1
-                else "there is no such file"
-            )
+            what = "there is no such file"
+            if len(path.parts) == 1:
+                what += ", nor is it a command"
             raise InputError(what, file=path)
     if not has_display() and "QT_QPA_PLATFORM" not in os.environ:
         raise InputError(
             "there is no display to open the window on; `raterscope --help` lists what works without one"
         )
-    from raterscope.app.main_window import main as open_window
-
+    try:
+        from raterscope.app.main_window import main as open_window
+    except ImportError as error:  # a machine without Qt, or without the libraries that Qt needs
+        raise InputError(f"the window's libraries cannot be loaded: {error}") from error
     return open_window(paths)
 
 

@@ -1,9 +1,12 @@
 """The program as it is started: real processes for what only they can show, calls for the rest."""
 
+import contextlib
 import os
+import signal
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 import raterscope
@@ -122,3 +125,68 @@ def test_a_reader_that_has_had_enough_is_no_error():
     with program.stderr as said:
         assert said.read() == b""
     assert program.wait(60) == 0
+
+
+def test_without_qt_the_window_is_refused_and_the_commands_work(tmp_path):
+    (tmp_path / "PySide6.py").write_text("raise ImportError('libEGL.so.1: no such file')")
+    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    done = start(environment={"PYTHONPATH": path, "DISPLAY": ":0"})
+    assert done.returncode == 1
+    assert done.stderr == "raterscope: the window's libraries cannot be loaded: libEGL.so.1: no such file.\n"
+    (tmp_path / "clicks.csv").write_text("annotator,image,x,y\na,i,3,4\nb,i,3,5\nc,i,4,4\n")
+    arguments = ("fuse", "clicks", tmp_path / "clicks.csv", "--extent", 9, 9, "-o", tmp_path / "out")
+    done = start(*arguments, environment={"PYTHONPATH": path})
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
+class TestTerminal:
+    @pytest.fixture
+    def clicks(self, tmp_path):
+        """So many clicks that the work lasts until it is interrupted."""
+        rng = np.random.default_rng(0)
+        rows = [
+            f"w{n % 40},i{n % 200},{x:.1f},{y:.1f}"
+            for n, (x, y) in enumerate(rng.uniform(0, 900, (60_000, 2)))
+        ]
+        path = tmp_path / "clicks.csv"
+        path.write_text("\n".join(["annotator,image,x,y", *rows]))
+        return path
+
+    def begin(self, clicks, stderr):
+        """Start a fusion in a session of its own."""
+        return subprocess.Popen(
+            [sys.executable, "-m", "raterscope", "fuse", "clicks", clicks, "--extent", "900", "900",
+             "--set", "as_printed=yes", "-o", clicks.parent / "out"],
+            stdout=subprocess.PIPE, stderr=stderr, start_new_session=True,
+        )  # fmt: skip
+
+    def test_progress_is_one_line_and_interrupting_is_quiet(self, clicks):
+        import pty
+
+        ours, theirs = pty.openpty()
+        program = self.begin(clicks, theirs)
+        os.close(theirs)
+        drawn = b""
+        while b"%" not in drawn or b"i0" not in drawn:
+            drawn += os.read(ours, 4096)
+        os.killpg(program.pid, signal.SIGINT)
+        assert program.wait(60) == 130
+        with contextlib.suppress(OSError):  # Linux: the other end is closed
+            while more := os.read(ours, 4096):
+                drawn += more
+        os.close(ours)
+        program.stdout.close()
+        assert b"\n" not in drawn
+        assert drawn.endswith(b"\r\x1b[K")
+        assert not (clicks.parent / "out" / "detections.csv").exists()
+
+    def test_no_progress_into_a_file(self, clicks, tmp_path):
+        lines = clicks.read_text().splitlines()[:20]
+        clicks.write_text("\n".join(lines))
+        with (tmp_path / "said").open("wb") as said:
+            program = self.begin(clicks, said)
+            with program.stdout as out:
+                assert b"detections" in out.read()
+            assert program.wait(60) == 0
+        assert (tmp_path / "said").read_bytes() == b""
