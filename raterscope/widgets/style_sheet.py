@@ -51,7 +51,7 @@ QPushButton#primary:focus, QPushButton[role="primary"]:focus {{ border-color: {t
 QPushButton#primary:disabled, QPushButton[role="primary"]:disabled {{ background: {t.raised};
     color: {t.third}; border-color: {t.line}; }}
 QPushButton[role="link"], QToolButton[role="link"] {{ background: transparent; border: 1px solid transparent;
-    color: {t.accent}; padding: 2px 4px; text-align: left; }}
+    color: {t.accent}; padding: 2px 0; text-align: left; }}
 QPushButton[role="link"]:hover, QToolButton[role="link"]:hover {{ border-color: {t.line}; }}
 QPushButton[role="link"]:focus, QToolButton[role="link"]:focus {{ border-color: {t.accent}; }}
 QPushButton[role="link"]:disabled, QToolButton[role="link"]:disabled {{ color: {t.third}; }}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QPointF, QRectF, Qt
@@ -32,7 +34,8 @@ class TruthLayer:
         painter.setBrush(Qt.BrushStyle.NoBrush)
         dark, white = QPen(theme.colour(theme.DARK.canvas, 190), 3), QPen(QColor("#ffffff"), 1.2)
         for row in self._index.within(rect.adjusted(-reach, -reach, reach, reach)).tolist():
-            centre = QPointF(self.x[row] * scale, self.y[row] * scale)
+            # In the middle of a pixel, so that thin lines stay sharp.
+            centre = QPointF(math.floor(self.x[row] * scale) + 0.5, math.floor(self.y[row] * scale) + 0.5)
             for pen in (dark, white):
                 painter.setPen(pen)
                 for across, down in ((1, 0), (-1, 0), (0, 1), (0, -1)):

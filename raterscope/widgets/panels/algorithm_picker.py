@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QComboBox, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from raterscope.algorithms.catalogue import Algorithm
 from raterscope.algorithms.settings import Settings
 from raterscope.widgets.panels.settings_form import SettingsForm
-from raterscope.widgets.parts import plain_label, plain_tip
+from raterscope.widgets.parts import ChoiceBox, plain_label, plain_tip
 
 __all__ = ["AlgorithmPicker"]
 
@@ -33,9 +33,7 @@ class AlgorithmPicker(QWidget):
         super().__init__(parent)
         self._algorithms = dict(algorithms)
         self._forms: dict[str, SettingsForm] = {}
-        self.choice = QComboBox()
-        self.choice.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
-        self.choice.setMinimumContentsLength(16)
+        self.choice = ChoiceBox()
         self.choice.setAccessibleName(title)
         for name, algorithm in self._algorithms.items():
             self.choice.addItem(algorithm.title, name)

@@ -14,14 +14,14 @@ from PySide6.QtWidgets import (
     QHBoxLayout,
     QLabel,
     QLineEdit,
-    QToolButton,
+    QPushButton,
     QVBoxLayout,
     QWidget,
 )
 
 from raterscope.algorithms.settings import Settings, SettingsError, Spec
 from raterscope.widgets import theme
-from raterscope.widgets.parts import plain_label, plain_tip
+from raterscope.widgets.parts import ChoiceBox, plain_label, plain_tip
 
 __all__ = ["SettingsForm"]
 
@@ -58,17 +58,17 @@ class SettingsForm(QWidget):
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(8)
         column.addWidget(_grid(plain))
-        self._fold = QToolButton()
+        self._fold = QPushButton()
         theme.set_role(self._fold, "link")
-        self._fold.setText(f"{len(advanced)} more")
+        self._fold.setText(f"{len(advanced)} more settings" if len(advanced) != 1 else "1 more setting")
         self._fold.setCheckable(True)
         self._fold.setToolTip("Settings that rarely need a change")
         self._folded = _grid(advanced)
         self._folded.hide()
-        self._fold.setVisible(bool(advanced))
         self._fold.toggled.connect(self._on_fold)
-        column.addWidget(self._fold)
+        column.addWidget(self._fold, 0, Qt.AlignmentFlag.AlignLeft)
         column.addWidget(self._folded)
+        self._fold.setVisible(bool(advanced))
         self._error = plain_label("", "error", wrap=True)
         self._error.hide()
         column.addWidget(self._error)
@@ -157,11 +157,9 @@ class _Row(QWidget):
         self.editor.setToolTip(tip)
         self.label.setToolTip(tip)
         self.learnt = QCheckBox("learnt")
-        self.learnt.setVisible(spec.optional)
         self.learnt.setToolTip("Leave it open: it is found from the clicks")
         self.learnt.setAccessibleName(f"{spec.label} is learnt")
         self._hint = plain_label(_hint(spec), "hint", wrap=True)
-        self._hint.setVisible(bool(self._hint.text()))
         line = QHBoxLayout()
         line.setSpacing(8)
         line.addWidget(self.editor, 1)
@@ -173,6 +171,9 @@ class _Row(QWidget):
         column.setSpacing(2)
         column.addLayout(line)
         column.addWidget(self._hint)
+        # Shown only now: a widget that is shown before it has a parent is a window of its own for a moment.
+        self.learnt.setVisible(spec.optional)
+        self._hint.setVisible(bool(self._hint.text()))
         self.learnt.toggled.connect(self._on_learnt)
         if isinstance(self.editor, QLineEdit):
             self.editor.textEdited.connect(self.edited)
@@ -240,10 +241,7 @@ def _editor(spec: Spec) -> QWidget:
     if spec.kind == "switch":
         return QCheckBox()
     if spec.kind == "choice":
-        box = QComboBox()
-        # The longest choice must not make the form wider than its place.
-        box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
-        box.setMinimumContentsLength(12)
+        box = ChoiceBox()
         for key, words in spec.choices:
             box.addItem(words, key)
         return box
