@@ -1,5 +1,68 @@
-"""Tests with Qt: nothing may be left behind."""
+"""Tests with Qt: nothing may be left behind, and nothing is remembered from one to the next."""
 
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from PySide6.QtCore import QSettings
+
+from raterscope.algorithms.clicks import Clicks, fuse
+from raterscope.app import importing
+from raterscope.app.study import Study
 from tests.qt_leaks import nothing_is_left
 
 __all__ = ["nothing_is_left"]
+
+PARASITES = ((40, 40), (120, 50), (60, 130), (150, 150), (200, 90))
+DISPUTED = (190, 30)
+ANNOTATORS = 12
+
+
+@pytest.fixture(autouse=True)
+def forgetful(tmp_path):
+    QSettings.setPath(QSettings.Format.IniFormat, QSettings.Scope.UserScope, str(tmp_path / "settings"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def compiled():
+    """Fuse once, so that no test waits for the compiler."""
+    rng = np.random.default_rng(1)
+    x, y = rng.normal(50, 2, 60), rng.normal(50, 2, 60)
+    names = tuple(str(who) for who in range(6))
+    fuse(Clicks(x, y, np.arange(60) % 6, names, (0, 0, 100, 100)))
+
+
+@pytest.fixture
+def crowd_files(tmp_path) -> list[Path]:
+    """Two small images, and a table of twelve annotators' clicks: five clear spots and one that three marked."""
+    folder = tmp_path / "input"
+    folder.mkdir()
+    rng = np.random.default_rng(5)
+    lines = ["annotator,image,x,y"]
+    files = []
+    for name in ("one.png", "two.png"):
+        Image.fromarray(rng.integers(150, 200, (180, 240, 3), dtype=np.uint8)).save(folder / name)
+        files.append(folder / name)
+        for who in range(ANNOTATORS):
+            marked = [*PARASITES, *((DISPUTED,) if who < 4 else ())]
+            for x, y in marked:
+                dx, dy = rng.normal(0, 1.5, 2)
+                lines.append(f"volunteer {who},{name},{x + dx:.2f},{y + dy:.2f}")
+    lines.append("careless,one.png,300,20")
+    lines += [f"careless,{name},{x},{y}" for name in ("one.png", "two.png") for x, y in ((10, 170), (230, 170))]
+    table = folder / "clicks.csv"
+    table.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    truth = folder / "truth.csv"
+    places = [f"{name},{x},{y}" for name in ("one.png", "two.png") for x, y in PARASITES]
+    truth.write_text("\n".join(["image,x,y", *places]) + "\n", encoding="utf-8")
+    return [*files, table, truth]
+
+
+@pytest.fixture
+def study_file(tmp_path, crowd_files) -> Path:
+    """A study that holds the crowd's files and is closed again."""
+    path = tmp_path / "small.rscope"
+    with Study.create(path) as study:
+        importing.store(importing.read_files(crowd_files), study)
+    return path
