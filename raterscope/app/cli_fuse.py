@@ -43,17 +43,23 @@ def fuse_clicks(options: argparse.Namespace) -> int:
         clicks = clicks_by_image(tables, sizes, tuple(options.extent) if options.extent else None)
         if not clicks:
             raise InputError("holds no clicks", file=options.clicks[0])
-        truth = _truth_of(options.truth, mapping, clicks) if options.truth else None
+        truth = _truth_of(options.truth, mapping) if options.truth else None
+        places = points_by_image(truth, clicks) if truth is not None else {}
+        if truth is not None and not places:
+            raise InputError("names none of the images that were clicked on", file=truth.path, field="image")
         _make_folder(options.output)
         outcomes = fuse_images(clicks, plan, jobs=options.jobs, watch=part(watch, 0.05, 1.0))
-    evaluations = evaluations_of(outcomes, truth, options.radius) if truth is not None else None
+    evaluations = evaluations_of(outcomes, places, options.radius) if truth is not None else None
     record = run_record(
         plan, outcomes.values(), started=started, seconds=time.perf_counter() - clock,
         digest=digest_of(clicks),
         inputs=[{"file": path.name, "digest": digest_of_file(path)} for path in options.clicks],
     )  # fmt: skip
     written = write_results(options.output, Results(clicks, outcomes, plan, record, evaluations))
-    for notice in (notice for table in tables for notice in table.notices):
+    notices = [notice for table in tables for notice in table.notices]
+    if truth is not None:
+        notices += _left_out(truth, clicks, evaluations or {})
+    for notice in notices:
         print(f"note: {one_line(notice)}", file=sys.stderr)
     for line in summary_of(clicks, outcomes, evaluations, time.perf_counter() - clock):
         print(line)
@@ -138,7 +144,7 @@ def _clicks_of(path: Path, mapping: Mapping[str, str], watch: Watch) -> ClickTab
     return table
 
 
-def _truth_of(path: Path, mapping: Mapping[str, str], clicks: Mapping[str, Clicks]) -> dict[str, FloatArray]:
+def _truth_of(path: Path, mapping: Mapping[str, str]) -> PointTable:
     """Read the true places; columns that were named for the clicks are understood here too."""
     try:
         table = formats.read(path, "truth")
@@ -146,10 +152,19 @@ def _truth_of(path: Path, mapping: Mapping[str, str], clicks: Mapping[str, Click
         named = {c: f for c, f in mapping.items() if f in _TRUE_FIELDS and c in unknown.header}
         table = read_named(path, "truth", named, lambda *_, **__: None)
     assert isinstance(table, PointTable)
-    truth = points_by_image(table, clicks)
-    if not truth:
-        raise InputError("names none of the images that were clicked on", file=path, field="image")
-    return truth
+    return table
+
+
+def _left_out(
+    truth: PointTable, clicks: Mapping[str, Clicks], evaluations: Mapping[str, Evaluation]
+) -> Iterator[str]:
+    """Say which images the evaluation leaves out."""
+    without, name = len(clicks) - len(evaluations), plain(truth.path.name)
+    if without:
+        yield f"the evaluation leaves out {without:,} images that have no true place in {name}"
+    unclicked = len(truth.images) - len(evaluations)
+    if unclicked > 0:
+        yield f"the evaluation leaves out {unclicked:,} images of {name} that nobody clicked on"
 
 
 def _size_source(path: Path, mapping: Mapping[str, str]) -> ClickTable | ImageFile:

@@ -139,6 +139,14 @@ def test_without_qt_the_window_is_refused_and_the_commands_work(tmp_path):
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_a_terminal_that_lacks_letters(tmp_path):
+    (tmp_path / "clicks.csv").write_text("annotator,image,x,y\na,i,3,4\n", encoding="utf-8")
+    arguments = ("fuse", "clicks", tmp_path / "clicks.csv", "--extent", 9, 9, "-o", tmp_path / "\u00e9\u4e2d")
+    done = start(*arguments, environment={"PYTHONIOENCODING": "ascii"})
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.endswith("/??\n")
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
 class TestTerminal:
     @pytest.fixture
