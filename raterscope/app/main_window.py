@@ -192,7 +192,10 @@ class MainWindow(QMainWindow):
         self._fill_recent()
         contents = self.document.contents
         if contents is not None and self.workspace is not None:
-            self._pages.setCurrentWidget(self.workspace if contents.images else self._empty)
+            page = self.workspace if contents.images else self._empty
+            if page is not self._pages.currentWidget():
+                self._pages.setCurrentWidget(page)
+                page.setFocus()
         self._on_decided()
 
     def _on_decided(self) -> None:
@@ -228,6 +231,7 @@ class MainWindow(QMainWindow):
                 workspace.restore_layout(name, state)
         self.workspace = workspace
         self._pages.addWidget(workspace)
+        workspace.tell_stale()
 
     # Actions and menus
 

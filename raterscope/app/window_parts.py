@@ -12,7 +12,6 @@ from PySide6.QtWidgets import (
     QMenu,
     QProgressBar,
     QPushButton,
-    QSizePolicy,
     QToolButton,
     QWidget,
 )
@@ -118,6 +117,7 @@ class NoticeBar(QWidget):
         self.setObjectName("noticeBar")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         tone = _plain_label("noticeTone")
+        tone.setProperty("tone", "error")
         tone.setText("Not done")
         self._words = _plain_label("noticeWords")
         self._words.setWordWrap(True)
@@ -151,10 +151,11 @@ class StatusLine(QWidget):
         self.setObjectName("statusLine")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.setFixedHeight(STATUS_HEIGHT)
-        self._text = _plain_label("statusText")
-        self._text.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+        self._text = ElidedLabel()
+        self._text.setObjectName("statusText")
         self._news = ElidedLabel("", "accent")
         self._news.setObjectName("statusNews")
+        self._news.hide()
         self._kept = _plain_label("statusKept")
         row = QHBoxLayout(self)
         row.setContentsMargins(12, 0, 12, 0)
@@ -175,6 +176,7 @@ class StatusLine(QWidget):
     def set_news(self, sentence: str) -> None:
         """Say what was done."""
         self._news.setText(sentence)
+        self._news.setVisible(bool(sentence))
 
     def set_kept(self, text: str) -> None:
         """Say whether all is on disk."""

@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QDoubleSpinBox, QHBoxLayout, QLabel, QSplitter, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDoubleSpinBox, QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from raterscope.algorithms.clicks.data import FloatArray, Fusion
 from raterscope.algorithms.evaluation import Comparison, Curves, compare, curves, evaluate
@@ -17,6 +17,7 @@ from raterscope.app.document import Document
 from raterscope.app.jobs import Job, Jobs
 from raterscope.app.study import RunEntry, Study
 from raterscope.app.workspaces.clicks.scene import Scene
+from raterscope.widgets import theme
 from raterscope.widgets.plots.curves_plot import Curve, CurvesPlot
 from raterscope.widgets.tables.comparison_table import ComparisonRow, ComparisonTable
 
@@ -35,13 +36,21 @@ class _Measured:
 
 
 class Comparing(QWidget):
-    """The tab that measures runs against imported truth, within a radius that the expert sets."""
+    """Measures runs against imported truth, within a radius that the expert sets.
+
+    Attributes
+    ----------
+    plot : CurvesPlot
+        The curves of the run on screen, for whoever gives it a place.
+    """
 
     refused = Signal(str)
     run_chosen = Signal(object)
 
     def __init__(self, document: Document, jobs: Jobs, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        theme.set_role(self, "panel")
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self._document = document
         self._jobs = jobs
         self._scene: Scene | None = None
@@ -53,6 +62,7 @@ class Comparing(QWidget):
         self.radius.setDecimals(1)
         self.radius.setValue(RADIUS)
         self.radius.setSuffix(" px")
+        self.radius.setButtonSymbols(QDoubleSpinBox.ButtonSymbols.NoButtons)
         self.radius.setKeyboardTracking(False)
         self.radius.setToolTip("A detection matches a known place within this radius, one to one")
         self.radius.setAccessibleName("Matching radius in pixels")
@@ -63,18 +73,16 @@ class Comparing(QWidget):
         words = QLabel("Match within")
         words.setTextFormat(Qt.TextFormat.PlainText)
         row = QHBoxLayout()
-        row.setContentsMargins(12, 4, 12, 0)
+        row.setContentsMargins(12, 8, 12, 0)
+        row.setSpacing(8)
         row.addWidget(words)
         row.addWidget(self.radius)
         row.addStretch(1)
-        both = QSplitter(Qt.Orientation.Horizontal)
-        both.addWidget(self.table)
-        both.addWidget(self.plot)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
         column.addLayout(row)
-        column.addWidget(both, 1)
+        column.addWidget(self.table, 1)
 
     def show_scene(self, scene: Scene | None) -> None:
         """Take another image or run: its curves are drawn."""

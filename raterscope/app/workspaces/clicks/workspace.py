@@ -104,6 +104,7 @@ class ClicksWorkspace(QWidget):
         self.right_tabs.addTab(self.objective, "Objective")
         self.right_tabs.addTab(self.reliability, "Reliability")
         self.right_tabs.addTab(self.comparing, "Against truth")
+        self.right_tabs.addTab(self.comparing.plot, "Curves")
         self.bottom = _splitter(
             Qt.Orientation.Horizontal, (self.left_tabs, self.table, self.right_tabs), (0, 1, 1)
         )
@@ -114,6 +115,7 @@ class ClicksWorkspace(QWidget):
         self.upper.setSizes([840, EVIDENCE_WIDTH])
         self.middle.setSizes([640, BOTTOM_HEIGHT])
         self.bottom.setSizes([210, 660, 340])
+        self.setFocusProxy(self.canvas)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.addWidget(self.whole)
@@ -178,6 +180,7 @@ class ClicksWorkspace(QWidget):
             ("Next image", "PgDown", partial(self.queueing.step, 1)),
             ("Previous image", "PgUp", partial(self.queueing.step, -1)),
             ("Fuse again", "F5", self.fuse_again),
+            ("Close the panel", "Esc", self.fuse_panel.hide),
             ("Next region", "F6", partial(self._go_to_region, 1)),
             ("Previous region", "Shift+F6", partial(self._go_to_region, -1)),
         )
@@ -224,7 +227,7 @@ class ClicksWorkspace(QWidget):
         contents = self._document.contents
         self.history.set_entries(view.history(contents) if contents else ())
         self.queueing.reread(())
-        self._tell_stale()
+        self.tell_stale()
         if contents is None or not contents.images:
             return
         if contents.image(self.queueing.current or 0) is None:
@@ -339,7 +342,7 @@ class ClicksWorkspace(QWidget):
             self._show_image(image)
         else:
             self.reviewing.refresh()
-        self._tell_stale()
+        self.tell_stale()
 
     def _on_place_chosen(self, x: float, y: float) -> None:
         self.canvas.set_mode("look")
@@ -419,7 +422,8 @@ class ClicksWorkspace(QWidget):
             self.fuse_panel.set_progress(job.words, job.fraction, job.seconds_left)
         self.fusing_changed.emit(job)
 
-    def _tell_stale(self) -> None:
+    def tell_stale(self) -> None:
+        """Say whether it is time to fuse again, and why."""
         contents = self._document.contents
         words = view.stale_words(contents) if contents else ""
         self.fuse_panel.set_changes(words)
