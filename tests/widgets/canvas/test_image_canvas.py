@@ -245,3 +245,11 @@ def test_known_places_are_shown_only_when_asked_for(canvas):
     assert colours(canvas, 100, 30, 8) == {"#5a5a5a"}
     canvas.set_layer_visible("truth", True)
     assert max(QColor(name).lightness() for name in colours(canvas, 100, 30, 8)) > 200
+
+
+def test_space_held_shows_the_image_alone(canvas, qtbot):
+    marked = colours(canvas, 50, 60, 12)
+    qtbot.keyPress(canvas, Qt.Key.Key_Space)
+    assert colours(canvas, 50, 60, 12) == {"#5a5a5a"}
+    qtbot.keyRelease(canvas, Qt.Key.Key_Space)
+    assert colours(canvas, 50, 60, 12) == marked

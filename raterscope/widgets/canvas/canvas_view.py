@@ -1,0 +1,384 @@
+"""What lies on the canvas and where one looks: everything but hands."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QColor, QPainter, QPaintEvent, QResizeEvent
+from PySide6.QtWidgets import QSizePolicy, QWidget
+
+from raterscope.widgets import theme
+from raterscope.widgets.canvas import live
+from raterscope.widgets.canvas.click_layer import ClickLayer, DensityLayer
+from raterscope.widgets.canvas.image_layer import ImageLayer
+from raterscope.widgets.canvas.marks import LAYERS, ClickMarks, DetectionMarks
+from raterscope.widgets.canvas.minimap import Minimap
+from raterscope.widgets.canvas.scale_bar import paint_scale_bar
+from raterscope.widgets.canvas.spot_layer import LABELS_UP_TO, SMALLEST_RADIUS, SpotLayer
+from raterscope.widgets.canvas.tiles import TileCache
+from raterscope.widgets.canvas.truth_layer import TruthLayer
+from raterscope.widgets.canvas.viewport import Rect, Viewport
+from raterscope.widgets.chips import ChipRow
+
+__all__ = ["CanvasView"]
+
+EDGE = 12
+FIT_MARGIN = 12.0
+LOOK_MARGIN = 60.0
+FRAME_EDGE = 24.0
+"""Room for a spot's mark and number inside the frame about it."""
+
+SPOT_ON_SCREEN = (14.0, 90.0)
+"""Radii on the screen between which a spot is easily judged; outside them `look_at` changes the scale."""
+
+HIDDEN_AT_FIRST = {"truth", "density"}
+"""Who decides should not see the answer unasked."""
+
+CHIPS = {
+    "clicks": ("clicks", "Every annotator's clicks, in colour and shape; outliers as thin strokes"),
+    "ellipses": ("ellipses", "Where the clicks of a spot scatter: 95 % of them fall inside"),
+    "detections": ("detections", "What was found, by state, and the spots' numbers"),
+    "truth": ("truth", "Known places, as white cross-hairs"),
+    "density": ("density", "Clicks a square pixel, as a heat map"),
+}
+
+
+class CanvasView(QWidget):
+    """An image, its clicks and spots, in layers that chips switch.
+
+    Signals
+    -------
+    layer_toggled : (str, bool)
+    """
+
+    layer_toggled = Signal(str, bool)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
+        self.setMinimumSize(240, 180)
+        self.setAccessibleName("Image")
+        self._image, self._clicks, self._density = ImageLayer(), ClickLayer(), DensityLayer()
+        self._spots, self._truth = SpotLayer(), TruthLayer()
+        self._visible = {name: name not in HIDDEN_AT_FIRST for name in LAYERS}
+        self._base = TileCache(self._paint_base, QColor(theme.DARK.canvas))
+        self._overlay = TileCache(self._paint_overlay)
+        self._viewport = Viewport(max(1, self.width()), max(1, self.height()))
+        self._fitted = True
+        self._pixel_size: float | None = None
+        self._partial: tuple[NDArray[np.floating], NDArray[np.floating]] | None = None
+        self._selected: int | None = None
+        self._hovered: int | None = None
+        self.cross_hair: tuple[tuple[float, float], str] | None = None
+        self._as_density = False
+        self._bare = False
+        self._labels = True
+        self._density_stale = True
+        self._chips = ChipRow(CHIPS, self)
+        self._chips.toggled.connect(self._on_chip)
+        for name, on in self._visible.items():
+            self._chips.set_on(name, on)
+        self._minimap = Minimap(self)
+        self._minimap.place_chosen.connect(self._centre_on)
+        self._minimap.hide()
+
+    # What is shown -----------------------------------------------------------------------------
+
+    def set_image(
+        self, array: NDArray[np.uint8] | None, extent: Rect, *, pixel_size: float | None = None
+    ) -> None:
+        """Show an image under the clicks and spots, which stay; on another extent, show it whole.
+
+        Parameters
+        ----------
+        array : (H, W) or (H, W, 3) uint8 or None
+            None where the pixels are missing: the extent's frame stands for them.
+        extent : (left, top, right, bottom)
+            What the image covers, in the units of the clicks.
+        pixel_size : float, optional
+            Micrometres a unit.
+        """
+        left, top, right, bottom = (float(edge) for edge in extent)
+        if right <= left or bottom <= top:
+            raise ValueError(f"the image's extent is {extent}; expected an area above nothing")
+        elsewhere = (left, top, right, bottom) != self.extent
+        self._image.set_image(array, (left, top, right, bottom))
+        self._pixel_size = pixel_size
+        width, height = self._minimap.room(self.extent)
+        self._minimap.set_picture(self._image.thumbnail(width, height), self.extent)
+        self._density_stale = self._density_stale or elsewhere
+        self._base.clear()
+        if elsewhere:
+            self._overlay.clear()
+            self.fit()
+        self._look_changed()
+
+    @property
+    def extent(self) -> Rect:
+        """Left, top, right, bottom of the image."""
+        return self._image.extent
+
+    @property
+    def viewport(self) -> Viewport:
+        """What is in sight."""
+        return self._viewport
+
+    def set_pixel_size(self, micrometres: float | None) -> None:
+        """Say how many micrometres a unit of the image is."""
+        self._pixel_size = micrometres
+        self.update()
+
+    def set_clicks(self, clicks: ClickMarks) -> None:
+        """Show the annotators' clicks."""
+        self._clicks.set_clicks(clicks)
+        self._clicks_changed()
+
+    def set_annotators_shown(self, hidden: set[int], solo: int | None) -> None:
+        """Hide some annotators' clicks, or those of all but one."""
+        self._clicks.set_annotators_shown(hidden, solo)
+        self._clicks_changed()
+
+    def set_detections(self, spots: DetectionMarks) -> None:
+        """Show spots. Where only states change, only what lies about those spots is painted anew."""
+        before = self._spots.spots
+        self._spots.set_spots(spots)
+        self._partial = None
+        same = (
+            len(before) == len(spots)
+            and np.array_equal(before.x, spots.x)
+            and np.array_equal(before.y, spots.y)
+            and np.array_equal(before.covariance, spots.covariance)
+            and np.array_equal(before.number, spots.number)
+        )
+        if same:
+            reach = self._spots.reach(self._viewport.scale) + 60 / self._viewport.scale
+            for index in (i for i in range(len(spots)) if before.state[i] != spots.state[i]):
+                x, y = float(spots.x[index]), float(spots.y[index])
+                self._overlay.clear_rect(QRectF(x - reach, y - reach, 2 * reach, 2 * reach))
+        else:
+            self._selected = self._hovered = None
+            self._overlay.clear()
+        self._look_changed()
+
+    def set_coverage(self, coverage: float) -> None:
+        """Choose the share of a spot's clicks that its ellipse holds."""
+        self._spots.coverage = coverage
+        self._spots.set_spots(self._spots.spots)
+        self._overlay.clear()
+        self.update()
+
+    def set_truth(self, x: NDArray[np.floating], y: NDArray[np.floating]) -> None:
+        """Show known places."""
+        self._truth.set_points(x, y)
+        self._overlay.clear()
+        self.update()
+
+    def set_partial(self, mean: NDArray[np.floating] | None, covariance: NDArray[np.floating] | None) -> None:
+        """Show what a running job has so far, in place of the spots; None shows the spots again."""
+        self._partial = None if mean is None or covariance is None else (mean, covariance)
+        self.update()
+
+    def set_layer_visible(self, name: str, visible: bool) -> None:
+        """Show or hide clicks, ellipses, detections, truth or density."""
+        if self._visible[name] == visible:
+            return
+        self._visible[name] = visible
+        self._chips.set_on(name, visible)
+        (self._base if name in {"clicks", "density"} else self._overlay).clear()
+        self._look_changed()
+
+    def layer_visible(self, name: str) -> bool:
+        """Say whether a layer is shown."""
+        return self._visible[name]
+
+    def select(self, index: int | None) -> None:
+        """Put a frame about one spot."""
+        self._selected = index
+        words = self._spots.spots.words(index) if index is not None else ("no spot selected", "")
+        self.setAccessibleDescription(", ".join(part for part in words if part))
+        self.update()
+
+    # Where it is looked at ---------------------------------------------------------------------
+
+    def fit(self) -> None:
+        """Show the whole image."""
+        self._fitted = True
+        self._set_viewport(self._viewport.framing(self.extent, FIT_MARGIN))
+
+    def look_at(self, x: float, y: float, radius: float) -> None:
+        """Bring a spot into sight with what surrounds it.
+
+        The scale stays when the spot is easily judged at it, and nothing moves when it also lies well inside.
+        """
+        view = self._viewport
+        smallest, largest = SPOT_ON_SCREEN
+        on_screen = max(radius, 1e-9) * view.scale
+        if not smallest <= on_screen <= largest:
+            wanted = (2.5 * smallest if on_screen < smallest else 0.6 * largest) / max(radius, 1e-9)
+            scale = max(wanted, view.framing(self.extent, FIT_MARGIN).scale)
+            if scale != view.scale:
+                self._fitted = False
+                self._set_viewport(view.centred(x, y, scale).kept_on(self.extent, LOOK_MARGIN))
+                return
+        across, down = view.to_screen(x, y)
+        if not (0.15 < across / view.width < 0.85 and 0.15 < down / view.height < 0.85):
+            self._fitted = False
+            self._set_viewport(view.centred(x, y).kept_on(self.extent, LOOK_MARGIN))
+
+    def zoom(self, factor: float, about: QPointF | None = None) -> None:
+        """Enlarge about a place of the widget, or about its middle."""
+        view = self._viewport
+        place = about if about is not None else QPointF(view.width / 2, view.height / 2)
+        self._fitted = False
+        self._set_viewport(view.zoomed(factor, place.x(), place.y()).held_to(self.extent))
+
+    def pan(self, across: float, down: float) -> None:
+        """Move the image by some pixels."""
+        self._fitted = False
+        self._set_viewport(self._viewport.panned(across, down).held_to(self.extent))
+
+    def _show_bare(self, bare: bool) -> None:
+        """Show the image without a mark on it, or with them."""
+        if bare != self._bare:
+            self._bare = bare
+            self._base.clear()
+            self.update()
+
+    # Painting ----------------------------------------------------------------------------------
+
+    def sizeHint(self) -> QSize:
+        """Ask for as much as there is."""
+        return QSize(900, 640)
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        """Copy the tiles, then paint what follows the mouse and the keys."""
+        with QPainter(self) as painter:
+            self._paint(painter)
+
+    def _paint(self, painter: QPainter) -> None:
+        ratio = self.devicePixelRatioF()
+        view = self._viewport
+        self._base.show(painter, view, ratio)
+        if self._bare:
+            paint_scale_bar(painter, QPointF(EDGE, view.height - EDGE), view.scale, self._pixel_size)
+            return
+        overlay = self._partial is None and any(self._visible[n] for n in ("ellipses", "detections"))
+        if overlay or (self._visible["truth"] and len(self._truth.x)):
+            self._overlay.show(painter, view, ratio)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        if self._partial is not None:
+            live.paint_partial(painter, view, *self._partial, self._spots.coverage)
+        elif self._selected is not None:
+            self._paint_selection(painter)
+        if self.cross_hair is not None:
+            live.paint_cross_hair(painter, view, *self.cross_hair)
+        paint_scale_bar(painter, QPointF(EDGE, view.height - EDGE), view.scale, self._pixel_size)
+        if self._as_density or self._visible["density"]:
+            instead = self._as_density and not self._visible["density"]
+            live.paint_density_bar(painter, view, self._density.highest, instead)
+        if self._hovered is not None and self._partial is None:
+            self._paint_hover(painter)
+        if self.hasFocus():
+            live.paint_focus(painter, view)
+
+    def _paint_base(self, painter: QPainter, scale: float, rect: QRectF) -> None:
+        self._image.paint(painter, scale, rect)
+        if self._bare:
+            return
+        if self._visible["density"] or (self._visible["clicks"] and self._as_density):
+            self._density.paint(painter, scale, rect)
+        if self._visible["clicks"] and not self._as_density:
+            self._clicks.paint(painter, scale, rect)
+
+    def _paint_overlay(self, painter: QPainter, scale: float, rect: QRectF) -> None:
+        if self._visible["truth"]:
+            self._truth.paint(painter, scale, rect)
+        if self._visible["ellipses"]:
+            self._spots.paint_ellipses(painter, scale, rect)
+        if self._visible["detections"]:
+            alone = not self._visible["ellipses"]
+            self._spots.paint_marks(painter, scale, rect, labels=self._labels, all_marks=alone)
+
+    def _paint_selection(self, painter: QPainter) -> None:
+        index = self._selected
+        if index is None:
+            return
+        spots = self._spots.spots
+        place = QPointF(*self._viewport.to_screen(float(spots.x[index]), float(spots.y[index])))
+        half = FRAME_EDGE + max(self._spots.radius(index) * self._viewport.scale, SMALLEST_RADIUS)
+        live.paint_frame(painter, place, half)
+
+    def _paint_hover(self, painter: QPainter) -> None:
+        index = self._hovered
+        if index is None:
+            return
+        spots = self._spots.spots
+        place = QPointF(*self._viewport.to_screen(float(spots.x[index]), float(spots.y[index])))
+        long = max(self._spots.radius(index) * self._viewport.scale, SMALLEST_RADIUS)
+        title, line = spots.words(index)
+        live.paint_words(painter, self._viewport, place, long + 10, title, line, spots.state[index])
+
+    # What changes ------------------------------------------------------------------------------
+
+    def _clicks_changed(self) -> None:
+        self._density_stale = True
+        self._base.clear()
+        self._look_changed()
+
+    def _look_changed(self) -> None:
+        """Settle what depends on the scale: density for clicks, labels for spots."""
+        view = self._viewport
+        too_many = self._clicks.too_many(view, self.extent)
+        if too_many != self._as_density:
+            self._as_density = too_many
+            self._base.clear()
+        if self._density_stale and (too_many or self._visible["density"]):
+            self._density.set_clicks(self._clicks.clicks, self._clicks.shown, self.extent)
+            self._density_stale = False
+            self._base.clear()
+        left, top, right, bottom = self.extent
+        share = min(1.0, view.width * view.height / view.scale**2 / ((right - left) * (bottom - top)))
+        labels = len(self._spots.spots) * share <= LABELS_UP_TO
+        if labels != self._labels:
+            self._labels = labels
+            self._overlay.clear()
+        self.update()
+
+    def _set_viewport(self, viewport: Viewport) -> None:
+        self._viewport = viewport
+        seen = viewport.visible
+        left, top, right, bottom = self.extent
+        whole = seen[0] <= left and seen[1] <= top and seen[2] >= right and seen[3] >= bottom
+        self._minimap.set_seen(seen)
+        self._minimap.setVisible(not whole)
+        self._place_minimap()
+        self._look_changed()
+
+    def _place_minimap(self) -> None:
+        box = self._minimap
+        box.move(self.width() - box.width() - EDGE, self.height() - box.height() - EDGE)
+
+    def _centre_on(self, x: float, y: float) -> None:
+        self._fitted = False
+        self._set_viewport(self._viewport.centred(x, y))
+
+    def _on_chip(self, name: str, on: bool) -> None:
+        self.set_layer_visible(name, on)
+        self.layer_toggled.emit(name, on)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Keep the whole in sight, or the middle in the middle."""
+        size = event.size()
+        self._viewport = self._viewport.resized(max(1, size.width()), max(1, size.height()))
+        self._chips.adjustSize()
+        self._chips.move(EDGE, EDGE)
+        if self._fitted:
+            self.fit()
+        else:
+            self._set_viewport(self._viewport)
+
+    def _spot_at(self, x: float, y: float) -> int | None:
+        shown = self._visible["ellipses"] or self._visible["detections"]
+        return self._spots.at(x, y, self._viewport.scale) if shown and self._partial is None else None
