@@ -22,7 +22,7 @@ from raterscope.app.joining import clicks_by_image, points_by_image
 from raterscope.app.results import Results, run_record, write_results
 from raterscope.app.study import digest_of
 from raterscope.app.study.places import digest_of_file
-from raterscope.app.terminal import ProgressLine, one_line
+from raterscope.app.terminal import ProgressLine, counted, one_line
 
 __all__ = ["evaluations_of", "failures", "fuse_clicks", "read_named", "summary_of"]
 
@@ -109,20 +109,23 @@ def summary_of(
     found = sum(int(fusion.detection.detected.sum()) for fusion in fusions)
     clusters = sum(len(fusion.clustering) for fusion in fusions)
     yield (
-        f"{sum(map(len, clicks.values())):,} clicks by {len(people):,} annotators on {len(clicks):,} images: "
-        f"{found:,} detections of {clusters:,} clusters, in {seconds:.1f} s"
+        f"{counted(sum(map(len, clicks.values())), 'click')} by {counted(len(people), 'annotator')} on "
+        f"{counted(len(clicks), 'image')}: {counted(found, 'detection')} of {counted(clusters, 'cluster')}, "
+        f"in {seconds:.1f} s"
     )
     outside = sum(int(one.outside.sum()) for one in clicks.values())
     merged = sum(len(fusion.mark) - len(fusion.clustering.inlier) for fusion in fusions)
-    remarks = [f"{outside:,} clicks lie outside their image"] if outside else []
+    remarks = [f"{counted(outside, 'click')} outside the image"] if outside else []
     if merged:
-        remarks.append(f"{merged:,} clicks repeat another by the same annotator and count once")
+        remarks.append(
+            f"{counted(merged, 'click')} at the place of another by the same annotator, not counted"
+        )
     if remarks:
         yield "; ".join(remarks)
     if evaluations:
         (mean,) = compare({"mean": list(evaluations.values())})
         yield (
-            f"against the truth, mean over {mean.images:,} images: sensitivity {mean.sensitivity:.3f}, "
+            f"against the truth, mean over {counted(mean.images, 'image')}: sensitivity {mean.sensitivity:.3f}, "
             f"precision {mean.precision:.3f}, F0.5 {mean.f_half:.3f}, F1 {mean.f_one:.3f}, "
             f"F2 {mean.f_two:.3f}"
         )
@@ -161,10 +164,10 @@ def _left_out(
     """Say which images the evaluation leaves out."""
     without, name = len(clicks) - len(evaluations), plain(truth.path.name)
     if without:
-        yield f"the evaluation leaves out {without:,} images that have no true place in {name}"
+        yield f"the evaluation leaves out {counted(without, 'image')} without a true place in {name}"
     unclicked = len(truth.images) - len(evaluations)
     if unclicked > 0:
-        yield f"the evaluation leaves out {unclicked:,} images of {name} that nobody clicked on"
+        yield f"the evaluation leaves out {counted(unclicked, 'image')} of {name} that nobody clicked on"
 
 
 def _size_source(path: Path, mapping: Mapping[str, str]) -> ClickTable | ImageFile:

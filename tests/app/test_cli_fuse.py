@@ -183,7 +183,7 @@ def test_images_without_truth_and_truth_without_clicks_are_named(clicks, tmp_pat
     assert fuse(clicks, tmp_path / "out", "--extent", 200, 200, "--truth", truth, "--radius", 5) == 0
     assert [row["image"] for row in rows_of(tmp_path / "out" / "evaluation.csv")] == ["a.png", "mean"]
     assert capsys.readouterr().err.splitlines() == [
-        "note: the evaluation leaves out 1 images that have no true place in truth.csv",
+        "note: the evaluation leaves out 1 image without a true place in truth.csv",
         "note: the evaluation leaves out 2 images of truth.csv that nobody clicked on",
     ]
 
