@@ -28,6 +28,7 @@ TONES = {
     "reject": "rejected",
     "exclude": "rejected",
 }
+HISTORY = 1000
 CONTEXT = 6.0  # standard deviations
 NARROWEST = 16.0
 CAPTION = "posterior probability of a structure"
@@ -105,7 +106,7 @@ def evidence(
 
 
 def history(contents: Contents) -> tuple[HistoryEntry, ...]:
-    """List decisions and runs by time, the latest first."""
+    """List the last decisions and the runs by time, the latest first."""
     names = {entry.id: entry.name for entry in contents.images}
     entries = [
         HistoryEntry(
@@ -115,7 +116,7 @@ def history(contents: Contents) -> tuple[HistoryEntry, ...]:
             tone=TONES.get(decision.verb, "plain"),
             in_effect=contents.review.in_effect(decision.id),
         )
-        for decision in contents.decisions
+        for decision in contents.decisions[-HISTORY:]
         if decision.at is not None
     ]
     for run in contents.runs:
