@@ -2,8 +2,9 @@
 
 A record is a frozen dataclass of arrays, numbers, texts, tuples and further such dataclasses. The bytes are
 the length of a header (8 bytes, little endian), the header (JSON: values by field, arrays as dtype, shape and
-offset) and the arrays' bytes in C order. They are cut into chunks that zlib compresses one by one. Nothing is
-made when reading but the type that is asked for, and no array whose declared size is not there.
+offset) and the arrays' bytes in C order, eight truth values to the byte. They are cut into chunks that zlib
+compresses one by one. Nothing is made when reading but the type that is asked for, and no array whose
+declared size is not there.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ import numpy as np
 __all__ = ["CHUNK", "LARGEST", "DamagedError", "pack", "unpack"]
 
 CHUNK = 1 << 20
-LARGEST = 2 << 30
+LARGEST = 1 << 30
 _LARGEST_HEADER = 16 << 20
 _DTYPES = ("|b1", "|i1", "|u1", "<i2", "<u2", "<i4", "<u4", "<i8", "<u8", "<f4", "<f8")
 
@@ -91,8 +92,8 @@ def _describe(record: Any, arrays: list[np.ndarray], offset: list[int]) -> dict[
             if array.dtype.str not in _DTYPES:
                 raise TypeError(f"{type(record).__name__}.{field.name} has the type {array.dtype}")
             values[field.name] = {"array": [array.dtype.str, list(array.shape), offset[0]]}
-            arrays.append(array)
-            offset[0] += array.nbytes
+            arrays.append(np.packbits(array) if array.dtype == bool else array)
+            offset[0] += arrays[-1].nbytes
         elif dataclasses.is_dataclass(value):
             values[field.name] = {"record": _describe(value, arrays, offset)}
         elif isinstance(value, float) and not math.isfinite(value):
@@ -131,10 +132,14 @@ def _array(content: Any, raw: memoryview, start: int) -> np.ndarray:
     if code not in _DTYPES or not all(type(length) is int and length >= 0 for length in [*shape, offset]):
         raise DamagedError("an array's type or shape is not one that is written")
     count = math.prod(shape)
-    dtype = np.dtype(code)
-    if len(shape) > 8 or start + offset + count * dtype.itemsize > len(raw):
+    bits = code == "|b1"
+    dtype, length = (np.dtype("|u1"), -(-count // 8)) if bits else (np.dtype(code), count)
+    if len(shape) > 8 or count > LARGEST or start + offset + length * dtype.itemsize > len(raw):
         raise DamagedError(f"an array declares the shape {shape}, more than is there")
-    array = np.frombuffer(raw, dtype=dtype, count=count, offset=start + offset).reshape(shape)
+    array = np.frombuffer(raw, dtype=dtype, count=length, offset=start + offset)
+    if bits:
+        array = np.unpackbits(array, count=count).astype(bool)
+    array = array.reshape(shape)
     array.setflags(write=False)
     return array
 

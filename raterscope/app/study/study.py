@@ -53,6 +53,9 @@ class Study:
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
         self.path = path
         self._connection = connection
+        # Nobody else changes the file while it is open, and no run or annotator ever changes.
+        self._names: list[str] | None = None
+        self._runs: dict[int, RunEntry] = {}
 
     @classmethod
     def create(cls, path: Path | str) -> Study:
@@ -176,8 +179,11 @@ class Study:
 
     def annotators(self) -> list[str]:
         """List the annotators in the order of first appearance, which gives each a colour for good."""
-        with self._sound():
-            return [name for (name,) in self._connection.execute("SELECT name FROM annotators ORDER BY id")]
+        if self._names is None:
+            with self._sound():
+                rows = self._connection.execute("SELECT name FROM annotators ORDER BY id")
+                self._names = [name for (name,) in rows]
+        return list(self._names)
 
     def add_clicks(
         self,
@@ -239,7 +245,7 @@ class Study:
                 x=marks.x,
                 y=marks.y,
                 annotator=np.searchsorted(looked, marks.annotator),
-                annotators=tuple(names[number] for number in looked),
+                annotators=tuple(names[number] for number in looked.tolist()),
                 extent=entry.extent,
                 time=marks.time,
             )
@@ -308,6 +314,8 @@ class Study:
 
     def run(self, run_id: int) -> RunEntry:
         """Give one run."""
+        if run_id in self._runs:
+            return self._runs[run_id]
         with self._sound():
             row = self._connection.execute(
                 f"SELECT id, {', '.join(RUN)} FROM runs WHERE id = ?", (run_id,)
@@ -317,7 +325,8 @@ class Study:
             images = self._connection.execute(
                 "SELECT image FROM results WHERE run = ? ORDER BY image", (run_id,)
             )
-            return run_of(row, tuple(image for (image,) in images), self.path)
+            self._runs[run_id] = run_of(row, tuple(image for (image,) in images), self.path)
+        return self._runs[run_id]
 
     def result(self, run_id: int, image_id: int) -> Fusion | None:
         """Give what a run says of an image; None where it says nothing."""
@@ -349,6 +358,7 @@ class Study:
 
     def delete_run(self, run_id: int) -> None:
         """Remove a run with its results. Decisions that were made on it stay."""
+        self._runs.pop(run_id, None)
         with self._change():
             objects = self._connection.execute(
                 "SELECT object FROM results WHERE run = ?", (run_id,)
@@ -427,6 +437,7 @@ class Study:
         leave_out_unknown: bool,
     ) -> ImportSummary:
         kind = "clicks" if isinstance(table, ClickTable) else "truth"
+        self._names = None
         with self._change():
             names = places.Names(self.images())
             add = partial(add_size, self._connection, self.path)
