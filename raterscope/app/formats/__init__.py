@@ -67,7 +67,7 @@ def _read_marks(
 ) -> ClickTable | PointTable:
     from raterscope.app.formats import clicks, points, zooniverse
 
-    if mapping is None and zooniverse.is_export(table):
+    if zooniverse.is_export(table) and not set(mapping or ()) & set(table.header):
         return zooniverse.marks_of(table, watch)
     try:
         return clicks.clicks_of(table, mapping)

@@ -5,17 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 
 import numpy as np
 
 from raterscope.algorithms.clicks.data import FloatArray, IntArray
-from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import plain
 from raterscope.app.formats.records import ClickTable, first_seen
-from raterscope.app.formats.tables import Faults, Table, assign, names, numbers, read_table
+from raterscope.app.formats.tables import Faults, Table, assign, names, numbers
 
-__all__ = ["NEEDED", "clicks_of", "extents_of", "first_lines", "read_clicks", "sizes_of"]
+__all__ = ["NEEDED", "clicks_of", "extents_of", "first_lines", "sizes_of"]
 
 NEEDED = ("annotator", "image", "x", "y")
 WANTED = ("time", "width", "height")
@@ -23,32 +21,24 @@ SIZES = ("image", "width", "height")
 _MOST_EMPTY = 100_000
 
 
-def read_clicks(
-    path: Path | str, mapping: Mapping[str, str] | None = None, watch: Watch = silent
-) -> ClickTable:
-    """Read a table of clicks.
+def clicks_of(table: Table, mapping: Mapping[str, str] | None = None) -> ClickTable:
+    """Make clicks of a table.
 
     A row without x and y says that the annotator looked at the image and marked nothing.
 
     Parameters
     ----------
-    path : Path
+    table : Table
     mapping : mapping of column to field, optional
         Fields: annotator, image, x, y, time, width, height, ignore.
-    watch : Watch
 
     Raises
     ------
     UnknownColumns
         When the header does not tell which column is which.
     InputError
-        For a file that is no table, and for the first bad line; nothing is read by halves.
+        For the first bad line; nothing is read by halves.
     """
-    return clicks_of(read_table(Path(path), watch), mapping)
-
-
-def clicks_of(table: Table, mapping: Mapping[str, str] | None = None) -> ClickTable:
-    """Make clicks of a table; see `read_clicks`."""
     column = assign(table, NEEDED, WANTED, mapping)
     faults = Faults(table)
     people = names(table, column["annotator"], faults)

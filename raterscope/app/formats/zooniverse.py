@@ -13,7 +13,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path, PurePath
+from pathlib import PurePath
 from typing import Any, TypeGuard
 
 import msgspec
@@ -23,9 +23,9 @@ from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.clicks import seconds_of
 from raterscope.app.formats.records import ClickTable
-from raterscope.app.formats.tables import FARTHEST, Faults, Table, read_table
+from raterscope.app.formats.tables import FARTHEST, Faults, Table
 
-__all__ = ["is_export", "marks_of", "read_zooniverse"]
+__all__ = ["is_export", "marks_of"]
 
 _NEEDED = ("classification_id", "user_name", "metadata", "annotations", "subject_data", "subject_ids")
 _OTHER_SHAPE = {
@@ -56,11 +56,6 @@ def is_export(table: Table) -> bool:
     return set(_NEEDED) <= set(table.header)
 
 
-def read_zooniverse(path: Path | str, watch: Watch = silent) -> ClickTable:
-    """Read the point marks of a classification export; see `marks_of`."""
-    return marks_of(read_table(Path(path), watch), watch)
-
-
 def marks_of(table: Table, watch: Watch = silent) -> ClickTable:
     """Read the point marks of a classification export.
 
@@ -73,10 +68,6 @@ def marks_of(table: Table, watch: Watch = silent) -> ClickTable:
     InputError
         For a file without point marks, and for the first line that cannot be read.
     """
-    if not is_export(table):
-        raise InputError(
-            f"is no classification export: the columns {', '.join(_NEEDED)} are expected", file=table.path
-        )
     faults, shapes = Faults(table), Counter[str]()
     looks, drawing, repeats = _looks(table, faults, shapes, watch)
     faults.refuse()

@@ -121,6 +121,8 @@ class ImportSummary:
 
     def in_words(self) -> str:
         """Say it in a sentence or more."""
+        if not self.marks and not self.empty and self.notices:
+            return " ".join(self.notices)
         what = _count(self.marks, "true point" if self.kind == "truth" else "click")
         words = f"{what} on {_count(self.images, 'image')}"
         if self.kind == "clicks":

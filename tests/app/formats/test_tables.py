@@ -12,9 +12,7 @@ from hypothesis import strategies as st
 
 from raterscope.app.errors import InputError
 from raterscope.app.formats import ClickTable, PointTable, UnknownColumns, read
-from raterscope.app.formats.clicks import read_clicks
 from raterscope.app.formats.export import write_table
-from raterscope.app.formats.points import read_points
 
 PLAIN = "annotator,image,x,y\nann,a.png,1.5,2.5\nbob,b.png,3,-4\nann,b.png,1e1,0\n"
 
@@ -27,6 +25,12 @@ def written(path: Path, text: str | bytes, encoding: str = "utf-8") -> Path:
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     return tmp_path / "clicks.csv"
+
+
+def read_clicks(path: Path) -> ClickTable:
+    table = read(path, "clicks")
+    assert isinstance(table, ClickTable)
+    return table
 
 
 def rows(table: ClickTable) -> list[tuple[str, str, float, float]]:
@@ -340,9 +344,3 @@ def test_real_click_tables_read_without_a_mapping(real_data: Path) -> None:
     assert isinstance(iguanas, ClickTable)
     assert (len(iguanas), len(iguanas.images), len(iguanas.annotators)) == (9413, 149, 1033)
     assert iguanas.images[0] == "GWB01-3_152.jpg"
-
-
-def test_true_places_may_be_read_from_the_clicks_reader_or_their_own(file: Path) -> None:
-    written(file, "image,x,y\na,1,2\nb,3,4\n")
-    assert read_points(file).images == ("a", "b")
-    assert read(file, "truth").images == ("a", "b")

@@ -165,6 +165,11 @@ def test_a_person_counts_once_an_image(export) -> None:
     assert "2 repeated classifications" in table.notices[0]
 
 
+def test_a_mapping_for_another_file_is_none_of_an_exports(export) -> None:
+    table = read(export(looked("ann", "7", drawing(point(1, 2)))), mapping={"who": "annotator"})
+    assert len(table) == 1
+
+
 def test_people_without_a_name(export) -> None:
     rows = [
         looked("not-logged-in-0f", "7", drawing(point(1, 2))),

@@ -13,9 +13,9 @@ from PIL import Image
 from raterscope.algorithms.progress import Cancelled
 from raterscope.app.errors import InputError
 from raterscope.app.formats import read
-from raterscope.app.formats.clicks import read_clicks
 from raterscope.app.formats.images import is_image, load_image, read_image
 from raterscope.app.formats.records import ClickTable, ImageFile, PointTable
+from raterscope.app.formats.tables import read_table
 from raterscope.app.review import Decision
 from raterscope.app.study import ImageEntry, Study, StudyError, digest_of
 from tests.app.study.made import a_fusion, a_run, a_table
@@ -236,7 +236,7 @@ def test_readers_leave_an_open_study_alone(study: Study, tmp_path: Path) -> None
     link = tmp_path / "link.csv"
     link.symlink_to(study.path)
     for path in (study.path, link):
-        for reader in (read, read_image, load_image, read_clicks):
+        for reader in (read, read_image, load_image, read_table):
             with pytest.raises(InputError, match="is a study"):
                 reader(path)
         assert not is_image(path)
@@ -323,6 +323,22 @@ def test_a_run_that_is_cancelled_leaves_nothing(study: Study) -> None:
         study.add_run(a_run(), {image: a_fusion(study.clicks(image)) for image in (1, 2, 3, 4)}, stop)
     assert study.runs() == []
     assert study.latest_result(1) is None
+
+
+def test_a_full_disk_is_a_sentence_and_leaves_nothing_by_halves(study: Study) -> None:
+    study.add_clicks(a_table(1, ("a",)))
+    clicks = study.clicks(1)
+    (pages,) = study._connection.execute("PRAGMA page_count").fetchone()
+    study._connection.execute(f"PRAGMA max_page_count = {pages + 3}")
+    with pytest.raises(StudyError, match="cannot be written: the disk is full; nothing was changed"):
+        study.add_run(a_run(), {1: a_fusion(clicks, clusters=2000)})
+    with pytest.raises(StudyError, match="the disk is full"):
+        study.add_clicks(a_table(2, ("a", "b"), clicks=5000))
+    assert study.runs() == []
+    assert [entry.name for entry in study.images()] == ["a"]
+    study.record(Decision(verb="accept", image=1, x=1.0, y=1.0))
+    with reopened(study) as again:
+        assert same(again.clicks(1), clicks)
 
 
 # Decisions
