@@ -7,11 +7,11 @@ from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QByteArray, Qt, Signal
-from PySide6.QtGui import QAction, QKeySequence, QResizeEvent, QShortcut
-from PySide6.QtWidgets import QSplitter, QTabWidget, QVBoxLayout, QWidget
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QAction, QKeySequence, QShortcut
+from PySide6.QtWidgets import QWidget
 
-from raterscope.algorithms.clicks import CLUSTERERS, DETECTORS, FusionPlan
+from raterscope.algorithms.clicks import FusionPlan
 from raterscope.algorithms.clicks.data import Clustering, Trace
 from raterscope.algorithms.progress import Watch
 from raterscope.algorithms.settings import Settings
@@ -27,23 +27,13 @@ from raterscope.app.workspaces.clicks.fusing import Fusing
 from raterscope.app.workspaces.clicks.queueing import Queueing
 from raterscope.app.workspaces.clicks.reviewing import Reviewing
 from raterscope.app.workspaces.clicks.scene import Scene, SceneLoader
-from raterscope.widgets.canvas.image_canvas import ImageCanvas
+from raterscope.app.workspaces.clicks.screen import ClicksScreen
 from raterscope.widgets.canvas.marks import ClickMarks
-from raterscope.widgets.panels.evidence_panel import EvidencePanel
-from raterscope.widgets.panels.fuse_panel import FusePanel
-from raterscope.widgets.panels.history_panel import HistoryPanel
-from raterscope.widgets.panels.jobs_panel import JobsPanel
-from raterscope.widgets.panels.queue_panel import QueuePanel
-from raterscope.widgets.plots.objective_plot import ObjectivePlot
-from raterscope.widgets.plots.reliability_plot import ReliabilityPlot
-from raterscope.widgets.tables.annotator_table import AnnotatorTable
 
 __all__ = ["ClicksWorkspace"]
 
-QUEUE_WIDTH, EVIDENCE_WIDTH, BOTTOM_HEIGHT = 236, 360, 212
 
-
-class ClicksWorkspace(QWidget):
+class ClicksWorkspace(ClicksScreen):
     """One screen: which image, which spot, what is said of it, what the expert decides.
 
     Signals
@@ -58,8 +48,6 @@ class ClicksWorkspace(QWidget):
         Why it is time to fuse again; empty where it is not.
     """
 
-    PARTS = ("whole", "middle", "upper", "bottom")
-
     status_changed = Signal(str)
     said = Signal(str)
     refused = Signal(str)
@@ -70,16 +58,6 @@ class ClicksWorkspace(QWidget):
         super().__init__(parent)
         self._document = document
         self._jobs = jobs
-        self.queue = QueuePanel()
-        self.canvas = ImageCanvas()
-        self.evidence = EvidencePanel()
-        self.history = HistoryPanel()
-        self.job_list = JobsPanel()
-        self.table = AnnotatorTable()
-        self.objective = ObjectivePlot()
-        self.reliability = ReliabilityPlot()
-        self.fuse_panel = FusePanel(CLUSTERERS, DETECTORS, parent=self)
-        self.fuse_panel.hide()
 
         self.loader = SceneLoader(document, jobs, self)
         self.reviewing = Reviewing(document, self)
@@ -90,43 +68,11 @@ class ClicksWorkspace(QWidget):
         self._run: int | None = None
         self._pixels: NDArray[np.uint8] | None = None
         self._go_to_disputed = False
-        self._arrange()
+        self.right_tabs.addTab(self.comparing, "Against truth")
+        self.right_tabs.addTab(self.comparing.plot, "Curves")
         self._connect()
         self._make_actions()
         self._on_replaced()
-
-    # Arrangement
-
-    def _arrange(self) -> None:
-        self.left_tabs, self.right_tabs = QTabWidget(), QTabWidget()
-        self.left_tabs.addTab(self.history, "History")
-        self.left_tabs.addTab(self.job_list, "Jobs")
-        self.right_tabs.addTab(self.objective, "Objective")
-        self.right_tabs.addTab(self.reliability, "Reliability")
-        self.right_tabs.addTab(self.comparing, "Against truth")
-        self.right_tabs.addTab(self.comparing.plot, "Curves")
-        self.bottom = _splitter(
-            Qt.Orientation.Horizontal, (self.left_tabs, self.table, self.right_tabs), (0, 1, 1)
-        )
-        self.upper = _splitter(Qt.Orientation.Horizontal, (self.canvas, self.evidence), (1, 0))
-        self.middle = _splitter(Qt.Orientation.Vertical, (self.upper, self.bottom), (1, 0))
-        self.whole = _splitter(Qt.Orientation.Horizontal, (self.queue, self.middle), (0, 1))
-        self.whole.setSizes([QUEUE_WIDTH, 1200])
-        self.upper.setSizes([840, EVIDENCE_WIDTH])
-        self.middle.setSizes([640, BOTTOM_HEIGHT])
-        self.bottom.setSizes([210, 660, 340])
-        self.setFocusProxy(self.canvas)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.addWidget(self.whole)
-
-    def layout_state(self) -> dict[str, QByteArray]:
-        """Give how the window is divided, to be remembered."""
-        return {name: getattr(self, name).saveState() for name in self.PARTS}
-
-    def restore_layout(self, name: str, state: QByteArray) -> None:
-        """Divide the window as it was."""
-        getattr(self, name).restoreState(state)
 
     def _connect(self) -> None:
         self._document.replaced.connect(self._on_replaced)
@@ -142,6 +88,7 @@ class ClicksWorkspace(QWidget):
         self.reviewing.exhausted.connect(self._on_exhausted)
         self.canvas.spot_clicked.connect(self.reviewing.select)
         self.canvas.place_chosen.connect(self._on_place_chosen)
+        self.canvas.place_double_clicked.connect(self._on_place_chosen)
         self.canvas.spot_moved.connect(self.reviewing.move)
         self.evidence.accept_requested.connect(partial(self.reviewing.decide, "accept"))
         self.evidence.reject_requested.connect(partial(self.reviewing.decide, "reject"))
@@ -181,8 +128,8 @@ class ClicksWorkspace(QWidget):
             ("Previous image", "PgUp", partial(self.queueing.step, -1)),
             ("Fuse again", "F5", self.fuse_again),
             ("Close the panel", "Esc", self.fuse_panel.hide),
-            ("Next region", "F6", partial(self._go_to_region, 1)),
-            ("Previous region", "Shift+F6", partial(self._go_to_region, -1)),
+            ("Next region", "F6", partial(self.go_to_region, 1)),
+            ("Previous region", "Shift+F6", partial(self.go_to_region, -1)),
         )
         self.actions_made: list[QAction] = []
         for words, keys, slot in described:
@@ -198,18 +145,6 @@ class ClicksWorkspace(QWidget):
             shortcut = QShortcut(QKeySequence(str(digit)), self)
             shortcut.setContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
             shortcut.activated.connect(partial(self.annotators.solo, digit - 1))
-
-    def _go_to_region(self, step: int) -> None:
-        """Let the keyboard go from one region of the screen to the next, round the end."""
-        regions = (self.queue, self.canvas, self.evidence, self.left_tabs, self.table, self.right_tabs)
-        focus = self.focusWidget()
-        here = next((i for i, region in enumerate(regions) if _holds(region, focus)), 0)
-        region = regions[(here + step) % len(regions)]
-        takers = (region, *region.findChildren(QWidget))
-        for widget in takers:
-            if widget.focusPolicy() & Qt.FocusPolicy.TabFocus and widget.isVisible() and widget.isEnabled():
-                widget.setFocus(Qt.FocusReason.TabFocusReason)
-                return
 
     # What is shown
 
@@ -353,28 +288,9 @@ class ClicksWorkspace(QWidget):
 
     # Fusing
 
-    def toggle_fuse_panel(self) -> None:
-        """Open what Fuse opens, beneath its button, or close it."""
-        self.fuse_panel.setVisible(not self.fuse_panel.isVisible())
-        if self.fuse_panel.isVisible():
-            self._place_fuse_panel()
-            self.fuse_panel.raise_()
-            self.fuse_panel.setFocus()
-
     def fuse_again(self) -> None:
         """Fuse with the settings and the scope that the panel shows."""
         self.fuse_panel.run.click()
-
-    def _place_fuse_panel(self) -> None:
-        width = min(self.fuse_panel.sizeHint().width(), self.width() - 16)
-        height = min(self.fuse_panel.sizeHint().height(), self.height() - 16)
-        self.fuse_panel.setGeometry(self.width() - width - 8, 8, width, height)
-
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        """Keep the panel at its edge."""
-        super().resizeEvent(event)
-        if self.fuse_panel.isVisible():
-            self._place_fuse_panel()
 
     def _on_run_requested(
         self, algorithm: str, clustering: Settings, detector: str, detection: Settings, everywhere: bool
@@ -428,20 +344,6 @@ class ClicksWorkspace(QWidget):
         words = view.stale_words(contents) if contents else ""
         self.fuse_panel.set_changes(words)
         self.stale_changed.emit(words)
-
-
-def _splitter(direction: Qt.Orientation, parts: Sequence[QWidget], stretch: Sequence[int]) -> QSplitter:
-    splitter = QSplitter(direction)
-    splitter.setHandleWidth(1)
-    splitter.setChildrenCollapsible(True)
-    for index, part in enumerate(parts):
-        splitter.addWidget(part)
-        splitter.setStretchFactor(index, stretch[index])
-    return splitter
-
-
-def _holds(region: QWidget, widget: QWidget | None) -> bool:
-    return widget is not None and (region is widget or region.isAncestorOf(widget))
 
 
 def _delete_run(run: int, study: Study, watch: Watch) -> None:
