@@ -70,7 +70,7 @@ def _read_marks(
     if zooniverse.is_export(table) and not set(mapping or ()) & set(table.header):
         return zooniverse.marks_of(table, watch)
     try:
-        return clicks.clicks_of(table, mapping)
+        return clicks.clicks_of(table, mapping, watch)
     except UnknownColumns as unknown:
         if mapping is None and {"x", "y"} <= set(unknown.missing) and _has(table, clicks.SIZES):
             return clicks.sizes_of(table)

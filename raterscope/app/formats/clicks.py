@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 import numpy as np
 
 from raterscope.algorithms.clicks.data import FloatArray, IntArray
+from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import plain
 from raterscope.app.formats.records import ClickTable, first_seen
 from raterscope.app.formats.tables import Faults, Table, assign, names, numbers
@@ -21,7 +22,7 @@ SIZES = ("image", "width", "height")
 _MOST_EMPTY = 100_000
 
 
-def clicks_of(table: Table, mapping: Mapping[str, str] | None = None) -> ClickTable:
+def clicks_of(table: Table, mapping: Mapping[str, str] | None = None, watch: Watch = silent) -> ClickTable:
     """Make clicks of a table.
 
     A row without x and y says that the annotator looked at the image and marked nothing.
@@ -31,6 +32,7 @@ def clicks_of(table: Table, mapping: Mapping[str, str] | None = None) -> ClickTa
     table : Table
     mapping : mapping of column to field, optional
         Fields: annotator, image, x, y, time, width, height, ignore.
+    watch : Watch
 
     Raises
     ------
@@ -42,7 +44,9 @@ def clicks_of(table: Table, mapping: Mapping[str, str] | None = None) -> ClickTa
     column = assign(table, NEEDED, WANTED, mapping)
     faults = Faults(table)
     people = names(table, column["annotator"], faults)
+    watch(0.85, "reading the names of images")
     pictures = names(table, column["image"], faults)
+    watch(0.88, "reading places")
     x = numbers(table, column["x"], faults, empty=True)
     y = numbers(table, column["y"], faults, empty=True)
     blank_x, blank_y = _blank(table, column["x"], x), _blank(table, column["y"], y)
@@ -52,9 +56,11 @@ def clicks_of(table: Table, mapping: Mapping[str, str] | None = None) -> ClickTa
     faults.add(
         np.flatnonzero(blank_y & ~blank_x).tolist(), column["y"], "is empty; expected a place in pixels"
     )
+    watch(0.92, "reading places")
     images, image = first_seen(pictures)
     extents = extents_of(table, column, image, faults)
     faults.refuse()
+    watch(0.95, "reading annotators and times")
     annotators, annotator = first_seen(people)
     empty = blank_x & blank_y
     looked = frozenset(zip(annotator[empty].tolist(), image[empty].tolist(), strict=True))

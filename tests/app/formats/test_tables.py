@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from raterscope.algorithms.progress import Cancelled
 from raterscope.app.errors import InputError
 from raterscope.app.formats import ClickTable, PointTable, UnknownColumns, read
 from raterscope.app.formats.export import write_table
@@ -344,3 +345,18 @@ def test_real_click_tables_read_without_a_mapping(real_data: Path) -> None:
     assert isinstance(iguanas, ClickTable)
     assert (len(iguanas), len(iguanas.images), len(iguanas.annotators)) == (9413, 149, 1033)
     assert iguanas.images[0] == "GWB01-3_152.jpg"
+
+
+def test_reading_can_be_cancelled_at_any_report(file: Path) -> None:
+    written(file, "annotator,image,x,y\n" + "ann,a,1,2\n" * 25_000)
+    reports: list[float] = []
+    read(file, watch=lambda fraction, _words, **_: reports.append(fraction))
+    assert reports == sorted(reports)
+    for stop in reports:
+
+        def watch(fraction: float, _words: str, *, stop: float = stop, **_: object) -> None:
+            if fraction >= stop:
+                raise Cancelled
+
+        with pytest.raises(Cancelled):
+            read(file, watch=watch)
