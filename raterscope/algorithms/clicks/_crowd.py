@@ -285,7 +285,7 @@ class _Crowd:
     def result(self, trace: Trace) -> Clustering:
         """Describe what is known as the clustering of the clicks in their own order, after `survey`."""
         alive, cells = self.parts.alive, self.cells
-        number = np.cumsum(alive) - 1
+        number = np.where(alive, np.cumsum(alive) - 1, -1)
         xx, xy, yy = self.parts.covariance[alive].T
         covariance = np.stack([np.stack([xx, xy], axis=-1), np.stack([xy, yy], axis=-1)], axis=-2)
         support = self.parts.support[alive]

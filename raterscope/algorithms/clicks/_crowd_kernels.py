@@ -152,7 +152,7 @@ def gather(
     begin: int, end: int, found: int, marks: Marks, parts: Parts, reach: float, first: Array, last: Array,
     click: Array,
 ) -> int:  # fmt: skip
-    """List the clicks within reach of components after those found; give how many there are, listed or not."""
+    """List the clicks near components after those found; give how many there are, listed or not."""
     for m in range(begin, end):
         first[m] = found
         if parts.alive[m]:

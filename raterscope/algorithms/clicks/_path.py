@@ -1,6 +1,8 @@
 """Algorithm 1 of the OEM-DEM paper: EM whose weakest component is removed again and again.
 
-The best parameters of the whole path are kept. With no outliers it is CEM (thesis, section 2.2).
+The best parameters of the whole path are kept. Every iteration is scored with responsibilities of its own
+parameters: those of the parameters before would meet components that are gone. With no outliers it is CEM
+(thesis, section 2.2).
 """
 
 from __future__ import annotations
@@ -46,8 +48,7 @@ class Path:
     lower_bound, max_iterations, tolerance, initial_reliability
         Mmin, Tmax, epsilon and p0 of Algorithm 1.
     printed : bool
-        Follow the letter: eq. 16 is scored with the responsibilities of before the update and a removal
-        ends its own loop through eq. 17.
+        Follow the letter: all components that eq. 15 annihilates go at once and eq. 17 is one-sided.
     outliers : bool
         Whether there are any.
     """
@@ -114,8 +115,8 @@ class _Mixture:
         support, spread = np.empty(len(mean)), np.empty((len(mean), 3))
         maximise(
             self.cells.x, self.cells.y, self.start, self.click, self.value, self.total, self.cells.annotator,
-            state.reliability, self.uniform, self.path.penalty if annihilate and not self.path.printed else -1.0,
-            self.path.floor, self.path.ceiling, mean, covariance, support, spread,
+            state.reliability, self.uniform, self.path.penalty if annihilate and not self.path.printed else
+            -1.0, self.path.floor, self.path.ceiling, mean, covariance, support, spread,
         )  # fmt: skip
         left = np.maximum(support - self.path.penalty, 0.0)
         weight = left / left.sum() if left.any() else left
@@ -198,23 +199,17 @@ def walk(
     components: list[int] = []
     removed: list[bool] = []
     previous = -math.inf
-    likelihood = mixture.expect(state)
+    mixture.expect(state)
     while len(state.weight) > path.lower_bound and len(objective) < path.max_iterations:
         before = len(state.weight)
-        new, support, spread = mixture.maximise(state)
-        alive = new.weight > 0
-        new = _State(new.mean[alive], new.covariance[alive], new.weight[alive], new.reliability)
-        if not path.printed or path.criterion == "observed":
-            likelihood = mixture.expect(new)
-            if path.criterion in {"expected", "thesis"}:
-                _, support, spread = mixture.maximise(new, False)
-                spread = _about(spread, support, _, new)
-        else:
-            support, spread = support[alive], spread[alive]
-        state = new
+        state, support, spread = mixture.maximise(state)
+        alive = state.weight > 0
+        state = _State(state.mean[alive], state.covariance[alive], state.weight[alive], state.reliability)
+        likelihood = mixture.expect(state)
+        if path.criterion in {"expected", "thesis"}:
+            moved, support, spread = mixture.maximise(state, False)
+            spread = _about(spread, support, moved, state)
         score = mixture.score(state, likelihood, support, spread) if len(state.weight) else -math.inf
-        if path.printed and path.criterion != "observed":
-            likelihood = mixture.expect(state)
         objective.append(score)
         components.append(len(state.weight))
         if score > best_score:
@@ -226,8 +221,8 @@ def walk(
         previous = score
         if settled and len(state.weight):
             state = _without_weakest(state)
-            likelihood = mixture.expect(state)
-            previous = score if path.printed else -math.inf
+            mixture.expect(state)
+            previous = -math.inf
         watch(
             max(1 - len(state.weight) / max(initial, 1), len(objective) / path.max_iterations),
             f"removing the weakest of {len(state.weight)} components",
@@ -260,7 +255,8 @@ def _without_weakest(state: _State) -> _State:
 
 
 def _finish(mixture: _Mixture, state: _State, scatter: float, trace: Trace) -> Clustering:
-    """Describe a state as the clustering of the clicks in their own order."""
+    """Describe a state as the clustering of the clicks in their own order; the walk may go on afterwards."""
+    mixture = _Mixture(mixture.cells, len(mixture.of_annotator), mixture.uniform, mixture.path)
     mixture.expect(state)
     cells, clicks = mixture.cells, len(mixture.cells)
     owner = np.repeat(np.arange(len(state.weight)), np.diff(mixture.start))

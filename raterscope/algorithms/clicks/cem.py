@@ -7,7 +7,7 @@ from typing import cast
 
 from raterscope.algorithms.clicks._path import PARAMETERS, Criterion
 from raterscope.algorithms.clicks.data import Clicks, Clustering
-from raterscope.algorithms.clicks.oem import MixtureSettings, walk_path
+from raterscope.algorithms.clicks.oem import COVARIANCES, MixtureSettings, walk_path
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.algorithms.settings import choice
 
@@ -23,6 +23,7 @@ CRITERIA = {
 class CEMSettings(MixtureSettings):
     """Settings of `cem`."""
 
+    covariance: str = choice("free", "Covariance", "Of the clusters.", COVARIANCES, advanced=True)
     criterion: str = choice("length", "Criterion", "What the number of clusters is chosen by.", CRITERIA)
 
 

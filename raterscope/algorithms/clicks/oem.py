@@ -15,7 +15,7 @@ from raterscope.algorithms.clicks.data import Clicks, Clustering, Trace
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.settings import Settings, choice, integer, number, switch
 
-__all__ = ["MixtureSettings", "OEMSettings", "empty_clustering", "oem", "walk_path"]
+__all__ = ["COVARIANCES", "MixtureSettings", "OEMSettings", "empty_clustering", "oem", "walk_path"]
 
 CRITERIA = {
     "evidence": "evidence of the crowd model",
@@ -61,7 +61,10 @@ class MixtureSettings(Settings):
         minimum=1e-12, maximum=0.1, advanced=True,
     )  # fmt: skip
     covariance: str = choice(
-        "held", "Covariance", "Of the clusters, along Algorithm 1. As printed it is estimated.", COVARIANCES,
+        "held",
+        "Covariance",
+        "Of the clusters, along Algorithm 1. As printed it is estimated.",
+        COVARIANCES,
         advanced=True,
     )
     covariance_floor: float = number(
@@ -90,8 +93,9 @@ class OEMSettings(MixtureSettings):
         advanced=True,
     )
     as_printed: bool = switch(
-        False, "As printed", "Follow the paper's letter: scatter from the variance of the clicks, no cap on the "
-        "initial number, one-sided stop, criterion eq. 16, L/4, at most 500 iterations. The floor remains.",
+        False, "As printed", "Follow the paper's letter: scatter from the variance of the clicks, no cap on "
+        "the initial number, one-sided stop, criterion eq. 16, L/4, at most 500 iterations. The floor "
+        "remains.",
     )  # fmt: skip
     own_hands: bool = switch(
         True, "Own hands", "With the evidence, let every annotator have an offset and a scatter of his own."
@@ -175,9 +179,9 @@ def walk_path(
     if not len(clicks):
         return empty_clustering(len(clicks.annotators))
     watch(0.0, "learning how far clicks scatter")
-    points = clicks.points - np.median(clicks.points, axis=0)
     if printed:
-        variance = float(points.var(axis=0, ddof=1).mean()) if len(clicks) > 1 else 0.0
+        centred = clicks.points - np.median(clicks.points, axis=0)
+        variance = float(centred.var(axis=0, ddof=1).mean()) if len(clicks) > 1 else 0.0
         scatter = max(math.sqrt(variance / 200), 1e-9)
     else:
         from raterscope.algorithms.clicks._scatter import learn_habits
@@ -189,7 +193,8 @@ def walk_path(
     if not printed:
         wanted = min(wanted, max(1, len(clicks) // 4))
     watch(0.02, "choosing where clusters begin")
-    mean = k_means(points, min(wanted, len(clicks)), settings.seed)
+    cells = sort_into_cells(clicks, 3 * scatter)
+    mean = k_means(np.column_stack([cells.x, cells.y]), min(wanted, len(clicks)), settings.seed)
     path = Path(
         criterion=criterion,
         penalty=penalty,
@@ -203,7 +208,6 @@ def walk_path(
         outliers=outliers,
     )
     start = np.array([scatter**2, 0.0, scatter**2])
-    cells = sort_into_cells(clicks, 3 * scatter)
     annotators = len(clicks.annotators)
     return walk(cells, annotators, 1 / clicks.area, mean, start, path, scatter, part(watch, 0.05, 1.0))
 

@@ -1,0 +1,130 @@
+"""OEM against the papers' equations written out densely, and against what EM promises."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from raterscope.algorithms.clicks._grid import sort_into_cells
+from raterscope.algorithms.clicks._path import Path, walk
+from raterscope.algorithms.clicks._scatter import learn_habits
+from raterscope.algorithms.clicks.data import Clicks
+from raterscope.algorithms.progress import silent
+from raterscope.algorithms.simulation.mixtures import overlapping_crowd, separated_crowd
+
+
+def densely(points, annotator, uniform, mean, sigma, path, iterations):
+    """Run eqs. 8, 9 and 12 to 16 of the OEM-DEM paper over all pairs, with no removal by force."""
+    count = len(mean)
+    covariance = np.tile(np.eye(2) * sigma**2, (count, 1, 1))
+    weight, reliability = np.full(count, 1 / count), np.full(annotator.max() + 1, path.initial_reliability)
+    scores = []
+
+    def densities():
+        away = points[:, None] - mean[None]
+        inverse = np.linalg.inv(covariance)
+        square = np.einsum("nmi,mij,nmj->nm", away, inverse, away)
+        return weight * np.exp(-square / 2) / (2 * np.pi * np.sqrt(np.linalg.det(covariance))), square
+
+    for _ in range(iterations):
+        each, _ = densities()
+        inside = reliability[annotator] * each.sum(axis=1)
+        alpha = inside / (inside + (1 - reliability[annotator]) * uniform)
+        share = alpha[:, None] * each / each.sum(axis=1, keepdims=True)
+        support = share.sum(axis=0)
+        mean = share.T @ points / support[:, None]
+        away = points[:, None] - mean[None]
+        covariance = np.einsum("nm,nmi,nmj->mij", share, away, away) / support[:, None, None]
+        values, vectors = np.linalg.eigh(covariance)
+        covariance = np.einsum("mij,mj,mkj->mik", vectors, np.maximum(values, path.floor), vectors)
+        reliability = np.clip(np.bincount(annotator, weights=alpha) / np.bincount(annotator), 1e-6, 1 - 1e-6)
+        left = np.maximum(support - path.penalty, 0)
+        keep = left > 0
+        mean, covariance, weight = mean[keep], covariance[keep], left[keep] / left.sum()
+
+        each, square = densities()
+        mixed = reliability[annotator] * each.sum(axis=1) + (1 - reliability[annotator]) * uniform
+        alpha = reliability[annotator] * each.sum(axis=1) / mixed
+        share = alpha[:, None] * each / each.sum(axis=1, keepdims=True)
+        if path.criterion == "observed":
+            fit = np.log(mixed).sum()
+        else:
+            log = np.log(weight) - math.log(2 * math.pi) - np.linalg.slogdet(covariance)[1] / 2 - square / 2
+            fit = (share * (log + np.log(reliability[annotator])[:, None])).sum()
+            fit += ((1 - alpha) * np.log((1 - reliability[annotator]) * uniform)).sum()
+        free = len(weight) * 6 + len(reliability)
+        scores.append(fit - path.penalty * np.log(weight).sum() - free / 2 * math.log(alpha.sum()))
+    return mean, weight, reliability, alpha, np.array(scores)
+
+
+def begin(seed: int, criterion, penalty: float, iterations: int):
+    """Choose a beginning in which the weakest component is not removed by force before `iterations`."""
+    clicks = overlapping_crowd(21, seed).clicks
+    sigma = 0.25
+    generator = np.random.default_rng(seed)
+    mean = clicks.points[generator.choice(len(clicks), 14, replace=False)]
+    path = Path(
+        criterion, penalty, 0.3 * sigma**2, math.inf, 0, iterations, 1e-15, 0.9, printed=False, outliers=True
+    )
+    return clicks, sigma, mean, path
+
+
+@pytest.mark.parametrize("criterion", ["observed", "expected"])
+@pytest.mark.parametrize("penalty", [0.0, 1.25])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_near_pairs_say_what_all_pairs_say(criterion, penalty, seed):
+    """Where no component is annihilated: its clicks are its neighbours' at once, not with the next step."""
+    clicks, sigma, mean, path = begin(seed, criterion, penalty, 25)
+    reference = densely(clicks.points, clicks.annotator, 1 / clicks.area, mean, sigma, path, 25)
+    cells = sort_into_cells(clicks, 3 * sigma)
+    start = np.array([sigma**2, 0.0, sigma**2])
+    found = walk(cells, 21, 1 / clicks.area, mean - cells.centre, start, path, sigma, silent)
+    np.testing.assert_allclose(found.trace.objective, reference[4], rtol=1e-7)
+    best = found.trace.best
+    again = densely(clicks.points, clicks.annotator, 1 / clicks.area, mean, sigma, path, best + 1)
+    np.testing.assert_allclose(found.mean, again[0], atol=1e-6)
+    np.testing.assert_allclose(found.weight, again[1], atol=1e-7)
+    np.testing.assert_allclose(found.inlier, again[3], atol=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_observed_likelihood_never_falls_between_removals(seed):
+    """EM promises it for the observed likelihood with the prior of eq. 11, so without prior for eq. 4 itself.
+
+    The criterion "observed" subtracts a term in the expected number of clicks that are no outliers: it is
+    added again here.
+    """
+    likelihoods = []
+    for iterations in (2, 5, 10, 20, 40, 80):
+        clicks, sigma, mean, path = begin(seed, "observed", 0.0, iterations)
+        cells = sort_into_cells(clicks, 3 * sigma)
+        start = np.array([sigma**2, 0.0, sigma**2])
+        found = walk(cells, 21, 1 / clicks.area, mean - cells.centre, start, path, sigma, silent)
+        if found.trace.best == iterations - 1:
+            correction = (6 * 14 + 21) / 2 * math.log(found.inlier.sum())
+            likelihoods.append(found.trace.objective[-1] + correction)
+    assert len(likelihoods) >= 4
+    assert (np.diff(likelihoods) > 0).all()
+
+
+@pytest.mark.parametrize("annotators", [20, 50])
+def test_the_scatter_is_learnt(annotators):
+    for seed in range(3):
+        truth = separated_crowd(annotators, seed)
+        habits = learn_habits(truth.clicks)
+        assert 0.75 * 15 < habits.scatter < 1.25 * 15
+        assert habits.repeats > 0.5
+
+
+def test_marks_made_once_are_recognised():
+    generator = np.random.default_rng(0)
+    objects = generator.uniform(0, 400, (60, 2))
+    places = [objects[generator.random(60) < 0.7] for _ in range(20)]
+    points = np.concatenate([place + generator.normal(0, 2.5, place.shape) for place in places])
+    annotator = np.repeat(np.arange(20), [len(place) for place in places])
+    clicks = Clicks(*points.T, annotator, tuple(f"a{number}" for number in range(20)), (0, 0, 400, 400))
+    habits = learn_habits(clicks)
+    assert habits.repeats < 0.3
+    assert 2 < habits.scatter < 3
