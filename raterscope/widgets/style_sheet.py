@@ -127,6 +127,7 @@ QToolButton#menuButton:hover {{ background: {t.raised}; }}
 QToolButton#menuButton:focus {{ border-color: {t.accent}; }}
 QLabel#studyName, QLabel#progressWords {{ color: {t.second}; }}
 QLabel#workspaceName {{ font-weight: bold; }}
+QLabel#statusNews {{ font-size: 11px; }}
 QLabel#statusText, QLabel#statusKept {{ color: {t.second}; font-size: 11px; }}
 QWidget#noticeBar {{ background: {t.raised}; border-bottom: 1px solid {t.line}; }}
 QLabel#noticeTone {{ font-weight: bold; color: {t.accent}; }}

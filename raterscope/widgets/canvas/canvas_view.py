@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QColor, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
@@ -25,6 +25,8 @@ __all__ = ["CanvasView"]
 
 EDGE = 12
 FIT_MARGIN = 12.0
+SETTLED = 80
+"""Milliseconds without a change of scale after which stretched tiles are painted anew."""
 LOOK_MARGIN = 60.0
 FRAME_EDGE = 24.0
 """Room for a spot's mark and number inside the frame about it."""
@@ -76,6 +78,11 @@ class CanvasView(QWidget):
         self._bare = False
         self._labels = True
         self._density_stale = True
+        self._hurry = True
+        self._settling = QTimer(self)
+        self._settling.setSingleShot(True)
+        self._settling.setInterval(SETTLED)
+        self._settling.timeout.connect(self._on_settled)
         self._chips = ChipRow(CHIPS, self)
         self._chips.toggled.connect(self._on_chip)
         for name, on in self._visible.items():
@@ -266,7 +273,9 @@ class CanvasView(QWidget):
             return
         overlay = self._partial is None and any(self._visible[n] for n in ("ellipses", "detections"))
         if overlay or (self._visible["truth"] and len(self._truth.x)):
-            self._overlay.show(painter, view, ratio)
+            if not self._overlay.show(painter, view, ratio, hurry=self._hurry):
+                self._settling.start()
+            self._hurry = True
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         if self._partial is not None:
             live.paint_partial(painter, view, *self._partial, self._spots.coverage)
@@ -355,6 +364,10 @@ class CanvasView(QWidget):
         self._minimap.setVisible(not whole)
         self._place_minimap()
         self._look_changed()
+
+    def _on_settled(self) -> None:
+        self._hurry = False
+        self.update()
 
     def _place_minimap(self) -> None:
         box = self._minimap

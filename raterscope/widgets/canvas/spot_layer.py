@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import QColor, QPainter, QPainterPath, QPen, QTransform
+from PySide6.QtGui import QColor, QPainter, QPainterPath, QPen, QPixmap
 
 from raterscope.widgets import theme
 from raterscope.widgets.canvas.grid_index import GridIndex
@@ -34,6 +35,7 @@ class StateStyle:
     mark: str
 
 
+@lru_cache(maxsize=16)
 def state_style(state: str) -> StateStyle:
     """Give the look of a state; on the canvas the dark tokens hold in both themes."""
     look = theme.DARK
@@ -123,30 +125,25 @@ class SpotLayer:
         distance = np.where(inside, np.hypot(dx, dy), np.inf)
         return int(rows[int(np.argmin(distance))])
 
-    def outline(self, index: int, scale: float) -> QPainterPath:
-        """Give the ellipse of a spot in the widget's pixels about its centre."""
-        long, short = np.maximum(self._radii[index] * scale, SMALLEST_RADIUS)
-        path = QPainterPath()
-        path.addEllipse(QPointF(), float(long), float(short))
-        return QTransform().rotate(float(self._turn[index])).map(path)
-
     def paint_ellipses(self, painter: QPainter, scale: float, rect: QRectF) -> None:
         """Paint the ellipses that reach into `rect`, each on a dark line so that it is seen on any image."""
         reach = self.reach(scale)
+        rows = self._index.within(rect.adjusted(-reach, -reach, reach, reach))
+        places = np.column_stack([self.spots.x[rows], self.spots.y[rows]]) * scale
+        radii = np.maximum(self._radii[rows] * scale, SMALLEST_RADIUS)
         painter.setBrush(Qt.BrushStyle.NoBrush)
-        for index in self._index.within(rect.adjusted(-reach, -reach, reach, reach)).tolist():
-            style = state_style(self.spots.state[index])
-            path = self.outline(index, scale)
-            path.translate(self.spots.x[index] * scale, self.spots.y[index] * scale)
-            ground = QPen(theme.colour(theme.DARK.canvas, 150), style.width + 2.2)
+        before, centre = painter.transform(), QPointF()
+        for row, (x, y), (long, short), turn in zip(
+            rows.tolist(), places.tolist(), radii.tolist(), self._turn[rows].tolist(), strict=True
+        ):
+            ground, line = _pens(self.spots.state[row])
+            painter.translate(x, y)
+            painter.rotate(turn)
             painter.setPen(ground)
-            painter.drawPath(path)
-            pen = QPen(QColor(style.colour), style.width)
-            pen.setCapStyle(Qt.PenCapStyle.FlatCap)
-            if style.dashes:
-                pen.setDashPattern(style.dashes)
-            painter.setPen(pen)
-            painter.drawPath(path)
+            painter.drawEllipse(centre, long, short)
+            painter.setPen(line)
+            painter.drawEllipse(centre, long, short)
+            painter.setTransform(before)
 
     def paint_marks(
         self, painter: QPainter, scale: float, rect: QRectF, *, labels: bool, all_marks: bool
@@ -175,6 +172,16 @@ class SpotLayer:
                 )
 
 
+@lru_cache(maxsize=16)
+def _pens(state: str) -> tuple[QPen, QPen]:
+    style = state_style(state)
+    line = QPen(QColor(style.colour), style.width)
+    line.setCapStyle(Qt.PenCapStyle.FlatCap)
+    if style.dashes:
+        line.setDashPattern(style.dashes)
+    return QPen(theme.colour(theme.DARK.canvas, 150), style.width + 2.2), line
+
+
 def _paint_mark(painter: QPainter, centre: QPointF, style: StateStyle) -> None:
     painter.save()
     painter.translate(centre)
@@ -201,11 +208,24 @@ def _paint_mark(painter: QPainter, centre: QPointF, style: StateStyle) -> None:
 
 
 def _paint_number(painter: QPainter, left: QPointF, text: str, hue: str) -> None:
+    sprite = _number(text, hue, painter.transform().m11())
+    painter.drawPixmap(left - QPointF(3, sprite.deviceIndependentSize().height() - 6), sprite)
+
+
+@lru_cache(maxsize=2048)
+def _number(text: str, hue: str, ratio: float) -> QPixmap:
+    """Draw a number on a dark line about it; the line is what takes time, so that it is kept."""
+    font = theme.font(theme.CAPTION, bold=True)
     path = QPainterPath()
-    path.addText(left, painter.font(), text)
-    pen = QPen(theme.colour(theme.DARK.canvas, 200), 3)
-    pen.setJoinStyle(Qt.PenJoinStyle.RoundJoin)
-    painter.setPen(pen)
-    painter.setBrush(Qt.BrushStyle.NoBrush)
-    painter.drawPath(path)
-    painter.fillPath(path, QColor(hue))
+    path.addText(3, font.pixelSize() + 1, font, text)
+    width, height = math.ceil(path.boundingRect().right()) + 4, font.pixelSize() + 7
+    pixmap = QPixmap(math.ceil(width * ratio), math.ceil(height * ratio))
+    pixmap.setDevicePixelRatio(ratio)
+    pixmap.fill(Qt.GlobalColor.transparent)
+    ground = QPen(theme.colour(theme.DARK.canvas, 200), 3)
+    ground.setJoinStyle(Qt.PenJoinStyle.RoundJoin)
+    with QPainter(pixmap) as painter:
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.strokePath(path, ground)
+        painter.fillPath(path, QColor(hue))
+    return pixmap

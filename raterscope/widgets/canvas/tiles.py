@@ -7,6 +7,7 @@ below 16 ms (software painting strokes 340 dashed ellipses in 9 ms, and copies a
 from __future__ import annotations
 
 import math
+import time
 from collections import OrderedDict
 from collections.abc import Callable
 
@@ -19,6 +20,8 @@ __all__ = ["TileCache"]
 
 SIDE = 512
 KEPT = 64
+BUDGET = 0.006
+"""Seconds of a frame that painting anew may take."""
 
 Paint = Callable[[QPainter, float, QRectF], None]
 
@@ -40,6 +43,7 @@ class TileCache:
         self._ground = ground
         self._tiles: OrderedDict[tuple[int, int], QImage] = OrderedDict()
         self._made_for: tuple[float, float] = (0.0, 0.0)
+        self._cost = 0.0
 
     def clear(self) -> None:
         """Paint everything anew next time."""
@@ -52,11 +56,22 @@ class TileCache:
             if QRectF(key[0] * side, key[1] * side, side, side).intersects(rect):
                 del self._tiles[key]
 
-    def show(self, painter: QPainter, viewport: Viewport, ratio: float) -> None:
-        """Copy the visible tiles into the widget; paint those that are missing."""
+    def show(self, painter: QPainter, viewport: Viewport, ratio: float, *, hurry: bool = False) -> bool:
+        """Copy the visible tiles into the widget; paint those that are missing.
+
+        Returns
+        -------
+        bool
+            False where tiles of another scale were stretched instead: in a hurry, when painting them anew
+            would take longer than a frame has.
+        """
         if self._made_for != (viewport.scale, ratio):
+            if hurry and self._tiles and self._cost > BUDGET:
+                self._stretch(painter, viewport)
+                return False
             self._tiles.clear()
             self._made_for = (viewport.scale, ratio)
+        started, kept = time.perf_counter(), len(self._tiles)
         first_across = math.floor(-viewport.across / SIDE)
         first_down = math.floor(-viewport.down / SIDE)
         last_across = math.floor((viewport.width - 1 - viewport.across) / SIDE)
@@ -67,8 +82,18 @@ class TileCache:
                 painter.drawImage(
                     QRectF(viewport.across + column * SIDE, viewport.down + row * SIDE, SIDE, SIDE), tile
                 )
+        if not kept:
+            self._cost = time.perf_counter() - started
         while len(self._tiles) > KEPT:
             self._tiles.popitem(last=False)
+        return True
+
+    def _stretch(self, painter: QPainter, viewport: Viewport) -> None:
+        factor = viewport.scale / self._made_for[0]
+        side = SIDE * factor
+        for (column, row), tile in self._tiles.items():
+            place = QRectF(viewport.across + column * side, viewport.down + row * side, side, side)
+            painter.drawImage(place, tile)
 
     def _tile(self, column: int, row: int, scale: float, ratio: float) -> QImage:
         key = (column, row)

@@ -13,6 +13,7 @@ from raterscope.widgets.canvas.marks import ClickMarks, DetectionMarks
 from raterscope.widgets.canvas.pictures import to_picture
 from raterscope.widgets.canvas.scale_bar import nice_length
 from raterscope.widgets.canvas.spot_layer import SpotLayer, ellipses
+from raterscope.widgets.canvas.tiles import TileCache
 from raterscope.widgets.canvas.viewport import Viewport
 
 coordinate = st.floats(-100, 400, allow_nan=False, width=32)
@@ -186,3 +187,54 @@ def test_a_scale_bar_is_a_round_length_that_fits(longest):
     assert longest / 2.5000001 <= length <= longest * 1.0000001
     mantissa = length / 10 ** np.floor(np.log10(length) + 1e-9)
     assert min(abs(mantissa - step) for step in (1, 2, 5, 10)) < 1e-6
+
+
+def _shown(cache: TileCache, view: Viewport, *, hurry: bool = False) -> tuple[QImage, bool]:
+    picture = QImage(view.width, view.height, QImage.Format.Format_RGB32)
+    picture.fill(QColor("#000000"))
+    with QPainter(picture) as painter:
+        exact = cache.show(painter, view, 1.0, hurry=hurry)
+    return picture, exact
+
+
+def test_tiles_fit_without_a_seam_and_are_painted_once():
+    painted = []
+
+    def paint(painter, scale, rect):
+        painted.append(rect)
+        painter.fillRect(QRectF(-2000 * scale, -2000 * scale, 4000 * scale, 4000 * scale), QColor("#204060"))
+
+    cache = TileCache(paint, QColor("#ff0000"))
+    view = Viewport(1200, 700, 1.7).centred(33.3, -21.7)
+    picture, exact = _shown(cache, view)
+    assert exact
+    colours = {picture.pixelColor(x, y).name() for x in range(0, 1200, 7) for y in range(700)}
+    assert colours == {"#204060"}
+    before = len(painted)
+    _shown(cache, view.panned(5, 5))
+    assert len(painted) <= before + 4
+    cache.clear_rect(QRectF(33, -22, 1, 1))
+    again = len(painted)
+    _shown(cache, view.panned(5, 5))
+    assert len(painted) == again + 1
+
+
+def test_in_a_hurry_slow_tiles_are_stretched_and_then_painted_anew(monkeypatch):
+    clock = iter(range(1000))
+    monkeypatch.setattr("raterscope.widgets.canvas.tiles.time.perf_counter", lambda: next(clock))
+    scales = []
+
+    def paint(painter, scale, _rect):
+        scales.append(scale)
+        painter.fillRect(QRectF(10 * scale, 10 * scale, 20 * scale, 20 * scale), QColor("#ffffff"))
+
+    cache = TileCache(paint)
+    _shown(cache, Viewport(300, 300, 2.0))
+    picture, exact = _shown(cache, Viewport(300, 300, 4.0), hurry=True)
+    assert not exact
+    assert 4.0 not in scales
+    assert picture.pixelColor(80, 80).name() == "#ffffff"
+    assert picture.pixelColor(20, 80).name() == "#000000"
+    picture, exact = _shown(cache, Viewport(300, 300, 4.0))
+    assert exact
+    assert scales[-1] == 4.0
