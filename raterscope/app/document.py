@@ -6,7 +6,7 @@ says so and the picture in memory is changed. So the window never shows as done 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -17,7 +17,7 @@ from PySide6.QtCore import QObject, Signal
 from raterscope.algorithms.progress import Watch
 from raterscope.app import review
 from raterscope.app.jobs import Job, Jobs, Lane
-from raterscope.app.review import Decision, ReviewState, fold
+from raterscope.app.review import Decision, ReviewState, differ, fold
 from raterscope.app.study import ImageEntry, RunEntry, Study
 
 __all__ = ["Contents", "Document"]
@@ -33,6 +33,8 @@ class Contents:
     runs: tuple[RunEntry, ...]
     decisions: tuple[Decision, ...]
     review: ReviewState
+    stale: bool
+    """True where the latest run no longer rests on what the expert says now."""
 
     def words(self, decision: Decision) -> str:
         """Say a decision: "reject spot 12"."""
@@ -76,6 +78,7 @@ class Document(QObject):
         self._jobs = jobs
         self._lane: Lane | None = None
         self._study: Study | None = None
+        self._journal: _Journal | None = None
         self._opening = False
 
     @property
@@ -126,7 +129,9 @@ class Document(QObject):
             self._write(review.redo)
 
     def _write(self, make: Callable[[ReviewState], Decision | None]) -> Job:
-        job = self.ask("Writing a decision", partial(_write, make))
+        if self._journal is None:
+            raise RuntimeError("no study is open")
+        job = self.ask("Writing a decision", partial(_write, self._journal, make))
         job.finished.connect(self._on_written)
         return job
 
@@ -137,11 +142,11 @@ class Document(QObject):
             self._jobs.start("Closing the study", partial(_close, study), lane=lane, quiet=True)
             lane.close()
 
-    def _on_opened(self, lane: Lane, answer: tuple[Study, Contents]) -> None:
+    def _on_opened(self, lane: Lane, answer: tuple[Study, _Journal, Contents]) -> None:
         self._opening = False
         self._shut()
         self._lane = lane
-        self._study, self.contents = answer
+        self._study, self._journal, self.contents = answer
         self.replaced.emit()
 
     def _on_not_opened(self, lane: Lane, sentence: str) -> None:
@@ -150,52 +155,92 @@ class Document(QObject):
         self.refused.emit(sentence)
 
     def _read_again(self) -> None:
-        if self._study is not None:
-            self.ask("Reading the study", _read).finished.connect(self._on_read)
+        if self._journal is not None:
+            job = self.ask("Reading the study", partial(_read, self._journal))
+            job.finished.connect(self._on_read)
 
     def _on_read(self, contents: Contents) -> None:
         if self.contents is not None and contents.path == self.contents.path:
             self.contents = contents
             self.changed.emit()
 
-    def _on_written(self, answer: tuple[Decision, tuple[Decision, ...], ReviewState] | None) -> None:
-        if self.contents is None or answer is None:
+    def _on_written(self, written: _Written | None) -> None:
+        if self.contents is None or written is None:
             return
-        decision, decisions, state = answer
-        self.contents = replace(self.contents, decisions=decisions, review=state)
-        self.decided.emit(decision)
+        self.contents = replace(
+            self.contents, decisions=written.decisions, review=written.state, stale=written.stale
+        )
+        self.decided.emit(written.decision)
 
 
-def _open(path: Path, create: bool, watch: Watch) -> tuple[Study, Contents]:
+@dataclass(frozen=True)
+class _Written:
+    """A decision that is on disk, and what the journal amounts to with it."""
+
+    decision: Decision
+    decisions: tuple[Decision, ...]
+    state: ReviewState
+    stale: bool
+
+
+class _Journal:
+    """The journal as the study's thread holds it, which alone writes it: it need not be read each time."""
+
+    def __init__(self, decisions: Sequence[Decision]) -> None:
+        self.decisions = tuple(decisions)
+        self.state = fold(decisions)
+        self._then: ReviewState | None = None
+
+    def append(self, decision: Decision) -> None:
+        """Take up a decision that is on disk."""
+        self.decisions = (*self.decisions, decision)
+        self.state = fold(self.decisions)
+
+    def rest_on(self, runs: Sequence[RunEntry]) -> None:
+        """Remember what the latest of the runs was held to."""
+        if runs:
+            self._then = fold(one for one in self.decisions if one.id <= runs[-1].known)
+        else:
+            self._then = None
+
+    @property
+    def stale(self) -> bool:
+        """True where the latest run was held to other decisions than stand now."""
+        return self._then is not None and differ(self._then, self.state)
+
+
+def _open(path: Path, create: bool, watch: Watch) -> tuple[Study, _Journal, Contents]:
     study = Study.create(path) if create else Study.open(path)
-    return study, _read(study, watch)
+    journal = _Journal(study.decisions())
+    return study, journal, _read(journal, study, watch)
 
 
-def _read(study: Study, watch: Watch) -> Contents:
+def _read(journal: _Journal, study: Study, watch: Watch) -> Contents:
     watch(0.0, "reading the study")
-    decisions = tuple(study.decisions())
+    runs = tuple(study.runs())
+    journal.rest_on(runs)
     return Contents(
         path=study.path,
         images=tuple(study.images()),
         annotators=tuple(study.annotators()),
-        runs=tuple(study.runs()),
-        decisions=decisions,
-        review=fold(decisions),
+        runs=runs,
+        decisions=journal.decisions,
+        review=journal.state,
+        stale=journal.stale,
     )
 
 
 def _write(
-    make: Callable[[ReviewState], Decision | None], study: Study, watch: Watch
-) -> tuple[Decision, tuple[Decision, ...], ReviewState] | None:
+    journal: _Journal, make: Callable[[ReviewState], Decision | None], study: Study, watch: Watch
+) -> _Written | None:
     """Make a decision from the journal as it stands on disk, so that two quick undos are two."""
     watch(0.0, "writing")
-    decisions = tuple(study.decisions())
-    decision = make(fold(decisions))
+    decision = make(journal.state)
     if decision is None:
         return None
     written = study.record(decision)
-    decisions = (*decisions, written)
-    return written, decisions, fold(decisions)
+    journal.append(written)
+    return _Written(written, journal.decisions, journal.state, journal.stale)
 
 
 def _close(study: Study, _watch: Watch) -> None:

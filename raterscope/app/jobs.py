@@ -54,11 +54,14 @@ class Job(QObject):
     _returned = Signal(object)
     _raised = Signal(object, str)
 
-    def __init__(self, key: int, title: str, work: Work, parent: QObject, *, binding: bool) -> None:
+    def __init__(
+        self, key: int, title: str, work: Work, parent: QObject, *, binding: bool, quiet: bool
+    ) -> None:
         super().__init__(parent)
         self.key = key
         self.title = title
-        self._binding = binding
+        self.binding = binding
+        self.quiet = quiet
         self.state: State = "running"
         self.fraction = 0.0
         self.words = ""
@@ -90,7 +93,7 @@ class Job(QObject):
             self.state = "cancelling"
             self.words = "stopping"
             self._cancel.set()
-            if not self._binding:
+            if not self.binding:
                 QTimer.singleShot(int(PATIENCE_SECONDS * 1000), self, self.abandon)
             self.progressed.emit()
 
@@ -163,8 +166,9 @@ class Job(QObject):
         self._partial_wanted.set()
 
     def _on_returned(self, result: object) -> None:
-        if self.state == "running" or (self.state == "cancelling" and self._binding):
+        if self.state == "running" or (self.state == "cancelling" and self.binding):
             self.fraction = 1.0
+            self.words = "done"
             self.state = "done"
             self.finished.emit(result)
             self.ended.emit()
@@ -184,7 +188,7 @@ class Job(QObject):
         self.ended.emit()
 
     def _end(self, state: State) -> None:
-        self.state = state
+        self.state = self.words = state
         self.ended.emit()
 
 
@@ -240,7 +244,7 @@ class Jobs(QObject):
         Connect to the job's signals at once: none arrives before control is back in the event loop.
         """
         self._begun += 1
-        job = Job(self._begun, title, work, self, binding=lane is not None)
+        job = Job(self._begun, title, work, self, binding=lane is not None, quiet=quiet)
         self._jobs[job.key] = job
         if not quiet:
             job.progressed.connect(partial(self.updated.emit, job))
@@ -267,14 +271,16 @@ class Jobs(QObject):
             job.cancel()
 
     def close(self) -> None:
-        """Cancel everything and wait, but not for ever, for the threads to notice."""
+        """Cancel all but what is quietly written, and wait, but not for ever, for the threads to notice."""
         for job in list(self._jobs.values()):
-            job.cancel()
+            if not (job.quiet and job.binding):
+                job.cancel()
         deadline = time.monotonic() + PATIENCE_SECONDS
         for thread in list(self._threads.values()):
             thread.join(max(0.0, deadline - time.monotonic()))
         for job in list(self._jobs.values()):
-            job.abandon()
+            if job.state == "cancelling":
+                job.abandon()
 
     def _on_ended(self, job: Job) -> None:
         del self._jobs[job.key]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
@@ -25,6 +26,7 @@ from raterscope import __version__
 from raterscope.algorithms.progress import Watch
 from raterscope.app import memory
 from raterscope.app.document import Document
+from raterscope.app.errors import InputError
 from raterscope.app.jobs import Jobs
 from raterscope.app.keys import KeySheet
 from raterscope.app.opening import Importing, new_study_path
@@ -363,8 +365,23 @@ class _FollowSystem(QObject):
 
 
 def main(paths: Sequence[Path] = ()) -> int:
-    """Show the window and work until it is closed; gives the exit status."""
+    """Show the window and work until it is closed; gives the exit status.
+
+    Raises
+    ------
+    InputError
+        When there is no display that Qt can open.
+    """
+    chosen = os.environ.get("QT_QPA_PLATFORM")
+    if chosen is None and sys.platform == "linux":
+        # Qt ends the program where it finds no display; with something to fall back on, it can be said.
+        first = "wayland;xcb" if os.environ.get("WAYLAND_DISPLAY") else "xcb"
+        os.environ["QT_QPA_PLATFORM"] = f"{first};offscreen"
     application = QApplication(sys.argv[:1])
+    if chosen is None and application.platformName() == "offscreen":
+        raise InputError(
+            "Qt cannot open the display; is it there, and are the libraries that `scripts/environment` lists?"
+        )
     application.setApplicationName("Raterscope")
     application.setApplicationVersion(__version__)
     apply_look(memory.look())

@@ -28,6 +28,7 @@ __all__ = [
     "Spot",
     "Verb",
     "Verdict",
+    "differ",
     "fold",
     "in_words",
     "is_stale",
@@ -206,7 +207,11 @@ def is_stale(decisions: Sequence[Decision], known: int, image: int | None = None
     """
     if not decisions or decisions[-1].id <= known:
         return False
-    then, now = fold(one for one in decisions if one.id <= known), fold(decisions)
+    return differ(fold(one for one in decisions if one.id <= known), fold(decisions), image)
+
+
+def differ(then: ReviewState, now: ReviewState, image: int | None = None) -> bool:
+    """Tell whether a fusion from the one state would be held to other decisions than from the other."""
     if set(then.excluded) != set(now.excluded):
         return True
     images = {*then.images(), *now.images()} if image is None else {image}

@@ -136,7 +136,7 @@ def main() -> None:
             def turn() -> None:
                 nonlocal shown
                 shown = reviewing.scene.image.id if reviewing.scene else None
-                here = workspace.queueing._order.index(shown or 0)
+                here = [item.key for item in workspace.queue.shown()].index(shown)
                 workspace.queueing.step(1 if here == 0 else -1)
 
             def turned() -> bool:

@@ -72,19 +72,20 @@ class Queueing(QObject):
 
     def step(self, by: int) -> None:
         """Go to the next or previous image of the queue."""
-        if not self._order:
+        order = [item.key for item in self._panel.shown()]
+        if not order:
             return
-        here = self._order.index(self.current) if self.current in self._order else -1
-        there = min(max(here + by, 0), len(self._order) - 1)
+        here = order.index(self.current) if self.current in order else -1
+        there = min(max(here + by, 0), len(order) - 1)
         if there != here:
-            self._panel.item_chosen.emit(self._order[there])
+            self._panel.item_chosen.emit(order[there])
 
     def after(self, image: int | None) -> int | None:
         """Give the image that is likely to be wanted next."""
-        if image not in self._order:
-            return self._order[0] if self._order else None
-        place = self._order.index(image) + 1
-        return self._order[place] if place < len(self._order) else None
+        order = [item.key for item in self._panel.shown()]
+        place = order.index(image) + 1 if image in order else 0
+        following = order[place] if place < len(order) else None
+        return following if isinstance(following, int) else None
 
     def most_disputed(self) -> int | None:
         """Give the image at the head of the queue that still has something disputed."""

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from raterscope.app.document import Contents
 from raterscope.app.jobs import Job
-from raterscope.app.review import is_stale
 from raterscope.app.workspaces.clicks.scene import Scene
 from raterscope.app.workspaces.clicks.spots import Spot, why
 from raterscope.widgets.canvas.marks import ClickMarks, DetectionMarks
@@ -60,14 +59,19 @@ def detection_marks(spots: Sequence[Spot]) -> DetectionMarks:
 
 
 def crop_of(pixels: NDArray[np.uint8] | None, x: float, y: float, radius: float) -> NDArray[np.uint8] | None:
-    """Cut the square around a place; None where no pixel of the image lies in it."""
+    """Cut the square around a place, black beyond the image; None where no pixel of it lies there."""
     if pixels is None:
         return None
-    top, bottom = max(0, int(y - radius)), min(pixels.shape[0], int(np.ceil(y + radius)))
-    left, right = max(0, int(x - radius)), min(pixels.shape[1], int(np.ceil(x + radius)))
-    if top >= bottom or left >= right:
+    half = int(np.ceil(radius))
+    middle_x, middle_y = round(x), round(y)
+    top, left = middle_y - half, middle_x - half
+    inside = pixels[max(top, 0) : max(top + 2 * half, 0), max(left, 0) : max(left + 2 * half, 0)]
+    if not inside.size:
         return None
-    return pixels[top:bottom, left:right]
+    crop = np.zeros((2 * half, 2 * half, *pixels.shape[2:]), dtype=np.uint8)
+    from_top, from_left = max(-top, 0), max(-left, 0)
+    crop[from_top : from_top + inside.shape[0], from_left : from_left + inside.shape[1]] = inside
+    return crop
 
 
 def evidence(
@@ -100,7 +104,7 @@ def evidence(
         lines=tuple(voters),
         why=why(spot, scene.fusion),
         crop=crop_of(pixels, spot.x, spot.y, radius),
-        crop_radius=radius,
+        crop_radius=float(np.ceil(radius)),
         covariance=spot.covariance,
     )
 
@@ -164,6 +168,7 @@ def radius_of(spot: Spot) -> float:
 
 def run_lines(contents: Contents, shown: int | None) -> tuple[RunLine, ...]:
     """List the runs, the latest first."""
+    last = contents.decisions[-1].id if contents.decisions else 0
     lines = []
     for run in reversed(contents.runs):
         count = f"{len(run.images)} image{'' if len(run.images) == 1 else 's'}"
@@ -174,7 +179,7 @@ def run_lines(contents: Contents, shown: int | None) -> tuple[RunLine, ...]:
                 title=run.algorithm.upper(),
                 words=f"{started}, {count}, {run.seconds:.1f} s",
                 shown=run.id == shown,
-                stale=is_stale(contents.decisions, run.known),
+                stale=last > run.known,
             )
         )
     return tuple(lines)
@@ -182,9 +187,6 @@ def run_lines(contents: Contents, shown: int | None) -> tuple[RunLine, ...]:
 
 def stale_words(contents: Contents) -> str:
     """Say why it is time to fuse again; empty where it is not."""
-    if not contents.runs:
-        return ""
-    latest = contents.runs[-1]
-    if is_stale(contents.decisions, latest.known):
+    if contents.stale:
         return "You decided things since the last run; fusing again holds them fixed and sharpens the rest."
     return ""

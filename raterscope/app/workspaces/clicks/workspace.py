@@ -68,7 +68,7 @@ class ClicksWorkspace(ClicksScreen):
         self._run: int | None = None
         self._pixels: NDArray[np.uint8] | None = None
         self._go_to_disputed = False
-        self.right_tabs.addTab(self.comparing, "Against truth")
+        self.right_tabs.addTab(self.comparing, "Truth")
         self.right_tabs.addTab(self.comparing.plot, "Curves")
         self._connect()
         self._make_actions()
@@ -160,7 +160,7 @@ class ClicksWorkspace(ClicksScreen):
 
     def _on_changed(self) -> None:
         contents = self._document.contents
-        self.history.set_entries(view.history(contents) if contents else ())
+        self._show_history()
         self.queueing.reread(())
         self.tell_stale()
         if contents is None or not contents.images:
@@ -268,7 +268,7 @@ class ClicksWorkspace(ClicksScreen):
         contents = self._document.contents
         if contents is None:
             return
-        self.history.set_entries(view.history(contents))
+        self._show_history()
         image = contents.image_of(decision)
         self.queueing.decided(image)
         if image is None:
@@ -278,6 +278,14 @@ class ClicksWorkspace(ClicksScreen):
         else:
             self.reviewing.refresh()
         self.tell_stale()
+
+    def _show_history(self) -> None:
+        contents = self._document.contents
+        self.history.set_entries(view.history(contents) if contents else ())
+        undoable = contents is not None and contents.review.undoable is not None
+        redoable = contents is not None and contents.review.redoable is not None
+        self.history.set_undoable(undoable, redoable)
+        self.evidence.set_undoable(undoable)
 
     def _on_place_chosen(self, x: float, y: float) -> None:
         self.canvas.set_mode("look")
