@@ -3,9 +3,11 @@
 The paper has two kinds of cluster, structures and others, and an annotator's vote is one coin for each kind.
 Two things that it leaves out make its posteriors surer than they are right. Structures differ in how easily
 they are seen: here every structure shifts the log odds of all annotators by an unknown amount, one of a few
-nodes. And what is no structure is of two kinds: clicks that met by chance, where the outliers of clustering
-say how often an annotator's clicks do, and artefacts, which draw a share of the annotators that may be
-anything. With one node and no artefacts this is the paper's model.
+nodes. And what is no structure is of two kinds: artefacts, which draw a share of the annotators that may be
+anything, and clicks that met by chance. How often they meet is known: the outliers of clustering say how many
+stray clicks each annotator makes, and the image has so many places to make them. Those are far more than the
+clusters found, so the kinds have no shares but numbers, of a Poisson process each. With one node, no
+artefacts, and shares this is the paper's model.
 """
 
 from __future__ import annotations
@@ -36,6 +38,9 @@ class Prior:
         Votes of each annotator on what met by chance.
     kinds : (3,) float64
         Clusters that are structures, artefacts, chance. Without artefacts the second is zero.
+    places : float
+        Where clicks may meet by chance, with the chances that `quiet` and `false` give; zero when both shares
+        and chances are to be learnt.
     artefact : (float, float)
         Beta distribution of the share of annotators that an artefact draws.
     shift : (K,) float64
@@ -51,6 +56,7 @@ class Prior:
     quiet: FloatArray
     false: FloatArray
     kinds: FloatArray
+    places: float
     artefact: tuple[float, float]
     shift: FloatArray
     share: FloatArray
@@ -81,7 +87,7 @@ class State:
     chance : (R,) float64
         Chance of a mark where clicks met by chance.
     kinds : (3,) float64
-        Shares of structures, artefacts, chance.
+        Shares of structures, artefacts, chance; or their numbers.
     share : (K,) float64
         Share of structures at each node.
     """
@@ -172,6 +178,8 @@ def looks(problem: Problem, state: State, clamped: bool = True) -> tuple[Looks, 
     total = parts.sum(axis=1)
     parts /= total[:, None]
     value = float(np.sum(largest + np.log(total))) + _log_prior(problem.prior, state)
+    if problem.prior.places:
+        value -= float(state.kinds.sum())  # of a Poisson process
     return Looks(parts[:, :-2], parts[:, -2], parts[:, -1]), value
 
 
@@ -182,9 +190,8 @@ def odds_of_votes(
 
     (M, K) as a structure at each node (eq. 22) and (M,) by chance (eq. 21).
     """
-    shifted = odds[:, None] + shift
-    quiet = -np.logaddexp(0, shifted)
-    present: FloatArray = problem.marks_by_cluster @ shifted + quiet.sum(axis=0)
+    quiet = -np.logaddexp(0, odds[:, None] + shift).sum(axis=0)
+    present = (problem.marks_by_cluster @ odds)[:, None] + np.outer(problem.count, shift) + quiet
     missed = np.log1p(-chance)
     by_chance: FloatArray = problem.marks_by_cluster @ (np.log(chance) - missed) + missed.sum()
     return present, by_chance
@@ -215,18 +222,19 @@ def _maximise(problem: Problem, now: Looks, state: State) -> State:
     share = nodes + prior.strength * prior.share
     return State(
         odds=_odds(problem, hits, nodes, state.odds),
-        chance=_rate(false + prior.false, quiet + prior.quiet),
-        kinds=_shares(counts, prior.kinds),
+        chance=_rate(prior.false, prior.quiet)
+        if prior.places
+        else _rate(false + prior.false, quiet + prior.quiet),
+        kinds=np.array([*counts[:2], prior.places]) if prior.places else _shares(counts),
         share=share / share.sum() if share.sum() > 0 else prior.share,
     )
 
 
-def _shares(counts: FloatArray, prior: FloatArray) -> FloatArray:
-    """Give the shares of kinds, none of those that may be at zero for good."""
+def _shares(counts: FloatArray) -> FloatArray:
+    """Give the shares of structures and chance, neither at zero for good (eq. 27)."""
     total = float(counts.sum())
-    shares = counts / total if total > 0 else np.array([0.5, 0.0, 0.5])
-    possible = np.array([True, bool(prior[1] > 0), True])
-    return np.where(possible, np.minimum(np.maximum(shares, EDGE), 1 - EDGE), 0.0)
+    present = min(max(float(counts[0]) / total, EDGE), 1 - EDGE) if total > 0 else 0.5
+    return np.array([present, 0.0, 1 - present])
 
 
 def _rate(right: FloatArray, wrong: FloatArray) -> FloatArray:

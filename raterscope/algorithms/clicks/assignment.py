@@ -135,8 +135,8 @@ def settle_known(
     )
 
 
-def stray_chance(clicks: Clicks, clustering: Clustering) -> FloatArray | None:
-    """Say how probably an outlier of each annotator falls on a given cluster, were outliers uniform.
+def stray_chance(clicks: Clicks, clustering: Clustering) -> tuple[FloatArray | None, float]:
+    """Say how probably an outlier of each annotator falls on a given place, were outliers uniform.
 
     Parameters
     ----------
@@ -145,15 +145,18 @@ def stray_chance(clicks: Clicks, clustering: Clustering) -> FloatArray | None:
 
     Returns
     -------
-    (R,) float64 or None
+    stray : (R,) float64 or None
         From the expected number of outliers, half a click added, and the share of the image that the usual
         cluster covers. None where clustering knows no outliers, or found no cluster.
+    places : float
+        How often the usual cluster would fit into the image, at least once; 0 with None.
     """
     if not len(clustering) or (clustering.inlier == 1).all():
-        return None
+        return None, 0.0
     outliers = np.bincount(clicks.annotator, 1 - clustering.inlier, minlength=len(clicks.annotators))
     size = float(np.pi * REACH * np.sqrt(np.median(np.linalg.det(clustering.covariance))))
-    return np.asarray(1 - np.exp(-(outliers + 0.5) * size / clicks.area), dtype=np.float64)
+    places = max(clicks.area / size, 1.0)
+    return np.asarray(1 - np.exp(-(outliers + 0.5) / places), dtype=np.float64), places
 
 
 def _with_appended(

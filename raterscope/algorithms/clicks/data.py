@@ -258,14 +258,17 @@ class Votes:
     verdict : (M,) int8
         1 or 0 where the truth is known and held fixed, -1 elsewhere.
     stray : (R,) float64, optional
-        Chance that some outlier of the annotator falls on a given cluster; None where clustering knows no
+        Chance that some outlier of the annotator falls on a given place; None where clustering knows no
         outliers.
+    places : float
+        Places of a cluster's size that the image has, where clicks may meet by chance; with `stray`.
     """
 
     marked: BoolArray
     weight: FloatArray
     verdict: NDArray[np.int8]
     stray: FloatArray | None = None
+    places: float = 0.0
 
     def __post_init__(self) -> None:
         if self.marked.ndim != 2:

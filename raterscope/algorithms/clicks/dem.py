@@ -111,7 +111,7 @@ def dem(votes: Votes, settings: DEMSettings | None = None, watch: Watch = silent
         `objective` is the log posterior of the kept ascent (log likelihood as printed), which never falls.
     """
     settings = DEMSettings() if settings is None else settings
-    crowd = settings.prior == "crowd" and votes.stray is not None
+    crowd = settings.prior == "crowd" and votes.stray is not None and votes.places > 0
     prior = _prior(votes, settings, crowd)
     problem = make_problem(votes.marked, votes.verdict, prior)
     starts = list(_starts(votes, settings.start))
@@ -128,7 +128,8 @@ def dem(votes: Votes, settings: DEMSettings | None = None, watch: Watch = silent
     best = max(ascents, key=lambda ascent: ascent.objective[-1])
     deception = _deception(problem, best) if crowd else (0.0, 1.0)
     honest = 1 - deception[0] / sum(deception)
-    posterior = np.where(problem.known, problem.truth, honest * best.looks.present)
+    present = best.looks.present
+    posterior = np.where(problem.known, problem.truth, honest * present)
     low, high = _intervals(problem, best, posterior, deception, settings, part(watch, 0.8, 1.0))
     hit, false = problem.marks @ posterior, problem.marks @ (1 - posterior)
     miss = np.maximum(posterior.sum() - hit, 0)
@@ -138,7 +139,7 @@ def dem(votes: Votes, settings: DEMSettings | None = None, watch: Watch = silent
         posterior_low=low,
         posterior_high=high,
         detected=posterior >= settings.detection_threshold,
-        prevalence=float(honest * best.state.kinds[0]),
+        prevalence=float(honest * (present.sum() / max(len(present), 1) if crowd else best.state.kinds[0])),
         sensitivity=_rate(hit + prior.hit, miss + prior.miss),
         specificity=_rate(quiet + prior.quiet, false + prior.false),
         true_positive=hit,
@@ -169,6 +170,7 @@ def _prior(votes: Votes, settings: DEMSettings, crowd: bool) -> Prior:
         quiet=strength * specificity,
         false=strength * (1 - specificity),
         kinds=np.array([2.0, 1.0, 1.0]) if crowd else given * np.array([1.0, 0.0, 1.0]),
+        places=votes.places if crowd else 0.0,
         artefact=(1.0, 3.0),
         shift=shift,
         share=share / share.sum(),
@@ -214,7 +216,8 @@ def _intervals(
     generator = np.random.default_rng(settings.detection_seed)
     prior, draws, seen = problem.prior, settings.interval_draws, ascent.looks
     hit, there = problem.marks @ seen.present, float(seen.present.sum())
-    false, absent = problem.marks @ seen.chance, float(seen.chance.sum())
+    learnt = 0.0 if prior.places else 1.0
+    false, absent = learnt * (problem.marks @ seen.chance), learnt * float(seen.chance.sum())
     size = (draws, len(hit))
     right, wrong = hit + max(prior.hit, 0.5), np.maximum(there - hit, 0) + max(prior.miss, 0.5)
     sensitivity = np.clip(generator.beta(right, wrong, size), EDGE, 1 - EDGE)
@@ -230,6 +233,8 @@ def _intervals(
     )
     counts = np.array([there, seen.artefact.sum(), absent]) + np.maximum(prior.kinds, [0.5, 0, 0.5])
     kinds = generator.gamma(counts, size=(draws, 3))
+    if prior.places:
+        kinds[:, 2] = prior.places
     honest = 1 - generator.beta(*deception, draws) if deception[0] > 0 else np.ones(draws)
     share = np.log(ascent.state.share)
     drawn = np.empty((draws, len(posterior)))

@@ -152,7 +152,7 @@ def fuse(clicks: Clicks, plan: FusionPlan | None = None, watch: Watch = silent) 
     clustering = CLUSTERERS[plan.algorithm].run(marks, plan.clustering, watch=part(watch, 0.0, 0.9))
     clustering, verdict = settle_known(marks, clustering, clicks.known, votes_of(marks, clustering, *bounds))
     marked = assign(marks, clustering, *bounds)
-    votes = Votes(marked, clustering.weight, verdict, stray_chance(marks, clustering))
+    votes = Votes(marked, clustering.weight, verdict, *stray_chance(marks, clustering))
     detection = DETECTORS[plan.detector].run(votes, plan.detection, watch=part(watch, 0.9, 1.0))
     return Fusion(
         clustering=clustering,

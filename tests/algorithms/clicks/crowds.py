@@ -1,0 +1,89 @@
+"""Crowds for the tests: small ones made by hand, and the real ones."""
+
+from __future__ import annotations
+
+import csv
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from raterscope.algorithms.clicks import Clicks, Votes
+
+
+@dataclass(frozen=True)
+class RealImage:
+    subset: str
+    clicks: Clicks
+    truth: np.ndarray
+    count: int
+
+
+def made(points, annotator, annotators=None, extent=(0.0, 0.0, 100.0, 100.0), **more):
+    points = np.asarray(points, dtype=float).reshape(-1, 2)
+    annotator = np.asarray(annotator, dtype=int)
+    number = annotators if annotators is not None else int(annotator.max(initial=-1)) + 1
+    names = tuple(f"a{index}" for index in range(number))
+    return Clicks(points[:, 0], points[:, 1], annotator, names, extent, **more)
+
+
+def votes_of_text(rows, verdict=None, stray=None, places=0.0):
+    """Make votes from one text an annotator: "1101"."""
+    marked = np.array([[letter == "1" for letter in row] for row in rows], dtype=bool)
+    clusters = marked.shape[1]
+    verdict = np.full(clusters, -1) if verdict is None else np.asarray(verdict)
+    weight = marked.sum(axis=0) / max(marked.sum(), 1)
+    return Votes(marked, weight, verdict.astype(np.int8), stray, places)
+
+
+def quantius(folder: Path) -> list[RealImage]:
+    """Read the paid crowd: positions are exact or an expert's."""
+    place = folder / "clicks" / "quantius"
+    rows = _by_image(place / "clicks.csv")
+    truth = _by_image(place / "gt.csv")
+    with (place / "images.csv").open() as stream:
+        images = {row["image_id"]: row for row in csv.DictReader(stream)}
+    found = []
+    for name, marks in rows.items():
+        image = images[name]
+        extent = (0.0, 0.0, float(image["width"]), float(image["height"]))
+        points = np.array([(float(row["x"]), float(row["y"])) for row in truth[name]])
+        clicks = _clicks(marks, int(image["n_jobs"]), extent)
+        found.append(RealImage(image["subset"], clicks, points, len(points)))
+    return found
+
+
+def iguanas(folder: Path) -> list[RealImage]:
+    """Read the volunteers: an expert counted, places are not known, sizes neither."""
+    place = folder / "clicks" / "iguanas"
+    rows = _by_image(place / "clicks.csv")
+    found = []
+    with (place / "expert_counts.csv").open() as stream:
+        for image in csv.DictReader(stream):
+            marks = rows[image["image_id"]]
+            edges = [max(1000.0, *(float(row[axis]) for row in marks)) for axis in ("x", "y")]
+            clicks = _clicks(marks, int(float(image["users"])), (0.0, 0.0, edges[0], edges[1]))
+            found.append(RealImage("", clicks, np.empty((0, 2)), int(image["expert_count"])))
+    return found
+
+
+def _by_image(path: Path) -> dict[str, list[dict[str, str]]]:
+    rows: dict[str, list[dict[str, str]]] = defaultdict(list)
+    with path.open() as stream:
+        for row in csv.DictReader(stream):
+            rows[row["image_id"]].append(row)
+    return rows
+
+
+def _clicks(rows: list[dict[str, str]], looked: int, extent: tuple[float, float, float, float]) -> Clicks:
+    names = sorted({row["annotator_id"] for row in rows})
+    index = {name: number for number, name in enumerate(names)}
+    quiet = [f"marked nothing {number}" for number in range(looked - len(names))]
+    return Clicks(
+        np.array([float(row["x"]) for row in rows]),
+        np.array([float(row["y"]) for row in rows]),
+        np.array([index[row["annotator_id"]] for row in rows]),
+        (*names, *quiet),
+        extent,
+    )

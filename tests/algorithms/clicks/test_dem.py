@@ -1,0 +1,320 @@
+"""DEM against the paper's formulas written out, its figures, and what an expert would expect of it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from raterscope.algorithms.clicks.dem import DEMSettings, dem
+from raterscope.algorithms.evaluation import calibration
+from raterscope.algorithms.progress import Cancelled
+from raterscope.algorithms.simulation.mixtures import voting_crowd
+from tests.algorithms.clicks.crowds import votes_of_text
+
+PRINTED = DEMSettings(prior="none", start="paper", interval_draws=20)
+QUICK = DEMSettings(interval_draws=20)
+
+
+def found_votes(seed, annotators=25, present=40, artefacts=10, stray=0.02, places=1000):
+    """Votes as clustering leaves them: dim and bright structures, artefacts, clicks that met by chance."""
+    generator = np.random.default_rng(seed)
+    ability = generator.normal(0.6, 1.0, annotators)
+    odds = ability[:, None] + generator.normal(0, 1.2, present)
+    real = generator.random((annotators, present)) < 1 / (1 + np.exp(-odds))
+    drawn = generator.random((annotators, artefacts)) < generator.beta(1, 4, artefacts)
+    met = generator.random((annotators, places)) < stray
+    marked = np.hstack([real, drawn, met])
+    truth = np.repeat([True, False], [present, artefacts + places])
+    kept = marked.sum(axis=0) >= 3
+    rows = ["".join("01"[int(mark)] for mark in row) for row in marked[:, kept]]
+    return votes_of_text(rows, stray=np.full(annotators, stray), places=float(places)), truth[kept]
+
+
+def written_out(marked, start, iterations):
+    """Equations 25 and 27 to 29, one number at a time."""
+    annotators, clusters = marked.shape
+    beta = list(start)
+    for _ in range(iterations):
+        mu = sum(beta) / clusters
+        psi = [sum(b * y for b, y in zip(beta, row, strict=True)) / sum(beta) for row in marked]
+        eta = [
+            sum((1 - b) * (1 - y) for b, y in zip(beta, row, strict=True)) / sum(1 - b for b in beta)
+            for row in marked
+        ]
+        for m in range(clusters):
+            one, zero = mu, 1 - mu
+            for r in range(annotators):
+                one *= psi[r] if marked[r, m] else 1 - psi[r]
+                zero *= 1 - eta[r] if marked[r, m] else eta[r]
+            beta[m] = one / (one + zero)
+    return np.array(beta), np.array(psi), np.array(eta)
+
+
+@pytest.mark.parametrize("start", ["share", "majority", "weight"])
+def test_as_printed_is_the_paper_written_out(start):
+    crowd = voting_crowd(7, 30, seed=11)
+    marked = crowd.votes.marked
+    begin = {
+        "share": marked.mean(axis=0),
+        "majority": (marked.sum(axis=0) >= 3.5).astype(float),
+        "weight": marked.sum(axis=0) / marked.sum(axis=0).max(),
+    }[start]
+    settings = DEMSettings(
+        prior="none", start=start, detection_iterations=6, detection_tolerance=0.0, interval_draws=20
+    )
+    result = dem(crowd.votes, settings)
+    beta, psi, eta = written_out(marked.astype(int), begin, len(result.objective))
+    assert result.posterior == pytest.approx(beta, abs=2e-4)
+    again = written_out(marked.astype(int), begin, len(result.objective) + 1)
+    assert result.sensitivity == pytest.approx(again[1], abs=2e-4)
+    assert result.specificity == pytest.approx(again[2], abs=2e-4)
+    assert psi == pytest.approx(again[1], abs=0.2)
+    assert eta == pytest.approx(again[2], abs=0.2)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("prior", ["none", "beta", "crowd"])
+def test_the_objective_never_falls(prior, seed):
+    votes, _ = found_votes(seed)
+    for start in ("share", "majority", "weight"):
+        result = dem(votes, DEMSettings(prior=prior, start=start, interval_draws=20))
+        assert len(result.objective) > 1
+        assert (np.diff(result.objective) >= -1e-7 * np.abs(result.objective[1:])).all()
+
+
+def test_the_best_start_is_kept():
+    votes, _ = found_votes(3)
+    ends = {
+        start: dem(votes, DEMSettings(prior="none", start=start, interval_draws=20)).objective[-1]
+        for start in ("share", "majority", "weight", "paper", "best")
+    }
+    assert ends["paper"] == max(ends["share"], ends["majority"])
+    assert ends["best"] == max(ends.values())
+
+
+def test_the_log_likelihood_is_that_of_the_votes():
+    votes = votes_of_text(["1101", "1100", "0101", "1001"])
+    result = dem(
+        votes,
+        DEMSettings(
+            prior="none", start="share", detection_iterations=1, detection_tolerance=0.0, interval_draws=20
+        ),
+    )
+    share = votes.marked.mean(axis=0)
+    mu = share.mean()
+    psi = votes.marked @ share / share.sum()
+    eta = (~votes.marked) @ (1 - share) / (1 - share).sum()
+    one = mu * np.where(votes.marked, psi[:, None], 1 - psi[:, None]).prod(axis=0)
+    zero = (1 - mu) * np.where(votes.marked, 1 - eta[:, None], eta[:, None]).prod(axis=0)
+    assert result.objective[0] == pytest.approx(np.log(one + zero).sum(), abs=1e-4)
+
+
+def test_errors_of_the_thesis_set_up():
+    """MAP .021, DEM .036 (thesis, section 3.1, rates from Beta(6, 2)); with priors better than majority."""
+    errors = np.zeros(4)
+    for seed in range(1000):
+        crowd = voting_crowd(11, 20, seed)
+        marked, truth = crowd.votes.marked, crowd.present
+        sensitivity, specificity = crowd.sensitivity[:, None], crowd.specificity[:, None]
+        odds = np.where(
+            marked, np.log(sensitivity / (1 - specificity)), np.log((1 - sensitivity) / specificity)
+        ).sum(axis=0)
+        errors += [
+            np.mean((odds > 0) != truth),
+            np.mean((2 * marked.sum(axis=0) >= 11) != truth),
+            np.mean(dem(crowd.votes, PRINTED).detected != truth),
+            np.mean(dem(crowd.votes, QUICK).detected != truth),
+        ]
+    known, majority, printed, priors = errors / 1000
+    assert known == pytest.approx(0.021, abs=0.003)
+    assert printed == pytest.approx(0.036, abs=0.003)
+    assert majority == pytest.approx(0.0343, abs=0.003)  # the binomial's tail: at most 5 of 11 right at .75
+    assert priors < majority - 0.002
+
+
+def test_with_priors_true_objects_survive_where_nearly_all_clusters_are_true():
+    """As printed it splits them in two and discards the dimmer half."""
+    kept = {"none": [], "crowd": []}
+    for seed in range(10):
+        votes, truth = found_votes(seed, present=60, artefacts=1, stray=0.01)
+        for prior, shares in kept.items():
+            detected = dem(votes, DEMSettings(prior=prior, interval_draws=20)).detected
+            shares.append(detected[truth].mean())
+    assert np.mean(kept["none"]) < 0.8
+    assert np.mean(kept["crowd"]) > 0.95
+
+
+@pytest.mark.parametrize("stray", [0.01, 0.03])
+def test_chance_and_artefacts_are_told_from_structures_better_than_by_any_count_of_votes(stray):
+    posterior, truth, share = [], [], []
+    for seed in range(20):
+        votes, present = found_votes(seed, stray=stray)
+        posterior.append(dem(votes, QUICK).posterior)
+        share.append(votes.marked.mean(axis=0))
+        truth.append(present)
+    posterior, truth, share = (np.concatenate(parts) for parts in (posterior, truth, share))
+    right = np.mean((posterior >= 0.5) == truth)
+    assert right > max(np.mean((share >= least) == truth) for least in np.linspace(0, 1, 26))
+    assert calibration(posterior, truth).error < 0.06
+
+
+def test_posteriors_of_the_paper_are_surer_than_they_are_right():
+    errors = []
+    for prior in ("none", "crowd"):
+        parts = [found_votes(seed) for seed in range(10)]
+        settings = DEMSettings(prior=prior, interval_draws=20)
+        posterior = np.concatenate([dem(votes, settings).posterior for votes, _ in parts])
+        errors.append(calibration(posterior, np.concatenate([truth for _, truth in parts])).error)
+    assert errors[0] > 2 * errors[1]
+
+
+def test_relabelling_annotators_and_clusters_changes_nothing():
+    votes, _ = found_votes(1)
+    generator = np.random.default_rng(0)
+    rows, columns = (generator.permutation(size) for size in votes.marked.shape)
+    other = type(votes)(
+        votes.marked[rows][:, columns],
+        votes.weight[columns],
+        votes.verdict[columns],
+        votes.stray[rows],
+        votes.places,
+    )
+    first, second = dem(votes), dem(other)
+    assert second.posterior == pytest.approx(first.posterior[columns], abs=1e-8)
+    assert second.sensitivity == pytest.approx(first.sensitivity[rows], abs=1e-8)
+    assert second.specificity == pytest.approx(first.specificity[rows], abs=1e-8)
+
+
+def test_the_same_input_gives_the_same_bits():
+    votes, _ = found_votes(2)
+    first, second = dem(votes), dem(votes)
+    assert np.array_equal(first.posterior, second.posterior)
+    assert np.array_equal(first.posterior_low, second.posterior_low)
+
+
+@pytest.mark.parametrize("prior", ["none", "beta", "crowd"])
+@pytest.mark.parametrize("rows", [["000", "000"], ["111", "111"], ["1", "0"], ["1"], ["010", "000", "111"]])
+def test_nothing_to_judge_by_is_no_number_that_is_none(prior, rows):
+    result = dem(votes_of_text(rows, stray=np.full(len(rows), 0.01), places=50.0), DEMSettings(prior=prior))
+    for values in (
+        result.posterior,
+        result.posterior_low,
+        result.posterior_high,
+        result.sensitivity,
+        result.specificity,
+        result.objective,
+    ):
+        assert np.isfinite(values).all()
+    assert ((result.posterior >= 0) & (result.posterior <= 1)).all()
+
+
+def test_no_clusters_and_no_annotators():
+    for shape in ((3, 0), (0, 0)):
+        votes = votes_of_text(["", "", ""][: shape[0]] or [""])
+        votes = type(votes)(np.zeros(shape, dtype=bool), np.empty(0), np.empty(0, dtype=np.int8))
+        result = dem(votes)
+        assert result.posterior.shape == result.posterior_low.shape == (0,)
+        assert result.sensitivity.shape == (shape[0],)
+
+
+def test_who_marked_nothing_is_one_who_saw_nothing():
+    votes, _ = found_votes(4)
+    with_quiet = type(votes)(
+        np.vstack([votes.marked, np.zeros_like(votes.marked[:1])]),
+        votes.weight,
+        votes.verdict,
+        np.append(votes.stray, 0.02),
+        votes.places,
+    )
+    result = dem(with_quiet)
+    assert result.sensitivity[-1] < result.sensitivity[:-1].min()
+    assert result.specificity[-1] >= result.specificity[:-1].max()
+    assert result.false_negative[-1] == pytest.approx(result.posterior.sum())
+
+
+def test_known_truths_are_fixed_and_teach():
+    crowd = voting_crowd(11, 20, seed=5)
+    votes = crowd.votes
+    free = dem(votes)
+    verdict = np.full(20, -1, dtype=np.int8)
+    verdict[:4] = 1 - (free.posterior[:4] >= 0.5)  # the very opposite
+    held = dem(type(votes)(votes.marked, votes.weight, verdict))
+    assert held.posterior[:4].tolist() == verdict[:4].tolist()
+    assert held.posterior_low[:4].tolist() == held.posterior_high[:4].tolist() == verdict[:4].tolist()
+    assert held.detected[:4].tolist() == (verdict[:4] == 1).tolist()
+    assert not np.allclose(held.sensitivity, free.sensitivity)
+
+
+def test_truths_make_the_rest_better():
+    errors = np.zeros(2)
+    for seed in range(60):
+        crowd = voting_crowd(5, 30, seed, sensitivity=0.65, specificity=0.65)
+        verdict = np.full(30, -1, dtype=np.int8)
+        verdict[:20] = crowd.present[:20]
+        held = type(crowd.votes)(crowd.votes.marked, crowd.votes.weight, verdict)
+        for column, votes in enumerate((crowd.votes, held)):
+            errors[column] += np.mean(dem(votes, QUICK).detected[20:] != crowd.present[20:])
+    assert errors[1] < errors[0]
+
+
+def test_the_prior_keeps_the_direction_when_the_majority_is_adverse():
+    """Five of nine say the opposite; the labels do not flip altogether where the experts' truths are held."""
+    generator = np.random.default_rng(8)
+    truth = generator.random(40) < 0.5
+    right = generator.random((9, 40)) < np.array([0.9] * 4 + [0.2] * 5)[:, None]
+    marked = np.where(right, truth, ~truth)
+    rows = ["".join("01"[int(mark)] for mark in row) for row in marked]
+    verdict = np.full(40, -1)
+    verdict[:8] = truth[:8]
+    result = dem(votes_of_text(rows, verdict))
+    assert np.mean(result.detected[8:] == truth[8:]) > 0.9
+    assert result.sensitivity[:4].min() > result.sensitivity[4:].max()
+    silent_majority = dem(votes_of_text(["1111", "1111", "1110"]))
+    assert silent_majority.posterior[:3].min() > 0.5  # all say yes, so yes it is
+
+
+def test_rejected_look_alikes_lower_the_posteriors_of_the_rest():
+    votes, truth = found_votes(6, present=60)
+    sure = np.flatnonzero(truth & (dem(votes).posterior > 0.9))
+    verdict = votes.verdict.copy()
+    verdict[sure[:15]] = 0
+    held = dem(type(votes)(votes.marked, votes.weight, verdict, votes.stray, votes.places))
+    assert held.posterior[sure[15:]].mean() < dem(votes).posterior[sure[15:]].mean() - 0.1
+
+
+def test_the_interval_holds_the_posterior_and_narrows_with_what_is_known():
+    wide, narrow = [], []
+    for seed in range(10):
+        small, large = voting_crowd(9, 12, seed), voting_crowd(9, 400, seed)
+        for crowd, widths in ((small, wide), (large, narrow)):
+            result = dem(crowd.votes)
+            assert (result.posterior_low <= result.posterior).all()
+            assert (result.posterior_high >= result.posterior).all()
+            widths.append(np.mean(result.posterior_high - result.posterior_low))
+    assert np.mean(narrow) < 0.5 * np.mean(wide)
+
+
+def test_expected_votes_add_up():
+    votes, _ = found_votes(9)
+    result = dem(votes)
+    assert result.true_positive + result.false_positive == pytest.approx(votes.marked.sum(axis=1))
+    assert result.true_positive + result.false_negative == pytest.approx(
+        np.full(len(votes.marked), result.posterior.sum())
+    )
+    total = result.true_positive + result.false_negative + result.true_negative + result.false_positive
+    assert total == pytest.approx(np.full(len(votes.marked), votes.marked.shape[1]))
+
+
+def test_cancelling_stops_it():
+    def watch(*_, **__):
+        raise Cancelled
+
+    with pytest.raises(Cancelled):
+        dem(found_votes(0)[0], watch=watch)
+
+
+def test_progress_never_falls():
+    fractions = []
+    dem(found_votes(0)[0], watch=lambda fraction, *_, **__: fractions.append(fraction))
+    assert (np.diff(fractions) >= 0).all()
+    assert fractions[-1] == pytest.approx(1)

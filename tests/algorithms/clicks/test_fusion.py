@@ -1,0 +1,223 @@
+"""From clicks to detections: plans, the whole way, and what is said of annotators."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from scipy.stats import beta
+
+from raterscope.algorithms.clicks import (
+    CLUSTERERS,
+    DETECTORS,
+    Clicks,
+    FusionPlan,
+    KnownSpots,
+    fuse,
+    pool_rates,
+)
+from raterscope.algorithms.clicks.hac import HACSettings
+from raterscope.algorithms.evaluation import evaluate
+from raterscope.algorithms.settings import SettingsError
+from raterscope.algorithms.simulation.mixtures import separated_crowd
+from tests.algorithms.clicks.crowds import made
+
+CROWD = separated_crowd(20, seed=1)
+
+
+def with_known(clicks: Clicks, *spots) -> Clicks:
+    x, y, present = zip(*spots, strict=True)
+    known = KnownSpots(np.array(x), np.array(y), np.array(present))
+    return Clicks(clicks.x, clicks.y, clicks.annotator, clicks.annotators, clicks.extent, known=known)
+
+
+def test_the_default_finds_a_separated_crowd():
+    crowd = separated_crowd(50, seed=1)
+    fusion = fuse(crowd.clicks)
+    found = fusion.clustering.mean[fusion.detection.detected]
+    result = evaluate(found, crowd.mean, 50.0)
+    assert (result.sensitivity, result.precision) == (1.0, 1.0)
+
+
+@pytest.mark.parametrize("algorithm", list(CLUSTERERS))
+@pytest.mark.parametrize("detector", list(DETECTORS))
+def test_every_pair_of_algorithms_gives_a_whole_answer(algorithm, detector):
+    fusion = fuse(CROWD.clicks, FusionPlan.make(algorithm, detector))
+    clusters = len(fusion.clustering)
+    assert clusters >= 5
+    assert fusion.marked.shape == (20, clusters)
+    assert fusion.verdict.tolist() == [-1] * clusters
+    assert fusion.detection.posterior.shape == fusion.detection.detected.shape == (clusters,)
+    assert fusion.rates.sensitivity.shape == (20, 3)
+    assert np.array_equal(fusion.votes, fusion.marked.sum(axis=0))
+
+
+@pytest.mark.parametrize("algorithm", list(CLUSTERERS))
+@pytest.mark.parametrize("detector", list(DETECTORS))
+def test_no_clicks_give_an_empty_answer(algorithm, detector):
+    fusion = fuse(made([], [], annotators=3), FusionPlan.make(algorithm, detector))
+    assert len(fusion.clustering) == len(fusion.detection.posterior) == len(fusion.mark) == 0
+    assert fusion.marked.shape == (3, 0)
+    assert fusion.rates.clicks.tolist() == [0, 0, 0]
+    for rate in (fusion.rates.reliability, fusion.rates.sensitivity, fusion.rates.specificity):
+        assert np.isnan(rate).all()
+
+
+def test_nobody_looked():
+    assert len(fuse(made([], [], annotators=0)).clustering) == 0
+
+
+def test_known_spots_without_a_click_are_the_answer():
+    fusion = fuse(with_known(made([], [], annotators=2), (30.0, 40.0, True), (60.0, 60.0, False)))
+    assert fusion.clustering.mean.tolist() == [[30, 40]]
+    assert fusion.detection.posterior.tolist() == [1.0]
+
+
+def test_known_truths_are_held():
+    free = fuse(CROWD.clicks)
+    x, y = free.clustering.mean[np.argmax(free.detection.posterior)]
+    held = fuse(with_known(CROWD.clicks, (x + 3, y, False), (5.0, 5.0, True)))
+    rejected = np.flatnonzero(held.verdict == 0)
+    assert len(rejected) == 1
+    assert np.hypot(*(held.clustering.mean[rejected[0]] - (x, y))) < 15
+    assert held.detection.posterior[rejected[0]] == 0
+    assert not held.detection.detected[rejected[0]]
+    assert held.verdict[-1] == 1
+    assert held.clustering.mean[-1].tolist() == [5, 5]
+    assert held.detection.posterior[-1] == 1
+
+
+def test_marks_of_one_annotator_at_one_place_count_once():
+    clicks = CROWD.clicks
+    thrice = Clicks(
+        np.tile(clicks.x, 3),
+        np.tile(clicks.y, 3),
+        np.tile(clicks.annotator, 3),
+        clicks.annotators,
+        clicks.extent,
+    )
+    once, more = fuse(clicks), fuse(thrice)
+    assert np.array_equal(once.clustering.mean, more.clustering.mean)
+    assert np.array_equal(once.detection.posterior, more.detection.posterior)
+    assert np.array_equal(more.mark, np.tile(once.mark, 3))
+    assert np.array_equal(more.rates.clicks, clicks.counts())
+
+
+def test_the_same_input_gives_the_same_bits():
+    first, second = fuse(CROWD.clicks), fuse(CROWD.clicks)
+    assert np.array_equal(first.clustering.mean, second.clustering.mean)
+    assert np.array_equal(first.detection.posterior_high, second.detection.posterior_high)
+
+
+def test_progress_never_falls_and_ends():
+    fractions = []
+    fuse(CROWD.clicks, watch=lambda fraction, *_, **__: fractions.append(fraction))
+    assert (np.diff(fractions) >= 0).all()
+    assert fractions[-1] == pytest.approx(1)
+
+
+def test_unreliable_annotators_are_found_out():
+    fusion = fuse(CROWD.clicks)
+    order = np.argsort(fusion.rates.reliability[:, 0])
+    assert set(CROWD.reliability[order[:2]]) == {0.25}
+    for rate in (fusion.rates.reliability, fusion.rates.sensitivity, fusion.rates.specificity):
+        seen = ~np.isnan(rate[:, 0])
+        assert (rate[seen, 1] <= rate[seen, 0]).all()
+        assert (rate[seen, 0] <= rate[seen, 2]).all()
+
+
+def test_intervals_of_reliability_hold_the_truth_as_often_as_they_say():
+    """An outlier may fall on a cluster, and a wide click is no vote: the truth is the share that hits."""
+    held = []
+    for seed in range(15):
+        crowd = separated_crowd(20, seed)
+        rates = fuse(crowd.clicks).rates.reliability
+        truth = 0.975 * crowd.reliability
+        held.append((rates[:, 1] <= truth) & (truth <= rates[:, 2]))
+    assert np.mean(held) > 0.9
+
+
+def test_an_interval_is_that_of_the_beta_distribution():
+    fusion = fuse(CROWD.clicks)
+    marks = fusion.rates.clicks
+    votes = fusion.rates.reliability[:, 0] * (marks + 1) - 0.5
+    assert votes == pytest.approx(np.round(votes), abs=1e-9)
+    expected = beta(votes + 0.5, marks - votes + 0.5).ppf(0.025)
+    assert fusion.rates.reliability[:, 1] == pytest.approx(expected)
+
+
+def test_pooling_sums_over_images():
+    crowds = [separated_crowd(20, seed) for seed in (1, 2, 3)]
+    fusions = [fuse(crowd.clicks) for crowd in crowds]
+    names = [crowd.clicks.annotators for crowd in crowds]
+    alone_names, alone = pool_rates(fusions[:1], names[:1])
+    assert alone_names == names[0]
+    assert alone.reliability == pytest.approx(fusions[0].rates.reliability)
+    assert alone.sensitivity == pytest.approx(fusions[0].rates.sensitivity)
+    _, pooled = pool_rates(fusions, names)
+    assert np.array_equal(pooled.clicks, sum(fusion.rates.clicks for fusion in fusions))
+    width = [rate[:, 2] - rate[:, 1] for rate in (pooled.reliability, alone.reliability)]
+    assert width[0].mean() < 0.8 * width[1].mean()
+
+
+def test_pooling_goes_by_name_whatever_the_order():
+    fusion = fuse(CROWD.clicks)
+    names = CROWD.clicks.annotators
+    other = tuple(f"other {name}" for name in names)
+    found, rates = pool_rates([fusion, fusion], [names, other])
+    assert found == (*names, *other)
+    assert rates.reliability[:20] == pytest.approx(rates.reliability[20:])
+    assert pool_rates([], [])[0] == ()
+
+
+def test_a_plan_takes_texts_apart():
+    plan = FusionPlan.make(
+        "oem",
+        "share",
+        {"click_scatter": "2", "share": "0.3", "outlier_threshold": "0.4", "vote_coverage": "1"},
+    )
+    assert plan.clustering.as_dict()["click_scatter"] == 2.0
+    assert plan.detection.as_dict() == {"share": 0.3}
+    assert plan.assignment.as_dict() == {"outlier_threshold": 0.4, "vote_coverage": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("texts", "sentence"),
+    [
+        ({"scater": "2"}, "scater is not a setting here; expected one of .*click_scatter.*prior"),
+        ({"share": "0.2"}, "share is not a setting here"),
+        ({"click_scatter": "wide"}, "click_scatter is 'wide'; expected a number"),
+        ({"vote_coverage": "2"}, r"vote_coverage is 2; expected 0\.1 to 1"),
+    ],
+)
+def test_settings_that_will_not_do_are_refused_in_a_sentence(texts, sentence):
+    with pytest.raises(SettingsError, match=sentence):
+        FusionPlan.make(texts=texts)
+
+
+def test_algorithms_that_are_not_known_are_refused_with_those_that_are():
+    with pytest.raises(SettingsError, match=r"'magic' is no algorithm here; expected one of oem, cem"):
+        FusionPlan.make("magic")
+    with pytest.raises(SettingsError, match=r"'magic' is no algorithm here; expected one of dem, majority"):
+        FusionPlan.make("oem", "magic")
+    with pytest.raises(SettingsError, match="takes"):
+        FusionPlan("oem", "dem", HACSettings())
+
+
+@pytest.mark.parametrize("algorithm", list(CLUSTERERS))
+@pytest.mark.parametrize("detector", list(DETECTORS))
+def test_a_plan_survives_json(algorithm, detector):
+    plan = FusionPlan.make(algorithm, detector, {"outlier_threshold": "0.25"})
+    assert FusionPlan.from_dict(json.loads(json.dumps(plan.as_dict()))) == plan
+    assert CLUSTERERS[algorithm].title in plan.in_words()
+    assert DETECTORS[detector].title in plan.in_words()
+    names = [
+        spec.name for part in (plan.clustering, plan.detection, plan.assignment) for spec in part.specs()
+    ]
+    assert len(set(names)) == len(names)  # texts can be told apart
+
+
+def test_a_stored_plan_that_is_none_is_refused():
+    with pytest.raises(SettingsError, match="algorithm"):
+        FusionPlan.from_dict({"detector": "dem"})
