@@ -85,7 +85,8 @@ class _Crowd:
     """The crowd model of one image: components, annotators and who marked what, as far as is known."""
 
     def __init__(self, cells: Cells, annotators: int, area: float, model: CrowdModel) -> None:
-        from raterscope.algorithms.clicks._crowd_kernels import Marks, Parts
+        from raterscope.algorithms.clicks._crowd_kernels import Parts
+        from raterscope.algorithms.clicks._near_kernels import Marks
 
         self.cells, self.model, self.uniform = cells, model, 1 / area
         self.marks = Marks(cells.x, cells.y, cells.annotator, cells.start, cells.grid)
@@ -111,7 +112,8 @@ class _Crowd:
 
     def seed(self, tick: Callable[[], None]) -> None:
         """Begin with a component where clicks of several annotators are, the most crowded places first."""
-        from raterscope.algorithms.clicks._crowd_kernels import Parts, choose, crowding
+        from raterscope.algorithms.clicks._crowd_kernels import Parts
+        from raterscope.algorithms.clicks._near_kernels import choose, crowding
 
         count = np.empty(len(self.cells))
         for begin in range(0, len(count), 50_000):
@@ -139,23 +141,24 @@ class _Crowd:
 
     def gather(self, tick: Callable[[], None]) -> None:
         """List the clicks near each component."""
-        from raterscope.algorithms.clicks._crowd_kernels import Pairs, gather
+        from raterscope.algorithms.clicks._crowd_kernels import Pairs
+        from raterscope.algorithms.clicks._near_kernels import gather
 
         self.compact()
         first, last = (np.empty(len(self), dtype=np.int64) for _ in range(2))
         pairs, components = 0, len(first)
         for begin in range(0, components, BLOCK):
             end = min(begin + BLOCK, components)
-            found = gather(
-                begin, end, pairs, self.marks, self.parts, REACH * self.scatter, first, last, self.click
-            )
-            if found > len(self.click):
+            for _ in range(2):
+                found = gather(
+                    begin, end, pairs, self.marks, self.parts.mean, self.parts.alive, REACH * self.scatter,
+                    first, last, self.click,
+                )  # fmt: skip
+                if found <= len(self.click):
+                    break
                 longer = np.empty(int(found * max(1.1, components / end)), dtype=np.int32)
                 longer[:pairs] = self.click[:pairs]
                 self.click = longer
-                found = gather(
-                    begin, end, pairs, self.marks, self.parts, REACH * self.scatter, first, last, self.click
-                )
             pairs = found
             tick()
         self.total[:] = 0

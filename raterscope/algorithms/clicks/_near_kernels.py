@@ -1,0 +1,94 @@
+"""Inner loops over what is near a place: clicks sorted into the cells of a grid."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+__all__ = ["Marks", "choose", "crowding", "gather"]
+
+Array = Any
+"""What numba compiles is not what a type checker sees; shapes and types stand in the docstrings."""
+
+
+class Marks(NamedTuple):
+    """N clicks sorted by cell.
+
+    x, y, annotator (N,), start (cells + 1,), grid (left, top, side, columns, rows).
+    """
+
+    x: Array
+    y: Array
+    annotator: Array
+    start: Array
+    grid: Array
+
+
+@njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
+def _span(grid: Array, x: float, y: float, reach: float) -> Array:
+    columns, rows = int(grid[3]), int(grid[4])
+    return (
+        max(0, int(np.floor((x - reach - grid[0]) / grid[2]))),
+        min(columns - 1, int(np.floor((x + reach - grid[0]) / grid[2]))),
+        max(0, int(np.floor((y - reach - grid[1]) / grid[2]))),
+        min(rows - 1, int(np.floor((y + reach - grid[1]) / grid[2]))),
+        columns,
+    )
+
+
+@njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
+def crowding(marks: Marks, reach: float, others: bool, begin: int, end: int, count: Array) -> None:
+    """Count the clicks about each click, near ones more; of other annotators only, if `others`."""
+    for i in range(begin, end):
+        left, right, top, bottom, columns = _span(marks.grid, marks.x[i], marks.y[i], reach)
+        found = 0.0
+        for row in range(top, bottom + 1):
+            for n in range(marks.start[row * columns + left], marks.start[row * columns + right + 1]):
+                away = ((marks.x[n] - marks.x[i]) ** 2 + (marks.y[n] - marks.y[i]) ** 2) / (reach * reach)
+                if away < 1.0 and n != i and not (others and marks.annotator[n] == marks.annotator[i]):
+                    found += 1.0 - away
+        count[i] = found
+
+
+@njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
+def choose(marks: Marks, order: Array, spacing: float, most: int) -> Array:
+    """Choose clicks in order, none within `spacing` of one chosen before."""
+    shaded = np.zeros(len(marks.x), dtype=np.bool_)
+    chosen = np.empty(min(most, len(order)), dtype=np.int64)
+    found = 0
+    for i in order:
+        if shaded[i]:
+            continue
+        if found == len(chosen):
+            break
+        chosen[found] = i
+        found += 1
+        left, right, top, bottom, columns = _span(marks.grid, marks.x[i], marks.y[i], spacing)
+        for row in range(top, bottom + 1):
+            for n in range(marks.start[row * columns + left], marks.start[row * columns + right + 1]):
+                if (marks.x[n] - marks.x[i]) ** 2 + (marks.y[n] - marks.y[i]) ** 2 < spacing * spacing:
+                    shaded[n] = True
+    return chosen[:found]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
+def gather(
+    begin: int, end: int, found: int, marks: Marks, mean: Array, alive: Array, reach: float, first: Array,
+    last: Array, click: Array,
+) -> int:  # fmt: skip
+    """List the clicks near components after those found; give how many there are, listed or not."""
+    for m in range(begin, end):
+        first[m] = found
+        if alive[m]:
+            x, y = mean[m, 0], mean[m, 1]
+            left, right, top, bottom, columns = _span(marks.grid, x, y, reach)
+            for row in range(top, bottom + 1):
+                for n in range(marks.start[row * columns + left], marks.start[row * columns + right + 1]):
+                    if (marks.x[n] - x) ** 2 + (marks.y[n] - y) ** 2 <= reach * reach:
+                        if found < len(click):
+                            click[found] = n
+                        found += 1
+        last[m] = found
+    return found

@@ -1,0 +1,153 @@
+"""Accuracy of clustering and detection on real crowds and the papers' set-ups, beside other methods.
+
+Usage: RATERSCOPE_DATA=FOLDER python -m tests.benchmarks.clicks_accuracy [RUNS]
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from raterscope.algorithms.clicks.data import Clicks, Clustering, FloatArray
+from raterscope.algorithms.clicks.density import dbscan, hdbscan
+from raterscope.algorithms.clicks.fusion import FusionPlan, fuse
+from raterscope.algorithms.clicks.kmeans import kmeans
+from raterscope.algorithms.clicks.oem import OEMSettings, oem
+from raterscope.algorithms.evaluation import calibration, evaluate, match, true_detections
+from raterscope.algorithms.simulation.mixtures import CrowdOfClicks, overlapping_crowd, separated_crowd
+from tests.algorithms.clicks.crowds import RealImage, iguanas, quantius
+
+RADIUS = 4.0
+SUBSETS = ("cells", "snr", "density", "smfish", "beads")
+
+Method = Callable[[Clicks], FloatArray]
+
+
+def shared(clicks: Clicks, found: Clustering, share: float) -> FloatArray:
+    """Keep the clusters that at least a share of the annotators clicked."""
+    marked = np.zeros((len(clicks.annotators), len(found)), dtype=bool)
+    rows = (found.inlier >= 0.5) & (found.nearest >= 0)
+    marked[clicks.annotator[rows], found.nearest[rows]] = True
+    return found.mean[marked.sum(axis=0) >= share * len(clicks.annotators)]
+
+
+def detected(clicks: Clicks, plan: FusionPlan) -> FloatArray:
+    fusion = fuse(clicks, plan)
+    return fusion.clustering.mean[fusion.detection.detected]
+
+
+def methods() -> dict[str, Method]:
+    given = OEMSettings(criterion="observed", penalty="half", click_scatter=2.0)
+    quarter = OEMSettings(criterion="expected", penalty="quarter", click_scatter=2.0)
+    printed = OEMSettings(as_printed=True)
+    return {
+        "OEM, default: clusters": lambda clicks: oem(clicks).mean,
+        "same, clicked by >= 20 %": lambda clicks: shared(clicks, oem(clicks), 0.2),
+        "same, DEM (the default fusion)": lambda clicks: detected(clicks, FusionPlan()),
+        "OEM, scatter 2 px, observed, L/2": lambda clicks: oem(clicks, given).mean,
+        "OEM, scatter 2 px, eq. 16, L/4": lambda clicks: oem(clicks, quarter).mean,
+        "OEM as printed": lambda clicks: oem(clicks, printed).mean,
+        "HDBSCAN (5 clicks, 3 neighbours)": lambda clicks: hdbscan(clicks).mean,
+        "DBSCAN (5 px, 3 neighbours)": lambda clicks: dbscan(clicks).mean,
+        "k-means, twice the mean clicks": lambda clicks: kmeans(clicks).mean,
+    }
+
+
+def table_of_images(images: Sequence[RealImage]) -> None:
+    print(
+        f"\n{len(images)} images, radius {RADIUS:g} px: mean S / P / F2, F2 by subset, ratio to HDBSCAN's F2"
+    )
+    print(f"{'method':34s}{'S':>7s}{'P':>7s}{'F2':>7s}  " + "".join(f"{name:>9s}" for name in SUBSETS))
+    scores: dict[str, np.ndarray] = {}
+    seconds: dict[str, float] = {}
+    for name, method in methods().items():
+        start = time.perf_counter()
+        found = [method(image.clicks) for image in images]
+        seconds[name] = time.perf_counter() - start
+        results = [evaluate(places, image.truth, RADIUS) for places, image in zip(found, images, strict=True)]
+        scores[name] = np.nan_to_num([(one.sensitivity, one.precision, one.f_two) for one in results])
+    peer = next(values[:, 2].mean() for name, values in scores.items() if name.startswith("HDBSCAN"))
+    for name, values in scores.items():
+        by = [values[[image.subset == subset for image in images], 2].mean() for subset in SUBSETS]
+        mean = values.mean(axis=0)
+        print(
+            f"{name:34s}" + "".join(f"{value:7.3f}" for value in mean) + "  "
+            + "".join(f"{value:9.3f}" for value in by) + f"{mean[2] / peer:8.2f} x {seconds[name]:7.2f} s"
+        )  # fmt: skip
+
+
+def table_of_posteriors(images: Sequence[RealImage]) -> None:
+    posterior, true = [], []
+    for image in images:
+        fusion = fuse(image.clicks)
+        posterior.append(fusion.detection.posterior)
+        true.append(true_detections(fusion.clustering.mean, fusion.detection.posterior, image.truth, RADIUS))
+    error = calibration(np.concatenate(posterior), np.concatenate(true)).error
+    print(f"\nexpected calibration error of the default fusion's posteriors: {error:.3f}")
+
+
+def table_of_counts(images: Sequence[RealImage]) -> None:
+    expert = np.array([image.count for image in images])
+    counts: dict[str, Callable[[Clicks], float]] = {
+        "default fusion": lambda clicks: int(fuse(clicks).detection.detected.sum()),
+        "OEM, clicked by >= 20 %": lambda clicks: len(shared(clicks, oem(clicks), 0.2)),
+        "median of volunteers": lambda clicks: float(np.median(clicks.counts())),
+        "HDBSCAN (5 clicks, 3 neighbours)": lambda clicks: len(hdbscan(clicks)),
+    }
+    print(f"\n{len(images)} images of iguanas: mean absolute error of the count, and bias")
+    for name, count in counts.items():
+        error = np.array([count(image.clicks) for image in images]) - expert
+        print(f"{name:34s}{abs(error).mean():7.3f}{error.mean():+7.2f}")
+
+
+def table_of_crowds(
+    title: str,
+    draw: Callable[[int, int], CrowdOfClicks],
+    sizes: Sequence[int],
+    radius: float,
+    scatter: float,
+    runs: int,
+) -> None:
+    """Print a set-up; `scatter` is that of the papers, from the variance of clicks all over the image."""
+    rows = {
+        "default": OEMSettings(),
+        "thesis's criterion": OEMSettings(criterion="thesis", covariance="free", click_scatter=scatter),
+        "as printed": OEMSettings(as_printed=True),
+        "as printed, floor .01": OEMSettings(as_printed=True, covariance_floor=0.01),
+    }
+    print(f"\n{title}, {runs} runs, tolerance {radius:g}: S / P for R = {', '.join(map(str, sizes))}")
+    for name, settings in rows.items():
+        line = ""
+        for annotators in sizes:
+            scores = []
+            for seed in range(runs):
+                crowd = draw(annotators, seed)
+                found = oem(crowd.clicks, settings).mean
+                hits = len(match(found, crowd.mean, radius))
+                scores.append((hits / len(crowd.mean), hits / max(len(found), 1)))
+            sensitivity, precision = np.mean(scores, axis=0)
+            line += f"   {sensitivity:.3f} / {precision:.3f}"
+        print(f"{name:34s}{line}")
+
+
+def main() -> None:
+    runs = int(sys.argv[1]) if len(sys.argv) > 1 else 20
+    table_of_crowds("thesis, section 2.3", separated_crowd, (20, 50), 50, 20.4, runs)
+    table_of_crowds("OEM-DEM paper, section 3.1", overlapping_crowd, (11, 21, 31, 51), 0.3, 0.083, runs)
+    root = os.environ.get("RATERSCOPE_DATA")
+    if not root:
+        print("real crowds skipped: set RATERSCOPE_DATA to the folder of clicks/quantius and clicks/iguanas")
+        return
+    images = quantius(Path(root))
+    table_of_images(images)
+    table_of_posteriors(images)
+    table_of_counts(iguanas(Path(root)))
+
+
+if __name__ == "__main__":
+    main()
