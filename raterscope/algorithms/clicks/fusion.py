@@ -147,6 +147,7 @@ def fuse(clicks: Clicks, plan: FusionPlan | None = None, watch: Watch = silent) 
     Fusion
     """
     plan = FusionPlan() if plan is None else plan
+    watch(0.0, "merging repeated clicks")
     marks, mark = clicks.merged()
     bounds = (plan.assignment.outlier_threshold, plan.assignment.vote_coverage)
     clustering = CLUSTERERS[plan.algorithm].run(marks, plan.clustering, watch=part(watch, 0.0, 0.9))
