@@ -205,11 +205,13 @@ def walk(
         state, support, spread = mixture.maximise(state)
         alive = state.weight > 0
         state = _State(state.mean[alive], state.covariance[alive], state.weight[alive], state.reliability)
+        if not alive.any():
+            break
         likelihood = mixture.expect(state)
         if path.criterion in {"expected", "thesis"}:
             moved, support, spread = mixture.maximise(state, False)
             spread = _about(spread, support, moved, state)
-        score = mixture.score(state, likelihood, support, spread) if len(state.weight) else -math.inf
+        score = mixture.score(state, likelihood, support, spread)
         objective.append(score)
         components.append(len(state.weight))
         if score > best_score:
@@ -219,7 +221,7 @@ def walk(
             settled = abs(score - previous) < path.tolerance * abs(score) and len(state.weight) == before
         removed.append(settled)
         previous = score
-        if settled and len(state.weight):
+        if settled:
             state = _without_weakest(state)
             mixture.expect(state)
             previous = -math.inf

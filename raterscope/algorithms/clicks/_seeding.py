@@ -10,6 +10,9 @@ from raterscope.algorithms.clicks.data import FloatArray
 
 __all__ = ["k_means"]
 
+MOST_DISTANCES = 2_000_000_000
+"""Distances that k-means may look at: a second or so, for it cannot be cancelled."""
+
 
 def k_means(points: FloatArray, count: int, seed: int) -> FloatArray:
     """Find centroids by k-means, as the OEM-DEM paper begins (section 3.1): one a distinct point at most."""
@@ -17,7 +20,8 @@ def k_means(points: FloatArray, count: int, seed: int) -> FloatArray:
     from sklearn.exceptions import ConvergenceWarning
 
     count = min(count, len(np.unique(points, axis=0)))
+    rounds = int(np.clip(MOST_DISTANCES // (len(points) * count), 3, 300))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        found = KMeans(count, n_init=1, random_state=seed).fit(points)
+        found = KMeans(count, n_init=1, max_iter=rounds, random_state=seed).fit(points)
     return np.asarray(found.cluster_centers_, dtype=np.float64)

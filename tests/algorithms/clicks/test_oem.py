@@ -234,6 +234,29 @@ def test_the_same_clicks_give_the_same_bits(run):
         np.testing.assert_array_equal(getattr(one, name), getattr(two, name))
 
 
+@pytest.mark.parametrize("settings", [OEMSettings(), OEMSettings(repeats="often"), PATH, PRINTED])
+def test_small_crowds_of_any_shape_and_size_give_whole_answers(settings):
+    generator = np.random.default_rng(11)
+    for _ in range(40):
+        count, annotators = generator.integers(1, 60), generator.integers(1, 8)
+        side = 10.0 ** generator.uniform(-3, 7)
+        places = generator.uniform(0, side, (3, 2))[generator.integers(0, 3, count)]
+        points = places + generator.normal(0, side * 10.0 ** generator.uniform(-7, -1), (count, 2))
+        points[generator.random(count) < 0.2] *= generator.choice([1.3, 1e3])
+        if generator.random() < 0.3:
+            points = np.rint(points)
+        who = generator.integers(0, annotators, count)
+        clicks = some(*points.T, who, annotators, (0.0, 0.0, side, side))
+        found = oem(clicks, settings)
+        for values in (found.mean, found.covariance, found.inlier, found.trace.objective):
+            assert np.isfinite(values).all()
+        assert ((found.inlier >= 0) & (found.inlier <= 1)).all()
+        assert (found.nearest < len(found)).all()
+        assert (np.linalg.eigvalsh(found.covariance) > 0).all()
+        assert not len(found) or found.weight.sum() == pytest.approx(1)
+        np.testing.assert_array_equal(np.isnan(found.reliability), clicks.counts() == 0)
+
+
 def test_every_removal_raises_the_evidence():
     clicks = separated_crowd(20, seed=2).clicks
     trace = oem(clicks).trace
