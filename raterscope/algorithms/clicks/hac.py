@@ -65,9 +65,10 @@ def hac(clicks: Clicks, settings: HACSettings | None = None, watch: Watch = sile
     if len(clicks) < 2:
         return clustering_of_labels(clicks, np.zeros(len(clicks), dtype=np.int64))
     from scipy.cluster.hierarchy import fcluster, linkage
+    from scipy.spatial.distance import pdist
 
     watch(0.0, f"merging {len(clicks)} clicks")
-    tree = linkage(clicks.points - np.median(clicks.points, axis=0), settings.linkage)
+    tree = linkage(pdist(clicks.points - np.median(clicks.points, axis=0)), settings.linkage)
     if settings.cut is None:
         labels = fcluster(tree, settings.clusters or usual_count(clicks), criterion="maxclust")
     else:

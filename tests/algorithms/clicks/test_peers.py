@@ -29,11 +29,12 @@ def same_partition(first, second):
     [
         [],
         [[5, 5]],
+        [[5, 5], [5, 5]],
         [[5, 5], [5, 5], [5, 5]],
         [[1, 1], [2, 2], [3, 3], [4, 4], [5, 5], [6, 6]],
         [[1e7, 1e7], [1e7 + 1, 1e7], [1e7, 1e7 + 1], [1e7 + 1, 1e7 + 1], [1e7, 1e7], [1e7 + 60, 1e7]],
     ],
-    ids=["none", "one", "identical", "collinear", "far"],
+    ids=["none", "one", "two", "identical", "collinear", "far"],
 )
 def test_clicks_that_broke_others(name, points):
     clicks = made(points, np.arange(len(points)) % 3, annotators=4)
