@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -48,11 +49,12 @@ class Cells:
         return len(self.x)
 
 
-def sort_into_cells(clicks: Clicks, side: float) -> Cells:
+def sort_into_cells(clicks: Clicks, side: float, tick: Callable[[], None] = lambda: None) -> Cells:
     """Sort clicks into cells of about the given side, pixels.
 
     The clicks are centred first: squares of coordinates near 1e7 would cancel. Annotators are numbered by
-    name and clicks at one place are sorted by it, so that the order of neither makes a difference.
+    name and clicks at one place are sorted by it, so that the order of neither makes a difference. `tick`
+    is called between the steps.
     """
     centre = np.array([np.median(clicks.x), np.median(clicks.y)])
     x, y = clicks.x - centre[0], clicks.y - centre[1]
@@ -65,7 +67,10 @@ def sort_into_cells(clicks: Clicks, side: float) -> Cells:
     rank = np.empty(len(clicks.annotators), dtype=np.int64)
     rank[sorted(range(len(rank)), key=clicks.annotators.__getitem__)] = np.arange(len(rank))
     annotator = rank[clicks.annotator]
-    order = np.argsort(_key(cell, (x - left) / side, (y - top) / side, annotator))
+    key = _key(cell, (x - left) / side, (y - top) / side, annotator)
+    tick()
+    order = np.argsort(key)
+    tick()
     start = np.zeros(columns * rows + 1, dtype=np.int64)
     np.cumsum(np.bincount(cell, minlength=columns * rows), out=start[1:])
     grid = np.array([left, top, side, columns, rows], dtype=np.float64)

@@ -159,8 +159,12 @@ def _fit(clicks: Clicks, settings: OEMSettings, watch: Watch) -> Clustering:
         lower_bound=settings.lower_bound,
         max_rounds=min(settings.max_iterations, MAX_ROUNDS),
     )
-    watch(0.02, "sorting clicks by place")
-    cells = sort_into_cells(clicks, 2 * scatter)
+
+    def tick() -> None:
+        watch(0.02, "sorting clicks by place")
+
+    tick()
+    cells = sort_into_cells(clicks, 2 * scatter, tick)
     return fit_crowd(cells, len(clicks.annotators), clicks.area, model, part(watch, 0.05, 1.0))
 
 
