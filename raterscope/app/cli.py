@@ -182,6 +182,7 @@ def _describe_study_commands(commands: argparse._SubParsersAction[_Parser]) -> N
     running.add_argument("study", type=Path, metavar="STUDY")
     running.add_argument("algorithm", metavar="ALGORITHM", help="how clicks are clustered")
     _add_plan(running)
+    _add_hold(running)
     running.add_argument("--item", action="append", default=[], metavar="IMAGE",
                          help="only this image; may be repeated")  # fmt: skip
     _add_jobs(running)
@@ -220,6 +221,7 @@ def _describe_fuse(commands: argparse._SubParsersAction[_Parser]) -> None:
                         help="true places (image, x, y) to compare with; writes evaluation.csv")  # fmt: skip
     clicks.add_argument("--radius", type=_length, metavar="PX",
                         help="how far from the truth a detection may lie")  # fmt: skip
+    _add_hold(clicks)
     clicks.add_argument("--algorithm", default="oem", metavar="NAME",
                         help="how clicks are clustered (default: %(default)s)")  # fmt: skip
     _add_plan(clicks)
@@ -230,6 +232,11 @@ def _describe_fuse(commands: argparse._SubParsersAction[_Parser]) -> None:
     clicks.add_argument(
         "-o", "--output", required=True, type=Path, metavar="DIR", help="where the results go"
     )
+
+
+def _add_hold(parser: _Parser) -> None:
+    parser.add_argument("--hold-truth", action="store_true",
+                        help="hold the known true places fixed, so that they sharpen the rest")  # fmt: skip
 
 
 def _add_plan(parser: _Parser) -> None:

@@ -7,10 +7,13 @@ import os
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from raterscope.algorithms.clicks.data import Clicks, FloatArray
+import numpy as np
+
+from raterscope.algorithms.clicks.data import Clicks, FloatArray, KnownSpots
 from raterscope.algorithms.clicks.fusion import FusionPlan
 from raterscope.algorithms.evaluation import Evaluation, compare, evaluate
 from raterscope.algorithms.progress import Watch, part
@@ -35,6 +38,8 @@ def fuse_clicks(options: argparse.Namespace) -> int:
     plan = FusionPlan.make(options.algorithm, options.detector, dict(options.settings))
     if options.truth and not options.radius:
         raise InputError("--truth needs --radius PX: how far from the truth a detection may lie")
+    if options.hold_truth and not options.truth:
+        raise InputError("--hold-truth needs --truth TRUTH: the places to hold fixed")
     started, clock = datetime.now(UTC), time.perf_counter()
     with ProgressLine(sys.stderr) as watch:
         mapping = dict(options.mapping)
@@ -47,6 +52,8 @@ def fuse_clicks(options: argparse.Namespace) -> int:
         places = points_by_image(truth, clicks) if truth is not None else {}
         if truth is not None and not places:
             raise InputError("names none of the images that were clicked on", file=truth.path, field="image")
+        if options.hold_truth:
+            clicks = {name: _with_known(one, places.get(name)) for name, one in clicks.items()}
         _make_folder(options.output)
         outcomes = fuse_images(clicks, plan, jobs=options.jobs, watch=part(watch, 0.05, 1.0))
     evaluations = evaluations_of(outcomes, places, options.radius) if truth is not None else None
@@ -66,6 +73,13 @@ def fuse_clicks(options: argparse.Namespace) -> int:
     print(f"{', '.join(path.name for path in written)} in {options.output}")
     failures(outcomes)
     return 0
+
+
+def _with_known(clicks: Clicks, places: FloatArray | None) -> Clicks:
+    if places is None:
+        return clicks
+    known = KnownSpots(places[:, 0], places[:, 1], np.ones(len(places), dtype=bool))
+    return replace(clicks, known=known)
 
 
 def failures(outcomes: Mapping[str, Outcome]) -> None:
@@ -123,8 +137,8 @@ def summary_of(
     if evaluations:
         (mean,) = compare({"mean": list(evaluations.values())})
         yield (
-            f"against the truth, mean over {counted(mean.images, 'image')}: sensitivity {mean.sensitivity:.3f}, "
-            f"precision {mean.precision:.3f}, F0.5 {mean.f_half:.3f}, F1 {mean.f_one:.3f}, "
+            f"against the truth, mean over {counted(mean.images, 'image')}: "
+            f"sensitivity {mean.sensitivity:.3f}, precision {mean.precision:.3f}, F0.5 {mean.f_half:.3f}, F1 {mean.f_one:.3f}, "
             f"F2 {mean.f_two:.3f}"
         )
 

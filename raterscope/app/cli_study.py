@@ -58,7 +58,9 @@ def run(options: argparse.Namespace) -> int:
     clock = time.perf_counter()
     with Study.open(options.study) as study, ProgressLine(sys.stderr) as watch:
         images = _chosen(study, options.item)
-        inputs = gather([entry.id for entry in images], study, part(watch, 0.0, 0.05))
+        inputs = gather(
+            [entry.id for entry in images], study, part(watch, 0.0, 0.05), hold_truth=options.hold_truth
+        )
         answer = fuse_inputs(inputs, plan, jobs=options.jobs, watch=part(watch, 0.05, 0.95))
         number = keep(answer, study, part(watch, 0.95, 1.0)) if answer.fusions else None
     for line in summary_of(inputs.clicks, answer.outcomes, None, time.perf_counter() - clock):

@@ -32,6 +32,8 @@ class Inputs:
         The last import.
     excluded : tuple of str
         Annotators that are left out.
+    truth_held : bool
+        Whether imported truth is held fixed too.
     """
 
     images: Mapping[str, int]
@@ -39,6 +41,7 @@ class Inputs:
     decision: int
     imported: int
     excluded: tuple[str, ...]
+    truth_held: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,8 +60,11 @@ class Answer:
         return {name: one.fusion for name, one in self.outcomes.items() if one.fusion is not None}
 
 
-def gather(images: Sequence[int], study: Study, watch: Watch = silent) -> Inputs:
-    """Read the clicks on images of a study, in this order."""
+def gather(images: Sequence[int], study: Study, watch: Watch = silent, *, hold_truth: bool = False) -> Inputs:
+    """Read the clicks on images of a study, in this order.
+
+    What the expert decided is held fixed; with `hold_truth`, imported truth too.
+    """
     decisions = study.decisions()
     state = fold(decisions)
     excluded = set(state.excluded)
@@ -66,7 +72,8 @@ def gather(images: Sequence[int], study: Study, watch: Watch = silent) -> Inputs
     clicks = {}
     for done, image in enumerate(images):
         watch(done / len(images), f"reading the clicks of {names[image]}")
-        known = known_spots(state, image)
+        truth = study.truth(image) if hold_truth else None
+        known = known_spots(state, image, None if truth is None else (truth.x, truth.y))
         clicks[names[image]] = replace(study.clicks(image).without(excluded), known=known)
     return Inputs(
         images={names[image]: image for image in images},
@@ -74,6 +81,7 @@ def gather(images: Sequence[int], study: Study, watch: Watch = silent) -> Inputs
         decision=decisions[-1].id if decisions else 0,
         imported=study.last_import(),
         excluded=tuple(sorted(excluded)),
+        truth_held=hold_truth,
     )
 
 
@@ -98,7 +106,10 @@ def keep(answer: Answer, study: Study, watch: Watch = silent) -> int:
         started=answer.started,
         seconds=answer.seconds,
         seed=getattr(plan.clustering, "seed", None),
-        log={"images": [image_record(outcome) for outcome in answer.outcomes.values()]},
+        log={
+            "truth_held": inputs.truth_held,
+            "images": [image_record(outcome) for outcome in answer.outcomes.values()],
+        },
         known=inputs.decision,
         imported=inputs.imported,
         excluded=inputs.excluded,

@@ -35,7 +35,7 @@ def compiled():
 
 @pytest.fixture
 def crowd_files(tmp_path) -> list[Path]:
-    """Two small images, and a table of twelve annotators' clicks: five clear spots and one that three marked."""
+    """Two small images, a table of twelve annotators' clicks on them, and the truth."""
     folder = tmp_path / "input"
     folder.mkdir()
     rng = np.random.default_rng(5)
@@ -50,7 +50,8 @@ def crowd_files(tmp_path) -> list[Path]:
                 dx, dy = rng.normal(0, 1.5, 2)
                 lines.append(f"volunteer {who},{name},{x + dx:.2f},{y + dy:.2f}")
     lines.append("careless,one.png,300,20")
-    lines += [f"careless,{name},{x},{y}" for name in ("one.png", "two.png") for x, y in ((10, 170), (230, 170))]
+    corners = ((10, 170), (230, 170))
+    lines += [f"careless,{name},{x},{y}" for name in ("one.png", "two.png") for x, y in corners]
     table = folder / "clicks.csv"
     table.write_text("\n".join(lines) + "\n", encoding="utf-8")
     truth = folder / "truth.csv"

@@ -375,3 +375,22 @@ def test_volunteers_without_sizes(real_data, tmp_path):
     for row in rows_of(tmp_path / "out" / "detections.csv"):
         counted[row["image"]] += int(row["detected"])
     assert np.mean([abs(counted[name] - expert[name]) for name in expert]) <= 0.85
+
+
+def test_truth_is_held_fixed_on_request(clicks, truth, tmp_path):
+    """A place that nobody clicked is there all the same once it is held."""
+    with truth.open("a") as file:
+        file.write("a.png,180,180\n")
+    more = ("--extent", 200, 200, "--truth", truth, "--radius", 5)
+    assert fuse(clicks, tmp_path / "measured", *more) == 0
+    assert fuse(clicks, tmp_path / "held", *more, "--hold-truth") == 0
+    measured = rows_of(tmp_path / "measured" / "detections.csv")
+    held = rows_of(tmp_path / "held" / "detections.csv")
+    assert not [row for row in measured if float(row["x"]) > 175]
+    (added,) = [row for row in held if float(row["x"]) > 175]
+    assert (added["posterior"], added["detected"], added["votes"]) == ("1", "1", "0")
+
+
+def test_nothing_is_held_without_a_truth(clicks, tmp_path, capsys):
+    said = refusal(capsys, clicks, "--extent", 200, 200, "--hold-truth", "-o", tmp_path / "out")
+    assert "--hold-truth needs --truth" in said

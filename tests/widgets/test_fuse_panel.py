@@ -6,7 +6,7 @@ from PySide6.QtWidgets import QCheckBox, QComboBox, QLabel, QLineEdit
 
 from raterscope.algorithms.catalogue import Algorithm
 from raterscope.algorithms.settings import Settings, SettingsError, choice, integer, number, switch
-from raterscope.widgets.panels.fuse_panel import FusePanel, RunLine
+from raterscope.widgets.panels.fuse_panel import FusePanel, RunLine, RunRequest
 from raterscope.widgets.panels.settings_form import SettingsForm
 
 
@@ -130,12 +130,12 @@ def panel(qtbot):
 
 def test_run_gives_what_is_chosen(panel, qtbot):
     asked = []
-    panel.run_requested.connect(lambda *what: asked.append(what))
+    panel.run_requested.connect(asked.append)
     panel.clusterer.choose("oem", Knobs(bound=9))
     panel.set_scope("smear_012.tif", 340)
     panel.this_image.click()
     qtbot.mouseClick(panel.run, Qt.MouseButton.LeftButton)
-    assert asked == [("oem", Knobs(bound=9), "vote", Plain(), False)]
+    assert asked == [RunRequest("oem", Knobs(bound=9), "vote", Plain(), None, False)]
 
 
 def test_what_was_set_stays_while_another_algorithm_is_looked_at(panel):
@@ -195,6 +195,17 @@ def test_a_catalogue_without_detectors_is_one_step(qtbot):
     widget = FusePanel({"plain": CLUSTERERS["plain"]})
     qtbot.addWidget(widget)
     asked = []
-    widget.run_requested.connect(lambda *what: asked.append(what))
+    widget.run_requested.connect(asked.append)
     widget.run.click()
-    assert asked == [("plain", Plain(), "", None, True)]
+    assert asked == [RunRequest("plain", Plain())]
+
+
+def test_what_lies_between_the_steps_is_set_and_truth_is_held_on_request(qtbot):
+    widget = FusePanel(CLUSTERERS, DETECTORS, Plain)
+    qtbot.addWidget(widget)
+    asked = []
+    widget.run_requested.connect(asked.append)
+    widget.assignment.set_settings(Plain(share=0.25))
+    widget.hold_truth.setChecked(True)
+    widget.run.click()
+    assert asked == [RunRequest("oem", Knobs(), "vote", Plain(), Plain(share=0.25), hold_truth=True)]

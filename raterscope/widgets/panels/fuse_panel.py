@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtWidgets import (
     QButtonGroup,
+    QCheckBox,
     QHBoxLayout,
     QProgressBar,
     QPushButton,
@@ -22,12 +24,38 @@ from raterscope.widgets import theme
 from raterscope.widgets.figures import duration
 from raterscope.widgets.panels.algorithm_picker import AlgorithmPicker
 from raterscope.widgets.panels.run_list import RunLine, RunList
+from raterscope.widgets.panels.settings_form import SettingsForm
 from raterscope.widgets.parts import ElidedLabel, plain_label, rule
 
-__all__ = ["FusePanel", "RunLine"]
+__all__ = ["FusePanel", "RunLine", "RunRequest"]
 
 STEPS = 1000
 WIDTH = 480
+
+
+@dataclass(frozen=True, slots=True)
+class RunRequest:
+    """What is to be run.
+
+    Attributes
+    ----------
+    algorithm, detector : str
+        Names in the catalogues; the second is empty where there is one step.
+    settings, detection, assignment : Settings
+        Of the two and of what lies between; None where there is no such step.
+    all_images : bool
+        All of them, or the one on screen.
+    hold_truth : bool
+        Whether imported truth is held fixed, as decisions are.
+    """
+
+    algorithm: str
+    settings: Settings
+    detector: str = ""
+    detection: Settings | None = None
+    assignment: Settings | None = None
+    all_images: bool = True
+    hold_truth: bool = False
 
 
 class FusePanel(QWidget):
@@ -37,11 +65,12 @@ class FusePanel(QWidget):
     ----------
     clusterers, detectors : mapping of str to Algorithm
         The two steps of a fusion; without detectors there is one step.
+    between : type of Settings, optional
+        Of what lies between the two.
 
     Signals
     -------
-    run_requested : (str, Settings, str, Settings, bool)
-        Algorithm and its settings, detector and its settings ("" and None without), whether for all images.
+    run_requested : RunRequest
     cancel_requested
     run_chosen, run_delete_requested : object
         Key of a run.
@@ -50,7 +79,7 @@ class FusePanel(QWidget):
     settings_changed
     """
 
-    run_requested = Signal(str, object, str, object, bool)
+    run_requested = Signal(object)
     cancel_requested = Signal()
     run_chosen = Signal(object)
     run_delete_requested = Signal(object)
@@ -61,6 +90,7 @@ class FusePanel(QWidget):
         self,
         clusterers: Mapping[str, Algorithm],
         detectors: Mapping[str, Algorithm] | None = None,
+        between: type[Settings] | None = None,
         *,
         titles: tuple[str, str] = ("Cluster the clicks with", "Detect by"),
         parent: QWidget | None = None,
@@ -71,6 +101,11 @@ class FusePanel(QWidget):
         self.setMinimumWidth(420)
         self.clusterer = AlgorithmPicker(titles[0], clusterers)
         self.detector = AlgorithmPicker(titles[1], detectors) if detectors else None
+        self.assignment = SettingsForm(between) if between else None
+        self.hold_truth = QCheckBox("hold imported truth fixed")
+        self.hold_truth.setToolTip(
+            "As your decisions are. Leave it off to measure the answer against that truth."
+        )
         self.runs = RunList()
         self._changes = plain_label("", "disputed", wrap=True)
         self._changes.hide()
@@ -81,6 +116,8 @@ class FusePanel(QWidget):
         body.setSpacing(12)
         body.addWidget(self.clusterer)
         if self.detector is not None:
+            if self.assignment is not None:
+                body.addWidget(self.assignment)
             body.addWidget(rule())
             body.addWidget(self.detector)
         body.addWidget(rule())
@@ -99,8 +136,8 @@ class FusePanel(QWidget):
         column.addWidget(rule())
         self._foot = self._make_foot()
         column.addLayout(self._foot)
-        for picker in self._pickers():
-            picker.changed.connect(self._on_changed)
+        for form in self._forms():
+            form.changed.connect(self._on_changed)
         self.runs.chosen.connect(self.run_chosen)
         self.runs.delete_requested.connect(self.run_delete_requested)
         self.runs.compare_requested.connect(self.compare_requested)
@@ -194,25 +231,29 @@ class FusePanel(QWidget):
         foot.setContentsMargins(16, 12, 16, 12)
         foot.setSpacing(8)
         foot.addWidget(self._changes)
+        foot.addWidget(self.hold_truth)
         foot.addLayout(row)
         foot.addWidget(self._busy)
         return foot
 
-    def _pickers(self) -> list[AlgorithmPicker]:
-        return [picker for picker in (self.clusterer, self.detector) if picker is not None]
+    def _forms(self) -> list[AlgorithmPicker | SettingsForm]:
+        return [form for form in (self.clusterer, self.assignment, self.detector) if form is not None]
 
     def _on_changed(self) -> None:
-        self.run.setEnabled(not any(picker.error() for picker in self._pickers()))
+        self.run.setEnabled(not any(form.error() for form in self._forms()))
         self.settings_changed.emit()
 
     def _on_run(self) -> None:
-        detector = self.detector
         self.run_requested.emit(
-            self.clusterer.algorithm,
-            self.clusterer.settings(),
-            detector.algorithm if detector is not None else "",
-            detector.settings() if detector is not None else None,
-            self.all_images.isChecked(),
+            RunRequest(
+                algorithm=self.clusterer.algorithm,
+                settings=self.clusterer.settings(),
+                detector=self.detector.algorithm if self.detector is not None else "",
+                detection=self.detector.settings() if self.detector is not None else None,
+                assignment=self.assignment.settings() if self.assignment is not None else None,
+                all_images=self.all_images.isChecked(),
+                hold_truth=self.hold_truth.isChecked(),
+            )
         )
 
     def _on_cancel(self) -> None:

@@ -49,10 +49,12 @@ class Fusing(QObject):
         """The fusion under way."""
         return self._job
 
-    def start(self, plan: FusionPlan, images: Sequence[int]) -> None:
-        """Fuse images, in this order."""
+    def start(self, plan: FusionPlan, images: Sequence[int], *, hold_truth: bool) -> None:
+        """Fuse images, in this order; imported truth is held fixed on request."""
         self.cancel()
-        reading = self._document.ask("Reading the clicks", partial(gather, tuple(images)))
+        reading = self._document.ask(
+            "Reading the clicks", partial(gather, tuple(images), hold_truth=hold_truth)
+        )
         reading.finished.connect(partial(self._on_gathered, plan))
 
     def cancel(self) -> None:

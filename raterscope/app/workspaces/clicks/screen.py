@@ -9,6 +9,7 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QSplitter, QTabWidget, QVBoxLayout, QWidget
 
 from raterscope.algorithms.clicks import CLUSTERERS, DETECTORS
+from raterscope.algorithms.clicks.assignment import AssignmentSettings
 from raterscope.widgets.canvas.image_canvas import ImageCanvas
 from raterscope.widgets.panels.evidence_panel import EvidencePanel
 from raterscope.widgets.panels.fuse_panel import FusePanel
@@ -39,7 +40,7 @@ class ClicksScreen(QWidget):
         self.table = AnnotatorTable()
         self.objective = ObjectivePlot()
         self.reliability = ReliabilityPlot()
-        self.fuse_panel = FusePanel(CLUSTERERS, DETECTORS, parent=self)
+        self.fuse_panel = FusePanel(CLUSTERERS, DETECTORS, AssignmentSettings, parent=self)
         self.fuse_panel.hide()
         self._arrange()
 

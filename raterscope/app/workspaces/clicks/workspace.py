@@ -12,9 +12,9 @@ from PySide6.QtGui import QAction, QKeySequence, QShortcut
 from PySide6.QtWidgets import QWidget
 
 from raterscope.algorithms.clicks import FusionPlan
+from raterscope.algorithms.clicks.assignment import AssignmentSettings
 from raterscope.algorithms.clicks.data import Clustering, Trace
 from raterscope.algorithms.progress import Watch
-from raterscope.algorithms.settings import Settings
 from raterscope.app.document import Document
 from raterscope.app.jobs import Job, Jobs
 from raterscope.app.review import Decision
@@ -29,6 +29,7 @@ from raterscope.app.workspaces.clicks.reviewing import Reviewing
 from raterscope.app.workspaces.clicks.scene import Scene, SceneLoader
 from raterscope.app.workspaces.clicks.screen import ClicksScreen
 from raterscope.widgets.canvas.marks import ClickMarks
+from raterscope.widgets.panels.fuse_panel import RunRequest
 
 __all__ = ["ClicksWorkspace"]
 
@@ -300,19 +301,21 @@ class ClicksWorkspace(ClicksScreen):
         """Fuse with the settings and the scope that the panel shows."""
         self.fuse_panel.run.click()
 
-    def _on_run_requested(
-        self, algorithm: str, clustering: Settings, detector: str, detection: Settings, everywhere: bool
-    ) -> None:
+    def _on_run_requested(self, wanted: RunRequest) -> None:
         contents = self._document.contents
         if contents is None or not contents.images:
             return
         here = self.queueing.current
-        images = [entry.id for entry in contents.images if everywhere or entry.id == here]
+        images = [entry.id for entry in contents.images if wanted.all_images or entry.id == here]
         images.sort(key=lambda image: image != here)
-        plan = FusionPlan(algorithm=algorithm, detector=detector, clustering=clustering, detection=detection)
+        if wanted.detection is None or not isinstance(wanted.assignment, AssignmentSettings):
+            raise TypeError("clicks are fused in two steps with an assignment between them")
+        plan = FusionPlan(
+            wanted.algorithm, wanted.detector, wanted.settings, wanted.detection, wanted.assignment
+        )
         self._run = None
         self.fuse_panel.hide()
-        self.fusing.start(plan, images)
+        self.fusing.start(plan, images, hold_truth=wanted.hold_truth)
 
     def _on_partial(self, image: int, clustering: Clustering) -> None:
         if self.reviewing.scene is not None and self.reviewing.scene.image.id == image:
