@@ -138,7 +138,8 @@ def summary_of(
         (mean,) = compare({"mean": list(evaluations.values())})
         yield (
             f"against the truth, mean over {counted(mean.images, 'image')}: "
-            f"sensitivity {mean.sensitivity:.3f}, precision {mean.precision:.3f}, F0.5 {mean.f_half:.3f}, F1 {mean.f_one:.3f}, "
+            f"sensitivity {mean.sensitivity:.3f}, precision {mean.precision:.3f}, "
+            f"F0.5 {mean.f_half:.3f}, F1 {mean.f_one:.3f}, "
             f"F2 {mean.f_two:.3f}"
         )
 

@@ -29,9 +29,9 @@ from raterscope.app.document import Document
 from raterscope.app.errors import InputError
 from raterscope.app.jobs import Jobs
 from raterscope.app.keys import KeySheet
-from raterscope.app.opening import Importing, new_study_path
 from raterscope.app.study import Study
 from raterscope.app.study_tables import TABLES, write_study_table
+from raterscope.app.window_import import Importing, new_study_path
 from raterscope.app.window_parts import NoticeBar, StatusLine, TopBar, without_checked
 from raterscope.widgets import theme
 from raterscope.widgets.empty_state import EmptyState
