@@ -77,15 +77,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):  # a terminal that lacks a letter is no reason to fail
         sys.stdout.reconfigure(errors="replace")
     try:
-        status = _act(arguments)
+        try:
+            status = _act(arguments)
+        except SystemExit as stop:  # argparse ends so after help and version
+            status = int(stop.code or 0)
         sys.stdout.flush()
     except BrokenPipeError:  # whoever read our output has had enough
         _silence(sys.stdout)
         return 0
     except KeyboardInterrupt:
         return INTERRUPTED
-    except SystemExit as stop:  # argparse ends so after help and version
-        return int(stop.code or 0)
     except Exception as problem:
         if os.environ.get("RATERSCOPE_DEBUG"):
             raise

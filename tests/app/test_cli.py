@@ -122,9 +122,8 @@ def test_a_reader_that_has_had_enough_is_no_error():
         stderr=subprocess.PIPE,
     )
     program.stdout.close()
-    with program.stderr as said:
-        assert said.read() == b""
-    assert program.wait(60) == 0
+    with program, program.stderr as said:
+        assert (said.read(), program.wait(60)) == (b"", 0)
 
 
 def test_without_qt_the_window_is_refused_and_the_commands_work(tmp_path):
