@@ -15,13 +15,20 @@ from raterscope.app.study import Study
 __all__ = ["Readings", "read_files", "store"]
 
 
+TABLES = (".csv", ".tsv")
+
+
 @dataclass(frozen=True)
 class Readings:
-    """What was read from some files, each kind in the order of the files."""
+    """What was read from some files, each kind in the order of the files.
+
+    `left` are tables that lie in a folder with images: which of them are meant, only their own names tell.
+    """
 
     images: tuple[ImageFile, ...]
     clicks: tuple[ClickTable, ...]
     truths: tuple[PointTable, ...]
+    left: tuple[Path, ...] = ()
 
 
 def read_files(
@@ -60,6 +67,7 @@ def read_files(
         # A table without clicks tells the sizes of images, which tables of clicks may need.
         clicks=tuple(sorted(tables, key=_has_clicks)),
         truths=tuple(table for table in found if isinstance(table, PointTable)),
+        left=tuple(table for path in paths for table in _tables_in(path) if table not in files),
     )
 
 
@@ -97,6 +105,10 @@ def store(
         else:
             summary = study.add_truth(table, step, extent=extent)
         sentences.append(f"{table.path.name}: {summary.in_words()}")
+    if readings.left:
+        names = ", ".join(path.name for path in readings.left[:3])
+        more = f" and {len(readings.left) - 3} more" if len(readings.left) > 3 else ""
+        sentences.append(f"Of a folder the images alone are read; import {names}{more} by name.")
     return sentences
 
 
@@ -107,6 +119,12 @@ def _files(path: Path) -> Iterable[Path]:
     if not images:
         raise InputError("is a folder without images; expected PNG, JPEG or TIFF files in it", file=path)
     return images
+
+
+def _tables_in(path: Path) -> Iterable[Path]:
+    if not path.is_dir():
+        return []
+    return sorted(file for file in path.iterdir() if file.suffix.lower() in TABLES)
 
 
 def _has_clicks(table: ClickTable) -> bool:

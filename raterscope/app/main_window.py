@@ -31,7 +31,7 @@ from raterscope.app.jobs import Jobs
 from raterscope.app.keys import KeySheet
 from raterscope.app.study import Study
 from raterscope.app.study_tables import TABLES, write_study_table
-from raterscope.app.window_import import Importing, new_study_path
+from raterscope.app.window_import import STUDIES, Importing
 from raterscope.app.window_parts import NoticeBar, StatusLine, TopBar, without_checked
 from raterscope.widgets import theme
 from raterscope.widgets.empty_state import EmptyState
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 
 __all__ = ["MainWindow", "main"]
 
-STUDIES = "Raterscope studies (*.rscope)"
 Keys = QKeySequence | QKeySequence.StandardKey
 INPUTS = "Images and tables (*.png *.jpg *.jpeg *.tif *.tiff *.csv *.tsv *.txt);;All files (*)"
 
@@ -137,15 +136,7 @@ class MainWindow(QMainWindow):
 
     def import_files(self, paths: Sequence[Path]) -> None:
         """Bring files into the study; without one, a new study is made beside the first of them."""
-        if self.document.contents is None and not self.document.opening:
-            path = new_study_path(paths[0])
-            if path is None:
-                name, _ = QFileDialog.getSaveFileName(self, "Where is the new study to be?", "", STUDIES)
-                if not name:
-                    return
-                path = Path(name).with_suffix(".rscope")
-            self.document.open(path, create=True)
-        self._importing.start(list(paths))
+        self._importing.start(paths)
 
     def export(self, what: str) -> None:
         """Ask for a file and write one of the study's tables to it."""
@@ -331,7 +322,7 @@ class MainWindow(QMainWindow):
     def _restore(self) -> None:
         geometry = memory.recall("window") if self._remembers else None
         if geometry is None or not self.restoreGeometry(geometry):
-            self.resize(1440, 900)
+            self.resize(QSize(1440, 900).boundedTo(self.screen().availableSize()))
 
 
 def apply_look(name: str) -> None:

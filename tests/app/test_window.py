@@ -4,8 +4,8 @@ import csv
 import time
 
 import pytest
-from PySide6.QtCore import QEvent, QMimeData, QObject, QPointF, Qt, QUrl
-from PySide6.QtGui import QDropEvent
+from PySide6.QtCore import QEvent, QMimeData, QObject, QPointF, QSize, Qt, QUrl
+from PySide6.QtGui import QDropEvent, QScreen
 from PySide6.QtWidgets import QFileDialog, QLabel, QLineEdit
 
 from raterscope.app.main_window import MainWindow
@@ -347,3 +347,43 @@ def test_what_the_window_shows_of_a_strangers_name_is_plain_text(window, qtbot, 
     for label in window.findChildren(QLabel):
         if "<b>" in label.text():
             assert label.textFormat() == Qt.TextFormat.PlainText
+
+
+@pytest.mark.parametrize("content", [b"", b"%PDF-1.4 no table", b"II*\0damaged"])
+def test_a_file_that_cannot_be_read_leaves_no_study_behind(window, qtbot, tmp_path, content):
+    wrong = tmp_path / "wrong.csv"
+    wrong.write_bytes(content)
+    window.open_paths([wrong])
+    qtbot.waitUntil(window.notice.isVisible, timeout=LONG)
+    idle(window, qtbot)
+    assert "wrong.csv" in window.notice.text
+    assert window.document.contents is None
+    assert list(tmp_path.glob("*.rscope*")) == []
+
+
+def test_columns_left_unnamed_import_nothing_and_say_so(window, qtbot, crowd_files):
+    strange = crowd_files[0].with_name("strange.csv")
+    strange.write_text("wer,was,waagrecht,senkrecht\nanna,one.png,5,6\n")
+    window.open_paths([crowd_files[0], strange])
+    qtbot.waitUntil(lambda: window.findChild(ColumnMappingDialog) is not None, timeout=LONG)
+    window.findChild(ColumnMappingDialog).reject()
+    idle(window, qtbot)
+    assert "strange.csv" in window.status.news
+    assert window.document.contents is None
+    assert list(strange.parent.glob("*.rscope*")) == []
+
+
+def test_of_a_folder_the_images_are_read_and_the_tables_named(window, qtbot, crowd_files):
+    window.open_paths([crowd_files[0].parent])
+    qtbot.waitUntil(lambda: "2 images" in window.status.news, timeout=LONG)
+    idle(window, qtbot)
+    assert "clicks.csv" in window.status.news
+    assert len(window.document.contents.images) == 2
+
+
+def test_the_first_window_fits_the_screen(qapp, monkeypatch):
+    monkeypatch.setattr(QScreen, "availableSize", lambda _screen: QSize(1280, 800))
+    window = MainWindow(remembers=False)
+    assert window.width() <= 1280
+    assert window.height() <= 800
+    window.deleteLater()

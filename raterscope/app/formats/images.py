@@ -5,6 +5,7 @@ What a file claims is looked at before a pixel is decoded: a few hundred bytes c
 
 from __future__ import annotations
 
+import logging
 import math
 import re
 import warnings
@@ -39,6 +40,8 @@ _SIGNATURES = {
 
 # Pillow warns at half the size at which it refuses; this module says itself what is too large.
 warnings.filterwarnings("ignore", category=Image.DecompressionBombWarning)
+# tifffile writes to the terminal what is odd about a file; whether it can be shown is said here.
+logging.getLogger("tifffile").setLevel(logging.CRITICAL)
 
 
 def is_image(path: Path) -> bool:
