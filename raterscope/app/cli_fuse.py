@@ -62,7 +62,8 @@ def fuse_clicks(options: argparse.Namespace) -> int:
         digest=digest_of(clicks),
         inputs=[{"file": path.name, "digest": digest_of_file(path)} for path in options.clicks],
     )  # fmt: skip
-    written = write_results(options.output, Results(clicks, outcomes, plan, record, evaluations))
+    order = [table.images[image] for table in tables for image in table.image]
+    written = write_results(options.output, Results(clicks, outcomes, plan, record, evaluations, order))
     notices = [notice for table in tables for notice in table.notices]
     if truth is not None:
         notices += _left_out(truth, clicks, evaluations or {})

@@ -55,6 +55,9 @@ class Results:
         See `run_record`.
     evaluations : mapping of image to Evaluation, optional
         Where a truth is known.
+    order : sequence of str
+        The image of every row of the input, so that the clicks are written in the input's order; without it
+        they are written image by image.
     """
 
     clicks: Mapping[str, Clicks]
@@ -62,6 +65,7 @@ class Results:
     plan: FusionPlan
     record: Mapping[str, Any]
     evaluations: Mapping[str, Evaluation] | None = None
+    order: Sequence[str] = ()
 
     def fusions(self) -> dict[str, Fusion]:
         """Give the images that were fused."""
@@ -79,11 +83,12 @@ def write_results(folder: Path, results: Results) -> list[Path]:
     names, rates = pool_rates(list(fusions.values()), [results.clicks[name].annotators for name in fusions])
     threshold = results.plan.assignment.outlier_threshold
     timed = any(one.time is not None for one in results.clicks.values())
-    clicks = (
-        row
+    rows_of = {
+        name: click_rows(name, one, *judged(fusions.get(name), len(one), threshold), timed=timed)
         for name, one in results.clicks.items()
-        for row in click_rows(name, one, *judged(fusions.get(name), len(one), threshold), timed=timed)
-    )
+    }
+    order = results.order or [name for name, one in results.clicks.items() for _ in range(len(one))]
+    clicks = (next(rows_of[name]) for name in order)
     written = [
         write_table(folder / "detections.csv", DETECTIONS, detections),
         write_table(folder / "annotators.csv", ANNOTATORS, annotator_rows(names, rates)),

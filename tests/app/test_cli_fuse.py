@@ -394,3 +394,16 @@ def test_truth_is_held_fixed_on_request(clicks, truth, tmp_path):
 def test_nothing_is_held_without_a_truth(clicks, tmp_path, capsys):
     said = refusal(capsys, clicks, "--extent", 200, 200, "--hold-truth", "-o", tmp_path / "out")
     assert "--hold-truth needs --truth" in said
+
+
+def test_the_clicks_come_back_in_the_inputs_order(clicks, tmp_path):
+    header, *rows = clicks.read_text().splitlines()
+    mixed = sorted(rows, key=lambda row: row.split(",")[::-1])
+    clicks.write_text("\n".join([header, *mixed]) + "\n")
+    assert fuse(clicks, tmp_path / "out", "--extent", 200, 200) == 0
+    written = [
+        (row["annotator"], row["image"], float(row["x"]), float(row["y"]))
+        for row in rows_of(tmp_path / "out" / "clicks.csv")
+    ]
+    given = [(who, image, float(x), float(y)) for who, image, x, y in (row.split(",") for row in mixed)]
+    assert written == given
