@@ -27,6 +27,9 @@ __all__ = ["Draft", "Outcome", "fuse_images", "processors", "versions"]
 
 _WORTH = 8.0  # seconds of work left from which processes, which take two to start, are worth it
 _POLL = 0.05  # seconds
+# Library calls that let nothing else in Python run, nor hear of cancelling: with so many clicks for 50 ms.
+_DEAF = ("hac", "hdbscan")
+_DEAF_FROM = 2500
 _THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
@@ -74,7 +77,8 @@ def fuse_images(
     clicks : mapping of an image's name to its clicks
     plan : FusionPlan
     jobs : int, optional
-        Processes to use at most; by default one a processor. They are started only once enough work is left.
+        Processes to use at most; by default one a processor. They are started only once enough work is left,
+        or at once where a library's call would hold up everything else in this one.
     watch : Watch
         Called at least every 100 ms; a partial result is a `Draft` of the image at work here.
 
@@ -94,6 +98,9 @@ def fuse_images(
     total = sum(map(_work_of, clicks.values())) or 1
     finished = first = 0
     started = time.monotonic()
+    if plan.algorithm in _DEAF and max(map(len, left.values()), default=0) > _DEAF_FROM:
+        done = _in_processes(left, plan, min(jobs, len(left)), watch)
+        left.clear()
     while left:
         measured = finished - first
         if jobs > 1 and len(left) > 1 and measured:
@@ -166,6 +173,7 @@ def _one_pool(left: Mapping[str, Clicks], plan: FusionPlan, jobs: int, watch: Wa
     context = multiprocessing.get_context("spawn")
     stop = context.Event()
     done: dict[str, Outcome] = {}
+    others = set(multiprocessing.active_children())
     with _one_thread_each():
         pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_begin_worker, initargs=(stop,))
         # The longest first, so that no process is left alone with a long one at the end.
@@ -178,6 +186,10 @@ def _one_pool(left: Mapping[str, Clicks], plan: FusionPlan, jobs: int, watch: Wa
                 except BrokenProcessPool:
                     continue
                 done[outcome.image] = outcome
+        except BaseException:  # a worker in a library's call would not hear of it before the call ends
+            for worker in set(multiprocessing.active_children()) - others:
+                worker.terminate()
+            raise
         finally:
             stop.set()
             pool.shutdown(wait=True, cancel_futures=True)

@@ -1,5 +1,6 @@
 """Many images at once: in this process or in several, cancelled, failing, dying."""
 
+import multiprocessing
 import os
 
 import numpy as np
@@ -147,3 +148,22 @@ def test_versions_name_what_results_depend_on():
     found = batch.versions()
     assert found["numpy"] == np.__version__
     assert set(found) == {"raterscope", "python", "numpy", "scipy", "numba", "scikit-learn"}
+
+
+@pytest.mark.parametrize("algorithm", ["hac", "hdbscan"])
+def test_a_library_call_that_lets_nothing_run_is_made_in_a_process_that_cancelling_ends(algorithm):
+    many = crowd(1, objects=10, annotators=1000)
+    here = os.getpid()
+    seen = set()
+
+    def watch(*_, **__):
+        children = multiprocessing.active_children()
+        seen.update(child.pid for child in children)
+        if children:
+            raise Cancelled
+
+    with pytest.raises(Cancelled):
+        batch.fuse_images({"one": many}, FusionPlan.make(algorithm, "dem", {}), jobs=1, watch=watch)
+    assert seen
+    assert here not in seen
+    assert multiprocessing.active_children() == []
