@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from raterscope.algorithms.clicks.data import FloatArray
 
 __all__ = ["ellipses"]
 
 
-def ellipses(covariance: FloatArray, coverage: float = 0.95) -> FloatArray:
+def ellipses(covariance: NDArray[np.floating[Any]], coverage: float = 0.95) -> FloatArray:
     """Give the ellipse about each centre that holds a share of a component's clicks.
 
     Parameters
@@ -31,8 +34,8 @@ def ellipses(covariance: FloatArray, coverage: float = 0.95) -> FloatArray:
     """
     if not 0 < coverage < 1:
         raise ValueError(f"the coverage is {coverage:g}; expected a share between 0 and 1.")
-    covariance = np.asarray(covariance, dtype=np.float64).reshape(-1, 2, 2)
-    xx, xy, yy = covariance[:, 0, 0], covariance[:, 0, 1], covariance[:, 1, 1]
+    given = np.asarray(covariance, dtype=np.float64).reshape(-1, 2, 2)
+    xx, xy, yy = given[:, 0, 0], given[:, 0, 1], given[:, 1, 1]
     middle, spread = (xx + yy) / 2, np.hypot((xx - yy) / 2, xy)
     factor = np.sqrt(-2 * np.log1p(-coverage))  # the distance squared is exponential in the plane
     long, short = np.sqrt(middle + spread), np.sqrt(np.maximum(middle - spread, 0))

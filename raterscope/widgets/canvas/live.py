@@ -7,9 +7,10 @@ from numpy.typing import NDArray
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetrics, QImage, QPainter, QPen
 
+from raterscope.algorithms.clicks.ellipses import ellipses
 from raterscope.widgets import theme
 from raterscope.widgets.canvas.colour_maps import VIRIDIS
-from raterscope.widgets.canvas.spot_layer import ellipses, state_style
+from raterscope.widgets.canvas.spot_layer import state_style
 from raterscope.widgets.canvas.viewport import Viewport
 from raterscope.widgets.chips import paint_chip_ground
 
@@ -86,7 +87,8 @@ def paint_partial(
     left, top, right, bottom = viewport.visible
     x, y = mean[:, 0], mean[:, 1]
     rows = np.flatnonzero((x >= left) & (x <= right) & (y >= top) & (y <= bottom))[:MOST_PARTIAL]
-    radii, turn = ellipses(covariance[rows], coverage)
+    shapes = ellipses(covariance[rows], coverage)
+    radii, turn = shapes[:, :2], np.degrees(shapes[:, 2])
     painter.setBrush(Qt.BrushStyle.NoBrush)
     painter.setPen(QPen(QColor(theme.DARK.text), 1))
     for row, (long, short), angle in zip(rows, radii * viewport.scale, turn, strict=True):

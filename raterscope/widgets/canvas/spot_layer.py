@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPainterPath, QPen, QPixmap
 
+from raterscope.algorithms.clicks.ellipses import ellipses
 from raterscope.widgets import theme
 from raterscope.widgets.canvas.grid_index import GridIndex
 from raterscope.widgets.canvas.marks import DetectionMarks
 from raterscope.widgets.glyphs import symbol_path
 
-__all__ = ["SpotLayer", "ellipses", "radius_of_coverage", "state_style"]
+__all__ = ["SpotLayer", "state_style"]
 
 SMALLEST_RADIUS = 5.0
 """Pixels on the screen below which an ellipse does not shrink, so that a spot is never lost."""
@@ -49,37 +50,6 @@ def state_style(state: str) -> StateStyle:
     }[state]
 
 
-def radius_of_coverage(coverage: float) -> float:
-    """Give the Mahalanobis radius of the ellipse that holds a share of a normal distribution in the plane."""
-    return math.sqrt(-2 * math.log1p(-coverage))
-
-
-def ellipses(
-    covariance: NDArray[np.floating], coverage: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Turn covariances into ellipses.
-
-    Parameters
-    ----------
-    covariance : (M, 2, 2) float
-    coverage : float
-        Share of the distribution inside the ellipse.
-
-    Returns
-    -------
-    radii : (M, 2) float
-        Long and short half axis.
-    turn : (M,) float
-        Degrees from the x axis to the long axis.
-    """
-    if not len(covariance):
-        return np.empty((0, 2)), np.empty(0)
-    values, vectors = np.linalg.eigh(np.asarray(covariance, dtype=float))
-    radii = radius_of_coverage(coverage) * np.sqrt(np.clip(values[:, ::-1], 0, None))
-    turn = np.degrees(np.arctan2(vectors[:, 1, 1], vectors[:, 0, 1]))
-    return radii, turn
-
-
 class SpotLayer:
     """M spots, with what is selected among them left to the canvas."""
 
@@ -90,7 +60,8 @@ class SpotLayer:
     def set_spots(self, spots: DetectionMarks) -> None:
         """Show other spots."""
         self.spots = spots
-        self._radii, self._turn = ellipses(spots.covariance, self.coverage)
+        shapes = ellipses(spots.covariance, self.coverage)
+        self._radii, self._turn = shapes[:, :2], np.degrees(shapes[:, 2])
         self._index = GridIndex(spots.x, spots.y)
 
     def reach(self, scale: float) -> float:

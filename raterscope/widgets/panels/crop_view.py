@@ -8,9 +8,10 @@ from PySide6.QtCore import QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QImage, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QWidget
 
+from raterscope.algorithms.clicks.ellipses import ellipses
 from raterscope.widgets import theme
 from raterscope.widgets.canvas.pictures import to_picture
-from raterscope.widgets.canvas.spot_layer import ellipses, state_style
+from raterscope.widgets.canvas.spot_layer import state_style
 
 __all__ = ["CropView"]
 
@@ -46,9 +47,10 @@ class CropView(QWidget):
         self._state = state
         self._radii = None
         if covariance is not None and np.any(covariance):
-            radii, turn = ellipses(np.asarray(covariance)[None], coverage)
-            long, short = radii[0] / radius * SIDE / 2
-            self._radii, self._turn = (float(long), float(short)), float(turn[0])
+            long, short, angle = ellipses(np.asarray(covariance)[None], coverage)[0]
+            enlarged = SIDE / 2 / radius
+            self._radii = (float(long * enlarged), float(short * enlarged))
+            self._turn = float(np.degrees(angle))
         self.update()
 
     def paintEvent(self, _event: QPaintEvent) -> None:

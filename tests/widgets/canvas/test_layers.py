@@ -12,7 +12,7 @@ from raterscope.widgets.canvas.image_layer import ImageLayer
 from raterscope.widgets.canvas.marks import ClickMarks, DetectionMarks
 from raterscope.widgets.canvas.pictures import to_picture
 from raterscope.widgets.canvas.scale_bar import nice_length
-from raterscope.widgets.canvas.spot_layer import SpotLayer, ellipses
+from raterscope.widgets.canvas.spot_layer import SpotLayer
 from raterscope.widgets.canvas.tiles import TileCache
 from raterscope.widgets.canvas.viewport import Viewport
 
@@ -30,18 +30,6 @@ def test_the_grid_finds_what_a_search_through_all_finds(points, left, top, width
         (x >= rect.left()) & (x <= rect.right()) & (y >= rect.top()) & (y <= rect.bottom())
     )
     np.testing.assert_array_equal(GridIndex(x, y).within(rect), expected)
-
-
-def test_an_ellipse_holds_the_share_it_claims():
-    covariance = np.array([[9.0, 4.0], [4.0, 5.0]])
-    points = np.random.default_rng(3).multivariate_normal([0, 0], covariance, 40_000)
-    for coverage in (0.5, 0.95):
-        radii, turn = ellipses(covariance[None], coverage)
-        angle = np.radians(turn[0])
-        along = points @ [np.cos(angle), np.sin(angle)]
-        aside = points @ [-np.sin(angle), np.cos(angle)]
-        inside = np.hypot(along / radii[0, 0], aside / radii[0, 1]) <= 1
-        assert inside.mean() == pytest.approx(coverage, abs=0.01)
 
 
 def _spots(**changes):
