@@ -207,7 +207,10 @@ class MainWindow(QMainWindow):
     def _ensure_workspace(self) -> None:
         if self.workspace is not None:
             return
-        from raterscope.app.workspaces.clicks import ClicksWorkspace  # draws in pyqtgraph: after the window
+        from raterscope.app.workspaces.clicks import (
+            COVERAGES,
+            ClicksWorkspace,
+        )  # draws in pyqtgraph: after the window
 
         workspace = ClicksWorkspace(self.document, self.jobs, self)
         workspace.status_changed.connect(self.status.set_text)
@@ -218,6 +221,9 @@ class MainWindow(QMainWindow):
         self.bar.fuse_requested.connect(workspace.toggle_fuse_panel)
         self.bar.cancel_requested.connect(workspace.fusing.cancel)
         self.review_menu.addActions(workspace.actions_made)
+        for coverage in COVERAGES:
+            words = f"{coverage:.0%} of a spot's clicks"
+            self._action(self.ellipse_menu, words, None, partial(workspace.set_coverage, coverage))
         for name in workspace.PARTS if self._remembers else ():
             state = memory.recall(f"workspace/{name}")
             if state is not None:
@@ -262,6 +268,7 @@ class MainWindow(QMainWindow):
         look = menu.addMenu("Look")
         for words, name in (("As the system", "system"), ("Dark", "dark"), ("Light", "light")):
             self._action(look, words, None, partial(self._set_look, name))
+        self.ellipse_menu = look.addMenu("Ellipses hold")
 
     def _action(self, place: QWidget, words: str, keys: Keys | None, slot: Callable[..., object]) -> QAction:
         action = QAction(words, self)

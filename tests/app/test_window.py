@@ -387,3 +387,13 @@ def test_the_first_window_fits_the_screen(qapp, monkeypatch):
     assert window.width() <= 1280
     assert window.height() <= 800
     window.deleteLater()
+
+
+def test_ellipses_hold_the_share_that_is_chosen(fused, qtbot):
+    fused.workspace.reviewing.select(0)
+    usual = fused.workspace.canvas._spots.radius(0)
+    action = next(one for one in fused.ellipse_menu.actions() if one.text().startswith("50%"))
+    action.trigger()
+    idle(fused, qtbot)
+    # Half of a plane Gaussian lies within sqrt(2 ln 2) standard deviations, 95 % within sqrt(2 ln 20).
+    assert fused.workspace.canvas._spots.radius(0) / usual == pytest.approx(1.17741 / 2.44775, rel=1e-4)

@@ -75,7 +75,12 @@ def crop_of(pixels: NDArray[np.uint8] | None, x: float, y: float, radius: float)
 
 
 def evidence(
-    spot: Spot, scene: Scene, numbers: Mapping[str, int], pixels: NDArray[np.uint8] | None, radius: float
+    spot: Spot,
+    scene: Scene,
+    numbers: Mapping[str, int],
+    pixels: NDArray[np.uint8] | None,
+    radius: float,
+    coverage: float,
 ) -> Evidence:
     """Give what is said of a spot: its number, its votes, who marked it, why it is disputed."""
     voters: list[VoterLine] = []
@@ -106,6 +111,7 @@ def evidence(
         crop=crop_of(pixels, spot.x, spot.y, radius),
         crop_radius=float(np.ceil(radius)),
         covariance=spot.covariance,
+        coverage=coverage,
     )
 
 

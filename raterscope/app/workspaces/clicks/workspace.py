@@ -31,7 +31,10 @@ from raterscope.app.workspaces.clicks.screen import ClicksScreen
 from raterscope.widgets.canvas.marks import ClickMarks
 from raterscope.widgets.panels.fuse_panel import RunRequest
 
-__all__ = ["ClicksWorkspace"]
+__all__ = ["COVERAGES", "ClicksWorkspace"]
+
+COVERAGES = (0.5, 0.68, 0.95, 0.99)
+"""Shares of a cluster's clicks that its ellipse may be drawn to hold."""
 
 
 class ClicksWorkspace(ClicksScreen):
@@ -69,6 +72,7 @@ class ClicksWorkspace(ClicksScreen):
         self._run: int | None = None
         self._pixels: NDArray[np.uint8] | None = None
         self._go_to_disputed = False
+        self._coverage = COVERAGES[-2]
         self.right_tabs.addTab(self.comparing, "Truth")
         self.right_tabs.addTab(self.comparing.plot, "Curves")
         self._connect()
@@ -148,6 +152,12 @@ class ClicksWorkspace(ClicksScreen):
             shortcut.activated.connect(partial(self.annotators.solo, digit - 1))
 
     # What is shown
+
+    def set_coverage(self, coverage: float) -> None:
+        """Draw ellipses that hold this share of a cluster's clicks."""
+        self._coverage = coverage
+        self.canvas.set_coverage(coverage)
+        self._on_selected(self.reviewing.current)
 
     def _on_replaced(self) -> None:
         self.fusing.cancel()
@@ -246,7 +256,9 @@ class ClicksWorkspace(ClicksScreen):
             self.evidence.show_spot(None)
             return
         radius = view.radius_of(spot)
-        self.evidence.show_spot(view.evidence(spot, scene, self._numbers(), self._pixels, radius))
+        self.evidence.show_spot(
+            view.evidence(spot, scene, self._numbers(), self._pixels, radius, self._coverage)
+        )
         self.canvas.look_at(spot.x, spot.y, radius)
 
     def _on_exhausted(self) -> None:
