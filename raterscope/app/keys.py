@@ -34,9 +34,18 @@ KEYS = (
             ("+", "zoom in"),
             ("-", "zoom out"),
             ("0", "whole image"),
+            ("Space", "no marks while held"),
             ("1 ... 9", "one annotator alone"),
             ("F6", "next region of the window"),
             ("F11", "full screen"),
+        ),
+    ),
+    (
+        "In the annotator table",
+        (
+            ("Return", "alone, and all again"),
+            ("Space", "hide, show"),
+            ("Delete", "exclude, include"),
         ),
     ),
     (

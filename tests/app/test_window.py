@@ -397,3 +397,39 @@ def test_ellipses_hold_the_share_that_is_chosen(fused, qtbot):
     idle(fused, qtbot)
     # Half of a plane Gaussian lies within sqrt(2 ln 2) standard deviations, 95 % within sqrt(2 ln 20).
     assert fused.workspace.canvas._spots.radius(0) / usual == pytest.approx(1.17741 / 2.44775, rel=1e-4)
+
+
+def test_a_spot_that_was_moved_far_stays_selected(fused, qtbot):
+    reviewing = fused.workspace.reviewing
+    place = next(i for i, spot in enumerate(reviewing.spots) if spot.state == "detected")
+    spot = reviewing.spots[place]
+    reviewing.select(place)
+    reviewing.move(place, spot.x + 35, spot.y + 35)
+    idle(fused, qtbot)
+    assert reviewing.spot is not None
+    assert (reviewing.spot.x, reviewing.spot.y) == (spot.x + 35, spot.y + 35)
+
+
+@pytest.mark.parametrize("key", [Qt.Key.Key_N, Qt.Key.Key_M])
+def test_escape_leaves_adding_and_moving(fused, qtbot, key):
+    fused.workspace.reviewing.select(0)
+    press(fused, qtbot, key)
+    assert fused.workspace.canvas.mode != "look"
+    press(fused, qtbot, Qt.Key.Key_Escape)
+    assert fused.workspace.canvas.mode == "look"
+    assert fused.document.contents.decisions == ()
+
+
+def test_keys_go_to_the_canvas_once_the_fuse_panel_closes(fused, qtbot):
+    workspace = fused.workspace
+    workspace.toggle_fuse_panel()
+    assert workspace.fuse_panel.isAncestorOf(fused.focusWidget())
+    qtbot.keyClick(fused.focusWidget(), Qt.Key.Key_Escape)
+    assert not workspace.fuse_panel.isVisible()
+    assert fused.focusWidget() is workspace.canvas
+    workspace.toggle_fuse_panel()
+    workspace.fuse_panel.run.setFocus()
+    qtbot.keyClick(workspace.fuse_panel.run, Qt.Key.Key_Space)
+    assert fused.focusWidget() is workspace.canvas
+    qtbot.waitUntil(lambda: len(fused.document.contents.runs) == 2, timeout=LONG)
+    idle(fused, qtbot)

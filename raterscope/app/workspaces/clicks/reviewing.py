@@ -58,7 +58,7 @@ class Reviewing(QObject):
         """Read the spots anew after a decision, and go on to the next where the decision asked for it."""
         kept = self.spot
         self._read()
-        self.current = self._nearest(kept.x, kept.y) if kept is not None else None
+        self.current = self._same(kept) if kept is not None else None
         if self._go_on:
             self._go_on = False
             self.next_disputed()
@@ -141,6 +141,15 @@ class Reviewing(QObject):
             )
         self.current = None
         self.spots_changed.emit()
+
+    def _same(self, kept: Spot) -> int | None:
+        """Find a spot again that a decision may have moved."""
+        same = (
+            index
+            for index, spot in enumerate(self.spots)
+            if kept.cluster is not None and spot.cluster == kept.cluster
+        )
+        return next(same, self._nearest(kept.x, kept.y))
 
     def _nearest(self, x: float, y: float) -> int | None:
         distances = [math.hypot(spot.x - x, spot.y - y) for spot in self.spots]

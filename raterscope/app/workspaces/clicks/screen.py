@@ -75,11 +75,20 @@ class ClicksScreen(QWidget):
 
     def toggle_fuse_panel(self) -> None:
         """Open what Fuse opens, beneath its button, or close it."""
-        self.fuse_panel.setVisible(not self.fuse_panel.isVisible())
         if self.fuse_panel.isVisible():
+            self.close_fuse_panel()
+        else:
+            self.fuse_panel.show()
             self._place_fuse_panel()
             self.fuse_panel.raise_()
             self.fuse_panel.setFocus()
+
+    def close_fuse_panel(self) -> None:
+        """Close what Fuse opens; the keys that were its own are the canvas's again."""
+        held_keys = _holds(self.fuse_panel, self.fuse_panel.window().focusWidget())
+        self.fuse_panel.hide()
+        if held_keys:
+            self.canvas.setFocus()
 
     def go_to_region(self, step: int) -> None:
         """Let the keyboard go from one region of the screen to the next, round the end."""

@@ -132,7 +132,7 @@ class ClicksWorkspace(ClicksScreen):
             ("Next image", "PgDown", partial(self.queueing.step, 1)),
             ("Previous image", "PgUp", partial(self.queueing.step, -1)),
             ("Fuse again", "F5", self.fuse_again),
-            ("Close the panel", "Esc", self.fuse_panel.hide),
+            ("Leave the mode or the panel", "Esc", self._leave),
             ("Next region", "F6", partial(self.go_to_region, 1)),
             ("Previous region", "Shift+F6", partial(self.go_to_region, -1)),
         )
@@ -304,6 +304,10 @@ class ClicksWorkspace(ClicksScreen):
         self.canvas.set_mode("look")
         self.reviewing.add(x, y)
 
+    def _leave(self) -> None:
+        self.canvas.set_mode("look")
+        self.close_fuse_panel()
+
     def _on_job(self, job: Job) -> None:
         self.job_list.set_job(view.job_line(job))
 
@@ -326,7 +330,7 @@ class ClicksWorkspace(ClicksScreen):
             wanted.algorithm, wanted.detector, wanted.settings, wanted.detection, wanted.assignment
         )
         self._run = None
-        self.fuse_panel.hide()
+        self.close_fuse_panel()
         self.fusing.start(plan, images, hold_truth=wanted.hold_truth)
 
     def _on_partial(self, image: int, clustering: Clustering) -> None:
@@ -349,7 +353,7 @@ class ClicksWorkspace(ClicksScreen):
         job.finished.connect(self._on_stored)
 
     def _on_compare_requested(self, runs: Sequence[int]) -> None:
-        self.fuse_panel.hide()
+        self.close_fuse_panel()
         self.right_tabs.setCurrentWidget(self.comparing)
         self.comparing.compare(runs)
 
