@@ -433,3 +433,27 @@ def test_keys_go_to_the_canvas_once_the_fuse_panel_closes(fused, qtbot):
     assert fused.focusWidget() is workspace.canvas
     qtbot.waitUntil(lambda: len(fused.document.contents.runs) == 2, timeout=LONG)
     idle(fused, qtbot)
+
+
+@pytest.mark.parametrize("same_size", [True, False])
+def test_an_image_that_was_changed_is_said_and_not_shown(window, qtbot, study_file, crowd_files, same_size):
+    content = crowd_files[0].read_bytes()
+    crowd_files[0].write_bytes(content[:-30] + bytes(30) if same_size else content[:-30])
+    window.open_paths([study_file])
+    qtbot.waitUntil(window.notice.isVisible, timeout=LONG)
+    idle(window, qtbot)
+    assert "one.png" in window.notice.text
+    assert "no longer the image that was added" in window.notice.text
+    assert window.workspace._pixels is None
+
+
+def test_a_study_that_is_taken_away_takes_no_decision(fused, qtbot, study_file):
+    away = study_file.with_name("away.rscope")
+    study_file.rename(away)
+    fused.workspace.reviewing.select(0)
+    press(fused, qtbot, Qt.Key.Key_R)
+    assert "moved, renamed or deleted" in fused.notice.text
+    assert fused.document.contents.decisions == ()
+    away.rename(study_file)
+    press(fused, qtbot, Qt.Key.Key_R)
+    assert [decision.verb for decision in fused.document.contents.decisions] == ["reject"]

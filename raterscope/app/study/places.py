@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.formats.records import refuse_study
 from raterscope.app.study.records import ImageEntry
 
-__all__ = ["Names", "digest_of_file", "locate", "stored_path"]
+__all__ = ["Names", "digest_of_file", "has_changed", "locate", "stored_path"]
 
 _BLOCK = 4 << 20
 
@@ -51,19 +51,29 @@ def locate(entry: ImageEntry, study: Path) -> Path | None:
     A stranger's study may name any path: one that climbs out of the study's folder by ".." or names another
     computer is not followed.
     """
+    same = (place for place, size in _candidates(entry, study) if entry.size is None or size == entry.size)
+    return next(same, None)
+
+
+def has_changed(entry: ImageEntry, study: Path) -> bool:
+    """Tell whether a file is where the image was, but is not the image any more."""
+    return locate(entry, study) is None and any(_candidates(entry, study))
+
+
+def _candidates(entry: ImageEntry, study: Path) -> Iterator[tuple[Path, int]]:
+    """Give the files that an image may be, and their sizes in bytes."""
     if not entry.path:
-        return None
+        return
     name = PureWindowsPath(entry.path).name
     candidates = []
     if not entry.path.startswith(("\\\\", "//")) and ".." not in PurePosixPath(entry.path).parts:
         candidates.append(study.parent / entry.path)
     for place in (*candidates, study.parent / name):
         try:
-            if place.is_file() and (entry.size is None or place.stat().st_size == entry.size):
-                return place
+            if place.is_file():
+                yield place, place.stat().st_size
         except (OSError, ValueError):
             continue
-    return None
 
 
 def digest_of_file(path: Path, watch: Watch = silent, words: str = "reading") -> str:

@@ -53,6 +53,7 @@ class Study:
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
         self.path = path
         self._connection = connection
+        self._file = _identity(path)
         # Nobody else changes the file while it is open, and no run or annotator ever changes.
         self._names: list[str] | None = None
         self._runs: dict[int, RunEntry] = {}
@@ -406,6 +407,8 @@ class Study:
     @contextmanager
     def _change(self) -> Iterator[None]:
         """Change the file whole or not at all."""
+        if _identity(self.path) != self._file:  # what is written now would be lost with its journal
+            raise StudyError("was moved, renamed or deleted while open; put it back to go on", file=self.path)
         with told(self.path, "written"):
             self._connection.execute("BEGIN IMMEDIATE")
             try:
@@ -456,3 +459,12 @@ def _user() -> str:
         return getpass.getuser()
     except (OSError, KeyError, ImportError):  # no such user: a container
         return "expert"
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Tell one file from another of the same name."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino

@@ -17,7 +17,8 @@ from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Document
 from raterscope.app.formats.images import load_image
 from raterscope.app.jobs import Jobs
-from raterscope.app.study import ImageEntry, RunEntry, Study
+from raterscope.app.study import ImageEntry, RunEntry, Study, StudyError
+from raterscope.app.study.places import digest_of_file, has_changed
 
 __all__ = ["Scene", "SceneLoader"]
 
@@ -26,10 +27,14 @@ PIXELS_KEPT = 512 * 1024**2
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """One image, the fusion shown, the clicks that went into it (without one, all), the imported truth."""
+    """One image, the fusion shown, the clicks that went into it (without one, all), the imported truth.
+
+    `missing` says why there is no file to show, where there should be one.
+    """
 
     image: ImageEntry
     path: Path | None
+    missing: str
     clicks: Clicks
     run: RunEntry | None
     fusion: Fusion | None
@@ -71,7 +76,7 @@ class SceneLoader(QObject):
         """Load the pixels of an image that is likely to be next."""
         if entry.id not in self._pixels and entry.id not in self._loading:
             job = self._document.ask("Looking for an image", partial(_locate, entry))
-            job.finished.connect(partial(self._load, entry.id))
+            job.finished.connect(partial(self._load, entry))
 
     def _on_scene(self, generation: int, scene: Scene) -> None:
         if generation != self._generation:
@@ -81,13 +86,14 @@ class SceneLoader(QObject):
             self._pixels.move_to_end(scene.image.id)
             self.pixels.emit(scene.image.id, self._pixels[scene.image.id])
         else:
-            self._load(scene.image.id, scene.path)
+            self._load(scene.image, scene.path)
 
-    def _load(self, image: int, path: Path | None) -> None:
+    def _load(self, entry: ImageEntry, path: Path | None) -> None:
+        image = entry.id
         if path is None or image in self._loading:
             return
         self._loading.add(image)
-        job = self._jobs.start(f"Loading {path.name}", partial(_load, path), quiet=True)
+        job = self._jobs.start(f"Loading {path.name}", partial(_load, entry, path), quiet=True)
         job.finished.connect(partial(self._on_pixels, image))
         job.failed.connect(partial(self._on_no_pixels, image))
 
@@ -123,10 +129,24 @@ def read_scene(image: int, run: int | None, study: Study, watch: Watch) -> Scene
     return Scene(
         image=entry,
         path=study.locate(entry),
+        missing=_missing(entry, study),
         clicks=study.clicks(image, shown),
         run=shown,
         fusion=fusion,
         truth=np.column_stack([truth.x, truth.y]),
+    )
+
+
+def _missing(entry: ImageEntry, study: Study) -> str:
+    if entry.path is None or study.locate(entry) is not None:
+        return ""
+    if has_changed(entry, study.path):
+        return (
+            f"{entry.name} is no longer the image that was added: its file was changed; put the old one back."
+        )
+    return (
+        f"{entry.name} is not where it was, nor beside the study; "
+        "the menu's “Find missing images…” looks in another folder."
     )
 
 
@@ -135,6 +155,8 @@ def _locate(entry: ImageEntry, study: Study, watch: Watch) -> Path | None:
     return study.locate(entry)
 
 
-def _load(path: Path, watch: Watch) -> Any:
+def _load(entry: ImageEntry, path: Path, watch: Watch) -> Any:
     watch(0.0, "loading")
+    if entry.digest is not None and digest_of_file(path) != entry.digest:
+        raise StudyError("is no longer the image that was added: its content differs", file=path)
     return load_image(path)

@@ -222,7 +222,8 @@ class ClicksWorkspace(ClicksScreen):
             self.canvas.set_clicks(view.click_marks(scene, self._numbers()))
             self.canvas.set_truth(scene.truth[:, 0], scene.truth[:, 1])
             self._show_trace(scene.fusion.clustering if scene.fusion else None)
-            self._tell_missing(scene)
+            if scene.missing:
+                self.refused.emit(scene.missing)
         self.comparing.show_scene(scene)
 
     def _show_trace(self, clustering: Clustering | None) -> None:
@@ -230,13 +231,6 @@ class ClicksWorkspace(ClicksScreen):
         self.objective.set_trace(
             trace.objective, trace.components, trace.removed, trace.best, trace.converged
         )
-
-    def _tell_missing(self, scene: Scene) -> None:
-        if scene.path is None and scene.image.path is not None:
-            self.refused.emit(
-                f"{scene.image.name} is not where it was, nor beside the study; "
-                "the menu's “Find missing images…” looks in another folder."
-            )
 
     def _on_pixels(self, image: int, pixels: NDArray[np.uint8]) -> None:
         scene = self.reviewing.scene
