@@ -112,7 +112,7 @@ class Job(QObject):
         except Cancelled as stop:
             self._send(self._raised, stop, "")
         except Exception as error:  # whatever it is, it is told where people look for it
-            self._send(self._raised, error, traceback.format_exc())
+            self._send(self._raised, error, getattr(error, "details", "") or traceback.format_exc())
         else:
             self._send(self._returned, result)
         self._work = _no_work

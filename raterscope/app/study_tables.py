@@ -12,6 +12,7 @@ from raterscope.algorithms.clicks.data import Fusion
 from raterscope.algorithms.clicks.fusion import pool_rates
 from raterscope.app.errors import InputError
 from raterscope.app.formats.export import DECISIONS, decision_rows, write_table
+from raterscope.app.formats.records import STUDY_SUFFIX
 from raterscope.app.results import (
     ANNOTATORS,
     CLICKS,
@@ -46,8 +47,10 @@ def write_study_table(study: Study, what: str, path: Path) -> Path:
     Raises
     ------
     InputError
-        When there is nothing to write yet, or the file cannot be written.
+        When there is nothing to write yet, or the file cannot be written, or is a study.
     """
+    if STUDY_SUFFIX in (path.suffix.casefold(), path.resolve().suffix.casefold()):
+        raise InputError("is a study's name, which a table would replace; choose another", file=path)
     return TABLES[what](study, path)
 
 

@@ -6,8 +6,9 @@ import time
 import pytest
 from PySide6.QtCore import QEvent, QMimeData, QObject, QPointF, QSize, Qt, QUrl
 from PySide6.QtGui import QDropEvent, QScreen
-from PySide6.QtWidgets import QFileDialog, QLabel, QLineEdit
+from PySide6.QtWidgets import QFileDialog, QLabel, QLineEdit, QPlainTextEdit
 
+from raterscope.app import batch
 from raterscope.app.main_window import MainWindow
 from raterscope.app.study import Study
 from raterscope.widgets.dialogs.column_mapping import ColumnMappingDialog
@@ -457,3 +458,26 @@ def test_a_study_that_is_taken_away_takes_no_decision(fused, qtbot, study_file):
     away.rename(study_file)
     press(fused, qtbot, Qt.Key.Key_R)
     assert [decision.verb for decision in fused.document.contents.decisions] == ["reject"]
+
+
+def test_a_table_never_replaces_a_study(fused, qtbot, study_file, monkeypatch):
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(study_file), ""))
+    fused.export("detections")
+    qtbot.waitUntil(fused.notice.isVisible, timeout=LONG)
+    idle(fused, qtbot)
+    assert "small.rscope" in fused.notice.text
+    assert study_file.read_bytes().startswith(b"SQLite format 3")
+
+
+def test_a_fusion_that_fails_inside_is_one_sentence_with_details_on_demand(opened, qtbot, monkeypatch):
+    def broken(*_, **__):
+        raise KeyError("inner trouble")
+
+    monkeypatch.setattr(batch, "fuse", broken)
+    press(opened, qtbot, Qt.Key.Key_F5)
+    qtbot.waitUntil(opened.notice.isVisible, timeout=LONG)
+    assert "could not be fused" in opened.notice.text
+    assert "\n" not in opened.notice.text
+    lines = opened.workspace.job_list.findChildren(QPlainTextEdit)
+    assert any("inner trouble" in line.toPlainText() for line in lines)
+    assert opened.document.contents.runs == ()

@@ -9,8 +9,9 @@ from PySide6.QtCore import QObject, Signal
 
 from raterscope.algorithms.clicks.fusion import FusionPlan
 from raterscope.algorithms.progress import Watch
-from raterscope.app.batch import Draft
+from raterscope.app.batch import Draft, Outcome
 from raterscope.app.document import Document
+from raterscope.app.errors import InputError
 from raterscope.app.jobs import Job, Jobs
 from raterscope.app.running import Answer, Inputs, fuse_inputs, gather, keep
 
@@ -81,13 +82,11 @@ class Fusing(QObject):
         self.partial.emit(inputs.images[draft.image], draft.clustering)
 
     def _on_fused(self, answer: Answer) -> None:
-        failed = [outcome for outcome in answer.outcomes.values() if outcome.fusion is None]
+        failed = _failed(answer)
         if failed:
-            others = f" {len(failed) - 1} more failed too." if len(failed) > 1 else ""
-            self.refused.emit(f"{failed[0].image} could not be fused: {failed[0].problem}{others}")
-        if answer.fusions:
-            storing = self._document.ask("Keeping the run", partial(keep, answer), changes=True)
-            storing.finished.connect(self._on_stored)
+            self.refused.emit(_in_words(failed))
+        storing = self._document.ask("Keeping the run", partial(keep, answer), changes=True)
+        storing.finished.connect(self._on_stored)
 
     def _on_stored(self, run: int) -> None:
         self.stored.emit(run)
@@ -102,5 +101,25 @@ class Fusing(QObject):
             self.said.emit("The fusion was cancelled; the study is as it was.")
 
 
+class _NothingFusedError(InputError):
+    """No image could be fused; `details` is the program's own account of the first failure."""
+
+    def __init__(self, failed: Sequence[Outcome]) -> None:
+        super().__init__(_in_words(failed))
+        self.details = failed[0].details
+
+
+def _failed(answer: Answer) -> list[Outcome]:
+    return [outcome for outcome in answer.outcomes.values() if outcome.fusion is None]
+
+
+def _in_words(failed: Sequence[Outcome]) -> str:
+    others = f" {len(failed) - 1} more failed too." if len(failed) > 1 else ""
+    return f"{failed[0].image} could not be fused: {failed[0].problem}{others}"
+
+
 def _fuse(inputs: Inputs, plan: FusionPlan, watch: Watch) -> Answer:
-    return fuse_inputs(inputs, plan, watch=watch)
+    answer = fuse_inputs(inputs, plan, watch=watch)
+    if not answer.fusions:
+        raise _NothingFusedError(_failed(answer))
+    return answer
