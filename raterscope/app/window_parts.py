@@ -17,6 +17,7 @@ from PySide6.QtWidgets import (
 )
 
 from raterscope.app.jobs import Job
+from raterscope.widgets.figures import duration
 from raterscope.widgets.parts import ElidedLabel
 
 __all__ = ["NoticeBar", "StatusLine", "TopBar", "without_checked"]
@@ -105,7 +106,8 @@ class TopBar(QWidget):
         self.fuse.setVisible(not busy and bool(self._study.text()))
         if job is not None:
             self._progress.setValue(round(1000 * job.fraction))
-            self._progress_words.setText(job.words)
+            left = "" if job.seconds_left is None else f"{duration(job.seconds_left)} left"
+            self._progress_words.setText(", ".join(part for part in (job.words, left) if part))
             self._cancel.setEnabled(job.state == "running")
 
 

@@ -2,6 +2,7 @@
 
 import csv
 import time
+from types import SimpleNamespace
 
 import pytest
 from PySide6.QtCore import QEvent, QMimeData, QObject, QPointF, QSize, Qt, QUrl
@@ -481,3 +482,27 @@ def test_a_fusion_that_fails_inside_is_one_sentence_with_details_on_demand(opene
     lines = opened.workspace.job_list.findChildren(QPlainTextEdit)
     assert any("inner trouble" in line.toPlainText() for line in lines)
     assert opened.document.contents.runs == ()
+
+
+def test_every_part_of_the_queue_is_reached_by_tab_and_the_table_by_region(fused, qtbot):
+    queue = fused.workspace.queue
+    queue.filter.setFocus()
+    qtbot.keyClick(queue.filter, Qt.Key.Key_Tab)
+    assert fused.focusWidget() is queue.undecided
+    qtbot.keyClick(queue.undecided, Qt.Key.Key_Tab)
+    assert fused.focusWidget() is queue.view
+    fused.workspace.left_tabs.setFocus()
+    seen = []
+    for _ in range(6):
+        qtbot.keyClick(fused.focusWidget(), Qt.Key.Key_F6)
+        seen.append(fused.focusWidget())
+    assert fused.workspace.table.view in seen
+    assert fused.workspace.canvas in seen
+    assert queue.filter in seen
+
+
+def test_the_top_bar_tells_the_time_left(window):
+    job = SimpleNamespace(fraction=0.5, words="fitting", seconds_left=80.0, state="running")
+    window.bar.set_fusing(job)
+    words = [label.text() for label in window.bar.findChildren(QLabel)]
+    assert "fitting, 1 min 20 s left" in words

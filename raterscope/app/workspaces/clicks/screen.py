@@ -96,7 +96,7 @@ class ClicksScreen(QWidget):
         focus = self.focusWidget()
         here = next((i for i, region in enumerate(regions) if _holds(region, focus)), 0)
         region = regions[(here + step) % len(regions)]
-        takers = (region, *region.findChildren(QWidget))
+        takers = (region.focusProxy() or region, *region.findChildren(QWidget))
         for widget in takers:
             if widget.focusPolicy() & Qt.FocusPolicy.TabFocus and widget.isVisible() and widget.isEnabled():
                 widget.setFocus(Qt.FocusReason.TabFocusReason)

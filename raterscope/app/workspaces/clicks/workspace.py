@@ -143,7 +143,7 @@ class ClicksWorkspace(ClicksScreen):
             action.setShortcutContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
             action.triggered.connect(without_checked(slot))
             # Tab walks the disputed spots where one looks at them; in forms and tables it moves the focus.
-            for place in (self.canvas, self.evidence, self.queue) if "Tab" in keys else (self,):
+            for place in (self.canvas, self.evidence, self.queue.view) if "Tab" in keys else (self,):
                 place.addAction(action)
             self.actions_made.append(action)
         for digit in range(1, 10):
