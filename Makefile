@@ -32,6 +32,7 @@ benchmark:
 	scripts/environment $(environment) test
 	OPENBLAS_NUM_THREADS=1 $(python) -m tests.benchmarks.clicks_accuracy
 	OPENBLAS_NUM_THREADS=1 $(python) -m tests.benchmarks.clicks_speed
+	OPENBLAS_NUM_THREADS=1 $(python) -m tests.benchmarks.window_speed
 
 clean:
 	rm -rf .venv .venv-without-qt demo build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

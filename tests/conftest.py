@@ -5,6 +5,10 @@ from pathlib import Path
 
 import pytest
 
+# Before numpy is loaded: the arrays are small, and threads would only wait for each other.
+for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
+    os.environ.setdefault(_name, "1")
+
 
 @pytest.fixture(scope="session")
 def real_data() -> Path:

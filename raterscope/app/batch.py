@@ -2,35 +2,26 @@
 
 from __future__ import annotations
 
-import concurrent.futures
-import multiprocessing
-import os
 import platform
-import signal
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import metadata
-from multiprocessing.synchronize import Event
 from typing import cast
 
 from raterscope import __version__
 from raterscope.algorithms.clicks.data import Clicks, ClicksError, Clustering, Fusion
 from raterscope.algorithms.clicks.fusion import FusionPlan, fuse
 from raterscope.algorithms.progress import Cancelled, Watch, part, silent
+from raterscope.app.workers import in_processes, processors
 
-__all__ = ["Draft", "Outcome", "fuse_images", "processors", "versions"]
+__all__ = ["Draft", "Outcome", "fuse_images", "versions"]
 
 _WORTH = 8.0  # seconds of work left from which processes, which take two to start, are worth it
-_POLL = 0.05  # seconds
 # Library calls that let nothing else in Python run, nor hear of cancelling: with so many clicks for 50 ms.
 _DEAF = ("hac", "hdbscan")
 _DEAF_FROM = 2500
-_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,7 +130,7 @@ def _work_of(clicks: Clicks) -> int:
     return len(clicks) + 20
 
 
-def _outcome(name: str, clicks: Clicks, plan: FusionPlan, watch: Watch) -> Outcome:
+def _outcome(name: str, clicks: Clicks, plan: FusionPlan, watch: Watch = silent) -> Outcome:
     started = time.perf_counter()
     fusion, problem, details = None, "", ""
     try:
@@ -159,89 +150,18 @@ def _in_processes(
     left: Mapping[str, Clicks], plan: FusionPlan, jobs: int, watch: Watch
 ) -> dict[str, Outcome]:
     """Fuse in worker processes. An image whose worker died is tried once more, alone."""
-    done: dict[str, Outcome] = {}
-    done |= _one_pool(left, plan, jobs, watch)
+
+    def tick(count: int) -> None:
+        watch(count / len(left), f"fused {count} of {len(left)} images")
+
+    # The longest first, so that no process is left alone with a long one at the end.
+    order = sorted(left, key=lambda name: -len(left[name]))
+    done = in_processes(_outcome, {name: (name, left[name], plan) for name in order}, jobs, tick)
     for name in [name for name in left if name not in done]:
-        done |= _one_pool({name: left[name]}, plan, 1, silent)
+        done |= in_processes(_outcome, {name: (name, left[name], plan)}, 1, tick)
         if name not in done:
             done[name] = Outcome(name, None, "the process that fused it died.", "", 0.0)
     return done
-
-
-def _one_pool(left: Mapping[str, Clicks], plan: FusionPlan, jobs: int, watch: Watch) -> dict[str, Outcome]:
-    """Fuse what can be fused before a worker dies."""
-    context = multiprocessing.get_context("spawn")
-    stop = context.Event()
-    done: dict[str, Outcome] = {}
-    others = set(multiprocessing.active_children())
-    with _one_thread_each():
-        pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_begin_worker, initargs=(stop,))
-        # The longest first, so that no process is left alone with a long one at the end.
-        order = sorted(left, key=lambda name: -len(left[name]))
-        try:
-            futures = [pool.submit(_work, name, left[name], plan) for name in order]
-            for future in _as_finished(futures, watch):
-                try:
-                    outcome = future.result()
-                except BrokenProcessPool:
-                    continue
-                done[outcome.image] = outcome
-        except BaseException:  # a worker in a library's call would not hear of it before the call ends
-            for worker in set(multiprocessing.active_children()) - others:
-                worker.terminate()
-            raise
-        finally:
-            stop.set()
-            pool.shutdown(wait=True, cancel_futures=True)
-    return done
-
-
-def _as_finished(futures: list[Future[Outcome]], watch: Watch) -> Iterator[Future[Outcome]]:
-    waiting = set(futures)
-    while waiting:
-        count = len(futures) - len(waiting)
-        watch(count / len(futures), f"fused {count} of {len(futures)} images")
-        finished, waiting = concurrent.futures.wait(waiting, _POLL, FIRST_COMPLETED)
-        yield from finished
-
-
-_stop: Event | None = None
-
-
-def _begin_worker(stop: Event) -> None:
-    global _stop
-    _stop = stop
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to answer
-
-
-def _work(name: str, clicks: Clicks, plan: FusionPlan) -> Outcome:
-    def watch(*_: object, **__: object) -> None:
-        if _stop is not None and _stop.is_set():
-            raise Cancelled
-
-    return _outcome(name, clicks, plan, watch)
-
-
-@contextmanager
-def _one_thread_each() -> Iterator[None]:
-    """Let processes that start now use one thread for linear algebra: they would only wait for each other."""
-    before = {name: os.environ.get(name) for name in _THREADS}
-    os.environ.update(dict.fromkeys(_THREADS, "1"))
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
-
-
-def processors() -> int:
-    """Count the processors that this program may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def versions() -> dict[str, str]:

@@ -96,11 +96,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _act(arguments: list[str]) -> int:
+    from raterscope.app.workers import THREADS
+
+    # Before numpy is loaded. The arrays are small, and threads would only wait for each other.
+    for name in THREADS:
+        os.environ.setdefault(name, "1")
     if not arguments or (arguments[0] not in COMMANDS and not arguments[0].startswith("-")):
         return _window(arguments)
     options = _parser().parse_args(arguments)
-    # Before numpy is loaded. The arrays are small, and threads would only wait for each other.
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     module, function = COMMANDS[options.command].split(":")
     status = getattr(importlib.import_module(f"raterscope.app.{module}"), function)(options)
     return int(status)

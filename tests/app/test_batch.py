@@ -121,7 +121,7 @@ def die_of_it(name, *_):
 
 @pytest.mark.usefixtures("many_processes")
 def test_a_worker_that_dies_takes_one_image_with_it(images, monkeypatch):
-    monkeypatch.setattr(batch, "_work", die_of_it)
+    monkeypatch.setattr(batch, "_outcome", die_of_it)
     outcomes = batch.fuse_images(images, FusionPlan(), jobs=2)
     assert outcomes["image 3"].problem == "the process that fused it died."
     others = [outcomes[name] for name in ("image 2", "image 4")]
@@ -132,7 +132,7 @@ def test_a_worker_that_dies_takes_one_image_with_it(images, monkeypatch):
 def test_workers_use_one_thread_and_the_parent_keeps_its_own(images, monkeypatch):
     monkeypatch.setenv("OPENBLAS_NUM_THREADS", "7")
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    monkeypatch.setattr(batch, "_work", tell_threads)
+    monkeypatch.setattr(batch, "_outcome", tell_threads)
     outcomes = batch.fuse_images(images, FusionPlan(), jobs=2)
     assert outcomes["image 4"].problem == "1 1"
     assert os.environ["OPENBLAS_NUM_THREADS"] == "7"

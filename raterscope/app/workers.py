@@ -1,0 +1,125 @@
+"""Work spread over processes that can be ended at any moment, in the middle of a library's call too.
+
+The standard library's pool waits for ever when a worker is ended while a large task is on its way to it, so
+each worker here has a pipe of its own and is sent a task only when it waits for one.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import SpawnProcess
+from typing import Any, TypeVar
+
+__all__ = ["THREADS", "in_processes", "processors"]
+
+Result = TypeVar("Result")
+
+POLL = 0.05  # seconds
+THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+"""What tells libraries of linear algebra how many threads to use."""
+
+
+def in_processes(
+    function: Callable[..., Result],
+    tasks: Mapping[str, Sequence[Any]],
+    jobs: int,
+    tick: Callable[[int], None],
+) -> dict[str, Result]:
+    """Call a function once a task, in worker processes.
+
+    Parameters
+    ----------
+    function : callable
+        At the top of a module, so that a process can find it. It answers and does not raise.
+    tasks : mapping of name to arguments
+        In the order in which they are begun.
+    jobs : int
+        Processes at most.
+    tick : callable
+        Called every 50 ms with the number of finished tasks. What it raises ends the processes at once.
+
+    Returns
+    -------
+    dict
+        The answer to every task but those whose process died.
+    """
+    waiting = list(tasks)
+    done: dict[str, Result] = {}
+    with _started(function, min(jobs, len(tasks))) as workers:
+        at: dict[Connection, str] = {}
+        while workers and (waiting or at):
+            tick(len(done))
+            for pipe in wait(list(workers), POLL):
+                assert isinstance(pipe, Connection)
+                try:
+                    answer = pipe.recv()
+                except (EOFError, OSError):  # the process died, and what it was at with it
+                    at.pop(pipe, None)
+                    del workers[pipe]
+                    continue
+                if pipe in at:
+                    done[at.pop(pipe)] = answer
+                if waiting:
+                    name = waiting.pop(0)
+                    at[pipe] = name
+                    with suppress(OSError):  # it died meanwhile: the next reading says so
+                        pipe.send(tasks[name])
+    return done
+
+
+def processors() -> int:
+    """Count the processors that this program may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+@contextmanager
+def _started(function: Callable[..., Any], jobs: int) -> Iterator[dict[Connection, SpawnProcess]]:
+    """Start workers, each known by its pipe; end whatever is left of them."""
+    context = multiprocessing.get_context("spawn")
+    started: list[tuple[Connection, SpawnProcess]] = []
+    try:
+        with _one_thread_each():
+            for _ in range(jobs):
+                ours, theirs = context.Pipe()
+                process = context.Process(target=_serve, args=(theirs, function), daemon=True)
+                process.start()
+                theirs.close()
+                started.append((ours, process))
+        yield dict(started)
+    finally:
+        for pipe, process in started:
+            process.kill()
+            pipe.close()
+        for _, process in started:
+            process.join()
+            process.close()
+
+
+def _serve(pipe: Connection, function: Callable[..., Any]) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to answer
+    pipe.send(None)  # ready
+    with suppress(EOFError, BrokenPipeError):  # the parent has ended
+        while True:
+            pipe.send(function(*pipe.recv()))
+
+
+@contextmanager
+def _one_thread_each() -> Iterator[None]:
+    """Let processes that start now use one thread for linear algebra: they would only wait for each other."""
+    before = {name: os.environ.get(name) for name in THREADS}
+    os.environ.update(dict.fromkeys(THREADS, "1"))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value

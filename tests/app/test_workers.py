@@ -1,0 +1,59 @@
+"""Processes that work for this one, and can be ended at any moment."""
+
+import multiprocessing
+import os
+import time
+
+import numpy as np
+import pytest
+
+from raterscope.algorithms.progress import Cancelled
+from raterscope.app.workers import in_processes
+from tests.app.without_qt import nothing_is_left  # noqa: F401
+
+
+def total(values):
+    return float(values.sum()), os.getpid()
+
+
+def sleep_or_die(seconds):
+    if seconds < 0:
+        os._exit(9)
+    time.sleep(seconds)
+    return seconds
+
+
+def nothing(count):
+    pass
+
+
+def test_every_task_is_done_in_another_process():
+    tasks = {str(n): (np.full(10, n),) for n in range(7)}
+    answers = in_processes(total, tasks, 2, nothing)
+    assert {name: value for name, (value, _) in answers.items()} == {str(n): 10.0 * n for n in range(7)}
+    assert os.getpid() not in {process for _, process in answers.values()}
+
+
+def test_a_process_that_dies_takes_only_its_task_with_it():
+    tasks = {"good": (0.0,), "deadly": (-1.0,), "late": (0.1,), "later": (0.1,)}
+    assert in_processes(sleep_or_die, tasks, 2, nothing) == {"good": 0.0, "late": 0.1, "later": 0.1}
+
+
+def test_large_tasks_under_way_do_not_hold_up_the_end():
+    """A pipe holds 64 kB: what does not fit waits in the sender until somebody reads it."""
+    begun = []
+
+    def give_up(count):
+        begun.append(len(multiprocessing.active_children()))
+        if len(begun) > 20:
+            raise Cancelled
+
+    tasks = {str(n): (np.zeros(2_000_000),) for n in range(2000)}
+    with pytest.raises(Cancelled):
+        in_processes(total, tasks, 2, give_up)
+    assert max(begun) == 2
+    assert multiprocessing.active_children() == []
+
+
+def test_no_task_needs_no_process():
+    assert in_processes(total, {}, 2, nothing) == {}
