@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import signal
 import sys
@@ -387,6 +388,8 @@ def main(paths: Sequence[Path] = ()) -> int:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     window = MainWindow()
     window.show()
+    # What a study needs is loaded now that the window is on screen, and not when the study is opened.
+    QTimer.singleShot(0, window, partial(importlib.import_module, "raterscope.app.workspaces.clicks"))
     if paths:
         QTimer.singleShot(0, window, partial(window.open_paths, [path.resolve() for path in paths]))
     return application.exec()

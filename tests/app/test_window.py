@@ -9,8 +9,10 @@ from PySide6.QtCore import QEvent, QMimeData, QObject, QPointF, QSize, Qt, QUrl
 from PySide6.QtGui import QDropEvent, QScreen
 from PySide6.QtWidgets import QFileDialog, QLabel, QLineEdit, QPlainTextEdit
 
-from raterscope.app import batch
+from raterscope.algorithms.clicks import FusionPlan
+from raterscope.app import batch, importing
 from raterscope.app.main_window import MainWindow
+from raterscope.app.running import fuse_inputs, gather, keep
 from raterscope.app.study import Study
 from raterscope.widgets.dialogs.column_mapping import ColumnMappingDialog
 from raterscope.widgets.dialogs.reason import ReasonDialog
@@ -506,3 +508,22 @@ def test_the_top_bar_tells_the_time_left(window):
     window.bar.set_fusing(job)
     words = [label.text() for label in window.bar.findChildren(QLabel)]
     assert "fitting, 1 min 20 s left" in words
+
+
+def test_a_fused_study_opens_on_the_image_that_is_most_disputed(window, qtbot, tmp_path, crowd_files):
+    one, two, table, _ = crowd_files
+    header, *rows = table.read_text().splitlines()
+    clear = [row for row in rows if not ("one.png,18" in row or "one.png,19" in row)]  # without what is doubtful
+    table.write_text("\n".join([header, *clear]) + "\n")
+    path = tmp_path / "fused.rscope"
+    with Study.create(path) as study:
+        importing.store(importing.read_files([one, two, table]), study)
+        keep(fuse_inputs(gather([entry.id for entry in study.images()], study), FusionPlan()), study)
+    window.open_paths([path])
+    qtbot.waitUntil(
+        lambda: window.workspace is not None and window.workspace.reviewing.scene is not None, timeout=LONG
+    )
+    idle(window, qtbot)
+    doubts = {item.title: item.score for item in window.workspace.queue.shown()}
+    assert doubts["two.png"] > doubts["one.png"]
+    assert window.workspace.reviewing.scene.image.name == "two.png"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from PySide6.QtCore import QObject
+from PySide6.QtCore import QObject, Signal
 
 from raterscope.algorithms.clicks.data import Fusion
 from raterscope.algorithms.progress import Watch
@@ -24,7 +24,14 @@ class Queueing(QObject):
     """Keeps what each image's line says in step with runs and decisions.
 
     Results are read a few images at a time, so that a decision never waits behind all of them.
+
+    Signals
+    -------
+    all_read
+        Every line says what it has to say.
     """
+
+    all_read = Signal()
 
     def __init__(self, document: Document, panel: QueuePanel, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -110,6 +117,8 @@ class Queueing(QObject):
         self._reading = False
         if self._document.contents is not None:
             self._read_on()
+            if not self._reading:
+                self.all_read.emit()
 
     def _summary(self, image: int) -> Summary:
         return self._summaries.get(image, UNKNOWN)

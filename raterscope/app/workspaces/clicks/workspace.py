@@ -85,6 +85,7 @@ class ClicksWorkspace(ClicksScreen):
         self._document.decided.connect(self._on_decided)
         self._jobs.updated.connect(self._on_job)
         self.queue.item_chosen.connect(self._on_item_chosen)
+        self.queueing.all_read.connect(self._on_queue_read)
         self.loader.loaded.connect(self._on_scene)
         self.loader.pixels.connect(self._on_pixels)
         self.loader.refused.connect(self.refused)
@@ -176,10 +177,16 @@ class ClicksWorkspace(ClicksScreen):
         self.tell_stale()
         if contents is None or not contents.images:
             return
-        if contents.image(self.queueing.current or 0) is None:
-            self._show_image(contents.images[0].id)
-        else:
+        if contents.image(self.queueing.current or 0) is not None:
             self._show_image(self.queueing.current)
+        elif not contents.runs:
+            self._show_image(contents.images[0].id)
+
+    def _on_queue_read(self) -> None:
+        """Begin with the most disputed image, now that it is known."""
+        contents = self._document.contents
+        if contents is not None and contents.images and self.queueing.current is None:
+            self._show_image(self.queueing.most_disputed() or contents.images[0].id)
 
     def _show_image(self, image: int | None) -> None:
         if image is None:
