@@ -513,7 +513,8 @@ def test_the_top_bar_tells_the_time_left(window):
 def test_a_fused_study_opens_on_the_image_that_is_most_disputed(window, qtbot, tmp_path, crowd_files):
     one, two, table, _ = crowd_files
     header, *rows = table.read_text().splitlines()
-    clear = [row for row in rows if not ("one.png,18" in row or "one.png,19" in row)]  # without what is doubtful
+    doubtful = ("one.png,18", "one.png,19")
+    clear = [row for row in rows if not any(begin in row for begin in doubtful)]
     table.write_text("\n".join([header, *clear]) + "\n")
     path = tmp_path / "fused.rscope"
     with Study.create(path) as study:
