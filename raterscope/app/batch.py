@@ -8,11 +8,16 @@ import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import metadata
-from typing import cast
+from typing import TypeVar, cast
 
 from raterscope import __version__
 from raterscope.algorithms.clicks.data import Clicks, ClicksError, Clustering, Fusion
-from raterscope.algorithms.clicks.fusion import FusionPlan, fuse
+from raterscope.algorithms.clicks.fusion import (
+    FusionPlan,
+    fuse,
+    learn_from_each_other,
+    learns_across_images,
+)
 from raterscope.algorithms.progress import Cancelled, Watch, part, silent
 from raterscope.app.workers import in_processes, processors
 
@@ -22,6 +27,8 @@ _WORTH = 8.0  # seconds of work left from which processes, which take two to sta
 # Library calls that let nothing else in Python run, nor hear of cancelling: with so many clicks for 50 ms.
 _DEAF = ("hac", "hdbscan")
 _DEAF_FROM = 2500
+_ALONE = 0.85  # share of the time for each image by itself, where they learn from each other then
+_Answer = TypeVar("_Answer")
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +67,8 @@ def fuse_images(
 ) -> dict[str, Outcome]:
     """Fuse the clicks of every image.
 
-    Each image is fused by itself with the plan's own seed, so that the results are the same however many
+    Each image is fused by itself with the plan's own seed; with a plan that learns across images, what all of
+    them say of the crowd is used then to detect again on each. The results are the same however many
     processes work.
 
     Parameters
@@ -84,6 +92,15 @@ def fuse_images(
         By the watch; processes are stopped first.
     """
     jobs = processors() if jobs is None else jobs
+    if learns_across_images(plan):
+        alone = _each_by_itself(clicks, plan, jobs, part(watch, 0.0, _ALONE))
+        return _learnt(clicks, alone, plan, part(watch, _ALONE, 1.0))
+    return _each_by_itself(clicks, plan, jobs, watch)
+
+
+def _each_by_itself(
+    clicks: Mapping[str, Clicks], plan: FusionPlan, jobs: int, watch: Watch
+) -> dict[str, Outcome]:
     done: dict[str, Outcome] = {}
     left = dict(clicks)
     total = sum(map(_work_of, clicks.values())) or 1
@@ -110,6 +127,26 @@ def fuse_images(
     return {name: done[name] for name in clicks}
 
 
+def _learnt(
+    clicks: Mapping[str, Clicks], alone: Mapping[str, Outcome], plan: FusionPlan, watch: Watch
+) -> dict[str, Outcome]:
+    """Let the images that were fused teach each other. Where that fails, none of them has an answer."""
+    fused = {name: outcome.fusion for name, outcome in alone.items() if outcome.fusion is not None}
+    started = time.perf_counter()
+
+    def together() -> list[Fusion]:
+        return learn_from_each_other([clicks[name] for name in fused], list(fused.values()), plan, watch)
+
+    learnt, problem, details = _attempt(together)
+    seconds = (time.perf_counter() - started) / max(len(fused), 1)
+    outcomes = dict(alone)
+    for turn, name in enumerate(fused):
+        outcomes[name] = Outcome(
+            name, learnt[turn] if learnt else None, problem, details, alone[name].seconds + seconds
+        )
+    return outcomes
+
+
 def _drafting(name: str, watch: Watch) -> Watch:
     """Name the image in its partial results."""
 
@@ -132,18 +169,22 @@ def _work_of(clicks: Clicks) -> int:
 
 def _outcome(name: str, clicks: Clicks, plan: FusionPlan, watch: Watch = silent) -> Outcome:
     started = time.perf_counter()
-    fusion, problem, details = None, "", ""
+    fusion, problem, details = _attempt(lambda: fuse(clicks, plan, watch=watch))
+    return Outcome(name, fusion, problem, details, time.perf_counter() - started)
+
+
+def _attempt(work: Callable[[], _Answer]) -> tuple[_Answer | None, str, str]:
+    """Give what the work came to, or the problem in a sentence and the program's own account of it."""
     try:
-        fusion = fuse(clicks, plan, watch=watch)
+        return work(), "", ""
     except Cancelled:
         raise
     except ClicksError as error:
-        problem = str(error)
+        return None, str(error), ""
     except MemoryError:
-        problem = "there is not enough memory to fuse it."
+        return None, "there is not enough memory to fuse it.", ""
     except Exception as error:
-        problem, details = f"internal error ({type(error).__name__}: {error}).", traceback.format_exc()
-    return Outcome(name, fusion, problem, details, time.perf_counter() - started)
+        return None, f"internal error ({type(error).__name__}: {error}).", traceback.format_exc()
 
 
 def _in_processes(

@@ -2,11 +2,12 @@
 
 import multiprocessing
 import os
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from raterscope.algorithms.clicks import Clicks, FusionPlan
+from raterscope.algorithms.clicks import Clicks, FusionPlan, fuse
 from raterscope.algorithms.clicks.data import Clustering
 from raterscope.algorithms.progress import Cancelled
 from raterscope.app import batch
@@ -32,6 +33,23 @@ def images():
 
 
 @pytest.fixture
+def strays(images):
+    """The images with clicks that hit nothing: without outliers there is nothing to learn from."""
+    return {name: with_strays(clicks, seed) for seed, (name, clicks) in enumerate(images.items())}
+
+
+def with_strays(clicks, seed, number=12):
+    rng = np.random.default_rng([seed, 1])
+    x, y = rng.uniform(0, 300, (2, number))
+    return replace(
+        clicks,
+        x=np.append(clicks.x, x),
+        y=np.append(clicks.y, y),
+        annotator=np.append(clicks.annotator, rng.integers(0, len(clicks.annotators), number)),
+    )
+
+
+@pytest.fixture
 def many_processes(monkeypatch):
     """Let processes be worth it at once."""
     monkeypatch.setattr(batch, "_WORTH", 0.0)
@@ -50,6 +68,47 @@ def test_processes_give_the_same_bits_in_the_same_order(images):
     together = batch.fuse_images(images, FusionPlan(), jobs=2)
     assert list(alone) == list(together) == list(images)
     assert all(same(alone[name], together[name]) for name in images)
+
+
+@pytest.mark.usefixtures("many_processes")
+def test_learning_from_each_other_knows_neither_order_nor_processes(strays):
+    first = batch.fuse_images(strays, FusionPlan(), jobs=1)
+    backwards = batch.fuse_images(dict(reversed(strays.items())), FusionPlan(), jobs=2)
+    assert all(same(first[name], backwards[name]) for name in strays)
+    alone = batch.fuse_images(strays, FusionPlan.make("oem", "dem", {"learn_across_images": "no"}))
+    assert not any(same(first[name], alone[name]) for name in strays)
+
+
+def test_one_image_is_as_it_is_by_itself(strays):
+    (name, clicks) = next(iter(strays.items()))
+    outcome = batch.fuse_images({name: clicks}, FusionPlan())[name]
+    assert same(outcome, batch.Outcome(name, fuse(clicks), "", "", 0.0))
+
+
+def test_an_image_that_failed_keeps_out_of_what_the_others_learn(strays, monkeypatch):
+    names = list(strays)
+    sound = batch.fuse
+
+    def fragile(clicks, plan, watch):
+        if clicks is strays[names[0]]:
+            raise KeyError("what")
+        return sound(clicks, plan, watch=watch)
+
+    without = batch.fuse_images({name: strays[name] for name in names[1:]}, FusionPlan())
+    monkeypatch.setattr(batch, "fuse", fragile)
+    outcomes = batch.fuse_images(strays, FusionPlan(), jobs=1)
+    assert outcomes[names[0]].fusion is None
+    assert all(same(outcomes[name], without[name]) for name in names[1:])
+
+
+def test_where_learning_fails_no_image_has_an_answer(strays, monkeypatch):
+    def broken(*_):
+        raise KeyError("what")
+
+    monkeypatch.setattr(batch, "learn_from_each_other", broken)
+    outcomes = batch.fuse_images(strays, FusionPlan())
+    assert {outcome.problem for outcome in outcomes.values()} == {"internal error (KeyError: 'what')."}
+    assert all(outcome.fusion is None and "broken" in outcome.details for outcome in outcomes.values())
 
 
 def test_progress_never_falls_and_ends_with_all(images):

@@ -25,7 +25,7 @@ from raterscope.algorithms.clicks.data import (
     Votes,
 )
 from raterscope.algorithms.clicks.ellipses import ellipses
-from raterscope.algorithms.clicks.fusion import FusionPlan, fuse, pool_rates
+from raterscope.algorithms.clicks.fusion import FusionPlan, fuse, learn_from_each_other, pool_rates
 
 __all__ = [
     "CLUSTERERS",
@@ -42,5 +42,6 @@ __all__ = [
     "Votes",
     "ellipses",
     "fuse",
+    "learn_from_each_other",
     "pool_rates",
 ]

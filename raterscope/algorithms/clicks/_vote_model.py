@@ -20,7 +20,18 @@ import numpy as np
 from raterscope.algorithms.clicks.data import BoolArray, FloatArray
 from raterscope.algorithms.progress import Watch
 
-__all__ = ["EDGE", "Ascent", "Prior", "Problem", "State", "climb", "looks", "make_problem", "odds_of_votes"]
+__all__ = [
+    "EDGE",
+    "Ascent",
+    "Prior",
+    "Problem",
+    "State",
+    "climb",
+    "log_odds",
+    "looks",
+    "make_problem",
+    "odds_of_votes",
+]
 
 EDGE = 1e-6
 """Rates are kept this far from 0 and 1, which no vote could ever leave again."""
@@ -32,7 +43,7 @@ class Prior:
 
     Attributes
     ----------
-    hit, miss : float
+    hit, miss : (R,) float64
         Votes of each annotator on structures.
     quiet, false : (R,) float64
         Votes of each annotator on what met by chance.
@@ -51,8 +62,8 @@ class Prior:
         Weight of `share`, in clusters.
     """
 
-    hit: float
-    miss: float
+    hit: FloatArray
+    miss: FloatArray
     quiet: FloatArray
     false: FloatArray
     kinds: FloatArray
@@ -252,14 +263,48 @@ def _odds(problem: Problem, hits: FloatArray, nodes: FloatArray, odds: FloatArra
     if len(nodes) == 1:
         rate = _rate(hits + prior.hit, np.maximum(there - hits, 0) + prior.miss)
         return np.log(rate) - np.log1p(-rate)
-    weight = np.append(nodes, prior.hit + prior.miss)
-    shift = np.append(prior.shift, 0.0)
+    return log_odds(
+        hits, np.broadcast_to(nodes, (len(hits), len(nodes))), prior.shift, (prior.hit, prior.miss), odds
+    )
+
+
+def log_odds(
+    hits: FloatArray,
+    nodes: FloatArray,
+    shift: FloatArray,
+    prior: tuple[FloatArray, FloatArray],
+    odds: FloatArray,
+) -> FloatArray:
+    """Maximise over annotators' log odds of a mark by Newton's method.
+
+    Parameters
+    ----------
+    hits : (R,) float64
+        Marks of each annotator.
+    nodes : (K,) or (R, K) float64
+        Clusters by node: that all saw, or that each saw.
+    shift : (K,) float64
+    prior : two (R,) float64
+        Marks and omissions at shift 0 that are counted besides.
+    odds : (R,) float64
+        To begin with.
+    """
+    hit, whole = hits + prior[0], prior[0] + prior[1]
+    shift = np.append(shift, 0.0)
     for _ in range(50):
         chance = 1 / (1 + np.exp(-np.clip(odds[:, None] + shift, -40, 40)))
-        slope = hits + prior.hit - chance @ weight
-        curve = (chance * (1 - chance)) @ weight + EDGE
+        both = chance * (1 - chance)
+        slope = hit - _weighed(chance, nodes, whole)
+        curve = _weighed(both, nodes, whole) + EDGE
         step = np.clip(slope / curve, -2, 2)
         odds = np.clip(odds + step, -13.8, 13.8)  # as far as EDGE
         if np.abs(step).max(initial=0.0) < 1e-10:
             break
     return odds
+
+
+def _weighed(values: FloatArray, nodes: FloatArray, whole: FloatArray) -> FloatArray:
+    """Sum over the nodes and what is counted besides."""
+    inner = values[:, :-1]
+    summed: FloatArray = inner @ nodes if nodes.ndim == 1 else (inner * nodes).sum(axis=1)
+    return summed + values[:, -1] * whole

@@ -19,9 +19,9 @@ from raterscope.algorithms.clicks._vote_model import (
 )
 from raterscope.algorithms.clicks.data import Detection, FloatArray, Votes
 from raterscope.algorithms.progress import Watch, part, silent
-from raterscope.algorithms.settings import Settings, choice, integer, number
+from raterscope.algorithms.settings import Settings, choice, integer, number, switch
 
-__all__ = ["DEMSettings", "dem"]
+__all__ = ["DEMSettings", "deceived", "dem", "judge", "knows_artefacts", "problem_of"]
 
 DECEPTION = (1.0, 19.0)
 """Beta prior of the share of clusters that all votes call structures and that are none."""
@@ -87,6 +87,10 @@ class DEMSettings(Settings):
     detection_seed: int = integer(
         0, "Seed of draws", "Of the draws for the intervals.", minimum=0, maximum=2**31 - 1, advanced=True
     )
+    learn_across_images: bool = switch(
+        True, "Learn across images", "What all images of a run say of the crowd and of each annotator "
+        "helps to judge each of them; needs the crowd's prior and clustering that knows outliers.",
+    )  # fmt: skip
 
 
 def dem(votes: Votes, settings: DEMSettings | None = None, watch: Watch = silent) -> Detection:
@@ -111,9 +115,7 @@ def dem(votes: Votes, settings: DEMSettings | None = None, watch: Watch = silent
         `objective` is the log posterior of the kept ascent (log likelihood as printed), which never falls.
     """
     settings = DEMSettings() if settings is None else settings
-    crowd = settings.prior == "crowd" and votes.stray is not None and votes.places > 0
-    prior = _prior(votes, settings, crowd)
-    problem = make_problem(votes.marked, votes.verdict, prior)
+    problem = problem_of(votes, settings)
     starts = list(_starts(votes, settings.start))
     ascents = [
         climb(
@@ -126,11 +128,30 @@ def dem(votes: Votes, settings: DEMSettings | None = None, watch: Watch = silent
         for turn, start in enumerate(starts)
     ]
     best = max(ascents, key=lambda ascent: ascent.objective[-1])
-    deception = _deception(problem, best) if crowd else (0.0, 1.0)
+    return judge(problem, best, settings, deceived(problem, best), part(watch, 0.8, 1.0))
+
+
+def knows_artefacts(votes: Votes, settings: DEMSettings) -> bool:
+    """Tell whether the crowd's prior is asked for, and the votes have what it needs."""
+    return settings.prior == "crowd" and votes.stray is not None and votes.places > 0
+
+
+def problem_of(votes: Votes, settings: DEMSettings) -> Problem:
+    """Put votes into the form that EM works on, with the prior that the settings ask for."""
+    prior = _prior(votes, settings, knows_artefacts(votes, settings))
+    return make_problem(votes.marked, votes.verdict, prior)
+
+
+def judge(
+    problem: Problem, ascent: Ascent, settings: DEMSettings, known: tuple[float, float], watch: Watch
+) -> Detection:
+    """Say what EM came to, with intervals; `known` is what `deceived` counts."""
+    prior, crowd = problem.prior, problem.prior.places > 0
+    deception = (DECEPTION[0] + known[0], DECEPTION[1] + known[1]) if crowd else (0.0, 1.0)
     honest = 1 - deception[0] / sum(deception)
-    present = best.looks.present
+    present = ascent.looks.present
     posterior = np.where(problem.known, problem.truth, honest * present)
-    low, high = _intervals(problem, best, posterior, deception, settings, part(watch, 0.8, 1.0))
+    low, high = _intervals(problem, ascent, posterior, deception, settings, watch)
     hit, false = problem.marks @ posterior, problem.marks @ (1 - posterior)
     miss = np.maximum(posterior.sum() - hit, 0)
     quiet = np.maximum(len(posterior) - posterior.sum() - false, 0)
@@ -139,22 +160,23 @@ def dem(votes: Votes, settings: DEMSettings | None = None, watch: Watch = silent
         posterior_low=low,
         posterior_high=high,
         detected=posterior >= settings.detection_threshold,
-        prevalence=float(honest * (present.sum() / max(len(present), 1) if crowd else best.state.kinds[0])),
+        prevalence=float(honest * (present.sum() / max(len(present), 1) if crowd else ascent.state.kinds[0])),
         sensitivity=_rate(hit + prior.hit, miss + prior.miss),
         specificity=_rate(quiet + prior.quiet, false + prior.false),
         true_positive=hit,
         false_negative=miss,
         true_negative=quiet,
         false_positive=false,
-        objective=best.objective,
-        converged=best.converged,
+        objective=ascent.objective,
+        converged=ascent.converged,
     )
 
 
 def _prior(votes: Votes, settings: DEMSettings, crowd: bool) -> Prior:
     annotators = votes.marked.shape[0]
     given = settings.prior != "none"
-    hit = given * settings.sensitivity_strength * settings.sensitivity_mean
+    strength_of_hits = given * settings.sensitivity_strength
+    hit = np.full(annotators, strength_of_hits * settings.sensitivity_mean)
     specificity = np.full(annotators, settings.specificity_mean or settings.sensitivity_mean)
     strength = given * SPECIFICITY_STRENGTH["usual"]
     if settings.specificity_mean is None and votes.stray is not None:
@@ -166,7 +188,7 @@ def _prior(votes: Votes, settings: DEMSettings, crowd: bool) -> Prior:
     share = np.exp(-0.5 * (shift / 0.6) ** 2) + 1e-3
     return Prior(
         hit=hit,
-        miss=given * settings.sensitivity_strength - hit,
+        miss=strength_of_hits - hit,
         quiet=strength * specificity,
         false=strength * (1 - specificity),
         kinds=np.array([2.0, 1.0, 1.0]) if crowd else given * np.array([1.0, 0.0, 1.0]),
@@ -194,11 +216,11 @@ def _rate(right: FloatArray, wrong: FloatArray) -> FloatArray:
     return np.where(whole > 0, right / np.where(whole > 0, whole, 1), 0.5)
 
 
-def _deception(problem: Problem, ascent: Ascent) -> tuple[float, float]:
-    """Learn from known truths how often what looks like a structure is none: Beta posterior."""
+def deceived(problem: Problem, ascent: Ascent) -> tuple[float, float]:
+    """Count among known truths what looks like a structure and is none, and what is one."""
     look = looks(problem, ascent.state, clamped=False)[0].present[problem.known]
     truth = problem.truth[problem.known]
-    return DECEPTION[0] + float(look @ (1 - truth)), DECEPTION[1] + float(look @ truth)
+    return float(look @ (1 - truth)), float(look @ truth)
 
 
 def _intervals(
@@ -219,7 +241,8 @@ def _intervals(
     learnt = 0.0 if prior.places else 1.0
     false, absent = learnt * (problem.marks @ seen.chance), learnt * float(seen.chance.sum())
     size = (draws, len(hit))
-    right, wrong = hit + max(prior.hit, 0.5), np.maximum(there - hit, 0) + max(prior.miss, 0.5)
+    right = hit + np.maximum(prior.hit, 0.5)
+    wrong = np.maximum(there - hit, 0) + np.maximum(prior.miss, 0.5)
     sensitivity = np.clip(generator.beta(right, wrong, size), EDGE, 1 - EDGE)
     odds = np.log(sensitivity) - np.log1p(-sensitivity) + ascent.state.odds - np.log(right / wrong)
     chance = np.clip(

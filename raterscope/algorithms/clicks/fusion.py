@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from raterscope.algorithms.catalogue import Algorithm
 from raterscope.algorithms.clicks.assignment import (
@@ -21,6 +22,7 @@ from raterscope.algorithms.clicks.data import (
     AnnotatorRates,
     BoolArray,
     Clicks,
+    Clustering,
     Detection,
     FloatArray,
     Fusion,
@@ -28,11 +30,19 @@ from raterscope.algorithms.clicks.data import (
     Votes,
 )
 from raterscope.algorithms.clicks.dem import DEMSettings
+from raterscope.algorithms.clicks.learning import can_learn, learn
 from raterscope.algorithms.clicks.oem import OEMSettings
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.settings import Settings, SettingsError
 
-__all__ = ["FusionPlan", "fuse", "pool_rates", "rates_of"]
+__all__ = [
+    "FusionPlan",
+    "fuse",
+    "learn_from_each_other",
+    "learns_across_images",
+    "pool_rates",
+    "rates_of",
+]
 
 
 @dataclass(frozen=True)
@@ -152,17 +162,72 @@ def fuse(clicks: Clicks, plan: FusionPlan | None = None, watch: Watch = silent) 
     bounds = (plan.assignment.outlier_threshold, plan.assignment.vote_coverage)
     clustering = CLUSTERERS[plan.algorithm].run(marks, plan.clustering, watch=part(watch, 0.0, 0.9))
     clustering, verdict = settle_known(marks, clustering, clicks.known, votes_of(marks, clustering, *bounds))
-    marked = assign(marks, clustering, *bounds)
-    votes = Votes(marked, clustering.weight, verdict, *stray_chance(marks, clustering))
+    votes = _votes(marks, clustering, assign(marks, clustering, *bounds), verdict)
     detection = DETECTORS[plan.detector].run(votes, plan.detection, watch=part(watch, 0.9, 1.0))
     return Fusion(
         clustering=clustering,
-        marked=marked,
+        marked=votes.marked,
         detection=detection,
         verdict=verdict,
         rates=rates_of(marks, votes_of(marks, clustering, *bounds), detection),
         mark=mark,
     )
+
+
+def learns_across_images(plan: FusionPlan) -> bool:
+    """Tell whether images that are fused with this plan teach each other, see `learn_from_each_other`."""
+    settings = plan.detection
+    return isinstance(settings, DEMSettings) and settings.prior == "crowd" and settings.learn_across_images
+
+
+def learn_from_each_other(
+    clicks: Sequence[Clicks], fusions: Sequence[Fusion], plan: FusionPlan, watch: Watch = silent
+) -> list[Fusion]:
+    """Detect again on every image of a run, with what all of them say of the crowd.
+
+    Annotators of the same name are the same. Clusters stay as they are. Nothing changes with a plan that does
+    not learn across images, nor where fewer than two have clusters among outliers.
+
+    Parameters
+    ----------
+    clicks : sequence of Clicks
+    fusions : sequence of Fusion
+        What `fuse` made of each, with the same plan.
+    plan : FusionPlan
+    watch : Watch
+
+    Returns
+    -------
+    list of Fusion
+        In the order given, and the same in any other.
+    """
+    learnt = list(fusions)
+    settings = plan.detection
+    if not isinstance(settings, DEMSettings) or not learns_across_images(plan):
+        return learnt
+    marks = [one.merged()[0] for one in clicks]
+    votes = [
+        _votes(own, one.clustering, one.marked, one.verdict) for own, one in zip(marks, fusions, strict=True)
+    ]
+    able = [i for i, one in enumerate(votes) if can_learn(one, settings)]
+    if len(able) < 2:
+        return learnt
+    detections = learn(
+        [votes[i] for i in able],
+        [clicks[i].annotators for i in able],
+        [fusions[i].detection.posterior for i in able],
+        settings,
+        watch,
+    )
+    bounds = (plan.assignment.outlier_threshold, plan.assignment.vote_coverage)
+    for i, detection in zip(able, detections, strict=True):
+        rates = rates_of(marks[i], votes_of(marks[i], fusions[i].clustering, *bounds), detection)
+        learnt[i] = replace(fusions[i], detection=detection, rates=rates)
+    return learnt
+
+
+def _votes(marks: Clicks, clustering: Clustering, marked: BoolArray, verdict: NDArray[np.int8]) -> Votes:
+    return Votes(marked, clustering.weight, verdict, *stray_chance(marks, clustering))
 
 
 def rates_of(clicks: Clicks, votes: BoolArray, detection: Detection) -> AnnotatorRates:

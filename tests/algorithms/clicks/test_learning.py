@@ -1,0 +1,223 @@
+"""What the images of a run teach each other: an image is judged with what the others say of the crowd."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from raterscope.algorithms.clicks import Clicks, FusionPlan, Votes, fuse, learn_from_each_other
+from raterscope.algorithms.clicks.dem import DEMSettings, dem
+from raterscope.algorithms.clicks.learning import can_learn, learn
+from raterscope.algorithms.evaluation import calibration
+from raterscope.algorithms.progress import Cancelled, silent
+
+QUICK = DEMSettings(interval_draws=20)
+SEVERAL = [(20, 8), (12, 6), (25, 10), (0, 8), (16, 7), (9, 9)]
+"""Structures and artefacts on each image; the fourth holds artefacts alone."""
+HEALTHY = 3
+
+
+def run_of(counts, seed, annotators=30, looked=20):
+    """Votes of one crowd on several images, the truth of each cluster, and who looked at each."""
+    generator = np.random.default_rng(seed)
+    ability, lure = generator.normal(0.3, 0.8, annotators), generator.normal(-1.4, 0.8, annotators)
+    run = []
+    for structures, artefacts in counts:
+        who = np.sort(generator.choice(annotators, looked, replace=False))
+        odds = np.hstack(
+            [
+                ability[who, None] + generator.normal(0, 0.7, structures),
+                lure[who, None] + generator.normal(0, 0.5, artefacts),
+            ]
+        )
+        marked = generator.random(odds.shape) < 1 / (1 + np.exp(-odds))
+        truth = np.repeat([True, False], [structures, artefacts])
+        kept = marked.sum(axis=0) >= 2
+        marked = marked[:, kept]
+        weight, verdict = marked.sum(axis=0) / max(marked.sum(), 1), np.full(kept.sum(), -1, dtype=np.int8)
+        votes = Votes(marked, weight, verdict, np.full(looked, 0.002), 1000.0)
+        run.append((votes, truth[kept], [f"w{number}" for number in who]))
+    return run
+
+
+def alone(run, settings=QUICK):
+    return [dem(votes, settings) for votes, _, _ in run]
+
+
+def together(run, settings=QUICK, watch=silent):
+    votes, _, names = zip(*run, strict=True)
+    first = [one.posterior for one in alone(run, settings)]
+    return learn(votes, names, first, settings, watch)
+
+
+def share_right(run, detections):
+    truth = np.concatenate([truth for _, truth, _ in run])
+    return np.mean(np.concatenate([one.detected for one in detections]) == truth)
+
+
+def judged(run, image, verdicts):
+    """Hold the truth of clusters of an image."""
+    votes, truth, names = run[image]
+    held = list(run)
+    held[image] = (replace(votes, verdict=np.asarray(verdicts, dtype=np.int8)), truth, names)
+    return held
+
+
+def test_an_image_of_artefacts_alone_is_told_by_the_others():
+    before, after = [], []
+    for seed in range(5):
+        run = run_of(SEVERAL, seed)
+        before.append(alone(run)[HEALTHY].detected.mean())
+        after.append(together(run)[HEALTHY].detected.mean())
+    assert np.mean(before) > 0.8  # nothing in the image itself speaks against it
+    assert np.mean(after) < 0.1
+
+
+def test_more_is_right():
+    runs = [run_of(SEVERAL, seed) for seed in range(4)]
+    before = np.mean([share_right(run, alone(run)) for run in runs])
+    assert np.mean([share_right(run, together(run)) for run in runs]) > before + 0.05
+
+
+def test_a_few_structures_are_found_among_artefacts_of_most_images():
+    """There the images by themselves agree on what is wrong."""
+    few = [(number % 4 * 2, 8) for number in range(16)]
+    runs = [run_of(few, seed) for seed in range(2)]
+    assert np.mean([share_right(run, alone(run)) for run in runs]) < 0.5
+    assert np.mean([share_right(run, together(run)) for run in runs]) > 0.8
+
+
+def test_the_posteriors_are_calibrated():
+    posterior, truth = [], []
+    for seed in range(5):
+        run = run_of(SEVERAL, seed)
+        posterior += [one.posterior for one in together(run)]
+        truth += [one for _, one, _ in run]
+    assert calibration(np.concatenate(posterior), np.concatenate(truth)).error < 0.06
+
+
+def test_structures_survive_where_there_are_no_artefacts():
+    runs = [run_of([(20, 0), (5, 0), (12, 0), (30, 0)], seed) for seed in range(4)]
+    before = np.mean([share_right(run, alone(run)) for run in runs])
+    assert np.mean([share_right(run, together(run)) for run in runs]) > max(before - 0.03, 0.9)
+
+
+def test_little_is_carried_over_where_images_differ():
+    """Two crowds that have nobody in common, one that sees most and one that sees little."""
+    bright = run_of([(25, 0)] * 3, seed=1)
+    generator = np.random.default_rng(2)
+    dim = []
+    for votes, truth, names in run_of([(40, 0)] * 3, seed=3):
+        marked = votes.marked & (generator.random(votes.marked.shape) < 0.5)
+        dim.append((replace(votes, marked=marked), truth, [f"other {name}" for name in names]))
+    kept = np.concatenate([one.detected for one in together(bright + dim)[3:]])
+    assert kept.mean() > 0.9
+
+
+def test_verdicts_on_one_image_teach_the_others():
+    for seed in range(4, 7):
+        run = run_of([(0, 9), (0, 8), (0, 10)], seed)
+        free = together(run)
+        rejected = together(judged(run, 0, [0] * run[0][0].marked.shape[1]))
+        assert rejected[0].detected.sum() == 0
+        for image in (1, 2):
+            assert rejected[image].posterior.mean() < free[image].posterior.mean() - 0.02
+
+
+def test_the_order_of_images_changes_nothing():
+    run = run_of(SEVERAL, seed=0)
+    order = [4, 2, 0, 5, 3, 1]
+    first, second = together(run), together([run[i] for i in order])
+    for row, i in enumerate(order):
+        for name in ("posterior", "posterior_low", "posterior_high", "sensitivity", "true_positive"):
+            assert np.array_equal(getattr(first[i], name), getattr(second[row], name))
+
+
+def test_the_same_run_twice_in_one_is_no_surprise():
+    """Twins of images and strangers among the annotators: no number that is none."""
+    run = run_of([(10, 3), (0, 4)], seed=2)
+    strangers = [(votes, truth, [f"{name} of {i}" for name in names])
+                 for i, (votes, truth, names) in enumerate(run)]  # fmt: skip
+    for one in together(run + run + strangers):
+        for values in (one.posterior, one.posterior_low, one.posterior_high, one.sensitivity, one.objective):
+            assert np.isfinite(values).all()
+        assert (one.posterior_low <= one.posterior).all()
+        assert (one.posterior <= one.posterior_high).all()
+
+
+def test_progress_never_falls_and_cancelling_stops_it():
+    run = run_of(SEVERAL, seed=0)
+    fractions = []
+    together(run, watch=lambda fraction, *_, **__: fractions.append(fraction))
+    assert (np.diff(fractions) >= -1e-12).all()
+    assert fractions[-1] == pytest.approx(1)
+
+    def stop(*_, **__):
+        raise Cancelled
+
+    with pytest.raises(Cancelled):
+        together(run, watch=stop)
+
+
+def test_who_can_learn():
+    votes = run_of([(5, 2)], seed=0)[0][0]
+    assert can_learn(votes, QUICK)
+    assert not can_learn(votes, replace(QUICK, learn_across_images=False))
+    assert not can_learn(votes, replace(QUICK, prior="beta"))
+    assert not can_learn(replace(votes, stray=None), QUICK)
+    empty = Votes(np.zeros((3, 0), dtype=bool), np.empty(0), np.empty(0, dtype=np.int8), np.ones(3), 9.0)
+    assert not can_learn(empty, QUICK)
+
+
+def clicks_of(seed, annotators=12, extent=400.0):
+    """Clicks on five objects by a crowd that also strays."""
+    generator = np.random.default_rng(seed)
+    places, who = [], []
+    for centre in generator.uniform(40, extent - 40, (5, 2)):
+        seen = np.flatnonzero(generator.random(annotators) < 0.7)
+        places.append(centre + generator.normal(0, 2, (len(seen), 2)))
+        who.append(seen)
+    places.append(generator.uniform(0, extent, (15, 2)))
+    who.append(generator.integers(0, annotators, 15))
+    x, y = np.concatenate(places).T
+    names = tuple(f"w{number}" for number in range(annotators))
+    return Clicks(x, y, np.concatenate(who), names, (0.0, 0.0, extent, extent))
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "detector", "texts"),
+    [
+        ("oem", "majority", {}),
+        ("oem", "share", {}),
+        ("oem", "dem", {"prior": "none"}),
+        ("oem", "dem", {"prior": "beta"}),
+        ("oem", "dem", {"learn_across_images": "no"}),
+        ("cem", "dem", {}),
+    ],
+)
+def test_other_plans_do_not_learn(algorithm, detector, texts):
+    plan = FusionPlan.make(algorithm, detector, texts)
+    clicks = [clicks_of(seed) for seed in range(2)]
+    fusions = [fuse(one, plan) for one in clicks]
+    learnt = learn_from_each_other(clicks, fusions, plan)
+    assert all(one is other for one, other in zip(learnt, fusions, strict=True))
+
+
+def test_one_image_has_nobody_to_learn_from():
+    clicks = clicks_of(0)
+    fusion = fuse(clicks)
+    assert learn_from_each_other([clicks], [fusion], FusionPlan())[0] is fusion
+    assert learn_from_each_other([], [], FusionPlan()) == []
+
+
+def test_clusters_stay_and_annotators_are_judged_anew():
+    clicks = [clicks_of(seed) for seed in range(3)]
+    fusions = [fuse(one) for one in clicks]
+    for before, after in zip(fusions, learn_from_each_other(clicks, fusions, FusionPlan()), strict=True):
+        assert after.clustering is before.clustering
+        assert after.marked is before.marked
+        assert not np.array_equal(after.detection.posterior, before.detection.posterior)
+        hits, misses = after.detection.true_positive, after.detection.false_negative
+        assert np.argmax(after.rates.sensitivity[:, 0]) == np.argmax(hits / (hits + misses))
