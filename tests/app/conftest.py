@@ -5,11 +5,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
-from PySide6.QtCore import QSettings
+from PySide6.QtCore import QSettings, Qt
 
 from raterscope.algorithms.clicks import Clicks, fuse
 from raterscope.app import importing
+from raterscope.app.main_window import MainWindow
 from raterscope.app.study import Study
+from tests.app.driving import LONG, idle
 from tests.qt_leaks import nothing_is_left
 
 __all__ = ["nothing_is_left"]
@@ -67,3 +69,36 @@ def study_file(tmp_path, crowd_files) -> Path:
     with Study.create(path) as study:
         importing.store(importing.read_files(crowd_files), study)
     return path
+
+
+@pytest.fixture
+def window(qtbot):
+    window = MainWindow()
+    window.resize(1280, 800)
+    with qtbot.waitActive(window):
+        window.show()
+        window.activateWindow()
+    yield window
+    window.close()
+    window.deleteLater()
+
+
+@pytest.fixture
+def opened(window, qtbot, study_file):
+    """The window with the study open and its first image on screen."""
+    window.open_paths([study_file])
+    qtbot.waitUntil(
+        lambda: window.workspace is not None and window.workspace.reviewing.scene is not None, timeout=LONG
+    )
+    idle(window, qtbot)
+    return window
+
+
+@pytest.fixture
+def fused(opened, qtbot):
+    """The window with everything fused."""
+    opened.workspace.canvas.setFocus()
+    qtbot.keyClick(opened.workspace.canvas, Qt.Key.Key_F5)
+    qtbot.waitUntil(lambda: bool(opened.document.contents.runs), timeout=LONG)
+    idle(opened, qtbot)
+    return opened

@@ -1,0 +1,232 @@
+"""The clicks workspace: fuse, walk what is disputed, decide, judge annotators."""
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QLineEdit, QPlainTextEdit
+
+from raterscope.algorithms.clicks import FusionPlan
+from raterscope.app import batch, importing
+from raterscope.app.running import fuse_inputs, gather, keep
+from raterscope.app.study import Study
+from raterscope.widgets.dialogs.reason import ReasonDialog
+from tests.app.driving import LONG, idle, press, states
+
+
+def test_fusing_finds_the_clear_spots_and_puts_the_disputed_image_first(fused):
+    scene = fused.workspace.reviewing.scene
+    assert scene.fusion is not None
+    assert states(fused).count("detected") >= 5
+    assert "OEM + DEM" in fused.status._text.text()
+    assert len(fused.document.contents.runs) == 1
+
+
+def test_accept_reject_undo_and_redo_by_key_are_on_disk_at_once(fused, qtbot, study_file):
+    reviewing = fused.workspace.reviewing
+    reviewing.select(0)
+    press(fused, qtbot, Qt.Key.Key_R)
+    assert reviewing.spots[0].state == "turned down"
+    reviewing.select(1)
+    press(fused, qtbot, Qt.Key.Key_A)
+    assert reviewing.spots[1].state == "accepted"
+    press(fused, qtbot, Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier)
+    assert reviewing.spots[1].state == "detected"
+    assert reviewing.spots[0].state == "turned down"
+    press(fused, qtbot, Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.ShiftModifier)
+    assert reviewing.spots[1].state == "accepted"
+    fused.document.close()
+    with Study.open(study_file) as study:
+        assert [decision.verb for decision in study.decisions()] == ["reject", "accept", "undo", "undo"]
+
+
+def test_deciding_asks_for_a_new_fusion_which_holds_the_decision_fixed(fused, qtbot):
+    reviewing = fused.workspace.reviewing
+    assert fused.bar.fuse.text() == "Fuse"
+    place = next(i for i, spot in enumerate(reviewing.spots) if spot.state == "detected")
+    x, y = reviewing.spots[place].x, reviewing.spots[place].y
+    reviewing.select(place)
+    press(fused, qtbot, Qt.Key.Key_R)
+    assert fused.bar.fuse.text() == "Fuse again"
+    press(fused, qtbot, Qt.Key.Key_F5)
+    qtbot.waitUntil(lambda: len(fused.document.contents.runs) == 2, timeout=LONG)
+    idle(fused, qtbot)
+    assert fused.bar.fuse.text() == "Fuse"
+    spot = min(reviewing.spots, key=lambda one: (one.x - x) ** 2 + (one.y - y) ** 2)
+    assert spot.state == "turned down"
+    assert spot.posterior == 0.0
+    assert not fused.workspace.reviewing.scene.fusion.detection.detected[spot.cluster]
+
+
+def test_a_missed_spot_is_added_where_the_expert_clicks_and_can_be_moved(fused, qtbot):
+    workspace = fused.workspace
+    before = len(workspace.reviewing.spots)
+    press(fused, qtbot, Qt.Key.Key_N)
+    workspace.canvas.place_chosen.emit(100.0, 160.0)
+    idle(fused, qtbot)
+    assert states(fused).count("added") == 1
+    added = next(i for i, spot in enumerate(workspace.reviewing.spots) if spot.state == "added")
+    workspace.canvas.spot_moved.emit(added, 104.0, 158.0)
+    idle(fused, qtbot)
+    assert len(workspace.reviewing.spots) == before + 1
+    moved = next(spot for spot in workspace.reviewing.spots if spot.state == "added")
+    assert (moved.x, moved.y) == (104.0, 158.0)
+
+
+def test_tab_walks_the_disputed_spots_and_goes_on_to_the_next_image(fused, qtbot):
+    workspace = fused.workspace
+    seen = set()
+    for _ in range(12):
+        press(fused, qtbot, Qt.Key.Key_Tab)
+        spot = workspace.reviewing.spot
+        if spot is None or spot.state != "disputed":
+            break
+        seen.add((workspace.reviewing.scene.image.name, spot.number))
+        press(fused, qtbot, Qt.Key.Key_R)
+    disputed = sum(summary.disputed for summary in workspace.queueing._summaries.values())
+    assert disputed == 0
+    assert len(seen) == len({*seen})
+
+
+def test_letters_typed_into_a_filter_decide_nothing(fused, qtbot):
+    field = fused.workspace.queue.findChild(QLineEdit)
+    field.setFocus()
+    qtbot.keyClicks(field, "ars")
+    idle(fused, qtbot)
+    assert field.text() == "ars"
+    assert fused.document.contents.decisions == ()
+
+
+def test_an_annotator_is_excluded_with_a_reason_and_left_out_of_the_next_fusion(fused, qtbot):
+    workspace = fused.workspace
+    number = fused.document.contents.annotators.index("careless")
+    workspace.annotators.exclude(number)
+    dialog = fused.findChild(ReasonDialog)
+    dialog.words.setText("clicks corners")
+    dialog.accept()
+    idle(fused, qtbot)
+    assert fused.document.contents.review.excluded == {"careless": "clicks corners"}
+    press(fused, qtbot, Qt.Key.Key_F5)
+    qtbot.waitUntil(lambda: len(fused.document.contents.runs) == 2, timeout=LONG)
+    idle(fused, qtbot)
+    assert "careless" not in workspace.reviewing.scene.clicks.annotators
+    excluded = [row for row in workspace.table.model.rows if row.excluded is not None]
+    assert [(row.name, row.excluded) for row in excluded] == [("careless", "clicks corners")]
+    press(fused, qtbot, Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier)
+    assert fused.document.contents.review.excluded == {}
+
+
+def test_cancelling_a_fusion_leaves_the_study_as_it_was(opened, qtbot):
+    opened.workspace.canvas.setFocus()
+    qtbot.keyClick(opened.workspace.canvas, Qt.Key.Key_F5)
+    qtbot.waitUntil(lambda: opened.workspace.fusing.job is not None, timeout=LONG)
+    opened.bar.cancel_requested.emit()
+    qtbot.waitUntil(lambda: opened.workspace.fusing.job is None, timeout=1000)
+    idle(opened, qtbot)
+    assert opened.document.contents.runs == ()
+    assert "cancelled" in opened.status.news
+
+
+def test_runs_are_compared_against_the_imported_truth(fused, qtbot):
+    run = fused.document.contents.runs[0].id
+    fused.workspace.fuse_panel.compare_requested.emit((run,))
+    table = fused.workspace.comparing.table
+    qtbot.waitUntil(lambda: table._model.rowCount() == 1, timeout=LONG)
+    idle(fused, qtbot)
+    row = table._model.rows[0]
+    assert row.sensitivity[0] == 1.0
+
+
+def test_ellipses_hold_the_share_that_is_chosen(fused, qtbot):
+    fused.workspace.reviewing.select(0)
+    usual = fused.workspace.canvas._spots.radius(0)
+    action = next(one for one in fused.ellipse_menu.actions() if one.text().startswith("50%"))
+    action.trigger()
+    idle(fused, qtbot)
+    # Half of a plane Gaussian lies within sqrt(2 ln 2) standard deviations, 95 % within sqrt(2 ln 20).
+    assert fused.workspace.canvas._spots.radius(0) / usual == pytest.approx(1.17741 / 2.44775, rel=1e-4)
+
+
+def test_a_spot_that_was_moved_far_stays_selected(fused, qtbot):
+    reviewing = fused.workspace.reviewing
+    place = next(i for i, spot in enumerate(reviewing.spots) if spot.state == "detected")
+    spot = reviewing.spots[place]
+    reviewing.select(place)
+    reviewing.move(place, spot.x + 35, spot.y + 35)
+    idle(fused, qtbot)
+    assert reviewing.spot is not None
+    assert (reviewing.spot.x, reviewing.spot.y) == (spot.x + 35, spot.y + 35)
+
+
+@pytest.mark.parametrize("key", [Qt.Key.Key_N, Qt.Key.Key_M])
+def test_escape_leaves_adding_and_moving(fused, qtbot, key):
+    fused.workspace.reviewing.select(0)
+    press(fused, qtbot, key)
+    assert fused.workspace.canvas.mode != "look"
+    press(fused, qtbot, Qt.Key.Key_Escape)
+    assert fused.workspace.canvas.mode == "look"
+    assert fused.document.contents.decisions == ()
+
+
+def test_keys_go_to_the_canvas_once_the_fuse_panel_closes(fused, qtbot):
+    workspace = fused.workspace
+    workspace.toggle_fuse_panel()
+    assert workspace.fuse_panel.isAncestorOf(fused.focusWidget())
+    qtbot.keyClick(fused.focusWidget(), Qt.Key.Key_Escape)
+    assert not workspace.fuse_panel.isVisible()
+    assert fused.focusWidget() is workspace.canvas
+    workspace.toggle_fuse_panel()
+    workspace.fuse_panel.run.setFocus()
+    qtbot.keyClick(workspace.fuse_panel.run, Qt.Key.Key_Space)
+    assert fused.focusWidget() is workspace.canvas
+    qtbot.waitUntil(lambda: len(fused.document.contents.runs) == 2, timeout=LONG)
+    idle(fused, qtbot)
+
+
+def test_a_fusion_that_fails_inside_is_one_sentence_with_details_on_demand(opened, qtbot, monkeypatch):
+    def broken(*_, **__):
+        raise KeyError("inner trouble")
+
+    monkeypatch.setattr(batch, "fuse", broken)
+    press(opened, qtbot, Qt.Key.Key_F5)
+    qtbot.waitUntil(opened.notice.isVisible, timeout=LONG)
+    assert "could not be fused" in opened.notice.text
+    assert "\n" not in opened.notice.text
+    lines = opened.workspace.job_list.findChildren(QPlainTextEdit)
+    assert any("inner trouble" in line.toPlainText() for line in lines)
+    assert opened.document.contents.runs == ()
+
+
+def test_every_part_of_the_queue_is_reached_by_tab_and_the_table_by_region(fused, qtbot):
+    queue = fused.workspace.queue
+    queue.filter.setFocus()
+    qtbot.keyClick(queue.filter, Qt.Key.Key_Tab)
+    assert fused.focusWidget() is queue.undecided
+    qtbot.keyClick(queue.undecided, Qt.Key.Key_Tab)
+    assert fused.focusWidget() is queue.view
+    fused.workspace.left_tabs.setFocus()
+    seen = []
+    for _ in range(6):
+        qtbot.keyClick(fused.focusWidget(), Qt.Key.Key_F6)
+        seen.append(fused.focusWidget())
+    assert fused.workspace.table.view in seen
+    assert fused.workspace.canvas in seen
+    assert queue.filter in seen
+
+
+def test_a_fused_study_opens_on_the_image_that_is_most_disputed(window, qtbot, tmp_path, crowd_files):
+    one, two, table, _ = crowd_files
+    header, *rows = table.read_text().splitlines()
+    doubtful = ("one.png,18", "one.png,19")
+    clear = [row for row in rows if not any(begin in row for begin in doubtful)]
+    table.write_text("\n".join([header, *clear]) + "\n")
+    path = tmp_path / "fused.rscope"
+    with Study.create(path) as study:
+        importing.store(importing.read_files([one, two, table]), study)
+        keep(fuse_inputs(gather([entry.id for entry in study.images()], study), FusionPlan()), study)
+    window.open_paths([path])
+    qtbot.waitUntil(
+        lambda: window.workspace is not None and window.workspace.reviewing.scene is not None, timeout=LONG
+    )
+    idle(window, qtbot)
+    doubts = {item.title: item.score for item in window.workspace.queue.shown()}
+    assert doubts["two.png"] > doubts["one.png"]
+    assert window.workspace.reviewing.scene.image.name == "two.png"
