@@ -146,7 +146,7 @@ def taught(images: Sequence[Image], tallies: Sequence[Tally], run: Tally, watch:
     for image, tally, lesson in zip(images, tallies, lessons, strict=True):
         own, others = image.problem.prior, structures - tally.structures
         chance = 1 / (1 + np.exp(-lesson.odds))
-        weight = own.hit + own.miss + votes * lesson.seen / (votes + lesson.seen)
+        weight = np.maximum(own.hit + own.miss + votes * lesson.seen / (votes + lesson.seen), EDGE)
         seen = float(others.sum())
         prior = replace(
             own,

@@ -135,12 +135,13 @@ def test_the_order_of_images_changes_nothing():
             assert np.array_equal(getattr(first[i], name), getattr(second[row], name))
 
 
-def test_the_same_run_twice_in_one_is_no_surprise():
-    """Twins of images and strangers among the annotators: no number that is none."""
+@pytest.mark.parametrize("strength", [0.0, 5.0])
+def test_twins_of_images_and_strangers_give_no_number_that_is_none(strength):
+    settings = replace(QUICK, sensitivity_strength=strength)
     run = run_of([(10, 3), (0, 4)], seed=2)
     strangers = [(votes, truth, [f"{name} of {i}" for name in names])
                  for i, (votes, truth, names) in enumerate(run)]  # fmt: skip
-    for one in together(run + run + strangers):
+    for one in together(run + run + strangers, settings):
         for values in (one.posterior, one.posterior_low, one.posterior_high, one.sensitivity, one.objective):
             assert np.isfinite(values).all()
         assert (one.posterior_low <= one.posterior).all()
