@@ -195,6 +195,7 @@ class FusePanel(QWidget):
     def _make_foot(self) -> QVBoxLayout:
         self.all_images = QRadioButton("all images")
         self.this_image = QRadioButton("this image")
+        self.this_image.setToolTip("Alone: without what the other images say of the annotators")
         self.all_images.setChecked(True)
         group = QButtonGroup(self)
         group.addButton(self.all_images)
