@@ -31,7 +31,6 @@ __all__ = [
     "differ",
     "fold",
     "in_words",
-    "is_stale",
     "known_spots",
     "match",
     "redo",
@@ -191,27 +190,17 @@ def known_spots(
     return KnownSpots(np.array(x, dtype=float), np.array(y, dtype=float), np.array(present, dtype=bool))
 
 
-def is_stale(decisions: Sequence[Decision], known: int, image: int | None = None) -> bool:
-    """Tell whether a fusion no longer rests on what the expert says now.
+def differ(then: ReviewState, now: ReviewState, image: int | None = None) -> bool:
+    """Tell whether a fusion from the one state would be held to other decisions than from the other.
 
-    A decision that was made and undone since, and a spot that was passed over, change nothing.
+    A decision that was made and undone between them, and a spot that was passed over, change nothing.
 
     Parameters
     ----------
-    decisions : sequence of Decision
-        The journal.
-    known : int
-        The last decision that the fusion took into account.
+    then, now : ReviewState
     image : int, optional
         The image; None asks for any.
     """
-    if not decisions or decisions[-1].id <= known:
-        return False
-    return differ(fold(one for one in decisions if one.id <= known), fold(decisions), image)
-
-
-def differ(then: ReviewState, now: ReviewState, image: int | None = None) -> bool:
-    """Tell whether a fusion from the one state would be held to other decisions than from the other."""
     if set(then.excluded) != set(now.excluded):
         return True
     images = {*then.images(), *now.images()} if image is None else {image}

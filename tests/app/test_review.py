@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from raterscope.app import review
-from raterscope.app.review import Decision, ReviewState, Spot, fold, in_words, is_stale, known_spots, match
+from raterscope.app.review import Decision, ReviewState, Spot, differ, fold, in_words, known_spots, match
 from tests.app.without_qt import nothing_is_left  # noqa: F401
 
 
@@ -286,6 +286,11 @@ def test_known_spots_are_those_decided_and_those_imported() -> None:
     assert with_truth.x.tolist() == [10, 20, 40, 90]
     assert with_truth.present.tolist() == [True, False, True, True]
     assert len(known_spots(state, 2)) == 0
+
+
+def is_stale(decisions: list[Decision], known: int, image: int | None = None) -> bool:
+    """Compare what a fusion knew with the whole journal."""
+    return differ(fold(one for one in decisions if one.id <= known), fold(decisions), image)
 
 
 def test_a_fusion_is_stale_when_what_it_rests_on_has_changed() -> None:

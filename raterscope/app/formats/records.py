@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from raterscope.algorithms.clicks.data import FloatArray, IntArray
 from raterscope.app.errors import InputError
@@ -99,12 +98,6 @@ class ImageFile:
     width: int
     height: int
     pixel_size: float | None = None
-
-    def load(self) -> NDArray[np.uint8]:
-        """Read the pixels, (height, width) or (height, width, 3); see `images.load_image`."""
-        from raterscope.app.formats.images import load_image
-
-        return load_image(self.path)
 
 
 def refuse_study(path: Path) -> None:

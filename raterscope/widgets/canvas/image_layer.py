@@ -32,11 +32,6 @@ class ImageLayer:
         self._levels = [] if array is None else [to_picture(array)]
         self.extent = extent
 
-    @property
-    def has_image(self) -> bool:
-        """Whether there is an image, not a frame alone."""
-        return bool(self._levels)
-
     def thumbnail(self, width: int, height: int) -> QImage | None:
         """Give the whole image, small."""
         if not self._levels:

@@ -149,14 +149,6 @@ class FusePanel(QWidget):
         foot = self._foot.sizeHint().height()
         return QSize(WIDTH, self._body.sizeHint().height() + foot + 3)
 
-    def set_plan(
-        self, algorithm: str, settings: Settings, detector: str = "", detection: Settings | None = None
-    ) -> None:
-        """Fill the forms, as with what a run was made with."""
-        self.clusterer.choose(algorithm, settings)
-        if self.detector is not None and detector:
-            self.detector.choose(detector, detection)
-
     def set_changes(self, text: str) -> None:
         """Say what changed since the last run, empty for nothing."""
         self._changes.setText(text)
