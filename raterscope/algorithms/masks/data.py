@@ -1,0 +1,243 @@
+"""Masks: the input of a fusion, and the shape of its result."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = [
+    "OPEN",
+    "Alternative",
+    "BoolArray",
+    "Float32Array",
+    "FloatArray",
+    "MaskFusion",
+    "MaskTrace",
+    "Masks",
+    "MasksError",
+]
+
+BoolArray = NDArray[np.bool_]
+Float32Array = NDArray[np.float32]
+FloatArray = NDArray[np.float64]
+Box = tuple[int, int, int]
+
+OPEN = -1
+"""In `Masks.known`: this voxel is not settled."""
+
+
+class MasksError(ValueError):
+    """Masks that cannot be fused, in a sentence for people."""
+
+
+@dataclass(frozen=True, eq=False)
+class Masks:
+    """What P raters marked on one image or volume, on a part of its grid.
+
+    Attributes
+    ----------
+    values : array
+        One of
+
+        - (P, Z, Y, X) bool: each rater's mask of one structure;
+        - (P, Z, Y, X) uint8: label maps, 0 the background and s the structure s - 1, for K = S + 1 classes;
+        - (P, Z, Y, X) float32: each rater's probability of one structure, 0 to 1;
+        - (P, S, Z, Y, X) float32: each rater's probabilities of S structures; the background has the rest.
+    annotators : tuple of P names
+    spacing : (slice, row, column)
+        Millimetres.
+    structures : tuple of S names
+    origin : (slice, row, column)
+        The first voxel of `values` in the whole image.
+    frame : (slices, rows, columns)
+        The whole image's shape; by default that of `values`.
+    known : (Z, Y, X) int8, optional
+        What the expert settled: 0 background, s structure s - 1, `OPEN` elsewhere. Fusion holds it fixed.
+    """
+
+    values: NDArray[np.bool_] | NDArray[np.uint8] | NDArray[np.float32]
+    annotators: tuple[str, ...]
+    spacing: tuple[float, float, float] = (1.0, 1.0, 1.0)
+    structures: tuple[str, ...] = ("structure",)
+    origin: Box = (0, 0, 0)
+    frame: Box | None = None
+    known: NDArray[np.int8] | None = None
+
+    def __post_init__(self) -> None:
+        values = self.values
+        if values.dtype not in (np.bool_, np.uint8, np.float32):
+            raise MasksError(
+                f"masks of {values.dtype}; expected bool, uint8 labels or float32 probabilities."
+            )
+        if values.ndim not in (4, 5) or (values.ndim == 5 and values.dtype != np.float32):
+            raise MasksError(f"masks of shape {values.shape}; expected raters, slices, rows and columns.")
+        if len(self.annotators) != len(values) or not len(values):
+            raise MasksError(f"{len(values)} masks by {len(self.annotators)} raters; expected one each.")
+        if len(set(self.annotators)) != len(self.annotators):
+            raise MasksError("a rater is named twice; expected one mask a rater.")
+        if not all(size > 0 for size in values.shape):
+            raise MasksError(f"masks of shape {values.shape}; expected at least one voxel.")
+        if not all(math.isfinite(step) and step > 0 for step in self.spacing):
+            raise MasksError(f"a spacing of {self.spacing} mm; expected three lengths above 0.")
+        self._check_structures()
+        frame = self.shape if self.frame is None else self.frame
+        object.__setattr__(self, "frame", frame)
+        fits = all(
+            at >= 0 and at + n <= whole for at, n, whole in zip(self.origin, self.shape, frame, strict=True)
+        )
+        if not fits:
+            raise MasksError(f"masks of {self.shape} at {self.origin} do not lie within {frame}.")
+        if self.known is not None:
+            if self.known.shape != self.shape or self.known.dtype != np.int8:
+                raise MasksError(f"settled voxels of {self.known.shape}; expected {self.shape}.")
+            if self.known.min() < OPEN or self.known.max() > len(self.structures):
+                raise MasksError("a settled voxel is of no class.")
+
+    def _check_structures(self) -> None:
+        values, count = self.values, len(self.structures)
+        if not count or len(set(self.structures)) != count:
+            raise MasksError(f"structures {self.structures}; expected at least one name, each once.")
+        if values.dtype == np.uint8 and int(values.max()) > count:
+            raise MasksError(f"label {int(values.max())} is of no structure; expected 0 to {count}.")
+        if values.dtype == np.bool_ and count != 1:
+            raise MasksError(f"masks of one structure are named as {count}.")
+        if values.dtype == np.float32:
+            if count != (1 if values.ndim == 4 else values.shape[1]):
+                raise MasksError(f"probabilities of {values.shape} are named as {count} structures.")
+            low, high = float(values.min()), float(values.max())
+            if not (low >= 0.0 and high <= 1.0):
+                raise MasksError(f"probabilities from {low:g} to {high:g}; expected 0 to 1, and no gaps.")
+
+    @property
+    def shape(self) -> Box:
+        """Slices, rows and columns of `values`."""
+        slices, rows, columns = self.values.shape[-3:]
+        return slices, rows, columns
+
+    @property
+    def voxel_volume(self) -> float:
+        """Cubic millimetres."""
+        return float(np.prod(self.spacing))
+
+    def without(self, annotators: set[str]) -> Masks:
+        """Leave raters out."""
+        rows = [p for p, name in enumerate(self.annotators) if name not in annotators]
+        if not rows:
+            raise MasksError("every rater is left out; expected at least one.")
+        return replace(self, values=self.values[rows], annotators=tuple(self.annotators[p] for p in rows))
+
+
+@dataclass(frozen=True, eq=False)
+class MaskTrace:
+    """How an iteration went.
+
+    Attributes
+    ----------
+    objective : (T,) float64
+        The lower bound, or the log likelihood, after each iteration; empty for a method without iterations.
+    converged : bool
+    name : str
+        What the objective is: "lower bound".
+    """
+
+    objective: FloatArray = field(default_factory=lambda: np.empty(0))
+    converged: bool = True
+    name: str = "lower bound"
+
+
+@dataclass(frozen=True, eq=False)
+class Alternative:
+    """One consensus of a mixture.
+
+    Attributes
+    ----------
+    weight : float
+        Its share of the raters.
+    responsibility : (P,) float64
+        The probability that a rater follows this consensus.
+    mask : (S, Z, Y, X) bool
+    probability : (S, Z, Y, X) float32
+    """
+
+    weight: float
+    responsibility: FloatArray
+    mask: BoolArray
+    probability: Float32Array
+
+
+@dataclass(frozen=True, eq=False)
+class MaskFusion:
+    """A consensus of P raters on S structures, on a part of the grid (outside it all is background).
+
+    Attributes
+    ----------
+    algorithm : str
+    structures : tuple of S names
+    annotators : tuple of P names
+    spacing : (slice, row, column)
+        Millimetres.
+    origin, frame : (slice, row, column)
+        The first voxel of the maps in the whole image, and the whole image's shape.
+    mask : (S, Z, Y, X) bool
+        The consensus.
+    probability : (S, Z, Y, X) float32
+        That the voxel belongs to the structure.
+    distance : (S, Z, Y, X) float32, optional
+        The consensus's signed distance, mm, above 0 inside, where the model has one.
+    deviation : (S, Z, Y, X) float32, optional
+        Standard deviation of `distance`, mm: the uncertainty map of the paper's section 4.2.
+    weight : (S, P, Z, Y, X) uint8, optional
+        Each rater's share of what the consensus rests on at the voxel, 255 for all of it; the shares of all
+        raters add up to one.
+    bias : (S, P) float64
+        mm, above 0 for a rater who marks too much; NaN where the method has none.
+    variance : (S, P) float64
+        mm²: the covariance of the rater's distances about the consensus, comparable between likelihoods.
+    dof : (S, P) float64
+        Degrees of freedom (Student's t) or shape (generalised double Pareto); NaN else.
+    sensitivity, specificity : (S, P) float64
+        As the method estimates them (STAPLE); NaN for a method that does not.
+    traces : tuple of S MaskTrace, or one where the structures were fused together
+    alternatives : tuple of Alternative
+        The consensuses of a mixture, the heaviest first; empty where there is but one.
+    notices : tuple of str
+        What the person should know, a sentence each: how ties went, that one rater is returned as is.
+    """
+
+    algorithm: str
+    structures: tuple[str, ...]
+    annotators: tuple[str, ...]
+    spacing: tuple[float, float, float]
+    origin: Box
+    frame: Box
+    mask: BoolArray
+    probability: Float32Array
+    distance: Float32Array | None
+    deviation: Float32Array | None
+    weight: NDArray[np.uint8] | None
+    bias: FloatArray
+    variance: FloatArray
+    dof: FloatArray
+    sensitivity: FloatArray
+    specificity: FloatArray
+    traces: tuple[MaskTrace, ...]
+    alternatives: tuple[Alternative, ...] = ()
+    notices: tuple[str, ...] = ()
+
+    @property
+    def shape(self) -> Box:
+        """Slices, rows and columns of the maps."""
+        slices, rows, columns = self.mask.shape[-3:]
+        return slices, rows, columns
+
+    @property
+    def voxel_volume(self) -> float:
+        """Cubic millimetres."""
+        return float(np.prod(self.spacing))
+
+    def doubt(self) -> Float32Array:
+        """Give 1 where a voxel may as well belong as not, 0 where it is certain; (S, Z, Y, X)."""
+        return np.asarray(1.0 - np.abs(2.0 * self.probability - 1.0), dtype=np.float32)
