@@ -97,10 +97,14 @@ class RaterMask:
 
     def whole(self) -> NDArray[np.bool_] | NDArray[np.float32]:
         """Give the mask on the whole grid."""
-        full = np.zeros_like(self.values, shape=self.grid.shape)
         part = tuple(slice(at, at + n) for at, n in zip(self.origin, self.values.shape, strict=True))
-        full[part] = self.values
-        return full
+        if self.values.dtype == np.bool_:
+            mask = np.zeros(self.grid.shape, dtype=np.bool_)
+            mask[part] = self.values
+            return mask
+        probability = np.zeros(self.grid.shape, dtype=np.float32)
+        probability[part] = self.values
+        return probability
 
 
 @dataclass(frozen=True, eq=False)
