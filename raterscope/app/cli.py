@@ -24,7 +24,7 @@ COMMANDS = {
     "import": "cli_study:import_files",
     "run": "cli_study:run",
     "export": "cli_study:export",
-    "fuse": "cli_fuse:fuse_clicks",
+    "fuse": "clicks.cli_fuse:fuse_clicks",
 }
 INTERRUPTED = 130
 

@@ -13,13 +13,13 @@ from pathlib import Path
 from raterscope.algorithms.clicks.fusion import FusionPlan
 from raterscope.algorithms.progress import part
 from raterscope.app import importing
-from raterscope.app.cli_fuse import failures, summary_of
+from raterscope.app.clicks.cli_fuse import failures, summary_of
+from raterscope.app.clicks.running import fuse_inputs, gather, keep
+from raterscope.app.clicks.study_tables import write_study_table
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats import UnknownColumns
-from raterscope.app.running import fuse_inputs, gather, keep
 from raterscope.app.study import ImageEntry, Study
 from raterscope.app.study.places import Names
-from raterscope.app.study_tables import write_study_table
 from raterscope.app.terminal import ProgressLine, one_line
 
 __all__ = ["export", "import_files", "run"]

@@ -26,12 +26,12 @@ from PySide6.QtWidgets import (
 from raterscope import __version__
 from raterscope.algorithms.progress import Watch
 from raterscope.app import memory
+from raterscope.app.clicks.study_tables import TABLES, write_study_table
 from raterscope.app.document import Document
 from raterscope.app.errors import InputError
 from raterscope.app.jobs import Jobs
 from raterscope.app.keys import KeySheet
 from raterscope.app.study import Study
-from raterscope.app.study_tables import TABLES, write_study_table
 from raterscope.app.window_import import STUDIES, Importing
 from raterscope.app.window_parts import NoticeBar, StatusLine, TopBar, without_checked
 from raterscope.widgets import theme

@@ -7,8 +7,8 @@ import pytest
 from PIL import Image
 
 from raterscope.app.cli import main
+from raterscope.app.clicks.sample import make_sample
 from raterscope.app.review import Decision
-from raterscope.app.sample import make_sample
 from raterscope.app.study import Study
 from tests.app.without_qt import nothing_is_left  # noqa: F401
 

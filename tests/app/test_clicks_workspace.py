@@ -5,8 +5,8 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QLineEdit, QPlainTextEdit
 
 from raterscope.algorithms.clicks import FusionPlan
-from raterscope.app import batch, importing
-from raterscope.app.running import fuse_inputs, gather, keep
+from raterscope.app.clicks import batch, importing
+from raterscope.app.clicks.running import fuse_inputs, gather, keep
 from raterscope.app.study import Study
 from raterscope.widgets.dialogs.reason import ReasonDialog
 from tests.app.driving import LONG, idle, press, states

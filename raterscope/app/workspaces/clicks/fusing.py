@@ -9,11 +9,11 @@ from PySide6.QtCore import QObject, Signal
 
 from raterscope.algorithms.clicks.fusion import FusionPlan
 from raterscope.algorithms.progress import Watch
-from raterscope.app.batch import Draft, Outcome
+from raterscope.app.clicks.batch import Draft, Outcome
+from raterscope.app.clicks.running import Answer, Inputs, fuse_inputs, gather, keep
 from raterscope.app.document import Document
 from raterscope.app.errors import InputError
 from raterscope.app.jobs import Job, Jobs
-from raterscope.app.running import Answer, Inputs, fuse_inputs, gather, keep
 
 __all__ = ["Fusing"]
 

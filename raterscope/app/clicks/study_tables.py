@@ -10,10 +10,7 @@ import numpy as np
 
 from raterscope.algorithms.clicks.data import Fusion
 from raterscope.algorithms.clicks.fusion import pool_rates
-from raterscope.app.errors import InputError
-from raterscope.app.formats.export import DECISIONS, decision_rows, write_table
-from raterscope.app.formats.records import STUDY_SUFFIX
-from raterscope.app.results import (
+from raterscope.app.clicks.results import (
     ANNOTATORS,
     CLICKS,
     DETECTIONS,
@@ -23,6 +20,9 @@ from raterscope.app.results import (
     detection_rows,
     judged,
 )
+from raterscope.app.errors import InputError
+from raterscope.app.formats.export import DECISIONS, decision_rows, write_table
+from raterscope.app.formats.records import STUDY_SUFFIX
 from raterscope.app.review import Spot, fold, match
 from raterscope.app.study import ImageEntry, RunEntry, Study
 

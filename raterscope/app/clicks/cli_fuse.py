@@ -18,11 +18,11 @@ from raterscope.algorithms.clicks.fusion import FusionPlan
 from raterscope.algorithms.evaluation import Evaluation, compare, evaluate
 from raterscope.algorithms.progress import Watch, part
 from raterscope.app import formats
-from raterscope.app.batch import Outcome, fuse_images
+from raterscope.app.clicks.batch import Outcome, fuse_images
+from raterscope.app.clicks.joining import clicks_by_image, points_by_image
+from raterscope.app.clicks.results import Results, run_record, write_results
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats import ClickTable, ImageFile, PointTable, UnknownColumns
-from raterscope.app.joining import clicks_by_image, points_by_image
-from raterscope.app.results import Results, run_record, write_results
 from raterscope.app.study import digest_of
 from raterscope.app.study.places import digest_of_file
 from raterscope.app.terminal import ProgressLine, counted, one_line

@@ -10,7 +10,7 @@ import pytest
 from raterscope.algorithms.clicks import Clicks, FusionPlan, fuse
 from raterscope.algorithms.clicks.data import Clustering
 from raterscope.algorithms.progress import Cancelled
-from raterscope.app import batch
+from raterscope.app.clicks import batch
 from tests.app.without_qt import nothing_is_left  # noqa: F401
 
 

@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 from raterscope.algorithms.clicks.data import Clicks, Fusion
 from raterscope.algorithms.clicks.fusion import FusionPlan
 from raterscope.algorithms.progress import Watch, silent
-from raterscope.app.batch import Outcome, fuse_images, versions
-from raterscope.app.results import image_record
+from raterscope.app.clicks.batch import Outcome, fuse_images, versions
+from raterscope.app.clicks.results import image_record
 from raterscope.app.review import fold, known_spots
 from raterscope.app.study import RunRecord, Study, digest_of
 

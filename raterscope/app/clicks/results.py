@@ -15,7 +15,7 @@ import numpy as np
 from raterscope.algorithms.clicks.data import AnnotatorRates, Clicks, FloatArray, Fusion, IntArray
 from raterscope.algorithms.clicks.fusion import FusionPlan, pool_rates
 from raterscope.algorithms.evaluation import Evaluation, compare
-from raterscope.app.batch import Outcome, versions
+from raterscope.app.clicks.batch import Outcome, versions
 from raterscope.app.formats.export import replacing, write_table
 
 __all__ = [

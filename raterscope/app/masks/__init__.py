@@ -1,0 +1,1 @@
+"""What the program does with masks, without a window: cases, fusing, results, the command line."""
