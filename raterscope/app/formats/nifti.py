@@ -1,0 +1,180 @@
+"""NIfTI-1 and NIfTI-2: .nii, .nii.gz, and pairs of .hdr and .img."""
+
+from __future__ import annotations
+
+import gzip
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterscope.algorithms.masks.grid import Grid
+from raterscope.app.errors import InputError
+from raterscope.app.formats.records import refuse_study
+from raterscope.app.formats.voxel_files import VoxelHead, checked_shape, sentences
+
+__all__ = ["RAS_TO_LPS", "read_head"]
+
+RAS_TO_LPS = np.diag([-1.0, -1.0, 1.0, 1.0])
+"""NIfTI's axes point to the right and the front, DICOM's to the left and the back."""
+
+_LONGEST_HEADER = 540
+_MILLIMETRES = {0: 1.0, 1: 1000.0, 2: 1.0, 3: 0.001}
+_CIFTI = range(3000, 3100)
+_COLOURS = {128: 3, 2304: 4}
+_APART = 0.1
+"""Of a voxel: the file's two geometries differ when their corners are further apart."""
+
+
+def read_head(path: Path) -> VoxelHead:
+    """Read the header of a NIfTI file.
+
+    The geometry is the file's sform, else its qform, else its voxels' sizes along the axes. Dimensions
+    after the third count as layers, the first of them the fastest.
+
+    Raises
+    ------
+    InputError
+        For a file that is no NIfTI, holds no volume, or claims more than 2^30 voxels.
+    """
+    refuse_study(path)
+    with sentences(path):
+        header_path, data_path = _pair(path)
+        packed = _is_gzip(header_path)
+        header = _parsed(path, header_path, packed)
+        return _head_of(path, data_path, header)
+
+
+def _pair(path: Path) -> tuple[Path, Path]:
+    """Give the file of the header and that of the voxels."""
+    name = path.name
+    for ours, theirs in ((".hdr", ".img"), (".img", ".hdr")):
+        for ending in ("", ".gz"):
+            if name.casefold().endswith(ours + ending):
+                stem = name[: -len(ours + ending)]
+                other = next((p for p in _spelled(path, stem, theirs) if p.is_file()), None)
+                if other is None:
+                    raise InputError(f"comes without the {theirs} file that belongs to it", file=path)
+                return (path, other) if ours == ".hdr" else (other, path)
+    return path, path
+
+
+def _spelled(path: Path, stem: str, suffix: str) -> list[Path]:
+    return [path.with_name(stem + s + z) for s in (suffix, suffix.upper()) for z in ("", ".gz")]
+
+
+def _is_gzip(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(2) == b"\x1f\x8b"
+
+
+def _parsed(path: Path, header_path: Path, packed: bool) -> Any:
+    import nibabel
+
+    with gzip.open(header_path) if packed else header_path.open("rb") as file:
+        block = file.read(_LONGEST_HEADER)
+    kinds = {348: nibabel.Nifti1Header, 540: nibabel.Nifti2Header}
+    kind = next(
+        (
+            kinds[size]
+            for size in kinds
+            for order in ("little", "big")
+            if block[:4] == size.to_bytes(4, order)
+        ),
+        None,
+    )
+    if kind is None:
+        raise InputError("is no NIfTI file", file=path)
+    header = kind.from_fileobj(io.BytesIO(block), check=False)
+    if bytes(header["magic"])[:3] not in (b"n+1", b"ni1", b"n+2", b"ni2"):
+        raise InputError(
+            "is an Analyze 7.5 file, which does not tell left from right; convert it to NIfTI", file=path
+        )
+    return header
+
+
+def _head_of(path: Path, data_path: Path, header: Any) -> VoxelHead:
+    rank = int(header["dim"][0])
+    sizes = tuple(int(size) for size in header["dim"][1 : 1 + rank])
+    if int(header["intent_code"]) in _CIFTI:
+        raise InputError("is a CIFTI file of values on a surface; expected a volume", file=path)
+    if not 2 <= rank <= 7:
+        raise InputError(f"has {rank} dimensions; expected 2 to 7", file=path)
+    if min(sizes) < 1:
+        raise InputError("has no voxels", file=path)
+    columns, rows, slices = (*sizes, 1)[:3]
+    shape = (slices, rows, columns)
+    checked_shape(path, shape)
+    code = int(header["datatype"])
+    dtype, lengths, first = _values(path, code, header), sizes, 0
+    colours = _COLOURS.get(code, 0)
+    if colours:
+        dtype, lengths, first = np.dtype(np.uint8), (colours, *sizes), 1
+        if np.prod(sizes[3:]) > 1:
+            raise InputError("holds several volumes in colour; expected one", file=path)
+    axes = (first + 2 if rank > 2 else None, first + 1, first)
+    grid, notices = _geometry(shape, header)
+    slope, intercept = float(header["scl_slope"]), float(header["scl_inter"])
+    if colours or slope == 0 or not np.isfinite(slope):
+        slope, intercept = 1.0, 0.0
+    return VoxelHead(
+        path=path,
+        data=data_path,
+        offset=0 if _is_gzip(data_path) else int(header["vox_offset"]),
+        grid=grid,
+        dtype=dtype,
+        lengths=lengths,
+        axes=axes,
+        packing="gzip" if _is_gzip(data_path) else "",
+        within=int(header["vox_offset"]) if _is_gzip(data_path) else 0,
+        colours=colours,
+        slope=slope,
+        intercept=intercept if np.isfinite(intercept) else 0.0,
+        fields={"descrip": bytes(header["descrip"]), "intent_name": bytes(header["intent_name"])},
+        notices=notices,
+    )
+
+
+def _values(path: Path, code: int, header: Any) -> np.dtype[Any]:
+    try:
+        dtype: np.dtype[Any] = np.dtype(header.get_data_dtype())
+    except Exception as error:  # nibabel's own, which is not imported here
+        raise InputError(f"has voxels of the unknown type {code}", file=path) from error
+    if code not in _COLOURS and dtype.kind not in "iuf":
+        raise InputError(f"has voxels of type {dtype}; expected whole or real numbers", file=path)
+    return dtype
+
+
+def _geometry(shape: tuple[int, int, int], header: Any) -> tuple[Grid, tuple[str, ...]]:
+    unit = _MILLIMETRES.get(int(header["xyzt_units"]) & 7, 1.0)
+    to_mm = np.diag([unit, unit, unit, 1.0]) @ RAS_TO_LPS
+    found = []
+    if int(header["sform_code"]) > 0 and _spans(header.get_sform()):
+        found.append(to_mm @ header.get_sform())
+    if int(header["qform_code"]) > 0:
+        try:
+            found.append(to_mm @ header.get_qform())
+        except Exception:  # a quaternion that is none: the other geometry is left
+            found += []
+    if found:
+        grid = Grid.from_matrix(shape, found[0])
+        if len(found) == 2 and _corners_apart(grid, found[1]) > _APART * min(grid.spacing):
+            return grid, ("has two geometries that disagree (sform and qform); the sform is used",)
+        return grid, ()
+    steps = [abs(float(step)) * unit for step in header["pixdim"][1:4]]
+    across, along, down = (step if np.isfinite(step) and step > 0 else 1.0 for step in steps)
+    words = "does not say how the patient lies; its axes are taken to point left, back and up"
+    return Grid.plain(shape, (down, along, across), calibrated=True), (words,)
+
+
+def _spans(matrix: NDArray[np.floating]) -> bool:
+    return bool(np.isfinite(matrix).all() and abs(np.linalg.det(matrix[:3, :3])) > 0)
+
+
+def _corners_apart(grid: Grid, other: NDArray[np.floating]) -> float:
+    ends = np.array(grid.shape[::-1]) - 1.0
+    corners = np.array([[i, j, k] for i in (0, ends[0]) for j in (0, ends[1]) for k in (0, ends[2])])
+    turned = corners @ (grid.matrix[:3, :3] - other[:3, :3]).T + grid.matrix[:3, 3] - other[:3, 3]
+    return float(np.abs(turned).max())

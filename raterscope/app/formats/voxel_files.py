@@ -1,0 +1,327 @@
+"""Files that hold one array of voxels behind a header: what they say of it, and the array itself.
+
+What a header claims is compared with what the file can hold before room is made for it, and no more is
+unpacked than the header asks for: a few kilobytes can claim a gigabyte.
+"""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import math
+import warnings
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import IO, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterscope.algorithms.masks.grid import Grid, GridError
+from raterscope.algorithms.progress import Cancelled, Watch, silent
+from raterscope.app.errors import InputError, plain
+from raterscope.app.formats.mask_records import Volume, VolumeFile
+
+__all__ = [
+    "MOST_VOXELS",
+    "VoxelHead",
+    "as_file",
+    "beside",
+    "checked_shape",
+    "read_all",
+    "read_volume",
+    "sentences",
+    "shown",
+]
+
+MOST_VOXELS = 2**30
+"""In one volume; a scan of the whole body at half a millimetre has half as many."""
+
+_CHUNK = 4 << 20
+_MOST_PACKED = 1100
+"""To one: no stream of gzip or zlib unpacks to more times its size (RFC 1951 allows 1032)."""
+
+
+@dataclass(frozen=True, eq=False)
+class VoxelHead:
+    """What a file says of its voxels, before they are read.
+
+    Attributes
+    ----------
+    path : Path
+        The file that was asked for.
+    data : Path
+        The file that holds the voxels; the same, unless the header is detached.
+    offset : int
+        Bytes before the voxels, or before the stream that they are packed in.
+    grid : Grid
+    dtype : dtype
+        As on disk, byte order included.
+    lengths : tuple of int
+        All axes as on disk, the fastest first.
+    axes : (slice, row, column)
+        Which of the axes on disk they are; None for one that is not there.
+    packing : str
+        Empty, gzip, zlib, bzip2 or text.
+    within : int
+        Unpacked bytes before the first voxel.
+    colours : int
+        3 or 4 where the axis that is neither slice, row nor column holds a colour's parts; else 0.
+    slope, intercept : float
+        What takes a stored value to a real one.
+    fields : mapping of str to object
+        The header's other fields, for readers of what their programs put there.
+    notices : tuple of str
+    """
+
+    path: Path
+    data: Path
+    offset: int
+    grid: Grid
+    dtype: np.dtype[Any]
+    lengths: tuple[int, ...]
+    axes: tuple[int | None, int | None, int | None]
+    packing: str = ""
+    within: int = 0
+    colours: int = 0
+    slope: float = 1.0
+    intercept: float = 0.0
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    notices: tuple[str, ...] = ()
+
+    @property
+    def layers(self) -> int:
+        """Volumes in the file: points in time, layers of segments, or parts of a colour."""
+        return math.prod(self.lengths) // math.prod(self.grid.shape)
+
+    @property
+    def layers_last(self) -> bool:
+        """True where one layer follows the other on disk."""
+        return not any(axis is not None and axis > 2 for axis in self.axes)
+
+
+def read_all(head: VoxelHead, watch: Watch = silent) -> NDArray[Any]:
+    """Read every layer of a file.
+
+    Returns
+    -------
+    (layers, slices, rows, columns)
+        As stored, in this computer's byte order; float64 where the file asks for a rescaling.
+
+    Raises
+    ------
+    InputError
+        For a file that is cut short or damaged, or holds more than 2^30 values.
+    """
+    count = math.prod(head.lengths)
+    if count > MOST_VOXELS:
+        raise InputError(f"holds {count} values; expected {MOST_VOXELS} at most", file=head.path)
+    flat = _read_values(head, 0, count, watch)
+    array = flat.reshape(head.lengths[::-1])
+    last = len(head.lengths) - 1
+    spatial = [last - axis for axis in head.axes if axis is not None]
+    others = [axis for axis in range(len(head.lengths)) if axis not in spatial]
+    return _rescaled(head, array.transpose(others + spatial).reshape(head.layers, *head.grid.shape))
+
+
+def read_volume(head: VoxelHead, layer: int = 0, watch: Watch = silent) -> Volume:
+    """Read one layer of a file, or all three where they are the parts of a colour, for showing.
+
+    Raises
+    ------
+    InputError
+        As `read_all`, or where there is no such layer.
+    """
+    if head.colours:
+        parts = read_all(head, watch)[:3]
+        if parts.dtype != np.uint8:
+            raise InputError(f"holds colours of {parts.dtype}; expected 8 bit", file=head.path)
+        return Volume(np.ascontiguousarray(np.moveaxis(parts, 0, -1)), head.grid)
+    if not 0 <= layer < head.layers:
+        raise InputError(f"has {head.layers} layers; layer {layer + 1} was asked for", file=head.path)
+    if head.layers_last:
+        count = math.prod(head.grid.shape)
+        flat = _read_values(head, layer * count, count, watch)
+        order = [axis for axis in head.axes if axis is not None]
+        lengths = [head.lengths[axis] for axis in sorted(order)]
+        places = [len(order) - 1 - sorted(order).index(axis) for axis in order]
+        values = _rescaled(head, flat.reshape(lengths[::-1]).transpose(places).reshape(head.grid.shape))
+    else:
+        values = read_all(head, watch)[layer]
+    return Volume(shown(values), head.grid)
+
+
+def as_file(head: VoxelHead, notices: tuple[str, ...] = ()) -> VolumeFile:
+    """Describe a file's first layer as a volume; that there are others is said."""
+    if head.layers > 1 and not head.colours:
+        notices = (*notices, f"holds {head.layers} volumes; the first is shown")
+    said = tuple(f"{plain(head.path.name, 200)}: {notice}." for notice in (*head.notices, *notices))
+    return VolumeFile(name=head.path.name, path=head.path, grid=head.grid, files=(head.data,), notices=said)
+
+
+def shown(values: NDArray[Any]) -> NDArray[Any]:
+    """Bring values to one of the types that a `Volume` has, exactly where one of them can hold them.
+
+    Whole numbers become uint8, int16 or uint16 where they fit; all others float32.
+    """
+    kind = values.dtype
+    if kind in (np.uint8, np.int16, np.uint16, np.float32):
+        return np.ascontiguousarray(values)
+    if kind.kind == "b":
+        return np.ascontiguousarray(values, dtype=np.uint8)
+    if kind == np.int8:
+        return values.astype(np.int16)
+    if kind.kind in "iu" or (kind.kind == "f" and bool((values == np.rint(values)).all())):
+        low, high = values.min(), values.max()
+        for narrow in (np.int16, np.uint16):
+            if np.iinfo(narrow).min <= low and high <= np.iinfo(narrow).max:
+                return values.astype(narrow)
+    with np.errstate(over="ignore"):
+        return values.astype(np.float32)
+
+
+def checked_shape(path: Path, shape: tuple[int, ...]) -> None:
+    """Refuse a volume without voxels, or with more than 2^30."""
+    if not shape or min(shape) < 1:
+        raise InputError("has no voxels", file=path)
+    if math.prod(shape) > MOST_VOXELS:
+        words = " x ".join(str(size) for size in shape)
+        raise InputError(f"claims {words} voxels; expected {MOST_VOXELS} at most", file=path)
+
+
+def beside(path: Path, name: str) -> Path:
+    """Find the data file that a detached header names, in the header's own folder or below.
+
+    Raises
+    ------
+    InputError
+        For a name that leads out of the folder: such a header could have any file of the computer shown.
+    """
+    parts = {*PurePosixPath(name).parts, *PureWindowsPath(name).parts}
+    rooted = PurePosixPath(name).is_absolute() or PureWindowsPath(name).anchor
+    found = path.parent / name if name and not rooted and ".." not in parts else None
+    if found is None or not found.resolve().is_relative_to(path.parent.resolve()):
+        raise InputError(
+            f"names {plain(name)} as its data file; expected a file in the same folder", file=path
+        )
+    if not found.is_file():
+        raise InputError(f"names {plain(name)} as its data file, which is not there", file=path)
+    return found
+
+
+@contextmanager
+def sentences(path: Path) -> Iterator[None]:
+    """Turn whatever a reader says of a damaged file into a sentence."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    except (InputError, Cancelled):
+        raise
+    except GridError as error:
+        raise InputError(f"has no usable geometry: {error}", file=path) from error
+    except FileNotFoundError as error:
+        raise InputError("is not there", file=path) from error
+    except IsADirectoryError as error:
+        raise InputError("is a folder; expected a file", file=path) from error
+    except PermissionError as error:
+        raise InputError("cannot be read: you lack the permission", file=path) from error
+    except MemoryError as error:
+        raise InputError("does not fit into this computer's memory", file=path) from error
+    except Exception as error:  # readers of strangers' files raise anything
+        raise InputError("cannot be read: the file is damaged or cut short", file=path) from error
+
+
+def _rescaled(head: VoxelHead, values: NDArray[Any]) -> NDArray[Any]:
+    if (head.slope, head.intercept) == (1.0, 0.0):
+        return values
+    return np.asarray(values * np.float64(head.slope) + head.intercept)
+
+
+def _read_values(head: VoxelHead, start: int, count: int, watch: Watch) -> NDArray[Any]:
+    """Read `count` values after the first `start`, as one row."""
+    with sentences(head.path):
+        if head.packing == "text":
+            return _read_text(head, start, count)
+        size = head.dtype.itemsize
+        before, length = head.within + start * size, count * size
+        available = head.data.stat().st_size - head.offset
+        most = available * _MOST_PACKED if head.packing in ("gzip", "zlib") else available
+        if head.packing != "bzip2" and before + length > most:
+            raise InputError(
+                f"holds {max(0, available)} bytes of voxels; its header claims {before + length}",
+                file=head.path,
+            )
+        data = np.empty(length, dtype=np.uint8)
+        with head.data.open("rb") as file:
+            file.seek(head.offset)
+            stream = _unpacked(file, head.packing)
+            _skip(stream, before, file if not head.packing else None)
+            _fill(stream, data.data, watch, head.path)
+        values = data.view(head.dtype)
+        return values if head.dtype.isnative else values.astype(head.dtype.newbyteorder("="))
+
+
+class _Stream(Protocol):
+    def read(self, size: int) -> bytes: ...
+
+
+def _unpacked(file: IO[bytes], packing: str) -> _Stream:
+    if packing == "gzip":
+        return gzip.GzipFile(fileobj=file)
+    if packing == "bzip2":
+        return bz2.BZ2File(file)
+    return _Zlib(file) if packing == "zlib" else file
+
+
+class _Zlib:
+    """A stream of zlib, unpacked no further than it is read."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file, self._state, self._rest = file, zlib.decompressobj(), b""
+
+    def read(self, size: int) -> bytes:
+        while not self._state.eof:
+            packed = self._rest or self._file.read(1 << 16)
+            if not packed:
+                break
+            data = self._state.decompress(packed, size)
+            self._rest = self._state.unconsumed_tail
+            if data:
+                return data
+        return b""
+
+
+def _skip(stream: _Stream, count: int, plain_file: IO[bytes] | None) -> None:
+    if plain_file is not None:
+        plain_file.seek(count, 1)
+        return
+    while count > 0:
+        passed = len(stream.read(min(count, _CHUNK)))
+        if not passed:
+            return
+        count -= passed
+
+
+def _fill(stream: _Stream, room: memoryview, watch: Watch, path: Path) -> None:
+    done = 0
+    while done < len(room):
+        watch(done / len(room), f"reading {plain(path.name)}")
+        data = stream.read(min(_CHUNK, len(room) - done))
+        if not data:
+            raise InputError(f"is cut short: {done} of {len(room)} bytes of voxels are there", file=path)
+        room[done : done + len(data)] = data
+        done += len(data)
+
+
+def _read_text(head: VoxelHead, start: int, count: int) -> NDArray[Any]:
+    longest = 40 * (start + count)  # no number takes more letters than that
+    with head.data.open("rb") as file:
+        file.seek(head.offset)
+        words = file.read(longest).split(maxsplit=start + count)[start : start + count]
+    if len(words) < count:
+        raise InputError(f"is cut short: {len(words)} of {count} voxels are there", file=head.path)
+    return np.array(words).astype(np.float64).astype(head.dtype.newbyteorder("="))
