@@ -2,41 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
-from PySide6.QtCore import (
-    QAbstractListModel,
-    QModelIndex,
-    QPersistentModelIndex,
-    QPointF,
-    QRectF,
-    QSize,
-    Qt,
-    Signal,
-)
+from PySide6.QtCore import QModelIndex, QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QFontMetrics, QPainter
-from PySide6.QtWidgets import (
-    QCheckBox,
-    QLineEdit,
-    QListView,
-    QStyle,
-    QStyledItemDelegate,
-    QStyleOptionViewItem,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QCheckBox, QLineEdit, QStyle, QVBoxLayout, QWidget
 
 from raterscope.widgets import theme
 from raterscope.widgets.figures import count
-from raterscope.widgets.parts import Header, plain_label, plain_tip
+from raterscope.widgets.panels.lists import LineKind, LineList, paint_words
+from raterscope.widgets.parts import Header, plain_label
 
 __all__ = ["QueueItem", "QueuePanel"]
 
-ROW_HEIGHT = 54
 NARROWEST = 208
-Index = QModelIndex | QPersistentModelIndex
-ITEM = Qt.ItemDataRole.UserRole
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +25,7 @@ class QueueItem:
 
     Attributes
     ----------
-    key : object
+    key : hashable
         What the item stands for; equal keys are the same item.
     title, detail : str
         Name, and state in a few words.
@@ -55,7 +35,7 @@ class QueueItem:
         True where nothing is left to decide.
     """
 
-    key: object
+    key: Hashable
     title: str
     detail: str
     score: float | None
@@ -84,15 +64,10 @@ class QueuePanel(QWidget):
         self.filter.setClearButtonEnabled(True)
         self.filter.setAccessibleName(f"Filter {title.lower()} by name")
         self.undecided = QCheckBox("undecided only")
-        self._model = _QueueModel(self)
-        self.view = QListView()
-        self.view.setModel(self._model)
-        self.view.setItemDelegate(_QueueDelegate(self.view))
-        self.view.setUniformItemSizes(True)
-        self.view.setVerticalScrollMode(QListView.ScrollMode.ScrollPerPixel)
-        self.view.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.view.setAccessibleName(title)
-        self.view.setMouseTracking(True)
+        self._items: list[QueueItem] = []
+        self._current: Hashable = None
+        self._kind = _QueueKind()
+        self.view: LineList[QueueItem] = LineList(self._kind, title)
         self._nothing = plain_label("", "second", wrap=True)
         self._nothing.hide()
         top = QVBoxLayout()
@@ -113,39 +88,40 @@ class QueuePanel(QWidget):
 
     def set_items(self, items: Sequence[QueueItem]) -> None:
         """Show items in the order given, the done ones last; what is current stays, and the list's place."""
-        self._model.items = sorted(items, key=_done)
+        self._items = sorted(items, key=_done)
         self._refilter()
 
-    def set_current(self, key: object) -> None:
+    def set_current(self, key: Hashable) -> None:
         """Mark one item without a signal; None marks none."""
-        self._model.current = key
+        self._current = key
         self._mark_current(scroll=True)
 
     @property
-    def current(self) -> object:
+    def current(self) -> Hashable:
         """Key of the item marked."""
-        return self._model.current
+        return self._current
 
     def shown(self) -> list[QueueItem]:
         """Give the items that pass the filter, in their order."""
-        return list(self._model.rows)
+        return list(self.view.lines)
 
     def _refilter(self) -> None:
         place = self.view.verticalScrollBar().value()
+        words, undecided = self.filter.text().casefold().split(), self.undecided.isChecked()
+        self._kind.most = max([1.0, *(item.score for item in self._items if item.score is not None)])
         self._quiet = True
-        self._model.choose(self.filter.text(), self.undecided.isChecked())
+        self.view.set_lines([item for item in self._items if _passes(item, words, undecided)])
         self._quiet = False
         self._mark_current(scroll=False)
         self.view.verticalScrollBar().setValue(place)
-        left = sum(not item.done for item in self._model.items)
-        self._header.set_aside(f"{count(left)} to do" if self._model.items else "")
-        empty = "" if self._model.rows else ("Nothing here yet." if not self._model.items else "No match.")
+        left = sum(not item.done for item in self._items)
+        self._header.set_aside(f"{count(left)} to do" if self._items else "")
+        empty = "" if self.view.lines else ("Nothing here yet." if not self._items else "No match.")
         self._nothing.setText(empty)
         self._nothing.setVisible(bool(empty))
 
     def _mark_current(self, *, scroll: bool) -> None:
-        row = self._model.row_of(self._model.current)
-        index = self._model.index(row) if row >= 0 else QModelIndex()
+        index = self.view.index_of(self._current)
         self._quiet = True
         self.view.setCurrentIndex(index)
         self._quiet = False
@@ -155,9 +131,9 @@ class QueuePanel(QWidget):
     def _on_current(self, index: QModelIndex) -> None:
         if self._quiet or not index.isValid():
             return
-        key = self._model.rows[index.row()].key
-        if key != self._model.current:
-            self._model.current = key
+        key = self.view.lines[index.row()].key
+        if key != self._current:
+            self._current = key
             self.item_chosen.emit(key)
 
 
@@ -165,94 +141,49 @@ def _done(item: QueueItem) -> bool:
     return item.done
 
 
-class _QueueModel(QAbstractListModel):
-    def __init__(self, parent: QWidget) -> None:
-        super().__init__(parent)
-        self.items: list[QueueItem] = []
-        self.rows: list[QueueItem] = []
-        self.current: object = None
-        self.most = 1.0
-
-    def choose(self, text: str, undecided: bool) -> None:
-        words = text.casefold().split()
-        self.most = max([1.0, *(item.score for item in self.items if item.score is not None)])
-        rows = [
-            item
-            for item in self.items
-            if not (undecided and item.done)
-            and all(word in f"{item.title} {item.detail}".casefold() for word in words)
-        ]
-        if [item.key for item in rows] == [item.key for item in self.rows]:
-            self.rows = rows
-            if rows:
-                self.dataChanged.emit(self.index(0), self.index(len(rows) - 1))
-            return
-        self.beginResetModel()
-        self.rows = rows
-        self.endResetModel()
-
-    def row_of(self, key: object) -> int:
-        return next((row for row, item in enumerate(self.rows) if item.key == key), -1)
-
-    def rowCount(self, parent: Index | None = None) -> int:
-        return 0 if parent is not None and parent.isValid() else len(self.rows)
-
-    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
-        item = self.rows[index.row()]
-        if role == ITEM:
-            return item
-        if role == Qt.ItemDataRole.DisplayRole:
-            return item.title
-        if role == Qt.ItemDataRole.ToolTipRole:
-            score = "" if item.score is None else f", doubt {item.score:.2f}"
-            return plain_tip(f"{item.title}: {item.detail}{score}")
-        if role == Qt.ItemDataRole.AccessibleTextRole:
-            return f"{item.title}, {item.detail}" + (", done" if item.done else "")
-        return None
+def _passes(item: QueueItem, words: Sequence[str], undecided: bool) -> bool:
+    said = f"{item.title} {item.detail}".casefold()
+    return not (undecided and item.done) and all(word in said for word in words)
 
 
-class _QueueDelegate(QStyledItemDelegate):
-    def sizeHint(self, _option: QStyleOptionViewItem, _index: Index) -> QSize:
-        return QSize(120, ROW_HEIGHT)
+class _QueueKind(LineKind[QueueItem]):
+    height = 54
+    most = 1.0
+    """The doubt that fills the bar: a probability's largest, or the largest of the queue."""
 
-    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
-        item: QueueItem = index.data(ITEM)
+    def key(self, line: QueueItem) -> Hashable:
+        return line.key
+
+    def words(self, line: QueueItem) -> str:
+        return f"{line.title}, {line.detail}" + (", done" if line.done else "")
+
+    def tip(self, line: QueueItem) -> str:
+        return f"{line.title}: {line.detail}" + ("" if line.score is None else f", doubt {line.score:.2f}")
+
+    def paint_ground(self, painter: QPainter, box: QRectF, state: QStyle.StateFlag) -> None:
         look = theme.current()
-        box = QRectF(option.rect)
-        painter.save()
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        if option.state & QStyle.StateFlag.State_Selected:
+        if state & QStyle.StateFlag.State_Selected:
             painter.fillRect(box.adjusted(8, 1, -8, -3), QColor(look.raised))
             painter.fillRect(QRectF(box.left() + 8, box.top() + 1, 3, box.height() - 4), QColor(look.accent))
-        elif option.state & QStyle.StateFlag.State_MouseOver:
+        elif state & QStyle.StateFlag.State_MouseOver:
             painter.fillRect(box.adjusted(8, 1, -8, -3), theme.colour(look.raised, 130))
+
+    def paint_line(self, painter: QPainter, box: QRectF, line: QueueItem) -> None:
+        look, middle = theme.current(), Qt.TextElideMode.ElideMiddle
         inner = box.adjusted(18, 5, -18, -8)
-        score = "done" if item.done else ("" if item.score is None else f"{item.score:.2f}")
+        score = "done" if line.done else ("" if line.score is None else f"{line.score:.2f}")
         painter.setFont(theme.font(theme.CAPTION))
         width = QFontMetrics(painter.font()).horizontalAdvance(score) + 8
-        painter.setPen(QColor(look.accent if item.done else look.second))
+        painter.setPen(QColor(look.accent if line.done else look.second))
         painter.drawText(inner, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignTop, score)
-        painter.setPen(QColor(look.text))
         painter.setFont(theme.font())
-        _line(painter, QRectF(inner.left(), inner.top() - 2, inner.width() - width, 18), item.title)
-        painter.setPen(QColor(look.second))
+        title = QRectF(inner.left(), inner.top() - 2, inner.width() - width, 18)
+        paint_words(painter, title, line.title, look.text, elide=middle)
         painter.setFont(theme.font(theme.CAPTION))
-        _line(painter, QRectF(inner.left(), inner.top() + 17, inner.width(), 15), item.detail)
+        detail = QRectF(inner.left(), inner.top() + 17, inner.width(), 15)
+        paint_words(painter, detail, line.detail, look.second, elide=middle)
         bar = QRectF(inner.left(), box.bottom() - 10, inner.width(), 3)
         painter.fillRect(bar, QColor(look.line))
-        share = 0.0 if item.score is None else min(1.0, item.score / self._full(index))
+        share = 0.0 if line.score is None else min(1.0, line.score / self.most)
         filled = QRectF(bar.topLeft(), QPointF(bar.left() + bar.width() * share, bar.bottom()))
-        painter.fillRect(filled, QColor(look.accent if item.done else look.disputed))
-        painter.restore()
-
-    @staticmethod
-    def _full(index: Index) -> float:
-        """Give the doubt that fills the bar: a probability's largest, or the largest of the queue."""
-        model = index.model()
-        assert isinstance(model, _QueueModel)
-        return model.most
-
-
-def _line(painter: QPainter, box: QRectF, text: str) -> None:
-    short = QFontMetrics(painter.font()).elidedText(text, Qt.TextElideMode.ElideMiddle, int(box.width()))
-    painter.drawText(box, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter, short)
+        painter.fillRect(filled, QColor(look.accent if line.done else look.disputed))

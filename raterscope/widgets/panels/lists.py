@@ -1,0 +1,151 @@
+"""What the lists of lines share: one height, words for tooltips and readers, a painter of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any, Generic, TypeVar
+
+from PySide6.QtCore import QAbstractListModel, QModelIndex, QPersistentModelIndex, QRectF, QSize, Qt
+from PySide6.QtGui import QColor, QFontMetrics, QPainter
+from PySide6.QtWidgets import QListView, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
+
+from raterscope.widgets import theme
+from raterscope.widgets.parts import plain_tip
+
+__all__ = ["LineKind", "LineList", "paint_bar", "paint_words"]
+
+Line = TypeVar("Line")
+Index = QModelIndex | QPersistentModelIndex
+LINE = Qt.ItemDataRole.UserRole
+
+
+class LineKind(QStyledItemDelegate, Generic[Line]):
+    """How one kind of line looks, and what is said of it."""
+
+    height = 26
+
+    def key(self, line: Line) -> Hashable:
+        """Give what tells a line from the others; lines of equal keys are the same line, changed."""
+        return line
+
+    def words(self, line: Line) -> str:
+        """Say the line."""
+        raise NotImplementedError
+
+    def tip(self, line: Line) -> str:
+        """Say what the tooltip tells, as plain text."""
+        return self.words(line)
+
+    def paint_line(self, painter: QPainter, box: QRectF, line: Line) -> None:
+        """Paint what stands on the ground."""
+        raise NotImplementedError
+
+    def paint_ground(self, painter: QPainter, box: QRectF, state: QStyle.StateFlag) -> None:
+        """Paint the ground of the line."""
+        if state & QStyle.StateFlag.State_Selected:
+            painter.fillRect(box, QColor(theme.current().raised))
+
+    def sizeHint(self, _option: QStyleOptionViewItem, _index: Index) -> QSize:
+        """Give every line the same height."""
+        return QSize(120, self.height)
+
+    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
+        """Paint ground and line."""
+        box = QRectF(option.rect)
+        painter.save()
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        self.paint_ground(painter, box, option.state)
+        self.paint_line(painter, box, index.data(LINE))
+        painter.restore()
+
+
+class LineList(QListView, Generic[Line]):
+    """Lines of one kind, walked by keyboard; none of them is a widget, so there may be thousands.
+
+    Parameters
+    ----------
+    kind : LineKind
+    name : str
+        What the list is, for those who hear it.
+    """
+
+    def __init__(self, kind: LineKind[Line], name: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        kind.setParent(self)
+        self._model = _LineModel(kind, self)
+        self.setModel(self._model)
+        self.setItemDelegate(kind)
+        self.setUniformItemSizes(True)
+        self.setVerticalScrollMode(QListView.ScrollMode.ScrollPerPixel)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setMouseTracking(True)
+        self.setAccessibleName(name)
+
+    @property
+    def lines(self) -> tuple[Line, ...]:
+        """The lines shown."""
+        return self._model.lines
+
+    def set_lines(self, lines: Sequence[Line]) -> None:
+        """Show other lines; where they are the same ones, changed, what is current stays."""
+        self._model.set_lines(tuple(lines))
+
+    def index_of(self, key: Hashable) -> QModelIndex:
+        """Give the place of a line; an invalid one where it is not among them."""
+        kind = self._model.kind
+        row = next((row for row, line in enumerate(self.lines) if kind.key(line) == key), -1)
+        return self._model.index(row) if row >= 0 else QModelIndex()
+
+
+class _LineModel(QAbstractListModel):
+    def __init__(self, kind: LineKind[Any], parent: QWidget) -> None:
+        super().__init__(parent)
+        self.kind = kind
+        self.lines: tuple[Any, ...] = ()
+
+    def set_lines(self, lines: tuple[Any, ...]) -> None:
+        if list(map(self.kind.key, lines)) == list(map(self.kind.key, self.lines)):
+            self.lines = lines
+            if lines:
+                self.dataChanged.emit(self.index(0), self.index(len(lines) - 1))
+            return
+        self.beginResetModel()
+        self.lines = lines
+        self.endResetModel()
+
+    def rowCount(self, parent: Index | None = None) -> int:
+        return 0 if parent is not None and parent.isValid() else len(self.lines)
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
+        line = self.lines[index.row()]
+        if role == LINE:
+            return line
+        if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.AccessibleTextRole):
+            return self.kind.words(line)
+        return plain_tip(self.kind.tip(line)) if role == Qt.ItemDataRole.ToolTipRole else None
+
+
+def paint_words(
+    painter: QPainter,
+    box: QRectF,
+    text: str,
+    colour: str,
+    *,
+    side: Qt.AlignmentFlag = Qt.AlignmentFlag.AlignLeft,
+    elide: Qt.TextElideMode = Qt.TextElideMode.ElideRight,
+) -> None:
+    """Write one line of text in the painter's font, shortened to its box."""
+    painter.setPen(QColor(colour))
+    short = QFontMetrics(painter.font()).elidedText(text, elide, int(box.width()))
+    painter.drawText(box, side | Qt.AlignmentFlag.AlignVCenter, short)
+
+
+def paint_bar(painter: QPainter, box: QRectF, share: float, colour: str) -> None:
+    """Paint a bar with round ends, filled from the left; NaN leaves it empty."""
+    painter.setPen(Qt.PenStyle.NoPen)
+    filled = min(max(share, 0.0), 1.0) if share == share else 0.0
+    radius = box.height() / 2
+    for width, ground in ((box.width(), theme.current().line), (box.width() * filled, colour)):
+        if width > 0:
+            painter.setBrush(QColor(ground))
+            painter.drawRoundedRect(QRectF(box.left(), box.top(), width, box.height()), radius, radius)
