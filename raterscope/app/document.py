@@ -33,8 +33,8 @@ class Contents:
     runs: tuple[RunEntry, ...]
     decisions: tuple[Decision, ...]
     review: ReviewState
-    stale: bool
-    """True where the latest run no longer rests on what the expert says now."""
+    stale: frozenset[str]
+    """The kinds whose latest run no longer rests on what the expert says now."""
 
     def words(self, decision: Decision) -> str:
         """Say a decision: "reject spot 12"."""
@@ -180,7 +180,7 @@ class _Written:
     decision: Decision
     decisions: tuple[Decision, ...]
     state: ReviewState
-    stale: bool
+    stale: frozenset[str]
 
 
 class _Journal:
@@ -189,7 +189,7 @@ class _Journal:
     def __init__(self, decisions: Sequence[Decision]) -> None:
         self.decisions = tuple(decisions)
         self.state = fold(decisions)
-        self._then: ReviewState | None = None
+        self._then: dict[str, ReviewState] = {}
 
     def append(self, decision: Decision) -> None:
         """Take up a decision that is on disk."""
@@ -197,16 +197,16 @@ class _Journal:
         self.state = fold(self.decisions)
 
     def rest_on(self, runs: Sequence[RunEntry]) -> None:
-        """Remember what the latest of the runs was held to."""
-        if runs:
-            self._then = fold(one for one in self.decisions if one.id <= runs[-1].known)
-        else:
-            self._then = None
+        """Remember what the latest run of each kind was held to."""
+        known = {run.kind: run.known for run in runs}
+        self._then = {
+            kind: fold(one for one in self.decisions if one.id <= last) for kind, last in known.items()
+        }
 
     @property
-    def stale(self) -> bool:
-        """True where the latest run was held to other decisions than stand now."""
-        return self._then is not None and differ(self._then, self.state)
+    def stale(self) -> frozenset[str]:
+        """The kinds whose latest run was held to other decisions than stand now."""
+        return frozenset(kind for kind, then in self._then.items() if differ(then, self.state, kind))
 
 
 def _open(path: Path, create: bool, watch: Watch) -> tuple[Study, _Journal, Contents]:

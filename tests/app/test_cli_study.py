@@ -8,7 +8,7 @@ from PIL import Image
 
 from raterscope.app.cli import main
 from raterscope.app.clicks.sample import make_sample
-from raterscope.app.review import Decision
+from raterscope.app.review import Decision, SpotSubject
 from raterscope.app.study import Study
 from tests.app.without_qt import nothing_is_left  # noqa: F401
 
@@ -129,7 +129,7 @@ class TestRun:
     def test_decisions_are_held_fixed_and_the_excluded_left_out(self, study, capsys):
         with Study.open(study) as opened:
             first = opened.images()[0].id
-            opened.record(Decision(verb="reject", image=first, x=30.0, y=40.0))
+            opened.record(Decision(verb="reject", image=first, subject=SpotSubject(x=30.0, y=40.0)))
             opened.record(Decision(verb="exclude", annotator="w3", reason="sleeps"))
         assert run("run", study, "oem") == 0
         with Study.open(study) as opened:
@@ -186,9 +186,13 @@ class TestExport:
         run("run", study, "oem")
         with Study.open(study) as opened:
             first = opened.images()[0].id
-            opened.record(Decision(verb="reject", image=first, x=30.0, y=40.0))
-            opened.record(Decision(verb="move", image=first, x=152.0, y=61.0, from_x=150.0, from_y=60.0))
-            opened.record(Decision(verb="add", image=first, x=10.0, y=170.0))
+            opened.record(Decision(verb="reject", image=first, subject=SpotSubject(x=30.0, y=40.0)))
+            opened.record(
+                Decision(
+                    verb="move", image=first, subject=SpotSubject(x=152.0, y=61.0, from_x=150.0, from_y=60.0)
+                )
+            )
+            opened.record(Decision(verb="add", image=first, subject=SpotSubject(x=10.0, y=170.0)))
         capsys.readouterr()
         rows = [row for row in export(study, "detections", capsys) if row["image"] == "one.png"]
         by_verdict = {row["verdict"]: row for row in rows}

@@ -22,8 +22,8 @@ from PySide6.QtWidgets import QApplication
 
 from raterscope.algorithms.clicks import FusionPlan
 from raterscope.app import importing
+from raterscope.app.clicks.running import fuse_inputs, gather, keep
 from raterscope.app.main_window import MainWindow, apply_look
-from raterscope.app.running import fuse_inputs, gather, keep
 from raterscope.app.study import Study
 
 ANNOTATORS, SPOTS = 40, 50

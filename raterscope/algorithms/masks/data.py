@@ -18,6 +18,7 @@ __all__ = [
     "MaskTrace",
     "Masks",
     "MasksError",
+    "Settled",
 ]
 
 BoolArray = NDArray[np.bool_]
@@ -128,6 +129,22 @@ class Masks:
         if not rows:
             raise MasksError("every rater is left out; expected at least one.")
         return replace(self, values=self.values[rows], annotators=tuple(self.annotators[p] for p in rows))
+
+
+@dataclass(frozen=True, eq=False)
+class Settled:
+    """Voxels of one structure that the expert has settled.
+
+    Attributes
+    ----------
+    origin : (slice, row, column)
+        The first voxel of `value` in the whole image.
+    value : (Z, Y, X) int8
+        1 inside the structure, 0 outside, `OPEN` not settled by this.
+    """
+
+    origin: Box
+    value: NDArray[np.int8]
 
 
 @dataclass(frozen=True, eq=False)

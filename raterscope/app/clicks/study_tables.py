@@ -63,7 +63,7 @@ def _write_detections(study: Study, path: Path) -> Path:
         for entry in study.images()
         for row in _decided_rows(entry.name, fused.get(entry.id), state.spots(entry.id))
     )
-    if not fused and not state.images():
+    if not fused and not state.images("clicks"):
         raise InputError("holds no detections yet; `raterscope run` fuses its clicks", file=study.path)
     return write_table(path, (*DETECTIONS, "verdict"), rows)
 

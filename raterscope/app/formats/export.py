@@ -15,13 +15,13 @@ from uuid import uuid4
 import numpy as np
 
 from raterscope.app.errors import InputError
-from raterscope.app.review import Decision, fold
+from raterscope.app.review import Decision, RegionSubject, SpotSubject, fold
 
 __all__ = ["DECISIONS", "decision_rows", "harmless", "replacing", "write_table"]
 
 DECISIONS = (
-    "decision", "at", "who", "verb", "image", "spot", "x", "y", "from_x", "from_y", "annotator", "reason",
-    "run", "about", "undoes", "in_effect",
+    "decision", "at", "who", "kind", "verb", "image", "spot", "x", "y", "from_x", "from_y", "structure",
+    "region", "box", "rater", "annotator", "reason", "run", "about", "undoes", "in_effect",
 )  # fmt: skip
 
 _RUNS = re.compile(r"'*[=+\-@\t\r]")
@@ -97,11 +97,24 @@ def decision_rows(decisions: Sequence[Decision], images: Mapping[int, str]) -> I
     state = fold(decisions)
     for one in decisions:
         yield (
-            one.id, "" if one.at is None else one.at.isoformat(timespec="milliseconds"), one.who, one.verb,
-            "" if one.image is None else images.get(one.image, f"image {one.image}"), one.spot, one.x, one.y,
-            one.from_x, one.from_y, one.annotator, one.reason, one.run, one.about, one.undoes,
-            state.in_effect(one.id),
+            one.id, "" if one.at is None else one.at.isoformat(timespec="milliseconds"), one.who,
+            "" if one.subject is None else one.subject.kind, one.verb,
+            "" if one.image is None else images.get(one.image, f"image {one.image}"), *_subject_cells(one),
+            one.annotator, one.reason, one.run, one.about, one.undoes, state.in_effect(one.id),
         )  # fmt: skip
+
+
+def _subject_cells(decision: Decision) -> Sequence[object]:
+    """Give the cells from spot to rater; a box is its first and last voxels, counted from 0."""
+    subject = decision.subject
+    if isinstance(subject, SpotSubject):
+        spot = (subject.number, subject.x, subject.y, subject.from_x, subject.from_y)
+        return (*spot, None, None, None, None)
+    if isinstance(subject, RegionSubject):
+        sides = zip("zyx", subject.origin, subject.shape, strict=True)
+        box = " ".join(f"{name} {first}-{first + count - 1}" for name, first, count in sides)
+        return (*[None] * 5, subject.structure, subject.number, box, subject.rater)
+    return [None] * 9
 
 
 def _cell(value: object) -> object:

@@ -17,6 +17,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from raterscope.app.formats.records import STUDY_SUFFIX
+from raterscope.app.study.migration import OLDEST, bring_up_to_date, schema_of
 from raterscope.app.study.records import StudyError
 from raterscope.app.study.schema import APPLICATION_ID, SCHEMA, VERSION
 
@@ -86,14 +87,15 @@ def connect(path: Path) -> sqlite3.Connection:
             connection.execute("PRAGMA trusted_schema=OFF")
             connection.execute("PRAGMA cell_size_check=ON")
             connection.execute("PRAGMA locking_mode=EXCLUSIVE")
-            _look_at_header(connection, path)
+            version = _look_at_header(connection, path)
             connection.execute("PRAGMA journal_mode=WAL")
             connection.execute("PRAGMA synchronous=FULL")
             connection.execute("PRAGMA foreign_keys=ON")
             connection.execute("BEGIN EXCLUSIVE")
             connection.execute("COMMIT")
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-            _look_inside(connection, path)
+            _look_inside(connection, path, version)
+            bring_up_to_date(connection, version)
     except BaseException:
         if connection is not None:
             connection.close()
@@ -115,6 +117,8 @@ def told(path: Path, done: str) -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         raise StudyError(_sentence(error, done), file=path) from error
+    except UnicodeDecodeError as error:  # of the schema's own text, which no type of SQLite's reports
+        raise StudyError(f"cannot be {done}: the file is damaged; open a backup of it", file=path) from error
     except OSError as error:
         raise StudyError(f"cannot be {done}: {error.strerror or error}", file=path) from error
 
@@ -155,22 +159,23 @@ def _look_from_outside(path: Path) -> None:
         raise StudyError("lies in a folder that cannot be written; open a copy of it elsewhere", file=path)
 
 
-def _look_at_header(connection: sqlite3.Connection, path: Path) -> None:
+def _look_at_header(connection: sqlite3.Connection, path: Path) -> int:
     if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
         raise StudyError("is a database of another program; expected a study", file=path)
     if path.suffix.casefold() != STUDY_SUFFIX:
         raise StudyError("is a study by another name; rename it to NAME.rscope", file=path)
-    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    version = int(connection.execute("PRAGMA user_version").fetchone()[0])
     if version > VERSION:
         raise StudyError(
             f"was written by a newer Raterscope (format {version}; this one reads {VERSION}); update it",
             file=path,
         )
-    if version != VERSION:
+    if version < OLDEST:
         raise StudyError(f"declares format {version}, which never was; the file is damaged", file=path)
+    return version
 
 
-def _look_inside(connection: sqlite3.Connection, path: Path) -> None:
+def _look_inside(connection: sqlite3.Connection, path: Path, version: int) -> None:
     pages, page = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "page_size"))
     if path.stat().st_size < pages * page:
         raise StudyError("is cut short: its end is missing", file=path)
@@ -180,7 +185,7 @@ def _look_inside(connection: sqlite3.Connection, path: Path) -> None:
             "SELECT type, name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
         )
     }
-    if found != {(sql.split()[1].lower(), sql.split()[2]): sql for sql in SCHEMA}:
+    if found != {(sql.split()[1].lower(), sql.split()[2]): sql for sql in schema_of(version)}:
         raise StudyError("is damaged or was altered: its tables are not those of a study", file=path)
     tables = [""] if pages * page <= _CHECKED_WHOLE else [f"('{name}')" for name in _SMALL_TABLES]
     for table in tables:

@@ -10,10 +10,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from raterscope.app.errors import plain
-from raterscope.app.review import Decision
+from raterscope.app.review import SUBJECTS, Decision
 from raterscope.app.study.objects import read_object
 from raterscope.app.study.records import ImageEntry, MarksRecord, RunEntry, RunRecord, StudyError
 
@@ -35,8 +36,8 @@ RUN = (
     "import", "excluded",
 )  # fmt: skip
 DECISION = (
-    "id", "at", "who", "verb", "image", "spot", "x", "y", "from_x", "from_y", "reason", "annotator", "run",
-    "about", "undoes",
+    "id", "at", "who", "verb", "image", "kind", "subject", "voxels", "reason", "annotator", "run", "about",
+    "undoes",
 )  # fmt: skip
 
 
@@ -77,8 +78,12 @@ def run_of(row: tuple[Any, ...], images: tuple[int, ...], path: Path) -> RunEntr
 def decision_row(decision: Decision) -> tuple[Any, ...]:
     """Write a decision as the columns `DECISION`."""
     assert decision.at is not None
-    values = {name: getattr(decision, name) for name in DECISION}
-    return tuple({**values, "at": decision.at.isoformat(timespec="milliseconds")}.values())
+    values = {name: getattr(decision, name, None) for name in DECISION}
+    values["at"] = decision.at.isoformat(timespec="milliseconds")
+    if decision.subject is not None:
+        values["kind"] = decision.subject.kind
+        values["subject"] = msgspec.json.encode(decision.subject).decode()
+    return tuple(values.values())
 
 
 def decision_of(row: tuple[Any, ...], path: Path) -> Decision:
@@ -86,10 +91,12 @@ def decision_of(row: tuple[Any, ...], path: Path) -> Decision:
     values = dict(zip(DECISION, row, strict=True))
     try:
         values["at"] = datetime.fromisoformat(values["at"])
+        kind, subject = values.pop("kind"), values.pop("subject")
+        values["subject"] = None if kind is None else msgspec.json.decode(subject, type=SUBJECTS[kind])
         decision = Decision(**values)
         if decision.undoes is not None and decision.undoes >= decision.id:
             raise ValueError("an undo points forward")
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, KeyError, msgspec.MsgspecError) as error:
         raise StudyError(f"is damaged: decision {row[0]} cannot be read", file=path) from error
     return decision
 

@@ -14,6 +14,14 @@ The file is in WAL mode while it is open and a single plain file when it is clos
 ``imports``
     One row a file that was read, in the order of reading: kind (clicks, truth), the file's name, when, and
     what was said of it, a JSON list of sentences. Imports are only ever added.
+``grids``
+    One row an image that has a geometry, a volume above all: slices, affine (JSON, see `Grid.affine`; rows
+    and columns are the image's height and width), calibrated, modality, and the series' UID. The path of a
+    DICOM series is its folder, its size the sum of its files', its digest that of the files in the slices'
+    order.
+``masks``
+    One row a mask: image, structure, annotator, import; ``object`` holds where it begins and its voxels,
+    which `voxels` counts. Of several imports of the same mask the last counts; truth is by annotator -1.
 ``marks``
     One row an import and image. ``object`` holds the marks of that import on that image: for clicks
     annotators, x, y, time and who looked; for truth x and y.
@@ -28,9 +36,12 @@ The file is in WAL mode while it is open and a single plain file when it is clos
     zlib, which also tells when one is damaged.
 ``decisions``
     The journal, append-only: triggers refuse UPDATE, DELETE and any id but the next. An undo is a row too,
-    whose ``undoes`` names the decision that it takes back; a redo is the undo of an undo. Places are in
-    pixels; ``x``, ``y`` is where the spot is, ``from_x``, ``from_y`` where it was before a move; ``about``
-    names an earlier decision on the same spot.
+    whose ``undoes`` names the decision that it takes back; a redo is the undo of an undo. ``subject`` (JSON)
+    says what on the image it is about, in the terms of its ``kind``; ``voxels`` names the object with the
+    voxels that it settles; ``about`` an earlier decision on the same subject.
+
+Version 1 had neither ``grids`` nor ``masks``, and in ``decisions`` the columns of a spot in place of the
+subject; `migration` brings such a file up to date.
 
 Rows of a run and of an import appear in one transaction, whole or not at all.
 """
@@ -40,7 +51,7 @@ from __future__ import annotations
 __all__ = ["APPLICATION_ID", "SCHEMA", "VERSION"]
 
 APPLICATION_ID = 0x52536370
-VERSION = 1
+VERSION = 2
 
 SCHEMA = (
     """CREATE TABLE images (
@@ -58,6 +69,15 @@ SCHEMA = (
         image INTEGER NOT NULL REFERENCES images(id), import INTEGER NOT NULL REFERENCES imports(id),
         kind TEXT NOT NULL, object INTEGER NOT NULL REFERENCES objects(id), PRIMARY KEY (image, import)
         ) WITHOUT ROWID, STRICT""",
+    """CREATE TABLE grids (
+        image INTEGER PRIMARY KEY REFERENCES images(id), slices INTEGER NOT NULL, affine TEXT NOT NULL,
+        calibrated INTEGER NOT NULL, modality TEXT NOT NULL, identifier TEXT NOT NULL) STRICT""",
+    """CREATE TABLE masks (
+        image INTEGER NOT NULL REFERENCES images(id), annotator INTEGER NOT NULL,
+        structure TEXT NOT NULL, import INTEGER NOT NULL REFERENCES imports(id), voxels INTEGER NOT NULL,
+        object INTEGER NOT NULL REFERENCES objects(id),
+        PRIMARY KEY (image, structure, annotator, import)) WITHOUT ROWID, STRICT""",
+    "CREATE INDEX masks_by_object ON masks(object)",
     """CREATE TABLE runs (
         id INTEGER PRIMARY KEY AUTOINCREMENT, kind TEXT NOT NULL, algorithm TEXT NOT NULL,
         settings TEXT NOT NULL, seed INTEGER, versions TEXT NOT NULL, digest TEXT NOT NULL,
@@ -72,7 +92,7 @@ SCHEMA = (
     "CREATE INDEX marks_by_object ON marks(object)",
     """CREATE TABLE decisions (
         id INTEGER PRIMARY KEY, at TEXT NOT NULL, who TEXT NOT NULL, verb TEXT NOT NULL, image INTEGER,
-        spot INTEGER, x REAL, y REAL, from_x REAL, from_y REAL, reason TEXT NOT NULL, annotator TEXT,
+        kind TEXT, subject TEXT, voxels INTEGER REFERENCES objects(id), reason TEXT NOT NULL, annotator TEXT,
         run INTEGER, about INTEGER, undoes INTEGER) STRICT""",
     """CREATE TRIGGER decisions_stay BEFORE UPDATE ON decisions
         BEGIN SELECT RAISE(ABORT, 'decisions are never changed'); END""",

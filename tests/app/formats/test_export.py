@@ -10,7 +10,7 @@ import pytest
 
 from raterscope.app.errors import InputError
 from raterscope.app.formats.export import DECISIONS, decision_rows, harmless, replacing, write_table
-from raterscope.app.review import Decision
+from raterscope.app.review import Decision, SpotSubject
 
 
 def test_cells_are_written_plainly(tmp_path: Path) -> None:
@@ -69,7 +69,7 @@ def test_what_cannot_be_written_is_a_sentence(tmp_path: Path) -> None:
 def test_decisions_are_written_with_what_became_of_them(tmp_path: Path) -> None:
     at = datetime(2026, 1, 2, 3, 4, 5, 678000, tzinfo=UTC)
     decisions = [
-        Decision(verb="reject", image=2, spot=12, x=1.5, y=-2.0, run=4, who="@dr"),
+        Decision(verb="reject", image=2, subject=SpotSubject(number=12, x=1.5, y=-2.0), run=4, who="@dr"),
         Decision(verb="exclude", annotator="=W1", reason="-bored"),
         Decision(verb="undo", undoes=1),
     ]

@@ -15,6 +15,7 @@ import pytest
 from raterscope.algorithms.clicks.data import Fusion
 from raterscope.app.study import Study
 from tests.app.study.made import a_fusion
+from tests.app.study.worker import place_of
 
 KILLS = 100
 MOST_DONE = 6
@@ -55,7 +56,7 @@ def test_a_hundred_kills_lose_nothing_that_was_shown_as_done(
             assert list(found) == list(range(1, len(found) + 1))
             for number, words in decisions.items():
                 one = found[number]
-                assert words == [one.verb, str(one.undoes or 0), repr(one.x), repr(one.y)]
+                assert words == [one.verb, str(one.undoes or 0), *place_of(one)]
             assert imports <= study.last_import() <= imports + 1
             imports = study.last_import()
             there = {entry.id: entry for entry in study.runs()}
@@ -64,7 +65,7 @@ def test_a_hundred_kills_lose_nothing_that_was_shown_as_done(
                 assert_whole(study, number)
             runs = set(there)
             decisions.update(
-                {one.id: [one.verb, str(one.undoes or 0), repr(one.x), repr(one.y)] for one in found.values()}
+                {one.id: [one.verb, str(one.undoes or 0), *place_of(one)] for one in found.values()}
             )
             total = len(study.images())
             assert total == 3 * imports

@@ -14,8 +14,9 @@ from random import Random
 
 import pytest
 
-from raterscope.app.review import Decision
+from raterscope.app.review import Decision, SpotSubject
 from raterscope.app.study import Study, StudyError
+from raterscope.app.study.migration import schema_of
 from tests.app.study.made import a_fusion, a_run, a_table
 
 
@@ -26,7 +27,7 @@ def closed(tmp_path: Path) -> Path:
     with Study.create(path) as study:
         study.add_clicks(a_table(1, ("a.png", "b.png"), clicks=3000))
         study.add_run(a_run(), {1: a_fusion(study.clicks(1))})
-        study.record(Decision(verb="accept", image=1, spot=2, x=3.0, y=4.0))
+        study.record(Decision(verb="accept", image=1, subject=SpotSubject(number=2, x=3.0, y=4.0)))
     return path
 
 
@@ -90,7 +91,7 @@ def test_damaged_arrays_are_found_when_they_are_read(closed: Path) -> None:
 
 def test_a_decision_that_is_none_is_damage(closed: Path) -> None:
     with edited(closed) as connection:
-        row = "2, at, who, 'dance', 1, 1, 1, 1, 1, 1, '', '', 1, 1, 0"
+        row = "2, at, who, 'dance', 1, kind, subject, NULL, '', '', 1, 1, 0"
         connection.execute(f"INSERT INTO decisions SELECT {row} FROM decisions")
     with Study.open(closed) as study, pytest.raises(StudyError, match="decision 2 cannot be read"):
         study.decisions()
@@ -107,7 +108,7 @@ def test_a_second_open_in_the_same_process_is_refused_and_does_no_harm(closed: P
         code = f"from raterscope.app.study import Study; Study.open({str(closed)!r})"
         other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
         assert "smears.rscope: is open already" in other.stderr
-        study.record(Decision(verb="skip", image=1, x=0.0, y=0.0))
+        study.record(Decision(verb="skip", image=1, subject=SpotSubject(x=0.0, y=0.0)))
     with Study.open(closed) as study:
         assert len(study.decisions()) == 2
 
@@ -121,8 +122,41 @@ def test_a_study_is_found_open_by_another_name(closed: Path) -> None:
 
 def test_a_newer_version_is_refused(closed: Path) -> None:
     with edited(closed) as connection:
-        connection.execute("PRAGMA user_version=2")
+        connection.execute("PRAGMA user_version=3")
     assert "newer Raterscope" in refusal(closed)
+
+
+def test_a_study_of_the_first_format_opens_with_all_that_was_decided(closed: Path) -> None:
+    with Study.open(closed) as study:
+        moved = SpotSubject(number=2, x=5.0, y=4.0, from_x=3.0, from_y=4.0)
+        study.record(Decision(verb="move", image=1, subject=moved, about=1, reason="it's \"there\""))
+        study.record(Decision(verb="exclude", annotator="W1", reason="bored"))
+        study.record(Decision(verb="undo", undoes=2))
+        before = study.decisions()
+    as_the_first_format(closed)
+    with Study.open(closed) as study:
+        assert study.decisions() == before
+        assert study.record(Decision(verb="undo", undoes=3)).id == 5
+    with edited(closed) as connection, pytest.raises(sqlite3.IntegrityError, match="never changed"):
+        connection.execute("UPDATE decisions SET who = 'another'")
+
+
+def as_the_first_format(path: Path) -> None:
+    """Write a study as the first format had it: a spot's columns, neither grids nor masks."""
+    with edited(path) as connection:
+        for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'trigger'").fetchall():
+            connection.execute(f"DROP TRIGGER {name}")
+        rows = connection.execute(
+            "SELECT id, at, who, verb, image, subject ->> 'number', subject ->> 'x', subject ->> 'y', "
+            "subject ->> 'from_x', subject ->> 'from_y', reason, annotator, run, about, undoes FROM decisions"
+        ).fetchall()
+        for table in ("decisions", "grids", "masks"):
+            connection.execute(f"DROP TABLE {table}")
+        for statement in schema_of(1):
+            if "decisions" in statement:
+                connection.execute(statement)
+        connection.executemany(f"INSERT INTO decisions VALUES ({', '.join('?' * 15)})", rows)
+        connection.execute("PRAGMA user_version=1")
 
 
 def test_what_is_no_study_is_refused(tmp_path: Path) -> None:
@@ -178,7 +212,7 @@ def test_garbage_anywhere_is_a_sentence_and_no_crash(closed: Path, seed: int) ->
         for ask in (
             study.images, study.annotators, study.decisions, study.runs, lambda: study.clicks(1),
             lambda: study.clicks(2), lambda: study.truth(1), lambda: study.latest_result(1),
-            lambda: study.record(Decision(verb="skip", image=1, x=0.0, y=0.0)),
+            lambda: study.record(Decision(verb="skip", image=1, subject=SpotSubject(x=0.0, y=0.0))),
         ):  # fmt: skip
             with contextlib.suppress(StudyError):
                 ask()
@@ -207,6 +241,7 @@ def test_a_bomb_in_a_chunk_is_damage(closed: Path) -> None:
 OPEN = """
 import os, sys
 from raterscope.app.study import Study, StudyError
+from raterscope.app.study.migration import schema_of
 if os.geteuid() == 0:
     os.setuid(65534)
 try:

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from random import Random
 
-from raterscope.app.review import Decision, fold
+from raterscope.app.review import Decision, SpotSubject, fold
 from raterscope.app.study import Study
 from tests.app.study.made import a_fusion, a_run, a_table
 
@@ -44,9 +44,17 @@ def work(path: Path, seed: int) -> None:
             else:
                 x, y = random.random() * 100, random.random() * 100
                 verb = random.choice(["accept", "reject", "skip", "add"])
-                decision = Decision(verb=verb, image=random.choice(images), spot=step, x=x, y=y)
+                decision = Decision(
+                    verb=verb, image=random.choice(images), subject=SpotSubject(number=step, x=x, y=y)
+                )
             done = study.record(decision)
-            say("decision", done.id, done.verb, done.undoes or 0, repr(done.x), repr(done.y))
+            say("decision", done.id, done.verb, done.undoes or 0, *place_of(done))
+
+
+def place_of(decision: Decision) -> list[str]:
+    """Write the place of a decision on a spot to the last digit; nothing for an undo."""
+    spot = decision.subject
+    return [repr(spot.x), repr(spot.y)] if isinstance(spot, SpotSubject) else []
 
 
 def main() -> None:

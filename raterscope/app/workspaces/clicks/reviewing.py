@@ -7,7 +7,7 @@ import math
 from PySide6.QtCore import QObject, Signal
 
 from raterscope.app.document import Document
-from raterscope.app.review import Decision, Verb
+from raterscope.app.review import Decision, SpotSubject
 from raterscope.app.workspaces.clicks.scene import Scene
 from raterscope.app.workspaces.clicks.spots import Spot, spots_of
 
@@ -92,7 +92,7 @@ class Reviewing(QObject):
         spot = self.spots[index]
         return spot.skipped, -min(spot.posterior, 1 - spot.posterior), spot.number
 
-    def decide(self, verb: Verb) -> None:
+    def decide(self, verb: str) -> None:
         """Accept, reject or skip the spot, and go on to the next disputed one when that is on disk."""
         spot, scene = self.spot, self.scene
         if self._go_on:  # the last one is still on its way to the disk
@@ -103,7 +103,7 @@ class Reviewing(QObject):
         self._go_on = True
         job = self._document.record(
             Decision(
-                verb=verb, image=scene.image.id, spot=spot.number, x=spot.x, y=spot.y,
+                verb=verb, image=scene.image.id, subject=SpotSubject(x=spot.x, y=spot.y, number=spot.number),
                 run=None if scene.run is None else scene.run.id, about=spot.decision,
             )
         )  # fmt: skip
@@ -113,7 +113,8 @@ class Reviewing(QObject):
         """Add a spot that the crowd missed."""
         if self.scene is not None:
             number = max((spot.number for spot in self.spots), default=0) + 1
-            self._document.record(Decision(verb="add", image=self.scene.image.id, spot=number, x=x, y=y))
+            added = SpotSubject(x=x, y=y, number=number)
+            self._document.record(Decision(verb="add", image=self.scene.image.id, subject=added))
 
     def move(self, index: int, x: float, y: float) -> None:
         """Put a spot in its right place, which also says that it is there."""
@@ -121,9 +122,10 @@ class Reviewing(QObject):
         if scene is None or not 0 <= index < len(self.spots):
             return
         spot = self.spots[index]
+        moved = SpotSubject(x=x, y=y, number=spot.number, from_x=spot.x, from_y=spot.y)
         self._document.record(
             Decision(
-                verb="move", image=scene.image.id, spot=spot.number, x=x, y=y, from_x=spot.x, from_y=spot.y,
+                verb="move", image=scene.image.id, subject=moved,
                 run=None if scene.run is None else scene.run.id, about=spot.decision,
             )
         )  # fmt: skip

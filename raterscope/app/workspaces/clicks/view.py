@@ -193,6 +193,6 @@ def run_lines(contents: Contents, shown: int | None) -> tuple[RunLine, ...]:
 
 def stale_words(contents: Contents) -> str:
     """Say why it is time to fuse again; empty where it is not."""
-    if contents.stale:
+    if "clicks" in contents.stale:
         return "You decided things since the last run; fusing again holds them fixed and sharpens the rest."
     return ""

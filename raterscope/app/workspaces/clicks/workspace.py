@@ -323,7 +323,7 @@ class ClicksWorkspace(ClicksScreen):
         if contents is None or not contents.images:
             return
         here = self.queueing.current
-        images = [entry.id for entry in contents.images if wanted.all_images or entry.id == here]
+        images = [entry.id for entry in contents.images if wanted.all_items or entry.id == here]
         images.sort(key=lambda image: image != here)
         if wanted.detection is None or not isinstance(wanted.assignment, AssignmentSettings):
             raise TypeError("clicks are fused in two steps with an assignment between them")

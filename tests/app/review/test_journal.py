@@ -8,8 +8,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from raterscope.algorithms.masks.data import OPEN, Settled
 from raterscope.app import review
-from raterscope.app.review import Decision, ReviewState, Spot, differ, fold, in_words, known_spots, match
+from raterscope.app.review import (
+    Decision,
+    RegionSubject,
+    ReviewState,
+    Spot,
+    SpotSubject,
+    differ,
+    fold,
+    in_words,
+    known_spots,
+    known_voxels,
+    match,
+)
 from tests.app.without_qt import nothing_is_left  # noqa: F401
 
 
@@ -19,7 +32,17 @@ def journal(*decisions: Decision) -> list[Decision]:
 
 
 def on(verb: str, x: float, y: float = 0.0, **more: object) -> Decision:
-    return Decision(verb=verb, image=1, x=x, y=y, **more)  # type: ignore[arg-type]
+    place = {name: more.pop(name) for name in ("number", "from_x", "from_y") if name in more}
+    return Decision(verb=verb, image=1, subject=SpotSubject(x=x, y=y, **place), **more)  # type: ignore[arg-type]
+
+
+def a_region(**more: object) -> RegionSubject:
+    return RegionSubject(structure="nodule", origin=(0, 0, 0), shape=(3, 4, 4), **more)  # type: ignore[arg-type]
+
+
+def settle(verb: str, voxels: int, **more: object) -> Decision:
+    region = a_region(rater="reader 2" if verb == "take" else "", **more)
+    return Decision(verb=verb, image=1, subject=region, voxels=voxels)
 
 
 def verdicts(decisions: Sequence[Decision], image: int = 1) -> list[tuple[float, float, str]]:
@@ -62,17 +85,19 @@ def test_an_added_spot_that_moves_is_known_where_it_is_now() -> None:
 
 
 def test_a_spot_keeps_its_place_when_it_is_judged_again_after_a_move() -> None:
-    decisions = journal(on("move", 14, from_x=10, from_y=0, spot=2, run=1), on("reject", 14, spot=2, run=1))
+    decisions = journal(
+        on("move", 14, from_x=10, from_y=0, number=2, run=1), on("reject", 14, number=2, run=1)
+    )
     assert verdicts(decisions) == [(14, 0, "rejected")]
 
 
 def test_decisions_on_one_spot_find_each_other() -> None:
-    by_number = journal(on("accept", 10, spot=3, run=7), on("reject", 12, spot=3, run=7))
-    by_place = journal(on("accept", 10, spot=3, run=7), on("reject", 10.6, spot=9, run=8))
-    by_hand = journal(on("accept", 10, spot=3, run=7), on("reject", 25, spot=9, run=8, about=1))
+    by_number = journal(on("accept", 10, number=3, run=7), on("reject", 12, number=3, run=7))
+    by_place = journal(on("accept", 10, number=3, run=7), on("reject", 10.6, number=9, run=8))
+    by_hand = journal(on("accept", 10, number=3, run=7), on("reject", 25, number=9, run=8, about=1))
     for decisions in (by_number, by_place, by_hand):
         assert verdicts(decisions) == [(10, 0, "rejected")]
-    apart = journal(on("accept", 10, spot=3, run=7), on("reject", 12, spot=3, run=8))
+    apart = journal(on("accept", 10, number=3, run=7), on("reject", 12, number=3, run=8))
     assert len(verdicts(apart)) == 2
 
 
@@ -92,7 +117,7 @@ def test_exclusion_has_a_reason_and_an_end() -> None:
 
 
 def test_undo_and_redo_step_by_step() -> None:
-    decisions = journal(on("accept", 10, spot=1), on("reject", 20, spot=2))
+    decisions = journal(on("accept", 10, number=1), on("reject", 20, number=2))
     state = fold(decisions)
     assert state.undoable == decisions[1]
     assert state.redoable is None
@@ -141,7 +166,7 @@ def test_undoing_an_exclusion_brings_the_annotator_back() -> None:
 
 steps = st.lists(
     st.tuples(
-        st.sampled_from([*review.VERBS, "redo", "older"]),
+        st.sampled_from([*SpotSubject.verbs, "exclude", "include", "undo", "redo", "older"]),
         st.integers(0, 6),
         st.integers(1, 2),
     ),
@@ -154,7 +179,7 @@ def played(moves: Sequence[tuple[str, int, int]]) -> list[Decision]:
     decisions: list[Decision] = []
     for verb, number, image in moves:
         state = fold(decisions)
-        place = {"image": image, "x": 20.0 * number, "y": 5.0, "spot": number}
+        x = 20.0 * number
         made: Decision | None
         if verb == "undo":
             made = review.undo(state)
@@ -163,18 +188,19 @@ def played(moves: Sequence[tuple[str, int, int]]) -> list[Decision]:
         elif verb == "older":
             made = review.undo(state, number)
         elif verb in ("exclude", "include"):
-            made = Decision(verb=verb, annotator=f"W{number}", reason="r")  # type: ignore[arg-type]
+            made = Decision(verb=verb, annotator=f"W{number}", reason="r")
         elif verb == "move":
-            made = Decision(verb="move", from_x=20.0 * number, from_y=5.0, **{**place, "y": 9.0})  # type: ignore[arg-type]
+            moved = SpotSubject(x=x, y=9.0, number=number, from_x=x, from_y=5.0)
+            made = Decision(verb="move", image=image, subject=moved)
         else:
-            made = Decision(verb=verb, **place)  # type: ignore[arg-type]
+            made = Decision(verb=verb, image=image, subject=SpotSubject(x=x, y=5.0, number=number))
         if made is not None:
             decisions = journal(*decisions, made)
     return decisions
 
 
 def shown(state: ReviewState) -> tuple[object, ...]:
-    return ({image: state.spots(image) for image in state.images()}, state.excluded, state.undoable)
+    return ({image: state.spots(image) for image in state.images("clicks")}, state.excluded, state.undoable)
 
 
 @settings(max_examples=150, deadline=None)
@@ -216,7 +242,7 @@ def test_undoing_everything_leaves_nothing(moves: list[tuple[str, int, int]]) ->
     while (undone := review.undo(fold(decisions))) is not None:
         decisions = journal(*decisions, undone)
     state = fold(decisions)
-    assert state.images() == []
+    assert state.images("clicks") == []
     assert state.excluded == {}
 
 
@@ -235,14 +261,14 @@ def test_what_is_undone_might_as_well_never_have_been(moves: list[tuple[str, int
 
 def test_words_for_the_history() -> None:
     decisions = journal(
-        on("reject", 20, spot=12),
+        on("reject", 20, number=12),
         Decision(verb="undo", undoes=1),
         Decision(verb="undo", undoes=2),
         Decision(verb="undo", undoes=3),
         on("add", 20.4, 7.6),
         Decision(verb="exclude", annotator="W1", reason="bored"),
         Decision(verb="include", annotator="W1"),
-        on("move", 3, spot=4, from_x=1, from_y=2),
+        on("move", 3, number=4, from_x=1, from_y=2),
     )
     state = fold(decisions)
     assert [state.in_words(one) for one in decisions] == [
@@ -262,16 +288,65 @@ def test_words_for_the_history() -> None:
     ("values", "words"),
     [
         ({"verb": "dance"}, "no verb"),
-        ({"verb": "accept", "image": 1, "x": 1.0}, "needs y"),
-        ({"verb": "move", "image": 1, "x": 1.0, "y": 1.0}, "needs from_x"),
+        ({"verb": "accept", "image": 1}, "needs a subject"),
+        ({"verb": "accept", "subject": SpotSubject(x=1.0, y=1.0)}, "needs image"),
+        ({"verb": "take", "image": 1, "subject": SpotSubject(x=1.0, y=1.0)}, "no verb for clicks"),
+        ({"verb": "move", "image": 1, "subject": SpotSubject(x=1.0, y=1.0)}, "needs from_x"),
         ({"verb": "exclude"}, "needs annotator"),
         ({"verb": "undo"}, "needs undoes"),
-        ({"verb": "add", "image": 1, "x": float("nan"), "y": 1.0}, "x of a decision is nan"),
+        ({"verb": "take", "image": 1, "subject": a_region()}, "needs rater"),
     ],
 )
 def test_a_decision_without_what_it_needs_is_refused(values: dict[str, object], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         Decision(**values)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("place", [{"x": float("nan"), "y": 1.0}, {"x": 1.0, "y": float("inf")}])
+def test_a_place_is_made_of_finite_numbers(place: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match="expected a finite number"):
+        SpotSubject(**place)
+
+
+# Regions of masks
+
+
+def test_what_is_settled_last_lies_on_top_and_what_is_undone_is_gone() -> None:
+    decisions = journal(
+        settle("accept", 11, number=1),
+        settle("paint", 12),
+        Decision(verb="skip", image=1, subject=a_region()),
+    )
+    settled = {
+        11: Settled((0, 0, 0), np.ones((1, 2, 4), dtype=np.int8)),
+        12: Settled((0, 1, 2), np.array([[[0, OPEN], [1, 1]]], dtype=np.int8)),
+    }
+
+    def known(state: ReviewState) -> object:
+        found = known_voxels(state.regions(1), settled, "nodule", (0, 0, 1), (1, 4, 3))
+        return None if found is None else found[0].tolist()
+
+    assert known(fold(decisions)) == [[1, 1, 1], [1, 0, 1], [-1, 1, 1], [-1, -1, -1]]
+    decisions = added(decisions, review.undo(fold(decisions), 2))
+    assert known(fold(decisions)) == [[1, 1, 1], [1, 1, 1], [-1, -1, -1], [-1, -1, -1]]
+    decisions = added(decisions, review.undo(fold(decisions), 1))
+    assert known(fold(decisions)) is None
+
+
+def test_settled_voxels_make_a_fusion_stale_and_a_skip_does_not() -> None:
+    skipped = journal(Decision(verb="skip", image=1, subject=a_region()))
+    painted = added(skipped, settle("paint", 12))
+    assert not differ(fold([]), fold(skipped), "masks")
+    assert differ(fold(skipped), fold(painted), "masks")
+    assert not differ(fold(skipped), fold(painted), "clicks")
+
+
+def test_regions_are_said_in_words() -> None:
+    said = [
+        in_words(one)
+        for one in (settle("accept", 1, number=2), settle("paint", 2), settle("take", 3, number=1))
+    ]
+    assert said == ["accept region 2", "paint slices 1-3", "take reader 2 in region 1"]
 
 
 # Fusing again
@@ -290,7 +365,7 @@ def test_known_spots_are_those_decided_and_those_imported() -> None:
 
 def is_stale(decisions: list[Decision], known: int, image: int | None = None) -> bool:
     """Compare what a fusion knew with the whole journal."""
-    return differ(fold(one for one in decisions if one.id <= known), fold(decisions), image)
+    return differ(fold(one for one in decisions if one.id <= known), fold(decisions), "clicks", image)
 
 
 def test_a_fusion_is_stale_when_what_it_rests_on_has_changed() -> None:

@@ -1,0 +1,35 @@
+"""The expert's decisions: the journal, and what it amounts to for each kind of annotation."""
+
+from raterscope.app.review.decision import (
+    SUBJECTS,
+    Decision,
+    RegionSubject,
+    SpotSubject,
+    Subject,
+    in_words,
+    target_of,
+)
+from raterscope.app.review.journal import ReviewState, differ, fold, redo, undo
+from raterscope.app.review.regions import Region, known_voxels
+from raterscope.app.review.spots import Spot, Verdict, known_spots, match
+
+__all__ = [
+    "SUBJECTS",
+    "Decision",
+    "Region",
+    "RegionSubject",
+    "ReviewState",
+    "Spot",
+    "SpotSubject",
+    "Subject",
+    "Verdict",
+    "differ",
+    "fold",
+    "in_words",
+    "known_spots",
+    "known_voxels",
+    "match",
+    "redo",
+    "target_of",
+    "undo",
+]

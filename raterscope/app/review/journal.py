@@ -1,0 +1,185 @@
+"""The expert's decisions: one journal, and what follows from it.
+
+A decision is never changed. Undo is a decision that takes another back, redo is the undo of an undo, and
+everything that is shown (the verdict on each spot, the voxels that are settled, who is excluded, what can be
+undone) is read off the journal by `fold`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from raterscope.app.review.decision import Decision, in_words, target_of
+from raterscope.app.review.regions import Region, RegionsOfImage
+from raterscope.app.review.spots import Spot, SpotsOfImage
+
+__all__ = ["ReviewState", "differ", "fold", "redo", "undo"]
+
+
+class _OnImage(Protocol):
+    """What was decided on one image, while the journal is read."""
+
+    def take(self, decision: Decision) -> None:
+        """Let a decision in effect change what is decided."""
+
+    def fixed(self) -> object:
+        """Give what a fusion is held to, to be compared."""
+
+
+_READERS: Mapping[str, Callable[[], _OnImage]] = {"clicks": SpotsOfImage, "masks": RegionsOfImage}
+
+
+@dataclass(frozen=True)
+class ReviewState:
+    """What the journal amounts to.
+
+    Attributes
+    ----------
+    excluded : dict of annotator to reason
+    undoable : Decision or None
+        What Undo takes back next.
+    redoable : Decision or None
+        What Redo brings back next.
+    """
+
+    excluded: dict[str, str] = field(default_factory=dict)
+    undoable: Decision | None = None
+    redoable: Decision | None = None
+    _decided: dict[tuple[str, int], _OnImage] = field(default_factory=dict, repr=False)
+    _dead: frozenset[int] = field(default=frozenset(), repr=False)
+    _by_id: dict[int, Decision] = field(default_factory=dict, repr=False)
+    _undo_of_redoable: int | None = None
+
+    def spots(self, image: int) -> list[Spot]:
+        """List the spots of an image that the expert has judged, by the first decision on each."""
+        found = self._decided.get(("clicks", image))
+        return list(found.spots) if isinstance(found, SpotsOfImage) else []
+
+    def regions(self, image: int) -> list[Region]:
+        """List what was decided on an image's masks and stands, the oldest first."""
+        found = self._decided.get(("masks", image))
+        return list(found.regions) if isinstance(found, RegionsOfImage) else []
+
+    def images(self, kind: str) -> list[int]:
+        """List the numbers of the images on which something of a kind has been decided."""
+        return [image for of, image in self._decided if of == kind]
+
+    def fixed(self, kind: str, image: int) -> object:
+        """Give what a fusion of an image is held to, to be compared; None where nothing was decided."""
+        found = self._decided.get((kind, image))
+        return None if found is None else found.fixed() or None
+
+    def in_effect(self, decision: int) -> bool:
+        """Tell whether a decision stands; one that was undone does not."""
+        return decision in self._by_id and decision not in self._dead
+
+    def decision(self, number: int) -> Decision | None:
+        """Find a decision by its number."""
+        return self._by_id.get(number)
+
+    def in_words(self, decision: Decision) -> str:
+        """Say a decision with what it undoes or redoes; see `in_words`."""
+        return in_words(decision, self._by_id.get)
+
+
+def fold(decisions: Iterable[Decision]) -> ReviewState:
+    """Read the present state off the journal.
+
+    Parameters
+    ----------
+    decisions : iterable of Decision
+        All of them, in order, as the study gives them.
+    """
+    journal = list(decisions)
+    dead: set[int] = set()
+    for decision in reversed(journal):
+        if decision.verb == "undo" and decision.id not in dead and decision.undoes is not None:
+            dead.add(decision.undoes)
+    by_id = {decision.id: decision for decision in journal}
+    excluded: dict[str, str] = {}
+    decided: dict[tuple[str, int], _OnImage] = {}
+    for decision in journal:
+        if decision.id in dead or decision.verb == "undo":
+            continue
+        if decision.annotator is not None and decision.verb == "exclude":
+            excluded[decision.annotator] = decision.reason
+        elif decision.annotator is not None and decision.verb == "include":
+            excluded.pop(decision.annotator, None)
+        elif decision.image is not None and decision.subject is not None:
+            key = (decision.subject.kind, decision.image)
+            if key not in decided:
+                decided[key] = _READERS[decision.subject.kind]()
+            decided[key].take(decision)
+    undoable, redone = _stacks(journal, by_id)
+    redoable = target_of(by_id[redone], by_id.get)[0] if redone is not None else None
+    return ReviewState(
+        excluded=excluded,
+        undoable=by_id[undoable] if undoable is not None else None,
+        redoable=redoable,
+        _decided=decided,
+        _dead=frozenset(dead),
+        _by_id=by_id,
+        _undo_of_redoable=redone,
+    )
+
+
+def undo(state: ReviewState, decision: int | None = None) -> Decision | None:
+    """Make the decision that takes back the last one, or the one named; None where there is none."""
+    if decision is None:
+        return None if state.undoable is None else Decision(verb="undo", undoes=state.undoable.id)
+    return Decision(verb="undo", undoes=decision) if state.in_effect(decision) else None
+
+
+def redo(state: ReviewState) -> Decision | None:
+    """Make the decision that brings back what was undone last; None where nothing is to be brought back."""
+    return None if state._undo_of_redoable is None else Decision(verb="undo", undoes=state._undo_of_redoable)
+
+
+def differ(then: ReviewState, now: ReviewState, kind: str, image: int | None = None) -> bool:
+    """Tell whether a fusion from the one state would be held to other decisions than from the other.
+
+    A decision that was made and undone between them, and what was passed over, change nothing.
+
+    Parameters
+    ----------
+    then, now : ReviewState
+    kind : str
+        What is fused: clicks, masks.
+    image : int, optional
+        The image; None asks for any.
+    """
+    if set(then.excluded) != set(now.excluded):
+        return True
+    images = {*then.images(kind), *now.images(kind)} if image is None else {image}
+    return any(then.fixed(kind, one) != now.fixed(kind, one) for one in images)
+
+
+def _stacks(journal: list[Decision], by_id: dict[int, Decision]) -> tuple[int | None, int | None]:
+    """Walk the journal as somebody who presses Undo and Redo: what is on top of either pile.
+
+    Returns
+    -------
+    undoable : int or None
+        The decision that Undo takes back.
+    redone : int or None
+        The undo that Redo takes back.
+    """
+    done: dict[int, None] = {}
+    undone: dict[int, int] = {}
+    for decision in journal:
+        if decision.verb != "undo":
+            done[decision.id] = None
+            undone.clear()
+            continue
+        target, times = target_of(decision, by_id.get)
+        if target is None:
+            continue
+        done.pop(target.id, None)
+        undone.pop(target.id, None)
+        if times % 2:
+            undone[target.id] = decision.id
+        else:
+            done[target.id] = None
+    return next(reversed(done), None), next(reversed(undone.values()), None)

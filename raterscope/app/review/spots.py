@@ -1,0 +1,196 @@
+"""What the expert decided on the spots of an image.
+
+A spot is known by its place. Decisions on the same spot find each other by `about`, by the number that the
+spot had in the same run, or by lying within a pixel; after a new fusion `match` finds the cluster that a
+decided spot has become.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from raterscope.algorithms.clicks.data import FloatArray, KnownSpots
+from raterscope.app.review.decision import Decision, SpotSubject
+
+if TYPE_CHECKING:
+    from raterscope.app.review.journal import ReviewState
+
+__all__ = ["Spot", "SpotsOfImage", "Verdict", "known_spots", "match"]
+
+Verdict = Literal["accepted", "rejected", "skipped", "added"]
+
+SAME_PLACE = 1.0
+REACH = 3.0
+SHORTEST_REACH = 3.0
+
+
+@dataclass(frozen=True)
+class Spot:
+    """A spot that the expert has judged.
+
+    Attributes
+    ----------
+    x, y : float
+        Where it is; where it was moved to, if it was.
+    verdict : str
+        accepted, rejected, skipped or added.
+    decision : int
+        The last decision on it that is in effect.
+    anchor_x, anchor_y : float
+        Where the cluster stood that was judged; a move does not change it, so that the cluster is found
+        again.
+    number : int or None
+        The number that it had on screen.
+    """
+
+    x: float
+    y: float
+    verdict: Verdict
+    decision: int
+    anchor_x: float
+    anchor_y: float
+    number: int | None = None
+
+
+class SpotsOfImage:
+    """The judged spots of one image, while the journal is read."""
+
+    def __init__(self) -> None:
+        self.spots: list[Spot] = []
+        self._by_decision: dict[int, int] = {}
+        self._by_number: dict[tuple[int, int], int] = {}
+        self._by_cell: dict[tuple[int, int], list[int]] = {}
+
+    def take(self, decision: Decision) -> None:
+        """Let a decision change the spot that it is about, or make one."""
+        subject = decision.subject
+        assert isinstance(subject, SpotSubject)
+        at_x = subject.x if subject.from_x is None else subject.from_x
+        at_y = subject.y if subject.from_y is None else subject.from_y
+        index = self._find(decision, subject.number, at_x, at_y)
+        if index is None:
+            index = len(self.spots)
+            self.spots.append(Spot(at_x, at_y, "skipped", decision.id, at_x, at_y, subject.number))
+        before = self.spots[index]
+        after = replace(before, number=before.number if subject.number is None else subject.number)
+        if decision.verb != "skip":
+            after = replace(after, verdict=_verdict(before.verdict, decision.verb), decision=decision.id)
+        if decision.verb == "move":
+            after = replace(after, x=subject.x, y=subject.y)
+            if before.verdict == "added":
+                after = replace(after, anchor_x=subject.x, anchor_y=subject.y)
+        self.spots[index] = after
+        for place in ((after.x, after.y), (after.anchor_x, after.anchor_y)):
+            self._by_cell.setdefault(_cell(*place), []).append(index)
+        self._by_decision[decision.id] = index
+        if decision.run is not None and subject.number is not None:
+            self._by_number[decision.run, subject.number] = index
+
+    def fixed(self) -> list[tuple[float, float, bool]]:
+        """Give what a fusion is held to."""
+        return sorted(
+            (spot.anchor_x, spot.anchor_y, spot.verdict != "rejected")
+            for spot in self.spots
+            if spot.verdict != "skipped"
+        )
+
+    def _find(self, decision: Decision, number: int | None, x: float, y: float) -> int | None:
+        if decision.about in self._by_decision:
+            return self._by_decision[decision.about]
+        if decision.verb == "add":
+            return None
+        if decision.run is not None and number is not None:
+            index = self._by_number.get((decision.run, number))
+            if index is not None:
+                return index
+        nearest, place = SAME_PLACE, None
+        for index in self._near(x, y):
+            spot = self.spots[index]
+            for spot_x, spot_y in ((spot.x, spot.y), (spot.anchor_x, spot.anchor_y)):
+                distance = math.hypot(spot_x - x, spot_y - y)
+                if distance <= nearest:
+                    nearest, place = distance, index
+        return place
+
+    def _near(self, x: float, y: float) -> list[int]:
+        """List the spots that have been in the cell of a place, or in one beside it."""
+        column, row = _cell(x, y)
+        cells = ((column + right, row + down) for right in (-1, 0, 1) for down in (-1, 0, 1))
+        return sorted({index for cell in cells for index in self._by_cell.get(cell, ())})
+
+
+def known_spots(
+    state: ReviewState, image: int, truth: tuple[FloatArray, FloatArray] | None = None
+) -> KnownSpots:
+    """Give the spots that the next fusion of an image holds fixed.
+
+    Parameters
+    ----------
+    state : ReviewState
+    image : int
+        The image's number in the study.
+    truth : (x, y), optional
+        Imported true places to be held fixed too; a decision within a pixel of one has the last word.
+    """
+    decided = [spot for spot in state.spots(image) if spot.verdict != "skipped"]
+    x = [spot.anchor_x for spot in decided]
+    y = [spot.anchor_y for spot in decided]
+    present = [spot.verdict != "rejected" for spot in decided]
+    if truth is not None:
+        for true_x, true_y in zip(*truth, strict=True):
+            if all(math.hypot(true_x - a, true_y - b) > SAME_PLACE for a, b in zip(x, y, strict=True)):
+                x.append(float(true_x))
+                y.append(float(true_y))
+                present.append(True)
+    return KnownSpots(np.array(x, dtype=float), np.array(y, dtype=float), np.array(present, dtype=bool))
+
+
+def match(spots: Sequence[Spot], mean: FloatArray, covariance: FloatArray) -> list[int | None]:
+    """Find the cluster that each judged spot is, by place.
+
+    The nearest pairs find each other first, and nobody twice. A cluster is within reach up to three standard
+    deviations along its long axis, and at least three pixels.
+
+    Parameters
+    ----------
+    spots : sequence of Spot
+    mean : (M, 2) float64
+    covariance : (M, 2, 2) float64
+
+    Returns
+    -------
+    list of int or None
+        A cluster a spot; None where no cluster stands there any more.
+    """
+    found: list[int | None] = [None] * len(spots)
+    if not spots or not len(mean):
+        return found
+    anchors = np.array([(spot.anchor_x, spot.anchor_y) for spot in spots])
+    distance = np.hypot(*(anchors[:, None, :] - mean[None, :, :]).transpose(2, 0, 1))
+    middle = (covariance[:, 0, 0] + covariance[:, 1, 1]) / 2
+    half_gap = np.hypot((covariance[:, 0, 0] - covariance[:, 1, 1]) / 2, covariance[:, 0, 1])
+    longest = np.sqrt(np.maximum(middle + half_gap, 0.0))
+    reach = np.maximum(REACH * longest, SHORTEST_REACH)
+    rows, columns = np.nonzero(distance <= reach[None, :])
+    taken: set[int] = set()
+    for pair in np.argsort(distance[rows, columns], kind="stable"):
+        spot, cluster = int(rows[pair]), int(columns[pair])
+        if found[spot] is None and cluster not in taken:
+            found[spot] = cluster
+            taken.add(cluster)
+    return found
+
+
+def _cell(x: float, y: float) -> tuple[int, int]:
+    return math.floor(x / SAME_PLACE), math.floor(y / SAME_PLACE)
+
+
+def _verdict(before: Verdict, verb: str) -> Verdict:
+    if verb == "add" or (verb in ("accept", "move") and before == "added"):
+        return "added"
+    return "rejected" if verb == "reject" else "accepted"
