@@ -2,7 +2,7 @@ from dataclasses import dataclass
 
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QCheckBox, QComboBox, QLabel, QLineEdit
+from PySide6.QtWidgets import QCheckBox, QComboBox, QLabel, QLineEdit, QRadioButton
 
 from raterscope.algorithms.catalogue import Algorithm
 from raterscope.algorithms.settings import Settings, SettingsError, choice, integer, number, switch
@@ -131,19 +131,19 @@ def panel(qtbot):
 def test_run_gives_what_is_chosen(panel, qtbot):
     asked = []
     panel.run_requested.connect(asked.append)
-    panel.clusterer.choose("oem", Knobs(bound=9))
+    panel.algorithm.choose("oem", Knobs(bound=9))
     panel.set_scope("smear_012.tif", 340)
-    panel.this_image.click()
+    panel.this_item.click()
     qtbot.mouseClick(panel.run, Qt.MouseButton.LeftButton)
     assert asked == [RunRequest("oem", Knobs(bound=9), "vote", Plain(), None, False)]
 
 
 def test_what_was_set_stays_while_another_algorithm_is_looked_at(panel):
-    panel.clusterer.choose("oem", Knobs(bound=9))
-    panel.clusterer.choose("plain")
-    assert panel.clusterer.settings() == Plain()
-    panel.clusterer.choose("oem")
-    assert panel.clusterer.settings() == Knobs(bound=9)
+    panel.algorithm.choose("oem", Knobs(bound=9))
+    panel.algorithm.choose("plain")
+    assert panel.algorithm.settings() == Plain()
+    panel.algorithm.choose("oem")
+    assert panel.algorithm.settings() == Knobs(bound=9)
 
 
 def test_nothing_runs_with_settings_that_will_not_do(panel, qtbot):
@@ -198,6 +198,29 @@ def test_a_catalogue_without_detectors_is_one_step(qtbot):
     widget.run_requested.connect(asked.append)
     widget.run.click()
     assert asked == [RunRequest("plain", Plain())]
+
+
+def test_one_step_over_cases_speaks_of_cases(qtbot):
+    widget = FusePanel(
+        {"plain": CLUSTERERS["plain"]}, titles=("Fuse the contours by",), item="case", truth=False
+    )
+    qtbot.addWidget(widget)
+    widget.show()
+    widget.set_scope("case 07", 40)
+    said = {
+        label.text()
+        for kind in (QLabel, QRadioButton)
+        for label in widget.findChildren(kind)
+        if label.isVisible()
+    }
+    assert {"FUSE THE CONTOURS BY", "this case", "all 40 cases"} <= said
+    assert not any("image" in words or "click" in words.lower() for words in said)
+    assert not widget.hold_truth.isVisible()
+    asked = []
+    widget.run_requested.connect(asked.append)
+    widget.this_item.click()
+    widget.run.click()
+    assert asked == [RunRequest("plain", Plain(), all_items=False)]
 
 
 def test_what_lies_between_the_steps_is_set_and_truth_is_held_on_request(qtbot):

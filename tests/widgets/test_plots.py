@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 from PySide6.QtCore import QCoreApplication, QPoint, Qt
+from PySide6.QtWidgets import QLabel
 
 from raterscope.widgets import theme
 from raterscope.widgets.plots.curves_plot import Curve, CurvesPlot
@@ -36,6 +37,18 @@ def test_removals_and_the_iteration_kept_are_marked(qtbot):
     assert marks["o"] == [(4.0, -4.0)]  # kept
     plot.set_trace(np.empty(0), np.empty(0, dtype=int), np.empty(0, dtype=bool), -1)
     assert not plot.filled
+
+
+def test_a_bound_without_components_is_a_line(qtbot):
+    plot = ObjectivePlot("bound", "What the fusion maximised is drawn here once a case is fused.")
+    qtbot.addWidget(plot)
+    bound = np.array([-90.0, -50.0, -42.0, -41.0])
+    plot.set_trace(bound, converged=True)
+    (line,) = plot.item.listDataItems()
+    assert line.getData()[1].tolist() == bound.tolist()
+    assert scatters(plot) == {}
+    said = {label.text() for label in plot.findChildren(QLabel)}
+    assert {"BOUND BY ITERATION", "converged"} <= said
 
 
 @pytest.fixture

@@ -43,8 +43,8 @@ class RunRequest:
         Names in the catalogues; the second is empty where there is one step.
     settings, detection, assignment : Settings
         Of the two and of what lies between; None where there is no such step.
-    all_images : bool
-        All of them, or the one on screen.
+    all_items : bool
+        All images or cases, or the one on screen.
     hold_truth : bool
         Whether imported truth is held fixed, as decisions are.
     """
@@ -54,7 +54,7 @@ class RunRequest:
     detector: str = ""
     detection: Settings | None = None
     assignment: Settings | None = None
-    all_images: bool = True
+    all_items: bool = True
     hold_truth: bool = False
 
 
@@ -63,10 +63,18 @@ class FusePanel(QWidget):
 
     Parameters
     ----------
-    clusterers, detectors : mapping of str to Algorithm
+    algorithms, detectors : mapping of str to Algorithm
         The two steps of a fusion; without detectors there is one step.
     between : type of Settings, optional
         Of what lies between the two.
+    titles : tuple of str
+        Over the choice of each step.
+    item : str
+        What one fusion is of: "image", "case".
+    alone : str
+        What fusing one alone means, as a tooltip.
+    truth : bool
+        Whether imported truth can be held fixed.
 
     Signals
     -------
@@ -88,24 +96,30 @@ class FusePanel(QWidget):
 
     def __init__(
         self,
-        clusterers: Mapping[str, Algorithm],
+        algorithms: Mapping[str, Algorithm],
         detectors: Mapping[str, Algorithm] | None = None,
         between: type[Settings] | None = None,
         *,
-        titles: tuple[str, str] = ("Cluster the clicks with", "Detect by"),
+        titles: tuple[str, ...] = ("Cluster the clicks with", "Detect by"),
+        item: str = "image",
+        alone: str = "Alone: without what the other images say of the annotators",
+        truth: bool = True,
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
         theme.set_role(self, "popover")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.setMinimumWidth(420)
-        self.clusterer = AlgorithmPicker(titles[0], clusterers)
+        self._item = item
+        self.algorithm = AlgorithmPicker(titles[0], algorithms)
         self.detector = AlgorithmPicker(titles[1], detectors) if detectors else None
         self.assignment = SettingsForm(between) if between else None
         self.hold_truth = QCheckBox("hold imported truth fixed")
         self.hold_truth.setToolTip(
             "As your decisions are. Leave it off to measure the answer against that truth."
         )
+        if not truth:
+            self.hold_truth.hide()
         self.runs = RunList()
         self._changes = plain_label("", "disputed", wrap=True)
         self._changes.hide()
@@ -114,7 +128,7 @@ class FusePanel(QWidget):
         body = QVBoxLayout(inner)
         body.setContentsMargins(16, 16, 16, 16)
         body.setSpacing(12)
-        body.addWidget(self.clusterer)
+        body.addWidget(self.algorithm)
         if self.detector is not None:
             if self.assignment is not None:
                 body.addWidget(self.assignment)
@@ -134,14 +148,14 @@ class FusePanel(QWidget):
         column.setSpacing(0)
         column.addWidget(area, 1)
         column.addWidget(rule())
-        self._foot = self._make_foot()
+        self._foot = self._make_foot(alone)
         column.addLayout(self._foot)
         for form in self._forms():
             form.changed.connect(self._on_changed)
         self.runs.chosen.connect(self.run_chosen)
         self.runs.delete_requested.connect(self.run_delete_requested)
         self.runs.compare_requested.connect(self.compare_requested)
-        self.setFocusProxy(self.clusterer.choice)
+        self.setFocusProxy(self.algorithm.choice)
         self.set_progress(None)
 
     def sizeHint(self) -> QSize:
@@ -158,13 +172,13 @@ class FusePanel(QWidget):
         """Show the runs made."""
         self.runs.set_runs(runs)
 
-    def set_scope(self, image: str, images: int) -> None:
-        """Name the image on screen and say how many there are."""
-        self.this_image.setText("this image" if image else "no image")
-        self.this_image.setEnabled(bool(image))
-        self.all_images.setText(f"all {images:,} images" if images != 1 else "the only image")
-        if not image:
-            self.all_images.setChecked(True)
+    def set_scope(self, name: str, items: int) -> None:
+        """Name the item on screen, empty for none, and say how many there are."""
+        self.this_item.setText(f"this {self._item}" if name else f"no {self._item}")
+        self.this_item.setEnabled(bool(name))
+        self.all_items.setText(f"all {items:,} {self._item}s" if items != 1 else f"the only {self._item}")
+        if not name:
+            self.all_items.setChecked(True)
 
     def set_progress(
         self, words: str | None, fraction: float = 0.0, seconds_left: float | None = None
@@ -173,7 +187,7 @@ class FusePanel(QWidget):
         busy = words is not None
         self._busy.setVisible(busy)
         self.run.setVisible(not busy)
-        for button in (self.this_image, self.all_images):
+        for button in (self.this_item, self.all_items):
             button.setVisible(not busy)
         if words is not None:
             left = f"{duration(seconds_left)} left" if seconds_left is not None else ""
@@ -184,14 +198,14 @@ class FusePanel(QWidget):
             self.cancel.setEnabled(True)
             self.cancel.setText("Cancel")
 
-    def _make_foot(self) -> QVBoxLayout:
-        self.all_images = QRadioButton("all images")
-        self.this_image = QRadioButton("this image")
-        self.this_image.setToolTip("Alone: without what the other images say of the annotators")
-        self.all_images.setChecked(True)
+    def _make_foot(self, alone: str) -> QVBoxLayout:
+        self.all_items = QRadioButton(f"all {self._item}s")
+        self.this_item = QRadioButton(f"this {self._item}")
+        self.this_item.setToolTip(alone)
+        self.all_items.setChecked(True)
         group = QButtonGroup(self)
-        group.addButton(self.all_images)
-        group.addButton(self.this_image)
+        group.addButton(self.all_items)
+        group.addButton(self.this_item)
         self.run = QPushButton("Run")
         theme.set_role(self.run, "primary")
         self.run.setMinimumWidth(112)
@@ -216,8 +230,8 @@ class FusePanel(QWidget):
         busy.addWidget(self.cancel)
         row = QHBoxLayout()
         row.setSpacing(16)
-        row.addWidget(self.all_images)
-        row.addWidget(self.this_image)
+        row.addWidget(self.all_items)
+        row.addWidget(self.this_item)
         row.addStretch(1)
         row.addWidget(self.run)
         foot = QVBoxLayout()
@@ -230,7 +244,7 @@ class FusePanel(QWidget):
         return foot
 
     def _forms(self) -> list[AlgorithmPicker | SettingsForm]:
-        return [form for form in (self.clusterer, self.assignment, self.detector) if form is not None]
+        return [form for form in (self.algorithm, self.assignment, self.detector) if form is not None]
 
     def _on_changed(self) -> None:
         self.run.setEnabled(not any(form.error() for form in self._forms()))
@@ -239,12 +253,12 @@ class FusePanel(QWidget):
     def _on_run(self) -> None:
         self.run_requested.emit(
             RunRequest(
-                algorithm=self.clusterer.algorithm,
-                settings=self.clusterer.settings(),
+                algorithm=self.algorithm.algorithm,
+                settings=self.algorithm.settings(),
                 detector=self.detector.algorithm if self.detector is not None else "",
                 detection=self.detector.settings() if self.detector is not None else None,
                 assignment=self.assignment.settings() if self.assignment is not None else None,
-                all_images=self.all_images.isChecked(),
+                all_items=self.all_items.isChecked(),
                 hold_truth=self.hold_truth.isChecked(),
             )
         )

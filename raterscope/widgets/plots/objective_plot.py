@@ -1,4 +1,4 @@
-"""The objective by iteration, with where the weakest component was removed."""
+"""The objective by iteration, with what became of the components where there are any."""
 
 from __future__ import annotations
 
@@ -17,13 +17,22 @@ class ObjectivePlot(Plot):
     """A line of the objective, with what became of the components.
 
     Ticks stand where some died out, crosses where the weakest was removed, a ring at the iteration kept.
+
+    Parameters
+    ----------
+    objective : str
+        Its name: "bound".
+    nothing : str
+        What belongs here.
     """
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(
-            "Objective by iteration", "iteration", "objective",
-            "What the clustering maximised is drawn here once an image is fused.", parent,
-        )  # fmt: skip
+    def __init__(
+        self,
+        objective: str = "objective",
+        nothing: str = "What the clustering maximised is drawn here once an image is fused.",
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(f"{objective.capitalize()} by iteration", "iteration", objective, nothing, parent)
         self._objective = np.empty(0)
         self._components: NDArray[np.integer] = np.empty(0, dtype=np.int64)
         self._removed = np.empty(0, dtype=bool)
@@ -32,9 +41,9 @@ class ObjectivePlot(Plot):
     def set_trace(
         self,
         objective: NDArray[np.floating],
-        components: NDArray[np.integer],
-        removed: NDArray[np.bool_],
-        best: int,
+        components: NDArray[np.integer] | None = None,
+        removed: NDArray[np.bool_] | None = None,
+        best: int = -1,
         converged: bool | None = None,
     ) -> None:
         """Show what an iteration did.
@@ -42,18 +51,20 @@ class ObjectivePlot(Plot):
         Parameters
         ----------
         objective : (T,) float
-        components : (T,) int
+        components : (T,) int, optional
             Alive after each iteration.
-        removed : (T,) bool
+        removed : (T,) bool, optional
             Where the weakest was removed by force.
         best : int
             Iteration whose parameters were kept; -1 for none.
         converged : bool, optional
         """
         self._objective = np.asarray(objective, dtype=float)
-        self._components, self._removed, self._best = components, np.asarray(removed, dtype=bool), best
+        self._components = np.empty(0, dtype=np.int64) if components is None else components
+        self._removed = np.empty(0, dtype=bool) if removed is None else np.asarray(removed, dtype=bool)
+        self._best = best
         ended = {None: "", True: "converged", False: "iterations ran out"}[converged]
-        kept = f"{components[best]} components" if 0 <= best < len(components) else ""
+        kept = f"{self._components[best]} components" if 0 <= best < len(self._components) else ""
         filled = len(self._objective) > 0
         self.header.set_aside(", ".join(word for word in (kept, ended) if word) if filled else "")
         self.set_filled(filled)
