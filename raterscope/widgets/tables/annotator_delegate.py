@@ -11,7 +11,8 @@ from PySide6.QtWidgets import QStyle, QStyledItemDelegate, QStyleOptionViewItem
 from raterscope.widgets import theme
 from raterscope.widgets.figures import figure
 from raterscope.widgets.glyphs import paint_annotator
-from raterscope.widgets.tables.annotator_model import COLUMNS, ROW, AnnotatorModel, AnnotatorRow
+from raterscope.widgets.tables.annotator_model import COLUMNS, AnnotatorModel, AnnotatorRow
+from raterscope.widgets.tables.rows import ROW, ROW_HEIGHT
 
 __all__ = ["AnnotatorDelegate"]
 
@@ -21,7 +22,7 @@ class AnnotatorDelegate(QStyledItemDelegate):
 
     def sizeHint(self, _option: QStyleOptionViewItem, _index: QModelIndex | QPersistentModelIndex) -> QSize:
         """Give every row the same height."""
-        return QSize(60, 28)
+        return QSize(60, ROW_HEIGHT)
 
     def paint(
         self, painter: QPainter, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt
+from PySide6.QtCore import QObject, Qt
 
 from raterscope.widgets.figures import UNKNOWN, estimate
 from raterscope.widgets.parts import plain_tip
+from raterscope.widgets.tables.rows import ROW, Index, RowsModel
 
-__all__ = ["COLUMNS", "ROW", "AnnotatorModel", "AnnotatorRow"]
+__all__ = ["COLUMNS", "AnnotatorModel", "AnnotatorRow"]
 
-Index = QModelIndex | QPersistentModelIndex
 Figures = tuple[float, float, float]
-ROW = Qt.ItemDataRole.UserRole
-COLUMNS = ("annotator", "clicks", "reliability", "sensitivity", "specificity", "excluded")
 HELP = {
     "annotator": "Colour and shape are the same everywhere",
     "clicks": "Clicks on the images shown",
@@ -24,6 +21,7 @@ HELP = {
     "specificity": "Share of the artefacts that the annotator leaves alone, with its 95 % interval",
     "excluded": "Why the annotator is left out of fusions",
 }
+COLUMNS = tuple(HELP)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,79 +57,43 @@ class AnnotatorRow:
         }[column]
 
 
-class AnnotatorModel(QAbstractTableModel):
-    """Rows in the order asked for, those that pass the filter."""
+class AnnotatorModel(RowsModel[AnnotatorRow]):
+    """Annotators, with who is hidden or alone."""
 
     def __init__(self, parent: QObject) -> None:
-        super().__init__(parent)
-        self.rows: tuple[AnnotatorRow, ...] = ()
+        super().__init__(HELP, "clicks", True, parent)
         self.hidden: frozenset[int] = frozenset()
         self.solo: int | None = None
-        self._text = ""
-        self._column, self._falling = COLUMNS.index("clicks"), True
-        self._order: list[int] = []
-
-    def set_rows(self, rows: tuple[AnnotatorRow, ...]) -> None:
-        """Show other rows."""
-        self.beginResetModel()
-        self.rows = rows
-        self._arrange()
-        self.endResetModel()
+        self._filter: list[str] = []
 
     def choose(self, text: str) -> None:
         """Keep the rows whose name or reason has all words."""
-        self.beginResetModel()
-        self._text = text
-        self._arrange()
-        self.endResetModel()
+        self._filter = text.casefold().split()
+        self.arrange()
+
+    def passes(self, row: AnnotatorRow) -> bool:
+        """Whether name or reason has all words."""
+        return all(word in f"{row.name} {row.excluded or ''}".casefold() for word in self._filter)
+
+    def sort_key(self, row: AnnotatorRow, column: str) -> float | str:
+        """Sort by the estimate, not by its interval."""
+        if column in ("annotator", "excluded"):
+            return (row.name if column == "annotator" else row.excluded or "").casefold()
+        return float(row.clicks) if column == "clicks" else row.figures(column)[0]
 
     def set_shown(self, hidden: frozenset[int], solo: int | None) -> None:
         """Say who is hidden or alone."""
         self.hidden, self.solo = hidden, solo
-        if self._order:
-            self.dataChanged.emit(self.index(0, 0), self.index(len(self._order) - 1, len(COLUMNS) - 1))
+        if self.rowCount():
+            self.dataChanged.emit(self.index(0, 0), self.index(self.rowCount() - 1, len(COLUMNS) - 1))
 
     def shown(self, annotator: int) -> bool:
         """Whether an annotator's clicks are drawn."""
         return annotator == self.solo if self.solo is not None else annotator not in self.hidden
 
-    def at(self, row: int) -> AnnotatorRow:
-        """Give the annotator of a row."""
-        return self.rows[self._order[row]]
-
     def row_of(self, annotator: int) -> int:
         """Give the row of an annotator, -1 where filtered away."""
-        return next((row for row, place in enumerate(self._order) if self.rows[place].index == annotator), -1)
-
-    def sort(self, column: int, order: Qt.SortOrder = Qt.SortOrder.AscendingOrder) -> None:
-        """Sort by a column; what is not known comes last either way."""
-        self.layoutAboutToBeChanged.emit()
-        before = self.persistentIndexList()
-        kept = [self._order[index.row()] for index in before]
-        self._column, self._falling = column, order == Qt.SortOrder.DescendingOrder
-        self._arrange()
-        rank = {place: row for row, place in enumerate(self._order)}
-        after = [self.index(rank[place], index.column()) for place, index in zip(kept, before, strict=True)]
-        self.changePersistentIndexList(before, after)
-        self.layoutChanged.emit()
-
-    def rowCount(self, parent: Index | None = None) -> int:
-        """Count the rows that pass."""
-        return 0 if parent is not None and parent.isValid() else len(self._order)
-
-    def columnCount(self, parent: Index | None = None) -> int:
-        """Count the columns."""
-        return 0 if parent is not None and parent.isValid() else len(COLUMNS)
-
-    def headerData(
-        self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
-    ) -> object:
-        """Name the columns."""
-        if orientation == Qt.Orientation.Horizontal and role == Qt.ItemDataRole.DisplayRole:
-            return COLUMNS[section]
-        if orientation == Qt.Orientation.Horizontal and role == Qt.ItemDataRole.ToolTipRole:
-            return HELP[COLUMNS[section]]
-        return None
+        return next((row for row in range(self.rowCount()) if self.at(row).index == annotator), -1)
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
         """Give a cell in words, or its row."""
@@ -145,32 +107,6 @@ class AnnotatorModel(QAbstractTableModel):
         if role == Qt.ItemDataRole.AccessibleTextRole:
             return f"{column} {_words(row, column) or 'no'}"
         return None
-
-    def _arrange(self) -> None:
-        words = self._text.casefold().split()
-        places = [
-            place
-            for place, row in enumerate(self.rows)
-            if all(word in f"{row.name} {row.excluded or ''}".casefold() for word in words)
-        ]
-        column = COLUMNS[self._column]
-        if column in ("annotator", "excluded"):
-            places.sort(key=lambda place: self._text_key(place, column), reverse=self._falling)
-            if column == "excluded":
-                places.sort(key=lambda place: not self.rows[place].excluded)
-            self._order = places
-            return
-        values = np.array([self._number(self.rows[place], column) for place in places], dtype=float)
-        order = np.argsort(-values if self._falling else values, kind="stable")
-        self._order = [places[i] for i in order]
-
-    def _text_key(self, place: int, column: str) -> str:
-        row = self.rows[place]
-        return (row.name if column == "annotator" else row.excluded or "").casefold()
-
-    @staticmethod
-    def _number(row: AnnotatorRow, column: str) -> float:
-        return float(row.clicks) if column == "clicks" else row.figures(column)[0]
 
 
 def _words(row: AnnotatorRow, column: str) -> str:

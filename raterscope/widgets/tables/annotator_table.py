@@ -6,26 +6,17 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import QEvent, QModelIndex, QPoint, Qt, Signal
 from PySide6.QtGui import QAction, QKeyEvent
-from PySide6.QtWidgets import (
-    QAbstractItemView,
-    QHBoxLayout,
-    QHeaderView,
-    QLineEdit,
-    QMenu,
-    QTableView,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QHBoxLayout, QHeaderView, QLineEdit, QMenu, QVBoxLayout, QWidget
 
 from raterscope.widgets import theme
 from raterscope.widgets.figures import count
 from raterscope.widgets.parts import Header
 from raterscope.widgets.tables.annotator_delegate import AnnotatorDelegate
 from raterscope.widgets.tables.annotator_model import COLUMNS, AnnotatorModel, AnnotatorRow
+from raterscope.widgets.tables.rows import row_view
 
 __all__ = ["AnnotatorRow", "AnnotatorTable"]
 
-ROW_HEIGHT = 28
 WIDTHS = {"annotator": 104, "clicks": 76, "excluded": 120}
 NARROWEST = 76
 
@@ -62,25 +53,12 @@ class AnnotatorTable(QWidget):
         self.filter.setAccessibleName("Filter annotators by name or reason")
         self._header.row.insertWidget(1, self.filter)
         self.model = AnnotatorModel(self)
-        self.view = QTableView()
-        self.view.setModel(self.model)
-        self.view.setItemDelegate(AnnotatorDelegate(self.view))
-        self.view.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
-        self.view.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
-        self.view.setShowGrid(False)
-        self.view.setSortingEnabled(True)
-        self.view.setTabKeyNavigation(False)
-        self.view.setWordWrap(False)
-        self.view.setAccessibleName("Annotators")
-        self.view.verticalHeader().hide()
-        self.view.verticalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
-        self.view.verticalHeader().setDefaultSectionSize(ROW_HEIGHT)
-        self.view.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
+        self.view = row_view(self.model, AnnotatorDelegate(), "Annotators")
         header = self.view.horizontalHeader()
         header.setMinimumSectionSize(NARROWEST)
-        header.setHighlightSections(False)
         header.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
         header.setSortIndicator(COLUMNS.index("clicks"), Qt.SortOrder.DescendingOrder)
+        self.view.setSortingEnabled(True)
         for column, name in enumerate(COLUMNS):
             if name in WIDTHS:
                 self.view.setColumnWidth(column, WIDTHS[name])

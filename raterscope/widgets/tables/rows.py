@@ -1,0 +1,124 @@
+"""What the tables of people share: rows that sort with the unknown last, and a view that shows them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Generic, TypeVar
+
+from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt
+from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QStyledItemDelegate, QTableView
+
+__all__ = ["ROW", "ROW_HEIGHT", "Index", "RowsModel", "row_view"]
+
+Row = TypeVar("Row")
+Index = QModelIndex | QPersistentModelIndex
+ROW = Qt.ItemDataRole.UserRole
+ROW_HEIGHT = 28
+
+
+class RowsModel(QAbstractTableModel, Generic[Row]):
+    """Rows in the order asked for, those that pass the filter.
+
+    Parameters
+    ----------
+    columns : mapping of str to str
+        Name of every column, and the sentence that explains it.
+    column : str
+        Column sorted by at first.
+    falling : bool
+        Whether the largest come first.
+    """
+
+    def __init__(self, columns: Mapping[str, str], column: str, falling: bool, parent: QObject) -> None:
+        super().__init__(parent)
+        self.columns = tuple(columns)
+        self.rows: tuple[Row, ...] = ()
+        self._help = dict(columns)
+        self._column, self._falling = column, falling
+        self._order: list[int] = []
+
+    def sort_key(self, row: Row, column: str) -> float | str:
+        """Give what a column sorts by; NaN and no text are the unknown."""
+        raise NotImplementedError
+
+    def passes(self, _row: Row) -> bool:
+        """Whether a row passes the filter."""
+        return True
+
+    def set_rows(self, rows: tuple[Row, ...]) -> None:
+        """Show other rows."""
+        self.rows = rows
+        self.arrange()
+
+    def arrange(self) -> None:
+        """Filter and sort anew."""
+        self.beginResetModel()
+        self._arrange()
+        self.endResetModel()
+
+    def at(self, row: int) -> Row:
+        """Give what a row shows."""
+        return self.rows[self._order[row]]
+
+    def sort(self, column: int, order: Qt.SortOrder = Qt.SortOrder.AscendingOrder) -> None:
+        """Sort by a column; what is not known comes last either way."""
+        self.layoutAboutToBeChanged.emit()
+        before = self.persistentIndexList()
+        kept = [self._order[index.row()] for index in before]
+        self._column, self._falling = self.columns[column], order == Qt.SortOrder.DescendingOrder
+        self._arrange()
+        rank = {place: row for row, place in enumerate(self._order)}
+        after = [self.index(rank[place], index.column()) for place, index in zip(kept, before, strict=True)]
+        self.changePersistentIndexList(before, after)
+        self.layoutChanged.emit()
+
+    def rowCount(self, parent: Index | None = None) -> int:
+        """Count the rows that pass."""
+        return 0 if parent is not None and parent.isValid() else len(self._order)
+
+    def columnCount(self, parent: Index | None = None) -> int:
+        """Count the columns."""
+        return 0 if parent is not None and parent.isValid() else len(self.columns)
+
+    def headerData(
+        self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
+    ) -> object:
+        """Name the columns."""
+        if orientation == Qt.Orientation.Horizontal and role == Qt.ItemDataRole.DisplayRole:
+            return self.columns[section]
+        if orientation == Qt.Orientation.Horizontal and role == Qt.ItemDataRole.ToolTipRole:
+            return self._help[self.columns[section]]
+        return None
+
+    def _arrange(self) -> None:
+        keys = {
+            place: self.sort_key(row, self._column) for place, row in enumerate(self.rows) if self.passes(row)
+        }
+        known = [place for place, key in keys.items() if not _unknown(key)]
+        known.sort(key=keys.__getitem__, reverse=self._falling)
+        self._order = known + [place for place, key in keys.items() if _unknown(key)]
+
+
+def row_view(model: RowsModel[Row], delegate: QStyledItemDelegate, name: str) -> QTableView:
+    """Make a view that selects whole rows, one at a time, and sorts by its header."""
+    view = QTableView()
+    view.setModel(model)
+    delegate.setParent(view)
+    view.setItemDelegate(delegate)
+    view.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+    view.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+    view.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
+    view.setShowGrid(False)
+    view.setTabKeyNavigation(False)
+    view.setWordWrap(False)
+    view.setAccessibleName(name)
+    view.verticalHeader().hide()
+    view.verticalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
+    view.verticalHeader().setDefaultSectionSize(ROW_HEIGHT)
+    view.horizontalHeader().setHighlightSections(False)
+    return view
+
+
+def _unknown(key: float | str) -> bool:
+    return not key if isinstance(key, str) else math.isnan(key)
