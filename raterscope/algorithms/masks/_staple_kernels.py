@@ -1,0 +1,245 @@
+"""Inner loops of STAPLE: expectation-maximisation over patterns, and a field over voxels by mean field."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+__all__ = ["field_totals", "maximise", "pattern_evidence", "run_patterns", "sweep"]
+
+Array = Any
+"""What numba compiles is not what a type checker sees; shapes and types stand in the docstrings."""
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def pattern_evidence(labels: Array, theta: Array, prior: Array, evidence: Array) -> None:
+    """Fill in log prior_k + sum_p log theta[p, k, label_p] for each pattern.
+
+    Parameters
+    ----------
+    labels : (M, P) uint8
+    theta : (P, K, K) float64
+        The probability that a rater says the last index where the middle one is true.
+    prior : (K,) float64
+    evidence : (M, K) float64
+    """
+    log_theta, log_prior = np.log(theta), np.log(prior)
+    for m in range(labels.shape[0]):
+        for k in range(len(prior)):
+            total = log_prior[k]
+            for p in range(labels.shape[1]):
+                total += log_theta[p, k, labels[m, p]]
+            evidence[m, k] = total
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def maximise(labels: Array, total: Array, theta: Array) -> float:
+    """Set the raters' rates to the shares that the truth's distribution gives them.
+
+    A class that has no weight at all leaves its rates as they were.
+
+    Parameters
+    ----------
+    labels : (M, P) uint8
+    total : (M, K) float64
+        Voxels of each pattern that are of each class, in expectation.
+    theta : (P, K, K) float64
+        Overwritten.
+
+    Returns
+    -------
+    float
+        The greatest change of a rate.
+    """
+    patterns, raters = labels.shape
+    classes = total.shape[1]
+    whole = np.zeros(classes)
+    for m in range(patterns):
+        for k in range(classes):
+            whole[k] += total[m, k]
+    change = 0.0
+    share = np.empty((classes, classes))
+    for p in range(raters):
+        share[:] = 0.0
+        for m in range(patterns):
+            for k in range(classes):
+                share[k, labels[m, p]] += total[m, k]
+        for k in range(classes):
+            if whole[k] <= 0.0:
+                continue
+            for said in range(classes):
+                rate = share[k, said] / whole[k]
+                change = max(change, abs(rate - theta[p, k, said]))
+                theta[p, k, said] = rate
+    return change
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def run_patterns(
+    labels: Array,
+    settled: Array,
+    count: Array,
+    prior: Array,
+    tolerance: float,
+    theta: Array,
+    posterior: Array,
+    objective: Array,
+) -> tuple[int, bool]:
+    """Iterate the E and the M step over patterns.
+
+    Parameters
+    ----------
+    labels : (M, P) uint8
+    settled : (M,) int8
+        A class that is held, or less than 0.
+    count : (M,) float64
+    prior : (K,) float64
+    tolerance : float
+        Greatest change of a rate at which this ends.
+    theta : (P, K, K) float64
+        Where to begin; overwritten.
+    posterior : (M, K) float64
+        Filled with that of the last E step.
+    objective : (T,) float64
+        Filled with the log likelihood before each M step, for at most T iterations.
+
+    Returns
+    -------
+    int, bool
+        How many iterations were done, and whether the last changed less than `tolerance`.
+    """
+    patterns, classes = posterior.shape
+    evidence = np.empty((patterns, classes))
+    total = np.empty((patterns, classes))
+    for turn in range(len(objective)):
+        pattern_evidence(labels, theta, prior, evidence)
+        likelihood = 0.0
+        for m in range(patterns):
+            held = settled[m]
+            if held >= 0:
+                posterior[m, :] = 0.0
+                posterior[m, held] = 1.0
+                if count[m] > 0.0:
+                    likelihood += count[m] * evidence[m, held]
+            else:
+                highest = evidence[m].max()
+                if highest == -np.inf:  # no voxel is of this pattern
+                    posterior[m, :] = 0.0
+                    posterior[m, 0] = 1.0
+                else:
+                    norm = 0.0
+                    for k in range(classes):
+                        posterior[m, k] = np.exp(evidence[m, k] - highest)
+                        norm += posterior[m, k]
+                    for k in range(classes):
+                        posterior[m, k] /= norm
+                    likelihood += count[m] * (highest + np.log(norm))
+            for k in range(classes):
+                total[m, k] = count[m] * posterior[m, k]
+        objective[turn] = likelihood
+        if maximise(labels, total, theta) < tolerance:
+            return turn + 1, True
+    return len(objective), False
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def sweep(
+    row: Array,
+    evidence: Array,
+    settled: Array,
+    strength: float,
+    parity: int,
+    start: int,
+    stop: int,
+    field: Array,
+) -> None:
+    """Update every other voxel of slices `start` to `stop` from its neighbours, which stay as they are.
+
+    Parameters
+    ----------
+    row : (Z, Y, X) int64
+        Each voxel's row of `evidence` and `settled`.
+    evidence : (M, K) float64
+    settled : (M,) int8
+        A class that is held, or less than 0.
+    strength : float
+        What a neighbour of the same class adds to the logarithm.
+    parity : int
+        0 or 1: of slice + row + column.
+    start, stop : int
+    field : (Z, Y, X, K) float32
+        The voxels' distributions; overwritten.
+    """
+    slices, rows, columns, classes = field.shape
+    logs = np.empty(classes)
+    for z in range(start, stop):
+        for y in range(rows):
+            for x in range((z + y + parity) % 2, columns, 2):
+                m = row[z, y, x]
+                if settled[m] >= 0:
+                    continue
+                highest = -np.inf
+                for k in range(classes):
+                    around = 0.0
+                    if z > 0:
+                        around += field[z - 1, y, x, k]
+                    if z + 1 < slices:
+                        around += field[z + 1, y, x, k]
+                    if y > 0:
+                        around += field[z, y - 1, x, k]
+                    if y + 1 < rows:
+                        around += field[z, y + 1, x, k]
+                    if x > 0:
+                        around += field[z, y, x - 1, k]
+                    if x + 1 < columns:
+                        around += field[z, y, x + 1, k]
+                    logs[k] = evidence[m, k] + strength * around
+                    highest = max(highest, logs[k])
+                norm = 0.0
+                for k in range(classes):
+                    logs[k] = np.exp(logs[k] - highest)
+                    norm += logs[k]
+                for k in range(classes):
+                    field[z, y, x, k] = logs[k] / norm
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def field_totals(
+    row: Array, evidence: Array, strength: float, start: int, stop: int, field: Array, total: Array
+) -> float:
+    """Sum the distributions by pattern, and the lower bound, over slices `start` to `stop`.
+
+    Parameters
+    ----------
+    row, evidence, strength, start, stop, field
+        As of `sweep`.
+    total : (M, K) float64
+        Added to.
+
+    Returns
+    -------
+    float
+        The slices' part of the mean field's lower bound, without the field's normalising constant.
+    """
+    _, rows, columns, classes = field.shape
+    bound = 0.0
+    for z in range(start, stop):
+        for y in range(rows):
+            for x in range(columns):
+                m = row[z, y, x]
+                for k in range(classes):
+                    q = np.float64(field[z, y, x, k])
+                    if q <= 0.0:
+                        continue
+                    total[m, k] += q
+                    before = 0.0  # each pair of neighbours is counted once
+                    if z > 0:
+                        before += field[z - 1, y, x, k]
+                    if y > 0:
+                        before += field[z, y - 1, x, k]
+                    if x > 0:
+                        before += field[z, y, x - 1, k]
+                    bound += q * (evidence[m, k] + strength * before - np.log(q))
+    return bound

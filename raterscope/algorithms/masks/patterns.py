@@ -1,0 +1,199 @@
+"""Voxels that all raters labelled alike, merged: exact for a method that looks at each voxel alone."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterscope.algorithms.masks.data import OPEN, Box, Masks
+from raterscope.algorithms.progress import Watch, silent
+
+__all__ = ["Patterns", "box_of", "labels_of", "patterns_of", "widened"]
+
+IntArray = NDArray[np.int64]
+LabelArray = NDArray[np.uint8]
+
+_DENSE = 1 << 16
+"""Codes up to this many are counted in a table, without sorting."""
+
+_CHUNK = 4_000_000
+"""Voxels of all raters between two reports."""
+
+
+@dataclass(frozen=True, eq=False)
+class Patterns:
+    """The M different rows of labels that P raters gave, and where they are.
+
+    Attributes
+    ----------
+    origin : (slice, row, column)
+        The first voxel of `row` within the masks' values.
+    row : (Z, Y, X) int64
+        Each voxel's row of `labels`, on a box outside of which all raters mark background.
+    labels : (M, P) uint8
+        Row 0 is background by all raters, and open.
+    settled : (M,) int8
+        The class that the expert settled, or `OPEN`.
+    count : (M,) int64
+        Voxels of the box.
+    classes : int
+        K, with the background.
+    marked : (origin, shape), optional
+        The smallest box, within the masks' values, around all that is marked or settled as a structure.
+    """
+
+    origin: Box
+    row: IntArray
+    labels: LabelArray
+    settled: NDArray[np.int8]
+    count: IntArray
+    classes: int
+    marked: tuple[Box, Box] | None
+
+    @property
+    def shape(self) -> Box:
+        """Slices, rows and columns of the box."""
+        slices, rows, columns = self.row.shape
+        return slices, rows, columns
+
+    def counted_over(self, voxels: int) -> IntArray:
+        """Give `count` on a larger domain of so many voxels, in which all else is background."""
+        count = self.count.copy()
+        count[0] += voxels - int(count.sum())
+        return count
+
+    def votes(self) -> IntArray:
+        """Count the raters for each class; (M, K)."""
+        return np.stack([(self.labels == k).sum(axis=1) for k in range(self.classes)], axis=1)
+
+
+def labels_of(masks: Masks) -> LabelArray:
+    """Give each rater's label at each voxel, 0 the background; (P, Z, Y, X).
+
+    A probability counts as marked above one half, and among several structures where it is above that of
+    each other structure and of the background.
+    """
+    values = masks.values
+    if values.dtype == np.bool_:
+        return values.view(np.uint8)
+    if values.dtype == np.uint8:
+        return np.asarray(values, dtype=np.uint8)
+    if values.ndim == 4:
+        return (values > 0.5).view(np.uint8)
+    labels = np.zeros((len(values), *masks.shape), dtype=np.uint8)
+    for p, maps in enumerate(values):
+        best = 1.0 - maps.sum(axis=0)
+        for s, probability in enumerate(maps):
+            above = probability > best
+            labels[p][above] = s + 1
+            best = np.maximum(best, probability)
+    return labels
+
+
+def box_of(
+    labels: LabelArray, known: NDArray[np.int8] | None = None, watch: Watch = silent
+) -> tuple[Box, Box] | None:
+    """Find the origin and shape of the smallest box around all that is marked or settled as a structure.
+
+    Parameters
+    ----------
+    labels : (P, Z, Y, X) uint8
+    known : (Z, Y, X) int8, optional
+    watch : Watch
+
+    Returns
+    -------
+    origin, shape
+        None where nothing is marked.
+    """
+    from raterscope.algorithms.masks._pattern_kernels import mark_rows
+
+    raters, slices, rows, columns = labels.shape
+    row_any = np.zeros(slices * rows, dtype=np.uint8)
+    column_any = np.zeros(columns, dtype=np.uint8)
+    step = max(1, _CHUNK // (raters * columns))
+    flat = labels.reshape(raters, slices * rows, columns)
+    for start in range(0, slices * rows, step):
+        watch(start / (slices * rows), "looking for what is marked")
+        mark_rows(flat, start, min(start + step, slices * rows), row_any, column_any)
+    if known is not None:
+        inside = known > 0
+        row_any |= inside.any(axis=2).ravel()
+        column_any |= inside.any(axis=(0, 1))
+    marked = row_any.reshape(slices, rows)
+    spans = [np.flatnonzero(each) for each in (marked.any(axis=1), marked.any(axis=0), column_any)]
+    if not all(len(span) for span in spans):
+        return None
+    z, y, x = ((int(span[0]), int(span[-1]) + 1) for span in spans)
+    return (z[0], y[0], x[0]), (z[1] - z[0], y[1] - y[0], x[1] - x[0])
+
+
+def widened(
+    box: tuple[Box, Box], spacing: tuple[float, float, float], margin: float, within: Box
+) -> tuple[Box, Box]:
+    """Widen a box on all sides by a margin in mm, no further than a grid of shape `within` goes."""
+    steps = [math.ceil(margin / step) for step in spacing]
+    low = [max(at - more, 0) for at, more in zip(box[0], steps, strict=True)]
+    high = [min(at + size + more, whole) for at, size, more, whole in zip(*box, steps, within, strict=True)]
+    z, y, x = (stop - start for start, stop in zip(low, high, strict=True))
+    return (low[0], low[1], low[2]), (z, y, x)
+
+
+def patterns_of(masks: Masks, margin: float = 0.0, watch: Watch = silent) -> Patterns:
+    """Merge the voxels that all raters labelled alike, and that the expert settled alike.
+
+    Up to 65,536 possible patterns are counted in a table; more raters or classes are sorted.
+
+    Parameters
+    ----------
+    masks : Masks
+    margin : float
+        mm by which the box of `Patterns.row` goes beyond all masks; no further than the values go.
+    watch : Watch
+    """
+    labels, classes = labels_of(masks), len(masks.structures) + 1
+    found = box_of(labels, masks.known, watch)
+    origin, shape = widened(found or ((0, 0, 0), (1, 1, 1)), masks.spacing, margin, masks.shape)
+    box = tuple(slice(at, at + size) for at, size in zip(origin, shape, strict=True))
+    watch(1.0, "comparing the raters voxel by voxel")
+    row, table = _merged(labels[:, *box], None if masks.known is None else masks.known[box], classes)
+    count = np.bincount(row.ravel(), minlength=len(table))
+    if not len(table) or table[0].any():  # row 0 stands for all outside the box
+        table = np.vstack([np.zeros((1, table.shape[1]), np.uint8), table])
+        row, count = row + 1, np.append(0, count)
+    settled = table[:, 0].astype(np.int8) + np.int8(OPEN)
+    return Patterns(origin, row, table[:, 1:], settled, count, classes, found)
+
+
+def _merged(labels: LabelArray, known: NDArray[np.int8] | None, classes: int) -> tuple[IntArray, LabelArray]:
+    """Give each voxel its row in a table of distinct labels; the first column is the settled class."""
+    from raterscope.algorithms.masks._pattern_kernels import count_codes, pack
+
+    row = np.zeros(labels.shape[1:], dtype=np.int64)
+    table = np.zeros((1, 1), dtype=np.uint8)
+    if known is not None:
+        row += known - np.int64(OPEN)
+        table = np.arange(classes + 1, dtype=np.uint8)[:, None]
+    done = 0
+    while done < len(labels):
+        digits = int(math.log(_DENSE / len(table), classes) + 1e-9) if len(table) < _DENSE else 0
+        dense = digits > 0
+        digits = min(digits or int(math.log(2**62 / len(table), classes)), len(labels) - done)
+        pack(labels[done : done + digits], classes, row)
+        if dense:
+            tally = np.zeros(len(table) * classes**digits, dtype=np.int64)
+            count_codes(row, tally)
+            codes = np.flatnonzero(tally)
+            tally[codes] = np.arange(len(codes))
+            row = tally[row]
+        else:
+            codes, inverse = np.unique(row, return_inverse=True)
+            row = inverse.reshape(row.shape)
+        places = classes ** np.arange(digits - 1, -1, -1, dtype=np.int64)
+        tail = (codes[:, None] // places % classes).astype(np.uint8)
+        table = np.hstack([table[codes // classes**digits], tail])
+        done += digits
+    return row, table

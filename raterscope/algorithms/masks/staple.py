@@ -1,0 +1,271 @@
+"""STAPLE: each rater's rates and the truth, estimated together by expectation-maximisation.
+
+S. K. Warfield, K. H. Zou and W. M. Wells, "Simultaneous truth and performance level estimation (STAPLE): an
+algorithm for the validation of image segmentation", IEEE Transactions on Medical Imaging 23 (2004) 903-921.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterscope.algorithms.masks.data import Float32Array, FloatArray, MaskFusion, Masks, MaskTrace
+from raterscope.algorithms.masks.patterns import Patterns, patterns_of, widened
+from raterscope.algorithms.masks.results import fused
+from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.algorithms.settings import Settings, choice, integer, number
+
+__all__ = ["DOMAINS", "MARGIN", "STAPLESettings", "counted_voxels", "rates", "relax", "staple"]
+
+DOMAINS = {"masks": "the box around all masks, with a margin", "frame": "the whole image"}
+"""Which voxels count: all that are background to everybody still say how common the structure is."""
+
+MARGIN = 2.763
+"""mm: where a signed distance of the robust fusion paper is clipped, logit(1 - 1e-6) / 5 per mm."""
+
+START = 0.99999
+"""Every rater's sensitivity and specificity to begin with."""
+
+_WORK = 2_000_000
+"""Terms between two reports."""
+
+_SLAB = 1_000_000
+"""Voxels between two reports."""
+
+
+@dataclass(frozen=True)
+class STAPLESettings(Settings):
+    """Settings of `staple`."""
+
+    domain: str = choice(
+        "masks", "Voxels that count", "The background that all agree on enters the prior and the "
+        "specificities; counted over the whole image, the consensus is larger.", DOMAINS,
+    )  # fmt: skip
+    margin: float = number(
+        MARGIN, "Margin", "Around all masks, of the voxels that count.", unit="mm", minimum=0.0, maximum=1e4,
+        advanced=True,
+    )  # fmt: skip
+    mrf: float = number(
+        0.0, "Spatial smoothing", "What a neighbour of the same class adds to a voxel's log odds (Markov "
+        "random field by mean field); 0 for none.", minimum=0.0, maximum=20.0,
+    )  # fmt: skip
+    iterations: int = integer(2000, "Iterations", "At most.", minimum=1, maximum=100_000, advanced=True)
+    tolerance: float = number(
+        1e-9, "Tolerance", "Change of every rate beneath which this ends; with smoothing, a thousand times "
+        "that.", minimum=0.0, maximum=0.1, advanced=True,
+    )  # fmt: skip
+
+
+def staple(masks: Masks, settings: STAPLESettings | None = None, watch: Watch = silent) -> MaskFusion:
+    """Estimate the consensus and each rater's sensitivity and specificity together.
+
+    Voxels that all raters labelled alike are one term, which is exact; with smoothing each voxel is a term
+    of its own. Label maps of several structures are fused together, with a confusion matrix a rater; maps
+    of probabilities count as marked above one half. The prior is the raters' mean share of each class over
+    the voxels that count, and every rater begins with 0.99999. Settled voxels teach the raters' rates.
+
+    With smoothing the prior is multiplied by exp(mrf x neighbours of the same class), neighbours by faces
+    (6 in a volume, 4 in an image), and the posterior is that of mean field: two half-sweeps an iteration.
+
+    Parameters
+    ----------
+    masks : Masks
+    settings : STAPLESettings, optional
+    watch : Watch
+
+    Returns
+    -------
+    MaskFusion
+        A voxel belongs to the most probable class, of two to the structure only above one half. The trace
+        is the log likelihood, with smoothing the lower bound without the field's normalising constant;
+        neither falls by more than rounding. A rate whose class nobody ever gave is NaN.
+    """
+    settings = STAPLESettings() if settings is None else settings
+    smooth = settings.mrf > 0
+    patterns = patterns_of(masks, settings.margin if smooth else 0.0, part(watch, 0.0, 0.4))
+    voxels = counted_voxels(masks, patterns, settings.domain, settings.margin)
+    count = patterns.counted_over(voxels).astype(np.float64)
+    prior = (count @ patterns.votes()) / (voxels * len(masks.annotators))
+    theta = _start(len(masks.annotators), patterns.classes)
+    run = _smoothed if smooth else _merged
+    posterior, weight, trace = run(patterns, count, prior, theta, settings, part(watch, 0.4, 1.0))
+    inside = np.moveaxis(posterior[..., 1:], -1, 0).astype(np.float32)
+    chosen = posterior.argmax(axis=-1)
+    mask = np.stack([chosen == s + 1 for s in range(patterns.classes - 1)])
+    if not smooth:
+        inside, mask = inside[:, patterns.row], mask[:, patterns.row]
+    sensitivity, specificity = rates(theta, weight)
+    notices = [f"The background was counted over {voxels:,} voxels ({DOMAINS[settings.domain]})."]
+    if not trace.converged:
+        notices.append(f"The rates still changed after {settings.iterations:,} iterations.")
+    return fused(
+        masks,
+        "staple",
+        patterns.origin,
+        mask,
+        inside,
+        (trace,),
+        notices,
+        sensitivity=sensitivity,
+        specificity=specificity,
+    )
+
+
+def counted_voxels(masks: Masks, patterns: Patterns, domain: str, margin: float) -> int:
+    """Count the voxels of the whole image, or of the box around all masks with a margin (mm)."""
+    frame = masks.frame or masks.shape
+    if domain == "frame":
+        return math.prod(frame)
+    if patterns.marked is None:
+        return math.prod(patterns.shape)
+    origin, shape = patterns.marked
+    z, y, x = (at + start for at, start in zip(origin, masks.origin, strict=True))
+    return math.prod(widened(((z, y, x), shape), masks.spacing, margin, frame)[1])
+
+
+def rates(theta: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Give (S, P) sensitivities and specificities of each structure from confusion matrices.
+
+    Parameters
+    ----------
+    theta : (P, K, K) float64
+        The probability that a rater says the last index where the middle one is true.
+    weight : (K,) float64
+        Voxels of each class.
+    """
+    known = np.where(weight[:, None] > 0, theta, np.nan)
+    sensitivity, specificity = [], []
+    for s in range(1, len(weight)):
+        others = (np.arange(len(weight)) != s) & (weight > 0)
+        sensitivity.append(known[:, s, s])
+        if others.any():
+            quiet = 1.0 - theta[:, others, s]
+            specificity.append(quiet @ weight[others] / weight[others].sum())
+        else:
+            specificity.append(np.full(len(theta), np.nan))
+    return np.stack(sensitivity), np.stack(specificity)
+
+
+def relax(
+    row: NDArray[np.int64],
+    evidence: FloatArray,
+    settled: NDArray[np.int8],
+    strength: float,
+    field: Float32Array,
+    report: Callable[[], None],
+) -> tuple[FloatArray, float]:
+    """Update a field by mean field once, every other voxel and then the rest.
+
+    Parameters
+    ----------
+    row : (Z, Y, X) int64
+        Each voxel's row of `evidence` and `settled`.
+    evidence : (M, K) float64
+        The logarithm of prior times likelihood.
+    settled : (M,) int8
+        A class that is held, or less than 0.
+    strength : float
+        What a neighbour of the same class adds to the logarithm.
+    field : (Z, Y, X, K) float32
+        The voxels' distributions; overwritten.
+    report : callable
+        Called every now and then.
+
+    Returns
+    -------
+    total : (M, K) float64
+        The distributions' sums by row.
+    bound : float
+        The lower bound, without the field's normalising constant.
+    """
+    from raterscope.algorithms.masks._staple_kernels import field_totals, sweep
+
+    slices, rows, columns = row.shape
+    step = max(1, _SLAB // (rows * columns))
+    slabs = [(start, min(start + step, slices)) for start in range(0, slices, step)]
+    for parity in (0, 1):
+        for start, stop in slabs:
+            report()
+            sweep(row, evidence, settled, strength, parity, start, stop, field)
+    total, bound = np.zeros_like(evidence), 0.0
+    for start, stop in slabs:
+        report()
+        bound += field_totals(row, evidence, strength, start, stop, field, total)
+    return total, bound
+
+
+def _start(raters: int, classes: int) -> FloatArray:
+    one = np.full((classes, classes), (1 - START) / (classes - 1))
+    np.fill_diagonal(one, START)
+    return np.repeat(one[None], raters, axis=0)
+
+
+def _merged(
+    patterns: Patterns,
+    count: FloatArray,
+    prior: FloatArray,
+    theta: FloatArray,
+    settings: STAPLESettings,
+    watch: Watch,
+) -> tuple[FloatArray, FloatArray, MaskTrace]:
+    """Run on patterns; (M, K) posterior, (K,) voxels of each class, trace."""
+    from raterscope.algorithms.masks._staple_kernels import run_patterns
+
+    posterior = np.empty((len(count), patterns.classes))
+    objective = np.empty(settings.iterations)
+    batch = max(1, _WORK // (patterns.labels.size * patterns.classes))
+    done, converged = 0, False
+    while done < settings.iterations and not converged:
+        turns, converged = run_patterns(
+            patterns.labels, patterns.settled, count, prior, settings.tolerance, theta, posterior,
+            objective[done : done + batch],
+        )  # fmt: skip
+        done += turns
+        watch(
+            done / settings.iterations,
+            f"estimating the raters' rates, iteration {done}",
+            objective=float(objective[done - 1]),
+        )
+    return posterior, count @ posterior, MaskTrace(objective[:done].copy(), converged, "log likelihood")
+
+
+def _smoothed(
+    patterns: Patterns,
+    count: FloatArray,
+    prior: FloatArray,
+    theta: FloatArray,
+    settings: STAPLESettings,
+    watch: Watch,
+) -> tuple[Float32Array, FloatArray, MaskTrace]:
+    """Run on voxels; (Z, Y, X, K) posterior, (K,) voxels of each class, trace."""
+    from raterscope.algorithms.masks._staple_kernels import maximise, pattern_evidence
+
+    evidence = np.empty((len(count), patterns.classes))
+    pattern_evidence(patterns.labels, theta, prior, evidence)
+    beyond = count[0] - patterns.count[0]
+    share = patterns.votes() / patterns.labels.shape[1]
+    held = patterns.settled >= 0
+    share[held] = np.eye(patterns.classes)[patterns.settled[held]]
+    field = share.astype(np.float32)[patterns.row]
+    objective: list[float] = []
+    converged = False
+    for turn in range(settings.iterations):
+        words = f"estimating the raters' rates, iteration {turn + 1}"
+        fraction = turn / settings.iterations
+        total, bound = relax(
+            patterns.row, evidence, patterns.settled, settings.mrf, field, partial(watch, fraction, words)
+        )
+        objective.append(bound + (beyond * float(evidence[0, 0]) if beyond else 0.0))
+        total[0, 0] += beyond
+        change = maximise(patterns.labels, total, theta)
+        watch((turn + 1) / settings.iterations, words, objective=objective[-1])
+        if change < 1e3 * settings.tolerance:
+            converged = True
+            break
+        pattern_evidence(patterns.labels, theta, prior, evidence)
+    return field, total.sum(axis=0), MaskTrace(np.array(objective), converged, "lower bound")

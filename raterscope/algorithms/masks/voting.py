@@ -1,0 +1,160 @@
+"""Majority vote of masks, voxel by voxel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from raterscope.algorithms.masks.data import (
+    OPEN,
+    BoolArray,
+    Box,
+    Float32Array,
+    FloatArray,
+    MaskFusion,
+    Masks,
+    MaskTrace,
+)
+from raterscope.algorithms.masks.patterns import Patterns, patterns_of
+from raterscope.algorithms.masks.results import fused
+from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.algorithms.settings import Settings, choice
+
+__all__ = ["MajoritySettings", "majority"]
+
+
+@dataclass(frozen=True)
+class MajoritySettings(Settings):
+    """Settings of `majority`."""
+
+    ties: str = choice(
+        "out", "Ties", "Where as many raters mark a voxel as do not.",
+        {"out": "background", "in": "structure"},
+    )  # fmt: skip
+
+
+def majority(masks: Masks, settings: MajoritySettings | None = None, watch: Watch = silent) -> MaskFusion:
+    """Take the label that most raters gave (the robust fusion paper's section 1 and its baseline).
+
+    Among several structures the most frequent label wins. A tie between the background and a structure goes
+    as `settings` say; between structures, to the one named first. Maps of probabilities are averaged, and a
+    voxel belongs to the structure whose mean is above one half (of several structures, above each other's
+    and the background's); they tie as votes do.
+
+    Parameters
+    ----------
+    masks : Masks
+    settings : MajoritySettings, optional
+    watch : Watch
+
+    Returns
+    -------
+    MaskFusion
+        `probability` is the share of votes, or the mean; sensitivity and specificity are agreement with the
+        consensus on the box of the result, NaN for maps of probabilities. A notice counts the ties.
+    """
+    settings = MajoritySettings() if settings is None else settings
+    ties_in = settings.ties == "in"
+    if masks.values.dtype == np.float32:
+        return _mean(masks, ties_in, watch)
+    patterns = patterns_of(masks, watch=part(watch, 0.0, 0.9))
+    share = patterns.votes() / len(masks.annotators)
+    mask, tied = _decide(share, ties_in)
+    settled = patterns.settled != OPEN
+    share[settled] = np.eye(patterns.classes)[patterns.settled[settled]]
+    mask[settled] = share[settled, 1:] > 0.5
+    tied &= ~settled
+    sensitivity, specificity = _agreement(patterns, mask)
+    watch(1.0, "counted the votes")
+    return _fusion(
+        masks,
+        patterns.origin,
+        np.moveaxis(mask[patterns.row], -1, 0),
+        np.moveaxis(share[:, 1:].astype(np.float32)[patterns.row], -1, 0),
+        (sensitivity, specificity),
+        int(patterns.count[tied].sum()),
+        ties_in,
+    )
+
+
+def _mean(masks: Masks, ties_in: bool, watch: Watch) -> MaskFusion:
+    values = masks.values if masks.values.ndim == 5 else masks.values[:, None]
+    probability = np.zeros(values.shape[1:], dtype=np.float32)
+    for p, maps in enumerate(values):
+        watch(p / len(values), "averaging the maps")
+        probability += maps
+    probability /= len(values)
+    inside = np.moveaxis(probability, 0, -1)
+    share = np.concatenate([1.0 - inside.sum(axis=-1, keepdims=True), inside], axis=-1)
+    mask, tied = _decide(share, ties_in)
+    if masks.known is not None:
+        settled = masks.known != OPEN
+        share[settled] = np.eye(share.shape[-1])[masks.known[settled]]
+        mask[settled] = share[settled][:, 1:] > 0.5
+        tied &= ~settled
+    watch(1.0, "averaged the maps")
+    unknown = np.full((len(values[0]), len(values)), np.nan)
+    return _fusion(
+        masks,
+        (0, 0, 0),
+        np.moveaxis(mask, -1, 0),
+        np.moveaxis(share[..., 1:], -1, 0),
+        (unknown, unknown),
+        int(tied.sum()),
+        ties_in,
+    )
+
+
+def _decide(share: FloatArray | Float32Array, ties_in: bool) -> tuple[BoolArray, BoolArray]:
+    """Tell which structure has the most, and where a structure has as much as another class; (..., K)."""
+    inside = share[..., 1:]
+    best = inside.max(axis=-1, keepdims=True)
+    background = share[..., :1]
+    enough = (best > background) | (ties_in & (best == background))
+    first = np.arange(inside.shape[-1]) == inside.argmax(axis=-1)[..., None]
+    tied = (best[..., 0] >= background[..., 0]) & ((share == best).sum(axis=-1) > 1)
+    return first & enough, tied
+
+
+def _agreement(patterns: Patterns, mask: BoolArray) -> tuple[FloatArray, FloatArray]:
+    """Give the raters' (S, P) shares of the consensus that they mark, and of the rest that they do not."""
+    rates = []
+    for s in range(patterns.classes - 1):
+        marked = patterns.labels == s + 1
+        inside = patterns.count * mask[:, s]
+        outside = patterns.count * ~mask[:, s]
+        with np.errstate(invalid="ignore"):
+            rates.append((inside @ marked / inside.sum(), outside @ ~marked / outside.sum()))
+    sensitivity, specificity = zip(*rates, strict=True)
+    return np.stack(sensitivity), np.stack(specificity)
+
+
+def _fusion(
+    masks: Masks,
+    origin: Box,
+    mask: BoolArray,
+    probability: Float32Array,
+    rates: tuple[FloatArray, FloatArray],
+    tied: int,
+    ties_in: bool,
+) -> MaskFusion:
+    notices = []
+    if tied:
+        way = "the structure" if ties_in else "the background"
+        if len(masks.structures) > 1:
+            way += ", or of two structures to the one named first"
+        notices.append(f"{tied:,} voxels were tied and went to {way}.")
+    elif len(masks.annotators) % 2 == 0:
+        notices.append("No voxel was tied.")
+    return fused(
+        masks,
+        "majority",
+        origin,
+        mask,
+        probability,
+        (MaskTrace(name="share of votes"),),
+        notices,
+        sensitivity=rates[0],
+        specificity=rates[1],
+    )

@@ -1,0 +1,45 @@
+"""Merging voxels that all raters labelled alike loses nothing."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from raterscope.algorithms.masks.data import OPEN
+from raterscope.algorithms.masks.patterns import labels_of, patterns_of
+from tests.algorithms.masks.staple_cases import named, noisy
+
+
+@pytest.mark.parametrize(("raters", "classes"), [(1, 2), (4, 2), (17, 2), (40, 2), (3, 5), (11, 4)])
+@pytest.mark.parametrize("settle", [False, True])
+def test_every_voxel_gets_its_labels_back(raters, classes, settle):
+    labels, _ = noisy(3, raters, classes=classes)
+    labels[:, :2] = labels[:, :, -1:] = 0
+    known = np.full(labels.shape[1:], OPEN, dtype=np.int8)
+    known[4:6, 3, 2:9] = 0
+    known[4:6, 5, 2:9] = 1
+    masks = named(
+        labels,
+        structures=tuple(f"s{k}" for k in range(1, classes)),
+        known=known if settle else None,
+        origin=(1, 2, 3),
+        frame=(20, 30, 40),
+    )
+    patterns = patterns_of(masks)
+    box = tuple(slice(at, at + n) for at, n in zip(patterns.origin, patterns.shape, strict=True))
+    assert np.array_equal(np.moveaxis(patterns.labels[patterns.row], -1, 0), labels[:, *box])
+    assert labels[:, *box].sum() == labels.sum()
+    assert np.array_equal(patterns.count, np.bincount(patterns.row.ravel(), minlength=len(patterns.labels)))
+    rows = np.column_stack([patterns.labels, patterns.settled])
+    assert len(np.unique(rows, axis=0)) == len(rows)
+    assert not patterns.labels[0].any()
+    assert patterns.settled[0] == OPEN
+    if settle:
+        assert np.array_equal(patterns.settled[patterns.row], known[box])
+
+
+def test_probabilities_count_above_one_half_and_above_the_other_structures():
+    one = named(np.array([[[[0.5, 0.51]]]], dtype=np.float32))
+    assert labels_of(one).ravel().tolist() == [0, 1]
+    maps = np.array([[[[[0.4, 0.5, 0.2]]], [[[0.3, 0.1, 0.7]]]]], dtype=np.float32)
+    assert labels_of(named(maps, structures=("a", "b"))).ravel().tolist() == [1, 1, 2]

@@ -1,0 +1,146 @@
+"""STAPLE beside SimpleITK's, beside its own equations, and where it used to break."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from raterscope.algorithms.masks.data import OPEN
+from raterscope.algorithms.masks.staple import STAPLESettings, staple
+from raterscope.algorithms.progress import Cancelled
+from tests.algorithms.masks.staple_cases import ball, named, nodule, noisy
+
+FRAME = STAPLESettings(domain="frame")
+
+
+def whole(fusion, maps):
+    full = np.zeros((len(maps), *fusion.frame), dtype=maps.dtype)
+    full[:, *(slice(at, at + n) for at, n in zip(fusion.origin, fusion.shape, strict=True))] = maps
+    return full
+
+
+def peer(labels):
+    """Sensitivities, specificities and probability by SimpleITK."""
+    sitk = pytest.importorskip("SimpleITK")
+    one = sitk.STAPLEImageFilter()
+    found = one.Execute([sitk.GetImageFromArray(np.ascontiguousarray(each, np.uint8)) for each in labels])
+    return one.GetSensitivity(), one.GetSpecificity(), sitk.GetArrayFromImage(found)
+
+
+@pytest.mark.parametrize("raters", [3, 5, 18])
+def test_it_equals_simpleitk_on_noisy_raters(raters):
+    labels, _ = noisy(raters, raters)
+    fusion = staple(named(labels.astype(bool)), FRAME)
+    sensitivity, specificity, probability = peer(labels)
+    assert fusion.sensitivity[0] == pytest.approx(sensitivity, abs=3e-7)
+    assert fusion.specificity[0] == pytest.approx(specificity, abs=3e-7)
+    assert np.abs(whole(fusion, fusion.probability)[0] - probability).max() < 3e-7
+
+
+def test_it_equals_simpleitk_on_a_real_nodule(real_data):
+    masks = nodule(real_data)
+    fusion = staple(masks, FRAME)
+    _, specificity, probability = peer(masks.values)
+    assert fusion.mask.sum() == 9098
+    assert fusion.sensitivity[0] == pytest.approx([0.962473, 0.677398, 0.971223, 0.673328], abs=1e-5)
+    assert fusion.specificity[0] == pytest.approx(specificity, abs=3e-7)
+    assert np.abs(whole(fusion, fusion.probability)[0] - probability).max() < 3e-7
+
+
+def test_the_log_likelihood_never_falls():
+    labels, _ = noisy(1, 6)
+    objective = staple(named(labels.astype(bool))).traces[0].objective
+    assert len(objective) > 3
+    assert np.diff(objective).min() > -1e-9 * abs(objective[-1])
+
+
+def test_background_beyond_the_masks_counts_as_the_settings_say():
+    """A frame ten times as large is the same as so many more voxels of background."""
+    labels, _ = noisy(2, 4)
+    masks = labels.astype(bool)
+    wide = np.pad(masks, ((0, 0), (20, 20), (5, 5), (5, 5)))
+    inside = named(masks, origin=(20, 5, 5), frame=wide.shape[1:])
+    assert np.allclose(staple(inside, FRAME).specificity, staple(named(wide), FRAME).specificity)
+    assert np.allclose(staple(inside).specificity, staple(named(wide)).specificity)
+    assert np.all(staple(inside, FRAME).specificity > staple(inside).specificity)
+
+
+def test_three_classes_recover_the_confusion_of_raters():
+    rng = np.random.default_rng(5)
+    truth = rng.integers(0, 3, size=(20, 30, 30)).astype(np.uint8)
+    labels = np.repeat(truth[None], 5, axis=0)
+    rate = [0.95, 0.9, 0.85, 0.8, 0.7]
+    for p, right in enumerate(rate):
+        wrong = rng.random(truth.shape) > right
+        labels[p][wrong] = (truth[wrong] + rng.integers(1, 3, size=int(wrong.sum()))) % 3
+    fusion = staple(named(labels, structures=("a", "b")))
+    assert fusion.sensitivity == pytest.approx(np.array([rate, rate]), abs=0.02)
+    found = whole(fusion, fusion.mask)
+    assert np.mean((found[0] == (truth == 1)) & (found[1] == (truth == 2))) > 0.985
+
+
+def test_a_label_map_of_one_structure_is_a_mask():
+    labels, _ = noisy(7, 4)
+    assert np.array_equal(staple(named(labels)).probability, staple(named(labels.astype(bool))).probability)
+
+
+def test_smoothing_fills_a_hole_that_two_of_three_left_and_its_bound_never_falls():
+    solid = ball((15, 15, 15), (7, 7, 7), 5)
+    holed = solid.copy()
+    holed[7, 7, 7] = False
+    masks = named(np.stack([solid, holed, holed]))
+    assert not whole(plain := staple(masks), plain.mask)[0, 7, 7, 7]
+    smooth = staple(masks, STAPLESettings(mrf=2.0))
+    assert whole(smooth, smooth.mask)[0, 7, 7, 7]
+    objective = smooth.traces[0].objective
+    assert np.diff(objective).min() > -1e-6 * abs(objective[-1])
+
+
+def test_smoothing_of_a_line_is_that_of_the_mean_field_equations():
+    """Iterated by the textbook: q_i = sigmoid(evidence_i + strength (2 q - 1) of both neighbours)."""
+    votes = np.array([[0, 1, 0, 1, 1, 0], [0, 1, 1, 1, 0, 0], [0, 0, 0, 1, 1, 0]], dtype=bool)
+    fusion = staple(named(votes[:, None, None]), STAPLESettings(mrf=0.7, domain="frame", tolerance=1e-13))
+    hit, quiet = fusion.sensitivity[0][:, None], fusion.specificity[0][:, None]
+    q = whole(fusion, fusion.probability)[0, 0, 0].astype(float)
+    with np.errstate(divide="ignore"):
+        odds = np.where(votes, np.log(hit / (1 - quiet)), np.log((1 - hit) / quiet)).sum(axis=0)
+    odds += np.log(votes.mean() / (1 - votes.mean()))
+    left, right = np.append(0.5, q[:-1]), np.append(q[1:], 0.5)
+    assert q == pytest.approx(1 / (1 + np.exp(-odds - 0.7 * (2 * left + 2 * right - 2))), abs=1e-5)
+
+
+def test_settled_voxels_are_held_and_teach():
+    labels, truth = noisy(9, 3)
+    masks = labels.astype(bool)
+    known = np.full(truth.shape, OPEN, dtype=np.int8)
+    known[4:8] = truth[4:8]
+    known[0, 0, 0] = 1
+    for settings in (FRAME, STAPLESettings(mrf=0.5)):
+        fusion = staple(named(masks, known=known), settings)
+        held = whole(fusion, fusion.mask)[0][known != OPEN]
+        assert np.array_equal(held, known[known != OPEN] == 1)
+    everything = staple(named(masks, known=truth.astype(np.int8)), FRAME)
+    assert everything.sensitivity[0] == pytest.approx(masks[:, truth == 1].mean(axis=1))
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 1.0])
+def test_raters_who_agree_and_raters_who_marked_nothing(smoothing):
+    solid = ball((11, 12, 13), (5, 6, 6), 4)
+    settings = STAPLESettings(mrf=smoothing)
+    same = staple(named(np.stack([solid] * 4)), settings)
+    assert np.array_equal(whole(same, same.mask)[0], solid)
+    assert not staple(named(np.zeros((3, 4, 5, 6), dtype=bool)), settings).mask.any()
+    assert staple(named(np.ones((3, 4, 5, 6), dtype=bool)), settings).mask.all()
+    one_empty = staple(named(np.stack([solid, solid, solid, solid & False])), settings)
+    assert np.array_equal(whole(one_empty, one_empty.mask)[0], solid)
+    assert one_empty.sensitivity[0, 3] == pytest.approx(0.0, abs=1e-9)
+
+
+def test_it_is_cancelled_by_its_watch():
+    labels, _ = noisy(4, 4)
+
+    def stop(fraction, words, *, objective=None, partial=None):
+        raise Cancelled
+
+    with pytest.raises(Cancelled):
+        staple(named(labels.astype(bool)), STAPLESettings(mrf=1.0), stop)
