@@ -1,6 +1,7 @@
 """Records of arrays as bytes.
 
-A record is a frozen dataclass of arrays, numbers, texts, tuples and further such dataclasses. The bytes are
+A record is a frozen dataclass of arrays, numbers, texts, tuples and further such dataclasses, or tuples of
+them. The bytes are
 the length of a header (8 bytes, little endian), the header (JSON: values by field, arrays as dtype, shape and
 offset) and the arrays' bytes in C order, eight truth values to the byte. They are cut into chunks that zlib
 compresses one by one. Nothing is made when reading but the type that is asked for, and no array whose
@@ -96,6 +97,8 @@ def _describe(record: Any, arrays: list[np.ndarray], offset: list[int]) -> dict[
             offset[0] += arrays[-1].nbytes
         elif dataclasses.is_dataclass(value):
             values[field.name] = {"record": _describe(value, arrays, offset)}
+        elif isinstance(value, tuple) and any(map(dataclasses.is_dataclass, value)):
+            values[field.name] = {"records": [_describe(one, arrays, offset) for one in value]}
         elif isinstance(value, float) and not math.isfinite(value):
             values[field.name] = {"float": str(value)}
         elif value is None or isinstance(value, (bool, int, float, str, tuple)):
@@ -118,6 +121,8 @@ def _make(kind: type[Record], values: Any, raw: memoryview, start: int) -> Recor
                 made[name] = _array(content, raw, start)
             elif form == "record" and inner is not None:
                 made[name] = _make(inner, content, raw, start)
+            elif form == "records" and inner is not None and isinstance(content, list):
+                made[name] = tuple(_make(inner, one, raw, start) for one in content)
             elif form == "float" and content in ("nan", "inf", "-inf"):
                 made[name] = float(content)
             else:
@@ -146,13 +151,14 @@ def _array(content: Any, raw: memoryview, start: int) -> np.ndarray:
 
 @cache
 def _fields(kind: type[Any]) -> dict[str, type[Any] | None]:
-    """Name the fields, each with the dataclass that it holds, if it holds one."""
+    """Name the fields, each with the dataclass that it, or its tuple, holds, if it holds one."""
     hints = typing.get_type_hints(kind)
     found: dict[str, type[Any] | None] = {}
     for field in dataclasses.fields(kind):
         hint = hints[field.name]
         union = typing.get_origin(hint) in (typing.Union, types.UnionType)
-        choices = typing.get_args(hint) if union else (hint,)
+        several = typing.get_origin(hint) is tuple
+        choices = typing.get_args(hint) if union or several else (hint,)
         records = [one for one in choices if isinstance(one, type) and dataclasses.is_dataclass(one)]
         found[field.name] = records[0] if records else None
     return found

@@ -9,12 +9,14 @@ from typing import Any, TypeVar
 import numpy as np
 
 from raterscope.algorithms.clicks.data import Clicks, Fusion
+from raterscope.algorithms.masks.data import MaskFusion
 from raterscope.app.study.arrays import DamagedError, pack, unpack
 from raterscope.app.study.records import StudyError
 
-__all__ = ["RESULTS", "misfit", "read_object", "remove_object", "write_object"]
+__all__ = ["RESULTS", "misfit", "misfit_of_masks", "read_object", "remove_object", "write_object"]
 
-RESULTS: dict[str, type[Fusion]] = {"clicks": Fusion}
+RESULTS: dict[str, type[Fusion] | type[MaskFusion]] = {"clicks": Fusion, "masks": MaskFusion}
+"""What a run comes to, by its kind."""
 
 Record = TypeVar("Record")
 
@@ -93,6 +95,38 @@ def misfit(fusion: Fusion, clicks: Clicks) -> str | None:
     return None
 
 
+def misfit_of_masks(fusion: MaskFusion, frame: tuple[int, int, int]) -> str | None:
+    """Say why a fusion of masks cannot be one of an image of this shape; None where it can."""
+    s, p, maps = len(fusion.structures), len(fusion.annotators), fusion.mask.shape
+    if fusion.mask.ndim != 4 or len(maps) != 4 or maps[0] != s or not s or not p:
+        return f"mask has the shape {maps}, which is not that of {s} structures"
+    shapes: list[tuple[str, np.ndarray | None, tuple[int, ...]]] = [
+        ("probability", fusion.probability, maps),
+        ("distance", fusion.distance, maps),
+        ("deviation", fusion.deviation, maps),
+        ("weight", fusion.weight, (s, p, *maps[1:])),
+    ]
+    shapes += [(name, getattr(fusion, name), (s, p)) for name in _PER_RATER]
+    for number, alternative in enumerate(fusion.alternatives, start=1):
+        shapes += [
+            (f"alternative {number}", alternative.mask, maps),
+            (f"alternative {number}", alternative.probability, maps),
+            (f"alternative {number}", alternative.responsibility, (p,)),
+        ]
+    for name, array, shape in shapes:
+        if array is not None and array.shape != shape:
+            return f"{name} has the shape {array.shape}, not {shape}"
+    ends = [at + n for at, n in zip(fusion.origin, maps[1:], strict=True)]
+    if fusion.frame != frame or min(fusion.origin) < 0 or any(np.array(ends) > frame):
+        return f"its maps lie at {fusion.origin} in {fusion.frame} voxels, not in {frame}"
+    if not all(np.isfinite(step) and step > 0 for step in fusion.spacing):
+        return "its spacing is no length"
+    if not np.isfinite(fusion.probability).all():
+        return "a probability is no number"
+    return None
+
+
+_PER_RATER = ("bias", "variance", "dof", "sensitivity", "specificity")
 _PER_CLUSTER = ("posterior", "posterior_low", "posterior_high", "detected")
 _PER_ANNOTATOR = (
     "sensitivity", "specificity", "true_positive", "false_negative", "true_negative", "false_positive"

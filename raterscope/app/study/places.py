@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
-from raterscope.algorithms.progress import Watch, silent
+from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.formats.records import refuse_study
 from raterscope.app.study.records import ImageEntry
 
-__all__ = ["Names", "digest_of_file", "has_changed", "locate", "stored_path"]
+__all__ = ["Names", "digest_of_file", "digest_of_files", "has_changed", "locate", "size_of", "stored_path"]
 
 _BLOCK = 4 << 20
 
@@ -51,7 +51,7 @@ def locate(entry: ImageEntry, study: Path) -> Path | None:
     A stranger's study may name any path: one that climbs out of the study's folder by ".." or names another
     computer is not followed.
     """
-    same = (place for place, size in _candidates(entry, study) if entry.size is None or size == entry.size)
+    same = (place for place, size in _candidates(entry, study) if entry.size in (None, size))
     return next(same, None)
 
 
@@ -60,7 +60,7 @@ def has_changed(entry: ImageEntry, study: Path) -> bool:
     return locate(entry, study) is None and any(_candidates(entry, study))
 
 
-def _candidates(entry: ImageEntry, study: Path) -> Iterator[tuple[Path, int]]:
+def _candidates(entry: ImageEntry, study: Path) -> Iterator[tuple[Path, int | None]]:
     """Give the files that an image may be, and their sizes in bytes."""
     if not entry.path:
         return
@@ -70,10 +70,24 @@ def _candidates(entry: ImageEntry, study: Path) -> Iterator[tuple[Path, int]]:
         candidates.append(study.parent / entry.path)
     for place in (*candidates, study.parent / name):
         try:
-            if place.is_file():
-                yield place, place.stat().st_size
+            if place.is_file() or place.is_dir():
+                yield place, size_of(place)
         except (OSError, ValueError):
             continue
+
+
+def size_of(path: Path) -> int | None:
+    """Give a file's size in bytes; None for a folder, in which other files may come and go."""
+    return None if path.is_dir() else path.stat().st_size
+
+
+def digest_of_files(paths: Sequence[Path], watch: Watch = silent, words: str = "reading") -> str:
+    """Compute the SHA-256 of several files' digests, in order."""
+    machine = hashlib.sha256()
+    for done, path in enumerate(paths):
+        step = part(watch, done / len(paths), (done + 1) / len(paths))
+        machine.update(digest_of_file(path, step, words).encode())
+    return f"sha256:{machine.hexdigest()}"
 
 
 def digest_of_file(path: Path, watch: Watch = silent, words: str = "reading") -> str:

@@ -9,9 +9,20 @@ from typing import Any
 import numpy as np
 
 from raterscope.algorithms.clicks.data import FloatArray, IntArray
+from raterscope.algorithms.masks.data import BoolArray, Float32Array
+from raterscope.algorithms.masks.grid import Grid
 from raterscope.app.errors import InputError
 
-__all__ = ["ImageEntry", "ImportSummary", "MarksRecord", "RunEntry", "RunRecord", "StudyError", "TruePoints"]
+__all__ = [
+    "ImageEntry",
+    "ImportSummary",
+    "MarksRecord",
+    "MaskRecord",
+    "RunEntry",
+    "RunRecord",
+    "StudyError",
+    "TruePoints",
+]
 
 
 class StudyError(InputError):
@@ -36,6 +47,12 @@ class ImageEntry:
         SHA-256 of the file.
     pixel_size : float or None
         Micrometres.
+    grid : Grid or None
+        The geometry of a volume; None for a plain image.
+    modality : str
+        As DICOM calls it; empty where nothing tells.
+    identifier : str
+        The UID of a DICOM series, whose `path` is a folder; empty else.
     """
 
     id: int
@@ -46,6 +63,14 @@ class ImageEntry:
     size: int | None = None
     digest: str | None = None
     pixel_size: float | None = None
+    grid: Grid | None = None
+    modality: str = ""
+    identifier: str = ""
+
+    @property
+    def lattice(self) -> Grid:
+        """The geometry, or pixels of an unknown size for a plain image."""
+        return self.grid or Grid.plain((1, round(self.height), round(self.width)))
 
     @property
     def extent(self) -> tuple[float, float, float, float]:
@@ -62,6 +87,29 @@ class TruePoints:
 
     def __len__(self) -> int:
         return len(self.x)
+
+
+@dataclass(frozen=True, eq=False)
+class MaskRecord:
+    """One mask as it is stored: its voxels as truth values or as probabilities, cropped.
+
+    Attributes
+    ----------
+    origin : (slice, row, column)
+        The first voxel in the whole image.
+    mask : (Z, Y, X) bool, optional
+    probability : (Z, Y, X) float32, optional
+    """
+
+    origin: tuple[int, int, int]
+    mask: BoolArray | None
+    probability: Float32Array | None
+
+    @property
+    def values(self) -> BoolArray | Float32Array:
+        """The one of both that is there."""
+        found = self.mask if self.probability is None else self.probability
+        return np.zeros((0, 0, 0), dtype=bool) if found is None else found
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +140,7 @@ class ImportSummary:
     Attributes
     ----------
     kind : str
-        clicks or truth.
+        clicks, truth or masks.
     file : str
     marks, images, annotators : int
         Marks that came, images they lie on, annotators who looked.

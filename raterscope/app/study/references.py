@@ -6,13 +6,23 @@ import math
 import sqlite3
 from pathlib import Path
 
+from raterscope.algorithms.masks.grid import Grid
 from raterscope.app.errors import plain
+from raterscope.app.formats.mask_records import VolumeFile
 from raterscope.app.formats.records import ImageFile
-from raterscope.app.study.places import Names, stored_path
+from raterscope.app.study.places import Names, size_of, stored_path
 from raterscope.app.study.records import ImageEntry, StudyError
-from raterscope.app.study.rows import IMAGE, image_of
+from raterscope.app.study.rows import GRID, IMAGE, grid_row, image_of
 
-__all__ = ["add_file", "add_size", "point_to", "read_image_entries", "refuse_other_size"]
+__all__ = [
+    "add_file",
+    "add_grid",
+    "add_size",
+    "add_volume",
+    "point_to",
+    "read_image_entries",
+    "refuse_other_size",
+]
 
 
 def read_image_entries(
@@ -20,7 +30,9 @@ def read_image_entries(
 ) -> list[ImageEntry]:
     """Read the entries in the order in which they came, or one alone."""
     rows = connection.execute(
-        f"SELECT {', '.join(IMAGE)} FROM images WHERE ?1 IS NULL OR id = ?1 ORDER BY id", (number,)
+        f"SELECT {', '.join(IMAGE + GRID)} FROM images LEFT JOIN grids ON grids.image = images.id "
+        "WHERE ?1 IS NULL OR id = ?1 ORDER BY id",
+        (number,),
     )
     return [image_of(row, study) for row in rows]
 
@@ -48,6 +60,38 @@ def add_file(
     return point_to(connection, study, number, file.path, digest)
 
 
+def add_volume(
+    connection: sqlite3.Connection, study: Path, file: VolumeFile, digest: str, names: Names
+) -> ImageEntry:
+    """Take up a volume, within the present transaction; one that is there already is not taken twice."""
+    _, rows, columns = file.grid.shape
+    same = names.find(file.name)
+    if (
+        same is not None
+        and same.digest is None
+        and same.grid is not None
+        and same.grid.shape == file.grid.shape
+    ):
+        entry = point_to(connection, study, same.id, file.path, digest)
+    else:
+        entry = add_file(connection, study, ImageFile(file.name, file.path, columns, rows), digest, names)
+    connection.execute(
+        f"INSERT OR REPLACE INTO grids(image, {', '.join(GRID)}) VALUES (?, ?, ?, ?, ?, ?)",
+        grid_row(entry.id, file.grid, file.modality, file.identifier),
+    )
+    return read_image_entries(connection, study, entry.id)[0]
+
+
+def add_grid(connection: sqlite3.Connection, study: Path, name: str, grid: Grid) -> ImageEntry:
+    """Make an entry for a volume of which only the geometry is known, within the present transaction."""
+    entry = add_size(connection, study, name, grid.shape[2], grid.shape[1])
+    connection.execute(
+        f"INSERT INTO grids(image, {', '.join(GRID)}) VALUES (?, ?, ?, ?, ?, ?)",
+        grid_row(entry.id, grid, "", ""),
+    )
+    return read_image_entries(connection, study, entry.id)[0]
+
+
 def add_size(
     connection: sqlite3.Connection, study: Path, name: str, width: float, height: float
 ) -> ImageEntry:
@@ -64,7 +108,7 @@ def point_to(connection: sqlite3.Connection, study: Path, number: int, path: Pat
     """Note where an image's file is, within the present transaction."""
     connection.execute(
         "UPDATE images SET path = ?, size = ?, digest = ? WHERE id = ?",
-        (stored_path(path, study), path.stat().st_size, digest, number),
+        (stored_path(path, study), size_of(path), digest, number),
     )
     return read_image_entries(connection, study, number)[0]
 

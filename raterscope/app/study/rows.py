@@ -6,6 +6,7 @@ import json
 import math
 import sqlite3
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from raterscope.algorithms.masks.grid import Grid, GridError
 from raterscope.app.errors import plain
 from raterscope.app.review import SUBJECTS, Decision
 from raterscope.app.study.objects import read_object
@@ -20,10 +22,12 @@ from raterscope.app.study.records import ImageEntry, MarksRecord, RunEntry, RunR
 
 __all__ = [
     "DECISION",
+    "GRID",
     "IMAGE",
     "RUN",
     "decision_of",
     "decision_row",
+    "grid_row",
     "image_of",
     "read_marks",
     "run_of",
@@ -31,6 +35,7 @@ __all__ = [
 ]
 
 IMAGE = ("id", "name", "path", "width", "height", "size", "digest", "pixel_size")
+GRID = ("slices", "affine", "calibrated", "modality", "identifier")
 RUN = (
     "kind", "algorithm", "settings", "seed", "versions", "digest", "started", "seconds", "log", "known",
     "import", "excluded",
@@ -42,11 +47,26 @@ DECISION = (
 
 
 def image_of(row: tuple[Any, ...], path: Path) -> ImageEntry:
-    """Make an image's entry of the columns `IMAGE`."""
-    entry = ImageEntry(*row)
+    """Make an image's entry of the columns `IMAGE` and `GRID`."""
+    entry = ImageEntry(*row[: len(IMAGE)])
     if not (0 < entry.width < math.inf and 0 < entry.height < math.inf):
         raise StudyError(f"is damaged: the size of {plain(entry.name)} is no size", file=path)
-    return entry
+    slices, affine, calibrated, modality, identifier = row[len(IMAGE) :]
+    if slices is None:
+        return entry
+    try:
+        numbers = msgspec.json.decode(affine, type=tuple[float, ...])
+        grid = Grid((slices, round(entry.height), round(entry.width)), numbers, bool(calibrated))
+    except (GridError, msgspec.MsgspecError) as error:
+        name = plain(entry.name)
+        raise StudyError(f"is damaged: the geometry of {name} cannot be read", file=path) from error
+    return replace(entry, grid=grid, modality=modality, identifier=identifier)
+
+
+def grid_row(image: int, grid: Grid, modality: str, identifier: str) -> tuple[Any, ...]:
+    """Write a geometry as an image's number and the columns `GRID`."""
+    affine = msgspec.json.encode(grid.affine).decode()
+    return image, grid.shape[0], affine, int(grid.calibrated), modality, identifier
 
 
 def run_row(record: RunRecord, imported: int) -> tuple[Any, ...]:

@@ -17,8 +17,7 @@ The file is in WAL mode while it is open and a single plain file when it is clos
 ``grids``
     One row an image that has a geometry, a volume above all: slices, affine (JSON, see `Grid.affine`; rows
     and columns are the image's height and width), calibrated, modality, and the series' UID. The path of a
-    DICOM series is its folder, its size the sum of its files', its digest that of the files in the slices'
-    order.
+    DICOM series is its folder, which has no size; its digest is that of the files in the slices' order.
 ``masks``
     One row a mask: image, structure, annotator, import; ``object`` holds where it begins and its voxels,
     which `voxels` counts. Of several imports of the same mask the last counts; truth is by annotator -1.

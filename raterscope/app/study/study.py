@@ -11,18 +11,27 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
 from raterscope.algorithms.clicks.data import Clicks, ClicksError, Fusion
+from raterscope.algorithms.masks.data import MaskFusion, Settled
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import InputError, plain
+from raterscope.app.formats.mask_records import VolumeFile
 from raterscope.app.formats.records import ClickTable, ImageFile, PointTable
 from raterscope.app.review import Decision
 from raterscope.app.study import places
 from raterscope.app.study.importing import assign_images, write_marks
-from raterscope.app.study.objects import RESULTS, misfit, read_object, remove_object, write_object
+from raterscope.app.study.objects import (
+    RESULTS,
+    misfit,
+    misfit_of_masks,
+    read_object,
+    remove_object,
+    write_object,
+)
 from raterscope.app.study.opening import connect, create, shut, told
 from raterscope.app.study.records import (
     ImageEntry,
@@ -35,6 +44,7 @@ from raterscope.app.study.records import (
 from raterscope.app.study.references import (
     add_file,
     add_size,
+    add_volume,
     point_to,
     read_image_entries,
     refuse_other_size,
@@ -42,6 +52,8 @@ from raterscope.app.study.references import (
 from raterscope.app.study.rows import DECISION, RUN, decision_of, decision_row, read_marks, run_of, run_row
 
 __all__ = ["Study"]
+
+Result = Fusion | MaskFusion
 
 
 class Study:
@@ -99,12 +111,12 @@ class Study:
 
     def images(self) -> list[ImageEntry]:
         """List the images in the order in which they came."""
-        with self._sound():
+        with self.sound():
             return read_image_entries(self._connection, self.path)
 
     def image(self, image_id: int) -> ImageEntry:
         """Give one image."""
-        with self._sound():
+        with self.sound():
             found = read_image_entries(self._connection, self.path, image_id)
         if not found:
             raise StudyError(f"has no image number {image_id}", file=self.path)
@@ -126,10 +138,26 @@ class Study:
             with told(file.path, "read"):
                 digests.append(places.digest_of_file(file.path, step, f"reading {plain(file.name)}"))
         added = []
-        with self._change():
+        with self.change():
             names = places.Names(self.images())
             for file, digest in zip(files, digests, strict=True):
                 entry = add_file(self._connection, self.path, file, digest, names)
+                names.add(entry)
+                added.append(entry)
+        return added
+
+    def add_volumes(self, files: Sequence[VolumeFile], watch: Watch = silent) -> list[ImageEntry]:
+        """Take up references to volumes with their geometry; see `add_images`."""
+        digests = []
+        for index, file in enumerate(files):
+            step = part(watch, index / len(files), (index + 1) / len(files))
+            with told(file.path, "read"):
+                digests.append(places.digest_of_files(file.files, step, f"reading {plain(file.name)}"))
+        added = []
+        with self.change():
+            names = places.Names(self.images())
+            for file, digest in zip(files, digests, strict=True):
+                entry = add_volume(self._connection, self.path, file, digest, names)
                 names.add(entry)
                 added.append(entry)
         return added
@@ -159,7 +187,7 @@ class Study:
             raise StudyError(
                 f"is another image than {name} was when it was added: its content differs", file=path
             )
-        with self._change():
+        with self.change():
             return point_to(self._connection, self.path, image_id, path, digest)
 
     def relocate_all(self, folder: Path | str) -> list[ImageEntry]:
@@ -181,10 +209,14 @@ class Study:
     def annotators(self) -> list[str]:
         """List the annotators in the order of first appearance, which gives each a colour for good."""
         if self._names is None:
-            with self._sound():
+            with self.sound():
                 rows = self._connection.execute("SELECT name FROM annotators ORDER BY id")
                 self._names = [name for (name,) in rows]
         return list(self._names)
+
+    def forget_names(self) -> None:
+        """Read the annotators anew when they are asked for next, as some are about to be added."""
+        self._names = None
 
     def add_clicks(
         self,
@@ -234,7 +266,7 @@ class Study:
             and annotators of its results are these.
         """
         entry = self.image(image_id)
-        with self._sound():
+        with self.sound():
             last = None if run is None else run.imported
             marks = read_marks(self._connection, self.path, image_id, "clicks", last)
             names = self.annotators()
@@ -256,7 +288,7 @@ class Study:
 
     def truth(self, image_id: int) -> TruePoints:
         """Give the imported true points of an image; empty where there are none."""
-        with self._sound():
+        with self.sound():
             marks = read_marks(self._connection, self.path, image_id, "truth")
         points = np.column_stack([marks.x, marks.y])
         _, first = np.unique(points, axis=0, return_index=True)
@@ -265,12 +297,12 @@ class Study:
 
     def last_import(self) -> int:
         """Give the number of the last import, for a run that starts now; 0 before the first."""
-        with self._sound():
+        with self.sound():
             return int(self._connection.execute("SELECT ifnull(max(id), 0) FROM imports").fetchone()[0])
 
     # Runs
 
-    def add_run(self, record: RunRecord, results: Mapping[int, Fusion], watch: Watch = silent) -> int:
+    def add_run(self, record: RunRecord, results: Mapping[int, Result], watch: Watch = silent) -> int:
         """Store a run with all its results, whole or not at all.
 
         Returns
@@ -281,17 +313,17 @@ class Study:
         Raises
         ------
         StudyError
-            When a result is not one of the clicks that the record says it was made from.
+            When a result is not one of the annotations that the record says it was made from.
         """
         imported = self.last_import() if record.imported is None else record.imported
         entry = _as_entry(record, imported)
         for step, (image, result) in enumerate(results.items()):
             watch(0.5 * step / len(results), "checking the results")
-            wrong = misfit(result, self.clicks(image, entry))
+            wrong = self._misfit(entry, image, result)
             if wrong is not None:
                 name = plain(self.image(image).name)
-                raise StudyError(f"the result for {name} does not fit its clicks ({wrong}); fuse again")
-        with self._change():
+                raise StudyError(f"the result for {name} does not fit its {entry.kind} ({wrong}); fuse again")
+        with self.change():
             (number,) = self._connection.execute(
                 f"INSERT INTO runs({', '.join(RUN)}) VALUES ({', '.join('?' * len(RUN))}) RETURNING id",
                 run_row(record, imported),
@@ -306,7 +338,7 @@ class Study:
 
     def runs(self) -> list[RunEntry]:
         """List the runs, oldest first."""
-        with self._sound():
+        with self.sound():
             images: dict[int, list[int]] = {}
             for run, image in self._connection.execute("SELECT run, image FROM results ORDER BY run, image"):
                 images.setdefault(run, []).append(image)
@@ -317,7 +349,7 @@ class Study:
         """Give one run."""
         if run_id in self._runs:
             return self._runs[run_id]
-        with self._sound():
+        with self.sound():
             row = self._connection.execute(
                 f"SELECT id, {', '.join(RUN)} FROM runs WHERE id = ?", (run_id,)
             ).fetchone()
@@ -329,9 +361,9 @@ class Study:
             self._runs[run_id] = run_of(row, tuple(image for (image,) in images), self.path)
         return self._runs[run_id]
 
-    def result(self, run_id: int, image_id: int) -> Fusion | None:
-        """Give what a run says of an image; None where it says nothing."""
-        with self._sound():
+    def result(self, run_id: int, image_id: int) -> Any:
+        """Give what a run says of an image, of the run's kind in `RESULTS`; None where it says nothing."""
+        with self.sound():
             row = self._connection.execute(
                 "SELECT object FROM results WHERE image = ? AND run = ?", (image_id, run_id)
             ).fetchone()
@@ -340,17 +372,18 @@ class Study:
             entry = self.run(run_id)
             if entry.kind not in RESULTS:
                 raise StudyError(f"holds a run of an unknown kind, {plain(entry.kind)}", file=self.path)
-            result: Fusion = read_object(self._connection, row[0], RESULTS[entry.kind], self.path)
-            wrong = misfit(result, self.clicks(image_id, entry))
+            result = read_object(self._connection, row[0], RESULTS[entry.kind], self.path)
+            wrong = self._misfit(entry, image_id, result)
             if wrong is not None:
                 raise StudyError(f"is damaged: in run {run_id}, {wrong}", file=self.path)
             return result
 
-    def latest_result(self, image_id: int) -> tuple[RunEntry, Fusion] | None:
-        """Give the latest run that says something of an image, and what; None where there is none."""
-        with self._sound():
+    def latest_result(self, image_id: int, kind: str = "clicks") -> tuple[RunEntry, Any] | None:
+        """Give the latest run of a kind that says something of an image, and what; None without one."""
+        with self.sound():
             (number,) = self._connection.execute(
-                "SELECT max(run) FROM results WHERE image = ?", (image_id,)
+                "SELECT max(run) FROM results JOIN runs ON runs.id = run WHERE image = ? AND kind = ?",
+                (image_id, kind),
             ).fetchone()
         if number is None:
             return None
@@ -360,7 +393,7 @@ class Study:
     def delete_run(self, run_id: int) -> None:
         """Remove a run with its results. Decisions that were made on it stay."""
         self._runs.pop(run_id, None)
-        with self._change():
+        with self.change():
             objects = self._connection.execute(
                 "SELECT object FROM results WHERE run = ?", (run_id,)
             ).fetchall()
@@ -377,13 +410,18 @@ class Study:
         Returns
         -------
         Decision
-            With its number, its time, and the user's name where `who` was empty.
+            With its number, its time, the user's name where `who` was empty, and `voxels` in place of
+            `settled`.
         """
-        with self._change():
+        with self.change():
             (number,) = self._connection.execute("SELECT ifnull(max(id), 0) + 1 FROM decisions").fetchone()
             if decision.undoes is not None:
                 self._refuse_vain_undo(decision.undoes, number)
-            written = replace(decision, id=number, at=datetime.now(UTC), who=decision.who or _user())
+            settled = decision.settled
+            written = replace(
+                decision, id=number, at=datetime.now(UTC), who=decision.who or _user(), settled=None,
+                voxels=None if settled is None else write_object(self._connection, settled),
+            )  # fmt: skip
             self._connection.execute(
                 f"INSERT INTO decisions({', '.join(DECISION)}) VALUES ({', '.join('?' * len(DECISION))})",
                 decision_row(written),
@@ -392,32 +430,43 @@ class Study:
 
     def decisions(self) -> list[Decision]:
         """List all decisions, oldest first."""
-        with self._sound():
+        with self.sound():
             rows = self._connection.execute(f"SELECT {', '.join(DECISION)} FROM decisions ORDER BY id")
             return [decision_of(row, self.path) for row in rows]
+
+    def settled(self, voxels: int) -> Settled:
+        """Give the voxels that a decision settled, by `Decision.voxels`."""
+        with self.sound():
+            return read_object(self._connection, voxels, Settled, self.path)
 
     # Inside
 
     @contextmanager
-    def _sound(self) -> Iterator[None]:
-        """Turn what goes wrong while reading into a sentence."""
+    def sound(self) -> Iterator[sqlite3.Connection]:
+        """Read, what goes wrong turned into a sentence; for the modules of this package."""
         with told(self.path, "read"):
-            yield
+            yield self._connection
 
     @contextmanager
-    def _change(self) -> Iterator[None]:
-        """Change the file whole or not at all."""
+    def change(self) -> Iterator[sqlite3.Connection]:
+        """Change the file whole or not at all; for the modules of this package."""
         if _identity(self.path) != self._file:  # what is written now would be lost with its journal
             raise StudyError("was moved, renamed or deleted while open; put it back to go on", file=self.path)
         with told(self.path, "written"):
             self._connection.execute("BEGIN IMMEDIATE")
             try:
-                yield
+                yield self._connection
                 self._connection.execute("COMMIT")
             except BaseException:
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
                 raise
+
+    def _misfit(self, run: RunEntry, image_id: int, result: object) -> str | None:
+        if isinstance(result, Fusion):
+            return misfit(result, self.clicks(image_id, run))
+        assert isinstance(result, MaskFusion)
+        return misfit_of_masks(result, self.image(image_id).lattice.shape)
 
     def _refuse_vain_undo(self, target: int, number: int) -> None:
         """Refuse to undo what is not there or does not stand: one redo could not take back two undos."""
@@ -440,8 +489,8 @@ class Study:
         leave_out_unknown: bool,
     ) -> ImportSummary:
         kind = "clicks" if isinstance(table, ClickTable) else "truth"
-        self._names = None
-        with self._change():
+        self.forget_names()
+        with self.change():
             names = places.Names(self.images())
             add = partial(add_size, self._connection, self.path)
             entries, notices = assign_images(table, names, add, extent, leave_out_unknown)

@@ -129,7 +129,7 @@ def test_a_newer_version_is_refused(closed: Path) -> None:
 def test_a_study_of_the_first_format_opens_with_all_that_was_decided(closed: Path) -> None:
     with Study.open(closed) as study:
         moved = SpotSubject(number=2, x=5.0, y=4.0, from_x=3.0, from_y=4.0)
-        study.record(Decision(verb="move", image=1, subject=moved, about=1, reason="it's \"there\""))
+        study.record(Decision(verb="move", image=1, subject=moved, about=1, reason='it\'s "there"'))
         study.record(Decision(verb="exclude", annotator="W1", reason="bored"))
         study.record(Decision(verb="undo", undoes=2))
         before = study.decisions()

@@ -1,0 +1,307 @@
+"""Masks in a study: who marked which structure on which image, and the input of a fusion."""
+
+from __future__ import annotations
+
+import json
+import math
+import sqlite3
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterscope.algorithms.masks.data import Masks, Settled
+from raterscope.algorithms.masks.grid import Grid
+from raterscope.algorithms.progress import Watch, silent
+from raterscope.app.errors import plain
+from raterscope.app.review import Region, known_voxels
+from raterscope.app.study.objects import read_object, write_object
+from raterscope.app.study.places import Names
+from raterscope.app.study.records import ImageEntry, MaskRecord, RunEntry, StudyError
+from raterscope.app.study.references import add_grid, read_image_entries
+from raterscope.app.study.study import Study
+
+__all__ = [
+    "TRUTH",
+    "MaskEntry",
+    "PlacedMask",
+    "add_case",
+    "add_masks",
+    "assemble",
+    "mask_entries",
+    "read_masks",
+    "settled_of",
+]
+
+TRUTH = -1
+"""In the place of an annotator's number: the mask is the truth."""
+
+Box = tuple[int, int, int]
+
+
+@dataclass(frozen=True, eq=False)
+class PlacedMask:
+    """A mask whose image and annotator are known, ready to be stored.
+
+    Attributes
+    ----------
+    image : int
+    annotator : str or None
+        None for the truth.
+    structure : str
+    origin : (slice, row, column)
+    values : (Z, Y, X) bool or float32
+        Cropped; of no voxels where nothing was marked.
+    """
+
+    image: int
+    annotator: str | None
+    structure: str
+    origin: Box
+    values: NDArray[np.bool_] | NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class MaskEntry:
+    """A mask in the study: `annotator` is None for the truth, `voxels` those above one half."""
+
+    image: int
+    annotator: str | None
+    structure: str
+    voxels: int
+
+
+def add_case(study: Study, name: str, grid: Grid) -> ImageEntry:
+    """Make room for an image that only its masks tell of."""
+    with study.change() as connection:
+        names = Names(read_image_entries(connection, study.path))
+        same = names.find(name)
+        if same is not None and same.lattice.same_as(grid):
+            return same
+        return add_grid(connection, study.path, _free(connection, name), grid)
+
+
+def add_masks(
+    study: Study, masks: Sequence[PlacedMask], file: str, notices: Sequence[str] = (), watch: Watch = silent
+) -> str:
+    """Take up the masks of one file, whole or not at all; a mask that is there already is replaced by them.
+
+    Returns
+    -------
+    str
+        What came in, in a sentence or more.
+
+    Raises
+    ------
+    StudyError
+        For a mask that does not lie on its image.
+    """
+    study.forget_names()
+    with study.change() as connection:
+        shapes = {e.id: e.lattice.shape for e in read_image_entries(connection, study.path)}
+        (number,) = connection.execute(
+            "INSERT INTO imports(kind, file, at, notices) VALUES ('masks', ?, ?, ?) RETURNING id",
+            (plain(file, 200), datetime.now(UTC).isoformat(), json.dumps(list(notices))),
+        ).fetchone()
+        people = _people(connection, masks)
+        replaced = 0
+        for step, mask in enumerate(masks):
+            watch(step / len(masks), f"storing mask {step + 1:,} of {len(masks):,}")
+            whole = shapes[mask.image]
+            ends = [at + n for at, n in zip(mask.origin, mask.values.shape, strict=True)]
+            if min(mask.origin) < 0 or any(np.array(ends) > whole):
+                raise StudyError(f"the mask of {plain(mask.structure)} does not lie on its image", file=file)
+            who = TRUTH if mask.annotator is None else people[mask.annotator]
+            key = (mask.image, mask.structure, who)
+            replaced += connection.execute(
+                "SELECT count(*) > 0 FROM masks WHERE image = ? AND structure = ? AND annotator = ? "
+                "AND import < ?",
+                (*key, number),
+            ).fetchone()[0]
+            voxels = int(np.count_nonzero(mask.values > 0.5))
+            connection.execute(
+                "INSERT OR REPLACE INTO masks(image, structure, annotator, import, voxels, object) "
+                "VALUES (?, ?, ?, ?, ?, ?)",
+                (*key, number, voxels, write_object(connection, _record(mask))),
+            )
+    return _in_words(masks, replaced, notices)
+
+
+def mask_entries(study: Study, image: int | None = None, run: RunEntry | None = None) -> list[MaskEntry]:
+    """List the masks, image by image, structures and annotators in the order in which they came.
+
+    Parameters
+    ----------
+    study : Study
+    image : int, optional
+    run : RunEntry, optional
+        Give those that went into this run: none imported later, none of who was excluded.
+    """
+    names = study.annotators()
+    excluded = set() if run is None else set(run.excluded)
+    with study.sound() as connection:
+        rows = connection.execute(
+            "SELECT masks.image, masks.annotator, masks.structure, voxels FROM masks JOIN ("
+            "SELECT image, structure, annotator, max(import) AS last, min(import) AS first FROM masks "
+            "WHERE (?1 IS NULL OR image = ?1) AND import <= ?2 GROUP BY image, structure, annotator) AS key "
+            "ON masks.image = key.image AND masks.structure = key.structure "
+            "AND masks.annotator = key.annotator AND masks.import = last "
+            "ORDER BY masks.image, first, masks.structure, masks.annotator",
+            (image, _last(run)),
+        ).fetchall()
+    return [
+        MaskEntry(at, None if who == TRUTH else _name(study, names, who), structure, voxels)
+        for at, who, structure, voxels in rows
+        if who == TRUTH or names[who] not in excluded
+    ]
+
+
+def read_masks(
+    study: Study, image: int, structure: str, run: RunEntry | None = None, *, truth: bool = False
+) -> dict[str, MaskRecord]:
+    """Read every annotator's mask of a structure, the latest of each, in the annotators' order.
+
+    Parameters
+    ----------
+    study : Study
+    image : int
+    structure : str
+    run : RunEntry, optional
+        See `mask_entries`.
+    truth : bool
+        Give the truth instead, under the name "truth"; empty where there is none.
+    """
+    names = study.annotators()
+    excluded = set() if run is None else set(run.excluded)
+    with study.sound() as connection:
+        rows = connection.execute(
+            "SELECT annotator, object, max(import) FROM masks WHERE image = ? AND structure = ? "
+            "AND import <= ? AND (annotator = ?) = ? GROUP BY annotator ORDER BY annotator",
+            (image, structure, _last(run), TRUTH, truth),
+        ).fetchall()
+        found = {
+            "truth" if truth else _name(study, names, who): read_object(
+                connection, number, MaskRecord, study.path
+            )
+            for who, number, _ in rows
+        }
+    return {name: record for name, record in found.items() if name not in excluded}
+
+
+def settled_of(study: Study, regions: Sequence[Region]) -> dict[int, Settled]:
+    """Read the voxels that decisions settled, by `Region.voxels`."""
+    return {one.voxels: study.settled(one.voxels) for one in regions if one.voxels is not None}
+
+
+def assemble(
+    records: Mapping[str, MaskRecord],
+    grid: Grid,
+    structure: str,
+    *,
+    margin: float,
+    regions: Sequence[Region] = (),
+    settled: Mapping[int, Settled] | None = None,
+) -> Masks:
+    """Lay masks of one structure together, on the box about them all.
+
+    Parameters
+    ----------
+    records : mapping of annotator to MaskRecord
+        At least one.
+    grid : Grid
+        The whole image's.
+    structure : str
+    margin : float
+        Room about the masks, mm.
+    regions, settled
+        What the expert decided, see `known_voxels`; the box holds it too.
+    """
+    pieces = [(one.origin, one.values.shape) for one in records.values() if one.values.size]
+    pieces += [
+        (settled[one.voxels].origin, settled[one.voxels].value.shape)
+        for one in regions
+        if settled is not None and one.voxels is not None and one.subject.structure == structure
+    ]
+    low, high = _box(pieces, grid, margin)
+    shape = high[0] - low[0], high[1] - low[1], high[2] - low[2]
+    soft = any(one.probability is not None for one in records.values())
+    whole = (len(records), *shape)
+    values: Any = np.zeros(whole, dtype=np.float32) if soft else np.zeros(whole, dtype=np.bool_)
+    for layer, record in zip(values, records.values(), strict=True):
+        if record.values.size:
+            ends = [at + n for at, n in zip(record.origin, record.values.shape, strict=True)]
+            there = tuple(slice(at - o, end - o) for at, end, o in zip(record.origin, ends, low, strict=True))
+            layer[there] = record.values
+    known = known_voxels(regions, settled or {}, structure, low, shape)
+    return Masks(
+        values=values,
+        annotators=tuple(records),
+        spacing=grid.spacing,
+        structures=(structure,),
+        origin=low,
+        frame=grid.shape,
+        known=known,
+    )
+
+
+def _box(pieces: Sequence[tuple[Box, tuple[int, ...]]], grid: Grid, margin: float) -> tuple[Box, Box]:
+    """Give the box about some boxes and a margin; about nothing, the voxel in the middle."""
+    if not pieces:
+        middle = np.array(grid.shape) // 2
+        low, high = middle, middle + 1
+    else:
+        low = np.min([origin for origin, _ in pieces], axis=0)
+        high = np.max([np.add(origin, shape) for origin, shape in pieces], axis=0)
+    room = np.array([math.ceil(margin / step) + 1 for step in grid.spacing])
+    low, high = np.maximum(low - room, 0), np.minimum(high + room, grid.shape)
+    return (int(low[0]), int(low[1]), int(low[2])), (int(high[0]), int(high[1]), int(high[2]))
+
+
+def _record(mask: PlacedMask) -> MaskRecord:
+    if mask.values.dtype == np.bool_:
+        return MaskRecord(mask.origin, mask.values.astype(np.bool_, copy=False), None)
+    return MaskRecord(mask.origin, None, mask.values.astype(np.float32, copy=False))
+
+
+def _people(connection: sqlite3.Connection, masks: Sequence[PlacedMask]) -> dict[str, int]:
+    known: dict[str, int] = dict(connection.execute("SELECT name, id FROM annotators"))
+    for mask in masks:
+        if mask.annotator is not None and mask.annotator not in known:
+            known[mask.annotator] = len(known)
+            row = (known[mask.annotator], mask.annotator)
+            connection.execute("INSERT INTO annotators(id, name) VALUES (?, ?)", row)
+    return known
+
+
+def _free(connection: sqlite3.Connection, name: str) -> str:
+    while connection.execute("SELECT 1 FROM images WHERE name = ?", (name,)).fetchone():
+        name += "'"
+    return name
+
+
+def _name(study: Study, names: Sequence[str], number: int) -> str:
+    if not 0 <= number < len(names):
+        raise StudyError("is damaged: a mask is by nobody", file=study.path)
+    return names[number]
+
+
+def _last(run: RunEntry | None) -> int:
+    return 2**62 if run is None or run.imported is None else run.imported
+
+
+def _in_words(masks: Sequence[PlacedMask], replaced: int, notices: Sequence[str]) -> str:
+    def count(number: int, noun: str) -> str:
+        return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+    truths = sum(mask.annotator is None for mask in masks)
+    raters = len({mask.annotator for mask in masks if mask.annotator is not None})
+    words = count(len(masks), "true mask" if truths == len(masks) and truths else "mask")
+    words += f" on {count(len({mask.image for mask in masks}), 'image')}"
+    words += f" by {count(raters, 'annotator')}" if raters else ""
+    empty = sum(not mask.values.any() for mask in masks)
+    remarks = [f"{empty:,} of them empty"] if empty else []
+    remarks += [f"{replaced:,} in place of an earlier one"] if replaced else []
+    return " ".join([words + (f" ({'; '.join(remarks)})" if remarks else "") + ".", *notices])
