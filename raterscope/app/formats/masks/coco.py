@@ -1,0 +1,143 @@
+"""COCO: polygons and run lengths of the objects in images."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from raterscope.algorithms.masks.grid import Grid
+from raterscope.algorithms.progress import Watch, silent
+from raterscope.app.errors import InputError, plain
+from raterscope.app.formats.mask_records import MaskTable
+from raterscope.app.formats.masks.gathering import Gathering
+from raterscope.app.formats.masks.naming import NOTHING, Named
+from raterscope.app.formats.masks.polygons import Patch, column_major_runs, compressed_counts, fill, paired
+from raterscope.app.formats.masks.strangers import refuse_size, text_of
+
+__all__ = ["is_coco", "read_coco"]
+
+_WHO = (
+    "annotator", "annotator_id", "annotator_name", "rater", "reader", "worker_id", "worker", "user",
+    "user_id", "username", "created_by", "completed_by",
+)  # fmt: skip
+
+
+def is_coco(content: Any) -> bool:
+    """Tell whether decoded JSON is of this format."""
+    return (
+        isinstance(content, dict)
+        and isinstance(content.get("annotations"), list)
+        and (isinstance(content.get("images"), list))
+    )
+
+
+def read_coco(
+    path: Path, content: Any, names: Named = NOTHING, spacing: tuple[float, float, float] | None = None,
+    watch: Watch = silent,
+) -> MaskTable:  # fmt: skip
+    """Read the masks; the objects of one category in an image become one mask.
+
+    A pixel spans from its number to the next, so that its centre is at one half. The annotator is what an
+    object's attributes call so, else the one given.
+
+    Raises
+    ------
+    InputError
+        For an object that cannot be read, and for a file without masks.
+    """
+    images = _images(path, content["images"], spacing)
+    categories = {
+        one.get("id"): text_of(one.get("name"))
+        for one in content.get("categories") or ()
+        if isinstance(one, dict) and type(one.get("id")) in (int, str)
+    }
+    gathering = Gathering(path)
+    objects = content["annotations"]
+    people: dict[str | None, None] = {}
+    for at, one in enumerate(objects):
+        watch(at / len(objects), "reading objects")
+        field = f"annotations[{at}]"
+        if not isinstance(one, dict) or type(one.get("image_id")) not in (int, str):
+            raise InputError("does not tell its image", file=path, field=field)
+        if one["image_id"] not in images:
+            raise InputError(
+                f"is on image {plain(one['image_id'], 40)}, which the file does not list",
+                file=path, field=field,
+            )  # fmt: skip
+        item, grid = images[one["image_id"]]
+        try:
+            patch = _patch(one.get("segmentation"), (grid.shape[1], grid.shape[2]))
+        except ValueError as error:
+            raise InputError(f"cannot be read: it has {error}", file=path, field=field) from None
+        if patch is None:
+            gathering.left_out["objects without a mask"] += 1
+            continue
+        who = _who(one) or names.annotator
+        people[who] = None
+        category = one.get("category_id")
+        structure = categories.get(category, "") if type(category) in (int, str) else ""
+        top, left, mask = patch
+        gathering.look(who, item, grid)
+        gathering.add(who, item, structure, (0, top, left), mask[None])
+    if not people:
+        raise InputError("has no masks; expected polygons or run lengths", file=path)
+    for item, grid in images.values():
+        for who in people:
+            gathering.look(who, item, grid)
+    return MaskTable(path, gathering.masks(), tuple(gathering.notices()))
+
+
+def _images(
+    path: Path, images: list[Any], spacing: tuple[float, float, float] | None
+) -> dict[int | str, tuple[str, Grid]]:
+    found: dict[int | str, tuple[str, Grid]] = {}
+    for at, image in enumerate(images):
+        if not isinstance(image, dict) or type(image.get("id")) not in (int, str):
+            raise InputError("has no number", file=path, field=f"images[{at}]")
+        rows, columns = image.get("height"), image.get("width")
+        refuse_size(path, rows, columns, field=f"images[{at}]")
+        name = text_of(image.get("file_name")) or f"image {plain(image['id'], 40)}"
+        found[image["id"]] = (name, flat_grid(int(rows or 0), int(columns or 0), spacing))
+    return found
+
+
+def flat_grid(rows: int, columns: int, spacing: tuple[float, float, float] | None) -> Grid:
+    """Make the grid of an image that tells its pixels alone."""
+    if spacing is None:
+        return Grid.plain((1, rows, columns))
+    return Grid.plain((1, rows, columns), spacing, calibrated=True)
+
+
+def _who(one: dict[str, Any]) -> str | None:
+    for source in (one.get("attributes"), one):
+        if isinstance(source, dict):
+            for key in _WHO:
+                if name := text_of(source.get(key)):
+                    return name
+    return None
+
+
+def _patch(segmentation: Any, shape: tuple[int, int]) -> Patch | None:
+    if isinstance(segmentation, dict):
+        size, counts = segmentation.get("size"), segmentation.get("counts")
+        if not isinstance(size, list) or tuple(size) != shape:
+            raise ValueError(f"run lengths of another size than its image, {plain(size, 40)}")
+        if isinstance(counts, str):
+            counts = compressed_counts(counts)
+        if not isinstance(counts, list):
+            raise ValueError("no run lengths")
+        return 0, 0, column_major_runs(counts, shape)
+    if not isinstance(segmentation, list) or not segmentation:
+        return None
+    rows = shape[0]
+    pieces = [fill([paired(polygon) - 0.5], shape) for polygon in segmentation]
+    found = [piece for piece in pieces if piece is not None]
+    if len(found) == 1:
+        return found[0]
+    # Polygons of one object are parts of it, and not holes: their union.
+    whole = np.zeros((rows, shape[1]), dtype=np.bool_)
+    for top, left, mask in found:
+        whole[top : top + mask.shape[0], left : left + mask.shape[1]] |= mask
+    return 0, 0, whole

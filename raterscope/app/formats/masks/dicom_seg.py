@@ -1,0 +1,222 @@
+"""DICOM segmentations: binary, fractional and label maps, frame by frame."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterscope.algorithms.masks.grid import Grid
+from raterscope.algorithms.progress import Watch, silent
+from raterscope.app.errors import InputError
+from raterscope.app.formats.dicom_headers import read_dataset
+from raterscope.app.formats.mask_records import MaskTable, RaterMask, VolumeFile
+from raterscope.app.formats.masks.gathering import part_of
+from raterscope.app.formats.masks.naming import NOTHING, Named
+from raterscope.app.formats.masks.series import series_among
+from raterscope.app.formats.masks.strangers import text_of
+from raterscope.app.formats.voxel_files import checked_shape, sentences
+
+__all__ = ["read_dicom_seg"]
+
+_MOST_FRAMES = 200_000
+_SAME = 1e-3
+_UNEVEN = 0.05
+_FLAT_TURN = 1e-4
+
+
+@dataclass(frozen=True)
+class _Frame:
+    segment: int | None
+    position: NDArray[np.float64] | None
+    turn: tuple[float, ...] | None
+    spacing: tuple[float, float] | None
+    between: float | None
+
+
+def read_dicom_seg(
+    path: Path, volumes: tuple[VolumeFile, ...] = (), names: Named = NOTHING, watch: Watch = silent
+) -> MaskTable:
+    """Read each segment as a structure.
+
+    The grid is that of the series the segments were drawn on, where it is at hand and its slices are theirs;
+    else it is made of the frames' places, with slices that have no frame left empty. The annotator is who
+    created the content, else the algorithm's name where no person drew alone, else the one given.
+
+    Raises
+    ------
+    InputError
+        For frames that do not make one volume, and tiles of a slide.
+    """
+    dataset = read_dataset(path, pixels=False)
+    with sentences(path):
+        if "TotalPixelMatrixColumns" in dataset or str(
+            dataset.get("DimensionOrganizationType", "")
+        ).startswith("TILED"):
+            raise InputError("has segments of the tiles of a slide, which are not read", file=path)
+        count, rows, columns = (int(dataset.get(name) or 0) for name in ("NumberOfFrames", "Rows", "Columns"))
+        if count > _MOST_FRAMES:
+            raise InputError(f"claims {count:,} frames; expected {_MOST_FRAMES:,} at most", file=path)
+        checked_shape(path, (max(count, 1), rows, columns))
+        frames = _frames(dataset, max(count, 1))
+        grid, slices = _grid(path, dataset, frames, (rows, columns), volumes)
+        watch(0.1, "decoding frames")
+        pixels = _pixels(path, (len(frames), rows, columns))
+        watch(0.5, "looking at segments")
+        return _table(path, dataset, frames, pixels, grid, slices, names)
+
+
+def _frames(dataset: Any, count: int) -> list[_Frame]:
+    shared = (dataset.get("SharedFunctionalGroupsSequence") or [None])[0]
+    own = list(dataset.get("PerFrameFunctionalGroupsSequence") or ())
+    if len(own) not in (0, count):
+        raise ValueError("frames without a description")
+    return [_frame(own[at] if own else None, shared) for at in range(count)]
+
+
+def _frame(own: Any, shared: Any) -> _Frame:
+    def group(name: str) -> Any:
+        for source in (own, shared):
+            found = source.get(name) if source is not None else None
+            if found:
+                return found[0]
+        return {}
+
+    position = group("PlanePositionSequence").get("ImagePositionPatient")
+    turn = group("PlaneOrientationSequence").get("ImageOrientationPatient")
+    measures = group("PixelMeasuresSequence")
+    spacing = measures.get("PixelSpacing")
+    between = measures.get("SpacingBetweenSlices") or measures.get("SliceThickness")
+    segment = group("SegmentIdentificationSequence").get("ReferencedSegmentNumber")
+    return _Frame(
+        None if segment is None else int(segment),
+        None if not position else np.array(position, dtype=float),
+        None if not turn else tuple(float(value) for value in turn),
+        None if not spacing else (float(spacing[0]), float(spacing[1])),
+        None if not between else float(between),
+    )
+
+
+def _grid(
+    path: Path, dataset: Any, frames: list[_Frame], shape: tuple[int, int], volumes: tuple[VolumeFile, ...]
+) -> tuple[Grid, list[int]]:
+    """Give the grid, and each frame's slice."""
+    first = frames[0]
+    if first.position is None or first.turn is None or first.spacing is None:
+        if any(frame.position is not None for frame in frames):
+            raise InputError("has frames without a place; expected one for each", file=path)
+        segments = [frame.segment for frame in frames]
+        if len(set(segments)) < len(segments):
+            raise InputError("has frames without a place; expected one for each", file=path)
+        return Grid.plain((1, *shape)), [0] * len(frames)
+    for frame in frames:
+        if frame.position is None or frame.turn is None or frame.spacing is None:
+            raise InputError("has frames without a place; expected one for each", file=path)
+        if not (np.allclose(frame.turn, first.turn, atol=_FLAT_TURN)
+                and np.allclose(frame.spacing, first.spacing, rtol=_SAME)):  # fmt: skip
+            raise InputError("has frames that are not parallel; expected slices of one volume", file=path)
+    own, slices = _own_grid(path, frames, shape)
+    volume = series_among(volumes, _series(dataset), ())
+    volume = volume or next(iter(volumes), None)
+    if volume is None:
+        return own, slices
+    places = np.stack([frame.position for frame in frames if frame.position is not None])
+    index = volume.grid.to_index(places)
+    fits = (
+        volume.grid.shape[1:] == shape
+        and np.abs(index[:, 1:]).max() <= _UNEVEN
+        and np.abs(index[:, 0] - np.rint(index[:, 0])).max() <= _UNEVEN
+        and np.rint(index[:, 0]).min() >= 0
+        and np.rint(index[:, 0]).max() < volume.grid.shape[0]
+        and np.allclose(volume.grid.matrix[:3, :2], own.matrix[:3, :2], atol=_UNEVEN / max(shape))
+    )
+    if not fits:
+        return own, slices
+    return volume.grid, np.rint(index[:, 0]).astype(int).tolist()
+
+
+def _own_grid(path: Path, frames: list[_Frame], shape: tuple[int, int]) -> tuple[Grid, list[int]]:
+    first = frames[0]
+    assert first.position is not None
+    assert first.turn is not None
+    assert first.spacing is not None
+    across, down = np.array(first.turn[:3]), np.array(first.turn[3:])
+    normal = np.cross(across, down)
+    places = np.stack([frame.position for frame in frames if frame.position is not None])
+    along = places @ normal
+    different = np.unique(np.round(along / _SAME).astype(np.int64)) * _SAME
+    steps = np.diff(different)
+    # The least of all steps: a file without its empty slices has larger ones too.
+    step = float(steps.min()) if len(steps) else first.between or 1.0
+    if first.between and len(steps) and np.allclose(steps / first.between, np.rint(steps / first.between),
+                                                   atol=_UNEVEN):  # fmt: skip
+        step = first.between
+    number = (along - along.min()) / step
+    slices = np.rint(number).astype(int)
+    lowest = int(np.argmin(along))
+    way = normal * step
+    if len(steps):
+        highest = int(np.argmax(along))
+        way = (places[highest] - places[lowest]) / int(slices.max())
+    off = np.abs(places - (places[lowest] + slices[:, None] * way)).max()
+    if np.abs(number - slices).max() > _UNEVEN or off > _UNEVEN * min(step, *first.spacing) + _SAME:
+        raise InputError("has frames at uneven distances; expected slices of one volume", file=path)
+    whole = (int(slices.max()) + 1, *shape)
+    checked_shape(path, whole)
+    matrix = np.column_stack([across * first.spacing[1], down * first.spacing[0], way, places[lowest]])
+    return Grid.from_matrix(whole, matrix), slices.tolist()
+
+
+def _series(dataset: Any) -> list[str]:
+    return [str(one.get("SeriesInstanceUID", "")) for one in dataset.get("ReferencedSeriesSequence") or ()]
+
+
+def _pixels(path: Path, shape: tuple[int, int, int]) -> NDArray[Any]:
+    """Decode the frames; bits become one byte each."""
+    dataset = read_dataset(path, pixels=True)
+    if not dataset.file_meta.TransferSyntaxUID.is_compressed:
+        bits = int(dataset.BitsAllocated)
+        if len(dataset.PixelData) * 8 < np.prod(shape, dtype=object) * bits:
+            raise InputError("is cut short: not all frames are there", file=path)
+    return np.asarray(dataset.pixel_array).reshape(shape)
+
+
+def _table(
+    path: Path, dataset: Any, frames: list[_Frame], pixels: NDArray[Any], grid: Grid, slices: list[int],
+    names: Named,
+) -> MaskTable:  # fmt: skip
+    kind = str(dataset.get("SegmentationType", "BINARY"))
+    creator = text_of(str(dataset.get("ContentCreatorName") or "").replace("^", " ").strip())
+    largest = float(dataset.get("MaximumFractionalValue") or 255)
+    item = next(iter(_series(dataset)), "") or names.item
+    found: list[RaterMask] = []
+    for segment in dataset.SegmentSequence:
+        number = int(segment.SegmentNumber)
+        if kind == "LABELMAP" and number in (0, dataset.get("PixelPaddingValue")):  # the background
+            continue
+        label = text_of(str(segment.get("SegmentLabel") or "")) or f"segment {number}"
+        if kind == "LABELMAP":
+            chosen = [at for at in range(len(frames)) if (pixels[at] == number).any()]
+        else:
+            chosen = [at for at, frame in enumerate(frames) if frame.segment in (number, None)]
+        low, high = (
+            (min(slices[at] for at in chosen), max(slices[at] for at in chosen) + 1) if chosen else (0, 0)
+        )
+        values: NDArray[Any] = np.zeros(
+            (high - low, *grid.shape[1:]), dtype=np.float32 if kind == "FRACTIONAL" else np.bool_
+        )
+        for at in chosen:
+            plane = pixels[at]
+            if kind == "FRACTIONAL":
+                shares = np.clip(plane.astype(np.float32) / np.float32(largest), 0.0, 1.0)
+            else:
+                shares = plane == number if kind == "LABELMAP" else plane != 0
+            values[slices[at] - low] = np.maximum(values[slices[at] - low], shares)
+        algorithm = text_of(str(segment.get("SegmentAlgorithmName") or ""))
+        drawn = str(segment.get("SegmentAlgorithmType", "")) == "MANUAL"
+        annotator = creator or ("" if drawn else algorithm) or names.annotator
+        found.append(part_of(annotator, item or None, label, grid, values, (low, 0, 0)))
+    return MaskTable(path, tuple(found))

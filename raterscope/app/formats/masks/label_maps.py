@@ -1,0 +1,294 @@
+"""Masks, label maps and probability maps: NIfTI, NRRD, MetaImage, PNG and TIFF."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterscope.algorithms.masks.grid import Grid
+from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.app.errors import InputError, plain
+from raterscope.app.formats.mask_records import MaskTable, RaterMask, VolumeFile
+from raterscope.app.formats.masks.gathering import part_of
+from raterscope.app.formats.masks.naming import NOTHING, Named
+from raterscope.app.formats.voxel_files import VoxelHead, read_all, sentences
+
+__all__ = ["head_of", "is_label_map", "is_plain_image", "is_voxel_file", "read_label_map"]
+
+_MOST_LABELS = 1000
+_MOST_COLOURS = 64
+_FEW = 32
+_MANY = 256
+_LOOKED_AT = 64_000_000
+"""Voxels; whether a larger file is a mask is not looked up."""
+
+_SHADES = 48
+_VOXEL_SUFFIXES = (".nii", ".nii.gz", ".hdr", ".nrrd", ".nhdr", ".mha", ".mhd")
+_IMAGE_SUFFIXES = (".png", ".tif", ".tiff", ".bmp")
+
+
+def is_voxel_file(path: Path) -> bool:
+    """Tell by its name whether a file is NIfTI, NRRD or MetaImage."""
+    return path.name.casefold().endswith(_VOXEL_SUFFIXES)
+
+
+def is_plain_image(path: Path) -> bool:
+    """Tell by its name whether a file is an image that may hold a mask without loss."""
+    return path.name.casefold().endswith(_IMAGE_SUFFIXES)
+
+
+def head_of(path: Path) -> VoxelHead:
+    """Read the head of a NIfTI, NRRD or MetaImage file."""
+    name = path.name.casefold()
+    if name.endswith((".nrrd", ".nhdr")):
+        from raterscope.app.formats.nrrd_files import read_head
+    elif name.endswith((".mha", ".mhd")):
+        from raterscope.app.formats.metaimage import read_head
+    else:
+        from raterscope.app.formats.nifti import read_head
+    return read_head(path)
+
+
+def is_label_map(path: Path) -> bool | None:
+    """Tell from the values whether a file holds masks; None where it could as well be an image."""
+    if is_plain_image(path):
+        values = _pixels(path)[0]
+    else:
+        head = head_of(path)
+        if head.colours:
+            return False
+        if math.prod(head.lengths) > _LOOKED_AT:
+            return None
+        values = read_all(head)
+    return _looks_marked(values)
+
+
+def _looks_marked(values: NDArray[Any]) -> bool | None:
+    empty = float(np.count_nonzero(values == 0)) / values.size
+    if values.dtype.kind == "f":
+        low, high = float(values.min()), float(values.max())
+        if not (low >= 0.0 and high <= 1.0):
+            return None if _is_whole(values) and low >= 0 and len(np.unique(values)) <= _FEW else False
+        settled = empty + float(np.count_nonzero(values == 1)) / values.size
+        return True if settled > 0.5 else None
+    labels = _labels(values, _MANY)
+    if labels is None or min(labels, default=0) < 0:
+        return False
+    if not labels:
+        return True
+    return True if len(labels) <= _FEW and empty > 0.5 else None
+
+
+def read_label_map(
+    path: Path, volumes: tuple[VolumeFile, ...] = (), names: Named = NOTHING,
+    spacing: tuple[float, float, float] | None = None, watch: Watch = silent,
+) -> MaskTable:  # fmt: skip
+    """Read masks from the voxels of a file.
+
+    - One value beside 0, which is 1 or the largest of its type: a mask of one structure.
+    - Other whole numbers: each a structure, "label 3".
+    - Fractions between 0 and 1: probabilities. So are, in parts of 255, the greys of a PNG or TIFF with many.
+    - Colours, of which black (else the commonest) is the background: each a structure, "colour #ff0000".
+    - Several volumes in one file: each a structure, "layer 2".
+
+    A file that does not tell where it lies takes the place of the one volume of its shape, or `spacing`.
+
+    Raises
+    ------
+    InputError
+        For a file that cannot be read, or holds no masks.
+    """
+    notices: list[str] = []
+    if is_plain_image(path):
+        values, colours = _pixels(path)
+        grid = Grid.plain((values.shape[1], values.shape[2], values.shape[3]))
+        layers = 1
+    else:
+        head = head_of(path)
+        if head.colours:
+            raise InputError("holds colours; expected masks, labels or probabilities", file=path)
+        values, colours, grid, layers = read_all(head, part(watch, 0.0, 0.7)), None, head.grid, head.layers
+    grid = _placed(grid, volumes, spacing)
+    found: list[RaterMask] = []
+    for layer, array in enumerate(values):
+        watch(0.7 + 0.3 * layer / layers, f"looking at {plain(path.name)}")
+        name = f"layer {layer + 1}" if layers > 1 else names.structure or ""
+        if colours is not None:
+            found += _of_colours(array, colours, names, grid)
+        elif array.dtype.kind == "f" and not _is_whole(array):
+            found.append(_of_probabilities(path, array, names._replace(structure=name), grid))
+        elif is_plain_image(path) and array.dtype == np.uint8 and _has_shades(array):
+            shares = array.astype(np.float32) / np.float32(255)
+            found.append(_of_probabilities(path, shares, names._replace(structure=name), grid))
+            notices.append("Its greys were taken for probabilities, white for 1.")
+        else:
+            found += _of_labels(path, array, names._replace(structure=name), grid)
+    if layers > 1:
+        notices.append(f"Holds {layers} volumes, and each was taken for a structure of its own.")
+    return MaskTable(path, tuple(found), tuple(notices))
+
+
+def _placed(grid: Grid, volumes: tuple[VolumeFile, ...], spacing: tuple[float, float, float] | None) -> Grid:
+    if grid.calibrated:
+        return grid
+    alike = [volume.grid for volume in volumes if volume.grid.shape == grid.shape]
+    if len(alike) == 1:
+        return alike[0]
+    return grid if spacing is None else Grid.plain(grid.shape, spacing, calibrated=True)
+
+
+def _is_whole(values: NDArray[Any]) -> bool:
+    return all(bool((plane == np.rint(plane)).all()) for plane in values)
+
+
+def _has_shades(values: NDArray[Any]) -> bool:
+    labels = _labels(values, _MANY)
+    return labels is not None and len(labels) > _SHADES and max(labels) > 200
+
+
+def _labels(values: NDArray[Any], most: int) -> list[int] | None:
+    """Give the values other than 0, in order; None when there are more than `most`."""
+    seen: set[int] = set()
+    for plane in values.reshape(-1, *values.shape[-2:]):
+        marked = plane[plane != 0]
+        if marked.size and marked.min() == marked.max():
+            seen.add(int(marked[0]))
+        elif marked.size:
+            seen.update(np.unique(marked).astype(np.int64).tolist())
+        if len(seen) > most:
+            return None
+    return sorted(seen)
+
+
+def _of_labels(path: Path, values: NDArray[Any], names: Named, grid: Grid) -> list[RaterMask]:
+    if not (np.abs(values) < 2**53).all():  # NaN too
+        raise InputError("has values that are no labels; expected whole numbers", file=path)
+    labels = _labels(values, _MOST_LABELS)
+    if labels is None or min(labels, default=0) < 0:
+        raise InputError(
+            f"has {'negative values' if labels else f'more than {_MOST_LABELS} different values'}; "
+            "expected a mask, a label map or probabilities from 0 to 1",
+            file=path,
+        )
+    largest = int(np.iinfo(values.dtype).max) if values.dtype.kind in "iu" else 255
+    if len(labels) <= 1 and set(labels) <= {1, 255, largest}:
+        return [part_of(names.annotator, names.item, names.structure or "", grid, values != 0)]
+    return [
+        part_of(names.annotator, names.item, f"{names.structure or ''} label {label}".strip(), grid,
+                values == label)
+        for label in labels
+    ]  # fmt: skip
+
+
+def _of_probabilities(path: Path, values: NDArray[Any], names: Named, grid: Grid) -> RaterMask:
+    low, high = float(values.min()), float(values.max())
+    if not (low >= -1e-6 and high <= 1 + 1e-6):
+        raise InputError(
+            f"has values from {low:g} to {high:g}; expected a mask, a label map or probabilities from 0 to 1",
+            file=path,
+        )
+    shares = np.clip(values, 0.0, 1.0).astype(np.float32)
+    return part_of(names.annotator, names.item, names.structure or "", grid, shares)
+
+
+def _of_colours(
+    values: NDArray[Any], colours: NDArray[np.uint32], names: Named, grid: Grid
+) -> list[RaterMask]:
+    """Make a mask of each colour; `values` counts in `colours`, 0 the background."""
+    return [
+        part_of(names.annotator, names.item, f"{names.structure or ''} colour #{colour:06x}".strip(), grid,
+                values == number)
+        for number, colour in enumerate(colours.tolist()) if number
+    ]  # fmt: skip
+
+
+def _pixels(path: Path) -> tuple[NDArray[Any], NDArray[np.uint32] | None]:
+    """Read an image.
+
+    Returns
+    -------
+    values : (1, pages, rows, columns)
+        Greys or the indices of a palette; of an image in colours their numbers.
+    colours : (C,) uint32, or None
+        Red, green and blue of each number.
+    """
+    from raterscope.app.formats.images import is_image
+
+    if path.suffix.casefold() in (".tif", ".tiff"):
+        pages = _tiff_pages(path)
+    else:
+        if not is_image(path) and path.suffix.casefold() != ".bmp":
+            raise InputError("is no PNG, BMP or TIFF image", file=path)
+        pages = _pillow(path)
+    if pages.ndim == 3:
+        return pages[None], None
+    return _counted(path, pages)
+
+
+def _counted(path: Path, pages: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.uint32] | None]:
+    red, green, blue = (pages[..., channel].astype(np.uint32) for channel in range(3))
+    if np.array_equal(red, green) and np.array_equal(green, blue):
+        return pages[None, ..., 0], None
+    packed = red << 16 | green << 8 | blue
+    colours, number, count = np.unique(packed, return_inverse=True, return_counts=True)
+    if len(colours) > _MOST_COLOURS:
+        raise InputError(
+            f"has {len(colours):,} colours; expected a mask with one colour a structure", file=path
+        )
+    ground = 0 if colours[0] == 0 else int(np.argmax(count))
+    order = np.concatenate([[ground], np.delete(np.arange(len(colours)), ground)])
+    rank = np.empty(len(order), dtype=np.uint8)
+    rank[order] = np.arange(len(order))
+    return rank[number].reshape(1, *packed.shape), colours[order]
+
+
+def _pillow(path: Path) -> NDArray[Any]:
+    from PIL import Image
+
+    from raterscope.app.formats.images import MOST_PIXELS
+
+    with sentences(path), Image.open(path, formats=("PNG", "BMP")) as image:
+        if image.width * image.height > MOST_PIXELS:
+            raise InputError(f"claims more than {MOST_PIXELS // 1_000_000} million pixels", file=path)
+        if image.mode in ("RGB", "RGBA"):
+            return np.asarray(image.convert("RGB"))[None]
+        if image.mode == "1":
+            return np.asarray(image).astype(np.uint8)[None]
+        return np.asarray(image.getchannel(0) if image.mode == "LA" else image)[None]
+
+
+def _tiff_pages(path: Path) -> NDArray[Any]:
+    """Read the pages of a TIFF: (pages, rows, columns) or (pages, rows, columns, 3)."""
+    import tifffile
+
+    from raterscope.app.formats.records import refuse_study
+    from raterscope.app.formats.voxel_files import checked_shape
+
+    refuse_study(path)
+    with sentences(path), tifffile.TiffFile(path) as file:
+        first = file.pages[0]
+        sizes = (len(file.pages), first.imagelength, first.imagewidth)
+        checked_shape(path, (*sizes, first.samplesperpixel))
+        checked_shape(path, tuple(first.chunks))
+        if first.dtype is None or first.dtype.kind not in "buif" or first.imagedepth != 1:
+            raise InputError("has pixels of an unknown type; expected masks", file=path)
+        pages = []
+        for page in file.pages:
+            if page.shape != first.shape or page.dtype != first.dtype or page.chunks != first.chunks:
+                raise InputError("has pages of different sizes; expected masks of one volume", file=path)
+            pages.append(np.asarray(page.asarray()))
+        axes = first.axes
+        if axes not in ("YX", "YXS", "SYX"):
+            raise InputError(f"has the axes {plain(axes)}; expected pages of rows and columns", file=path)
+        stack = np.stack(pages)
+        if axes == "SYX":
+            stack = np.moveaxis(stack, 1, -1)
+        if stack.ndim == 4:
+            stack = stack[..., :3] if stack.shape[-1] >= 3 else stack[..., 0]
+        if stack.dtype == np.bool_:
+            stack = stack.astype(np.uint8)
+        return stack.max() - stack if first.photometric == 0 else stack

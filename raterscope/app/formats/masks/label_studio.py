@@ -1,0 +1,170 @@
+"""Label Studio: brushes, polygons and ellipses in JSON, several annotators a task."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import numpy as np
+
+from raterscope.algorithms.progress import Watch, silent
+from raterscope.app.errors import InputError
+from raterscope.app.formats.mask_records import MaskTable
+from raterscope.app.formats.masks.coco import flat_grid
+from raterscope.app.formats.masks.gathering import Gathering
+from raterscope.app.formats.masks.naming import NOTHING, Named
+from raterscope.app.formats.masks.polygons import Patch, ellipse, fill, paired, rectangle, studio_runs
+from raterscope.app.formats.masks.strangers import is_number, refuse_size, text_of
+
+__all__ = ["is_label_studio", "read_label_studio"]
+
+_FILLED = ("brush", "polygon", "ellipse", "rectangle")
+_IMAGE_KEYS = ("image", "img", "url", "file", "filename", "picture")
+
+
+def is_label_studio(content: Any) -> bool:
+    """Tell whether decoded JSON is of this format."""
+    return isinstance(content, list) and any(
+        isinstance(task, dict)
+        and "data" in task
+        and (isinstance(task.get("annotations"), list) or isinstance(task.get("completions"), list))
+        for task in content[:100]
+    )
+
+
+def read_label_studio(
+    path: Path, content: Any, names: Named = NOTHING, spacing: tuple[float, float, float] | None = None,
+    watch: Watch = silent,
+) -> MaskTable:  # fmt: skip
+    """Read brushes, polygons and ellipses; rectangles too in a file that has nothing else.
+
+    Cancelled annotations are left out. What a model predicted counts as an annotator of the model's name.
+    Places are percent of the image; the pixels of a brush are those that are not wholly transparent.
+
+    Raises
+    ------
+    InputError
+        For a region that cannot be read, and a file without masks.
+    """
+    gathering = Gathering(path)
+    shapes = 0
+    for at, task in enumerate(content):
+        watch(at / len(content), "reading tasks")
+        if not isinstance(task, dict):
+            raise InputError("is no task", file=path, field=f"task {at + 1}")
+        item = _item(task, at)
+        for who, regions in _annotations(task, gathering):
+            annotator = who or names.annotator
+            sizes = [_size(region) for region in regions if isinstance(region, dict)]
+            size = next((size for size in sizes if size is not None), None)
+            for region in regions:
+                kind = _kind(region)
+                if kind not in _FILLED:
+                    gathering.left_out["marks that are no masks"] += 1
+                    continue
+                field = f"task {at + 1}, {kind}"
+                own = _size(region) or size
+                if own is None:
+                    raise InputError("does not tell the size of its image", file=path, field=field)
+                refuse_size(path, *own, field=field)
+                gathering.look(annotator, item, flat_grid(*own, spacing))
+                shapes += 1
+                try:
+                    patch = _patch(kind, region["value"], own)
+                except ValueError as error:
+                    raise InputError(f"cannot be read: it has {error}", file=path, field=field) from None
+                top, left, mask = patch or (0, 0, np.zeros((0, 0), dtype=np.bool_))
+                gathering.add(
+                    annotator, item, _label(region["value"], region), (0, top, left), mask[None],
+                    box=kind == "rectangle",
+                )  # fmt: skip
+            if size is not None and not any(_kind(region) in _FILLED for region in regions):
+                refuse_size(path, *size)
+                gathering.look(annotator, item, flat_grid(*size, spacing))
+    if not shapes:
+        raise InputError("has no masks; expected brushes, polygons or ellipses", file=path)
+    masks = gathering.masks()
+    return MaskTable(path, masks, tuple(gathering.notices()))
+
+
+def _item(task: dict[str, Any], at: int) -> str:
+    data = task.get("data")
+    if isinstance(data, dict):
+        texts = {str(key).casefold(): value for key, value in data.items() if isinstance(value, str)}
+        found = next((texts[key] for key in _IMAGE_KEYS if key in texts), None) or next(
+            iter(texts.values()), None
+        )
+        if found and (name := text_of(PurePosixPath(found.partition("?")[0]).name)):
+            return name
+    return f"task {text_of(task.get('id')) or at + 1}"
+
+
+def _annotations(task: dict[str, Any], gathering: Gathering) -> Iterator[tuple[str | None, list[Any]]]:
+    done = task.get("annotations")
+    for one in done if isinstance(done, list) else task.get("completions") or ():
+        if not isinstance(one, dict) or not isinstance(one.get("result"), list):
+            continue
+        if one.get("was_cancelled") is True:
+            gathering.left_out["cancelled annotations"] += 1
+            continue
+        yield _who(one.get("completed_by")), one["result"]
+    for one in task.get("predictions") or ():
+        if isinstance(one, dict) and isinstance(one.get("result"), list):
+            yield f"model {text_of(one.get('model_version'))}".strip(), one["result"]
+
+
+def _who(by: Any) -> str | None:
+    if isinstance(by, dict):
+        full = f"{text_of(by.get('first_name'))} {text_of(by.get('last_name'))}".strip()
+        name = full or text_of(by.get("username")) or text_of(by.get("email"))
+        return name or _who(by.get("id"))
+    if type(by) is int:
+        return f"annotator {by}"
+    return text_of(by) or None
+
+
+def _kind(region: Any) -> str:
+    if not isinstance(region, dict) or not isinstance(region.get("value"), dict):
+        return ""
+    kind = str(region.get("type", ""))
+    if kind in ("relation", "keypointlabels", "keypoint"):
+        return ""
+    name = kind.removesuffix("labels")
+    return "" if name == "brush" and "rle" not in region["value"] else name
+
+
+def _size(region: Any) -> tuple[int, int] | None:
+    if not isinstance(region, dict):
+        return None
+    rows, columns = region.get("original_height"), region.get("original_width")
+    return None if rows is None or columns is None else (rows, columns)
+
+
+def _label(value: dict[str, Any], region: dict[str, Any]) -> str:
+    for key in (region.get("type"), "labels", "brushlabels", "polygonlabels", "ellipselabels"):
+        labels = value.get(key) if isinstance(key, str) else None
+        if isinstance(labels, list) and labels:
+            return text_of(labels[0])
+    return ""
+
+
+def _patch(kind: str, value: dict[str, Any], size: tuple[int, int]) -> Patch | None:
+    rows, columns = size
+    if kind == "brush":
+        packed = value["rle"]
+        if value.get("format") not in ("rle", None) or not isinstance(packed, list):
+            raise ValueError("no packed runs")
+        return 0, 0, (studio_runs(packed, rows * columns)[:, 3] > 0).reshape(size)
+    scale = np.array([columns, rows]) / 100.0
+    if kind == "polygon":
+        return fill([paired(value.get("points")) * scale - 0.5], size)
+    keys = ("x", "y", "radiusX", "radiusY") if kind == "ellipse" else ("x", "y", "width", "height")
+    numbers = [value.get(key) for key in keys]
+    turned = value.get("rotation") or 0.0
+    places = [float(number) for number in (*numbers, turned) if is_number(number)]
+    if len(places) != 5:
+        raise ValueError("places that are no numbers")
+    x, y, across, down = places[:4] * np.tile(scale, 2)
+    draw = ellipse if kind == "ellipse" else rectangle
+    return fill([draw(x, y, across, down, places[4]) - 0.5], size)

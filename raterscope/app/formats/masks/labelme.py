@@ -1,0 +1,99 @@
+"""labelme: shapes on one image in JSON."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import io
+import math
+from pathlib import Path, PureWindowsPath
+from typing import Any
+
+import numpy as np
+
+from raterscope.app.errors import InputError
+from raterscope.app.formats.mask_records import MaskTable
+from raterscope.app.formats.masks.coco import flat_grid
+from raterscope.app.formats.masks.gathering import Gathering
+from raterscope.app.formats.masks.naming import NOTHING, Named
+from raterscope.app.formats.masks.polygons import Patch, circle, fill, paired
+from raterscope.app.formats.masks.strangers import refuse_size, text_of
+
+__all__ = ["is_labelme", "read_labelme"]
+
+_FILLED = ("polygon", "mask", "circle", "rectangle")
+
+
+def is_labelme(content: Any) -> bool:
+    """Tell whether decoded JSON is of this format."""
+    return isinstance(content, dict) and isinstance(content.get("shapes"), list) and "imagePath" in content
+
+
+def read_labelme(
+    path: Path, content: Any, names: Named = NOTHING, spacing: tuple[float, float, float] | None = None
+) -> MaskTable:
+    """Read polygons, masks, circles and rectangles.
+
+    Raises
+    ------
+    InputError
+        For a shape that cannot be read. A file without any is of somebody who marked nothing.
+    """
+    size = (content.get("imageHeight"), content.get("imageWidth"))
+    refuse_size(path, *size, field="imageHeight")
+    shape = (int(size[0]), int(size[1]))
+    item = text_of(PureWindowsPath(text_of(content.get("imagePath"))).name) or path.stem
+    gathering = Gathering(path)
+    gathering.look(names.annotator, item, flat_grid(*shape, spacing))
+    for at, one in enumerate(content["shapes"]):
+        kind = one.get("shape_type") or "polygon" if isinstance(one, dict) else ""
+        if kind not in _FILLED:
+            gathering.left_out["points and lines"] += 1
+            continue
+        try:
+            patch = _patch(kind, one, shape)
+        except ValueError as error:
+            raise InputError(f"cannot be read: it has {error}", file=path, field=f"shapes[{at}]") from None
+        top, left, mask = patch or (0, 0, np.zeros((0, 0), dtype=np.bool_))
+        gathering.add(names.annotator, item, text_of(one.get("label")), (0, top, left), mask[None])
+    masks = gathering.masks()
+    if not masks:
+        if gathering.left_out:
+            raise InputError("has no masks; expected polygons, masks, circles or rectangles", file=path)
+        nothing = np.zeros((1, 1, 1), dtype=np.bool_)
+        gathering.add(names.annotator, item, names.structure or "", (0, 0, 0), nothing)
+        masks = gathering.masks()
+    return MaskTable(path, masks, tuple(gathering.notices()))
+
+
+def _patch(kind: str, one: dict[str, Any], size: tuple[int, int]) -> Patch | None:
+    points = paired(one.get("points"))
+    if kind == "mask":
+        return _mask(points, one.get("mask"), size)
+    if kind == "polygon":
+        return fill([points - 0.5], size)
+    if len(points) != 2:
+        raise ValueError(f"a {kind} of {len(points)} points")
+    (x, y), (other_x, other_y) = points
+    if kind == "circle":
+        return fill([circle(x, y, math.hypot(other_x - x, other_y - y)) - 0.5], size)
+    corners = np.array([[x, y], [other_x, y], [other_x, other_y], [x, other_y]])
+    return fill([corners - 0.5], size)
+
+
+def _mask(points: Any, packed: Any, size: tuple[int, int]) -> Patch | None:
+    """Read a mask, a PNG in base64, whose first pixel lies at the first point."""
+    from PIL import Image
+
+    if not isinstance(packed, str) or not len(points):
+        raise ValueError("no mask")
+    try:
+        with Image.open(io.BytesIO(base64.b64decode(packed, validate=True)), formats=("PNG",)) as image:
+            if image.width > size[1] or image.height > size[0]:
+                raise ValueError("a mask larger than its image")
+            values = np.asarray(image.convert("L")) > 0
+    except (binascii.Error, OSError, SyntaxError, Image.DecompressionBombError):
+        raise ValueError("a mask that is no PNG") from None
+    left, top = (round(float(value)) for value in points.min(axis=0))
+    values = values[max(0, -top) : max(0, size[0] - top), max(0, -left) : max(0, size[1] - left)]
+    return (max(0, top), max(0, left), values) if values.size else None

@@ -1,0 +1,244 @@
+"""LIDC-IDRI: the nodules that up to four radiologists outlined on a chest CT, in XML.
+
+An outline runs through the pixels just outside the nodule, so that they do not belong to it; an outline
+with inclusion FALSE is that of a hole, to which its own pixels belong. S. G. Armato et al., "The Lung Image Database
+Consortium (LIDC) and Image Database Resource Initiative (IDRI)", Medical Physics 38 (2011) 915-931.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterscope.algorithms.masks.grid import Grid
+from raterscope.algorithms.progress import Watch, silent
+from raterscope.app.errors import InputError, plain
+from raterscope.app.formats.mask_records import MaskTable, RaterMask, VolumeFile
+from raterscope.app.formats.masks.gathering import cropped
+from raterscope.app.formats.masks.polygons import fill
+from raterscope.app.formats.masks.series import series_among, wanted
+from raterscope.app.formats.masks.strangers import text_of
+from raterscope.app.formats.voxel_files import checked_shape
+
+__all__ = ["read_lidc"]
+
+_SIDE = 512
+"""Pixels of a row and a column of every CT of the collection."""
+
+_NEAR = 0.5
+_MOST_SLICES = 5000
+
+
+@dataclass
+class _Outline:
+    z: float
+    instance: str
+    points: NDArray[np.int64]
+    hole: bool
+
+
+@dataclass(eq=False)
+class _Nodule:
+    """One nodule of one reader; the mask is cropped, at `origin` of the grid."""
+
+    reader: int
+    outlines: list[_Outline]
+    origin: tuple[int, int, int] = (0, 0, 0)
+    mask: NDArray[np.bool_] = field(default_factory=lambda: np.zeros((0, 0, 0), dtype=np.bool_))
+
+
+def read_lidc(
+    path: Path, root: Any, volumes: tuple[VolumeFile, ...] = (),
+    spacing: tuple[float, float, float] | None = None, watch: Watch = silent,
+) -> MaskTable:  # fmt: skip
+    """Read the nodules of 3 mm and more.
+
+    The readers have no names in these files: they are "reader 1" and so on in the order of their sessions.
+    Nodules of several readers that share a voxel are one structure, "nodule 1" the one that most readers
+    outlined; a reader who did not has an empty mask of it.
+
+    Without the CT the grid is made of the places of the outlines' slices, and `spacing`.
+
+    Raises
+    ------
+    InputError
+        For a file without sessions or outlines, and one that is of another CT than is at hand.
+    """
+    sessions = root.findall("readingSession")
+    if not sessions:
+        raise InputError("has no reading sessions of a CT; expected up to four", file=path)
+    left_out: Counter[str] = Counter()
+    nodules = [
+        nodule for reader, session in enumerate(sessions)
+        for nodule in _nodules(path, session, reader, left_out)
+    ]  # fmt: skip
+    said = [f"Left out: {', '.join(f'{what} {n}' for what, n in left_out.items())}."] if left_out else []
+    if not nodules:
+        raise InputError(
+            f"has no outlines of nodules of 3 mm or more{f' ({said[0]})' if said else ''}", file=path
+        )
+    uid = text_of(next((e.text or "" for e in root.iter("SeriesInstanceUid")), ""))
+    grid, slices, notices = _place(path, uid, nodules, volumes, spacing)
+    for at, nodule in enumerate(nodules):
+        watch(at / len(nodules), "filling outlines")
+        _draw(path, nodule, grid, slices)
+    found = []
+    for number, group in enumerate(_together(nodules), start=1):
+        for reader in range(len(sessions)):
+            origin, mask = _union([nodule for nodule in group if nodule.reader == reader])
+            found.append(
+                RaterMask(f"reader {reader + 1}", uid or None, f"nodule {number}", grid, origin, mask)
+            )
+    return MaskTable(path, tuple(found), (*notices, *said))
+
+
+def _nodules(path: Path, session: Any, reader: int, left_out: Counter[str]) -> list[_Nodule]:
+    marks = len(session.findall("nonNodule"))
+    if marks:
+        left_out["marks that are no nodules"] += marks
+    found = []
+    for element in session.findall("unblindedReadNodule"):
+        outlines = [_outline(path, roi) for roi in element.findall("roi")]
+        kept = [outline for outline in outlines if len(outline.points) > 1]
+        if kept:
+            found.append(_Nodule(reader, kept))
+        else:
+            left_out["nodules under 3 mm, which are points"] += 1
+    return found
+
+
+def _outline(path: Path, roi: Any) -> _Outline:
+    try:
+        points = [
+            (int(edge.findtext("xCoord") or ""), int(edge.findtext("yCoord") or ""))
+            for edge in roi.findall("edgeMap")
+        ]
+        z = float(roi.findtext("imageZposition") or "")
+        if not np.isfinite(z) or any(abs(value) >= 2**31 for point in points for value in point):
+            raise ValueError
+    except ValueError:
+        raise InputError("has a place that is no number", file=path, field="edgeMap") from None
+    instance = text_of(roi.findtext("imageSOP_UID") or "")
+    hole = (roi.findtext("inclusion") or "").strip().upper() == "FALSE"
+    return _Outline(z, instance, np.array(points, dtype=np.int64).reshape(-1, 2), hole)
+
+
+def _place(
+    path: Path, uid: str, nodules: list[_Nodule], volumes: tuple[VolumeFile, ...],
+    spacing: tuple[float, float, float] | None,
+) -> tuple[Grid, dict[tuple[str, float], int], list[str]]:  # fmt: skip
+    """Give the grid, and the slice of each outline by its UID and place."""
+    outlines = [outline for nodule in nodules for outline in nodule.outlines]
+    keys = {(outline.instance, outline.z) for outline in outlines}
+    volume = series_among(volumes, [uid] if uid else [], {outline.instance for outline in outlines})
+    if volume is None and volumes:
+        raise wanted(path, [uid] if uid else [], volumes)
+    if volume is not None:
+        return volume.grid, _slices(path, volume, keys), []
+    heights = sorted({z for _, z in keys})
+    steps = np.diff(heights)
+    steps = steps[steps > 0.01]
+    step = spacing[0] if spacing else float(steps.min()) if len(steps) else 1.0
+    count = round((heights[-1] - heights[0]) / step) + 1
+    if count > _MOST_SLICES:
+        raise InputError(f"has outlines on {count:,} slices; expected {_MOST_SLICES:,} at most", file=path)
+    across, along = (spacing[2], spacing[1]) if spacing else (1.0, 1.0)
+    checked_shape(path, (count, _SIDE, _SIDE))
+    affine = (across, 0, 0, 0, 0, along, 0, 0, 0, 0, step, heights[0])
+    grid = Grid((count, _SIDE, _SIDE), affine, calibrated=spacing is not None)
+    said = (
+        "The CT is not at hand: its place is not known, and only the slices from the first outline to the"
+        " last are there"
+    )
+    said += "." if spacing else ", with one pixel counted as one millimetre; add the CT for true sizes."
+    return grid, {key: round((key[1] - heights[0]) / step) for key in keys}, [said]
+
+
+def _slices(path: Path, volume: VolumeFile, keys: set[tuple[str, float]]) -> dict[tuple[str, float], int]:
+    """Find the slices in a volume, by their UIDs or else by their height."""
+    grid = volume.grid
+    directions = grid.matrix[:3, :3] / np.linalg.norm(grid.matrix[:3, :3], axis=0)
+    if directions[0, 0] < 0.99 or directions[1, 1] < 0.99:
+        raise InputError(
+            f"counts pixels from the right and the front; {plain(volume.name, 60)} lies otherwise, so that it"
+            " cannot be its CT",
+            file=path,
+        )
+    number = {uid: at for at, uid in enumerate(volume.instances)}
+    found = {}
+    for uid, z in keys:
+        at = float(grid.to_index(np.array([grid.matrix[0, 3], grid.matrix[1, 3], z]))[0])
+        at = number.get(uid, at)
+        if abs(at - round(at)) > _NEAR or not 0 <= round(at) < grid.shape[0]:
+            raise InputError(
+                f"has an outline at {z:g} mm, which is no slice of {plain(volume.name, 60)}", file=path
+            )
+        found[uid, z] = round(at)
+    return found
+
+
+def _draw(path: Path, nodule: _Nodule, grid: Grid, slices: dict[tuple[str, float], int]) -> None:
+    rows, columns = grid.shape[1:]
+    points = np.concatenate([outline.points for outline in nodule.outlines])
+    if points.min() < 0 or points[:, 0].max() >= columns or points[:, 1].max() >= rows:
+        raise InputError(f"has an outline beyond {rows} x {columns} pixels", file=path)
+    at = [slices[outline.instance, outline.z] for outline in nodule.outlines]
+    (left, top), (right, bottom), low, high = points.min(axis=0), points.max(axis=0), min(at), max(at)
+    mask = np.zeros((high - low + 1, bottom - top + 1, right - left + 1), dtype=np.bool_)
+    for outline, which in sorted(zip(nodule.outlines, at, strict=True), key=lambda pair: pair[0].hole):
+        plane = mask[which - low]
+        local = outline.points - [left, top]
+        inside = np.zeros(plane.shape, dtype=np.bool_)
+        if (patch := fill([local], plane.shape)) is not None:
+            first, start, part = patch
+            inside[first : first + part.shape[0], start : start + part.shape[1]] = part
+        inside[local[:, 1], local[:, 0]] = outline.hole
+        if outline.hole:
+            plane &= ~inside
+        else:
+            plane |= inside
+    nodule.origin, nodule.mask = cropped(mask, (low, int(top), int(left)))
+
+
+def _together(nodules: list[_Nodule]) -> list[list[_Nodule]]:
+    """Group nodules that share a voxel, directly or by way of others; the most read first."""
+    groups: list[list[_Nodule]] = []
+    for nodule in nodules:
+        touched = [group for group in groups if any(_overlap(nodule, other) for other in group)]
+        groups = [group for group in groups if group not in touched]
+        groups.append([nodule, *(other for group in touched for other in group)])
+    return sorted(
+        groups,
+        key=lambda group: (
+            -len({nodule.reader for nodule in group}), min(nodule.origin for nodule in group)
+        ),
+    )  # fmt: skip
+
+
+def _overlap(one: _Nodule, other: _Nodule) -> bool:
+    low = np.maximum(one.origin, other.origin)
+    high = np.minimum(np.add(one.origin, one.mask.shape), np.add(other.origin, other.mask.shape))
+    if (high <= low).any():
+        return False
+    first, second = (
+        tuple(slice(a, b) for a, b in zip(low - nodule.origin, high - nodule.origin, strict=True))
+        for nodule in (one, other)
+    )
+    return bool((one.mask[first] & other.mask[second]).any())
+
+
+def _union(nodules: list[_Nodule]) -> tuple[tuple[int, int, int], NDArray[np.bool_]]:
+    if not nodules:
+        return (0, 0, 0), np.zeros((0, 0, 0), dtype=np.bool_)
+    low = np.min([nodule.origin for nodule in nodules], axis=0)
+    high = np.max([np.add(nodule.origin, nodule.mask.shape) for nodule in nodules], axis=0)
+    mask = np.zeros(tuple(high - low), dtype=np.bool_)
+    for nodule in nodules:
+        part = tuple(slice(at, at + n) for at, n in zip(nodule.origin - low, nodule.mask.shape, strict=True))
+        mask[part] |= nodule.mask
+    return (int(low[0]), int(low[1]), int(low[2])), mask

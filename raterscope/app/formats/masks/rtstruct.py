@@ -1,0 +1,177 @@
+"""DICOM RT structure sets: contours in millimetres on the slices of a series.
+
+Contours of one structure on one slice are combined by even-odd, so that one within another is a hole.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterscope.algorithms.masks.grid import Grid
+from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.app.errors import InputError, plain
+from raterscope.app.formats.dicom_headers import read_dataset
+from raterscope.app.formats.mask_records import MaskTable, RaterMask, VolumeFile
+from raterscope.app.formats.masks.gathering import cropped
+from raterscope.app.formats.masks.naming import NOTHING, Named, by_pattern
+from raterscope.app.formats.masks.polygons import fill
+from raterscope.app.formats.masks.series import series_among, wanted
+from raterscope.app.formats.masks.strangers import text_of
+from raterscope.app.formats.voxel_files import sentences
+
+__all__ = ["read_rtstruct"]
+
+_CLOSED = ("CLOSED_PLANAR", "CLOSEDPLANAR_XOR")
+_KINDS = {"POINT": "points", "OPEN_PLANAR": "open contours", "OPEN_NONPLANAR": "open contours"}
+_FLAT = 0.5
+_OFF_SLICE = 0.05
+_FINEST = 128.0
+"""To a pixel: decimals of a millimetre are cut in the file, and are not taken for more than that."""
+
+
+def read_rtstruct(
+    path: Path, volumes: tuple[VolumeFile, ...] = (), names: Named = NOTHING, naming: str | None = None,
+    watch: Watch = silent,
+) -> MaskTable:  # fmt: skip
+    """Read each structure's contours as a mask on the series that they were drawn on.
+
+    The annotator is what a pattern takes from the structure's name, else who interpreted the structure, else
+    the operator of the file, else the one given.
+
+    Raises
+    ------
+    InputError
+        When the series is not at hand, and for a file without closed contours.
+    """
+    dataset = read_dataset(path, pixels=False)
+    with sentences(path):
+        series, instances = _references(dataset)
+        volume = series_among(volumes, series, instances)
+        if volume is None:
+            raise wanted(path, series, volumes)
+        return _read(path, dataset, volume, names, naming, watch)
+
+
+def _references(dataset: Any) -> tuple[list[str], set[str]]:
+    """Give the UIDs of the series and slices that the contours refer to."""
+    series: dict[str, None] = {}
+    instances: set[str] = set()
+    for frame in dataset.get("ReferencedFrameOfReferenceSequence") or ():
+        for study in frame.get("RTReferencedStudySequence") or ():
+            for one in study.get("RTReferencedSeriesSequence") or ():
+                series[str(one.get("SeriesInstanceUID", ""))] = None
+                instances.update(
+                    str(image.get("ReferencedSOPInstanceUID", ""))
+                    for image in one.get("ContourImageSequence") or ()
+                )
+    for roi in dataset.get("ROIContourSequence") or ():
+        for contour in roi.get("ContourSequence") or ():
+            instances.update(
+                str(image.get("ReferencedSOPInstanceUID", ""))
+                for image in contour.get("ContourImageSequence") or ()
+            )
+    return [uid for uid in series if uid], instances - {""}
+
+
+def _read(
+    path: Path, dataset: Any, volume: VolumeFile, names: Named, naming: str | None, watch: Watch
+) -> MaskTable:
+    left_out: Counter[str] = Counter()
+    who = {
+        int(one.ReferencedROINumber): text_of(str(one.get("ROIInterpreter") or ""))
+        for one in dataset.get("RTROIObservationsSequence") or ()
+    }
+    operator = text_of(str(dataset.get("OperatorsName") or "").replace("^", " "))
+    titles = {
+        int(one.ROINumber): text_of(str(one.get("ROIName") or ""))
+        for one in dataset.get("StructureSetROISequence") or ()
+    }
+    found = []
+    rois = list(dataset.get("ROIContourSequence") or ())
+    for at, roi in enumerate(rois):
+        number = int(roi.ReferencedROINumber)
+        title = titles.get(number) or f"structure {number}"
+        taken = (by_pattern(title, naming) if naming else None) or NOTHING
+        contours = list(roi.get("ContourSequence") or ())
+        step = part(watch, at / len(rois), (at + 1) / len(rois))
+        drawn = _drawn(path, contours, volume.grid, left_out, step)
+        if drawn is None:
+            continue
+        origin, mask = drawn
+        annotator = taken.annotator or who.get(number, "").replace("^", " ") or operator or names.annotator
+        found.append(
+            RaterMask(
+                annotator,
+                names.item or volume.identifier or volume.name,
+                taken.structure or title,
+                volume.grid,
+                origin,
+                mask,
+            )
+        )
+    if not found:
+        reason = f" ({', '.join(f'{what} {n:,}' for what, n in left_out.items())})" if left_out else ""
+        raise InputError(f"has no closed contours on {plain(volume.name, 60)}{reason}", file=path)
+    moved = left_out.pop(_MOVED, 0)
+    said = [f"{moved:,} contours lie between slices and were taken to the nearest."] if moved else []
+    if left_out:
+        said.append(f"Left out: {', '.join(f'{what} {n:,}' for what, n in left_out.items())}.")
+    return MaskTable(path, tuple(found), tuple(said))
+
+
+_MOVED = "moved"
+
+
+def _drawn(
+    path: Path, contours: list[Any], grid: Grid, left_out: Counter[str], watch: Watch
+) -> tuple[tuple[int, int, int], NDArray[np.bool_]] | None:
+    """Fill a structure's contours; None where it has no closed ones."""
+    planes: dict[int, list[NDArray[np.float64]]] = {}
+    closed = 0
+    for contour in contours:
+        kind = str(contour.get("ContourGeometricType") or "")
+        if kind not in _CLOSED:
+            left_out[_KINDS.get(kind, "contours of an unknown kind")] += 1
+            continue
+        places = np.array([float(value) for value in contour.get("ContourData") or ()])
+        if not len(places) or len(places) % 3 or not np.isfinite(places).all():
+            raise InputError("has a contour whose places are no points", file=path, field="ContourData")
+        closed += 1
+        index = grid.to_index(places.reshape(-1, 3))
+        along = index[:, 0]
+        middle = float(along.mean())
+        if np.abs(along - middle).max() > _FLAT:
+            left_out["contours across the slices"] += 1
+        elif not 0 <= round(middle) < grid.shape[0]:
+            left_out["contours beyond the slices"] += 1
+        else:
+            left_out[_MOVED] += abs(middle - round(middle)) > _OFF_SLICE
+            outline = np.rint(index[:, :0:-1] * _FINEST) / _FINEST
+            planes.setdefault(round(middle), []).append(outline)
+    if not closed:
+        return None
+    patches = {}
+    for at, (which, outlines) in enumerate(planes.items()):
+        watch(at / len(planes), "filling contours")
+        if (patch := fill(outlines, grid.shape[1:])) is not None:
+            patches[which] = patch
+    if not patches:
+        return (0, 0, 0), np.zeros((0, 0, 0), dtype=np.bool_)
+    low = (min(patches), min(top for top, _, _ in patches.values()), min(at for _, at, _ in patches.values()))
+    high = (
+        max(patches) + 1,
+        max(top + mask.shape[0] for top, _, mask in patches.values()),
+        max(left + mask.shape[1] for _, left, mask in patches.values()),
+    )
+    whole = np.zeros(tuple(end - start for start, end in zip(low, high, strict=True)), dtype=np.bool_)
+    for which, (top, left, mask) in patches.items():
+        rows, columns = mask.shape
+        whole[which - low[0], top - low[1] : top - low[1] + rows, left - low[2] : left - low[2] + columns] = (
+            mask
+        )
+    return cropped(whole, low)

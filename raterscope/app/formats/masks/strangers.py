@@ -1,0 +1,118 @@
+"""JSON and XML that somebody brought: size and nesting are bounded before anything is believed."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any, TypeGuard
+
+import msgspec
+
+from raterscope.app.errors import InputError, plain
+from raterscope.app.formats.records import refuse_study
+from raterscope.app.formats.voxel_files import checked_shape, sentences
+
+__all__ = [
+    "LARGEST_TEXT", "is_number", "read_json", "read_xml", "refuse_size", "text_of",
+]  # fmt: skip
+
+LARGEST_TEXT = 500_000_000
+_MOST_ALONG = 100_000
+_DEEPEST = 64
+_LONGEST_NAME = 200
+
+
+def read_json(path: Path) -> Any:
+    """Decode a JSON file, which may hold NaN as other programs write it.
+
+    Raises
+    ------
+    InputError
+        For what is no JSON, is nested without end, or is too large.
+    """
+    content = _content(path)
+    try:
+        return msgspec.json.decode(content)
+    except (msgspec.DecodeError, RecursionError, UnicodeError):
+        pass
+    try:
+        return json.loads(content)
+    except RecursionError:
+        raise InputError("is nested too deeply; expected a file of annotations", file=path) from None
+    except ValueError:
+        raise InputError("is no JSON; expected a file of annotations", file=path) from None
+
+
+def read_xml(path: Path) -> Any:
+    """Parse an XML file, whose tags are given without their name space.
+
+    Returns
+    -------
+    xml.etree.ElementTree.Element
+
+    Raises
+    ------
+    InputError
+        For what is no XML, declares entities, is nested too deeply, or is too large.
+    """
+    from defusedxml import DefusedXmlException
+    from defusedxml.ElementTree import ParseError, iterparse
+
+    _check_text(path)
+    depth, root = 0, None
+    try:
+        for event, element in iterparse(str(path), events=("start", "end")):
+            if event == "end":
+                depth -= 1
+                continue
+            depth += 1
+            root = element if root is None else root
+            element.tag = element.tag.rpartition("}")[2]
+            if depth > _DEEPEST:
+                raise InputError("is nested too deeply; expected a file of annotations", file=path)
+    except DefusedXmlException as error:
+        raise InputError("declares entities, which no file of annotations needs", file=path) from error
+    except (ParseError, ValueError, LookupError) as error:
+        raise InputError("is no XML; expected a file of annotations", file=path) from error
+    return root
+
+
+def refuse_size(path: Path, *sizes: Any, field: str | None = None) -> None:
+    """Refuse sizes that are none, or more voxels than are read.
+
+    Raises
+    ------
+    InputError
+    """
+    if not all(type(size) is int and 0 < size <= _MOST_ALONG for size in sizes):
+        shown = " x ".join(plain(size, 20) for size in sizes)
+        raise InputError(f"claims a size of {shown}; expected whole numbers above 0", file=path, field=field)
+    checked_shape(path, sizes)
+
+
+def is_number(value: Any) -> TypeGuard[float]:
+    """Tell whether a decoded value is a finite number."""
+    return type(value) in (int, float) and math.isfinite(value)
+
+
+def text_of(value: Any) -> str:
+    """Give a stranger's name as one short line; empty for what is neither text nor a number."""
+    if type(value) not in (str, int, float):
+        return ""
+    return plain(str(value).strip(), _LONGEST_NAME)
+
+
+def _content(path: Path) -> bytes:
+    _check_text(path)
+    return path.read_bytes()
+
+
+def _check_text(path: Path) -> None:
+    refuse_study(path)
+    with sentences(path):
+        size = path.stat().st_size
+    if size > LARGEST_TEXT:
+        raise InputError(f"has {size / 1e6:.0f} MB; expected at most {LARGEST_TEXT // 1_000_000}", file=path)
+    if not size:
+        raise InputError("is empty; expected a file of annotations", file=path)
