@@ -9,8 +9,9 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPainterPath, QPen, QPolygonF
 
 from raterscope.widgets import theme
+from raterscope.widgets.tokens import ANNOTATOR_COLOURS, UNNAMED
 
-__all__ = ["paint_annotator", "symbol_path"]
+__all__ = ["paint_annotator", "paint_rater", "rater_colour", "readable", "symbol_path"]
 
 
 @lru_cache(maxsize=128)
@@ -78,3 +79,26 @@ def _star(outer: float, inner: float) -> QPolygonF:
         turn, radius = math.pi * i / 5, inner if i % 2 else outer
         points.append(QPointF(radius * math.sin(turn), -radius * math.cos(turn)))
     return QPolygonF(points)
+
+
+def rater_colour(index: int, *, chosen: bool = False) -> str:
+    """Give the colour of an annotator's line, which has no symbol to tell it by.
+
+    Beyond the palette all are grey, but for the chosen one.
+    """
+    colours = len(ANNOTATOR_COLOURS)
+    return ANNOTATOR_COLOURS[index % colours] if chosen or 0 <= index < colours else UNNAMED
+
+
+def paint_rater(painter: QPainter, box: QRectF, index: int, *, chosen: bool = False) -> None:
+    """Paint a short piece of an annotator's line along the middle of a box."""
+    painter.save()
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    painter.setPen(QPen(readable(rater_colour(index, chosen=chosen)), 3))
+    painter.drawLine(QPointF(box.left() + 2, box.center().y()), QPointF(box.right() - 2, box.center().y()))
+    painter.restore()
+
+
+def readable(hue: str) -> QColor:
+    """Give a colour of the palette as it is seen on the theme's ground: darker on a light one."""
+    return QColor(hue) if theme.current().dark else QColor(hue).darker(125)

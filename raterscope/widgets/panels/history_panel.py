@@ -12,7 +12,8 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from raterscope.widgets import theme
 from raterscope.widgets.key_cap import KeyButton
-from raterscope.widgets.panels.lists import LineKind, LineList, paint_words
+from raterscope.widgets.painting import paint_words
+from raterscope.widgets.panels.lists import LineKind, LineList
 from raterscope.widgets.parts import Header, plain_label
 
 __all__ = ["HistoryEntry", "HistoryPanel"]

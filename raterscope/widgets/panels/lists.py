@@ -6,13 +6,13 @@ from collections.abc import Hashable, Sequence
 from typing import Any, Generic, TypeVar
 
 from PySide6.QtCore import QAbstractListModel, QModelIndex, QPersistentModelIndex, QRectF, QSize, Qt
-from PySide6.QtGui import QColor, QFontMetrics, QPainter
+from PySide6.QtGui import QColor, QPainter
 from PySide6.QtWidgets import QListView, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
 from raterscope.widgets import theme
 from raterscope.widgets.parts import plain_tip
 
-__all__ = ["LineKind", "LineList", "paint_bar", "paint_words"]
+__all__ = ["LineKind", "LineList"]
 
 Line = TypeVar("Line")
 Index = QModelIndex | QPersistentModelIndex
@@ -123,29 +123,3 @@ class _LineModel(QAbstractListModel):
         if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.AccessibleTextRole):
             return self.kind.words(line)
         return plain_tip(self.kind.tip(line)) if role == Qt.ItemDataRole.ToolTipRole else None
-
-
-def paint_words(
-    painter: QPainter,
-    box: QRectF,
-    text: str,
-    colour: str,
-    *,
-    side: Qt.AlignmentFlag = Qt.AlignmentFlag.AlignLeft,
-    elide: Qt.TextElideMode = Qt.TextElideMode.ElideRight,
-) -> None:
-    """Write one line of text in the painter's font, shortened to its box."""
-    painter.setPen(QColor(colour))
-    short = QFontMetrics(painter.font()).elidedText(text, elide, int(box.width()))
-    painter.drawText(box, side | Qt.AlignmentFlag.AlignVCenter, short)
-
-
-def paint_bar(painter: QPainter, box: QRectF, share: float, colour: str) -> None:
-    """Paint a bar with round ends, filled from the left; NaN leaves it empty."""
-    painter.setPen(Qt.PenStyle.NoPen)
-    filled = min(max(share, 0.0), 1.0) if share == share else 0.0
-    radius = box.height() / 2
-    for width, ground in ((box.width(), theme.current().line), (box.width() * filled, colour)):
-        if width > 0:
-            painter.setBrush(QColor(ground))
-            painter.drawRoundedRect(QRectF(box.left(), box.top(), width, box.height()), radius, radius)

@@ -11,7 +11,8 @@ from PySide6.QtWidgets import QCheckBox, QLineEdit, QStyle, QVBoxLayout, QWidget
 
 from raterscope.widgets import theme
 from raterscope.widgets.figures import count
-from raterscope.widgets.panels.lists import LineKind, LineList, paint_words
+from raterscope.widgets.painting import paint_words
+from raterscope.widgets.panels.lists import LineKind, LineList
 from raterscope.widgets.parts import Header, plain_label
 
 __all__ = ["QueueItem", "QueuePanel"]

@@ -12,7 +12,8 @@ from PySide6.QtWidgets import QWidget
 
 from raterscope.widgets import theme
 from raterscope.widgets.glyphs import paint_annotator
-from raterscope.widgets.panels.lists import LineKind, LineList, paint_bar, paint_words
+from raterscope.widgets.painting import paint_bar, paint_words
+from raterscope.widgets.panels.lists import LineKind, LineList
 
 __all__ = ["VoterLine", "VoterList"]
 

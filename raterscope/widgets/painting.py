@@ -1,0 +1,36 @@
+"""Words and bars as the lists and tables paint them."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QRectF, Qt
+from PySide6.QtGui import QColor, QFontMetrics, QPainter
+
+from raterscope.widgets import theme
+
+__all__ = ["paint_bar", "paint_words"]
+
+
+def paint_words(
+    painter: QPainter,
+    box: QRectF,
+    text: str,
+    colour: str,
+    *,
+    side: Qt.AlignmentFlag = Qt.AlignmentFlag.AlignLeft,
+    elide: Qt.TextElideMode = Qt.TextElideMode.ElideRight,
+) -> None:
+    """Write one line of text in the painter's font, shortened to its box."""
+    painter.setPen(QColor(colour))
+    short = QFontMetrics(painter.font()).elidedText(text, elide, int(box.width()))
+    painter.drawText(box, side | Qt.AlignmentFlag.AlignVCenter, short)
+
+
+def paint_bar(painter: QPainter, box: QRectF, share: float, colour: str) -> None:
+    """Paint a bar with round ends, filled from the left; NaN leaves it empty."""
+    painter.setPen(Qt.PenStyle.NoPen)
+    filled = min(max(share, 0.0), 1.0) if share == share else 0.0
+    radius = box.height() / 2
+    for width, ground in ((box.width(), theme.current().line), (box.width() * filled, colour)):
+        if width > 0:
+            painter.setBrush(QColor(ground))
+            painter.drawRoundedRect(QRectF(box.left(), box.top(), width, box.height()), radius, radius)

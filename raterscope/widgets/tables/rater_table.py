@@ -1,0 +1,193 @@
+"""Whom to trust with a contour: every rater's weight, bias and agreement."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import QModelIndex, QRectF, Qt, Signal
+from PySide6.QtGui import QAction, QColor, QContextMenuEvent, QFont, QKeyEvent, QPainter, QResizeEvent
+from PySide6.QtWidgets import (
+    QHeaderView,
+    QMenu,
+    QStackedWidget,
+    QStyle,
+    QStyledItemDelegate,
+    QStyleOptionViewItem,
+    QVBoxLayout,
+    QWidget,
+)
+
+from raterscope.widgets import theme
+from raterscope.widgets.glyphs import paint_rater, rater_colour, readable
+from raterscope.widgets.painting import paint_bar, paint_words
+from raterscope.widgets.parts import Header, plain_label
+from raterscope.widgets.tables.rater_model import FIGURES, RaterModel, RaterRow
+from raterscope.widgets.tables.rows import ROW, Index, row_view
+
+__all__ = ["RaterRow", "RaterTable"]
+
+WIDTHS = {
+    "weight": 60, "bias mm": 68, "spread": 58, "dof": 44, "Dice": 46, "HD95": 50, "sens.": 50, "spec.": 50,
+}  # fmt: skip
+NAME_WIDTH = 92
+LAST_KEPT = ("weight", "bias mm", "Dice", "HD95", "spread", "dof", "sens.", "spec.")
+"""The columns by what they are worth: where the room ends, the rest is in the name's tooltip."""
+
+
+class RaterTable(QWidget):
+    """Sort and select; Delete, or the menu, leaves a rater out of fusions or takes back in.
+
+    Columns that know nothing are not shown, nor those that there is no room for.
+
+    Signals
+    -------
+    rater_chosen, exclude_requested, include_requested : str
+        Name of a rater.
+    """
+
+    rater_chosen = Signal(str)
+    exclude_requested = Signal(str)
+    include_requested = Signal(str)
+
+    def __init__(self, title: str = "Raters", parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        theme.set_role(self, "panel")
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self._header = Header(title)
+        self._header.row.setContentsMargins(12, 0, 12, 0)
+        self.model = RaterModel(self)
+        self.view = row_view(self.model, _RaterDelegate(), title)
+        header = self.view.horizontalHeader()
+        header.setMinimumSectionSize(min(WIDTHS.values()))
+        header.setSortIndicator(0, Qt.SortOrder.AscendingOrder)
+        self.view.setSortingEnabled(True)
+        header.setSortIndicatorShown(False)
+        header.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
+        for name, width in WIDTHS.items():
+            self.view.setColumnWidth(self.model.columns.index(name), width)
+        nothing = plain_label(
+            "Import the masks of several raters: whom to trust is said here.", "second", wrap=True
+        )
+        nothing.setContentsMargins(12, 0, 12, 0)
+        nothing.setAlignment(Qt.AlignmentFlag.AlignTop)
+        self._pages = QStackedWidget()
+        self._pages.addWidget(nothing)
+        self._pages.addWidget(self.view)
+        self._exclude = QAction("Exclude …", self)
+        self._exclude.setShortcut(Qt.Key.Key_Delete)
+        self._exclude.setShortcutContext(Qt.ShortcutContext.WidgetShortcut)
+        self._exclude.triggered.connect(self._on_exclude)
+        self.setFocusProxy(self.view)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 8, 0, 0)
+        column.setSpacing(4)
+        column.addWidget(self._header)
+        column.addWidget(self._pages, 1)
+        self._quiet = False
+        self.view.selectionModel().currentRowChanged.connect(self._on_current)
+        self._settle()
+
+    def set_rows(self, rows: Sequence[RaterRow]) -> None:
+        """Show raters; order and what is selected stay."""
+        current = self.current
+        self._quiet = True
+        self.model.set_rows(tuple(rows))
+        self._quiet = False
+        self.select(current)
+        self._settle()
+
+    def select(self, name: str | None) -> None:
+        """Select a rater without a signal; None selects none."""
+        row = self.model.row_of(name)
+        self._quiet = True
+        if row < 0:
+            self.view.clearSelection()
+            self.view.setCurrentIndex(QModelIndex())
+        else:
+            self.view.selectRow(row)
+            self.view.scrollTo(self.model.index(row, 0))
+        self._quiet = False
+
+    @property
+    def current(self) -> str | None:
+        """Name of the rater selected."""
+        index = self.view.currentIndex()
+        return self.model.at(index.row()).name if index.isValid() else None
+
+    def columns_shown(self) -> list[str]:
+        """Give the columns that have something to say and room to say it."""
+        return [name for i, name in enumerate(self.model.columns) if not self.view.isColumnHidden(i)]
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Show as many columns as there is room for."""
+        super().resizeEvent(event)
+        self._settle()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Exclude, or take back in."""
+        if event.key() in (Qt.Key.Key_Delete, Qt.Key.Key_Backspace) and self.current is not None:
+            self._on_exclude()
+        else:
+            super().keyPressEvent(event)
+
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
+        """Offer what Delete does."""
+        name = self.current
+        if name is None:
+            return
+        out = self.model.at(self.model.row_of(name)).excluded
+        self._exclude.setText(f"Take {name} back in" if out else f"Exclude {name} …")
+        menu = QMenu(self)
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        menu.addAction(self._exclude)
+        menu.popup(event.globalPos())
+
+    def _on_exclude(self) -> None:
+        name = self.current
+        if name is None:
+            return
+        out = self.model.at(self.model.row_of(name)).excluded
+        (self.include_requested if out else self.exclude_requested).emit(name)
+
+    def _on_current(self, index: QModelIndex) -> None:
+        if not self._quiet and index.isValid():
+            self.rater_chosen.emit(self.model.at(index.row()).name)
+
+    def _settle(self) -> None:
+        self._pages.setCurrentIndex(int(bool(self.model.rows)))
+        self._header.set_aside("hold 1-9 to solo" if self.model.rows else "")
+        room = self.width() - NAME_WIDTH - self.view.verticalScrollBar().sizeHint().width()
+        for name in LAST_KEPT:
+            known = self.model.known(name)
+            room -= WIDTHS[name] if known else 0
+            self.view.setColumnHidden(self.model.columns.index(name), not known or room < 0)
+
+
+class _RaterDelegate(QStyledItemDelegate):
+    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
+        row: RaterRow = index.data(ROW)
+        look, column = theme.current(), (("rater", *FIGURES))[index.column()]
+        chosen = bool(option.state & QStyle.StateFlag.State_Selected)
+        box = QRectF(option.rect)
+        painter.save()
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        if chosen:
+            painter.fillRect(box, QColor(look.raised))
+        font = QFont(theme.font())
+        font.setStrikeOut(row.excluded and column == "rater")
+        painter.setFont(font)
+        tone = look.third if row.excluded else look.text
+        if column == "rater":
+            sample = QRectF(box.left() + 12, box.top(), 18, box.height())
+            paint_rater(painter, sample, row.number, chosen=chosen)
+            name = box.adjusted(38, 0, -4, 0)
+            paint_words(painter, name, row.name, tone, elide=Qt.TextElideMode.ElideMiddle)
+        elif column == "weight" and row.weight == row.weight:
+            bar = QRectF(box.left() + 8, box.center().y() - 3, box.width() - 16, 6)
+            hue = look.third if row.excluded else readable(rater_colour(row.number, chosen=chosen)).name()
+            paint_bar(painter, bar, row.weight, hue)
+        else:
+            room = box.adjusted(2, 0, -8, 0)
+            side = Qt.AlignmentFlag.AlignLeft if column == "weight" else Qt.AlignmentFlag.AlignRight
+            paint_words(painter, room, str(index.data()), tone, side=side)
+        painter.restore()

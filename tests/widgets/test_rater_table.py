@@ -1,0 +1,102 @@
+import math
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QLabel
+
+from raterscope.widgets.glyphs import rater_colour
+from raterscope.widgets.tables.rater_model import direction
+from raterscope.widgets.tables.rater_table import RaterRow, RaterTable
+from raterscope.widgets.tokens import ANNOTATOR_COLOURS, UNNAMED
+
+
+@pytest.fixture
+def table(qtbot):
+    widget = RaterTable()
+    qtbot.addWidget(widget)
+    widget.resize(900, 300)
+    widget.show()
+    widget.set_rows(
+        [
+            RaterRow(0, "rater 1", 0.96, 0.1, 0.5, 12.0, 0.95, 1.0),
+            RaterRow(1, "rater 2", math.nan, -0.02, 0.6, math.inf, 0.94, 1.2),
+            RaterRow(
+                3, "rater 4", 0.36, 1.9, 2.4, 1.6, 0.81, 6.4, excluded=True, excluded_reason="wrong organ"
+            ),
+        ]
+    )
+    return widget
+
+
+def names(table) -> list[str]:
+    return [table.model.at(row).name for row in range(table.model.rowCount())]
+
+
+def cell(table, row, column, role=Qt.ItemDataRole.DisplayRole) -> str:
+    return table.model.index(row, table.model.columns.index(column)).data(role)
+
+
+def test_a_bias_is_signed_and_its_direction_is_said(table):
+    assert [cell(table, row, "bias mm") for row in range(3)] == ["+0.1", "0.0", "+1.9"]
+    assert "draws 1.9 mm beyond the consensus: over" in cell(table, 2, "bias mm", Qt.ItemDataRole.ToolTipRole)
+    assert direction(-0.4) == "draws 0.4 mm short of the consensus: under"
+    assert "neither" in cell(table, 1, "bias mm", Qt.ItemDataRole.AccessibleTextRole)
+    assert cell(table, 1, "dof") == "∞"
+
+
+def test_columns_that_know_nothing_are_hidden(table):
+    assert table.columns_shown() == ["rater", "weight", "bias mm", "spread", "dof", "Dice", "HD95"]
+    table.set_rows([RaterRow(0, "a", sensitivity=0.9, specificity=0.99), RaterRow(1, "b", dice=0.8)])
+    assert table.columns_shown() == ["rater", "Dice", "sens.", "spec."]
+
+
+def test_in_a_narrow_place_what_is_worth_least_goes_into_the_tooltip(table):
+    table.resize(360, 300)
+    assert table.columns_shown() == ["rater", "weight", "bias mm", "Dice", "HD95"]
+    tip = cell(table, 2, "rater", Qt.ItemDataRole.ToolTipRole)
+    assert "spread 2.4 mm" in tip
+    assert "excluded: wrong organ" in tip
+
+
+def test_the_unknown_sort_last_either_way(table):
+    weight = table.model.columns.index("weight")
+    table.view.sortByColumn(weight, Qt.SortOrder.DescendingOrder)
+    assert names(table) == ["rater 1", "rater 4", "rater 2"]
+    table.view.sortByColumn(weight, Qt.SortOrder.AscendingOrder)
+    assert names(table) == ["rater 4", "rater 1", "rater 2"]
+
+
+def test_walking_selects_and_selecting_from_outside_is_silent(table, qtbot):
+    chosen = []
+    table.rater_chosen.connect(chosen.append)
+    table.select("rater 1")
+    qtbot.keyClick(table.view, Qt.Key.Key_Down)
+    assert chosen == ["rater 2"]
+    table.set_rows([RaterRow(1, "rater 2"), RaterRow(5, "rater 6")])
+    assert table.current == "rater 2"
+    table.select("nobody")
+    assert table.current is None
+    assert chosen == ["rater 2"]
+
+
+def test_delete_excludes_and_takes_back_in(table, qtbot):
+    out, back = [], []
+    table.exclude_requested.connect(out.append)
+    table.include_requested.connect(back.append)
+    for name in ("rater 1", "rater 4"):
+        table.select(name)
+        qtbot.keyClick(table.view, Qt.Key.Key_Delete)
+    assert (out, back) == (["rater 1"], ["rater 4"])
+
+
+def test_without_raters_a_sentence_says_what_belongs_here(table):
+    table.set_rows([])
+    assert not table.view.isVisible()
+    said = [label.text() for label in table.findChildren(QLabel) if label.isVisible()]
+    assert any("Import the masks of several raters" in words for words in said)
+
+
+def test_beyond_the_palette_a_line_is_grey_unless_it_is_the_chosen_one():
+    assert rater_colour(7) == ANNOTATOR_COLOURS[7]
+    assert rater_colour(11) == UNNAMED
+    assert rater_colour(11, chosen=True) in ANNOTATOR_COLOURS
