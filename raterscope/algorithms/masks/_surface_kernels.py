@@ -1,0 +1,130 @@
+"""Inner loops of distances between surfaces: boundary voxels, and the exact Euclidean distance to them.
+
+The distance transform is that of P. F. Felzenszwalb and D. P. Huttenlocher, "Distance transforms of sampled
+functions", Theory of Computing 8 (2012) 415-428: lower envelopes of parabolas, one axis after another.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+__all__ = ["boundary", "squared_distance"]
+
+Array = Any
+"""What numba compiles is not what a type checker sees; shapes and types stand in the docstrings."""
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def boundary(mask: Array, surface: Array) -> int:
+    """Mark the voxels of a mask that share a face with one outside it; beyond the array all is outside.
+
+    Parameters
+    ----------
+    mask : (Z, Y, X) bool
+        With one slice, faces between slices do not count.
+    surface : (Z, Y, X) bool
+        Filled.
+
+    Returns
+    -------
+    int
+        How many there are.
+    """
+    slices, rows, columns = mask.shape
+    count = 0
+    for z in range(slices):
+        for y in range(rows):
+            for x in range(columns):
+                if not mask[z, y, x]:
+                    surface[z, y, x] = False
+                    continue
+                inner = (
+                    0 < y < rows - 1
+                    and 0 < x < columns - 1
+                    and mask[z, y - 1, x]
+                    and mask[z, y + 1, x]
+                    and mask[z, y, x - 1]
+                    and mask[z, y, x + 1]
+                )
+                if inner and slices > 1:
+                    inner = 0 < z < slices - 1 and mask[z - 1, y, x] and mask[z + 1, y, x]
+                surface[z, y, x] = not inner
+                count += not inner
+    return count
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def _envelope(value: Array, step: float, place: Array, border: Array) -> None:
+    """Replace a line of squared distances by their lower envelope of parabolas; (n,) float64, in place.
+
+    place : (n,) int64 and border : (n + 1,) float64 are room to work in; `value` is inf where there is none.
+    """
+    count, last = len(value), -1
+    for q in range(count):
+        if value[q] == np.inf:
+            continue
+        while last >= 0:
+            before = place[last]
+            meet = ((value[q] - value[before]) / (step * step) + q * q - before * before) / (2 * (q - before))
+            if meet > border[last]:
+                break
+            last -= 1
+        last += 1
+        place[last] = q
+        border[last] = -np.inf if last == 0 else meet
+    if last < 0:
+        return
+    border[last + 1] = np.inf
+    height = np.empty(last + 1)
+    for k in range(last + 1):
+        height[k] = value[place[k]]
+    k = 0
+    for q in range(count):
+        while border[k + 1] < q:
+            k += 1
+        away = (q - place[k]) * step
+        value[q] = away * away + height[k]
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def squared_distance(surface: Array, spacing: Array, out: Array) -> None:
+    """Fill in the squared distance (mm) of each voxel's centre to the nearest marked one.
+
+    Parameters
+    ----------
+    surface : (Z, Y, X) bool
+    spacing : (3,) float64
+    out : (Z, Y, X) float32
+        inf where nothing is marked.
+    """
+    slices, rows, columns = surface.shape
+    longest = max(slices, rows, columns)
+    place, border, line = np.empty(longest, np.int64), np.empty(longest + 1), np.empty(longest)
+    for z in range(slices):
+        for y in range(rows):
+            away = np.inf
+            for x in range(columns):
+                away = 0.0 if surface[z, y, x] else away + spacing[2]
+                out[z, y, x] = away * away
+            away = np.inf
+            for x in range(columns - 1, -1, -1):
+                away = 0.0 if surface[z, y, x] else away + spacing[2]
+                out[z, y, x] = min(out[z, y, x], away * away)
+        for x in range(columns):
+            for y in range(rows):
+                line[y] = out[z, y, x]
+            _envelope(line[:rows], spacing[1], place, border)
+            for y in range(rows):
+                out[z, y, x] = line[y]
+    if slices == 1:
+        return
+    for y in range(rows):
+        for x in range(columns):
+            for z in range(slices):
+                line[z] = out[z, y, x]
+            _envelope(line[:slices], spacing[0], place, border)
+            for z in range(slices):
+                out[z, y, x] = line[z]

@@ -1,0 +1,305 @@
+"""How far two masks agree: overlap, volume and the distance of their surfaces.
+
+For masks A (judged) and B (the reference) the overlap measures are counts of voxels. A surface is the voxels
+of a mask that share a face with a voxel outside it (6-connectivity, within the only slice of an image 4), and
+distances run between centres of voxels in mm. The directed distances from A to B are those of each surface
+voxel of A to the nearest one of B:
+
+- Hausdorff: the greatest of all directed distances, both ways;
+- HD95: the larger of the 95th percentiles of the directed distances each way (linear interpolation);
+- mean surface distance: the mean of all directed distances of both ways together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from raterscope.algorithms.masks.data import BoolArray, Box, Float32Array, FloatArray, MaskFusion, Masks
+from raterscope.algorithms.masks.patterns import box_of, labels_of
+from raterscope.algorithms.progress import Watch, silent
+
+__all__ = [
+    "Comparison",
+    "RaterAgreement",
+    "SignedRank",
+    "against",
+    "compare",
+    "dice",
+    "distance_to",
+    "pairwise",
+    "placed",
+    "surface_of",
+    "wilcoxon",
+]
+
+Spacing = tuple[float, float, float]
+Value = TypeVar("Value", bound=np.generic)
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A mask against a reference.
+
+    Attributes
+    ----------
+    dice, jaccard : float
+        2 |A and B| / (|A| + |B|) and |A and B| / |A or B|; NaN where both are empty.
+    hausdorff, hausdorff_95, mean_surface_distance : float
+        mm; 0 where both are empty, inf where one is: there is no distance to nothing.
+    volume_difference : float
+        ml, above 0 where the mask is larger than the reference.
+    sensitivity : float
+        Share of the reference that the mask has; NaN where the reference is empty.
+    specificity : float
+        Share of what is not in the reference that the mask leaves out, over all voxels of the arrays given;
+        NaN where the reference is all of them.
+    """
+
+    dice: float
+    jaccard: float
+    hausdorff: float
+    hausdorff_95: float
+    mean_surface_distance: float
+    volume_difference: float
+    sensitivity: float
+    specificity: float
+
+
+@dataclass(frozen=True, eq=False)
+class RaterAgreement:
+    """Every rater beside every other on one structure.
+
+    Attributes
+    ----------
+    annotators : tuple of P names
+    dice : (P, P) float64
+        1 on the diagonal; NaN where both raters marked nothing.
+    hausdorff, hausdorff_95, mean_surface_distance : (P, P) float64
+        mm; inf where one of both marked nothing.
+    """
+
+    annotators: tuple[str, ...]
+    dice: FloatArray
+    hausdorff: FloatArray
+    hausdorff_95: FloatArray
+    mean_surface_distance: FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class SignedRank:
+    """Wilcoxon's test of paired differences.
+
+    Attributes
+    ----------
+    statistic : float
+        The smaller of the two sums of ranks.
+    p_value : float
+        Two-sided; NaN where no pair differs.
+    pairs, zeros : int
+        Pairs that counted, and pairs left out because they are equal.
+    median_difference : float
+        Of a - b, over all pairs.
+    """
+
+    statistic: float
+    p_value: float
+    pairs: int
+    zeros: int
+    median_difference: float
+
+
+@dataclass(frozen=True, eq=False)
+class _Shape:
+    """A mask with its surface, and the distance (mm) of every voxel to that."""
+
+    size: int
+    surface: BoolArray
+    away: Float32Array
+
+
+def dice(a: BoolArray, b: BoolArray) -> float:
+    """Give 2 |A and B| / (|A| + |B|); NaN where both are empty."""
+    whole = np.count_nonzero(a) + np.count_nonzero(b)
+    return 2.0 * np.count_nonzero(a & b) / whole if whole else float("nan")
+
+
+def surface_of(mask: BoolArray) -> BoolArray:
+    """Mark the voxels of a mask that share a face with one outside it; (Z, Y, X)."""
+    from raterscope.algorithms.masks._surface_kernels import boundary
+
+    surface = np.empty(mask.shape, dtype=np.bool_)
+    boundary(mask, surface)
+    return surface
+
+
+def distance_to(marked: BoolArray, spacing: Spacing) -> Float32Array:
+    """Give each voxel's exact distance (mm) to the nearest marked one, inf where none is; (Z, Y, X)."""
+    from raterscope.algorithms.masks._surface_kernels import squared_distance
+
+    away = np.empty(marked.shape, dtype=np.float32)
+    squared_distance(marked, np.array(spacing, dtype=np.float64), away)
+    return np.sqrt(away, out=away)
+
+
+def compare(a: BoolArray, b: BoolArray, spacing: Spacing) -> Comparison:
+    """Compare a mask to a reference.
+
+    Parameters
+    ----------
+    a, b : (Z, Y, X) bool
+        The mask, and the reference.
+    spacing : (slice, row, column)
+        mm.
+    """
+    if a.shape != b.shape:
+        raise ValueError(f"masks of {a.shape} and {b.shape} voxels; expected one shape.")
+    found = box_of(np.stack([a, b]).view(np.uint8))
+    if found is None:
+        return _comparison(_empty(), _empty(), 0, a.size, spacing)
+    crop = tuple(slice(at, at + n) for at, n in zip(*found, strict=True))
+    one, other = (_shape(np.ascontiguousarray(mask[crop]), spacing) for mask in (a, b))
+    return _comparison(one, other, int(np.count_nonzero(a & b)), a.size, spacing)
+
+
+def against(
+    masks: Masks, reference: BoolArray | MaskFusion, structure: int = 0, watch: Watch = silent
+) -> tuple[Comparison, ...]:
+    """Compare each rater to a reference.
+
+    Parameters
+    ----------
+    masks : Masks
+        Probabilities count as marked above one half.
+    reference : (Z, Y, X) bool or MaskFusion
+        On the grid of the masks' values, or a consensus of them.
+    structure : int
+    watch : Watch
+
+    Returns
+    -------
+    tuple of P Comparison
+        Specificities are over the voxels of the masks' values.
+    """
+    judged = labels_of(masks) == structure + 1
+    if isinstance(reference, MaskFusion):
+        reference = placed(reference, reference.mask[structure], masks.origin, masks.shape)
+    found = box_of(np.concatenate([judged, reference[None]]).view(np.uint8))
+    if found is None:
+        return tuple(_comparison(_empty(), _empty(), 0, reference.size, masks.spacing) for _ in judged)
+    crop = tuple(slice(at, at + n) for at, n in zip(*found, strict=True))
+    target = np.ascontiguousarray(reference[crop])
+    other = _shape(target, masks.spacing)
+    rows = []
+    for p, mask in enumerate(judged):
+        watch(p / len(judged), f"measuring {masks.annotators[p]}")
+        one = np.ascontiguousarray(mask[crop])
+        common = int(np.count_nonzero(one & target))
+        rows.append(_comparison(_shape(one, masks.spacing), other, common, reference.size, masks.spacing))
+    return tuple(rows)
+
+
+def pairwise(masks: Masks, structure: int = 0, watch: Watch = silent) -> RaterAgreement:
+    """Compare every pair of raters on one structure; probabilities count as marked above one half."""
+    judged = labels_of(masks) == structure + 1
+    raters = len(judged)
+    tables = {name: np.zeros((raters, raters)) for name in ("hausdorff", "hausdorff_95", "mean")}
+    overlap = np.eye(raters)
+    found = box_of(judged.view(np.uint8)) or ((0, 0, 0), (1, 1, 1))
+    crop = tuple(slice(at, at + n) for at, n in zip(*found, strict=True))
+    inside = [np.ascontiguousarray(mask[crop]) for mask in judged]
+    shapes = []
+    for p, mask in enumerate(inside):
+        watch(0.5 * p / raters, f"measuring {masks.annotators[p]}")
+        shapes.append(_shape(mask, masks.spacing))
+        if not shapes[p].size:
+            overlap[p, p] = np.nan
+    for p in range(raters):
+        watch(0.5 + 0.5 * p / raters, f"comparing {masks.annotators[p]} to the others")
+        for q in range(p):
+            overlap[p, q] = overlap[q, p] = dice(inside[p], inside[q])
+            for table, value in zip(tables.values(), _distances(shapes[p], shapes[q]), strict=True):
+                table[p, q] = table[q, p] = value
+    return RaterAgreement(masks.annotators, overlap, *tables.values())
+
+
+def wilcoxon(a: ArrayLike, b: ArrayLike) -> SignedRank:
+    """Test whether paired figures of several cases differ: Wilcoxon's signed-rank test, two-sided.
+
+    Pairs that are equal are left out, as Wilcoxon did; pairs with a NaN too. The distribution is exact up to
+    50 pairs without ties, else normal with the correction for ties.
+
+    Parameters
+    ----------
+    a, b : (N,) array
+        One figure a case of each method.
+    """
+    from scipy import stats
+
+    difference = np.asarray(a, dtype=np.float64) - np.asarray(b, dtype=np.float64)
+    difference = difference[~np.isnan(difference)]
+    zeros = int(np.count_nonzero(difference == 0))
+    median = float(np.median(difference)) if len(difference) else float("nan")
+    moved = difference[difference != 0]
+    if not len(moved):
+        return SignedRank(0.0, float("nan"), 0, zeros, median)
+    result = stats.wilcoxon(moved, zero_method="wilcox")
+    return SignedRank(float(result.statistic), float(result.pvalue), len(moved), zeros, median)
+
+
+def placed(fusion: MaskFusion, values: NDArray[Value], origin: Box, shape: Box) -> NDArray[Value]:
+    """Put one map of a fusion, (Z, Y, X), onto another part of its image, with 0 where it has nothing."""
+    out = np.zeros(shape, dtype=values.dtype)
+    low = [max(a, b) for a, b in zip(origin, fusion.origin, strict=True)]
+    high = [min(a + n, b + m) for a, n, b, m in zip(origin, shape, fusion.origin, fusion.shape, strict=True)]
+    if all(start < stop for start, stop in zip(low, high, strict=True)):
+        to, take = (
+            tuple(slice(start - at, stop - at) for start, stop, at in zip(low, high, base, strict=True))
+            for base in (origin, fusion.origin)
+        )
+        out[to] = values[take]
+    return out
+
+
+def _empty() -> _Shape:
+    nothing = np.zeros((1, 1, 1), dtype=np.bool_)
+    return _Shape(0, nothing, np.full((1, 1, 1), np.inf, dtype=np.float32))
+
+
+def _shape(mask: BoolArray, spacing: Spacing) -> _Shape:
+    surface = surface_of(mask)
+    return _Shape(int(np.count_nonzero(mask)), surface, distance_to(surface, spacing))
+
+
+def _distances(a: _Shape, b: _Shape) -> tuple[float, float, float]:
+    """Give Hausdorff, HD95 and mean surface distance."""
+    if not a.size or not b.size:
+        away = 0.0 if a.size == b.size else float("inf")
+        return away, away, away
+    directed: Sequence[Float32Array] = (b.away[a.surface], a.away[b.surface])
+    return (
+        float(max(each.max() for each in directed)),
+        float(max(np.percentile(each, 95) for each in directed)),
+        float(np.concatenate(directed).mean(dtype=np.float64)),
+    )
+
+
+def _comparison(a: _Shape, b: _Shape, common: int, voxels: int, spacing: Spacing) -> Comparison:
+    either = a.size + b.size - common
+    outside = voxels - b.size
+    nan = float("nan")
+    hausdorff, hausdorff_95, mean = _distances(a, b)
+    return Comparison(
+        dice=2.0 * common / (a.size + b.size) if either else nan,
+        jaccard=common / either if either else nan,
+        hausdorff=hausdorff,
+        hausdorff_95=hausdorff_95,
+        mean_surface_distance=mean,
+        volume_difference=(a.size - b.size) * float(np.prod(spacing)) / 1000.0,
+        sensitivity=common / b.size if b.size else nan,
+        specificity=1.0 - (a.size - common) / outside if outside else nan,
+    )

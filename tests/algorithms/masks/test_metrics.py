@@ -1,0 +1,132 @@
+"""Overlap and distances beside SimpleITK's, by hand, and where a mask is empty."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import ndimage
+
+from raterscope.algorithms.masks.metrics import (
+    against,
+    compare,
+    distance_to,
+    pairwise,
+    surface_of,
+    wilcoxon,
+)
+from raterscope.algorithms.masks.voting import majority
+from tests.algorithms.masks.staple_cases import ball, named
+
+SPACING = (2.5, 0.7, 0.9)
+A = ball((14, 30, 32), (6, 14, 15), 8.0, SPACING)
+B = ball((14, 30, 32), (7, 16, 19), 7.0, SPACING)
+
+
+def images(*masks):
+    sitk = pytest.importorskip("SimpleITK")
+    found = []
+    for mask in masks:
+        image = sitk.GetImageFromArray(mask.astype(np.uint8))
+        image.SetSpacing(SPACING[::-1])
+        found.append(image)
+    return sitk, found
+
+
+def test_overlap_is_simpleitks():
+    sitk, (a, b) = images(A, B)
+    peer = sitk.LabelOverlapMeasuresImageFilter()
+    peer.Execute(b, a)
+    ours = compare(A, B, SPACING)
+    assert ours.dice == pytest.approx(peer.GetDiceCoefficient(1))
+    assert ours.jaccard == pytest.approx(peer.GetJaccardCoefficient(1))
+    assert ours.sensitivity == pytest.approx((A & B).sum() / B.sum())
+    assert ours.specificity == pytest.approx((~A & ~B).sum() / (~B).sum())
+    assert ours.volume_difference == pytest.approx((A.sum() - B.sum()) * 2.5 * 0.7 * 0.9 / 1000)
+
+
+def test_distances_are_simpleitks():
+    sitk, (a, b) = images(A, B)
+    peer = sitk.HausdorffDistanceImageFilter()
+    peer.Execute(a, b)
+    ours = compare(A, B, SPACING)
+    assert ours.hausdorff == pytest.approx(peer.GetHausdorffDistance(), rel=1e-5)
+    assert 0 < ours.mean_surface_distance < ours.hausdorff_95 < ours.hausdorff
+
+
+@pytest.mark.parametrize("shape", [(9, 13, 17), (1, 20, 30), (5, 1, 9)])
+def test_the_distance_transform_is_scipys(shape):
+    rng = np.random.default_rng(4)
+    for share in (0.01, 0.2):
+        marked = rng.random(shape) < share
+        marked[0, 0, 0] = True
+        peer = ndimage.distance_transform_edt(~marked, sampling=SPACING)
+        assert distance_to(marked, SPACING) == pytest.approx(peer, rel=1e-5)
+
+
+@pytest.mark.parametrize("shape", [(6, 8, 9), (1, 12, 14)])
+def test_the_surface_is_what_an_erosion_by_faces_takes(shape):
+    mask = np.random.default_rng(8).random(shape) < 0.8
+    cross = ndimage.generate_binary_structure(3, 1)
+    if shape[0] == 1:
+        cross[[0, 2]] = False
+    assert np.array_equal(surface_of(mask), mask & ~ndimage.binary_erosion(mask, cross))
+
+
+def test_a_square_moved_by_hand():
+    """Ten by ten pixels, moved three: a side of ten pixels is 3 away, the sides along the move are less."""
+    a, b = np.zeros((2, 1, 20, 20), dtype=bool)
+    a[0, 5:15, 3:13] = True
+    b[0, 5:15, 6:16] = True
+    ours = compare(a, b, (1.0, 1.0, 1.0))
+    assert ours.hausdorff == 3.0
+    assert ours.hausdorff_95 == 3.0
+    assert ours.dice == 0.7
+    assert ours.volume_difference == 0.0
+    # Of 36 surface pixels each way: 10 at 3; of the rows along the move 1, 2 of each two rows; the far side,
+    # inside the other square, has 8 pixels left: at 3 but for the 4 next to a row (1, 2, 2, 1).
+    assert ours.mean_surface_distance == pytest.approx((10 * 3 + 2 * (1 + 2) + (4 * 3 + 2 * (1 + 2))) / 36)
+
+
+def test_empty_masks():
+    nothing = np.zeros_like(A)
+    both, one, other = (compare(a, b, SPACING) for a, b in ((nothing, nothing), (A, nothing), (nothing, A)))
+    assert math.isnan(both.dice)
+    assert both.hausdorff == 0.0
+    assert one.dice == 0.0
+    assert one.hausdorff_95 == math.inf
+    assert math.isnan(one.sensitivity)
+    assert other.sensitivity == 0.0
+    assert other.specificity == 1.0
+    with pytest.raises(ValueError, match="one shape"):
+        compare(A, A[1:], SPACING)
+
+
+def test_tables_of_raters_are_what_compare_says():
+    values = np.stack([A, B, A & B, A & False])
+    masks = named(values, spacing=SPACING, origin=(3, 4, 5), frame=(40, 40, 40))
+    table, pairs = against(masks, A), pairwise(masks)
+    for p in range(4):
+        alone = compare(values[p], A, SPACING)
+        for name in type(alone).__slots__:
+            assert getattr(table[p], name) == pytest.approx(getattr(alone, name), nan_ok=True)
+        for name in ("dice", "hausdorff", "hausdorff_95", "mean_surface_distance"):
+            of_pair = getattr(pairs, name)[p, 0]
+            assert of_pair == pytest.approx(getattr(alone, name), nan_ok=True)
+    assert np.isnan(pairs.dice[3, 3])
+    consensus = majority(masks)
+    full = np.zeros(masks.shape, dtype=bool)
+    at = [a - b for a, b in zip(consensus.origin, masks.origin, strict=True)]
+    full[tuple(slice(a, a + n) for a, n in zip(at, consensus.shape, strict=True))] = consensus.mask[0]
+    assert [repr(row) for row in against(masks, consensus)] == [repr(row) for row in against(masks, full)]
+
+
+def test_wilcoxon_leaves_out_pairs_that_are_equal():
+    """Without zeros and ties, 5 pairs all one way: the exact two-sided value is 2 / 2**5."""
+    a = np.array([1.0, 2.0, 3.0, 4.0, 5.0, 7.0, np.nan])
+    b = np.array([0.9, 1.7, 2.5, 3.2, 4.0, 7.0, 1.0])
+    result = wilcoxon(a, b)
+    assert result.p_value == pytest.approx(2 / 2**5)
+    assert (result.statistic, result.pairs, result.zeros) == (0.0, 5, 1)
+    assert math.isnan(wilcoxon([1.0, 2.0], [1.0, 2.0]).p_value)
