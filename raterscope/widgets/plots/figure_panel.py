@@ -1,0 +1,139 @@
+"""What the drawn figures share: a title, a sentence where there is nothing to draw, parts to choose."""
+
+from __future__ import annotations
+
+from typing import Any, Generic, TypeVar
+
+from PySide6.QtCore import QEvent, QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QHelpEvent, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen
+from PySide6.QtWidgets import QStackedWidget, QToolTip, QVBoxLayout, QWidget
+
+from raterscope.widgets import theme
+from raterscope.widgets.parts import Header, plain_label, plain_tip
+
+__all__ = ["Figure", "FigurePanel"]
+
+Part = TypeVar("Part")
+ARROWS = {
+    Qt.Key.Key_Left: (-1, 0),
+    Qt.Key.Key_Right: (1, 0),
+    Qt.Key.Key_Up: (0, -1),
+    Qt.Key.Key_Down: (0, 1),
+}
+
+
+class FigurePanel(QWidget):
+    """A figure with its title above it; where there is nothing to draw, a sentence."""
+
+    def __init__(self, title: str, figure: Figure[Any], nothing: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        theme.set_role(self, "panel")
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self.header = Header(title)
+        self.setAccessibleName(title)
+        self._pages = QStackedWidget()
+        self._nothing = plain_label(nothing, "second", wrap=True)
+        self._nothing.setAlignment(Qt.AlignmentFlag.AlignTop)
+        self._pages.addWidget(self._nothing)
+        self._pages.addWidget(figure)
+        self.setFocusProxy(figure)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(12, 8, 12, 8)
+        column.setSpacing(4)
+        column.addWidget(self.header)
+        column.addWidget(self._pages, 1)
+
+    def set_filled(self, filled: bool) -> None:
+        """Show the figure, or the sentence that says what belongs here."""
+        self._pages.setCurrentIndex(int(filled))
+
+    @property
+    def filled(self) -> bool:
+        """Whether the figure is shown."""
+        return self._pages.currentIndex() == 1
+
+
+class Figure(QWidget, Generic[Part]):
+    """Parts that are pointed at, walked with the arrow keys and chosen with a click, Return or Space.
+
+    A part is whatever `part_at` gives; `words` says it, in the tooltip and to those who hear it.
+    """
+
+    def __init__(self, name: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setAccessibleName(name)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setMouseTracking(True)
+        self.setMinimumSize(96, 72)
+        self.pointed: Part | None = None
+
+    def part_at(self, _place: QPointF) -> Part | None:
+        """Give the part at a place, None for the ground."""
+        raise NotImplementedError
+
+    def words(self, _part: Part) -> str:
+        """Say a part in a few words, as plain text."""
+        raise NotImplementedError
+
+    def step(self, _part: Part | None, _across: int, _down: int) -> Part | None:
+        """Give the part that an arrow key leads to; from None, the first."""
+        raise NotImplementedError
+
+    def choose(self, _part: Part) -> None:
+        """Do what a click on a part does."""
+        raise NotImplementedError
+
+    def draw(self, _painter: QPainter) -> None:
+        """Paint the figure."""
+        raise NotImplementedError
+
+    def point(self, part: Part | None) -> None:
+        """Mark a part as the one that is looked at."""
+        if part != self.pointed:
+            self.pointed = part
+            self.setAccessibleDescription(self.words(part) if part is not None else "")
+            self.update()
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        """Paint the figure, and a frame while it has the keys."""
+        with QPainter(self) as painter:
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+            self.draw(painter)
+            if self.hasFocus() and self.pointed is None:
+                painter.setPen(QPen(QColor(theme.current().accent), 1))
+                painter.setBrush(Qt.BrushStyle.NoBrush)
+                painter.drawRect(QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5))
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        """Mark what is under the pointer."""
+        self.point(self.part_at(event.position()))
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        """Choose what is under the pointer."""
+        part = self.part_at(event.position())
+        if part is not None and event.button() == Qt.MouseButton.LeftButton:
+            self.point(part)
+            self.choose(part)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Walk with the arrows, choose with Return or Space."""
+        key = Qt.Key(event.key())
+        if key in ARROWS:
+            self.point(self.step(self.pointed, *ARROWS[key]))
+        elif key in (Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Space) and self.pointed is not None:
+            self.choose(self.pointed)
+        else:
+            super().keyPressEvent(event)
+
+    def event(self, event: QEvent) -> bool:
+        """Say in a tooltip what is under the pointer."""
+        if event.type() == QEvent.Type.ToolTip:
+            assert isinstance(event, QHelpEvent)
+            part = self.part_at(QPointF(event.pos()))
+            QToolTip.showText(
+                event.globalPos(), plain_tip(self.words(part)) if part is not None else "", self
+            )
+            return True
+        if event.type() in (QEvent.Type.Leave, QEvent.Type.FocusOut):
+            self.point(None)
+        return super().event(event)
