@@ -1,0 +1,137 @@
+"""Signed distances to the boundary of a mask, and the part of the image that a fusion looks at."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterscope.algorithms.masks.data import OPEN, BoolArray, Box, Float32Array, Masks
+
+__all__ = ["domain", "logit_distance", "occupied", "signed_distance"]
+
+_NOTHING = 1e-6
+"""A probability up to this is background: that of the logit at the paper's clip."""
+
+
+def signed_distance(mask: BoolArray, spacing: tuple[float, float, float], clip: float) -> Float32Array:
+    """Give each voxel's Euclidean distance to the boundary of a mask, above 0 inside.
+
+    The distance is that to the nearest voxel of the other kind, centre to centre, less half of the smallest
+    side of a voxel: of two neighbours across the boundary, it lies midway. Nothing is known beyond the edge
+    of the array, so that no boundary runs there; one slice alone gives distances in the plane. The same
+    values come from any part of the image that reaches `clip` beyond the mask.
+
+    Parameters
+    ----------
+    mask : (Z, Y, X) bool
+    spacing : (slice, row, column)
+        mm.
+    clip : float
+        Largest distance, mm. An empty mask is -`clip` all over, a full one `clip`.
+
+    Returns
+    -------
+    (Z, Y, X) float32
+        mm, from -`clip` to `clip`.
+    """
+    from raterscope.algorithms.masks import _distance_kernels as kernels
+
+    bits = np.ascontiguousarray(mask).view(np.uint8)
+    slices, rows, _ = bits.shape
+    half = _smallest_side(spacing, slices) / 2
+    far = (clip + half) ** 2 * (1 + 1e-6)
+    plane = np.empty(bits.shape, dtype=np.float32)
+    line = np.empty(bits.shape[1:], dtype=np.float32)
+    for z in range(slices):
+        kernels.along_columns(bits[z], spacing[2], far, line)
+        kernels.across_rows(line, spacing[1], far, plane[z])
+    away = plane
+    if slices > 1:
+        away = np.empty_like(plane)
+        kernels.across_slices(plane, spacing[0], far, 0, rows, away)
+    kernels.finish(away.ravel(), half, clip)
+    return away
+
+
+def logit_distance(probability: Float32Array, clip: float, slope: float) -> Float32Array:
+    """Turn probabilities into signed distances, mm: their logit (eq. 1) over the sigmoid's slope, 1/mm."""
+    value = probability.astype(np.float64)
+    with np.errstate(divide="ignore"):
+        logit = np.log(value) - np.log1p(-value)
+    return np.asarray(np.clip(logit / slope, -clip, clip), dtype=np.float32)
+
+
+def domain(masks: Masks, margin: float) -> Masks:
+    """Cut masks to the box of all that is marked or settled as marked, and a margin about it.
+
+    Voxels far from every mask are background to all raters, and however many of them an image happens to
+    have would change the estimates of whatever method counts them.
+
+    Parameters
+    ----------
+    masks : Masks
+    margin : float
+        mm on every side, as far as the image reaches. Where `masks` hold less than that they are filled up:
+        beyond them is background.
+
+    Returns
+    -------
+    Masks
+        As they were if nothing is marked at all.
+    """
+    box = occupied(masks)
+    if box is None:
+        return masks
+    assert masks.frame is not None
+    low, high = box
+    wide = [math.ceil(margin / step) for step in masks.spacing]
+    frame = masks.frame
+    begin = [max(0, at + a - n) for at, a, n in zip(masks.origin, low, wide, strict=True)]
+    end = [min(size, at + b + n) for at, b, n, size in zip(masks.origin, high, wide, frame, strict=True)]
+    if tuple(begin) == masks.origin and tuple(b - a for a, b in zip(begin, end, strict=True)) == masks.shape:
+        return masks
+    source, target = [], []
+    for a, b, at, size in zip(begin, end, masks.origin, masks.shape, strict=True):
+        first, last = max(a, at), min(b, at + size)
+        source.append(slice(first - at, last - at))
+        target.append(slice(first - a, last - a))
+    shape = tuple(b - a for a, b in zip(begin, end, strict=True))
+    values = np.zeros((*masks.values.shape[:-3], *shape), dtype=masks.values.dtype)
+    values[..., target[0], target[1], target[2]] = masks.values[..., source[0], source[1], source[2]]
+    known = None
+    if masks.known is not None:
+        known = np.full(shape, OPEN, dtype=np.int8)
+        known[tuple(target)] = masks.known[tuple(source)]
+    return replace(masks, values=values, known=known, origin=(begin[0], begin[1], begin[2]), frame=frame)
+
+
+def occupied(masks: Masks) -> tuple[Box, Box] | None:
+    """Give the first voxel and the one past the last that any rater marked or that is settled as marked."""
+    from raterscope.algorithms.masks import _distance_kernels as kernels
+
+    marks = [np.zeros(size, dtype=np.uint8) for size in masks.shape]
+    values = masks.values.reshape(-1, *masks.shape)
+    for layer in values:
+        kernels.mark_occupied(_as_bytes(layer), *marks)
+    if masks.known is not None:
+        kernels.mark_occupied((masks.known > 0).view(np.uint8), *marks)
+    if not marks[0].any():
+        return None
+    ends = [np.flatnonzero(mark)[[0, -1]] for mark in marks]
+    first = tuple(int(end[0]) for end in ends)
+    last = tuple(int(end[1]) + 1 for end in ends)
+    return (first[0], first[1], first[2]), (last[0], last[1], last[2])
+
+
+def _as_bytes(layer: NDArray[Any]) -> NDArray[np.uint8]:
+    if layer.dtype == np.float32:
+        return np.asarray(layer > _NOTHING).view(np.uint8)
+    return np.ascontiguousarray(layer).view(np.uint8)
+
+
+def _smallest_side(spacing: tuple[float, float, float], slices: int) -> float:
+    return min(spacing[1:] if slices == 1 else spacing)
