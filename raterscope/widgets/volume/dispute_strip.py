@@ -1,0 +1,146 @@
+"""How much is disputed on each slice, beside the slices."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QColor, QHelpEvent, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen, QPolygonF
+from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
+
+from raterscope.widgets import theme
+
+__all__ = ["DisputeStrip"]
+
+WIDTH = 30
+MARGIN_TOP = 12
+BAR_ROOM = 20.0
+
+
+class DisputeStrip(QWidget):
+    """A bar for each slice, the longest where most is disputed, with a mark at the slice in sight.
+
+    A click or a drag goes to the slice; so do Up, Down, Home and End, and Return goes to the most disputed.
+
+    Signals
+    -------
+    slice_chosen : int
+    """
+
+    slice_chosen = Signal(int)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Expanding)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setAccessibleName("Dispute by slice")
+        self.setMouseTracking(True)
+        self._dispute: NDArray[np.float64] = np.zeros(1)
+        self._upward = False
+        self._slice = 0
+
+    def set_dispute(self, dispute: NDArray[np.floating], *, upward: bool) -> None:
+        """Show what is disputed on each slice, the first at the top or, upward, at the bottom."""
+        self._dispute = np.nan_to_num(np.asarray(dispute, dtype=np.float64)).clip(min=0.0)
+        self._upward = upward
+        self.set_slice(min(self._slice, len(self._dispute) - 1))
+
+    def set_slice(self, index: int) -> None:
+        """Say which slice is in sight."""
+        self._slice = index
+        self.setAccessibleDescription(self._words(index))
+        self.update()
+
+    def sizeHint(self) -> QSize:
+        """Be narrow."""
+        return QSize(WIDTH, 300)
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        """Paint the bars and the mark."""
+        with QPainter(self) as painter:
+            self._paint(painter)
+
+    def _paint(self, painter: QPainter) -> None:
+        look = theme.DARK
+        painter.fillRect(self.rect(), QColor(look.canvas))
+        count, highest = len(self._dispute), float(self._dispute.max())
+        rows = self.height() - 2 * MARGIN_TOP
+        right = float(self.width() - 5)
+        painter.fillRect(QRectF(right - BAR_ROOM, MARGIN_TOP, BAR_ROOM, rows), QColor(look.window))
+        if highest > 0 and rows > 0:
+            turned = self._dispute[::-1] if self._upward else self._dispute
+            edges = np.arange(count) * rows / count
+            thick = max(1.0, rows / count - (1.0 if rows / count >= 3 else 0.0))
+            for at in np.flatnonzero(turned):
+                long = max(1.5, BAR_ROOM * float(turned[at]) / highest)
+                bar = QRectF(right - long, MARGIN_TOP + float(edges[at]), long, thick)
+                painter.fillRect(bar, QColor(look.disputed))
+        middle = self._middle(self._slice)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(QPen(QColor(look.accent), 2))
+        painter.drawLine(QPointF(right - BAR_ROOM, middle), QPointF(right, middle))
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(QColor(look.accent))
+        tip = right - BAR_ROOM
+        painter.drawPolygon(
+            QPolygonF([QPointF(tip, middle), QPointF(tip - 5, middle - 4), QPointF(tip - 5, middle + 4)])
+        )
+        if self.hasFocus():
+            painter.setPen(QPen(QColor(look.accent), 1))
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.drawRect(QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5))
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        """Go to the slice under the mouse."""
+        if event.button() == Qt.MouseButton.LeftButton:
+            self._go_to(self._slice_at(event.position().y()))
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        """Follow a drag."""
+        if event.buttons() & Qt.MouseButton.LeftButton:
+            self._go_to(self._slice_at(event.position().y()))
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Go up, down, to an end, to the most disputed."""
+        last, up = len(self._dispute) - 1, 1 if self._upward else -1
+        top = last if self._upward else 0
+        to = {
+            Qt.Key.Key_Up: self._slice + up,
+            Qt.Key.Key_Down: self._slice - up,
+            Qt.Key.Key_Home: top,
+            Qt.Key.Key_End: last - top,
+            Qt.Key.Key_Return: int(self._dispute.argmax()),
+            Qt.Key.Key_Enter: int(self._dispute.argmax()),
+        }.get(Qt.Key(event.key()))
+        if to is None:
+            super().keyPressEvent(event)
+        else:
+            self._go_to(min(max(to, 0), last))
+
+    def event(self, event: QEvent) -> bool:
+        """Say which slice lies under the mouse."""
+        if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
+            QToolTip.showText(event.globalPos(), self._words(self._slice_at(event.pos().y())), self)
+            return True
+        return super().event(event)
+
+    def _words(self, index: int) -> str:
+        total = float(self._dispute.sum())
+        share = 100 * float(self._dispute[index]) / total if total > 0 else 0.0
+        most = int(self._dispute.argmax()) + 1
+        words = f"slice {index + 1} of {len(self._dispute)}, {share:.2g} % of what is disputed"
+        return f"{words}; the most disputed is slice {most} (Return)" if total > 0 else words
+
+    def _middle(self, index: int) -> float:
+        count, rows = len(self._dispute), self.height() - 2 * MARGIN_TOP
+        at = count - 1 - index if self._upward else index
+        return MARGIN_TOP + (at + 0.5) * rows / count
+
+    def _slice_at(self, y: float) -> int:
+        count, rows = len(self._dispute), max(1, self.height() - 2 * MARGIN_TOP)
+        at = min(max(int((y - MARGIN_TOP) * count / rows), 0), count - 1)
+        return count - 1 - at if self._upward else at
+
+    def _go_to(self, index: int) -> None:
+        if index != self._slice:
+            self.slice_chosen.emit(index)

@@ -1,0 +1,155 @@
+"""Outlines on slices, found in a thread of their own and kept."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtCore import QObject, QPointF, QThreadPool, Signal
+from PySide6.QtGui import QPainterPath, QPolygonF
+
+from raterscope.widgets.volume.contours import contours
+from raterscope.widgets.volume.plane import Index, Plane
+
+__all__ = ["Outliner", "Shape", "path_on"]
+
+KEPT = 4_000
+"""Paths; those looked at longest ago go first."""
+
+AHEAD = (0, 1, -1, 2, -2)
+"""Slices about the one in sight for which lines are found, in this order."""
+
+Place = tuple[str, int, str]
+
+
+@dataclass(frozen=True, eq=False)
+class Shape:
+    """What is to be outlined: where `values`, a part of the volume, cross the levels."""
+
+    values: NDArray[np.generic]
+    origin: Index
+    levels: tuple[float, ...] = (0.5,)
+
+
+def path_on(shape: Shape, plane: Plane, index: int) -> QPainterPath:
+    """Outline a shape on one slice, in the plane's units. It fills what lies between two levels."""
+    path = QPainterPath()
+    cut = plane.cut_crop(shape.values, shape.origin, index)
+    if cut is None:
+        return path
+    part, (row, column) = cut
+    first = np.array([column + 0.5, row + 0.5])
+    size = np.array([plane.spacing[plane.across], plane.spacing[plane.down]])
+    for level in shape.levels:
+        for line in contours(part, level):
+            path.addPolygon(QPolygonF([QPointF(x, y) for x, y in ((line + first) * size).tolist()]))
+            path.closeSubpath()
+    return path
+
+
+class Outliner(QObject):
+    """Keeps the outlines of shapes by plane and slice, and finds those that are missing.
+
+    One slice of each plane is wanted at a time: when another is asked for, what was begun for the last one is
+    left, and what it still answers is dropped where its shape has changed.
+
+    Signals
+    -------
+    ready : str
+        Outlines of the slice wanted on this plane are there.
+    """
+
+    ready = Signal(str)
+    _found = Signal(str, int, object)
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._pool = QThreadPool(self)
+        self._pool.setMaxThreadCount(1)
+        self._shapes: dict[str, Shape] = {}
+        self._paths: OrderedDict[Place, tuple[Shape, QPainterPath]] = OrderedDict()
+        self._wanted: dict[str, tuple[int, frozenset[str]]] = {}
+        self._orders: dict[str, int] = {}
+        self._found.connect(self._on_found)
+
+    def set_shapes(self, shapes: Mapping[str, Shape]) -> None:
+        """Say what there is to outline. Where a shape changed, its lines stay until new ones are found."""
+        gone = self._shapes.keys() - shapes.keys()
+        if gone:
+            for place in [place for place in self._paths if place[2] in gone]:
+                del self._paths[place]
+        self._shapes = dict(shapes)
+        self._wanted.clear()
+
+    def forget(self) -> None:
+        """Drop every line: the planes have changed."""
+        self._paths.clear()
+        self.stop()
+
+    def paths(self, plane: Plane, index: int, keys: Iterable[str]) -> dict[str, QPainterPath]:
+        """Give the lines of a slice that are there; the others are sought, and `ready` tells when found."""
+        there, missing = {}, []
+        for key in keys:
+            shape = self._shapes.get(key)
+            if shape is None:
+                continue
+            kept = self._paths.get((plane.name, index, key))
+            if kept is not None:
+                self._paths.move_to_end((plane.name, index, key))
+                there[key] = kept[1]
+            if kept is None or kept[0] is not shape:
+                missing.append(key)
+        if missing:
+            self._seek(plane, index, frozenset(keys))
+        return there
+
+    def stop(self) -> None:
+        """Leave what was begun, and wait until it is left: a few milliseconds."""
+        for name in self._orders:
+            self._orders[name] += 1
+        self._wanted.clear()
+        self._pool.clear()
+        self._pool.waitForDone()
+
+    def _seek(self, plane: Plane, index: int, keys: frozenset[str]) -> None:
+        if self._wanted.get(plane.name) == (index, keys):
+            return
+        self._wanted[plane.name] = (index, keys)
+        self._orders[plane.name] = order = self._orders.get(plane.name, 0) + 1
+        shapes = {key: self._shapes[key] for key in keys if key in self._shapes}
+        work: list[tuple[int, dict[str, Shape]]] = []
+        for step in AHEAD:
+            at = index + step
+            if 0 <= at < plane.slices:
+                missing = {key: shape for key, shape in shapes.items() if not self._has(plane, at, key)}
+                if missing:
+                    work.append((at, missing))
+        self._pool.start(partial(self._find, plane, work, order))
+
+    def _has(self, plane: Plane, index: int, key: str) -> bool:
+        kept = self._paths.get((plane.name, index, key))
+        return kept is not None and kept[0] is self._shapes[key]
+
+    def _find(self, plane: Plane, work: list[tuple[int, dict[str, Shape]]], order: int) -> None:
+        """Find lines, slice by slice; in the pool's thread."""
+        for index, shapes in work:
+            found = []
+            for key, shape in shapes.items():
+                if self._orders[plane.name] != order:
+                    return
+                found.append((key, shape, path_on(shape, plane, index)))
+            self._found.emit(plane.name, index, found)
+
+    def _on_found(self, name: str, index: int, found: list[tuple[str, Shape, QPainterPath]]) -> None:
+        for key, shape, path in found:
+            if self._shapes.get(key) is shape:
+                self._paths[name, index, key] = (shape, path)
+        while len(self._paths) > KEPT:
+            self._paths.popitem(last=False)
+        wanted = self._wanted.get(name)
+        if wanted is not None and wanted[0] == index:
+            self.ready.emit(name)

@@ -1,0 +1,153 @@
+"""What lies over a slice in every frame: cross-hair, letters, words, brush."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPen
+
+from raterscope.widgets import theme
+from raterscope.widgets.canvas.viewport import Viewport
+from raterscope.widgets.chips import paint_chip_ground
+from raterscope.widgets.volume.layers import RegionBox
+from raterscope.widgets.volume.plane import Box, Plane
+
+__all__ = [
+    "EDGE",
+    "box_label",
+    "paint_box",
+    "paint_brush",
+    "paint_cross_hair",
+    "paint_letters",
+    "paint_notice",
+    "paint_title",
+]
+
+EDGE = 12
+GAP = 9.0
+"""Of the cross-hair about the voxel, so that it is seen."""
+
+LABEL_GAP = 8.0
+LABEL_LINES = 19.0, 17.0
+
+_CENTRE = Qt.AlignmentFlag.AlignCenter
+_LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
+
+
+def paint_cross_hair(
+    painter: QPainter, viewport: Viewport, place: tuple[float, float], *, faint: bool
+) -> None:
+    """Paint thin lines through a place of the plane, with a gap about it."""
+    x, y = (round(value) + 0.5 for value in viewport.to_screen(*place))
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
+    painter.setPen(QPen(theme.colour(theme.DARK.accent, 70 if faint else 190), 1))
+    for near, far in (
+        (QPointF(x - GAP, y), QPointF(0, y)),
+        (QPointF(x + GAP, y), QPointF(viewport.width, y)),
+        (QPointF(x, y - GAP), QPointF(x, 0)),
+        (QPointF(x, y + GAP), QPointF(x, viewport.height)),
+    ):
+        painter.drawLine(near, far)
+
+
+def paint_letters(painter: QPainter, viewport: Viewport, plane: Plane) -> None:
+    """Paint the patient's sides at the middles of the edges."""
+    painter.setFont(theme.font(bold=True))
+    left, right, top, bottom = plane.letters
+    wide, high = viewport.width, viewport.height
+    for letter, x, y in (
+        (left, EDGE + 6, high / 2), (right, wide - EDGE - 6, high / 2),
+        (top, wide / 2, EDGE + 6), (bottom, wide / 2, high - EDGE - 6),
+    ):  # fmt: skip
+        if letter:
+            _shaded(painter, QRectF(x - 10, y - 10, 20, 20), _CENTRE, letter, theme.DARK.second)
+
+
+def paint_title(painter: QPainter, title: str) -> None:
+    """Paint which plane this is and which of its slices."""
+    painter.setFont(theme.font(theme.CAPTION, bold=True))
+    room = QRectF(EDGE, EDGE - 4, QFontMetrics(painter.font()).horizontalAdvance(title) + 4, 20)
+    _shaded(painter, room, _LEFT, title, theme.DARK.text)
+
+
+def paint_notice(painter: QPainter, viewport: Viewport, words: str) -> None:
+    """Paint what a drag is changing, at the top."""
+    painter.setFont(theme.font(bold=True))
+    width = QFontMetrics(painter.font()).horizontalAdvance(words) + 24
+    box = QRectF((viewport.width - width) / 2, EDGE + 20, width, 28)
+    paint_chip_ground(painter, box)
+    painter.setPen(QColor(theme.DARK.text))
+    painter.drawText(box, _CENTRE, words)
+
+
+def paint_brush(
+    painter: QPainter, viewport: Viewport, place: tuple[float, float], radius: float, *, puts_in: bool
+) -> None:
+    """Paint the disc that would be covered, with a plus or a minus beside it."""
+    x, y = viewport.to_screen(*place)
+    reach = radius * viewport.scale
+    hue = theme.DARK.accent if puts_in else theme.DARK.rejected
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    painter.setBrush(Qt.BrushStyle.NoBrush)
+    line = Qt.PenStyle.SolidLine if puts_in else Qt.PenStyle.DashLine
+    for pen in (QPen(theme.colour(theme.DARK.canvas, 170), 3), QPen(QColor(hue), 1.4, line)):
+        painter.setPen(pen)
+        painter.drawEllipse(QPointF(x, y), reach, reach)
+    across, down = x + 0.71 * reach + 9, y - 0.71 * reach - 9
+    for pen in (QPen(theme.colour(theme.DARK.canvas, 170), 4), QPen(QColor(hue), 2)):
+        painter.setPen(pen)
+        painter.drawLine(QPointF(across - 4, down), QPointF(across + 4, down))
+        if puts_in:
+            painter.drawLine(QPointF(across, down - 4), QPointF(across, down + 4))
+
+
+def on_screen(viewport: Viewport, box: Box) -> QRectF:
+    """Give where a box of the plane lies in the widget."""
+    left, top = viewport.to_screen(box[0], box[1])
+    right, bottom = viewport.to_screen(box[2], box[3])
+    return QRectF(left, top, right - left, bottom - top)
+
+
+def box_label(viewport: Viewport, region: RegionBox, box: Box, *, selected: bool) -> QRectF:
+    """Give the room of a region's words beside its box, on the side where they fit."""
+    frame = on_screen(viewport, box)
+    title = QFontMetrics(theme.font(bold=True)).horizontalAdvance(region.title)
+    line = QFontMetrics(theme.font(theme.CAPTION)).horizontalAdvance(region.line) if selected else 0
+    width, height = max(title, line) + 4.0, sum(LABEL_LINES) if selected and region.line else LABEL_LINES[0]
+    room = QRectF(frame.right() + LABEL_GAP, frame.top(), width, height)
+    if room.right() > viewport.width - EDGE:
+        room.moveRight(frame.left() - LABEL_GAP)
+    if room.left() < EDGE:
+        room.moveTopLeft(QPointF(max(EDGE, frame.left()), frame.bottom() + LABEL_GAP / 2))
+    return room
+
+
+def paint_box(
+    painter: QPainter, viewport: Viewport, region: RegionBox, box: Box, *, selected: bool, words: bool
+) -> None:
+    """Paint a disputed region's box and, where there is room for words, what is disputed."""
+    frame = on_screen(viewport, box).adjusted(-3, -3, 3, 3)
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    painter.setBrush(Qt.BrushStyle.NoBrush)
+    dashes = QPen(QColor(theme.DARK.disputed), 1.8 if selected else 1.2)
+    dashes.setDashPattern([5, 3])
+    for pen in (QPen(theme.colour(theme.DARK.canvas, 150), 4), dashes):
+        painter.setPen(pen)
+        painter.drawRoundedRect(frame, 4, 4)
+    if not words:
+        return
+    room = box_label(viewport, region, box, selected=selected)
+    painter.setFont(theme.font(bold=selected))
+    title = QRectF(room.left(), room.top(), room.width() + 20, LABEL_LINES[0])
+    _shaded(painter, title, _LEFT, region.title, theme.DARK.disputed)
+    if selected and region.line:
+        painter.setFont(theme.font(theme.CAPTION))
+        _shaded(painter, title.translated(0, LABEL_LINES[0]), _LEFT, region.line, theme.DARK.text)
+
+
+def _shaded(painter: QPainter, room: QRectF, where: Qt.AlignmentFlag, words: str, hue: str) -> None:
+    """Write words with a dark edge, so that they are read on bright tissue."""
+    painter.setPen(theme.colour(theme.DARK.canvas, 200))
+    for across, down in ((-1, 0), (1, 0), (0, -1), (0, 1), (1, 1)):
+        painter.drawText(room.translated(across, down), where, words)
+    painter.setPen(QColor(hue))
+    painter.drawText(room, where, words)

@@ -1,0 +1,164 @@
+"""Axial, coronal and sagittal planes of a volume, turned as radiologists read them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterscope.algorithms.masks.grid import Grid
+
+__all__ = ["PLANES", "Box", "Index", "Plane", "planes_of"]
+
+Index = tuple[int, int, int]
+Box = tuple[float, float, float, float]
+
+PLANES = ("axial", "coronal", "sagittal")
+
+_NORMAL = {"axial": 2, "coronal": 1, "sagittal": 0}
+"""The patient's direction (x to the left, y to the back, z to the head) that each plane is looked along."""
+
+_ACROSS_DOWN = {"axial": (0, 1), "coronal": (0, 2), "sagittal": (1, 2)}
+"""The patient's directions along the screen's two. The left of the screen is the patient's right, as seen
+from the feet or from the front; in the sagittal plane it is the front. The top is the front, or the head."""
+
+
+@dataclass(frozen=True)
+class Plane:
+    """How slices across one axis of an array lie on the screen.
+
+    A place on the plane is in millimetres (pixels where the grid is not calibrated) from the upper left
+    corner of the upper left voxel, x to the right and y down.
+
+    Attributes
+    ----------
+    name : str
+        "axial", "coronal" or "sagittal".
+    normal, down, across : int
+        Axes of the array (0 slice, 1 row, 2 column): across the plane, down the screen, along it.
+    reversed : (bool, bool, bool)
+        Of each axis of the array: whether its voxels are counted from the far end. Along `normal` that is
+        whether the slices' order is turned so that it goes from head to feet, front to back, right to left.
+    shape : (slices, rows, columns)
+    spacing : (slice, row, column)
+    letters : (left, right, top, bottom)
+        The patient's sides; empty where nothing tells them.
+    """
+
+    name: str
+    normal: int
+    down: int
+    across: int
+    reversed: tuple[bool, bool, bool]
+    shape: Index
+    spacing: tuple[float, float, float]
+    letters: tuple[str, str, str, str]
+
+    @property
+    def slices(self) -> int:
+        """How many slices there are along the normal."""
+        return self.shape[self.normal]
+
+    @property
+    def extent(self) -> Box:
+        """Left, top, right, bottom of the plane."""
+        across, down = self.across, self.down
+        return 0.0, 0.0, self.shape[across] * self.spacing[across], self.shape[down] * self.spacing[down]
+
+    @property
+    def next_up(self) -> int:
+        """What to add to the index to go one slice to the head, the front or the right."""
+        return 1 if self.reversed[self.normal] else -1
+
+    def cut(self, values: NDArray[Any], index: int) -> NDArray[Any]:
+        """Give one slice of a (Z, Y, X) or (Z, Y, X, channels) array as it lies on the screen, as a view."""
+        part = values[(slice(None),) * self.normal + (index,)]
+        if self.down > self.across:
+            part = part.swapaxes(0, 1)
+        return part[
+            :: -1 if self.reversed[self.down] else 1,
+            :: -1 if self.reversed[self.across] else 1,
+        ]
+
+    def uncut(self, part: NDArray[Any]) -> NDArray[Any]:
+        """Give what lies on the screen as a (Z, Y, X) array of one slice; undoes `cut`, as a view."""
+        part = part[
+            :: -1 if self.reversed[self.down] else 1,
+            :: -1 if self.reversed[self.across] else 1,
+        ]
+        if self.down > self.across:
+            part = part.swapaxes(0, 1)
+        return np.expand_dims(part, self.normal)
+
+    def cut_crop(
+        self, values: NDArray[Any], origin: Index, index: int
+    ) -> tuple[NDArray[Any], tuple[int, int]] | None:
+        """Give one slice of a part of the volume, and the screen's (row, column) of its first voxel.
+
+        None where the slice does not meet the part.
+        """
+        at = index - origin[self.normal]
+        if not 0 <= at < values.shape[self.normal] or not values.size:
+            return None
+        return self.cut(values, at), self.first_cell(origin, values.shape)
+
+    def first_cell(self, origin: Index, shape: tuple[int, ...]) -> tuple[int, int]:
+        """Give the screen's (row, column), counted in voxels, of a part's upper left voxel."""
+        first = [
+            self.shape[axis] - origin[axis] - shape[axis] if self.reversed[axis] else origin[axis]
+            for axis in (self.down, self.across)
+        ]
+        return first[0], first[1]
+
+    def box_of(self, origin: Index, shape: tuple[int, ...]) -> Box:
+        """Give left, top, right, bottom of a part of the volume on the plane."""
+        row, column = self.first_cell(origin, shape)
+        high, wide = self.spacing[self.down], self.spacing[self.across]
+        left, top = column * wide, row * high
+        return left, top, left + shape[self.across] * wide, top + shape[self.down] * high
+
+    def place_of(self, index: Index) -> tuple[float, float]:
+        """Give the middle of a voxel on the plane."""
+        left, top, right, bottom = self.box_of(index, (1, 1, 1))
+        return (left + right) / 2, (top + bottom) / 2
+
+    def index_at(self, x: float, y: float, present: Index) -> Index:
+        """Give the voxel at a place of the plane, held to the volume, in the slice of `present`."""
+        index = list(present)
+        for axis, place in ((self.across, x), (self.down, y)):
+            last = self.shape[axis] - 1
+            cell = min(max(int(np.floor(place / self.spacing[axis])), 0), last)
+            index[axis] = last - cell if self.reversed[axis] else cell
+        return index[0], index[1], index[2]
+
+
+def planes_of(grid: Grid) -> dict[str, Plane]:
+    """Give the planes of a grid by name: three, or for an image in two dimensions its own.
+
+    Each axis of the array stands for that direction of the patient which it is nearest to.
+    """
+    directions = np.abs(grid.matrix[:3, :3] / np.linalg.norm(grid.matrix[:3, :3], axis=0))
+    # Columns of the matrix are column, row, slice; every direction goes to one axis, the best fit of all.
+    best = max(permutations(range(3)), key=lambda order: sum(directions[order[a], 2 - a] for a in range(3)))
+    axis_of = {direction: axis for axis, direction in enumerate(best)}
+    towards = [float(grid.matrix[best[axis], 2 - axis]) > 0 for axis in range(3)]
+    # Along x and y the screen goes as the patient's system does; along z against it, the head at the top.
+    turned = tuple(towards[axis] if best[axis] == 2 else not towards[axis] for axis in range(3))
+    made = {}
+    for name in PLANES:
+        normal = axis_of[_NORMAL[name]]
+        if grid.flat and normal != 0:
+            continue
+        across, down = (axis_of[direction] for direction in _ACROSS_DOWN[name])
+        ends = []
+        for axis in (across, down):
+            low, high = grid.letters(axis)
+            ends += [high, low] if turned[axis] else [low, high]
+        made[name] = Plane(
+            name, normal, down, across, (turned[0], turned[1], turned[2]), grid.shape, grid.spacing,
+            (ends[0], ends[1], ends[2], ends[3]),
+        )  # fmt: skip
+    return made

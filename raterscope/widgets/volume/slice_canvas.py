@@ -1,0 +1,288 @@
+"""One plane of a volume and what lies over it: everything but hands."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt
+from PySide6.QtGui import QColor, QImage, QPainter, QPainterPath, QPaintEvent, QPen, QResizeEvent
+from PySide6.QtWidgets import QSizePolicy, QWidget
+
+from raterscope.widgets import theme
+from raterscope.widgets.canvas.live import paint_focus
+from raterscope.widgets.canvas.pictures import draw_part, to_picture
+from raterscope.widgets.canvas.scale_bar import paint_scale_bar
+from raterscope.widgets.canvas.viewport import Viewport
+from raterscope.widgets.volume import overlay
+from raterscope.widgets.volume.brush import BrushStroke
+from raterscope.widgets.volume.heat import heat_picture, mask_picture, paint_colour_bar
+from raterscope.widgets.volume.layers import RegionBox
+from raterscope.widgets.volume.levels import Levels
+from raterscope.widgets.volume.outlines import Outliner
+from raterscope.widgets.volume.plane import Box, Index, Plane
+from raterscope.widgets.volume.scene import BAND, EDIT, Scene
+
+__all__ = ["SliceCanvas"]
+
+FIT_MARGIN = 22.0
+LOOK_SHARE = 0.4
+"""Of the view's smaller side, what `look_at` gives to what is looked at, at most."""
+
+HALO_FROM = 1.8
+"""Width of a line from which on it has a dark edge: the consensus is to be seen on bright tissue."""
+
+BAND_ALPHA = 80
+CHIPS_ROOM = 36
+
+
+class SliceCanvas(QWidget):
+    """One slice, painted once and kept until something of it changes; cross-hair and words lie on top.
+
+    Parameters
+    ----------
+    scene : Scene
+    outliner : Outliner
+    """
+
+    def __init__(self, scene: Scene, outliner: Outliner, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
+        self._scene, self._outliner = scene, outliner
+        self._plane: Plane | None = None
+        self._large = False
+        self._viewport = Viewport(max(1, self.width()), max(1, self.height()))
+        self._fitted = True
+        self._ground: QImage | None = None
+        self._picture: tuple[Levels, int, QImage] | None = None
+        self._heat: tuple[object, int, tuple[QImage, Box] | None] | None = None
+        self._stroke: BrushStroke | None = None
+        self._pointer: tuple[float, float] | None = None
+
+    # What is shown -----------------------------------------------------------------------------
+
+    def set_plane(self, plane: Plane) -> None:
+        """Show another volume's plane, whole."""
+        self._plane = plane
+        self._picture = self._heat = None
+        self.setAccessibleName(plane.name.capitalize() + " view" if plane.letters[0] else "Image")
+        self.fit()
+
+    @property
+    def plane(self) -> Plane | None:
+        """Which plane this is."""
+        return self._plane
+
+    @property
+    def viewport(self) -> Viewport:
+        """What is in sight, in the plane's units."""
+        return self._viewport
+
+    @property
+    def index(self) -> int:
+        """Which slice is shown."""
+        return self._scene.index[self._plane.normal] if self._plane is not None else 0
+
+    def set_large(self, large: bool) -> None:
+        """Say whether this is the view that has the words for all."""
+        self._large = large
+        self.update()
+
+    def changed(self, *, pixels: bool = False) -> None:
+        """Paint anew what is kept."""
+        if pixels:
+            self._picture = None
+        self._ground = None
+        self.update()
+
+    def title(self) -> str:
+        """Give plane and slice: "AXIAL 81 / 160"."""
+        plane = self._plane
+        if plane is None:
+            return ""
+        if plane.slices == 1:
+            return plane.name.upper() if plane.letters[0] else "IMAGE"
+        return f"{plane.name.upper()} {self.index + 1} / {plane.slices}"
+
+    # Where it is looked at ---------------------------------------------------------------------
+
+    def fit(self) -> None:
+        """Show the whole plane."""
+        self._fitted = True
+        if self._plane is not None:
+            self._set_viewport(self._viewport.framing(self._plane.extent, FIT_MARGIN))
+
+    def zoom(self, factor: float, about: QPointF | None = None) -> None:
+        """Enlarge about a place of the widget, or about the cross-hair."""
+        plane, view = self._plane, self._viewport
+        if plane is None:
+            return
+        if about is None:
+            x, y = view.to_screen(*plane.place_of(self._scene.index))
+        else:
+            x, y = about.x(), about.y()
+        self._fitted = False
+        self._set_viewport(view.zoomed(factor, x, y).held_to(plane.extent))
+
+    def look_at(self, origin: Index, shape: Index) -> None:
+        """Bring a part of the volume into sight; enlarge where it is too small to be judged."""
+        plane = self._plane
+        if plane is None:
+            return
+        left, top, right, bottom = plane.box_of(origin, shape)
+        view, whole = self._viewport, self._viewport.framing(plane.extent, FIT_MARGIN)
+        room = LOOK_SHARE * min(view.width, view.height)
+        wanted = room / max(right - left, bottom - top, 1e-9)
+        seen = view.visible
+        inside = seen[0] <= left and seen[1] <= top and right <= seen[2] and bottom <= seen[3]
+        if inside and wanted / 3 <= view.scale <= wanted:
+            return
+        self._fitted = False
+        # No closer than that surroundings are seen: eight times the whole.
+        scale = min(max(wanted, whole.scale), 8 * whole.scale)
+        middle = view.centred((left + right) / 2, (top + bottom) / 2, scale)
+        self._set_viewport(middle.kept_on(plane.extent, FIT_MARGIN))
+
+    def keep_in_sight(self) -> None:
+        """Move so that the cross-hair is in sight."""
+        plane, view = self._plane, self._viewport
+        if plane is None or self._fitted:
+            return
+        place = plane.place_of(self._scene.index)
+        x, y = view.to_screen(*place)
+        if not (0 <= x < view.width and 0 <= y < view.height):
+            self._set_viewport(view.centred(*place).kept_on(plane.extent, FIT_MARGIN))
+
+    def _set_viewport(self, viewport: Viewport) -> None:
+        if viewport != self._viewport:
+            self._viewport = viewport
+        self.changed()
+
+    # Painting ----------------------------------------------------------------------------------
+
+    def sizeHint(self) -> QSize:
+        """Ask for as much as there is."""
+        return QSize(640, 520)
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        """Copy what is kept, then paint what moves."""
+        with QPainter(self) as painter:
+            self._paint(painter)
+
+    def _paint(self, painter: QPainter) -> None:
+        plane, scene, view = self._plane, self._scene, self._viewport
+        if plane is None:
+            painter.fillRect(self.rect(), QColor(theme.DARK.canvas))
+            return
+        if self._ground is None:
+            self._ground = self._painted(plane)
+        painter.drawImage(QPointF(0, 0), self._ground)
+        self._paint_stroke(painter)
+        if not (plane.slices == 1 and scene.tool == "look" and not scene.calibrated):
+            overlay.paint_cross_hair(painter, view, plane.place_of(scene.index), faint=scene.tool != "look")
+        for region, box in self._boxes(plane):
+            selected = region.number == scene.selected
+            overlay.paint_box(painter, view, region, box, selected=selected, words=self._large)
+        overlay.paint_letters(painter, view, plane)
+        overlay.paint_title(painter, self.title())
+        size = 1000.0 if scene.calibrated else None
+        corner = view.height - overlay.EDGE - (CHIPS_ROOM if self._large else 0)
+        paint_scale_bar(painter, QPointF(overlay.EDGE, corner), view.scale, size)
+        if self._large:
+            if scene.heat is not None:
+                paint_colour_bar(painter, view.width - overlay.EDGE, overlay.EDGE, scene.heat)
+            if scene.notice:
+                overlay.paint_notice(painter, view, scene.notice)
+        if self.hasFocus():
+            paint_focus(painter, view)
+
+    def _painted(self, plane: Plane) -> QImage:
+        ratio, view = self.devicePixelRatioF(), self._viewport
+        ground = QImage(round(self.width() * ratio), round(self.height() * ratio), QImage.Format.Format_RGB32)
+        ground.setDevicePixelRatio(ratio)
+        ground.fill(QColor(theme.DARK.canvas))
+        with QPainter(ground) as painter:
+            painter.translate(view.across, view.down)
+            self._paint_pixels(painter, plane)
+            painter.scale(view.scale, view.scale)
+            self._paint_shapes(painter, plane)
+        return ground
+
+    def _paint_pixels(self, painter: QPainter, plane: Plane) -> None:
+        scene, view, index = self._scene, self._viewport, self.index
+        left, top, right, bottom = view.visible
+        rect = QRectF(left, top, right - left, bottom - top)
+        if scene.values is None:
+            x, y, far_x, far_y = (edge * view.scale for edge in plane.extent)
+            painter.fillRect(QRectF(x, y, far_x - x, far_y - y), QColor(theme.DARK.surface))
+        else:
+            if self._picture is None or self._picture[:2] != (scene.levels, index):
+                picture = to_picture(scene.levels.to_bytes(plane.cut(scene.values, index)))
+                self._picture = (scene.levels, index, picture)
+            draw_part(painter, self._picture[2], plane.extent, view.scale, rect, smooth=True)
+        if scene.heat is not None:
+            if self._heat is None or self._heat[0] is not scene.heat or self._heat[1] != index:
+                self._heat = (scene.heat, index, heat_picture(scene.heat, plane, index))
+            if self._heat[2] is not None:
+                painter.setOpacity(scene.opacity)
+                draw_part(painter, *self._heat[2], view.scale, rect, smooth=True)
+                painter.setOpacity(1.0)
+
+    def _paint_shapes(self, painter: QPainter, plane: Plane) -> None:
+        scene = self._scene
+        paths = self._outliner.paths(plane, self.index, scene.wanted())
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        if BAND in paths:
+            painter.fillPath(paths[BAND], theme.colour(theme.DARK.disputed, BAND_ALPHA))
+        seen = [(outline, paths[outline.key]) for outline in scene.in_sight() if outline.key in paths]
+        areas = [(outline, path) for outline, path in seen if outline.width < HALO_FROM] or seen
+        if scene.filled:
+            # However many lie over each other, together they cover as much as was asked for.
+            alpha = round(255 * (1.0 - (1.0 - 0.7 * scene.opacity) ** (1.0 / max(1, len(areas)))))
+            for outline, path in areas:
+                painter.fillPath(path, theme.colour(outline.colour, alpha))
+        for outline, path in seen:
+            self._stroke_path(painter, path, outline.colour, outline.width, dashed=outline.dashed)
+        if EDIT in paths:
+            painter.fillPath(paths[EDIT], theme.colour(theme.DARK.accent, 45))
+            self._stroke_path(painter, paths[EDIT], theme.DARK.accent, 2.0, dashed=False)
+
+    def _stroke_path(
+        self, painter: QPainter, path: QPainterPath, colour: str, width: float, *, dashed: bool
+    ) -> None:
+        pen = QPen(QColor(colour), width)
+        pen.setCosmetic(True)
+        if dashed:
+            pen.setDashPattern([4, 3])
+        if width >= HALO_FROM:
+            halo = QPen(theme.colour(theme.DARK.canvas, 150), width + 2)
+            halo.setCosmetic(True)
+            painter.strokePath(path, halo)
+        painter.strokePath(path, pen)
+
+    def _paint_stroke(self, painter: QPainter) -> None:
+        scene, stroke, view = self._scene, self._stroke, self._viewport
+        if stroke is not None:
+            preview = stroke.preview()
+            if preview is not None:
+                hue = theme.DARK.accent if stroke.puts_in else theme.DARK.rejected
+                picture = mask_picture(preview[0], theme.colour(hue, 120))
+                painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, False)
+                painter.drawImage(overlay.on_screen(view, preview[1]), picture)
+        if scene.tool != "look" and self._pointer is not None:
+            puts_in = stroke.puts_in if stroke is not None else scene.tool == "brush"
+            overlay.paint_brush(painter, view, self._pointer, scene.radius, puts_in=puts_in)
+
+    def _boxes(self, plane: Plane) -> list[tuple[RegionBox, Box]]:
+        normal, index = plane.normal, self.index
+        return [
+            (region, plane.box_of(region.origin, region.shape))
+            for region in self._scene.boxes
+            if region.origin[normal] <= index < region.origin[normal] + region.shape[normal]
+        ]
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Keep the whole in sight, or the middle in the middle."""
+        size = event.size()
+        self._viewport = self._viewport.resized(max(1, size.width()), max(1, size.height()))
+        if self._fitted:
+            self.fit()
+        self.changed()

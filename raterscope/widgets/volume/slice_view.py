@@ -1,0 +1,290 @@
+"""One plane of a volume in use: slices, cross-hair, zoom, window, brush, by mouse or key."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QEvent, QPointF, Qt, Signal
+from PySide6.QtGui import QFocusEvent, QKeyEvent, QMouseEvent, QPainterPathStroker, QWheelEvent
+from PySide6.QtWidgets import QWidget
+
+from raterscope.widgets.canvas.viewport import Viewport
+from raterscope.widgets.volume import overlay
+from raterscope.widgets.volume.brush import BrushStroke
+from raterscope.widgets.volume.outlines import Outliner
+from raterscope.widgets.volume.plane import Index, Plane
+from raterscope.widgets.volume.scene import Scene
+from raterscope.widgets.volume.slice_canvas import SliceCanvas
+
+__all__ = ["SliceView"]
+
+ZOOM_STEP = 1.25
+DRAG_FROM = 4.0
+NEAR = 4.0
+"""Pixels within which a click is on a line."""
+
+NOTCH = 120
+"""What one notch of a wheel turns it by, in eighths of a degree."""
+
+_ARROWS = {
+    Qt.Key.Key_Left: (-1, 0),
+    Qt.Key.Key_Right: (1, 0),
+    Qt.Key.Key_Up: (0, -1),
+    Qt.Key.Key_Down: (0, 1),
+}
+
+
+class SliceView(SliceCanvas):
+    """One plane, and what one does with it.
+
+    The wheel, Up and Down go through the slices; a click, a drag, Left, Right and Shift with any arrow move
+    the cross-hair; Ctrl with the wheel, + and - zoom, 0 shows the whole; a drag with the middle button, or
+    with Space held, pans; with the right button it changes the window; a double click or Return makes the
+    view large and small again. With the brush, a drag draws (with Shift, it takes out), Return draws one disc
+    at the cross-hair, [ and ] change the size, Esc gives up a stroke. The eraser takes out, and with Shift
+    draws.
+
+    Signals
+    -------
+    pointed : object
+        (slice, row, column): where the cross-hair shall go.
+    enlarged : ()
+    window_dragged : (float, float)
+        Pixels to the right and up since the drag began.
+    window_settled : ()
+        The drag is over.
+    painted : object
+        A `Stroke`.
+    radius_stepped : int
+        1 wider, -1 narrower.
+    box_clicked : int
+    outline_clicked : str
+    """
+
+    pointed = Signal(object)
+    enlarged = Signal()
+    window_dragged = Signal(float, float)
+    window_settled = Signal()
+    painted = Signal(object)
+    radius_stepped = Signal(int)
+    box_clicked = Signal(int)
+    outline_clicked = Signal(str)
+
+    def __init__(self, scene: Scene, outliner: Outliner, parent: QWidget | None = None) -> None:
+        super().__init__(scene, outliner, parent)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setMouseTracking(True)
+        self.setMinimumSize(80, 80)
+        self._drag = ""
+        self._pressed = QPointF()
+        self._dragged_from: Viewport | None = None
+        self._turned = 0
+        self._space = False
+
+    # Mouse -------------------------------------------------------------------------------------
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        """Go through the slices; with Ctrl, zoom about the mouse."""
+        turn = event.angleDelta().y()
+        event.accept()
+        if event.modifiers() & Qt.KeyboardModifier.ControlModifier:
+            self.zoom(1.0015**turn, event.position())
+            return
+        self._turned += turn
+        notches = int(self._turned / NOTCH)
+        if notches:
+            self._turned -= notches * NOTCH
+            self.step(notches)
+
+    def step(self, slices: int) -> None:
+        """Go some slices up: to the head, the front or the right."""
+        plane = self._plane
+        if plane is not None and plane.slices > 1 and self._stroke is None:
+            index = list(self._scene.index)
+            index[plane.normal] = min(max(self.index + slices * plane.next_up, 0), plane.slices - 1)
+            self.pointed.emit((index[0], index[1], index[2]))
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        """Begin a drag or a click."""
+        plane, button = self._plane, event.button()
+        if plane is None or self._drag:
+            return
+        self._pressed, self._dragged_from = event.position(), None
+        if button == Qt.MouseButton.MiddleButton or (button == Qt.MouseButton.LeftButton and self._space):
+            self._drag, self._dragged_from = "pan", self._viewport
+            self.setCursor(Qt.CursorShape.ClosedHandCursor)
+        elif button == Qt.MouseButton.RightButton:
+            self._drag = "window"
+        elif button == Qt.MouseButton.LeftButton and self._scene.tool != "look":
+            self._drag = "brush"
+            other_way = bool(event.modifiers() & Qt.KeyboardModifier.ShiftModifier)
+            self._begin_stroke(plane, puts_in=(self._scene.tool == "brush") != other_way)
+            self._draw_to(event.position())
+        elif button == Qt.MouseButton.LeftButton:
+            self._drag = "point"
+            self._point_at(plane, event.position())
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        """Go on with a drag; show the brush under the mouse."""
+        plane, place = self._plane, event.position()
+        if plane is None:
+            return
+        way = place - self._pressed
+        if self._drag == "pan" and self._dragged_from is not None:
+            self._fitted = False
+            self._set_viewport(self._dragged_from.panned(way.x(), way.y()).held_to(plane.extent))
+        elif self._drag == "window":
+            self.window_dragged.emit(way.x(), -way.y())
+        elif self._drag == "point" and way.manhattanLength() >= DRAG_FROM:
+            self._dragged_from = self._viewport
+            self._point_at(plane, place)
+        elif self._drag == "brush":
+            self._draw_to(place)
+        elif self._scene.tool != "look":
+            self._pointer = self._viewport.to_image(place.x(), place.y())
+            self.update()
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        """End a drag; a click also chooses what lies under it."""
+        drag, self._drag = self._drag, ""
+        if drag == "pan":
+            self.unsetCursor()
+        elif drag == "window":
+            self.window_settled.emit()
+        elif drag == "brush":
+            self._end_stroke()
+        elif drag == "point" and self._dragged_from is None:
+            self._choose(event.position())
+
+    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
+        """Make this the large view, or one of three again."""
+        if event.button() == Qt.MouseButton.LeftButton and self._scene.tool == "look":
+            self.enlarged.emit()
+        else:
+            self.mousePressEvent(event)
+
+    def leaveEvent(self, _event: QEvent) -> None:
+        """Hide the brush."""
+        self._pointer = None
+        self.update()
+
+    # Keys --------------------------------------------------------------------------------------
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Move, zoom, draw."""
+        key, plane = Qt.Key(event.key()), self._plane
+        shift = bool(event.modifiers() & Qt.KeyboardModifier.ShiftModifier)
+        control = bool(event.modifiers() & Qt.KeyboardModifier.ControlModifier)
+        if plane is None or control:
+            super().keyPressEvent(event)
+        elif key in _ARROWS:
+            across, down = _ARROWS[key]
+            if down and not shift and plane.slices > 1:
+                self.step(-down)
+            else:
+                self._nudge(plane, across, down)
+        elif key in (Qt.Key.Key_Plus, Qt.Key.Key_Equal):
+            self.zoom(ZOOM_STEP)
+        elif key in (Qt.Key.Key_Minus, Qt.Key.Key_Underscore):
+            self.zoom(1 / ZOOM_STEP)
+        elif key == Qt.Key.Key_0:
+            self.fit()
+        elif key in (Qt.Key.Key_BracketLeft, Qt.Key.Key_BracketRight):
+            self.radius_stepped.emit(1 if key == Qt.Key.Key_BracketRight else -1)
+        elif key == Qt.Key.Key_Space:
+            self._space = True
+            self.setCursor(Qt.CursorShape.OpenHandCursor)
+        elif key in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+            self._on_return(plane)
+        elif key == Qt.Key.Key_Escape and self._stroke is not None:
+            self._stroke, self._drag = None, ""
+            self.update()
+        else:
+            super().keyPressEvent(event)
+
+    def keyReleaseEvent(self, event: QKeyEvent) -> None:
+        """Stop panning with Space."""
+        if event.key() == Qt.Key.Key_Space:
+            if not event.isAutoRepeat():
+                self._leave_space()
+        else:
+            super().keyReleaseEvent(event)
+
+    def focusOutEvent(self, event: QFocusEvent) -> None:
+        """Forget a key that is released elsewhere."""
+        self._leave_space()
+        super().focusOutEvent(event)
+
+    def _leave_space(self) -> None:
+        self._space = False
+        if self._drag != "pan":
+            self.unsetCursor()
+
+    def _nudge(self, plane: Plane, across: int, down: int) -> None:
+        if self._stroke is not None:
+            return
+        index = list(self._scene.index)
+        for axis, way in ((plane.across, across), (plane.down, down)):
+            there = index[axis] + (-way if plane.reversed[axis] else way)
+            index[axis] = min(max(there, 0), plane.shape[axis] - 1)
+        self.pointed.emit((index[0], index[1], index[2]))
+
+    def _on_return(self, plane: Plane) -> None:
+        if self._scene.tool == "look":
+            self.enlarged.emit()
+            return
+        self._begin_stroke(plane, puts_in=self._scene.tool == "brush")
+        if self._stroke is not None:
+            self._stroke.to(*plane.place_of(self._scene.index))
+        self._end_stroke()
+
+    # What they do ------------------------------------------------------------------------------
+
+    def _point_at(self, plane: Plane, place: QPointF) -> None:
+        x, y = self._viewport.to_image(place.x(), place.y())
+        index: Index = plane.index_at(x, y, self._scene.index)
+        if index != self._scene.index:
+            self.pointed.emit(index)
+
+    def _choose(self, place: QPointF) -> None:
+        plane, view = self._plane, self._viewport
+        if plane is None:
+            return
+        for region, box in reversed(self._boxes(plane)):
+            frame = overlay.on_screen(view, box)
+            selected = region.number == self._scene.selected
+            words = overlay.box_label(view, region, box, selected=selected)
+            on_edge = frame.adjusted(-7, -7, 7, 7).contains(place)
+            on_edge = on_edge and not frame.adjusted(4, 4, -4, -4).contains(place)
+            if on_edge or (self._large and words.contains(place)):
+                self.box_clicked.emit(region.number)
+                return
+        key = self._outline_at(plane, place)
+        if key is not None:
+            self.outline_clicked.emit(key)
+
+    def _outline_at(self, plane: Plane, place: QPointF) -> str | None:
+        """Name the uppermost outline within some pixels of a place."""
+        x, y = self._viewport.to_image(place.x(), place.y())
+        disc = QPainterPathStroker()
+        disc.setWidth(2 * NEAR / self._viewport.scale)
+        paths = self._outliner.paths(plane, self.index, self._scene.wanted())
+        for outline in reversed(self._scene.in_sight()):
+            path = paths.get(outline.key)
+            if path is not None and disc.createStroke(path).contains(QPointF(x, y)):
+                return outline.key
+        return None
+
+    def _begin_stroke(self, plane: Plane, *, puts_in: bool) -> None:
+        self._stroke = BrushStroke(plane, self._scene.index, self._scene.radius, puts_in=puts_in)
+
+    def _draw_to(self, place: QPointF) -> None:
+        self._pointer = self._viewport.to_image(place.x(), place.y())
+        if self._stroke is not None:
+            self._stroke.to(*self._pointer)
+        self.update()
+
+    def _end_stroke(self) -> None:
+        stroke, self._stroke = self._stroke, None
+        done = stroke.finished() if stroke is not None else None
+        self.update()
+        if done is not None:
+            self.painted.emit(done)

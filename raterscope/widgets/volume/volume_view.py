@@ -1,0 +1,272 @@
+"""A volume in three linked planes, with what raters marked over it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QWidget
+
+from raterscope.algorithms.masks.grid import Grid
+from raterscope.widgets.chips import ChipRow
+from raterscope.widgets.volume.layers import Band, HeatMap, Outline, RegionBox
+from raterscope.widgets.volume.levels import PRESETS, Levels, Window, automatic_window, in_words
+from raterscope.widgets.volume.linked_views import LinkedViews
+from raterscope.widgets.volume.plane import Index
+from raterscope.widgets.volume.window_chip import WindowChip
+
+__all__ = ["VolumeView"]
+
+WINDOW_DRAG = 300.0
+"""Pixels of a drag in which the width of the window grows by a factor of e, or its level by its width."""
+
+RADII = 0.5, 60.0
+RADIUS_STEP = 1.2
+
+AUTOMATIC, FROM_FILE = "automatic", "file"
+
+Tool = Literal["look", "brush", "eraser"]
+
+
+class VolumeView(LinkedViews):
+    """A volume, what raters marked on it, and the tools to mend that.
+
+    Signals
+    -------
+    crosshair_moved, layout_changed
+        See `LinkedViews`.
+    window_changed : (float, float)
+        Centre and width.
+    painted : object
+        A `Stroke`, when the mouse is released.
+    box_clicked : int
+    outline_clicked : str
+        Its key.
+    style_changed : str
+        "contour" or "fill".
+    brush_radius_changed : float
+        Millimetres.
+    """
+
+    window_changed = Signal(float, float)
+    painted = Signal(object)
+    box_clicked = Signal(int)
+    outline_clicked = Signal(str)
+    style_changed = Signal(str)
+    brush_radius_changed = Signal(float)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._presets: dict[str, tuple[str, Window]] = {}
+        self._preset = ""
+        self._window_before: Window = (0.0, 1.0)
+        self._window_chip = WindowChip()
+        self._window_chip.preset_chosen.connect(self.show_preset)
+        self._style_chips = ChipRow({"fill": ("fill", "Masks as areas in their colours, not as lines alone")})
+        self._style_chips.toggled.connect(self._on_style_chip)
+        self.add_chips(self._window_chip)
+        self.add_chips(self._style_chips)
+        for view in self._views.values():
+            view.window_dragged.connect(self._on_window_dragged)
+            view.window_settled.connect(self._on_window_settled)
+            view.painted.connect(self.painted)
+            view.radius_stepped.connect(self._on_radius_stepped)
+            view.box_clicked.connect(self.box_clicked)
+            view.outline_clicked.connect(self.outline_clicked)
+        self._set_up_windows("", None)
+
+    # The volume --------------------------------------------------------------------------------
+
+    def set_volume(
+        self,
+        values: NDArray[np.generic] | None,
+        grid: Grid,
+        *,
+        modality: str = "",
+        window: Window | None = None,
+    ) -> None:
+        """Show another volume, whole, its middle under the cross-hair; what lay over the last one goes.
+
+        Parameters
+        ----------
+        values : (Z, Y, X) number or (Z, Y, X, 3) uint8, or None
+            None where there are no pixels: what raters marked is then shown on neutral ground.
+        grid : Grid
+        modality : str
+            As DICOM calls it; "CT" has presets in Hounsfield units.
+        window : (centre, width), optional
+            How the file wants its values shown.
+        """
+        if values is not None and (values.shape[:3] != grid.shape or values.shape[3:] not in ((), (3,))):
+            raise ValueError(f"voxels of shape {values.shape} on a grid of {grid.shape}")
+        scene = self._scene
+        scene.values = values
+        scene.outlines, scene.shown, scene.solo = (), None, None
+        scene.heat = scene.band = scene.edit = scene.selected = None
+        scene.boxes, scene.notice = (), ""
+        self._set_grid(grid)
+        self._set_up_windows(modality, window)
+        self._place_chips()
+
+    def _set_up_windows(self, modality: str, window: Window | None) -> None:
+        values = self._scene.values
+        self._presets = {}
+        pixels = values is not None and values.ndim == 3
+        if pixels and values is not None:
+            if window is not None:
+                self._presets[FROM_FILE] = ("as the file says", window)
+            if modality == "CT":
+                self._presets |= {p.name: (p.words, (p.centre, p.width)) for p in PRESETS}
+            self._presets[AUTOMATIC] = ("automatic", automatic_window(values))
+        self._window_chip.set_presets(
+            [(name, f"{words}   {in_words(*at)}") for name, (words, at) in self._presets.items()]
+        )
+        self._window_chip.setVisible(bool(pixels))
+        first = FROM_FILE if window is not None else "soft" if modality == "CT" else AUTOMATIC
+        if pixels:
+            self.show_preset(first)
+        else:
+            self._scene.levels = Levels(0.0, 1.0)
+            self._changed(pixels=True)
+
+    # What lies over it -------------------------------------------------------------------------
+
+    def set_outlines(self, outlines: Sequence[Outline]) -> None:
+        """Show the edges of masks, the last uppermost."""
+        self._scene.outlines = tuple(outlines)
+        self._shapes_changed()
+
+    def set_shown(self, keys: Iterable[str] | None) -> None:
+        """Show some outlines; None shows all."""
+        self._scene.shown = None if keys is None else frozenset(keys)
+        self._changed()
+
+    def set_solo(self, key: str | None) -> None:
+        """Show one outline alone; None shows those that were shown before."""
+        self._scene.solo = key
+        self._changed()
+
+    def set_style(self, style: Literal["contour", "fill"]) -> None:
+        """Show masks as lines, or as areas too."""
+        self._scene.filled = style == "fill"
+        self._style_chips.set_on("fill", style == "fill")
+        self._changed()
+
+    def set_opacity(self, opacity: float) -> None:
+        """Choose how much areas and heat maps cover, 0 to 1."""
+        self._scene.opacity = min(max(float(opacity), 0.0), 1.0)
+        self._changed()
+
+    def set_heat_map(self, heat: HeatMap | None) -> None:
+        """Show numbers as colours, with a colour bar; None shows none."""
+        self._scene.heat = heat
+        self._changed()
+
+    def set_band(
+        self,
+        values: NDArray[np.float32] | None,
+        low: float = 0.0,
+        high: float = 1.0,
+        origin: Index = (0, 0, 0),
+    ) -> None:
+        """Cover where a probability lies between two levels; None covers nothing."""
+        self._scene.band = None if values is None else Band(values, origin, low, high)
+        self._shapes_changed()
+
+    def set_boxes(self, boxes: Sequence[RegionBox], selected: int | None = None) -> None:
+        """Show disputed regions, the selected one in words."""
+        self._scene.boxes, self._scene.selected = tuple(boxes), selected
+        for view in self._views.values():
+            view.update()
+
+    def set_edit(self, values: NDArray[np.bool_] | None, origin: Index = (0, 0, 0)) -> None:
+        """Show the mask that is being mended; None shows none."""
+        self._scene.edit = None if values is None else (values, origin)
+        self._shapes_changed()
+
+    # Window ------------------------------------------------------------------------------------
+
+    def show_preset(self, name: str) -> None:
+        """Choose a window: "automatic", "file" where the file has one, for CT "lung", "soft", "bone", "brain"."""
+        if name in self._presets:
+            self._preset = name
+            self._set_window(*self._presets[name][1])
+
+    @property
+    def window_levels(self) -> Window:
+        """Centre and width."""
+        return self._scene.levels.centre, self._scene.levels.width
+
+    def set_window(self, centre: float, width: float) -> None:
+        """Choose a window by its numbers."""
+        self._preset = ""
+        self._set_window(centre, width)
+
+    def _set_window(self, centre: float, width: float) -> None:
+        self._scene.levels = Levels(centre, width)
+        words = self._presets[self._preset][0] if self._preset in self._presets else ""
+        self._window_chip.set_words(f"{in_words(centre, self._scene.levels.width)} {words}".strip())
+        self._place_chips()
+        self._changed(pixels=True)
+        self.window_changed.emit(centre, self._scene.levels.width)
+
+    # Tools -------------------------------------------------------------------------------------
+
+    @property
+    def tool(self) -> str:
+        """What a drag does: "look", "brush" or "eraser"."""
+        return self._scene.tool
+
+    def set_tool(self, tool: Tool) -> None:
+        """Choose what a drag with the left button does."""
+        if tool not in ("look", "brush", "eraser"):
+            raise ValueError(f"tool {tool!r}; expected look, brush or eraser")
+        self._scene.tool = tool
+        for view in self._views.values():
+            view.update()
+
+    @property
+    def brush_radius(self) -> float:
+        """Of brush and eraser, in millimetres."""
+        return self._scene.radius
+
+    def set_brush_radius(self, millimetres: float) -> None:
+        """Choose the size of brush and eraser."""
+        radius = min(max(float(millimetres), RADII[0]), RADII[1])
+        if radius != self._scene.radius:
+            self._scene.radius = radius
+            for view in self._views.values():
+                view.update()
+            self.brush_radius_changed.emit(radius)
+
+    # What follows ------------------------------------------------------------------------------
+
+    def _shapes_changed(self) -> None:
+        self._outliner.set_shapes(self._scene.shapes())
+        self._changed()
+
+    def _on_window_dragged(self, right: float, up: float) -> None:
+        if not self._presets:
+            return
+        if not self._scene.notice:
+            self._window_before = self.window_levels
+        centre, width = self._window_before
+        self._preset = ""
+        self._scene.notice = "window"
+        self._set_window(centre + width * up / WINDOW_DRAG, width * float(np.exp(right / WINDOW_DRAG)))
+        self._scene.notice = self._window_chip.text()
+
+    def _on_window_settled(self) -> None:
+        self._scene.notice = ""
+        for view in self._views.values():
+            view.update()
+
+    def _on_radius_stepped(self, way: int) -> None:
+        self.set_brush_radius(self._scene.radius * RADIUS_STEP**way)
+
+    def _on_style_chip(self, _name: str, on: bool) -> None:
+        self.set_style("fill" if on else "contour")
+        self.style_changed.emit("fill" if on else "contour")

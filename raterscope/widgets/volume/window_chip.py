@@ -1,0 +1,83 @@
+"""Which window is in use, and a menu of others."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QPoint, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QAction, QColor, QFontMetrics, QPainter, QPaintEvent, QPen
+from PySide6.QtWidgets import QAbstractButton, QMenu, QWidget
+
+from raterscope.widgets import theme
+from raterscope.widgets.chips import HEIGHT, paint_chip_ground
+
+__all__ = ["WindowChip"]
+
+
+class WindowChip(QAbstractButton):
+    """The window in words; pressed, it offers the presets.
+
+    Signals
+    -------
+    preset_chosen : str
+        Its name.
+    """
+
+    preset_chosen = Signal(str)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        self.setCursor(Qt.CursorShape.PointingHandCursor)
+        self.setToolTip(
+            "Window: width and level of the grey values. Drag with the right button to change them"
+        )
+        self._menu = QMenu(self)
+        self._menu.triggered.connect(self._on_triggered)
+        self.clicked.connect(self._on_clicked)
+
+    def set_presets(self, presets: list[tuple[str, str]]) -> None:
+        """Offer presets of ``(name, words)``."""
+        self._menu.clear()
+        for name, words in presets:
+            self._menu.addAction(words).setData(name)
+
+    def set_words(self, words: str) -> None:
+        """Say the window."""
+        self.setText(words)
+        self.setAccessibleName(f"Window {words}")
+        self.adjustSize()
+        self.update()
+
+    @property
+    def menu(self) -> QMenu:
+        """What is offered."""
+        return self._menu
+
+    def sizeHint(self) -> QSize:
+        """Give room for the words."""
+        return QSize(QFontMetrics(theme.font()).horizontalAdvance(self.text()) + 34, HEIGHT)
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        """Paint the words, and a sign that there is more."""
+        with QPainter(self) as painter:
+            self._paint(painter)
+
+    def _paint(self, painter: QPainter) -> None:
+        look = theme.DARK
+        paint_chip_ground(painter, QRectF(self.rect()))
+        painter.setPen(QColor(look.text))
+        painter.setFont(theme.font())
+        room = QRectF(10, 0, self.width() - 20, self.height())
+        painter.drawText(room, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, self.text())
+        painter.setPen(QPen(QColor(look.second), 1.4))
+        x, y = self.width() - 14.0, self.height() / 2 + 1.5
+        painter.drawPolyline([QPointF(x - 4, y - 4), QPointF(x, y), QPointF(x + 4, y - 4)])
+        if self.hasFocus():
+            painter.setPen(QPen(QColor(look.accent), 1))
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.drawRoundedRect(QRectF(self.rect()).adjusted(1.5, 1.5, -1.5, -1.5), 4, 4)
+
+    def _on_clicked(self) -> None:
+        self._menu.popup(self.mapToGlobal(self.rect().topLeft()) - QPoint(0, self._menu.sizeHint().height()))
+
+    def _on_triggered(self, action: QAction) -> None:
+        self.preset_chosen.emit(action.data())
