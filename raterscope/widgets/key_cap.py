@@ -38,6 +38,8 @@ class KeyButton(QAbstractButton):
         What it does: "accept".
     tone : {"accent", "rejected", "second"}
         Colour of the word.
+
+    While checked, where it is checkable, what it does is on: key and word are lit.
     """
 
     def __init__(
@@ -72,12 +74,13 @@ class KeyButton(QAbstractButton):
 
     def _paint(self, painter: QPainter) -> None:
         width = self._cap_width()
-        lit = self.hasFocus() or self.underMouse() or self.isDown()
+        lit = self.hasFocus() or self.underMouse() or self.isDown() or self.isChecked()
         paint_key(painter, QRectF(0, (self.height() - 26) / 2, width, 26), self._key,
                   enabled=self.isEnabled(), lit=lit and self.isEnabled())  # fmt: skip
         look = theme.current()
         tones = {"accent": look.accent, "rejected": look.rejected, "second": look.second}
-        painter.setPen(QColor(tones[self._tone] if self.isEnabled() else look.third))
+        tone = look.accent if self.isChecked() else tones[self._tone]
+        painter.setPen(QColor(tone if self.isEnabled() else look.third))
         painter.setFont(theme.font())
         room = QRectF(width + GAP, 0, self.width() - width - GAP, self.height())
         painter.drawText(room, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, self._word)

@@ -1,0 +1,168 @@
+"""Alternative consensuses, side by side: what each looks like, and who stands behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from PySide6.QtCore import QRectF, Qt, Signal
+from PySide6.QtGui import QColor, QImage, QKeyEvent, QPainter, QPaintEvent, QPen
+from PySide6.QtWidgets import QAbstractButton, QButtonGroup, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
+
+from raterscope.widgets import theme
+from raterscope.widgets.figures import percent
+from raterscope.widgets.glyphs import paint_rater
+from raterscope.widgets.painting import paint_words
+from raterscope.widgets.parts import Header, plain_label, plain_tip
+
+__all__ = ["AlternativeCard", "AlternativesPanel"]
+
+PICTURE, ROW, PAD = 112, 18, 10
+WIDTH = 280
+MOST_NAMED = 5
+
+
+@dataclass(frozen=True, eq=False)
+class AlternativeCard:
+    """One consensus of several.
+
+    Attributes
+    ----------
+    title : str
+        "Consensus 1".
+    weight : float
+        Its share of the mixture, 0 to 1.
+    members : sequence of (name, number, responsibility)
+        The raters, and how far each belongs to it, 0 to 1; those who belong most first.
+    picture : QImage, optional
+    """
+
+    title: str
+    weight: float
+    members: Sequence[tuple[str, int, float]]
+    picture: QImage | None = None
+
+
+class AlternativesPanel(QWidget):
+    """A card a consensus; a click, or Space, shows it in the views.
+
+    Signals
+    -------
+    alternative_chosen : int
+        Place of the card.
+    """
+
+    alternative_chosen = Signal(int)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        theme.set_role(self, "panel")
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self._header = Header("Alternatives")
+        words = "Where raters drew two things, each has a consensus here: fuse with more than one."
+        self._nothing = plain_label(words, "second", wrap=True)
+        self.cards: list[_Card] = []
+        self._group = QButtonGroup(self)
+        inner = QWidget()
+        theme.set_role(inner, "panel")
+        self._row = QHBoxLayout(inner)
+        self._row.setContentsMargins(0, 0, 0, 0)
+        self._row.setSpacing(8)
+        self._row.addStretch(1)
+        self._area = QScrollArea()
+        self._area.setWidgetResizable(True)
+        self._area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self._area.setWidget(inner)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(12, 8, 12, 8)
+        column.setSpacing(6)
+        column.addWidget(self._header)
+        column.addWidget(self._nothing)
+        column.addWidget(self._area, 1)
+        column.addStretch(0)
+        self.set_alternatives(())
+
+    def set_alternatives(self, alternatives: Sequence[AlternativeCard], chosen: int = 0) -> None:
+        """Show consensuses; one of them is the one in the views."""
+        for card in self.cards:
+            self._group.removeButton(card)
+            self._row.removeWidget(card)
+            card.hide()
+            card.deleteLater()
+        self.cards = [_Card(alternative) for alternative in alternatives]
+        for place, card in enumerate(self.cards):
+            self._group.addButton(card, place)
+            self._row.insertWidget(place, card, 0, Qt.AlignmentFlag.AlignTop)
+            card.clicked.connect(partial(self.alternative_chosen.emit, place))
+        self.select(chosen)
+        self._nothing.setVisible(not self.cards)
+        self._area.setVisible(bool(self.cards))
+        number = len(self.cards)
+        self._header.set_aside(f"{number} consensuses" if number > 1 else "one consensus" if number else "")
+
+    def select(self, place: int) -> None:
+        """Mark the consensus that the views show, without a signal."""
+        if 0 <= place < len(self.cards):
+            self.cards[place].setChecked(True)
+
+
+class _Card(QAbstractButton):
+    def __init__(self, alternative: AlternativeCard) -> None:
+        super().__init__()
+        self._shown = alternative
+        self.setCheckable(True)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setMouseTracking(True)
+        members = ", ".join(f"{name} {percent(share)}" for name, _, share in alternative.members)
+        words = f"{alternative.title}, weight {alternative.weight:.2f}: {members}"
+        self.setAccessibleName(words)
+        self.setToolTip(plain_tip(words))
+        self.setFixedSize(WIDTH, 28 + PICTURE + PAD)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+            self.click()
+        else:
+            super().keyPressEvent(event)
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        with QPainter(self) as painter:
+            self._paint(painter)
+
+    def _paint(self, painter: QPainter) -> None:
+        look, shown = theme.current(), self._shown
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        lit = self.isChecked() or self.hasFocus()
+        painter.setPen(QPen(QColor(look.accent if lit else look.line), 2 if self.isChecked() else 1))
+        painter.setBrush(QColor(look.raised))
+        painter.drawRoundedRect(QRectF(self.rect()).adjusted(1, 1, -1, -1), 5, 5)
+        inner = QRectF(self.rect()).adjusted(PAD, 4, -PAD, -4)
+        painter.setFont(theme.font(bold=self.isChecked()))
+        top = QRectF(inner.left(), inner.top(), inner.width(), 22)
+        paint_words(painter, top.adjusted(0, 0, -44, 0), shown.title, look.text)
+        painter.setFont(theme.font(theme.CAPTION))
+        paint_words(painter, top, f"{shown.weight:.2f}", look.second, side=Qt.AlignmentFlag.AlignRight)
+        picture = QRectF(inner.left(), top.bottom() + 2, PICTURE, PICTURE)
+        painter.fillRect(picture, QColor(look.canvas))
+        if shown.picture is not None and not shown.picture.isNull():
+            size = shown.picture.size().toSizeF().scaled(picture.size(), Qt.AspectRatioMode.KeepAspectRatio)
+            box = QRectF(0, 0, size.width(), size.height())
+            box.moveCenter(picture.center())
+            painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform)
+            painter.drawImage(box, shown.picture)
+        self._paint_members(
+            painter, QRectF(picture.right() + 10, picture.top(), WIDTH - PICTURE - 3 * PAD, ROW)
+        )
+
+    def _paint_members(self, painter: QPainter, line: QRectF) -> None:
+        look, members = theme.current(), self._shown.members
+        for name, number, share in members[:MOST_NAMED]:
+            belongs = share >= 0.5
+            paint_rater(painter, QRectF(line.left(), line.top(), 16, line.height()), number)
+            tone = look.text if belongs else look.third
+            paint_words(painter, line.adjusted(22, 0, -44, 0), name, tone, elide=Qt.TextElideMode.ElideMiddle)
+            paint_words(painter, line, percent(share), tone, side=Qt.AlignmentFlag.AlignRight)
+            line = line.translated(0, ROW)
+        if len(members) > MOST_NAMED:
+            paint_words(painter, line, f"{len(members) - MOST_NAMED} more", look.second)

@@ -1,0 +1,268 @@
+"""The evidence on a disputed region: how much is in doubt, who draws where, and the keys that settle it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from PySide6.QtCore import QPoint, Qt, Signal
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QMenu, QStackedWidget, QVBoxLayout, QWidget
+
+from raterscope.widgets import theme
+from raterscope.widgets.figures import count
+from raterscope.widgets.key_cap import KeyButton
+from raterscope.widgets.panels.region_votes import RegionVote, RegionVotes
+from raterscope.widgets.parts import Header, plain_label, rule
+
+__all__ = ["RegionEvidence", "RegionPanel", "RegionVote"]
+
+NARROWEST = 336
+STATES = {
+    "open": ("disputed", "open"),
+    "accepted": ("accent", "consensus accepted"),
+    "taken": ("accent", "{} taken"),
+    "mended": ("accent", "mended by you"),
+    "skipped": ("plain", "skipped"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RegionEvidence:
+    """What is known of one region.
+
+    Attributes
+    ----------
+    title : str
+        "Region 1".
+    state : {"open", "accepted", "taken", "mended", "skipped"}
+    doubt : float
+        The number that decides: volume of doubt, or area in a plane; NaN where not known.
+    unit : str
+        "ml" or "mm²".
+    sentence : str
+        Why it is disputed.
+    votes : tuple of RegionVote
+        Those who are furthest from the consensus first.
+    taken_from : str
+        The rater whose version was taken.
+    place : str
+        Where it is: "slices 77 to 84".
+    """
+
+    title: str
+    state: str
+    doubt: float
+    unit: str = "ml"
+    sentence: str = ""
+    votes: tuple[RegionVote, ...] = ()
+    taken_from: str = ""
+    place: str = ""
+
+
+class RegionPanel(QWidget):
+    """One region: its doubt large, the raters, a sentence in words, the keys.
+
+    Signals
+    -------
+    accept_requested, brush_requested, erase_requested, interpolate_requested, skip_requested, undo_requested
+    take_requested : str
+        Name of the rater whose version is to be taken.
+    rater_chosen : str
+        Name of the rater gone to.
+    """
+
+    accept_requested = Signal()
+    take_requested = Signal(str)
+    brush_requested = Signal()
+    erase_requested = Signal()
+    interpolate_requested = Signal()
+    skip_requested = Signal()
+    undo_requested = Signal()
+    rater_chosen = Signal(str)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        theme.set_role(self, "panel")
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self.setMinimumWidth(NARROWEST)
+        self._header = Header("Region")
+        self._pages = QStackedWidget()
+        self._pages.addWidget(_nothing())
+        self._pages.addWidget(self._region())
+        top = QVBoxLayout()
+        top.setContentsMargins(12, 12, 12, 4)
+        top.addWidget(self._header)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addLayout(top)
+        column.addWidget(self._pages, 1)
+        column.addWidget(rule())
+        column.addLayout(self._keys())
+        self.show_region(None)
+
+    def show_region(self, evidence: RegionEvidence | None) -> None:
+        """Show a region, or that none is selected."""
+        self._evidence = evidence
+        known = evidence is not None
+        self._pages.setCurrentIndex(int(known))
+        for button in (self.accept, self.skip):
+            button.setEnabled(known)
+        self.take.setEnabled(evidence is not None and bool(evidence.votes))
+        if evidence is None:
+            self._header.set_title("Region")
+            self._header.set_aside("")
+            return
+        tone, words = STATES[evidence.state]
+        words = words.format(evidence.taken_from or "a rater")
+        self._header.set_title(evidence.title)
+        self._header.set_aside(words, tone if tone != "plain" else "small")
+        self._number.setText("–" if math.isnan(evidence.doubt) else _volume(evidence.doubt))
+        theme.set_role(self._number, f"number-{tone}")
+        self._unit.setText(f"{evidence.unit} of doubt")
+        self._place.setText(evidence.place)
+        inside = sum(vote.inside >= 0.5 for vote in evidence.votes)
+        self._tally.setText(f"{inside} of {count(len(evidence.votes), 'rater')} inside")
+        self._sentence.setText(evidence.sentence)
+        self._sentence.setVisible(bool(evidence.sentence))
+        self._votes.set_lines(evidence.votes)
+        self._figures.setAccessibleName(
+            f"{evidence.title}, {words}, {self._number.text()} {self._unit.text()}, {self._tally.text()}"
+        )
+
+    def select(self, name: str | None) -> None:
+        """Mark a rater without a signal."""
+        self._votes.select(name)
+
+    def set_tool(self, tool: str | None) -> None:
+        """Show which tool is in use: "brush", "eraser" or None."""
+        self.brush.setChecked(tool == "brush")
+        self.erase.setChecked(tool == "eraser")
+
+    def set_tools_enabled(self, drawing: bool, interpolating: bool) -> None:
+        """Say whether there is something to draw on, and slices to interpolate between."""
+        self.brush.setEnabled(drawing)
+        self.erase.setEnabled(drawing)
+        self.interpolate.setEnabled(interpolating)
+
+    def set_undoable(self, undo: bool) -> None:
+        """Say whether there is a decision to take back."""
+        self.undo.setEnabled(undo)
+
+    def open_take(self) -> None:
+        """Offer the raters whose version can be taken; the digit that shows one alone takes that one too."""
+        if self._evidence is None or not self._evidence.votes:
+            return
+        self._menu.clear()
+        for vote in sorted(self._evidence.votes, key=_number):
+            name = vote.name.replace("&", "&&")
+            words = f"&{vote.number + 1}  {name}" if vote.number < 9 else f"     {name}"
+            action = self._menu.addAction(words + (f"  ({vote.direction()})" if vote.direction() else ""))
+            action.setData(vote.name)
+        self._menu.popup(self.take.mapToGlobal(QPoint(0, -self._menu.sizeHint().height())))
+        self._menu.setActiveAction(self._menu.actions()[0])
+
+    def _on_taken(self, action: QAction) -> None:
+        self.take_requested.emit(str(action.data()))
+
+    def _region(self) -> QWidget:
+        self._number = plain_label("", "number-plain", selectable=True)
+        self._number.setMinimumHeight(38)
+        self._unit = plain_label("", "small")
+        self._place = plain_label("", "small")
+        self._tally = plain_label()
+        self._sentence = plain_label("", "second", wrap=True, selectable=True)
+        self._votes = RegionVotes()
+        self._votes.chosen.connect(self.rater_chosen)
+        self._figures = QWidget()
+        figures = QHBoxLayout(self._figures)
+        figures.setContentsMargins(12, 0, 12, 4)
+        figures.setSpacing(8)
+        figures.addWidget(self._number)
+        captions = QVBoxLayout()
+        captions.setSpacing(0)
+        captions.addStretch(1)
+        captions.addWidget(self._unit)
+        captions.addSpacing(7)
+        figures.addLayout(captions)
+        figures.addStretch(1)
+        beside = QVBoxLayout()
+        beside.setSpacing(0)
+        beside.addStretch(1)
+        for label in (self._tally, self._place):
+            label.setAlignment(Qt.AlignmentFlag.AlignRight)
+            beside.addWidget(label)
+        beside.addStretch(1)
+        figures.addLayout(beside)
+        page = QWidget()
+        column = QVBoxLayout(page)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(self._figures)
+        sentence = QVBoxLayout()
+        sentence.setContentsMargins(12, 0, 12, 10)
+        sentence.addWidget(self._sentence)
+        column.addLayout(sentence)
+        column.addWidget(rule())
+        votes = QVBoxLayout()
+        votes.setContentsMargins(12, 8, 4, 4)
+        votes.setSpacing(4)
+        header = Header("Who draws where", "from the consensus")
+        header.row.setContentsMargins(0, 0, 10, 0)
+        votes.addWidget(header)
+        votes.addWidget(self._votes, 1)
+        column.addLayout(votes, 1)
+        return page
+
+    def _keys(self) -> QGridLayout:
+        self.accept = KeyButton("A", "consensus", "accent", "Accept the consensus; on to the next region")
+        self.take = KeyButton("T", "take rater …", "second", "Take one rater's version here")
+        self.skip = KeyButton("S", "skip", "second", "Leave it open; on to the next region")
+        self.brush = KeyButton("B", "brush", "second", "Paint into the consensus")
+        self.erase = KeyButton("E", "eraser", "second", "Paint out of the consensus")
+        self.interpolate = KeyButton("I", "interpolate", "second", "Fill the slices between those drawn")
+        self.undo = KeyButton("U", "undo", "second", "Take the last decision back; Ctrl+Z too")
+        self._menu = QMenu("Take the version of", self)
+        self._menu.triggered.connect(self._on_taken)
+        for tool in (self.brush, self.erase):
+            tool.setCheckable(True)
+        asked = (
+            (self.accept, self.accept_requested),
+            (self.take, self.open_take),
+            (self.skip, self.skip_requested),
+            (self.interpolate, self.interpolate_requested),
+            (self.brush, self.brush_requested),
+            (self.erase, self.erase_requested),
+            (self.undo, self.undo_requested),
+        )
+        grid = QGridLayout()
+        grid.setContentsMargins(12, 8, 4, 12)
+        grid.setHorizontalSpacing(6)
+        grid.setVerticalSpacing(4)
+        for place, (button, slot) in enumerate(asked):
+            button.clicked.connect(slot)
+            grid.addWidget(button, place // 3, place % 3, Qt.AlignmentFlag.AlignLeft)
+        grid.setColumnStretch(2, 1)
+        return grid
+
+
+def _number(vote: RegionVote) -> int:
+    return vote.number
+
+
+def _volume(amount: float) -> str:
+    return f"{amount:.2f}" if amount < 0.1 else f"{amount:.1f}" if amount < 100 else f"{amount:,.0f}"
+
+
+def _nothing() -> QWidget:
+    page = QWidget()
+    column = QVBoxLayout(page)
+    column.setContentsMargins(12, 0, 12, 12)
+    words = (
+        "Press Tab for the next disputed region, or choose one in a view: "
+        "how much is in doubt there, and who draws where, is shown here."
+    )
+    column.addWidget(plain_label(words, "second", wrap=True))
+    column.addStretch(1)
+    return page
