@@ -1,0 +1,127 @@
+"""Disputed regions on a ball that raters outline with a leak, a bite, and a rim that is nobody's business."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from raterscope.algorithms.masks.data import OPEN
+from raterscope.algorithms.masks.disputes import dispute_by_slice, disputes, in_words
+from raterscope.algorithms.masks.voting import majority
+from tests.algorithms.masks.staple_cases import ball, named
+
+SHAPE = (36, 44, 48)
+ORGAN = ball(SHAPE, (18, 20, 20), 10)
+LEAK = ORGAN | ball(SHAPE, (18, 20, 31), 5)
+BITE = ORGAN & ~ball(SHAPE, (18, 8, 20), 5)
+RIM = ball(SHAPE, (18, 20, 20), 11)
+NAMES = ("Rater 1", "Rater 2", "Rater 3", "Rater 4", "Rater 5")
+
+
+def case(*values, **more):
+    masks = named(np.stack(values), **more)
+    return majority(masks), masks
+
+
+def test_a_rim_is_no_dispute():
+    assert disputes(*case(ORGAN, ORGAN, ORGAN, RIM)) == ()
+
+
+def test_a_leak_and_a_bite_are_two_regions_with_whose_they_are():
+    fusion, masks = case(ORGAN, RIM, LEAK, BITE, ORGAN)
+    leak, bite = sorted(disputes(fusion, masks), key=lambda region: -region.volume_ml)
+    assert (leak.beyond, leak.short, leak.leader) == ((2,), (), 2)
+    assert (bite.beyond, bite.short, bite.leader) == ((), (3,), 3)
+    # The leak's tip is at column 36, the organ's outermost voxel at column 30.
+    assert leak.reach == pytest.approx(6.0)
+    assert in_words(leak, NAMES) == "Rater 3 draws 6 mm beyond the others here."
+    assert in_words(bite, NAMES).startswith("Rater 4 stays")
+    inside = np.zeros(SHAPE, dtype=bool)
+    inside[tuple(slice(at, at + n) for at, n in zip(leak.origin, leak.shape, strict=True))] = leak.voxels()
+    assert inside.sum() * 1e-3 == pytest.approx(leak.volume_ml)
+    assert np.count_nonzero(inside & LEAK & ~ORGAN) > 0.95 * np.count_nonzero(LEAK & ~ORGAN)
+    assert leak.doubt_ml < leak.volume_ml
+
+
+def test_distances_are_in_millimetres():
+    fusion, masks = case(ORGAN, ORGAN, LEAK, spacing=(2.0, 0.5, 0.5))
+    found = disputes(fusion, masks)
+    assert max(region.reach for region in found) == pytest.approx(3.0)
+    for region in found:
+        assert region.volume_ml == pytest.approx(region.voxels().sum() * 0.5e-3)
+
+
+def test_the_weight_is_the_leaders_where_the_leader_differs():
+    fusion, masks = case(ORGAN, ORGAN, LEAK)
+    weight = np.full((1, 3, *fusion.shape), 122, dtype=np.uint8)
+    box = tuple(slice(at, at + n) for at, n in zip(fusion.origin, fusion.shape, strict=True))
+    weight[0, 2][(LEAK & ~ORGAN)[box]] = 8
+    (leak,) = disputes(replace(fusion, weight=weight), masks)
+    assert leak.weight == pytest.approx(8 / 255)
+    assert in_words(leak, NAMES).endswith("here; the model gives that stretch 3 % weight.")
+
+
+def test_places_are_those_of_the_whole_image():
+    values = np.stack([ORGAN, ORGAN, LEAK])
+    (there,) = disputes(*case(*values))
+    wide = named(values, origin=(5, 6, 7), frame=(60, 60, 60))
+    (moved,) = disputes(majority(wide), wide)
+    assert np.subtract(moved.origin, there.origin).tolist() == [5, 6, 7]
+    assert np.array_equal(moved.voxels(), there.voxels())
+
+
+def test_what_is_settled_is_disputed_no_more():
+    known = np.full(SHAPE, OPEN, dtype=np.int8)
+    known[:, :, 27:] = ORGAN[:, :, 27:]
+    assert disputes(*case(ORGAN, ORGAN, LEAK, known=known)) == ()
+
+
+def test_a_shell_all_round_is_parted_into_places_to_look_at():
+    larger = ball(SHAPE, (18, 20, 20), 15)
+    bumpy = larger | ball(SHAPE, (18, 20, 8), 9) | ball(SHAPE, (18, 8, 20), 9) | ball(SHAPE, (18, 20, 32), 9)
+    fusion, masks = case(ORGAN, ORGAN, bumpy)
+    found = disputes(fusion, masks)
+    assert 3 <= len(found) <= 15
+    seen = np.zeros(SHAPE, dtype=int)
+    for region in found:
+        crop = tuple(slice(at, at + n) for at, n in zip(region.origin, region.shape, strict=True))
+        seen[crop] += region.voxels()
+    assert seen.max() == 1
+    assert np.count_nonzero(seen) > 0.9 * np.count_nonzero(bumpy & ~ORGAN)
+    assert [region.doubt_ml for region in found] == sorted((r.doubt_ml for r in found), reverse=True)
+
+
+def test_two_structures_each_have_their_own():
+    labels = np.zeros((3, *SHAPE), dtype=np.uint8)
+    labels[:, ORGAN] = 1
+    labels[2, :, :, 26:][LEAK[:, :, 26:]] = 2
+    masks = named(labels, structures=("organ", "leak"))
+    (region,) = disputes(majority(masks), masks)
+    assert region.structure == 0
+    assert region.short == (2,)
+
+
+def test_nobody_or_everybody():
+    nothing = np.zeros(SHAPE, dtype=bool)
+    assert disputes(*case(nothing, nothing)) == ()
+    assert disputes(*case(ORGAN, ORGAN, nothing)) == ()
+
+
+def test_doubt_by_slice_of_the_whole_image():
+    fusion, _ = case(ORGAN, ORGAN, LEAK, LEAK, spacing=(1.0, 2.0, 2.0))
+    ml = dispute_by_slice(fusion)
+    assert ml.shape == (36,)
+    assert ml == pytest.approx((LEAK & ~ORGAN).sum(axis=(1, 2)) * 4e-3)
+
+
+def test_three_to_ten_places_on_most_nodules(real_data):
+    from tests.algorithms.masks.staple_cases import nodule
+
+    counts = []
+    for number in range(20):
+        masks = nodule(real_data, number)
+        counts.append(len(disputes(majority(masks), masks)))
+    assert 3 <= np.median(counts) <= 10
+    assert max(counts) <= 20
