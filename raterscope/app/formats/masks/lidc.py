@@ -1,8 +1,10 @@
 """LIDC-IDRI: the nodules that up to four radiologists outlined on a chest CT, in XML.
 
 An outline runs through the pixels just outside the nodule, so that they do not belong to it; an outline
-with inclusion FALSE is that of a hole, to which its own pixels belong. S. G. Armato et al., "The Lung Image Database
-Consortium (LIDC) and Image Database Resource Initiative (IDRI)", Medical Physics 38 (2011) 915-931.
+with inclusion FALSE is that of a hole, to which its own pixels belong.
+
+S. G. Armato et al., "The Lung Image Database Consortium (LIDC) and Image Database Resource Initiative
+(IDRI)", Medical Physics 38 (2011) 915-931.
 """
 
 from __future__ import annotations

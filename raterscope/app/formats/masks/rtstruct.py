@@ -6,6 +6,7 @@ Contours of one structure on one slice are combined by even-odd, so that one wit
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -52,9 +53,15 @@ def read_rtstruct(
     with sentences(path):
         series, instances = _references(dataset)
         volume = series_among(volumes, series, instances)
-        if volume is None:
+        if volume is not None:
+            return _read(path, dataset, volume, names, naming, watch)
+        if len(volumes) != 1 or not _fits(dataset, volumes[0].grid):
             raise wanted(path, series, volumes)
-        return _read(path, dataset, volume, names, naming, watch)
+        table = _read(path, dataset, volumes[0], names, naming, watch)
+        said = (
+            f"Refers to another series than {plain(volumes[0].name, 60)}, but every contour fits its slices."
+        )
+        return replace(table, notices=(said, *table.notices))
 
 
 def _references(dataset: Any) -> tuple[list[str], set[str]]:
@@ -76,6 +83,22 @@ def _references(dataset: Any) -> tuple[list[str], set[str]]:
                 for image in contour.get("ContourImageSequence") or ()
             )
     return [uid for uid in series if uid], instances - {""}
+
+
+def _fits(dataset: Any, grid: Grid) -> bool:
+    """Tell whether every closed contour lies on a slice and within it."""
+    ends = np.array(grid.shape) - 0.5
+    for roi in dataset.get("ROIContourSequence") or ():
+        for contour in roi.get("ContourSequence") or ():
+            if str(contour.get("ContourGeometricType") or "") in _CLOSED:
+                places = np.array([float(value) for value in contour.get("ContourData") or ()])
+                index = (
+                    grid.to_index(places.reshape(-1, 3)) if len(places) % 3 == 0 else np.full((1, 3), -1.0)
+                )
+                off = np.abs(index[:, 0] - np.rint(index[:, 0])).max(initial=0.0)
+                if off > _OFF_SLICE or (index < -0.51).any() or (index > ends + 0.01).any():
+                    return False
+    return True
 
 
 def _read(

@@ -1,0 +1,133 @@
+"""DICOM segmentation: masks as bits, probabilities in 255 steps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from raterscope.algorithms.masks.grid import Grid
+from raterscope.app.errors import InputError, plain
+from raterscope.app.formats.dicom_headers import read_dataset
+from raterscope.app.formats.mask_records import VolumeFile
+from raterscope.app.formats.masks.deidentify import deidentified
+from raterscope.app.formats.masks.export import Structure, drafting, required_source
+
+__all__ = ["write_dicom_seg"]
+
+_STEPS = 255
+_LONGEST_LABEL = 64
+_SERIES_NUMBER = 900
+_WANTED = (
+    "PatientID", "PatientName", "PatientBirthDate", "PatientSex", "AccessionNumber", "StudyID", "StudyDate",
+    "StudyTime", "ReferringPhysicianName",
+)  # fmt: skip
+
+
+def write_dicom_seg(
+    path: Path, structures: Sequence[Structure], grid: Grid, *, source: VolumeFile | None = None,
+    deidentify: bool = False,
+) -> list[Path]:  # fmt: skip
+    """Write masks as a binary segmentation, or probabilities as a fractional one, to 1/510 exact.
+
+    Where there are both, each kind has its file. Segments may overlap; slices without a segment have no
+    frame. See `export.write_masks`.
+    """
+    source = required_source(path, source, grid)
+    masks = [one for one in structures if one.values.dtype == np.bool_]
+    maps = [one for one in structures if one.values.dtype != np.bool_]
+    for one in maps:
+        low, high = float(one.values.min()), float(one.values.max())
+        if not (low >= 0.0 and high <= 1.0):
+            raise InputError(
+                f"{plain(one.name)} has values from {low:g} to {high:g}; expected probabilities, or NIfTI",
+                file=path,
+            )
+    file = path if path.suffix.casefold() == ".dcm" else path.with_name(path.name + ".dcm")
+    files, kinds = [file], [masks or maps]
+    if masks and maps:
+        files, kinds = [file, file.with_name(f"{file.stem}_probability.dcm")], [masks, maps]
+    heads = _completed([read_dataset(one, pixels=False) for one in source.files], grid)
+    uids: dict[str, str] = {}
+    with drafting(files) as drafts:
+        for number, (draft, some) in enumerate(zip(drafts, kinds, strict=True)):
+            try:
+                dataset = _segmentation(heads, some, number)
+            except (AttributeError, LookupError, TypeError, ValueError) as error:
+                raise InputError(
+                    f"cannot be written: the series lacks what a segmentation refers to ({plain(error)})",
+                    file=path,
+                ) from error
+            if deidentify:
+                dataset = deidentified(dataset, uids)
+            dataset.save_as(draft, enforce_file_format=True)
+    return files
+
+
+def _completed(heads: list[Any], grid: Grid) -> list[Any]:
+    """Put into the heads of the slices what the standard wants there and scanners leave out."""
+    from pydicom.uid import generate_uid
+
+    frame = heads[0].get("FrameOfReferenceUID") or generate_uid(prefix=None)
+    study = heads[0].get("StudyInstanceUID") or generate_uid(prefix=None)
+    for head in heads:
+        for keyword in _WANTED:
+            if keyword not in head:
+                setattr(head, keyword, None)
+        if not head.get("SliceThickness"):
+            head.SliceThickness = f"{grid.spacing[0]:.6g}"
+        if not head.get("SpecificCharacterSet"):
+            head.pop("SpecificCharacterSet", None)
+        head.FrameOfReferenceUID, head.StudyInstanceUID = frame, study
+    return heads
+
+
+def _segmentation(heads: Sequence[Any], structures: Sequence[Structure], number: int) -> Any:
+    import warnings
+
+    import highdicom
+    from pydicom.sr.codedict import codes
+    from pydicom.uid import ExplicitVRLittleEndian, generate_uid
+
+    from raterscope import __version__
+
+    method = highdicom.AlgorithmIdentificationSequence(
+        name="Raterscope", family=codes.cid7162.ClusterAnalysis, version=__version__
+    )
+    segments = [
+        highdicom.seg.SegmentDescription(
+            segment_number=at,
+            segment_label=plain(one.name, _LONGEST_LABEL).replace("\\", "/") or f"structure {at}",
+            segmented_property_category=codes.SCT.Tissue,
+            segmented_property_type=codes.SCT.Tissue,
+            algorithm_type=highdicom.seg.SegmentAlgorithmTypeValues.SEMIAUTOMATIC,
+            algorithm_identification=method,
+            display_color=highdicom.color.CIELabColor.from_rgb(*one.colour),
+        )
+        for at, one in enumerate(structures, start=1)
+    ]
+    binary = structures[0].values.dtype == np.bool_
+    kinds = highdicom.seg.SegmentationTypeValues
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of what is odd in the series, which was said when it was read
+        return highdicom.seg.Segmentation(
+            source_images=list(heads),
+            pixel_array=np.stack([one.values for one in structures], axis=-1),
+            segmentation_type=kinds.BINARY if binary else kinds.FRACTIONAL,
+            segment_descriptions=segments,
+            series_instance_uid=generate_uid(prefix=None),
+            series_number=_SERIES_NUMBER + number,
+            sop_instance_uid=generate_uid(prefix=None),
+            instance_number=1,
+            manufacturer="Raterscope",
+            manufacturer_model_name="Raterscope",
+            software_versions=__version__,
+            device_serial_number="0",
+            max_fractional_value=_STEPS,
+            transfer_syntax_uid=ExplicitVRLittleEndian,
+            content_label="CONSENSUS",
+            series_description="Raterscope",
+            omit_empty_frames=any(bool(one.values.any()) for one in structures),
+        )

@@ -1,0 +1,140 @@
+"""DICOM RT structure sets, whose contours run along the edges of the voxels.
+
+Filled by even-odd, at voxels' centres, they give the masks again, voxel by voxel: holes and separate parts
+are contours of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterscope.algorithms.masks.grid import Grid
+from raterscope.app.errors import plain
+from raterscope.app.formats.dicom_headers import read_dataset
+from raterscope.app.formats.mask_records import VolumeFile
+from raterscope.app.formats.masks.deidentify import deidentified
+from raterscope.app.formats.masks.export import Structure, drafting, refuse_maps, required_source
+from raterscope.app.formats.masks.outlines import outlines
+
+__all__ = ["write_rtstruct"]
+
+_CLASS = "1.2.840.10008.5.1.4.1.1.481.3"
+_STUDY_CLASS = "1.2.840.10008.3.1.2.3.1"
+_OF_PATIENT = (
+    "SpecificCharacterSet", "PatientName", "PatientID", "PatientBirthDate", "PatientSex", "StudyInstanceUID",
+    "StudyDate", "StudyTime", "StudyID", "AccessionNumber", "ReferringPhysicianName", "StudyDescription",
+    "FrameOfReferenceUID", "PositionReferenceIndicator",
+)  # fmt: skip
+_LONGEST_NAME = 64
+_SERIES_NUMBER = 910
+
+
+def write_rtstruct(
+    path: Path, structures: Sequence[Structure], grid: Grid, *, source: VolumeFile | None = None,
+    deidentify: bool = False,
+) -> list[Path]:  # fmt: skip
+    """Write each mask as a structure. See `export.write_masks`."""
+    source = required_source(path, source, grid)
+    refuse_maps(path, structures, "DICOM SEG or NIfTI")
+    file = path if path.suffix.casefold() == ".dcm" else path.with_name(path.name + ".dcm")
+    heads = [read_dataset(one, pixels=False) for one in source.files]
+    dataset = _structure_set(structures, grid, heads)
+    if deidentify:
+        dataset = deidentified(dataset)
+    with drafting([file]) as (draft,):
+        dataset.save_as(draft, enforce_file_format=True)
+    return [file]
+
+
+def _structure_set(structures: Sequence[Structure], grid: Grid, heads: Sequence[Any]) -> Any:
+    from pydicom.dataset import Dataset, FileMetaDataset
+    from pydicom.uid import ImplicitVRLittleEndian, generate_uid
+
+    from raterscope import __version__
+
+    first, now = heads[0], datetime.now()
+    dataset = Dataset()
+    for keyword in _OF_PATIENT:
+        if keyword in first:
+            dataset[keyword] = first[keyword]
+        elif keyword not in ("SpecificCharacterSet", "StudyDescription"):
+            setattr(dataset, keyword, generate_uid(prefix=None) if keyword.endswith("UID") else None)
+    dataset.SOPClassUID, dataset.SOPInstanceUID = _CLASS, generate_uid(prefix=None)
+    dataset.SeriesInstanceUID, dataset.SeriesNumber = generate_uid(prefix=None), _SERIES_NUMBER
+    dataset.Modality, dataset.OperatorsName, dataset.InstanceNumber = "RTSTRUCT", None, 1
+    dataset.Manufacturer = dataset.ManufacturerModelName = "Raterscope"
+    dataset.SoftwareVersions = __version__
+    dataset.SeriesDescription = dataset.StructureSetLabel = "Raterscope"
+    dataset.StructureSetDate, dataset.StructureSetTime = now.strftime("%Y%m%d"), now.strftime("%H%M%S")
+    dataset.ApprovalStatus = "UNAPPROVED"
+    dataset.ReferencedFrameOfReferenceSequence = [_reference(dataset, heads)]
+    dataset.StructureSetROISequence, dataset.ROIContourSequence = [], []
+    dataset.RTROIObservationsSequence = []
+    for number, one in enumerate(structures, start=1):
+        _add(dataset, number, one, grid, heads)
+    dataset.file_meta = FileMetaDataset()
+    dataset.file_meta.MediaStorageSOPClassUID = _CLASS
+    dataset.file_meta.MediaStorageSOPInstanceUID = dataset.SOPInstanceUID
+    # Implicit: in the explicit form an element of text ends at 64 kB, which a contour may exceed.
+    dataset.file_meta.TransferSyntaxUID = ImplicitVRLittleEndian
+    return dataset
+
+
+def _image(head: Any) -> Any:
+    from pydicom.dataset import Dataset
+
+    image = Dataset()
+    image.ReferencedSOPClassUID, image.ReferencedSOPInstanceUID = head.SOPClassUID, head.SOPInstanceUID
+    return image
+
+
+def _reference(dataset: Any, heads: Sequence[Any]) -> Any:
+    from pydicom.dataset import Dataset
+
+    series, study, frame = Dataset(), Dataset(), Dataset()
+    series.SeriesInstanceUID = heads[0].SeriesInstanceUID
+    series.ContourImageSequence = [_image(head) for head in heads]
+    study.ReferencedSOPClassUID, study.ReferencedSOPInstanceUID = _STUDY_CLASS, dataset.StudyInstanceUID
+    study.RTReferencedSeriesSequence = [series]
+    frame.FrameOfReferenceUID = dataset.FrameOfReferenceUID
+    frame.RTReferencedStudySequence = [study]
+    return frame
+
+
+def _add(dataset: Any, number: int, structure: Structure, grid: Grid, heads: Sequence[Any]) -> None:
+    from pydicom.dataset import Dataset
+
+    roi, contours, observation = Dataset(), Dataset(), Dataset()
+    roi.ROINumber, roi.ReferencedFrameOfReferenceUID = number, dataset.FrameOfReferenceUID
+    roi.ROIName = plain(structure.name, _LONGEST_NAME).replace("\\", "/") or f"structure {number}"
+    roi.ROIGenerationAlgorithm = "SEMIAUTOMATIC"
+    contours.ROIDisplayColor = list(structure.colour)
+    contours.ReferencedROINumber = number
+    contours.ContourSequence = []
+    for at in np.flatnonzero(structure.values.any(axis=(1, 2))).tolist():
+        head = heads[at] if len(heads) == grid.shape[0] else heads[0]
+        for outline in outlines(np.asarray(structure.values[at], dtype=np.bool_)):
+            contours.ContourSequence.append(_contour(outline, at, grid, head))
+    observation.ObservationNumber = observation.ReferencedROINumber = number
+    observation.RTROIInterpretedType, observation.ROIInterpreter = "", None
+    dataset.StructureSetROISequence.append(roi)
+    dataset.ROIContourSequence.append(contours)
+    dataset.RTROIObservationsSequence.append(observation)
+
+
+def _contour(outline: NDArray[np.float64], at: int, grid: Grid, head: Any) -> Any:
+    from pydicom.dataset import Dataset
+
+    index = np.column_stack([np.full(len(outline), float(at)), outline[:, ::-1]])
+    contour = Dataset()
+    contour.ContourImageSequence = [_image(head)]
+    contour.ContourGeometricType = "CLOSED_PLANAR"
+    contour.NumberOfContourPoints = len(outline)
+    contour.ContourData = [f"{value:.4f}" for value in grid.to_patient(index).ravel().tolist()]
+    return contour
