@@ -14,12 +14,12 @@ import numpy as np
 from raterscope.algorithms.clicks.fusion import FusionPlan
 from raterscope.algorithms.evaluation import Evaluation
 from raterscope.algorithms.progress import part
-from raterscope.app.clicks.batch import versions
 from raterscope.app.clicks.cli_fuse import evaluations_of, failures, summary_of
 from raterscope.app.clicks.results import Results, run_record, write_results
 from raterscope.app.clicks.running import Answer, fuse_inputs, gather, keep
 from raterscope.app.clicks.sample import STUDY, make_sample
 from raterscope.app.errors import InputError, plain
+from raterscope.app.outcome import versions
 from raterscope.app.study import Study, digest_of
 from raterscope.app.terminal import ProgressLine, has_display
 

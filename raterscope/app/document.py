@@ -6,7 +6,7 @@ says so and the picture in memory is changed. So the window never shows as done 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -17,7 +17,7 @@ from PySide6.QtCore import QObject, Signal
 from raterscope.algorithms.progress import Watch
 from raterscope.app import review
 from raterscope.app.jobs import Job, Jobs, Lane
-from raterscope.app.review import Decision, ReviewState, differ, fold
+from raterscope.app.review import Decision, ReviewState, differ, fold, target_of
 from raterscope.app.study import ImageEntry, RunEntry, Study
 
 __all__ = ["Contents", "Document"]
@@ -29,6 +29,8 @@ class Contents:
 
     path: Path
     images: tuple[ImageEntry, ...]
+    kinds: Mapping[str, frozenset[int]]
+    """The images of each kind of annotation."""
     annotators: tuple[str, ...]
     runs: tuple[RunEntry, ...]
     decisions: tuple[Decision, ...]
@@ -40,12 +42,24 @@ class Contents:
         """Say a decision: "reject spot 12"."""
         return self.review.in_words(decision)
 
-    def image_of(self, decision: Decision) -> int | None:
-        """Give the image that a decision, or what it undoes, is about; None for one about an annotator."""
-        subject: Decision | None = decision
-        while subject is not None and subject.verb == "undo" and subject.undoes is not None:
-            subject = self.review.decision(subject.undoes)
-        return None if subject is None else subject.image
+    def of(self, kind: str) -> tuple[ImageEntry, ...]:
+        """List the images on which there is something of a kind, or to be of a kind."""
+        return tuple(entry for entry in self.images if entry.id in self.kinds[kind])
+
+    def runs_of(self, kind: str) -> tuple[RunEntry, ...]:
+        """List the runs of a kind, the oldest first."""
+        return tuple(run for run in self.runs if run.kind == kind)
+
+    def target(self, decision: Decision) -> Decision | None:
+        """Give what an undo is about in the end; any other decision itself."""
+        return target_of(decision, self.review.decision)[0]
+
+    def image_of(self, decision: Decision, kind: str) -> int | None:
+        """Give the image that a decision of a kind, or what it undoes, is about; None for any other."""
+        target = self.target(decision)
+        if target is None or target.subject is None or target.subject.kind != kind:
+            return None
+        return target.image
 
     def image(self, key: int) -> ImageEntry | None:
         """Find an image by its number in the study."""
@@ -222,6 +236,7 @@ def _read(journal: _Journal, study: Study, watch: Watch) -> Contents:
     return Contents(
         path=study.path,
         images=tuple(study.images()),
+        kinds=study.images_by_kind(),
         annotators=tuple(study.annotators()),
         runs=runs,
         decisions=journal.decisions,

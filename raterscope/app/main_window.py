@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 from PySide6.QtCore import QObject, QSize, Qt, QTimer
 from PySide6.QtGui import QAction, QCloseEvent, QDragEnterEvent, QDropEvent, QKeySequence
@@ -27,18 +26,17 @@ from raterscope import __version__
 from raterscope.algorithms.progress import Watch
 from raterscope.app import memory
 from raterscope.app.clicks.study_tables import TABLES, write_study_table
-from raterscope.app.document import Document
+from raterscope.app.document import Contents, Document
 from raterscope.app.errors import InputError
-from raterscope.app.jobs import Jobs
+from raterscope.app.jobs import Job, Jobs
 from raterscope.app.keys import KeySheet
 from raterscope.app.study import Study
 from raterscope.app.window_import import STUDIES, Importing
 from raterscope.app.window_parts import NoticeBar, StatusLine, TopBar, without_checked
+from raterscope.app.workspaces.catalogue import WORKSPACES, WorkspaceKind
+from raterscope.app.workspaces.screen import WorkspaceScreen
 from raterscope.widgets import theme
 from raterscope.widgets.empty_state import EmptyState
-
-if TYPE_CHECKING:
-    from raterscope.app.workspaces.clicks import ClicksWorkspace
 
 __all__ = ["MainWindow", "main"]
 
@@ -63,18 +61,23 @@ class MainWindow(QMainWindow):
         self.setAcceptDrops(True)
         self.jobs = Jobs(self)
         self.document = Document(self.jobs, self)
-        self.workspace: ClicksWorkspace | None = None
+        self.workspace: Any = None
+        """The workspace on screen, made when it is first wanted."""
+        self._workspaces: dict[str, WorkspaceScreen] = {}
+        self._statuses: dict[str, str] = {}
+        self._kind = ""
         self._importing = Importing(self.document, self.jobs, self)
 
-        self.bar = TopBar(self)
+        self.bar = TopBar([(one.kind, one.title) for one in WORKSPACES.values()], self)
         self.notice = NoticeBar(self)
         self.status = StatusLine(self)
         self._empty = EmptyState(
-            "Open a smear and its clicks",
-            "Drop image files and a table of clicks here: annotator, image, x, y. "
+            "Open what annotators marked",
+            "Drop files here: smears and a table of clicks, or a volume and its raters' masks. "
             "What you decide is kept in one study file.",
             (("Import files…", self.choose_files), ("Open a study…", self.choose_study)),
         )
+        self._nothing: dict[str, EmptyState] = {}
         self._pages = QStackedWidget()
         self._pages.addWidget(self._empty)
         centre = QWidget()
@@ -178,18 +181,15 @@ class MainWindow(QMainWindow):
             if self._remembers:
                 memory.remember_recent(contents.path)
             self.bar.set_study(contents.path)
-            self._ensure_workspace()
+            self._kind = ""
         self.setWindowTitle(f"{contents.path.name} - Raterscope" if contents else "Raterscope")
         self._on_changed()
 
     def _on_changed(self) -> None:
         self._fill_recent()
         contents = self.document.contents
-        if contents is not None and self.workspace is not None:
-            page = self.workspace if contents.images else self._empty
-            if page is not self._pages.currentWidget():
-                self._pages.setCurrentWidget(page)
-                page.setFocus()
+        if contents is not None:
+            self.show_workspace(self._kind or _first_kind(contents))
         self._on_decided()
 
     def _on_decided(self) -> None:
@@ -205,33 +205,79 @@ class MainWindow(QMainWindow):
         for action in self._study_actions:
             action.setEnabled(has_study)
 
-    def _ensure_workspace(self) -> None:
-        if self.workspace is not None:
+    def show_workspace(self, kind: str) -> None:
+        """Go to a workspace; one that the study has nothing for says what belongs there."""
+        contents = self.document.contents
+        if contents is None:
             return
-        from raterscope.app.workspaces.clicks import (
-            COVERAGES,
-            ClicksWorkspace,
-        )  # draws in pyqtgraph: after the window
+        workspace = WORKSPACES[kind]
+        page: QWidget
+        if not contents.images:
+            page, self.workspace = self._empty, None
+        elif workspace.holds(contents):
+            page = self.workspace = self._made(workspace)
+        else:
+            page, self.workspace = self._nothing_of(workspace), None
+        if kind != self._kind:
+            self._kind = kind
+            self.bar.set_workspace(kind, workspace.fuse)
+            self.status.set_text(self._statuses.get(kind, ""))
+            self._fill_review_menu()
+        self.bar.set_fusing_possible(self.workspace is not None)
+        if page is not self._pages.currentWidget():
+            self._pages.setCurrentWidget(page)
+            page.setFocus()
+        if self.workspace is not None:
+            self.workspace.tell_stale()
 
-        workspace = ClicksWorkspace(self.document, self.jobs, self)
-        workspace.status_changed.connect(self.status.set_text)
+    def _made(self, kind: WorkspaceKind) -> WorkspaceScreen:
+        if kind.kind in self._workspaces:
+            return self._workspaces[kind.kind]
+        workspace = kind.make(self.document, self.jobs, self)
+        workspace.status_changed.connect(partial(self._on_status, kind.kind))
         workspace.said.connect(self.status.set_news)
         workspace.refused.connect(self.notice.show_error)
-        workspace.stale_changed.connect(self.bar.set_stale)
-        workspace.fusing_changed.connect(self.bar.set_fusing)
-        self.bar.fuse_requested.connect(workspace.toggle_fuse_panel)
-        self.bar.cancel_requested.connect(workspace.fusing.cancel)
-        self.review_menu.addActions(workspace.actions_made)
-        for coverage in COVERAGES:
-            words = f"{coverage:.0%} of a spot's clicks"
-            self._action(self.ellipse_menu, words, None, partial(workspace.set_coverage, coverage))
+        workspace.stale_changed.connect(partial(self._on_stale, kind.kind))
+        workspace.fusing_changed.connect(self._on_fusing)
         for name in workspace.PARTS if self._remembers else ():
-            state = memory.recall(f"workspace/{name}")
+            state = memory.recall(f"{kind.kind}/{name}")
             if state is not None:
                 workspace.restore_layout(name, state)
-        self.workspace = workspace
+        self._workspaces[kind.kind] = workspace
         self._pages.addWidget(workspace)
-        workspace.tell_stale()
+        return workspace
+
+    def _nothing_of(self, kind: WorkspaceKind) -> EmptyState:
+        if kind.kind not in self._nothing:
+            page = EmptyState(kind.belongs, kind.first_step, (("Import files…", self.choose_files),))
+            self._nothing[kind.kind] = page
+            self._pages.addWidget(page)
+        return self._nothing[kind.kind]
+
+    def _on_status(self, kind: str, words: str) -> None:
+        self._statuses[kind] = words
+        if kind == self._kind:
+            self.status.set_text(words)
+
+    def _on_stale(self, kind: str, words: str) -> None:
+        if kind == self._kind:
+            self.bar.set_stale(words)
+
+    def _on_fusing(self, job: Job | None) -> None:
+        self.bar.set_fusing(job)
+
+    def _fuse(self) -> None:
+        if self.workspace is not None:
+            self.workspace.toggle_fuse_panel()
+
+    def _cancel_fusing(self) -> None:
+        for workspace in self._workspaces.values():
+            workspace.cancel_fusing()
+
+    def _fill_review_menu(self) -> None:
+        self.review_menu.clear()
+        if self.workspace is not None:
+            self.review_menu.addActions(self.workspace.actions_made)
 
     # Actions and menus
 
@@ -264,12 +310,17 @@ class MainWindow(QMainWindow):
         self._action(self, "Full screen", QKeySequence("F11"), self._toggle_full_screen)
         self._action(self, "The keys", QKeySequence("F1"), self.show_keys)
         self.bar.help_requested.connect(self.show_keys)
+        self.bar.workspace_chosen.connect(self.show_workspace)
+        self.bar.fuse_requested.connect(self._fuse)
+        self.bar.cancel_requested.connect(self._cancel_fusing)
+        for number, kind in enumerate(WORKSPACES, start=1):
+            keys = QKeySequence(f"Ctrl+{number}")
+            self._action(self, WORKSPACES[kind].title, keys, partial(self.show_workspace, kind))
 
     def _make_look_menu(self, menu: QMenu) -> None:
         look = menu.addMenu("Look")
         for words, name in (("As the system", "system"), ("Dark", "dark"), ("Light", "light")):
             self._action(look, words, None, partial(self._set_look, name))
-        self.ellipse_menu = look.addMenu("Ellipses hold")
 
     def _action(self, place: QWidget, words: str, keys: Keys | None, slot: Callable[..., object]) -> QAction:
         action = QAction(words, self)
@@ -323,9 +374,9 @@ class MainWindow(QMainWindow):
 
     def _remember(self) -> None:
         memory.remember("window", self.saveGeometry())
-        if self.workspace is not None:
-            for name, state in self.workspace.layout_state().items():
-                memory.remember(f"workspace/{name}", state)
+        for kind, workspace in self._workspaces.items():
+            for name, state in workspace.layout_state().items():
+                memory.remember(f"{kind}/{name}", state)
 
     def _restore(self) -> None:
         geometry = memory.recall("window") if self._remembers else None
@@ -340,6 +391,13 @@ def apply_look(name: str) -> None:
         raise RuntimeError("there is no application to draw")
     chosen = {"dark": theme.DARK, "light": theme.LIGHT}.get(name) or theme.system_theme(application)
     theme.apply_theme(application, chosen)
+
+
+def _first_kind(contents: Contents) -> str:
+    """Choose the workspace to begin with: that of the last run, else the first that the study is for."""
+    kinds = [run.kind for run in reversed(contents.runs) if run.kind in WORKSPACES]
+    kinds += [kind for kind, workspace in WORKSPACES.items() if workspace.holds(contents)]
+    return next(iter([*kinds, *WORKSPACES]))
 
 
 def _export(what: str, path: Path, study: Study, _watch: Watch) -> str:
@@ -389,7 +447,8 @@ def main(paths: Sequence[Path] = ()) -> int:
     window = MainWindow()
     window.show()
     # What a study needs is loaded now that the window is on screen, and not when the study is opened.
-    QTimer.singleShot(0, window, partial(importlib.import_module, "raterscope.app.workspaces.clicks"))
+    for workspace in WORKSPACES.values():
+        QTimer.singleShot(0, window, workspace.load)
     if paths:
         QTimer.singleShot(0, window, partial(window.open_paths, [path.resolve() for path in paths]))
     return application.exec()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from PySide6.QtCore import Qt, Signal
@@ -27,13 +28,20 @@ STATUS_HEIGHT = 24
 
 
 class TopBar(QWidget):
-    """Menu, study, workspace, Fuse; while something is fused, its progress and Cancel stand for Fuse."""
+    """Menu, study, workspaces, Fuse; while something is fused, its progress and Cancel stand for Fuse.
 
+    Parameters
+    ----------
+    workspaces : sequence of (kind, title)
+        The tabs.
+    """
+
+    workspace_chosen = Signal(str)
     fuse_requested = Signal()
     cancel_requested = Signal()
     help_requested = Signal()
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    def __init__(self, workspaces: Sequence[tuple[str, str]], parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("topBar")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
@@ -45,8 +53,8 @@ class TopBar(QWidget):
         self._menu_button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         self._menu_button.setToolTip("Study, import, export, undo, look")
         self._study = _plain_label("studyName")
-        self._workspace = _plain_label("workspaceName")
-        self._workspace.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self._tabs = {kind: self._tab(kind, title) for kind, title in workspaces}
+        self._fuse_words = ""
         self._progress = QProgressBar()
         self._progress.setRange(0, 1000)
         self._progress.setTextVisible(False)
@@ -59,7 +67,6 @@ class TopBar(QWidget):
         self.fuse = QPushButton("Fuse")
         self.fuse.setObjectName("primary")
         self.fuse.setFixedWidth(112)
-        self.fuse.setToolTip("Join the annotators' clicks into detections (F5)")
         self.fuse.clicked.connect(self.fuse_requested)
         self.help = QToolButton()
         self.help.setText("?")
@@ -77,10 +84,12 @@ class TopBar(QWidget):
             right.addWidget(widget)
         right.insertStretch(0)
         row.addLayout(left, 1)
-        row.addWidget(self._workspace)
+        for tab in self._tabs.values():
+            row.addWidget(tab)
         row.addLayout(right, 1)
-        self.set_study(None)
+        self._possible = False
         self.set_fusing(None)
+        self.set_study(None)
 
     def set_menu(self, menu: QMenu) -> None:
         """Give the menu that the program's name opens."""
@@ -90,25 +99,49 @@ class TopBar(QWidget):
         """Name the study."""
         self._study.setText(path.name if path else "")
         self._study.setToolTip(str(path) if path else "")
-        self._workspace.setText("Clicks" if path else "")
-        self.fuse.setVisible(path is not None)
+        for tab in self._tabs.values():
+            tab.setVisible(path is not None)
+        self.set_fusing_possible(False)
+
+    def set_fusing_possible(self, possible: bool) -> None:
+        """Offer Fuse where there is something to fuse."""
+        self._possible = possible
+        self.fuse.setVisible(possible and self._cancel.isHidden())
+
+    def set_workspace(self, kind: str, fuse_words: str) -> None:
+        """Mark the workspace that is on screen; the words are Fuse's tooltip there."""
+        self._tabs[kind].setChecked(True)
+        self._fuse_words = fuse_words
+        self.set_stale("")
 
     def set_stale(self, words: str) -> None:
         """Ask for a new fusion, and say why; with no words, ask for none."""
         self.fuse.setText("Fuse again" if words else "Fuse")
-        self.fuse.setToolTip(words or "Join the annotators' clicks into detections (F5)")
+        self.fuse.setToolTip(words or self._fuse_words)
 
     def set_fusing(self, job: Job | None) -> None:
         """Show a job in the place of the Fuse button, or the button."""
         busy = job is not None
         for widget in (self._progress_words, self._progress, self._cancel):
             widget.setVisible(busy)
-        self.fuse.setVisible(not busy and bool(self._study.text()))
+        self.fuse.setVisible(not busy and self._possible)
         if job is not None:
             self._progress.setValue(round(1000 * job.fraction))
             left = "" if job.seconds_left is None else f"{duration(job.seconds_left)} left"
             self._progress_words.setText(", ".join(part for part in (job.words, left) if part))
             self._cancel.setEnabled(job.state == "running")
+
+    def _tab(self, kind: str, title: str) -> QPushButton:
+        tab = QPushButton(title)
+        tab.setObjectName("workspaceTab")
+        tab.setCheckable(True)
+        tab.setAutoExclusive(True)
+        tab.setFixedHeight(TOP_BAR_HEIGHT - 16)
+        tab.clicked.connect(partial(self._on_tab, kind))
+        return tab
+
+    def _on_tab(self, kind: str) -> None:
+        self.workspace_chosen.emit(kind)
 
 
 class NoticeBar(QWidget):

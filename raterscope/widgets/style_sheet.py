@@ -127,7 +127,11 @@ QToolButton#menuButton {{ background: transparent; border-color: transparent; fo
 QToolButton#menuButton:hover {{ background: {t.raised}; }}
 QToolButton#menuButton:focus {{ border-color: {t.accent}; }}
 QLabel#studyName, QLabel#progressWords {{ color: {t.second}; }}
-QLabel#workspaceName {{ font-weight: bold; }}
+QPushButton#workspaceTab {{ background: transparent; border: 1px solid transparent; color: {t.second};
+    padding: 4px 14px; }}
+QPushButton#workspaceTab:hover {{ color: {t.text}; }}
+QPushButton#workspaceTab:checked {{ background: {t.raised}; color: {t.text}; font-weight: bold; }}
+QPushButton#workspaceTab:focus {{ border-color: {t.accent}; }}
 QLabel#statusNews {{ font-size: 11px; }}
 QLabel#statusText, QLabel#statusKept {{ color: {t.second}; font-size: 11px; }}
 QWidget#noticeBar {{ background: {t.raised}; border-bottom: 1px solid {t.line}; }}

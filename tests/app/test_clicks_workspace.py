@@ -5,7 +5,8 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QLineEdit, QPlainTextEdit
 
 from raterscope.algorithms.clicks import FusionPlan
-from raterscope.app.clicks import batch, importing
+from raterscope.app import importing
+from raterscope.app.clicks import batch
 from raterscope.app.clicks.running import fuse_inputs, gather, keep
 from raterscope.app.study import Study
 from raterscope.widgets.dialogs.reason import ReasonDialog
@@ -138,7 +139,9 @@ def test_runs_are_compared_against_the_imported_truth(fused, qtbot):
 def test_ellipses_hold_the_share_that_is_chosen(fused, qtbot):
     fused.workspace.reviewing.select(0)
     usual = fused.workspace.canvas._spots.radius(0)
-    action = next(one for one in fused.ellipse_menu.actions() if one.text().startswith("50%"))
+    action = next(
+        one for one in fused.review_menu.actions()[-1].menu().actions() if one.text().startswith("50%")
+    )
     action.trigger()
     idle(fused, qtbot)
     # Half of a plane Gaussian lies within sqrt(2 ln 2) standard deviations, 95 % within sqrt(2 ln 20).

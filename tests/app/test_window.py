@@ -16,7 +16,7 @@ from tests.app.driving import LONG, Appeared, idle, press
 
 def test_an_empty_window_says_what_to_do_first(window):
     words = " ".join(label.text() for label in window.findChildren(QLabel) if label.isVisible())
-    assert "Drop image files and a table of clicks here" in words
+    assert "Drop files here: smears and a table of clicks" in words
     assert "No study is open" in words
 
 

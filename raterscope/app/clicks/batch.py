@@ -2,56 +2,29 @@
 
 from __future__ import annotations
 
-import platform
 import time
-import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from importlib import metadata
-from typing import TypeVar, cast
+from typing import cast
 
-from raterscope import __version__
-from raterscope.algorithms.clicks.data import Clicks, ClicksError, Clustering, Fusion
+from raterscope.algorithms.clicks.data import Clicks, Clustering, Fusion
 from raterscope.algorithms.clicks.fusion import (
     FusionPlan,
     fuse,
     learn_from_each_other,
     learns_across_images,
 )
-from raterscope.algorithms.progress import Cancelled, Watch, part, silent
+from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.app.outcome import Outcome, attempt
 from raterscope.app.workers import in_processes, processors
 
-__all__ = ["Draft", "Outcome", "fuse_images", "versions"]
+__all__ = ["Draft", "fuse_images"]
 
 _WORTH = 8.0  # seconds of work left from which processes, which take two to start, are worth it
 # Library calls that let nothing else in Python run, nor hear of cancelling: with so many clicks for 50 ms.
 _DEAF = ("hac", "hdbscan")
 _DEAF_FROM = 2500
 _ALONE = 0.85  # share of the time for each image by itself, where they learn from each other then
-_Answer = TypeVar("_Answer")
-
-
-@dataclass(frozen=True, eq=False)
-class Outcome:
-    """What became of one image.
-
-    Attributes
-    ----------
-    image : str
-    fusion : Fusion or None
-        None where it failed.
-    problem : str
-        Why it failed, in a sentence; empty where it did not.
-    details : str
-        The program's own account of a failure that is its fault.
-    seconds : float
-    """
-
-    image: str
-    fusion: Fusion | None
-    problem: str
-    details: str
-    seconds: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +37,7 @@ class Draft:
 
 def fuse_images(
     clicks: Mapping[str, Clicks], plan: FusionPlan, *, jobs: int | None = None, watch: Watch = silent
-) -> dict[str, Outcome]:
+) -> dict[str, Outcome[Fusion]]:
     """Fuse the clicks of every image.
 
     Each image is fused by itself with the plan's own seed; with a plan that learns across images, what all of
@@ -100,8 +73,8 @@ def fuse_images(
 
 def _each_by_itself(
     clicks: Mapping[str, Clicks], plan: FusionPlan, jobs: int, watch: Watch
-) -> dict[str, Outcome]:
-    done: dict[str, Outcome] = {}
+) -> dict[str, Outcome[Fusion]]:
+    done: dict[str, Outcome[Fusion]] = {}
     left = dict(clicks)
     total = sum(map(_work_of, clicks.values())) or 1
     finished = first = 0
@@ -128,8 +101,8 @@ def _each_by_itself(
 
 
 def _learnt(
-    clicks: Mapping[str, Clicks], alone: Mapping[str, Outcome], plan: FusionPlan, watch: Watch
-) -> dict[str, Outcome]:
+    clicks: Mapping[str, Clicks], alone: Mapping[str, Outcome[Fusion]], plan: FusionPlan, watch: Watch
+) -> dict[str, Outcome[Fusion]]:
     """Let the images that were fused teach each other. Where that fails, none of them has an answer."""
     fused = {name: outcome.fusion for name, outcome in alone.items() if outcome.fusion is not None}
     started = time.perf_counter()
@@ -137,7 +110,7 @@ def _learnt(
     def together() -> list[Fusion]:
         return learn_from_each_other([clicks[name] for name in fused], list(fused.values()), plan, watch)
 
-    learnt, problem, details = _attempt(together)
+    learnt, problem, details = attempt(together)
     seconds = (time.perf_counter() - started) / max(len(fused), 1)
     outcomes = dict(alone)
     for turn, name in enumerate(fused):
@@ -167,29 +140,15 @@ def _work_of(clicks: Clicks) -> int:
     return len(clicks) + 20
 
 
-def _outcome(name: str, clicks: Clicks, plan: FusionPlan, watch: Watch = silent) -> Outcome:
+def _outcome(name: str, clicks: Clicks, plan: FusionPlan, watch: Watch = silent) -> Outcome[Fusion]:
     started = time.perf_counter()
-    fusion, problem, details = _attempt(lambda: fuse(clicks, plan, watch=watch))
+    fusion, problem, details = attempt(lambda: fuse(clicks, plan, watch=watch))
     return Outcome(name, fusion, problem, details, time.perf_counter() - started)
-
-
-def _attempt(work: Callable[[], _Answer]) -> tuple[_Answer | None, str, str]:
-    """Give what the work came to, or the problem in a sentence and the program's own account of it."""
-    try:
-        return work(), "", ""
-    except Cancelled:
-        raise
-    except ClicksError as error:
-        return None, str(error), ""
-    except MemoryError:
-        return None, "there is not enough memory to fuse it.", ""
-    except Exception as error:
-        return None, f"internal error ({type(error).__name__}: {error}).", traceback.format_exc()
 
 
 def _in_processes(
     left: Mapping[str, Clicks], plan: FusionPlan, jobs: int, watch: Watch
-) -> dict[str, Outcome]:
+) -> dict[str, Outcome[Fusion]]:
     """Fuse in worker processes. An image whose worker died is tried once more, alone."""
 
     def tick(count: int) -> None:
@@ -203,11 +162,3 @@ def _in_processes(
         if name not in done:
             done[name] = Outcome(name, None, "the process that fused it died.", "", 0.0)
     return done
-
-
-def versions() -> dict[str, str]:
-    """Name the versions that a result depends on."""
-    found = {"raterscope": __version__, "python": platform.python_version()}
-    for name in ("numpy", "scipy", "numba", "scikit-learn"):
-        found[name] = metadata.version(name)
-    return found

@@ -13,16 +13,17 @@ from pathlib import Path
 
 import numpy as np
 
-from raterscope.algorithms.clicks.data import Clicks, FloatArray, KnownSpots
+from raterscope.algorithms.clicks.data import Clicks, FloatArray, Fusion, KnownSpots
 from raterscope.algorithms.clicks.fusion import FusionPlan
 from raterscope.algorithms.evaluation import Evaluation, compare, evaluate
 from raterscope.algorithms.progress import Watch, part
 from raterscope.app import formats
-from raterscope.app.clicks.batch import Outcome, fuse_images
+from raterscope.app.clicks.batch import fuse_images
 from raterscope.app.clicks.joining import clicks_by_image, points_by_image
 from raterscope.app.clicks.results import Results, run_record, write_results
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats import ClickTable, ImageFile, PointTable, UnknownColumns
+from raterscope.app.outcome import Outcome
 from raterscope.app.study import digest_of
 from raterscope.app.study.places import digest_of_file
 from raterscope.app.terminal import ProgressLine, counted, one_line
@@ -83,7 +84,7 @@ def _with_known(clicks: Clicks, places: FloatArray | None) -> Clicks:
     return replace(clicks, known=known)
 
 
-def failures(outcomes: Mapping[str, Outcome]) -> None:
+def failures(outcomes: Mapping[str, Outcome[Fusion]]) -> None:
     """Say in one sentence which images failed; the others are not lost.
 
     Raises
@@ -102,7 +103,7 @@ def failures(outcomes: Mapping[str, Outcome]) -> None:
 
 
 def evaluations_of(
-    outcomes: Mapping[str, Outcome], truth: Mapping[str, FloatArray], radius: float
+    outcomes: Mapping[str, Outcome[Fusion]], truth: Mapping[str, FloatArray], radius: float
 ) -> dict[str, Evaluation]:
     """Compare the detections with the truth, on the images of which a truth is known."""
     return {
@@ -114,7 +115,7 @@ def evaluations_of(
 
 def summary_of(
     clicks: Mapping[str, Clicks],
-    outcomes: Mapping[str, Outcome],
+    outcomes: Mapping[str, Outcome[Fusion]],
     evaluations: Mapping[str, Evaluation] | None,
     seconds: float,
 ) -> Iterator[str]:

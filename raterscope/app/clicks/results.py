@@ -15,8 +15,8 @@ import numpy as np
 from raterscope.algorithms.clicks.data import AnnotatorRates, Clicks, FloatArray, Fusion, IntArray
 from raterscope.algorithms.clicks.fusion import FusionPlan, pool_rates
 from raterscope.algorithms.evaluation import Evaluation, compare
-from raterscope.app.clicks.batch import Outcome, versions
 from raterscope.app.formats.export import replacing, write_table
+from raterscope.app.outcome import Outcome, versions
 
 __all__ = [
     "ANNOTATORS",
@@ -61,7 +61,7 @@ class Results:
     """
 
     clicks: Mapping[str, Clicks]
-    outcomes: Mapping[str, Outcome]
+    outcomes: Mapping[str, Outcome[Fusion]]
     plan: FusionPlan
     record: Mapping[str, Any]
     evaluations: Mapping[str, Evaluation] | None = None
@@ -163,7 +163,7 @@ def evaluation_rows(evaluations: Mapping[str, Evaluation]) -> Iterator[Row]:
 
 def run_record(
     plan: FusionPlan,
-    outcomes: Iterable[Outcome],
+    outcomes: Iterable[Outcome[Fusion]],
     *,
     started: datetime,
     seconds: float,
@@ -184,7 +184,7 @@ def run_record(
     }
 
 
-def image_record(outcome: Outcome) -> dict[str, Any]:
+def image_record(outcome: Outcome[Fusion]) -> dict[str, Any]:
     """Say how the fusion of one image went, ready for JSON: counts, iterations, objective, seconds."""
     record: dict[str, Any] = {"image": outcome.image, "seconds": round(outcome.seconds, 4)}
     if outcome.fusion is None:

@@ -9,8 +9,9 @@ from datetime import UTC, datetime
 from raterscope.algorithms.clicks.data import Clicks, Fusion
 from raterscope.algorithms.clicks.fusion import FusionPlan
 from raterscope.algorithms.progress import Watch, silent
-from raterscope.app.clicks.batch import Outcome, fuse_images, versions
+from raterscope.app.clicks.batch import fuse_images
 from raterscope.app.clicks.results import image_record
+from raterscope.app.outcome import Outcome, versions
 from raterscope.app.review import fold, known_spots
 from raterscope.app.study import RunRecord, Study, digest_of
 
@@ -50,7 +51,7 @@ class Answer:
 
     plan: FusionPlan
     inputs: Inputs
-    outcomes: Mapping[str, Outcome]
+    outcomes: Mapping[str, Outcome[Fusion]]
     started: datetime
     seconds: float
 

@@ -122,6 +122,19 @@ class Study:
             raise StudyError(f"has no image number {image_id}", file=self.path)
         return found[0]
 
+    def images_by_kind(self) -> dict[str, frozenset[int]]:
+        """Say which images each kind of annotation is about.
+
+        An image without annotations yet belongs to masks where it has a geometry, else to clicks.
+        """
+        with self.sound():
+            marked = {image for (image,) in self._connection.execute("SELECT DISTINCT image FROM marks")}
+            masked = {image for (image,) in self._connection.execute("SELECT DISTINCT image FROM masks")}
+            entries = read_image_entries(self._connection, self.path)
+        bare = {entry.id for entry in entries} - marked - masked
+        solid = {entry.id for entry in entries if entry.id in bare and entry.grid is not None}
+        return {"clicks": frozenset(marked | (bare - solid)), "masks": frozenset(masked | solid)}
+
     def add_images(self, files: Sequence[ImageFile], watch: Watch = silent) -> list[ImageEntry]:
         """Take up references to images: path, size, digest. One that is there already is not taken twice.
 

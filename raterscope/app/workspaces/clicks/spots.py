@@ -9,9 +9,11 @@ from typing import Literal
 import numpy as np
 
 from raterscope.algorithms.clicks.data import FloatArray, Fusion
+from raterscope.algorithms.progress import Watch
 from raterscope.app import review
+from raterscope.app.study import Study
 
-__all__ = ["Spot", "Summary", "spots_of", "summary_of", "why"]
+__all__ = ["Spot", "Summary", "read_results", "spots_of", "summarize", "summary_of", "why"]
 
 State = Literal["detected", "rejected", "disputed", "accepted", "turned down", "added"]
 
@@ -133,6 +135,22 @@ def summary_of(spots: Sequence[Spot], *, fused: bool) -> Summary:
         decided=sum(spot.decided for spot in spots),
         doubt=sum(spot.doubt for spot in spots),
     )
+
+
+def read_results(images: Sequence[int], study: Study, watch: Watch) -> dict[int, tuple[Fusion | None, int]]:
+    """Read for the queue what the latest run says of images, and how many annotators it heard."""
+    results: dict[int, tuple[Fusion | None, int]] = {}
+    for done, image in enumerate(images):
+        watch(done / len(images), "reading results")
+        latest = study.latest_result(image)
+        results[image] = (None, 0) if latest is None else (latest[1], latest[1].marked.shape[0])
+    return results
+
+
+def summarize(image: int, known: tuple[Fusion | None, int] | None, state: review.ReviewState) -> Summary:
+    """Say an image's line of the queue; see `read_results`."""
+    fusion, looked = known or (None, 0)
+    return summary_of(spots_of(fusion, looked, state.spots(image)), fused=fusion is not None)
 
 
 def why(spot: Spot, fusion: Fusion | None) -> str:

@@ -3,31 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from operator import attrgetter
 
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.app.document import Contents
-from raterscope.app.jobs import Job
 from raterscope.app.workspaces.clicks.scene import Scene
 from raterscope.app.workspaces.clicks.spots import Spot, why
 from raterscope.widgets.canvas.marks import ClickMarks, DetectionMarks
 from raterscope.widgets.panels.evidence_panel import Evidence, VoterLine
-from raterscope.widgets.panels.history_panel import HistoryEntry
-from raterscope.widgets.panels.jobs_panel import JobLine
-from raterscope.widgets.panels.run_list import RunLine
 
-__all__ = ["click_marks", "crop_of", "detection_marks", "evidence", "history", "job_line", "status"]
+__all__ = ["click_marks", "crop_of", "detection_marks", "evidence", "radius_of", "status"]
 
-TONES = {
-    "accept": "accepted",
-    "add": "accepted",
-    "move": "accepted",
-    "reject": "rejected",
-    "exclude": "rejected",
-}
-HISTORY = 1000
 CONTEXT = 6.0  # standard deviations
 NARROWEST = 16.0
 CAPTION = "posterior probability of a structure"
@@ -115,34 +101,6 @@ def evidence(
     )
 
 
-def history(contents: Contents) -> tuple[HistoryEntry, ...]:
-    """List the last decisions and the runs by time, the latest first."""
-    names = {entry.id: entry.name for entry in contents.images}
-    entries = [
-        HistoryEntry(
-            time=decision.at,
-            words=contents.words(decision)
-            + (f", {names[decision.image]}" if decision.image in names else ""),
-            tone=TONES.get(decision.verb, "plain"),
-            in_effect=contents.review.in_effect(decision.id),
-        )
-        for decision in contents.decisions[-HISTORY:]
-        if decision.at is not None
-    ]
-    for run in contents.runs:
-        count = f"{len(run.images)} image{'' if len(run.images) == 1 else 's'}"
-        entries.append(HistoryEntry(run.started, f"fuse {run.algorithm.upper()}, {count}"))
-    return tuple(sorted(entries, key=attrgetter("time"), reverse=True))
-
-
-def job_line(job: Job) -> JobLine:
-    """Say how a job stands."""
-    return JobLine(
-        key=job.key, title=job.title, words=job.words, fraction=job.fraction, seconds_left=job.seconds_left,
-        state=job.state, error=job.error, details=job.details,
-    )  # fmt: skip
-
-
 def status(scene: Scene | None, spots: Sequence[Spot]) -> str:
     """Say in the status line what is shown, which run, how it ended."""
     if scene is None:
@@ -170,29 +128,3 @@ def status(scene: Scene | None, spots: Sequence[Spot]) -> str:
 def radius_of(spot: Spot) -> float:
     """Give the half width, pixels, of the square in which a spot is judged: itself and what it touches."""
     return max(NARROWEST, CONTEXT * float(np.sqrt(max(spot.covariance[0, 0], spot.covariance[1, 1]))))
-
-
-def run_lines(contents: Contents, shown: int | None) -> tuple[RunLine, ...]:
-    """List the runs, the latest first."""
-    last = contents.decisions[-1].id if contents.decisions else 0
-    lines = []
-    for run in reversed(contents.runs):
-        count = f"{len(run.images)} image{'' if len(run.images) == 1 else 's'}"
-        started = run.started.astimezone().strftime("%d %b %H:%M")
-        lines.append(
-            RunLine(
-                key=run.id,
-                title=run.algorithm.upper(),
-                words=f"{started}, {count}, {run.seconds:.1f} s",
-                shown=run.id == shown,
-                stale=last > run.known,
-            )
-        )
-    return tuple(lines)
-
-
-def stale_words(contents: Contents) -> str:
-    """Say why it is time to fuse again; empty where it is not."""
-    if "clicks" in contents.stale:
-        return "You decided things since the last run; fusing again holds them fixed and sharpens the rest."
-    return ""

@@ -7,27 +7,31 @@ from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction, QKeySequence, QShortcut
-from PySide6.QtWidgets import QWidget
+from PySide6.QtWidgets import QMenu, QWidget
 
 from raterscope.algorithms.clicks import FusionPlan
 from raterscope.algorithms.clicks.assignment import AssignmentSettings
 from raterscope.algorithms.clicks.data import Clustering, Trace
 from raterscope.algorithms.progress import Watch
+from raterscope.app.clicks.batch import Draft
+from raterscope.app.clicks.running import Answer, Inputs, fuse_inputs, gather, keep
 from raterscope.app.document import Document
 from raterscope.app.jobs import Job, Jobs
 from raterscope.app.review import Decision
 from raterscope.app.study import Study
 from raterscope.app.window_parts import without_checked
+from raterscope.app.workspaces import lines
 from raterscope.app.workspaces.clicks import view
 from raterscope.app.workspaces.clicks.annotators import Annotators
 from raterscope.app.workspaces.clicks.comparing import Comparing
-from raterscope.app.workspaces.clicks.fusing import Fusing
-from raterscope.app.workspaces.clicks.queueing import Queueing
 from raterscope.app.workspaces.clicks.reviewing import Reviewing
 from raterscope.app.workspaces.clicks.scene import Scene, SceneLoader
 from raterscope.app.workspaces.clicks.screen import ClicksScreen
+from raterscope.app.workspaces.clicks.spots import read_results, summarize
+from raterscope.app.workspaces.fusing import Fusing, FusionWork
+from raterscope.app.workspaces.queueing import Queueing
 from raterscope.widgets.canvas.marks import ClickMarks
 from raterscope.widgets.panels.fuse_panel import RunRequest
 
@@ -38,25 +42,7 @@ COVERAGES = (0.5, 0.68, 0.95, 0.99)
 
 
 class ClicksWorkspace(ClicksScreen):
-    """One screen: which image, which spot, what is said of it, what the expert decides.
-
-    Signals
-    -------
-    status_changed(str)
-        What is shown, which run, how it ended.
-    said(str), refused(str)
-        News, and what could not be done, in a sentence.
-    fusing_changed(Job or None)
-        The fusion under way.
-    stale_changed(str)
-        Why it is time to fuse again; empty where it is not.
-    """
-
-    status_changed = Signal(str)
-    said = Signal(str)
-    refused = Signal(str)
-    fusing_changed = Signal(object)
-    stale_changed = Signal(str)
+    """One screen: which image, which spot, what is said of it, what the expert decides."""
 
     def __init__(self, document: Document, jobs: Jobs, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -65,7 +51,7 @@ class ClicksWorkspace(ClicksScreen):
 
         self.loader = SceneLoader(document, jobs, self)
         self.reviewing = Reviewing(document, self)
-        self.queueing = Queueing(document, self.queue, self)
+        self.queueing = Queueing(document, self.queue, "clicks", read_results, summarize, self)
         self.fusing = Fusing(document, jobs, self)
         self.annotators = Annotators(document, self.table, self.reliability, self)
         self.comparing = Comparing(document, jobs)
@@ -137,7 +123,6 @@ class ClicksWorkspace(ClicksScreen):
             ("Next region", "F6", partial(self.go_to_region, 1)),
             ("Previous region", "Shift+F6", partial(self.go_to_region, -1)),
         )
-        self.actions_made: list[QAction] = []
         for words, keys, slot in described:
             action = QAction(words, self)
             action.setShortcut(QKeySequence(keys))
@@ -147,6 +132,11 @@ class ClicksWorkspace(ClicksScreen):
             for place in (self.canvas, self.evidence, self.queue.view) if "Tab" in keys else (self,):
                 place.addAction(action)
             self.actions_made.append(action)
+        ellipses = QMenu("Ellipses hold", self)
+        for coverage in COVERAGES:
+            action = ellipses.addAction(f"{coverage:.0%} of a spot's clicks")
+            action.triggered.connect(without_checked(partial(self.set_coverage, coverage)))
+        self.actions_made.append(ellipses.menuAction())
         for digit in range(1, 10):
             shortcut = QShortcut(QKeySequence(str(digit)), self)
             shortcut.setContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
@@ -175,18 +165,18 @@ class ClicksWorkspace(ClicksScreen):
         self._show_history()
         self.queueing.reread(())
         self.tell_stale()
-        if contents is None or not contents.images:
+        if contents is None or not contents.of("clicks"):
             return
         if contents.image(self.queueing.current or 0) is not None:
             self._show_image(self.queueing.current)
-        elif not contents.runs:
-            self._show_image(contents.images[0].id)
+        elif not contents.runs_of("clicks"):
+            self._show_image(contents.of("clicks")[0].id)
 
     def _on_queue_read(self) -> None:
         """Begin with the most disputed image, now that it is known."""
         contents = self._document.contents
-        if contents is not None and contents.images and self.queueing.current is None:
-            self._show_image(self.queueing.most_disputed() or contents.images[0].id)
+        if contents is not None and contents.of("clicks") and self.queueing.current is None:
+            self._show_image(self.queueing.most_disputed() or contents.of("clicks")[0].id)
 
     def _show_image(self, image: int | None) -> None:
         if image is None:
@@ -203,8 +193,10 @@ class ClicksWorkspace(ClicksScreen):
         self._show_scene(scene)
         contents = self._document.contents
         if contents is not None:
-            self.fuse_panel.set_runs(view.run_lines(contents, None if scene.run is None else scene.run.id))
-            self.fuse_panel.set_scope(scene.image.name, len(contents.images))
+            self.fuse_panel.set_runs(
+                lines.run_lines(contents, "clicks", None if scene.run is None else scene.run.id)
+            )
+            self.fuse_panel.set_scope(scene.image.name, len(contents.of("clicks")))
         following = self.queueing.after(scene.image.id)
         entry = contents.image(following) if contents and following is not None else None
         if entry is not None:
@@ -283,7 +275,7 @@ class ClicksWorkspace(ClicksScreen):
         if contents is None:
             return
         self._show_history()
-        image = contents.image_of(decision)
+        image = contents.image_of(decision, "clicks")
         self.queueing.decided(image)
         if image is None:
             self.annotators.refresh()
@@ -295,7 +287,7 @@ class ClicksWorkspace(ClicksScreen):
 
     def _show_history(self) -> None:
         contents = self._document.contents
-        self.history.set_entries(view.history(contents) if contents else ())
+        self.history.set_entries(lines.history(contents) if contents else ())
         undoable = contents is not None and contents.review.undoable is not None
         redoable = contents is not None and contents.review.redoable is not None
         self.history.set_undoable(undoable, redoable)
@@ -310,9 +302,13 @@ class ClicksWorkspace(ClicksScreen):
         self.close_fuse_panel()
 
     def _on_job(self, job: Job) -> None:
-        self.job_list.set_job(view.job_line(job))
+        self.job_list.set_job(lines.job_line(job))
 
     # Fusing
+
+    def cancel_fusing(self) -> None:
+        """Stop the fusion under way."""
+        self.fusing.cancel()
 
     def fuse_again(self) -> None:
         """Fuse with the settings and the scope that the panel shows."""
@@ -320,10 +316,10 @@ class ClicksWorkspace(ClicksScreen):
 
     def _on_run_requested(self, wanted: RunRequest) -> None:
         contents = self._document.contents
-        if contents is None or not contents.images:
+        if contents is None or not contents.of("clicks"):
             return
         here = self.queueing.current
-        images = [entry.id for entry in contents.images if wanted.all_items or entry.id == here]
+        images = [entry.id for entry in contents.of("clicks") if wanted.all_items or entry.id == here]
         images.sort(key=lambda image: image != here)
         if wanted.detection is None or not isinstance(wanted.assignment, AssignmentSettings):
             raise TypeError("clicks are fused in two steps with an assignment between them")
@@ -332,16 +328,18 @@ class ClicksWorkspace(ClicksScreen):
         )
         self._run = None
         self.close_fuse_panel()
-        self.fusing.start(plan, images, hold_truth=wanted.hold_truth)
+        work = FusionWork("clicks", partial(gather, hold_truth=wanted.hold_truth), partial(_fuse, plan), keep)
+        self.fusing.start(work, images)
 
-    def _on_partial(self, image: int, clustering: Clustering) -> None:
+    def _on_partial(self, image: int, draft: Draft) -> None:
+        clustering = draft.clustering
         if self.reviewing.scene is not None and self.reviewing.scene.image.id == image:
             self.canvas.set_partial(clustering.mean, clustering.covariance)
             self._show_trace(clustering)
 
     def _on_stored(self) -> None:
         contents = self._document.contents
-        self.queueing.reread([entry.id for entry in contents.images] if contents else [])
+        self.queueing.reread([entry.id for entry in contents.of("clicks")] if contents else [])
 
     def _on_run_chosen(self, run: int) -> None:
         self._run = run
@@ -369,9 +367,13 @@ class ClicksWorkspace(ClicksScreen):
     def tell_stale(self) -> None:
         """Say whether it is time to fuse again, and why."""
         contents = self._document.contents
-        words = view.stale_words(contents) if contents else ""
+        words = lines.stale_words(contents, "clicks") if contents else ""
         self.fuse_panel.set_changes(words)
         self.stale_changed.emit(words)
+
+
+def _fuse(plan: FusionPlan, inputs: Inputs, watch: Watch) -> Answer:
+    return fuse_inputs(inputs, plan, watch=watch)
 
 
 def _delete_run(run: int, study: Study, watch: Watch) -> None:

@@ -1,29 +1,61 @@
-"""The queue of images, the most disputed first."""
+"""The queue of what is to be looked at, the most disputed first."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import Any, Protocol
 
 from PySide6.QtCore import QObject, Signal
 
-from raterscope.algorithms.clicks.data import Fusion
 from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Document
+from raterscope.app.review import ReviewState
 from raterscope.app.study import Study
-from raterscope.app.workspaces.clicks.spots import Summary, spots_of, summary_of
 from raterscope.widgets.panels.queue_panel import QueueItem, QueuePanel
 
-__all__ = ["Queueing"]
+__all__ = ["Queueing", "Summary"]
 
 AT_ONCE = 8
-UNKNOWN = Summary(fused=False, detections=0, disputed=0, decided=0, doubt=0.0)
+
+Read = Callable[[Sequence[int], Study, Watch], Mapping[int, Any]]
+
+
+class Summary(Protocol):
+    """What a line of the queue says of an image."""
+
+    @property
+    def disputed(self) -> int:
+        """How much is left to be looked at."""
+
+    @property
+    def doubt(self) -> float:
+        """By which the lines are sorted."""
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing is left to be looked at."""
+
+    def in_words(self) -> str:
+        """Say it in a line."""
 
 
 class Queueing(QObject):
     """Keeps what each image's line says in step with runs and decisions.
 
     Results are read a few images at a time, so that a decision never waits behind all of them.
+
+    Parameters
+    ----------
+    document : Document
+    panel : QueuePanel
+    kind : str
+        Whose images are listed.
+    read : callable
+        ``read(images, study, watch)`` reads what the lines are made from, in the study's thread.
+    summarize : callable
+        ``summarize(image, what was read, review)`` makes a line's Summary; with None for what was read, that
+        of an image of which nothing is known.
 
     Signals
     -------
@@ -33,11 +65,22 @@ class Queueing(QObject):
 
     all_read = Signal()
 
-    def __init__(self, document: Document, panel: QueuePanel, parent: QObject | None = None) -> None:
+    def __init__(
+        self,
+        document: Document,
+        panel: QueuePanel,
+        kind: str,
+        read: Read,
+        summarize: Callable[[int, Any, ReviewState], Summary],
+        parent: QObject | None = None,
+    ) -> None:
         super().__init__(parent)
         self._document = document
         self._panel = panel
-        self._results: dict[int, tuple[Fusion | None, int]] = {}
+        self._kind = kind
+        self._read = read
+        self._summarized = summarize
+        self._results: dict[int, Any] = {}
         self._summaries: dict[int, Summary] = {}
         self._order: tuple[int, ...] = ()
         self._waiting: list[int] = []
@@ -62,7 +105,7 @@ class Queueing(QObject):
         stale = set(images)
         for image in stale:
             self._results.pop(image, None)
-        self._waiting = [entry.id for entry in contents.images if entry.id not in self._results]
+        self._waiting = [entry.id for entry in contents.of(self._kind) if entry.id not in self._results]
         self._sort()
         self._read_on()
 
@@ -103,11 +146,11 @@ class Queueing(QObject):
             return
         self._reading = True
         batch, self._waiting = self._waiting[:AT_ONCE], self._waiting[AT_ONCE:]
-        job = self._document.ask("Reading results", partial(_read_results, batch))
+        job = self._document.ask("Reading results", partial(self._read, batch))
         job.finished.connect(self._on_results)
         job.ended.connect(self._on_read)
 
-    def _on_results(self, results: dict[int, tuple[Fusion | None, int]]) -> None:
+    def _on_results(self, results: Mapping[int, Any]) -> None:
         self._results.update(results)
         for image in results:
             self._summarize(image)
@@ -121,22 +164,21 @@ class Queueing(QObject):
                 self.all_read.emit()
 
     def _summary(self, image: int) -> Summary:
-        return self._summaries.get(image, UNKNOWN)
+        known = self._summaries.get(image)
+        return self._summarized(image, None, ReviewState()) if known is None else known
 
     def _summarize(self, image: int) -> None:
         contents = self._document.contents
         if contents is None or image not in self._results:
             return
-        fusion, looked = self._results[image]
-        spots = spots_of(fusion, looked, contents.review.spots(image))
-        self._summaries[image] = summary_of(spots, fused=fusion is not None)
+        self._summaries[image] = self._summarized(image, self._results[image], contents.review)
 
     def _sort(self) -> None:
         """Put the most disputed first and what is done last. Deciding does not move lines: nothing jumps."""
         contents = self._document.contents
         if contents is None:
             return
-        names = {entry.id: entry.name for entry in contents.images}
+        names = {entry.id: entry.name for entry in contents.of(self._kind)}
         self._order = tuple(sorted(names, key=lambda image: (-self._summary(image).doubt, names[image])))
         self._show()
 
@@ -144,7 +186,7 @@ class Queueing(QObject):
         contents = self._document.contents
         if contents is None:
             return
-        names = {entry.id: entry.name for entry in contents.images}
+        names = {entry.id: entry.name for entry in contents.of(self._kind)}
         self._panel.set_items(
             tuple(
                 QueueItem(
@@ -159,12 +201,3 @@ class Queueing(QObject):
             )
         )
         self._panel.set_current(self.current)
-
-
-def _read_results(images: Sequence[int], study: Study, watch: Watch) -> dict[int, tuple[Fusion | None, int]]:
-    results: dict[int, tuple[Fusion | None, int]] = {}
-    for done, image in enumerate(images):
-        watch(done / len(images), "reading results")
-        latest = study.latest_result(image)
-        results[image] = (None, 0) if latest is None else (latest[1], latest[1].marked.shape[0])
-    return results

@@ -2,20 +2,66 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
+from typing import Any, Protocol
 
 from PySide6.QtCore import QObject, Signal
 
-from raterscope.algorithms.clicks.fusion import FusionPlan
 from raterscope.algorithms.progress import Watch
-from raterscope.app.clicks.batch import Draft, Outcome
-from raterscope.app.clicks.running import Answer, Inputs, fuse_inputs, gather, keep
 from raterscope.app.document import Document
 from raterscope.app.errors import InputError
 from raterscope.app.jobs import Job, Jobs
+from raterscope.app.outcome import Outcome
+from raterscope.app.study import Study
 
-__all__ = ["Fusing"]
+__all__ = ["Fusing", "FusionWork"]
+
+
+class Inputs(Protocol):
+    """What a run is made from."""
+
+    @property
+    def images(self) -> Mapping[str, int]:
+        """The images' names and numbers."""
+
+
+class Answer(Protocol):
+    """What a run came to."""
+
+    @property
+    def outcomes(self) -> Mapping[str, Outcome[Any]]:
+        """What became of each image, by its name."""
+
+
+class Draft(Protocol):
+    """What the fusion of an image has come to, while it is at work."""
+
+    @property
+    def image(self) -> str:
+        """The image's name."""
+
+
+@dataclass(frozen=True)
+class FusionWork:
+    """The three steps of a run of one kind.
+
+    Attributes
+    ----------
+    kind : str
+    gather : callable
+        ``gather(images, study, watch)`` reads the input in the study's thread.
+    fuse : callable
+        ``fuse(inputs, watch)`` gives the answer, in a thread of its own.
+    keep : callable
+        ``keep(answer, study, watch)`` stores the run and gives its number.
+    """
+
+    kind: str
+    gather: Callable[[Sequence[int], Study, Watch], Inputs]
+    fuse: Callable[[Inputs, Watch], Answer]
+    keep: Callable[[Any, Study, Watch], int]
 
 
 class Fusing(QObject):
@@ -25,8 +71,8 @@ class Fusing(QObject):
     -------
     changed(Job or None)
         The fusion under way, or that there is none.
-    partial(image, Clustering)
-        What the clustering of an image has come to.
+    partial(image, Draft)
+        What the fusion of an image has come to.
     stored(int)
         The run that is now in the study.
     said(str), refused(str)
@@ -50,27 +96,25 @@ class Fusing(QObject):
         """The fusion under way."""
         return self._job
 
-    def start(self, plan: FusionPlan, images: Sequence[int], *, hold_truth: bool) -> None:
-        """Fuse images, in this order; imported truth is held fixed on request."""
+    def start(self, work: FusionWork, images: Sequence[int]) -> None:
+        """Fuse images, in this order."""
         self.cancel()
-        reading = self._document.ask(
-            "Reading the clicks", partial(gather, tuple(images), hold_truth=hold_truth)
-        )
-        reading.finished.connect(partial(self._on_gathered, plan))
+        reading = self._document.ask(f"Reading the {work.kind}", partial(work.gather, tuple(images)))
+        reading.finished.connect(partial(self._on_gathered, work))
 
     def cancel(self) -> None:
         """Stop the fusion under way; the study stays as it was."""
         if self._job is not None:
             self._job.cancel()
 
-    def _on_gathered(self, plan: FusionPlan, inputs: Inputs) -> None:
+    def _on_gathered(self, work: FusionWork, inputs: Inputs) -> None:
         names = list(inputs.images)
         title = f"Fusing {names[0]}" if len(names) == 1 else f"Fusing {len(names)} images"
-        job = self._jobs.start(title, partial(_fuse, inputs, plan))
+        job = self._jobs.start(title, partial(_fuse, work, inputs))
         self._job = job
         job.progressed.connect(partial(self._on_progress, job))
         job.partial.connect(partial(self._on_partial, inputs))
-        job.finished.connect(self._on_fused)
+        job.finished.connect(partial(self._on_fused, work))
         job.ended.connect(partial(self._on_ended, job))
         self.changed.emit(job)
 
@@ -79,13 +123,13 @@ class Fusing(QObject):
             self.changed.emit(job)
 
     def _on_partial(self, inputs: Inputs, draft: Draft) -> None:
-        self.partial.emit(inputs.images[draft.image], draft.clustering)
+        self.partial.emit(inputs.images[draft.image], draft)
 
-    def _on_fused(self, answer: Answer) -> None:
+    def _on_fused(self, work: FusionWork, answer: Answer) -> None:
         failed = _failed(answer)
         if failed:
             self.refused.emit(_in_words(failed))
-        storing = self._document.ask("Keeping the run", partial(keep, answer), changes=True)
+        storing = self._document.ask("Keeping the run", partial(work.keep, answer), changes=True)
         storing.finished.connect(self._on_stored)
 
     def _on_stored(self, run: int) -> None:
@@ -104,22 +148,23 @@ class Fusing(QObject):
 class _NothingFusedError(InputError):
     """No image could be fused; `details` is the program's own account of the first failure."""
 
-    def __init__(self, failed: Sequence[Outcome]) -> None:
+    def __init__(self, failed: Sequence[Outcome[Any]]) -> None:
         super().__init__(_in_words(failed))
         self.details = failed[0].details
 
 
-def _failed(answer: Answer) -> list[Outcome]:
+def _failed(answer: Answer) -> list[Outcome[Any]]:
     return [outcome for outcome in answer.outcomes.values() if outcome.fusion is None]
 
 
-def _in_words(failed: Sequence[Outcome]) -> str:
+def _in_words(failed: Sequence[Outcome[Any]]) -> str:
     others = f" {len(failed) - 1} more failed too." if len(failed) > 1 else ""
     return f"{failed[0].image} could not be fused: {failed[0].problem}{others}"
 
 
-def _fuse(inputs: Inputs, plan: FusionPlan, watch: Watch) -> Answer:
-    answer = fuse_inputs(inputs, plan, watch=watch)
-    if not answer.fusions:
-        raise _NothingFusedError(_failed(answer))
+def _fuse(work: FusionWork, inputs: Inputs, watch: Watch) -> Answer:
+    answer = work.fuse(inputs, watch)
+    failed = _failed(answer)
+    if len(failed) == len(answer.outcomes):
+        raise _NothingFusedError(failed)
     return answer

@@ -1,0 +1,68 @@
+"""The workspaces, one a kind of annotation, as the window offers them. Loaded only when they are wanted."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+
+from PySide6.QtWidgets import QWidget
+
+from raterscope.app.document import Contents, Document
+from raterscope.app.jobs import Jobs
+from raterscope.app.workspaces.screen import WorkspaceScreen
+
+__all__ = ["WORKSPACES", "WorkspaceKind"]
+
+
+@dataclass(frozen=True)
+class WorkspaceKind:
+    """One workspace before it is made.
+
+    Attributes
+    ----------
+    kind, title : str
+        The kind of annotation, and the word on the tab.
+    place : str
+        Module and class, "package.module:Class".
+    fuse : str
+        What Fuse does there.
+    belongs, first_step : str
+        What belongs here, in a few words and in a sentence, for a study that holds none of it.
+    """
+
+    kind: str
+    title: str
+    place: str
+    fuse: str
+    belongs: str
+    first_step: str
+
+    def load(self) -> type[WorkspaceScreen]:
+        """Import the workspace's class, and with it what it draws with."""
+        module, name = self.place.split(":")
+        found: type[WorkspaceScreen] = getattr(importlib.import_module(module), name)
+        return found
+
+    def make(self, document: Document, jobs: Jobs, parent: QWidget) -> WorkspaceScreen:
+        """Make the workspace."""
+        return self.load()(document, jobs, parent)  # type: ignore[arg-type,call-arg]
+
+    def holds(self, contents: Contents) -> bool:
+        """Tell whether a study has something for this workspace."""
+        return bool(contents.kinds[self.kind])
+
+
+WORKSPACES = {
+    workspace.kind: workspace
+    for workspace in (
+        WorkspaceKind(
+            "clicks",
+            "Clicks",
+            "raterscope.app.workspaces.clicks:ClicksWorkspace",
+            "Join the annotators' clicks into detections (F5)",
+            "No clicks in this study yet",
+            "Drop images and a table of clicks here: annotator, image, x, y.",
+        ),
+    )
+}
+"""By kind, in the order of the tabs."""

@@ -1,0 +1,83 @@
+"""What is said of decisions, jobs and runs in every workspace."""
+
+from __future__ import annotations
+
+from operator import attrgetter
+
+from raterscope.app.document import Contents
+from raterscope.app.jobs import Job
+from raterscope.app.study import RunEntry
+from raterscope.widgets.panels.history_panel import HistoryEntry
+from raterscope.widgets.panels.jobs_panel import JobLine
+from raterscope.widgets.panels.run_list import RunLine
+
+__all__ = ["history", "job_line", "run_lines", "stale_words"]
+
+HISTORY = 1000
+TONES = {
+    "accept": "accepted",
+    "add": "accepted",
+    "move": "accepted",
+    "take": "accepted",
+    "paint": "accepted",
+    "reject": "rejected",
+    "exclude": "rejected",
+}
+
+
+def history(contents: Contents) -> tuple[HistoryEntry, ...]:
+    """List the last decisions and the runs by time, the latest first."""
+    names = {entry.id: entry.name for entry in contents.images}
+    entries = [
+        HistoryEntry(
+            time=decision.at,
+            words=contents.words(decision)
+            + (f", {names[decision.image]}" if decision.image in names else ""),
+            tone=TONES.get(decision.verb, "plain"),
+            in_effect=contents.review.in_effect(decision.id),
+        )
+        for decision in contents.decisions[-HISTORY:]
+        if decision.at is not None
+    ]
+    for run in contents.runs:
+        count = _count(run)
+        entries.append(HistoryEntry(run.started, f"fuse {run.algorithm.upper()}, {count}"))
+    return tuple(sorted(entries, key=attrgetter("time"), reverse=True))
+
+
+def job_line(job: Job) -> JobLine:
+    """Say how a job stands."""
+    return JobLine(
+        key=job.key, title=job.title, words=job.words, fraction=job.fraction, seconds_left=job.seconds_left,
+        state=job.state, error=job.error, details=job.details,
+    )  # fmt: skip
+
+
+def run_lines(contents: Contents, kind: str, shown: int | None) -> tuple[RunLine, ...]:
+    """List the runs of a kind, the latest first."""
+    last = contents.decisions[-1].id if contents.decisions else 0
+    lines = []
+    for run in reversed(contents.runs_of(kind)):
+        started = run.started.astimezone().strftime("%d %b %H:%M")
+        lines.append(
+            RunLine(
+                key=run.id,
+                title=run.algorithm.upper(),
+                words=f"{started}, {_count(run)}, {run.seconds:.1f} s",
+                shown=run.id == shown,
+                stale=last > run.known,
+            )
+        )
+    return tuple(lines)
+
+
+def stale_words(contents: Contents, kind: str) -> str:
+    """Say why it is time to fuse again; empty where it is not."""
+    if kind in contents.stale:
+        return "You decided things since the last run; fusing again holds them fixed and sharpens the rest."
+    return ""
+
+
+def _count(run: RunEntry) -> str:
+    noun = "case" if run.kind == "masks" else "image"
+    return f"{len(run.images)} {noun}{'' if len(run.images) == 1 else 's'}"

@@ -1,0 +1,156 @@
+"""The frame of every workspace: five regions, divided as the expert likes, and what Fuse opens over them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import QByteArray, Qt, Signal
+from PySide6.QtGui import QAction, QResizeEvent
+from PySide6.QtWidgets import QSplitter, QTabWidget, QVBoxLayout, QWidget
+
+from raterscope.widgets.panels.fuse_panel import FusePanel
+from raterscope.widgets.panels.history_panel import HistoryPanel
+from raterscope.widgets.panels.jobs_panel import JobsPanel
+from raterscope.widgets.panels.queue_panel import QueuePanel
+
+__all__ = ["WorkspaceScreen"]
+
+QUEUE_WIDTH, EVIDENCE_WIDTH, BOTTOM_HEIGHT = 236, 360, 212
+
+
+class WorkspaceScreen(QWidget):
+    """Queue at the left, the evidence itself in the middle, why at the right, history and plots below.
+
+    Parameters
+    ----------
+    queue : QueuePanel
+    canvas, evidence : QWidget
+    below : sequence of QWidget
+        What stands beside history and jobs at the bottom.
+    fuse_panel : FusePanel
+    widths : sequence of int
+        Of the bottom's parts, the history first.
+
+    Signals
+    -------
+    status_changed(str)
+        What is shown, which run, how it ended.
+    said(str), refused(str)
+        News, and what could not be done, in a sentence.
+    fusing_changed(Job or None)
+        The fusion under way.
+    stale_changed(str)
+        Why it is time to fuse again; empty where it is not.
+    """
+
+    status_changed = Signal(str)
+    said = Signal(str)
+    refused = Signal(str)
+    fusing_changed = Signal(object)
+    stale_changed = Signal(str)
+
+    PARTS = ("whole", "middle", "upper", "bottom")
+
+    def __init__(
+        self,
+        queue: QueuePanel,
+        canvas: QWidget,
+        evidence: QWidget,
+        below: Sequence[QWidget],
+        fuse_panel: FusePanel,
+        widths: Sequence[int],
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self.queue, self.canvas, self.evidence, self.fuse_panel = queue, canvas, evidence, fuse_panel
+        self.history, self.job_list, self.left_tabs = HistoryPanel(), JobsPanel(), QTabWidget()
+        self.left_tabs.addTab(self.history, "History")
+        self.left_tabs.addTab(self.job_list, "Jobs")
+        self.actions_made: list[QAction] = []
+        """What the Review menu offers here."""
+        self._regions = (queue, canvas, evidence, self.left_tabs, *below)
+        stretch = (0, *[1] * len(below))
+        self.bottom = _splitter(Qt.Orientation.Horizontal, (self.left_tabs, *below), stretch)
+        self.upper = _splitter(Qt.Orientation.Horizontal, (canvas, evidence), (1, 0))
+        self.middle = _splitter(Qt.Orientation.Vertical, (self.upper, self.bottom), (1, 0))
+        self.whole = _splitter(Qt.Orientation.Horizontal, (queue, self.middle), (0, 1))
+        self.whole.setSizes([QUEUE_WIDTH, 1200])
+        self.upper.setSizes([840, EVIDENCE_WIDTH])
+        self.middle.setSizes([640, BOTTOM_HEIGHT])
+        self.bottom.setSizes(widths)
+        self.setFocusProxy(canvas)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.addWidget(self.whole)
+        fuse_panel.setParent(self)
+        fuse_panel.hide()
+
+    def tell_stale(self) -> None:
+        """Say by `stale_changed` whether it is time to fuse again, and why."""
+        raise NotImplementedError
+
+    def cancel_fusing(self) -> None:
+        """Stop the fusion under way."""
+        raise NotImplementedError
+
+    def layout_state(self) -> dict[str, QByteArray]:
+        """Give how the window is divided, to be remembered."""
+        return {name: getattr(self, name).saveState() for name in self.PARTS}
+
+    def restore_layout(self, name: str, state: QByteArray) -> None:
+        """Divide the window as it was."""
+        getattr(self, name).restoreState(state)
+
+    def toggle_fuse_panel(self) -> None:
+        """Open what Fuse opens, beneath its button, or close it."""
+        if self.fuse_panel.isVisible():
+            self.close_fuse_panel()
+        else:
+            self.fuse_panel.show()
+            self._place_fuse_panel()
+            self.fuse_panel.raise_()
+            self.fuse_panel.setFocus()
+
+    def close_fuse_panel(self) -> None:
+        """Close what Fuse opens; the keys that were its own are the canvas's again."""
+        held_keys = _holds(self.fuse_panel, self.fuse_panel.window().focusWidget())
+        self.fuse_panel.hide()
+        if held_keys:
+            self.canvas.setFocus()
+
+    def go_to_region(self, step: int) -> None:
+        """Let the keyboard go from one region of the screen to the next, round the end."""
+        regions = self._regions
+        focus = self.focusWidget()
+        here = next((i for i, region in enumerate(regions) if _holds(region, focus)), 0)
+        region = regions[(here + step) % len(regions)]
+        takers = (region.focusProxy() or region, *region.findChildren(QWidget))
+        for widget in takers:
+            if widget.focusPolicy() & Qt.FocusPolicy.TabFocus and widget.isVisible() and widget.isEnabled():
+                widget.setFocus(Qt.FocusReason.TabFocusReason)
+                return
+
+    def _place_fuse_panel(self) -> None:
+        width = min(self.fuse_panel.sizeHint().width(), self.width() - 16)
+        height = min(self.fuse_panel.sizeHint().height(), self.height() - 16)
+        self.fuse_panel.setGeometry(self.width() - width - 8, 8, width, height)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Keep the panel at its edge."""
+        super().resizeEvent(event)
+        if self.fuse_panel.isVisible():
+            self._place_fuse_panel()
+
+
+def _splitter(direction: Qt.Orientation, parts: Sequence[QWidget], stretch: Sequence[int]) -> QSplitter:
+    splitter = QSplitter(direction)
+    splitter.setHandleWidth(1)
+    splitter.setChildrenCollapsible(True)
+    for index, part in enumerate(parts):
+        splitter.addWidget(part)
+        splitter.setStretchFactor(index, stretch[index])
+    return splitter
+
+
+def _holds(region: QWidget, widget: QWidget | None) -> bool:
+    return widget is not None and (region is widget or region.isAncestorOf(widget))
