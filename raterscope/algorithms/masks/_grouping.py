@@ -1,0 +1,313 @@
+"""Which raters of one image follow the same outline: the evidence for every grouping.
+
+Rater p's signed distances are the outline of the rater's group plus an error of the rater's own. Under one
+common outline the errors of any two raters are independent, so that the squared difference of two raters is
+the sum of two figures, one a rater. Raters who follow another outline share an error, and stand nearer to one
+another than that. The model is the Gaussian one of the robust fusion paper's section 3 with the consensuses
+integrated out: the raters' values at one place have the covariance ``diag(s) + sum_g delta_g 1_g 1_g'`` about
+a common, unknown value.
+
+Two things differ from the paper's. Neighbouring voxels err together, so that an image counts as its effective
+number of independent places and not as its number of voxels, which would turn any difference into certainty.
+And raters' variances come from a common log-normal law, without which a lone rater of any outline at all
+could be no more than a rater of large variance.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterscope.algorithms.masks.data import BoolArray, Float32Array, FloatArray
+from raterscope.algorithms.progress import Watch
+
+__all__ = ["Grouping", "RaterErrors", "evidence", "group_raters", "rater_errors"]
+
+_SPREAD = 0.6
+"""Standard deviation of the log of a rater's variance: raters of a crowd differ by about a factor of two."""
+
+_WITHIN = 0.05
+"""Errors that correlate less than this are independent."""
+
+_SIDE = 64
+"""Most voxels along an axis for the correlation of errors, which are smooth."""
+
+_MOST_TRIED = 48
+"""Two-group splits that are fitted in full, of those that part the raters most."""
+
+_MOST_ENUMERATED = 12
+"""Raters up to whom every split into two is looked at: 2047."""
+
+_LOG_RANGE = (-12.0, 6.0)
+
+Labels = NDArray[np.intp]
+
+
+@dataclass(frozen=True, eq=False)
+class RaterErrors:
+    """What the search for groups needs of an image.
+
+    Attributes
+    ----------
+    products : (P, P) float64
+        Sums over the voxels of the products of two raters' errors about their mean, mm², every rater's bias
+        removed.
+    places : float
+        Effective number of independent places.
+    voxels : int
+    """
+
+    products: FloatArray
+    places: float
+    voxels: int
+
+
+@dataclass(frozen=True, eq=False)
+class Grouping:
+    """One grouping of the raters, fitted.
+
+    Attributes
+    ----------
+    groups : (P,) intp
+        Numbered from 0 in the order of their first rater.
+    score : float
+        Log evidence, nats.
+    variance : (P,) float64
+        mm² a voxel.
+    """
+
+    groups: Labels
+    score: float
+    variance: FloatArray
+
+
+def rater_errors(
+    distances: Float32Array, spacing: tuple[float, float, float], clip: float, use: BoolArray, watch: Watch
+) -> RaterErrors:
+    """Measure the raters' errors on one structure.
+
+    A rater's bias, a constant shift of the contour, is removed by least squares: marking a little more all
+    around is no other outline.
+
+    Parameters
+    ----------
+    distances : (P, Z, Y, X) float32
+        Signed distances, mm, within `clip`.
+    spacing : (slice, row, column)
+        mm.
+    clip : float
+    use : (Z, Y, X) bool
+        Voxels that count.
+    watch : Watch
+    """
+    raters = len(distances)
+    mean = np.zeros(distances.shape[1:], dtype=np.float32)
+    for p, values in enumerate(distances):
+        watch(0.2 * p / raters, "comparing the raters")
+        mean += values
+    mean /= raters
+    moves = np.asarray(np.clip(clip - np.abs(mean), 0.0, 1.0) * use, dtype=np.float32)
+    weight = float(np.vdot(moves, moves)) or 1.0
+    bias = np.array([float(np.vdot(values - mean, moves)) for values in distances]) / weight
+    products = np.zeros((raters, raters))
+    for z in range(len(mean)):
+        watch(0.2 + 0.4 * z / len(mean), "comparing the raters")
+        errors = (distances[:, z] - mean[z]) * use[z] - bias[:, None, None].astype(np.float32) * moves[z]
+        flat = errors.reshape(raters, -1)
+        products += (flat @ flat.T).astype(np.float64)
+    places = _effective_places(distances, mean, moves, bias, use, spacing, watch)
+    return RaterErrors(products, places, int(use.sum()))
+
+
+def _effective_places(
+    distances: Float32Array,
+    mean: Float32Array,
+    moves: Float32Array,
+    bias: FloatArray,
+    use: BoolArray,
+    spacing: tuple[float, float, float],
+    watch: Watch,
+) -> float:
+    """Give the number of independent places: summed variance, squared, by summed squared covariances.
+
+    The covariance of two voxels is the product of their standard deviations, over all raters, and a
+    correlation that depends on their distance, until that has died out.
+    """
+    from scipy import fft
+
+    steps = [math.ceil(size / _SIDE) for size in mean.shape]
+    coarse = np.stack(
+        [
+            _thin((values - mean) * use - np.float32(shift) * moves, steps)
+            for values, shift in zip(distances, bias, strict=True)
+        ]
+    )
+    sides = [step * side for step, side in zip(steps, spacing, strict=True)]
+    variance = np.asarray(np.mean(coarse**2, axis=0, dtype=np.float64))
+    there = variance > 1e-9 * max(float(variance.max()), 1e-30)
+    if not there.any():
+        return 1.0
+    scaled = np.where(there, coarse / np.sqrt(np.where(there, variance, 1.0)), 0.0)
+    frame = [2 * size for size in variance.shape]
+    power = np.zeros((*frame[:2], frame[2] // 2 + 1))
+    for p, one in enumerate(scaled):
+        watch(0.6 + 0.3 * p / len(scaled), "measuring how far errors reach")
+        power += np.abs(fft.rfftn(one, frame)) ** 2
+    near = [
+        np.minimum(np.arange(size), size - np.arange(size)) * side
+        for size, side in zip(frame, sides, strict=True)
+    ]
+    apart = np.sqrt(near[0][:, None, None] ** 2 + near[1][:, None] ** 2 + near[2] ** 2)
+    ring = np.rint(apart / min(sides)).astype(np.intp).ravel()
+    pairs = np.bincount(ring, _autocorrelation(there.astype(float), frame).ravel())
+    common = np.bincount(ring, fft.irfftn(power, frame).ravel() / len(scaled))
+    correlation = common / np.maximum(pairs, 0.5)
+    correlation /= correlation[0]
+    gone = np.flatnonzero(correlation < _WITHIN)
+    if len(gone):
+        correlation[gone[0] :] = 0.0
+    shared = np.bincount(ring, _autocorrelation(variance, frame).ravel())
+    watch(0.95, "measuring how far errors reach")
+    return float(max(1.0, shared.sum() / np.sum(shared * correlation**2)))
+
+
+def _autocorrelation(values: FloatArray, frame: list[int]) -> FloatArray:
+    from scipy import fft
+
+    spectrum = np.abs(fft.rfftn(values, frame)) ** 2
+    return np.asarray(fft.irfftn(spectrum, frame))
+
+
+def _thin(values: Float32Array, steps: list[int]) -> Float32Array:
+    """Average blocks of voxels."""
+    if max(steps) == 1:
+        return values
+    padded = np.pad(values, [(0, -size % step) for size, step in zip(values.shape, steps, strict=True)])
+    z, y, x = (size // step for size, step in zip(padded.shape, steps, strict=True))
+    blocks = padded.reshape(z, steps[0], y, steps[1], x, steps[2])
+    return np.asarray(blocks.mean(axis=(1, 3, 5)), dtype=np.float32)
+
+
+def group_raters(errors: RaterErrors, most: int, watch: Watch) -> list[Grouping]:
+    """Split the raters into one more group at a time, for as long as the evidence grows.
+
+    Returns
+    -------
+    list of Grouping
+        That of one group, then every better one, the best last.
+    """
+    raters = len(errors.products)
+    best = evidence(errors, np.zeros(raters, dtype=np.intp))
+    path = [best]
+    while best.groups.max() + 1 < most and raters > 2 and errors.products.trace() > 0:
+        groups = int(best.groups.max()) + 1
+        fitted = []
+        for group in range(groups):
+            members = np.flatnonzero(best.groups == group)
+            for split in _splits(errors.products, members):
+                watch((len(path) - 1) / most, f"looking for consensus {groups + 1}")
+                labels = best.groups.copy()
+                labels[members[split]] = groups
+                fitted.append(evidence(errors, labels))
+        found = max(fitted, key=lambda one: one.score, default=best)
+        if found.score <= best.score:
+            break
+        best = found
+        path.append(best)
+    return path
+
+
+def _splits(products: FloatArray, members: Labels) -> Iterator[BoolArray]:
+    """Give the splits of some raters into two that part them most."""
+    size = len(members)
+    if size < 2:
+        return
+    inner = products[np.ix_(members, members)]
+    candidates = np.array(list(_two_groups(inner)))
+    sides = candidates.sum(axis=1)
+    contrast = candidates / sides[:, None] - ~candidates / (size - sides)[:, None]
+    between = np.einsum("ci,ij,cj->c", contrast, inner, contrast) * sides * (size - sides) / size
+    yield from candidates[np.argsort(-between, kind="stable")[:_MOST_TRIED]]
+
+
+def _two_groups(inner: FloatArray) -> Iterator[BoolArray]:
+    size = len(inner)
+    if size <= _MOST_ENUMERATED:
+        for number in range(1, 2 ** (size - 1)):
+            yield np.array([False] + [bool(number >> p & 1) for p in range(size - 1)])
+        return
+    from scipy.cluster.hierarchy import linkage, to_tree
+    from scipy.spatial.distance import squareform
+
+    square = np.maximum(np.add.outer(np.diag(inner), np.diag(inner)) - 2 * inner, 0.0)
+    for method in ("complete", "average", "ward"):
+        _, nodes = to_tree(linkage(squareform(np.sqrt(square), checks=False), method), rd=True)
+        for node in nodes[:-1]:
+            yield np.isin(np.arange(size), node.pre_order())
+
+
+def evidence(errors: RaterErrors, groups: Labels) -> Grouping:
+    """Fit one grouping.
+
+    The differences between raters, free of the common value, are Gaussian at every place; the variances
+    maximise their likelihood times the raters' law. A group's outline takes half the log of the number of
+    places, as in Schwarz' criterion, and the log of the number of ways to split off a group.
+    """
+    from scipy.optimize import minimize
+
+    raters = len(groups)
+    groups = (
+        np.unique(groups, return_inverse=True)[1] if len(np.unique(groups)) > 1 else np.zeros_like(groups)
+    )
+    order = np.argsort([int(np.flatnonzero(groups == g)[0]) for g in range(groups.max() + 1)])
+    groups = np.argsort(order)[groups]
+    contrasts = _contrasts(raters)
+    observed = contrasts @ errors.products @ contrasts.T
+    unit = observed.trace() / max(raters - 1, 1)
+    if unit <= 0:
+        return Grouping(groups, 0.0, np.zeros(raters))
+    observed /= unit
+    count = int(groups.max()) + 1
+    free = {1: 0, 2: 1}.get(count, count)
+    shared = contrasts @ np.eye(count)[:, groups].T[:, :free]
+    places = errors.places
+
+    def loss(values: FloatArray) -> tuple[float, FloatArray]:
+        centre, logs, excess = values[0], values[1 : 1 + raters], np.exp(values[1 + raters :])
+        variance = np.exp(logs)
+        covariance = (contrasts * variance) @ contrasts.T + (shared * excess) @ shared.T
+        covariance[np.diag_indices(raters - 1)] += 1e-9
+        inverse = np.linalg.inv(covariance)
+        away = logs - centre
+        fit = places / 2 * (np.linalg.slogdet(covariance)[1] + np.sum(inverse * observed))
+        pull = places / 2 * (inverse - inverse @ observed @ inverse)
+        slope = np.concatenate(
+            [
+                [-away.sum() / _SPREAD**2],
+                np.einsum("ip,ij,jp->p", contrasts, pull, contrasts) * variance + away / _SPREAD**2,
+                np.einsum("ig,ij,jg->g", shared, pull, shared) * excess,
+            ]
+        )
+        return float(fit + np.sum(away**2) / (2 * _SPREAD**2)), slope
+
+    start = np.zeros(1 + raters + free)
+    if free:
+        start[: 1 + raters] = -0.7
+    found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=[_LOG_RANGE] * len(start))
+    ways = math.log(2 ** (raters - 1) - 1) if raters > 1 else 0.0
+    cost = free * math.log(max(places, 2.0)) / 2 + (count - 1) * ways
+    scale = unit / max(errors.voxels, 1)
+    return Grouping(groups, -float(found.fun) - cost, np.exp(found.x[1 : 1 + raters]) * scale)
+
+
+def _contrasts(raters: int) -> FloatArray:
+    """(P - 1, P): orthonormal, each of sum zero."""
+    rows = np.zeros((raters - 1, raters))
+    for i in range(1, raters):
+        rows[i - 1, :i] = 1 / math.sqrt(i * (i + 1))
+        rows[i - 1, i] = -i / math.sqrt(i * (i + 1))
+    return rows

@@ -1,0 +1,314 @@
+"""Mixture of consensuses: where raters follow different outlines, each outline by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterscope.algorithms.masks._grouping import Grouping, RaterErrors, evidence, group_raters, rater_errors
+from raterscope.algorithms.masks.data import (
+    OPEN,
+    Alternative,
+    BoolArray,
+    Float32Array,
+    FloatArray,
+    MaskFusion,
+    Masks,
+    MaskTrace,
+)
+from raterscope.algorithms.masks.distance import domain, logit_distance, signed_distance
+from raterscope.algorithms.masks.results import fused
+from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.algorithms.settings import Settings, integer, number, switch
+
+__all__ = ["MixtureSettings", "mixture"]
+
+_EMPTY = 1e-10
+"""A consensus with less than this share of the raters is empty (Algorithm 1)."""
+
+_SMALLEST = 1e-12
+"""Of the data's mean square: below that a variance has collapsed and stays there."""
+
+
+@dataclass(frozen=True)
+class MixtureSettings(Settings):
+    """Settings of `mixture`."""
+
+    most: int = integer(3, "Most consensuses", "No more than this many are looked for.", minimum=1, maximum=9)
+    slope: float = number(
+        5.0, "Slope", "Of the sigmoid between distances and probabilities.", unit="/mm", minimum=0.01,
+        maximum=100.0,
+    )  # fmt: skip
+    clip: float = number(
+        5.0, "Clip", "Distances beyond this count as this.", unit="mm", minimum=0.1, maximum=100.0
+    )
+    as_printed: bool = switch(
+        False,
+        "As printed",
+        "The paper's Algorithm 1 to the letter, which in practice does not open a second consensus.",
+        advanced=True,
+    )
+    iterations: int = integer(
+        200, "Iterations", "At most this many for each consensus of Algorithm 1.", minimum=1, maximum=10000,
+        advanced=True,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class _Mixed:
+    """Responsibilities (P, M), variances (P,) mm², and how the objective went."""
+
+    responsibility: FloatArray
+    variance: FloatArray
+    trace: MaskTrace
+    gain: float = 0.0
+
+
+def mixture(masks: Masks, settings: MixtureSettings | None = None, watch: Watch = silent) -> MaskFusion:
+    """Estimate one or several consensuses, and which rater follows which (robust fusion paper, section 3).
+
+    A variant. The paper's Algorithm 1 adds a consensus with soft first responsibilities, in the space of the
+    raters' principal components; there the first consensus, which is not updated any more, keeps every rater.
+    Here the groupings themselves are compared: the model is the paper's (eq. 29, Gaussian, one variance a
+    rater), the consensuses are integrated out, the image counts as its effective number of independent places
+    instead of its voxels, raters' variances have a common log-normal prior and every rater a bias of his
+    own, and one more consensus is opened if the evidence, less the cost of an outline (Schwarz) and of
+    choosing among the splits, is greater with it. A rater's responsibilities compare the evidence of the
+    groupings in which only that rater changes sides. Each consensus is eq. 32. With `as_printed`, Algorithm 1
+    to the letter.
+
+    Raters who differ from each other by no more than a constant shift of the contour are not parted: that is
+    bias. A group of one is a rater whose outline differs by more than the raters' scatter explains. Two
+    raters cannot be told apart into groups.
+
+    Parameters
+    ----------
+    masks : Masks
+        Of several structures, all follow the same grouping.
+    settings : MixtureSettings, optional
+    watch : Watch
+
+    Returns
+    -------
+    MaskFusion
+        The heaviest consensus, on the box of the masks and `clip` about them; `alternatives` holds all of
+        them, the heaviest first, and is empty where there is but one.
+    """
+    settings = MixtureSettings() if settings is None else settings
+    inner = domain(masks, settings.clip)
+    distances = _distances(inner, settings, part(watch, 0.0, 0.4))
+    work = part(watch, 0.4, 0.8)
+    if settings.as_printed:
+        mixed = _printed(distances, settings, work)
+    else:
+        mixed = _grouped(inner, distances, settings, work)
+    weight = mixed.responsibility.mean(axis=0)
+    order = np.argsort(-weight, kind="stable")
+    maps = []
+    for place, m in enumerate(order):
+        watch(0.8 + 0.2 * place / len(order), "drawing the consensuses")
+        maps.append(_consensus(distances, mixed.responsibility[:, m], mixed.variance))
+    outlines = [_settle(inner, one, settings) for one in maps]
+    mask, probability, distance = outlines[0]
+    fusion = fused(
+        inner,
+        "mixture",
+        (0, 0, 0),
+        mask,
+        probability,
+        (mixed.trace,),
+        _words(inner, mixed, order, settings.as_printed),
+        distance=distance,
+        variance=np.tile(mixed.variance, (len(masks.structures), 1)),
+    )
+    watch(1.0, "drew the consensuses")
+    if len(order) == 1:
+        return fusion
+    alternatives = tuple(
+        Alternative(float(weight[m]), mixed.responsibility[:, m], inside, share)
+        for m, (inside, share, _) in zip(order, outlines, strict=True)
+    )
+    return replace(fusion, alternatives=alternatives)
+
+
+def _distances(masks: Masks, settings: MixtureSettings, watch: Watch) -> Float32Array:
+    """(P, S, Z, Y, X) signed distances, mm."""
+    raters, structures = len(masks.annotators), len(masks.structures)
+    found = np.empty((raters, structures, *masks.shape), dtype=np.float32)
+    for p in range(raters):
+        for s in range(structures):
+            watch((p + s / structures) / raters, "measuring distances")
+            values = masks.values[p, s] if masks.values.ndim == 5 else masks.values[p]
+            if values.dtype == np.float32:
+                found[p, s] = logit_distance(
+                    values.astype(np.float32, copy=False), settings.clip, settings.slope
+                )
+            else:
+                found[p, s] = signed_distance(values == s + 1, masks.spacing, settings.clip)
+    return found
+
+
+def _grouped(masks: Masks, distances: Float32Array, settings: MixtureSettings, watch: Watch) -> _Mixed:
+    errors = _errors(masks, distances, settings.clip, part(watch, 0.0, 0.6))
+    path = group_raters(errors, settings.most, part(watch, 0.6, 0.9))
+    best = path[-1]
+    responsibility = _responsibility(errors, best, part(watch, 0.9, 1.0))
+    scores = np.array([one.score for one in path])
+    return _Mixed(
+        responsibility,
+        np.maximum(best.variance, _SMALLEST),
+        MaskTrace(scores, True, "evidence of the grouping"),
+        float(scores[-1] - scores[0]),
+    )
+
+
+def _errors(masks: Masks, distances: Float32Array, clip: float, watch: Watch) -> RaterErrors:
+    """Add up the structures' products; the places of each count by its share of the squares."""
+    use = np.ones(masks.shape, dtype=np.bool_) if masks.known is None else masks.known == OPEN
+    count = len(masks.structures)
+    each = [
+        rater_errors(distances[:, s], masks.spacing, clip, use, part(watch, s / count, (s + 1) / count))
+        for s in range(count)
+    ]
+    squares = np.array([one.products.trace() for one in each])
+    places = np.array([one.places for one in each])
+    total = float(squares.sum())
+    together = total**2 / float(np.sum(squares**2 / places)) if total > 0 else 1.0
+    return RaterErrors(np.sum([one.products for one in each], axis=0), together, each[0].voxels * count)
+
+
+def _responsibility(errors: RaterErrors, best: Grouping, watch: Watch) -> FloatArray:
+    """(P, M): the evidence when only this rater is in another group, normalised."""
+    raters, groups = len(best.groups), int(best.groups.max()) + 1
+    if groups == 1:
+        return np.ones((raters, 1))
+    score = np.full((raters, groups), best.score)
+    for p in range(raters):
+        watch(p / raters, "weighing the raters' groups")
+        for m in range(groups):
+            if m != best.groups[p]:
+                moved = best.groups.copy()
+                moved[p] = m
+                score[p, m] = evidence(errors, moved).score
+    share = np.exp(score - score.max(axis=1, keepdims=True))
+    return np.asarray(share / share.sum(axis=1, keepdims=True))
+
+
+def _printed(distances: Float32Array, settings: MixtureSettings, watch: Watch) -> _Mixed:
+    """Algorithm 1, on the raters' scores on all of their principal components."""
+    scores, voxels = _principal(distances, part(watch, 0.0, 0.5))
+    raters, size = scores.shape
+    variance = np.full(raters, max(float(np.mean(scores**2)), _SMALLEST))
+    smallest = _SMALLEST * float(variance[0])
+    centres, spreads = np.empty((0, size)), np.empty(0)
+    responsibility = np.ones((raters, 1))
+    objective: list[float] = []
+    for m in range(settings.most):
+        if m:
+            residual = np.abs(scores[:, None] - centres).sum(axis=(1, 2))
+            fresh = residual / max(float(residual.sum()), _SMALLEST)
+            responsibility = np.column_stack([np.tile((1 - fresh)[:, None] / m, (1, m)), fresh])
+        centre, spread = _centre(scores, responsibility[:, m], variance)
+        before = -np.inf
+        for _ in range(settings.iterations):
+            watch(0.5 + 0.5 * m / settings.most, f"fitting consensus {m + 1}")
+            all_centres, all_spreads = np.vstack([centres, centre]), np.append(spreads, spread)
+            squares = ((scores[:, None] - all_centres) ** 2).sum(axis=2) + size * all_spreads
+            share = np.maximum(responsibility.mean(axis=0), 1e-300)
+            fit = -size / 2 * np.log(2 * np.pi * variance)[:, None] - squares / (2 * variance[:, None])
+            log = np.log(share) + fit
+            responsibility = np.exp(log - log.max(axis=1, keepdims=True))
+            responsibility /= responsibility.sum(axis=1, keepdims=True)
+            variance = np.maximum((responsibility * squares).sum(axis=1) / max(size, 1), smallest)
+            centre, spread = _centre(scores, responsibility[:, m], variance)
+            bound = float(
+                np.sum(np.log(np.exp(log - log.max(axis=1, keepdims=True)).sum(axis=1)) + log.max(axis=1))
+            )
+            bound += size / 2 * float(np.log(all_spreads).sum())
+            objective.append(bound)
+            if abs(bound - before) <= 1e-9 * abs(bound):
+                break
+            before = bound
+        if m and responsibility[:, m].mean() < _EMPTY:
+            responsibility = responsibility[:, :m]
+            responsibility /= responsibility.sum(axis=1, keepdims=True)
+            break
+        centres, spreads = np.vstack([centres, centre]), np.append(spreads, spread)
+    kept = responsibility.mean(axis=0) > _EMPTY
+    return _Mixed(responsibility[:, kept], variance * max(size, 1) / voxels, MaskTrace(np.array(objective)))
+
+
+def _principal(distances: Float32Array, watch: Watch) -> tuple[FloatArray, int]:
+    """(P, P - 1) scores on the principal components of the raters' maps, and the voxels of a map."""
+    raters = len(distances)
+    products = np.zeros((raters, raters))
+    voxels = distances[0].size
+    for s in range(distances.shape[1]):
+        for z in range(distances.shape[2]):
+            watch((s + z / distances.shape[2]) / distances.shape[1], "finding the principal components")
+            flat = distances[:, s, z].reshape(raters, -1).astype(np.float64)
+            flat -= flat.mean(axis=0)
+            products += flat @ flat.T
+    values, vectors = np.linalg.eigh(products)
+    return vectors[:, 1:] * np.sqrt(np.maximum(values[1:], 0.0)), voxels
+
+
+def _centre(scores: FloatArray, responsibility: FloatArray, variance: FloatArray) -> tuple[FloatArray, float]:
+    """Eqs. 31 and 32."""
+    precision = responsibility / variance
+    spread = 1.0 / max(float(precision.sum()), 1e-300)
+    return spread * (precision @ scores), spread
+
+
+def _consensus(distances: Float32Array, responsibility: FloatArray, variance: FloatArray) -> Float32Array:
+    """Eq. 32 on the voxels: (S, Z, Y, X), mm."""
+    precision = responsibility / variance
+    share = (precision / precision.sum()).astype(np.float32)
+    total = np.zeros(distances.shape[1:], dtype=np.float32)
+    for weight, values in zip(share, distances, strict=True):
+        if weight > 0:
+            total += weight * values
+    return total
+
+
+def _settle(
+    masks: Masks, distance: Float32Array, settings: MixtureSettings
+) -> tuple[BoolArray, Float32Array, Float32Array]:
+    """Decide: a voxel belongs to the structure of the greatest distance above 0, or as it was settled."""
+    if masks.known is not None:
+        for s in range(len(distance)):
+            distance[s][masks.known != OPEN] = -settings.clip
+            distance[s][masks.known == s + 1] = settings.clip
+    mask = distance > 0
+    if len(distance) > 1:
+        first = np.argmax(distance, axis=0)
+        mask &= np.arange(len(distance))[:, None, None, None] == first
+    probability = np.exp(-np.logaddexp(np.float32(0), np.float32(-settings.slope) * distance))
+    return mask, probability.astype(np.float32, copy=False), distance
+
+
+def _words(masks: Masks, mixed: _Mixed, order: NDArray[np.intp], as_printed: bool) -> Iterator[str]:
+    if as_printed:
+        yield "This is the paper's Algorithm 1 to the letter, which seldom opens a second consensus."
+    else:
+        yield (
+            "This is a variant of the paper's mixture of consensuses: groupings of the raters are compared "
+            "by their evidence, with an image's effective number of independent places."
+        )
+    raters = len(masks.annotators)
+    if len(order) == 1:
+        if raters == 2:
+            yield "Two raters cannot be told apart into groups: there is one consensus."
+        elif raters > 2:
+            yield "One consensus explains all raters: there is no alternative."
+        return
+    follows = mixed.responsibility.argmax(axis=1)
+    sides = "; ".join(
+        ", ".join(masks.annotators[p] for p in range(raters) if follows[p] == m) or "nobody" for m in order
+    )
+    yield f"The raters follow {len(order)} consensuses: {sides}."
+    if mixed.gain:
+        yield f"The log evidence for more than one consensus is {mixed.gain:.1f}."
