@@ -1,0 +1,268 @@
+"""Continuous STAPLE: each rater's bias and variance, and the true signed distance, by EM.
+
+S. K. Warfield, K. H. Zou and W. M. Wells, "Validation of image segmentation by estimating rater bias and
+variance", Philosophical Transactions of the Royal Society A 366 (2008) 2361-2375.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from raterscope.algorithms.masks.data import (
+    OPEN,
+    BoolArray,
+    Float32Array,
+    FloatArray,
+    MaskFusion,
+    Masks,
+    MaskTrace,
+)
+from raterscope.algorithms.masks.distance import domain, logit_distance, signed_distance
+from raterscope.algorithms.masks.results import fused
+from raterscope.algorithms.masks.staple import DOMAINS, MARGIN
+from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.algorithms.settings import Settings, choice, integer, number
+
+__all__ = ["ContinuousSTAPLESettings", "Moments", "continuous_staple", "estimate", "moments"]
+
+_FLOOR = 1e-4
+"""Least variance, of the square of a voxel's smallest side: raters who agree everywhere have none."""
+
+_ALONE = 0.95
+"""Share of the consensus above which one rater is said to be it."""
+
+
+@dataclass(frozen=True)
+class ContinuousSTAPLESettings(Settings):
+    """Settings of `continuous_staple`."""
+
+    clip: float = number(
+        MARGIN, "Clip", "Largest distance from the outline that counts; also the margin around all masks.",
+        unit="mm", minimum=0.1, maximum=1000.0,
+    )  # fmt: skip
+    slope: float = number(
+        5.0, "Slope of probabilities", "Of the sigmoid that took distances to the probabilities given; masks "
+        "do not need it.", unit="/mm", minimum=0.01, maximum=100.0, advanced=True,
+    )  # fmt: skip
+    domain: str = choice(
+        "masks",
+        "Voxels that count",
+        "Background that all agree on makes every rater look more exact.",
+        DOMAINS,
+    )
+    iterations: int = integer(1000, "Iterations", "At most.", minimum=1, maximum=100_000, advanced=True)
+    tolerance: float = number(
+        1e-10, "Tolerance", "Relative change of every variance beneath which this ends.", minimum=0.0,
+        maximum=0.1, advanced=True,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """What the estimation needs to know of all voxels.
+
+    Attributes
+    ----------
+    count : float
+        N.
+    mean : (P,) float64
+        mm.
+    covariance : (P, P) float64
+        mm², with N below.
+    """
+
+    count: float
+    mean: FloatArray
+    covariance: FloatArray
+
+
+def continuous_staple(
+    masks: Masks, settings: ContinuousSTAPLESettings | None = None, watch: Watch = silent
+) -> MaskFusion:
+    """Estimate the true signed distance with a bias and a variance for each rater.
+
+    A rater's signed distance (mm) is the true one plus the rater's bias and Gaussian noise of the rater's
+    variance; the prior of the true one is flat. It begins with no bias, and with the variance about the
+    mean of all raters. As the truth enters linearly, means and covariances over all voxels suffice, and an
+    iteration does not visit them. Only differences between biases are identified; their level is where the
+    iteration arrives from its start. Structures are fused one by one. Settled voxels keep what is settled,
+    and are left out of the estimation.
+
+    Parameters
+    ----------
+    masks : Masks
+        Probabilities become distances by their logit over `slope`.
+    settings : ContinuousSTAPLESettings, optional
+    watch : Watch
+
+    Returns
+    -------
+    MaskFusion
+        `probability` is that of a true distance above 0; `weight` is the same everywhere.
+    """
+    settings = ContinuousSTAPLESettings() if settings is None else settings
+    cut = domain(masks, settings.clip)
+    frame = masks.frame or masks.shape
+    voxels = math.prod(frame) if settings.domain == "frame" else math.prod(cut.shape)
+    floor = _FLOOR * min(masks.spacing[1:]) ** 2
+    count = len(masks.structures)
+    distance = np.empty((count, *cut.shape), dtype=np.float32)
+    deviation, probability = np.empty_like(distance), np.empty_like(distance)
+    variances, biases, traces, weights = [], [], [], []
+    for s in range(count):
+        look = part(watch, s / count, (s + 1) / count)
+        known = np.zeros(cut.shape, dtype=np.bool_) if cut.known is None else cut.known != OPEN
+        each = _distances(cut, s, settings, part(look, 0.0, 0.8))
+        found = moments(each, ~known, voxels - math.prod(cut.shape), settings.clip)
+        bias, variance, trace = estimate(found, floor, settings, part(look, 0.8, 1.0))
+        share = 1.0 / variance / (1.0 / variance).sum()
+        distance[s] = -float(share @ bias)
+        for p, weight in enumerate(share):
+            distance[s] += np.float32(weight) * each[p]
+        deviation[s] = (1.0 / variance).sum() ** -0.5
+        probability[s] = _above_zero(distance[s] / deviation[s])
+        variances.append(variance)
+        biases.append(bias)
+        traces.append(trace)
+        weights.append(np.round(255 * share).astype(np.uint8))
+    mask = distance > 0
+    if cut.known is not None:
+        _hold(cut, mask, probability, distance, deviation)
+    z, y, x = (at - start for at, start in zip(cut.origin, masks.origin, strict=True))
+    notices = [f"The background was counted over {voxels:,} voxels ({DOMAINS[settings.domain]})."]
+    for name, weight in zip(masks.structures, weights, strict=True):
+        if len(weight) > 1 and weight.max() > _ALONE * 255:
+            leader = masks.annotators[int(weight.argmax())]
+            notices.append(f"The consensus on {name} rests on {leader} almost alone.")
+    if count > 1:
+        notices.append("Structures were fused one by one and may overlap.")
+    if not all(trace.converged for trace in traces):
+        notices.append(f"The variances still changed after {settings.iterations:,} iterations.")
+    return replace(
+        fused(masks, "continuous_staple", (z, y, x), mask, probability, tuple(traces), notices),
+        distance=distance,
+        deviation=deviation,
+        weight=np.broadcast_to(
+            np.stack(weights)[:, :, None, None, None], (count, len(masks.annotators), *cut.shape)
+        ),
+        bias=np.stack(biases),
+        variance=np.stack(variances),
+    )
+
+
+def moments(distances: Float32Array, counts: BoolArray, beyond: int, clip: float) -> Moments:
+    """Sum up the voxels that count, and so many more at -`clip` for every rater.
+
+    Parameters
+    ----------
+    distances : (P, Z, Y, X) float32
+        mm.
+    counts : (Z, Y, X) bool
+    beyond : int
+    clip : float
+        mm.
+    """
+    raters = len(distances)
+    total, square, count = np.zeros(raters), np.zeros((raters, raters)), 0
+    for z in range(distances.shape[1]):  # above -clip, where most voxels are 0
+        above = distances[:, z][:, counts[z]].astype(np.float64) + clip
+        total += above.sum(axis=1)
+        square += above @ above.T
+        count += above.shape[1]
+    whole = max(count + beyond, 1)
+    mean = total / whole
+    return Moments(float(whole), mean - clip, square / whole - np.outer(mean, mean))
+
+
+def estimate(
+    data: Moments, floor: float, settings: ContinuousSTAPLESettings, watch: Watch = silent
+) -> tuple[FloatArray, FloatArray, MaskTrace]:
+    """Iterate the E and the M step on means and covariances.
+
+    Parameters
+    ----------
+    data : Moments
+    floor : float
+        Least variance, mm².
+    settings : ContinuousSTAPLESettings
+    watch : Watch
+
+    Returns
+    -------
+    bias, variance : (P,) float64
+        mm and mm².
+    trace : MaskTrace
+    """
+    raters = len(data.mean)
+    if raters == 1:
+        return np.zeros(1), np.full(1, floor), MaskTrace(name="log likelihood")
+    bias = np.zeros(raters)
+    offset = np.eye(raters) - 1.0 / raters
+    level = data.mean - data.mean.mean()
+    variance = np.maximum(np.diag(offset @ data.covariance @ offset.T) + level**2, floor)
+    objective, converged = [], False
+    for turn in range(settings.iterations):
+        precision = 1.0 / variance
+        spread = 1.0 / precision.sum()
+        share = precision * spread
+        truth = float(share @ (data.mean - bias))
+        offset = np.eye(raters) - share
+        scatter = np.diag(offset @ data.covariance @ offset.T)
+        misfit = scatter + (data.mean - bias - truth) ** 2
+        objective.append(
+            0.5 * data.count * float(np.log(spread) - np.log(variance).sum() - precision @ misfit)
+            - 0.5 * data.count * (raters - 1) * math.log(2 * math.pi)
+        )
+        bias = data.mean - truth
+        updated = np.maximum(scatter + spread, floor)
+        change = float(np.max(np.abs(updated - variance) / variance))
+        variance = updated
+        watch(
+            turn / settings.iterations,
+            f"estimating biases and variances, iteration {turn + 1}",
+            objective=objective[-1],
+        )
+        if change < settings.tolerance:
+            converged = True
+            break
+    return bias, variance, MaskTrace(np.array(objective), converged, "log likelihood")
+
+
+def _distances(
+    masks: Masks, structure: int, settings: ContinuousSTAPLESettings, watch: Watch
+) -> Float32Array:
+    out = np.empty((len(masks.values), *masks.shape), dtype=np.float32)
+    for p, values in enumerate(masks.values):
+        watch(p / len(out), f"measuring distances of {masks.annotators[p]}")
+        if masks.values.dtype == np.float32:
+            one = values if values.ndim == 3 else values[structure]
+            out[p] = logit_distance(np.asarray(one, dtype=np.float32), settings.clip, settings.slope)
+        else:
+            out[p] = signed_distance(values == structure + 1, masks.spacing, settings.clip)
+    return out
+
+
+def _above_zero(score: Float32Array) -> Float32Array:
+    from scipy.special import ndtr
+
+    return np.asarray(ndtr(score), dtype=np.float32)
+
+
+def _hold(
+    masks: Masks, mask: BoolArray, probability: Float32Array, distance: Float32Array, deviation: Float32Array
+) -> None:
+    """Set settled voxels; the distance keeps to its side of the outline by at least half a voxel."""
+    assert masks.known is not None
+    settled = masks.known != OPEN
+    half = np.float32(0.5 * min(masks.spacing[1:]))
+    for s in range(len(mask)):
+        inside = masks.known[settled] == s + 1
+        mask[s][settled] = inside
+        probability[s][settled] = inside
+        distance[s][settled] = np.where(
+            inside, np.maximum(distance[s][settled], half), np.minimum(distance[s][settled], -half)
+        )
+        deviation[s][settled] = 0.0
