@@ -10,12 +10,13 @@ import numpy as np
 
 from raterscope.algorithms.clicks.data import Clicks, Fusion
 from raterscope.algorithms.masks.data import MaskFusion
+from raterscope.algorithms.masks.report import CaseResult, Report
 from raterscope.app.study.arrays import DamagedError, pack, unpack
 from raterscope.app.study.records import StudyError
 
 __all__ = ["RESULTS", "misfit", "misfit_of_masks", "read_object", "remove_object", "write_object"]
 
-RESULTS: dict[str, type[Fusion] | type[MaskFusion]] = {"clicks": Fusion, "masks": MaskFusion}
+RESULTS: dict[str, type[Fusion] | type[CaseResult]] = {"clicks": Fusion, "masks": CaseResult}
 """What a run comes to, by its kind."""
 
 Record = TypeVar("Record")
@@ -95,11 +96,35 @@ def misfit(fusion: Fusion, clicks: Clicks) -> str | None:
     return None
 
 
-def misfit_of_masks(fusion: MaskFusion, frame: tuple[int, int, int]) -> str | None:
+def misfit_of_masks(result: CaseResult, frame: tuple[int, int, int]) -> str | None:
     """Say why a fusion of masks cannot be one of an image of this shape; None where it can."""
+    if not len(result.fusions) == len(result.reports) > 0:
+        return f"{len(result.fusions)} fusions have {len(result.reports)} reports"
+    for fusion, report in zip(result.fusions, result.reports, strict=True):
+        wrong = _misfit_of_fusion(fusion, frame) or _misfit_of_report(report, len(fusion.annotators), frame)
+        if wrong is not None:
+            return wrong
+    return None
+
+
+def _misfit_of_report(report: Report, raters: int, frame: tuple[int, int, int]) -> str | None:
+    if len(report.compared) != raters:
+        return f"{len(report.compared)} raters are compared, not {raters}"
+    if report.pair_dice.shape != (raters, raters) or report.by_slice.shape != frame[:1]:
+        return "the agreement or the doubt by slice is of another shape"
+    for region in report.disputes:
+        ends = [at + n for at, n in zip(region.origin, region.shape, strict=True)]
+        if min(region.origin) < 0 or min(region.shape) < 1 or any(np.array(ends) > frame):
+            return "a disputed region does not lie in the image"
+        if len(region.bits) * 8 < np.prod(region.shape) or not 0 <= region.leader < raters:
+            return "a disputed region is of another shape"
+    return None
+
+
+def _misfit_of_fusion(fusion: MaskFusion, frame: tuple[int, int, int]) -> str | None:
     s, p, maps = len(fusion.structures), len(fusion.annotators), fusion.mask.shape
-    if fusion.mask.ndim != 4 or len(maps) != 4 or maps[0] != s or not s or not p:
-        return f"mask has the shape {maps}, which is not that of {s} structures"
+    if fusion.mask.ndim != 4 or maps[0] != 1 or s != 1 or not p:
+        return f"mask has the shape {maps}, which is not that of one structure"
     shapes: list[tuple[str, np.ndarray | None, tuple[int, ...]]] = [
         ("probability", fusion.probability, maps),
         ("distance", fusion.distance, maps),

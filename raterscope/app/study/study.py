@@ -16,7 +16,8 @@ from typing import Any, Self
 import numpy as np
 
 from raterscope.algorithms.clicks.data import Clicks, ClicksError, Fusion
-from raterscope.algorithms.masks.data import MaskFusion, Settled
+from raterscope.algorithms.masks.data import Settled
+from raterscope.algorithms.masks.report import CaseResult
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.mask_records import VolumeFile
@@ -53,7 +54,7 @@ from raterscope.app.study.rows import DECISION, RUN, decision_of, decision_row, 
 
 __all__ = ["Study"]
 
-Result = Fusion | MaskFusion
+Result = Fusion | CaseResult
 
 
 class Study:
@@ -478,7 +479,7 @@ class Study:
     def _misfit(self, run: RunEntry, image_id: int, result: object) -> str | None:
         if isinstance(result, Fusion):
             return misfit(result, self.clicks(image_id, run))
-        assert isinstance(result, MaskFusion)
+        assert isinstance(result, CaseResult)
         return misfit_of_masks(result, self.image(image_id).lattice.shape)
 
     def _refuse_vain_undo(self, target: int, number: int) -> None:

@@ -10,8 +10,8 @@ import pytest
 from raterscope.algorithms.clicks import Clicks, FusionPlan, fuse
 from raterscope.algorithms.clicks.data import Clustering
 from raterscope.algorithms.progress import Cancelled
-from raterscope.app import outcome
 from raterscope.app.clicks import batch
+from raterscope.app.outcome import Outcome, versions
 from tests.app.without_qt import nothing_is_left  # noqa: F401
 
 
@@ -83,7 +83,7 @@ def test_learning_from_each_other_knows_neither_order_nor_processes(strays):
 def test_one_image_is_as_it_is_by_itself(strays):
     (name, clicks) = next(iter(strays.items()))
     outcome = batch.fuse_images({name: clicks}, FusionPlan())[name]
-    assert same(outcome, outcome.Outcome(name, fuse(clicks), "", "", 0.0))
+    assert same(outcome, Outcome(name, fuse(clicks), "", "", 0.0))
 
 
 def test_an_image_that_failed_keeps_out_of_what_the_others_learn(strays, monkeypatch):
@@ -176,7 +176,7 @@ def die_of_it(name, *_):
     """What a worker does in the test below: one image is too much for it."""
     if name == "image 3":
         os._exit(9)
-    return outcome.Outcome(name, None, "not looked at", "", 0.0)
+    return Outcome(name, None, "not looked at", "", 0.0)
 
 
 @pytest.mark.usefixtures("many_processes")
@@ -201,11 +201,11 @@ def test_workers_use_one_thread_and_the_parent_keeps_its_own(images, monkeypatch
 
 def tell_threads(name, *_):
     found = " ".join(os.environ.get(one, "none") for one in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"))
-    return outcome.Outcome(name, None, found, "", 0.0)
+    return Outcome(name, None, found, "", 0.0)
 
 
 def test_versions_name_what_results_depend_on():
-    found = outcome.versions()
+    found = versions()
     assert found["numpy"] == np.__version__
     assert set(found) == {"raterscope", "python", "numpy", "scipy", "numba", "scikit-learn"}
 

@@ -8,8 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from raterscope.algorithms.masks.data import OPEN, MaskFusion, MaskTrace, Settled
+from raterscope.algorithms.masks.data import OPEN, Masks, Settled
 from raterscope.algorithms.masks.grid import Grid
+from raterscope.algorithms.masks.report import CaseResult, report_on
+from raterscope.algorithms.masks.voting import MajoritySettings, majority
 from raterscope.app.formats.mask_records import VolumeFile
 from raterscope.app.review import Decision, RegionSubject, fold
 from raterscope.app.study import RunRecord, Study, StudyError
@@ -43,13 +45,12 @@ def marked(image: int, annotator: str | None, at: tuple[int, int, int] = (1, 5, 
     return PlacedMask(image, annotator, "nodule", at, BLOCK)
 
 
-def a_fusion(names: tuple[str, ...], frame: tuple[int, int, int]) -> MaskFusion:
-    rates = np.zeros((1, len(names)))
-    return MaskFusion(
-        "majority", ("nodule",), names, (2.5, 0.8, 0.8), (1, 2, 3), frame, BLOCK[None],
-        np.ones((1, *BLOCK.shape), dtype=np.float32), None, None, None, rates, rates, rates, rates, rates,
-        (MaskTrace(),),
-    )  # fmt: skip
+def a_result(names: tuple[str, ...], frame: tuple[int, int, int]) -> CaseResult:
+    masks = Masks(
+        np.repeat(BLOCK[None], len(names), axis=0), names, (2.5, 0.8, 0.8), ("nodule",), (1, 2, 3), frame
+    )
+    fusion = majority(masks, MajoritySettings())
+    return CaseResult((fusion,), (report_on(fusion, masks),))
 
 
 def a_run(**more: object) -> RunRecord:
@@ -90,7 +91,7 @@ def test_every_mask_comes_back_voxel_by_voxel(study: Study) -> None:
 def test_of_two_imports_the_later_counts_and_a_run_sees_what_was_there(study: Study) -> None:
     case = add_case(study, "case 1", GRID)
     add_masks(study, [marked(case.id, "a"), marked(case.id, "b")], "first")
-    number = study.add_run(a_run(excluded=("b",)), {case.id: a_fusion(("a",), GRID.shape)})
+    number = study.add_run(a_run(excluded=("b",)), {case.id: a_result(("a",), GRID.shape)})
     words = add_masks(study, [marked(case.id, "a", (0, 0, 0)), marked(case.id, "c")], "second")
     assert "1 in place of an earlier one" in words
     assert read_masks(study, case.id, "nodule")["a"].origin == (0, 0, 0)
@@ -111,13 +112,14 @@ def test_a_mask_off_its_image_is_refused_and_nothing_of_its_file_stays(study: St
 def test_a_run_of_masks_and_one_of_clicks_do_not_stand_in_each_others_way(study: Study) -> None:
     case = add_case(study, "case 1", GRID)
     add_masks(study, [marked(case.id, "a")], "first")
-    study.add_run(a_run(), {case.id: a_fusion(("a",), GRID.shape)})
+    study.add_run(a_run(), {case.id: a_result(("a",), GRID.shape)})
     assert study.latest_result(case.id) is None
     latest = study.latest_result(case.id, "masks")
     assert latest is not None
-    np.testing.assert_array_equal(latest[1].mask, BLOCK[None])
+    np.testing.assert_array_equal(latest[1].fusions[0].mask, BLOCK[None])
+    assert latest[1].reports[0].compared[0].dice == 1.0
     with pytest.raises(StudyError, match="does not fit its masks"):
-        study.add_run(a_run(), {case.id: a_fusion(("a",), (9, 9, 9))})
+        study.add_run(a_run(), {case.id: a_result(("a",), (9, 9, 9))})
 
 
 def test_the_input_of_a_fusion_holds_all_masks_and_what_was_settled(study: Study) -> None:
