@@ -13,6 +13,7 @@ from PySide6.QtWidgets import QWidget
 from raterscope.widgets import theme
 from raterscope.widgets.canvas.colour_maps import VIRIDIS
 from raterscope.widgets.glyphs import paint_rater
+from raterscope.widgets.painting import paint_words
 from raterscope.widgets.plots.colour_bar import BAR_HEIGHT, colours_of, paint_colour_bar
 from raterscope.widgets.plots.figure_panel import Figure, FigurePanel
 
@@ -126,7 +127,7 @@ class _Matrix(Figure[tuple[int, int]]):
 
     def _edge(self) -> int:
         """Give the room for names at the left, at most a third of the width."""
-        metrics = QFontMetrics(theme.font(theme.CAPTION))
+        metrics = QFontMetrics(theme.font(theme.CAPTION, bold=True))  # as a chosen name is
         longest = max((metrics.horizontalAdvance(name) for name in self._names), default=0)
         return round(min(longest + 12, self.width() / 3))
 
@@ -173,17 +174,17 @@ class _Matrix(Figure[tuple[int, int]]):
 
     def _draw_edges(self, painter: QPainter, grid: QRectF, side: float, at: int) -> None:
         look = theme.current()
-        metrics = QFontMetrics(painter.font())
+        lowest = min(NAMES_FROM, QFontMetrics(painter.font()).height())
         for place, (name, number) in enumerate(zip(self._names, self._numbers, strict=True)):
             chosen = place == at
             top = QRectF(grid.left() + place * side, 1, side - GAP, 10)
             paint_rater(painter, top, number, chosen=chosen)
             box = QRectF(4, grid.top() + place * side, grid.left() - 10, side - GAP)
-            if side < min(NAMES_FROM, metrics.height()):
+            if side < lowest:
                 box.setLeft(max(0.0, box.right() - 14))
                 paint_rater(painter, box, number, chosen=chosen)
                 continue
             painter.setFont(theme.font(theme.CAPTION, bold=chosen))
-            painter.setPen(QColor(look.text if chosen else look.second))
-            short = metrics.elidedText(name, Qt.TextElideMode.ElideMiddle, int(box.width()))
-            painter.drawText(box, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, short)
+            tone = look.text if chosen else look.second
+            right, middle = Qt.AlignmentFlag.AlignRight, Qt.TextElideMode.ElideMiddle
+            paint_words(painter, box, name, tone, side=right, elide=middle)
