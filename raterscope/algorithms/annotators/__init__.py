@@ -1,0 +1,1 @@
+"""Annotators, beside each other and over many cases."""

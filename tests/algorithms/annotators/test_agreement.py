@@ -1,0 +1,89 @@
+"""Agreement beyond chance: published examples, and voxels counted one by one."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from raterscope.algorithms.annotators.agreement import (
+    MISSING,
+    cohen_kappa,
+    fleiss_kappa,
+    krippendorff_alpha,
+    mask_agreement,
+)
+from raterscope.algorithms.masks.data import Masks
+
+
+def test_krippendorffs_own_example():
+    """Data C of "Content Analysis": 12 units, 4 observers, with gaps."""
+    rows = (
+        "1 2 3 3 2 1 4 1 2 . . .",
+        "1 2 3 3 2 2 4 1 2 5 . 3",
+        ". 3 3 3 2 3 4 2 2 5 1 .",
+        "1 2 3 3 2 4 4 1 2 5 1 .",
+    )
+    table = np.array([[MISSING if word == "." else int(word) for word in row.split()] for row in rows]).T
+    assert krippendorff_alpha(table) == pytest.approx(0.743, abs=5e-4)
+
+
+def test_fleiss_of_a_known_table():
+    """Fourteen raters, ten subjects, five labels: kappa 0.210."""
+    counts = [
+        (0, 0, 0, 0, 14), (0, 2, 6, 4, 2), (0, 0, 3, 5, 6), (0, 3, 9, 2, 0), (2, 2, 8, 1, 1),
+        (7, 7, 0, 0, 0), (3, 2, 6, 3, 0), (2, 5, 3, 2, 2), (6, 5, 2, 1, 0), (0, 2, 2, 3, 7),
+    ]  # fmt: skip
+    table = np.array([np.repeat(np.arange(5), row) for row in counts])
+    assert fleiss_kappa(table) == pytest.approx(0.210, abs=5e-4)
+    gap = np.full((1, 14), MISSING)
+    assert fleiss_kappa(np.vstack([table, gap])) == fleiss_kappa(table)
+
+
+def test_cohen_of_fifty_grants():
+    """Both yes 20, both no 15, one only 5 and 10: observed 0.7, expected 0.5, kappa 0.4."""
+    a, b = [1] * 25 + [0] * 25, [1] * 20 + [0] * 5 + [1] * 10 + [0] * 15
+    assert cohen_kappa(a, b) == pytest.approx(0.4)
+    assert cohen_kappa([*a, MISSING], [*b, 1]) == pytest.approx(0.4)
+    assert cohen_kappa([1, 0, 1, 0], [1, 1, 0, 0], [20, 10, 5, 15]) == pytest.approx(0.4)
+
+
+def test_two_raters_without_gaps_alpha_is_fleiss_with_a_small_sample_correction():
+    """Krippendorff: alpha = 1 - (1 - kappa)(n - 1) / n with n values in all."""
+    table = np.random.default_rng(2).integers(0, 3, size=(30, 2))
+    table[:20, 1] = table[:20, 0]
+    expected = 1 - (1 - fleiss_kappa(table)) * 59 / 60
+    assert krippendorff_alpha(table) == pytest.approx(expected)
+
+
+def test_where_there_is_nothing_to_compare():
+    same = np.ones((5, 3), dtype=int)
+    assert math.isnan(fleiss_kappa(same))
+    assert math.isnan(krippendorff_alpha(same))
+    assert math.isnan(cohen_kappa(same[:, 0], same[:, 1]))
+    assert math.isnan(krippendorff_alpha(np.full((4, 3), MISSING)))
+    assert math.isnan(cohen_kappa([MISSING], [1]))
+
+
+def test_masks_are_their_voxels():
+    rng = np.random.default_rng(6)
+    values = np.zeros((4, 6, 7, 8), dtype=np.uint8)
+    values[:, 2:5, 2:5, 2:6] = rng.integers(0, 3, size=(4, 3, 3, 4))
+    masks = Masks(values, tuple("abcd"), structures=("s", "t"))
+    flat = values.reshape(4, -1).T.astype(int)
+    found = mask_agreement(masks, "frame")
+    assert found.voxels == 6 * 7 * 8
+    assert found.fleiss == pytest.approx(fleiss_kappa(flat))
+    assert found.krippendorff == pytest.approx(krippendorff_alpha(flat))
+    assert found.cohen[0, 2] == pytest.approx(cohen_kappa(flat[:, 0], flat[:, 2]))
+    close = mask_agreement(masks, margin=0.0)
+    assert close.voxels <= 36
+    assert close.fleiss < found.fleiss
+
+
+def test_a_real_nodule_agrees_beyond_chance(real_data):
+    with np.load(real_data / "masks/lidc/nodulebin/nodulebin_03.npz") as file:
+        found = mask_agreement(Masks(file["masks"].astype(bool), tuple("abcd")))
+    assert 0.6 < found.fleiss < 0.9
+    assert np.all(np.diag(found.cohen) == 1.0)
