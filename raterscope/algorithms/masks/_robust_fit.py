@@ -1,0 +1,252 @@
+"""The iteration of the robust fusion for one structure, on merged columns of logits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from raterscope.algorithms.masks._columns import Columns
+from raterscope.algorithms.masks.data import Float32Array, FloatArray
+from raterscope.algorithms.masks.spatial import SpatialPrior
+from raterscope.algorithms.progress import Watch
+
+__all__ = ["Fit", "Likelihood", "covariance", "fit", "start"]
+
+_CHUNK = 2_000_000
+"""Columns times raters between two reports."""
+
+_LEAST_DOF, _MOST_DOF = 0.05, 1e4
+_TINY = 1e-12
+
+
+@dataclass(frozen=True)
+class Likelihood:
+    """One of the four likelihoods.
+
+    Attributes
+    ----------
+    kind : int
+        As the kernels count them.
+    dof : float
+        Degrees of freedom or shape to begin with; NaN where there are none.
+    learn : bool
+        Whether to learn them.
+    """
+
+    kind: int
+    dof: float = math.nan
+    learn: bool = False
+
+
+@dataclass(eq=False)
+class Fit:
+    """State of the iteration, in logits.
+
+    Attributes
+    ----------
+    t, s : (C,) float32 or float64
+        Mean and variance of q(T).
+    rater : (4, P) float64
+        Bias, its variance, Sigma, degrees of freedom.
+    beta : float
+        Precision of the biases' prior.
+    objective : list of float
+        The lower bound after each iteration.
+    """
+
+    columns: Columns
+    likelihood: Likelihood
+    floor: float
+    recentre: bool
+    t: Float32Array | FloatArray
+    s: Float32Array | FloatArray
+    rater: FloatArray
+    beta: float
+    prior: SpatialPrior | None = None
+    objective: list[float] = field(default_factory=list)
+    converged: bool = False
+
+    @property
+    def voxels(self) -> float:
+        """N, all columns with their weights."""
+        return float(self.columns.weight.sum(dtype=np.float64))
+
+
+def start(columns: Columns, likelihood: Likelihood, floor: float, recentre: bool, median: bool) -> Fit:
+    """Begin with the raters' mean or median, and with the variances about it."""
+    data, weight = columns.data, columns.weight
+    raters = len(data)
+    # A merged column stands for thousands of voxels whose rounding would not average out.
+    kind: type[np.floating[Any]] = np.float32 if columns.row is None else np.float64
+    t: Any = (np.median(data, axis=0) if median else data.mean(axis=0, dtype=np.float64)).astype(kind)
+    t[columns.state > 0] = np.maximum(t[columns.state > 0], 0)
+    t[columns.state < 0] = np.minimum(t[columns.state < 0], 0)
+    voxels = float(weight.sum(dtype=np.float64))
+    spread = [float((weight * (one - t) ** 2).sum(dtype=np.float64)) / voxels for one in data]
+    sigma = np.maximum(np.array(spread), max(floor, _TINY))
+    mean = float(sigma.mean())
+    beta = 1 / mean
+    rater = np.stack([np.zeros(raters), 1 / (beta + voxels / sigma), sigma, np.full(raters, likelihood.dof)])
+    s: Any = np.full(t.shape, mean / raters, dtype=kind)
+    return Fit(columns, likelihood, floor, recentre, t, s, rater, beta)
+
+
+def fit(state: Fit, iterations: int, tolerance: float, watch: Watch, partial: Callable[[], object]) -> None:
+    """Iterate until the lower bound gains less than `tolerance`, relative to itself."""
+    from raterscope.algorithms.masks import _robust_kernels as kernels
+
+    rest = 0.0
+    for count in range(iterations):
+        sums, totals = _sweep(state, count / iterations, 1 / iterations, watch, partial)
+        if count:
+            state.objective.append(float(sums[3].sum()) + rest)
+            state.converged = _settled(state.objective, tolerance)
+        rest = _update(state, sums, totals)
+        if state.converged:
+            break
+    columns, kind = state.columns, state.likelihood.kind
+    log_density = np.zeros(len(columns.data))
+    for begin, end in _chunks(columns):
+        kernels.measure(
+            kind, columns.data, columns.weight, state.rater, state.t, state.s, begin, end, log_density
+        )
+        watch(1.0, "measuring the lower bound")
+    state.objective.append(float(log_density.sum()) + rest)
+    state.converged = state.converged or _settled(state.objective, tolerance)
+
+
+def _settled(objective: list[float], tolerance: float) -> bool:
+    return len(objective) > 1 and abs(objective[-1] - objective[-2]) <= tolerance * abs(objective[-1])
+
+
+def _chunks(columns: Columns) -> list[tuple[int, int]]:
+    size = max(1, _CHUNK // len(columns.data))
+    count = columns.data.shape[1]
+    return [(begin, min(count, begin + size)) for begin in range(0, count, size)]
+
+
+def _sweep(
+    state: Fit, done: float, share: float, watch: Watch, partial: Callable[[], object]
+) -> tuple[FloatArray, FloatArray]:
+    from raterscope.algorithms.masks import _robust_kernels as kernels
+
+    columns = state.columns
+    sums, totals = np.zeros((4, len(columns.data))), np.zeros(1)
+    prior = np.empty(0, dtype=np.float32) if state.prior is None else state.prior.mean
+    precision = 0.0 if state.prior is None else 1 / state.prior.variance
+    chunks = _chunks(columns)
+    objective = state.objective[-1] if state.objective else None
+    for number, (begin, end) in enumerate(chunks):
+        kernels.sweep(
+            state.likelihood.kind, columns.data, columns.weight, columns.state, state.rater, prior, precision,
+            state.t, state.s, begin, end, sums, totals,
+        )  # fmt: skip
+        words = f"fusing, iteration {len(state.objective) + 1}"
+        watch(done + share * (number + 1) / len(chunks), words, objective=objective, partial=partial)
+    return sums, totals
+
+
+def _update(state: Fit, sums: FloatArray, totals: FloatArray) -> float:
+    """Update all that is not a map, in the order b, W, alpha, Sigma_T, beta, Sigma, nu.
+
+    Returns the lower bound but for the log density of the maps (`sweep` and `measure` give that).
+    """
+    bias, doubt, sigma = state.rater[:3]
+    raters, voxels = len(bias), state.voxels
+    doubt[:] = 1 / (state.beta + sums[0])
+    bias[:] = doubt * sums[1]
+    sigma[:] = sigma * (sums[2] - 2 * bias * sums[1] + (bias**2 + doubt) * sums[0]) / voxels
+    np.maximum(sigma, max(state.floor, _TINY), out=sigma)
+    if state.recentre and state.prior is None and not state.columns.state.any():
+        # A shift of T against all biases changes no residual and only brings the biases' prior nearer.
+        shift = float(bias.mean())
+        bias -= shift
+        state.t += shift
+    rest = float(totals[0]) + 0.5 * voxels * (math.log(2 * math.pi) + 1)
+    if state.prior is not None:
+        state.prior.update(state.t, float(state.s.sum(dtype=np.float64)))
+        rest += state.prior.bound()
+    square = float((bias**2 + doubt).sum())
+    state.beta = raters / square
+    rest += 0.5 * raters * math.log(state.beta) - 0.5 * raters + 0.5 * float(np.log(doubt).sum() + raters)
+    if state.likelihood.learn:
+        _learn_dof(state)
+    return rest + voxels * float(_constants(state.likelihood.kind, state.rater).sum())
+
+
+def _constants(kind: int, rater: FloatArray) -> FloatArray:
+    """Give what the log density (its scales integrated out) has beside what depends on the maps."""
+    from scipy.special import gammaln
+
+    nu = rater[3]
+    scale = -0.5 * np.log(rater[2])
+    if kind == 0:
+        return np.asarray(scale - 0.5 * math.log(2 * math.pi))
+    if kind == 1:
+        return np.asarray(scale - math.log(4))
+    if kind == 2:
+        return np.asarray(scale + gammaln((nu + 1) / 2) - gammaln(nu / 2) - 0.5 * np.log(nu * math.pi))
+    return np.asarray(scale - math.log(2))
+
+
+def _learn_dof(state: Fit) -> None:
+    """Maximise the lower bound over each rater's degrees of freedom with the scales integrated out.
+
+    That is eq. 28 with E[tau] following nu, instead of held: the step is the larger one, and the bound cannot
+    fall. It goes by a fine histogram of E.
+    """
+    from scipy.optimize import minimize_scalar
+
+    from raterscope.algorithms.masks import _robust_kernels as kernels
+
+    columns, kind = state.columns, state.likelihood.kind
+    raters = len(columns.data)
+    count, total = np.zeros((raters, kernels.BINS)), np.zeros((raters, kernels.BINS))
+    for begin, end in _chunks(columns):
+        kernels.spectrum(
+            kind, columns.data, columns.weight, state.rater, state.t, state.s, begin, end, count, total
+        )
+    voxels = state.voxels
+    for p in range(raters):
+        some = count[p] > 0
+        number, value = count[p, some], total[p, some] / count[p, some]
+        factor = 0.5 if kind == 2 else 1.0
+
+        def loss(log_nu: float, p: int = p, number: FloatArray = number, value: FloatArray = value,
+                 factor: float = factor) -> float:  # fmt: skip
+            nu = math.exp(log_nu)
+            trial = state.rater[:, p : p + 1].copy()
+            trial[3] = nu
+            tail = float(number @ np.log1p(value / nu))
+            return factor * (nu + 1) * tail - voxels * float(_constants(kind, trial)[0])
+
+        found = minimize_scalar(
+            loss, bounds=(math.log(_LEAST_DOF), math.log(_MOST_DOF)), method="bounded",
+            options={"xatol": 1e-7},
+        )  # fmt: skip
+        if found.fun < loss(math.log(state.rater[3, p])):
+            state.rater[3, p] = math.exp(found.x)
+
+
+def covariance(kind: int, sigma: FloatArray, nu: FloatArray, most: float) -> FloatArray:
+    """Give the covariance that belongs to Sigma, in its unit: comparable between likelihoods.
+
+    Sigma itself for the Gaussian, 8 Sigma for Laplace. Student's t and the double Pareto have none with two
+    degrees of freedom or fewer (else nu / (nu - 2) Sigma and 2 nu² / ((nu - 1) (nu - 2)) Sigma): theirs is
+    taken within `most`, which no deviation of clipped distances exceeds.
+    """
+    if kind == 0:
+        return sigma.copy()
+    if kind == 1:
+        return 8 * sigma
+    found = np.empty(len(sigma))
+    for p, (scale, dof) in enumerate(zip(np.sqrt(sigma), nu, strict=True)):
+        u = np.concatenate([[0.0], np.geomspace(1e-4, most / scale, 4000)])
+        tail = -(dof + 1) / 2 * np.log1p(u**2 / dof) if kind == 2 else -(dof + 1) * np.log1p(u / dof)
+        density = np.exp(tail)
+        found[p] = sigma[p] * np.trapezoid(u**2 * density, u) / np.trapezoid(density, u)
+    return found

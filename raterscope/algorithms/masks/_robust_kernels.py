@@ -1,0 +1,281 @@
+"""Inner loops of the robust fusion: one pass over the voxels an iteration, the scales never stored."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+__all__ = ["BINS", "GAUSSIAN", "GDP", "LAPLACE", "STUDENT", "measure", "merge", "shares", "spectrum", "sweep"]
+
+Array = Any
+"""What numba compiles is not what a type checker sees; shapes and types stand in the docstrings."""
+
+GAUSSIAN, LAPLACE, STUDENT, GDP = 0, 1, 2, 3
+
+BLOCK = 512
+"""Columns whose scales fit into the nearest cache."""
+
+BINS, LOWEST_BIN = 1 << 16, (127 - 24) << 10
+"""Of `spectrum`: 64 powers of two from 2^-24 on, a thousand bins each."""
+
+_MATH = {"contract", "reassoc", "nsz", "arcp"}
+_FAR_TAIL = 12.0
+_HALF_LOG_TAU = 0.5 * math.log(2 * math.pi)
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def merge(
+    bits: Array, state: Array, begin: int, end: int, table: Array, first: Array, count: Array, row: Array,
+    used: int,
+) -> Array:  # fmt: skip
+    """Give equal columns of (P, N) `bits` and (N,) `state` the same number in `row`; open addressing.
+
+    table (2^k,) int32, -1 where free; first, count (2^(k-1),). Gives the numbers used and where it stopped:
+    before `end` if the table is half full.
+    """
+    raters = len(bits)
+    mask = len(table) - 1
+    for n in range(begin, end):
+        if n:
+            same = state[n] == state[n - 1]
+            for p in range(raters):
+                same = same and bits[p, n] == bits[p, n - 1]
+            if same:
+                row[n] = row[n - 1]
+                count[row[n]] += 1
+                continue
+        key = np.uint64(state[n] + 7)
+        for p in range(raters):
+            key = (key ^ np.uint64(bits[p, n])) * np.uint64(0x9E3779B97F4A7C15)
+            key ^= key >> np.uint64(29)
+        slot = np.int64(key & np.uint64(mask))
+        while True:
+            found = table[slot]
+            if found < 0:
+                if used == len(first):
+                    return used, n
+                table[slot] = used
+                first[used] = n
+                count[used] = 1
+                row[n] = used
+                used += 1
+                break
+            other = first[found]
+            same = state[n] == state[other]
+            for p in range(raters):
+                same = same and bits[p, n] == bits[p, other]
+            if same:
+                row[n] = found
+                count[found] += 1
+                break
+            slot = (slot + 1) & mask
+    return used, end
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=_MATH)  # type: ignore[untyped-decorator]
+def _distances(data: Array, t: Array, s: Array, b: float, sb: float, sigma: float, out: Array) -> None:
+    """Give the expected squared Mahalanobis distance E of one rater at the columns of a block."""
+    inverse = 1 / sigma
+    for i in range(len(t)):
+        rest = np.float64(data[i]) - np.float64(t[i]) - b
+        out[i] = (rest * rest + np.float64(s[i]) + sb) * inverse
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=_MATH)  # type: ignore[untyped-decorator]
+def _log_density(kind: int, e: Array, weight: Array, nu: float) -> float:
+    """Give the log density that is left when the scales are integrated out, without its constant."""
+    total = 0.0
+    if kind == GAUSSIAN:
+        for i in range(len(e)):
+            total += weight[i] * e[i]
+        return -total / 2
+    if kind == LAPLACE:
+        for i in range(len(e)):
+            total += weight[i] * np.sqrt(e[i])
+        return -total / 2
+    if kind == STUDENT:
+        for i in range(len(e)):
+            total += weight[i] * math.log1p(e[i] / nu)
+        return -total * (nu + 1) / 2
+    for i in range(len(e)):
+        total += weight[i] * math.log1p(np.sqrt(e[i]) / nu)
+    return -total * (nu + 1)
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=_MATH)  # type: ignore[untyped-decorator]
+def _precisions(kind: int, e: Array, sigma: float, nu: float) -> None:
+    """Turn E into E[tau] / Sigma, in place."""
+    inverse, half, one = 1 / sigma, 0.5 / sigma, (nu + 1) / sigma
+    if kind == GAUSSIAN:
+        for i in range(len(e)):
+            e[i] = inverse
+    elif kind == LAPLACE:
+        for i in range(len(e)):
+            e[i] = half / np.sqrt(e[i])
+    elif kind == STUDENT:
+        for i in range(len(e)):
+            e[i] = one / (nu + e[i])
+    else:
+        for i in range(len(e)):
+            root = np.sqrt(e[i])
+            e[i] = one / (root * (nu + root))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
+def _above_zero(mean: float, deviation: float) -> Array:
+    """Give mean, variance and entropy of a normal variable that is known to be above 0."""
+    alpha = -mean / deviation
+    if alpha > _FAR_TAIL:
+        square = alpha * alpha
+        rate = alpha + 1 / alpha - 2 / (alpha * square) + 10 / (alpha * square * square)
+        share = (1 - 6 / square + 50 / (square * square)) / square
+        log_mass = -square / 2 - math.log(rate) - _HALF_LOG_TAU
+    else:
+        mass = 0.5 * math.erfc(alpha / math.sqrt(2.0))
+        rate = math.exp(-alpha * alpha / 2 - _HALF_LOG_TAU) / mass
+        share = 1 + alpha * rate - rate * rate
+        log_mass = math.log(mass)
+    entropy = _HALF_LOG_TAU + 0.5 + math.log(deviation) + log_mass + alpha * rate / 2
+    return mean + deviation * rate, deviation * deviation * share, entropy
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=_MATH)  # type: ignore[untyped-decorator]
+def _add_up(kept: Array, data: Array, t: Array, s: Array, weight: Array) -> Array:
+    """Sum the precisions, them times the residual, and them times its expected square."""
+    zeroth, first, second = 0.0, 0.0, 0.0
+    for i in range(len(t)):
+        precision = kept[i] * weight[i]
+        rest = np.float64(data[i]) - np.float64(t[i])
+        zeroth += precision
+        first += precision * rest
+        second += precision * (rest * rest + np.float64(s[i]))
+    return zeroth, first, second
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=_MATH)  # type: ignore[untyped-decorator]
+def sweep(
+    kind: int, data: Array, weight: Array, state: Array, rater: Array, prior: Array, prior_precision: float,
+    t: Array, s: Array, begin: int, end: int, sums: Array, totals: Array,
+) -> None:  # fmt: skip
+    """Update q(T) at the columns `begin` to `end` (eqs. 17, 18) and add up what the raters' updates need.
+
+    data (P, C), weight (C,) float32; t and s (C,); state (C,) int8, 1 or -1 where settled; rater (4, P):
+    bias, its variance, Sigma, nu; prior (C,) or empty. sums (4, P): of the precisions, times the residual,
+    times its expected square, and the log density before the update; totals (1,): entropy of q(T).
+    """
+    raters = len(data)
+    kept = np.empty((raters, BLOCK))
+    shown, precision = np.empty(BLOCK), np.empty(BLOCK)
+    for start in range(begin, end, BLOCK):
+        stop = min(end, start + BLOCK)
+        size = stop - start
+        block = weight[start:stop]
+        if prior_precision > 0:
+            for i in range(size):
+                precision[i] = prior_precision
+                shown[i] = prior_precision * prior[start + i]
+        else:
+            precision[:size] = 0
+            shown[:size] = 0
+        for p in range(raters):
+            e = kept[p, :size]
+            _distances(
+                data[p, start:stop], t[start:stop], s[start:stop], rater[0, p], rater[1, p], rater[2, p], e
+            )
+            sums[3, p] += _log_density(kind, e, block, rater[3, p])
+            _precisions(kind, e, rater[2, p], rater[3, p])
+            bias = rater[0, p]
+            for i in range(size):
+                precision[i] += e[i]
+                shown[i] += e[i] * (data[p, start + i] - bias)
+        logs = 0.0
+        for i in range(size):
+            s[start + i] = 1 / precision[i]
+            t[start + i] = shown[i] / precision[i]
+            if state[start + i] == 0:
+                logs -= block[i] * math.log(precision[i])
+            else:
+                side = state[start + i]
+                mean, variance, entropy = _above_zero(
+                    side * shown[i] / precision[i], math.sqrt(1 / precision[i])
+                )
+                t[start + i] = side * mean
+                s[start + i] = variance
+                logs += block[i] * (2 * entropy - 2 * _HALF_LOG_TAU - 1)
+        totals[0] += logs / 2
+        for p in range(raters):
+            zeroth, first, second = _add_up(
+                kept[p, :size], data[p, start:stop], t[start:stop], s[start:stop], block
+            )
+            sums[0, p] += zeroth
+            sums[1, p] += first
+            sums[2, p] += second
+
+
+@njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
+def measure(
+    kind: int, data: Array, weight: Array, rater: Array, t: Array, s: Array, begin: int, end: int, sums: Array
+) -> None:
+    """Add up the log density alone, into (P,) `sums`; arguments as of `sweep`."""
+    kept = np.empty(BLOCK)
+    for start in range(begin, end, BLOCK):
+        stop = min(end, start + BLOCK)
+        for p in range(len(data)):
+            e = kept[: stop - start]
+            _distances(
+                data[p, start:stop], t[start:stop], s[start:stop], rater[0, p], rater[1, p], rater[2, p], e
+            )
+            sums[p] += _log_density(kind, e, weight[start:stop], rater[3, p])
+
+
+@njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
+def spectrum(
+    kind: int, data: Array, weight: Array, rater: Array, t: Array, s: Array, begin: int, end: int,
+    count: Array, total: Array,
+) -> None:  # fmt: skip
+    """Sort E (its root for the double Pareto) into (P, BINS) bins by the leading bits of its float32."""
+    kept, short = np.empty(BLOCK), np.empty(BLOCK, np.float32)
+    bits = short.view(np.int32)
+    for start in range(begin, end, BLOCK):
+        stop = min(end, start + BLOCK)
+        for p in range(len(data)):
+            e = kept[: stop - start]
+            _distances(
+                data[p, start:stop], t[start:stop], s[start:stop], rater[0, p], rater[1, p], rater[2, p], e
+            )
+            for i in range(stop - start):
+                if kind == GDP:
+                    e[i] = np.sqrt(e[i])
+                short[i] = e[i]
+                place = min(max((bits[i] >> 13) - LOWEST_BIN, 0), BINS - 1)
+                count[p, place] += weight[start + i]
+                total[p, place] += np.float64(weight[start + i]) * e[i]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
+def shares(kind: int, data: Array, rater: Array, t: Array, s: Array, out: Array) -> None:
+    """Give each rater's share of the precision in (P, C) uint8, 255 in all at every column."""
+    raters, columns = data.shape
+    kept = np.empty((raters, BLOCK))
+    for start in range(0, columns, BLOCK):
+        stop = min(columns, start + BLOCK)
+        size = stop - start
+        for p in range(raters):
+            e = kept[p, :size]
+            _distances(
+                data[p, start:stop], t[start:stop], s[start:stop], rater[0, p], rater[1, p], rater[2, p], e
+            )
+            _precisions(kind, e, rater[2, p], rater[3, p])
+        for i in range(size):
+            whole = 0.0
+            for p in range(raters):
+                whole += kept[p, i]
+            before, given = 0.0, 0
+            for p in range(raters):
+                before += kept[p, i]
+                upto = 255 if p == raters - 1 else int(255 * before / whole + 0.5)
+                out[p, start + i] = upto - given
+                given = upto

@@ -1,0 +1,126 @@
+"""The prior that makes a consensus smooth: a sum of wide bumps, apart along the axes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from raterscope.algorithms.masks.data import Box, Float32Array, FloatArray
+
+__all__ = ["SpatialPrior", "bumps"]
+
+_CHUNK = 500_000
+
+
+def bumps(size: int, step: float, spacing: float, radius: float) -> FloatArray:
+    """Give Gaussian bumps along an axis, unnormalised, the first at voxel 0; (size, bumps).
+
+    size : voxels; step, spacing, radius : mm, from voxel to voxel, from bump to bump, and standard deviation.
+    """
+    place = np.arange(size) * step
+    centre = np.arange(max(1, math.ceil(size * step / spacing))) * spacing
+    return np.asarray(np.exp(-((place[:, None] - centre) ** 2) / (2 * radius**2)))
+
+
+@dataclass(frozen=True)
+class _Axis:
+    """Orthonormal (size, bumps) `basis` of the bumps along an axis, and the squared singular values."""
+
+    basis: FloatArray
+    power: FloatArray
+
+
+class SpatialPrior:
+    """The spatial prior on T (eqs. 5 to 7) with its posterior q(W) and hyper-parameters.
+
+    The bumps are products of bumps along the axes, so that the matrix of eq. 22 is a Kronecker product: it
+    is diagonal in the product of the axes' singular vectors, and the exact update of eqs. 22 and 23 becomes
+    three small products of matrices.
+
+    Attributes
+    ----------
+    mean : (N,) float32
+        Of T by the prior, at every voxel.
+    variance : float
+        Sigma_T.
+    """
+
+    def __init__(
+        self, shape: Box, steps: tuple[float, float, float], spacing: float, radius: float,
+        t: Float32Array | FloatArray, variance: float, floor: float,
+    ) -> None:  # fmt: skip
+        self.shape, self._floor = shape, floor
+        self._axes = [
+            _axis(bumps(size, step, spacing, radius)) for size, step in zip(shape, steps, strict=True)
+        ]
+        z, y, x = (axis.power for axis in self._axes)
+        self._power = z[:, None, None] * y[:, None] * x
+        self.variance = max(variance, floor)
+        self._alpha = 1.0 / max(float(np.var(t, dtype=np.float64)), 1e-12)
+        self._spread = 0.0
+        self.mean = np.empty(t.size, dtype=np.float32)
+        self._bound = 0.0
+        self._set_weights(t)
+
+    def _set_weights(self, t: Float32Array | FloatArray) -> None:
+        seen = self._project(t)
+        whole = self._power + self._alpha * self.variance
+        self._lift(seen * (self._power / whole))
+        self._square = float((seen**2 * self._power / whole**2).sum())
+        self._trace = float((self.variance / whole).sum())
+        self._spread = float((self._power * self.variance / whole).sum())
+        self._entropy = 0.5 * float(np.log(self.variance / whole).sum()) + 0.5 * whole.size
+
+    def update(self, t: Float32Array | FloatArray, total: float) -> None:
+        """Update W, alpha and Sigma_T (eqs. 22 to 25); `total` is the sum of the variances of q(T)."""
+        self._set_weights(t)
+        self._alpha = self._power.size / (self._square + self._trace)
+        rest = 0.0
+        for begin in range(0, t.size, _CHUNK):
+            part = slice(begin, begin + _CHUNK)
+            rest += float(((t[part].astype(np.float64) - self.mean[part]) ** 2).sum())
+        wanted = (rest + total + self._spread) / t.size
+        self.variance = max(wanted, self._floor)
+        self._bound = (
+            -0.5 * t.size * (math.log(2 * math.pi * self.variance) + wanted / self.variance)
+            + 0.5 * self._power.size * math.log(self._alpha)
+            - 0.5 * self._alpha * (self._square + self._trace)
+            + self._entropy
+        )
+
+    def bound(self) -> float:
+        """Give what the prior and q(W) add to the lower bound after `update` (B.11, B.13, B.16)."""
+        return self._bound
+
+    def _project(self, t: Float32Array | FloatArray) -> FloatArray:
+        """Take a map to its part in the bumps' singular vectors."""
+        z, y, x = (axis.basis for axis in self._axes)
+        slices, rows, columns = self.shape
+        volume = t.reshape(slices, rows, columns)
+        flat = np.empty((slices, y.shape[1], x.shape[1]))
+        step = max(1, _CHUNK // (rows * columns))
+        for begin in range(0, slices, step):
+            part = volume[begin : begin + step].astype(np.float64) @ x
+            flat[begin : begin + step] = y.T @ part
+        return np.asarray(np.tensordot(z, flat, axes=(0, 0)))
+
+    def _lift(self, weights: FloatArray) -> None:
+        """Write the map with these parts into `mean`."""
+        z, y, x = (axis.basis for axis in self._axes)
+        slices, rows, columns = self.shape
+        flat = np.tensordot(z, weights, axes=(1, 0))
+        out = self.mean.reshape(slices, rows, columns)
+        step = max(1, _CHUNK // (rows * columns))
+        for begin in range(0, slices, step):
+            out[begin : begin + step] = (y @ flat[begin : begin + step]) @ x.T
+
+
+def _axis(basis: FloatArray) -> _Axis:
+    left, values, _ = np.linalg.svd(basis, full_matrices=False)
+    power = np.zeros(basis.shape[1])
+    power[: len(values)] = values**2
+    vectors = np.zeros(basis.shape)
+    vectors[:, : left.shape[1]] = left
+    return _Axis(vectors, power)

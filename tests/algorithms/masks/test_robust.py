@@ -1,0 +1,255 @@
+"""The robust fusion: the figures of an independent implementation, and what any likelihood must hold to."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.ndimage import gaussian_filter
+
+from raterscope.algorithms.masks.data import OPEN, MaskFusion, Masks, MasksError
+from raterscope.algorithms.masks.distance import domain
+from raterscope.algorithms.masks.robust import (
+    GaussianSettings,
+    GDPSettings,
+    LaplaceSettings,
+    StudentSettings,
+    gaussian,
+    gdp,
+    laplace,
+    student,
+)
+from raterscope.algorithms.progress import Cancelled
+
+MODELS = {
+    "gaussian": (gaussian, GaussianSettings),
+    "laplace": (laplace, LaplaceSettings),
+    "student": (student, StudentSettings),
+    "gdp": (gdp, GDPSettings),
+}
+CLIP = float(np.log((1 - 1e-6) / 1e-6) / 5)
+
+
+def run(name: str, masks: Masks, **values: object) -> MaskFusion:
+    function, settings = MODELS[name]
+    return function(masks, settings(**values))
+
+
+def crowd(shape: tuple[int, int, int] = (14, 22, 24), raters: int = 4, seed: int = 0) -> Masks:
+    """Raters who see one ellipsoid, each with a boundary that wavers and an offset of his own."""
+    generator = np.random.default_rng(seed)
+    z, y, x = (np.arange(size) - (size - 1) / 2 for size in shape)
+    away = 1 - np.sqrt((z[:, None, None] / 5) ** 2 + (y[:, None] / 7) ** 2 + (x / 8) ** 2)
+    width = [0 if size == 1 else 2 for size in shape]
+    values = [
+        away + gaussian_filter(generator.normal(size=shape), width) + generator.normal(0, 0.05) > 0
+        for _ in range(raters)
+    ]
+    return Masks(np.array(values), tuple("abcdefgh"[:raters]), (1.5, 1.0, 0.8))
+
+
+@pytest.fixture(scope="session")
+def nodule(real_data: Path) -> Masks:
+    with np.load(real_data / "masks/lidc/nodulebin/nodulebin_03.npz", allow_pickle=False) as file:
+        return Masks(file["masks"].astype(bool), ("1", "2", "3", "4"))
+
+
+@pytest.mark.parametrize(
+    ("name", "smooth", "bound", "voxels"),
+    [
+        ("gaussian", False, -785600.996, 6699),
+        ("laplace", False, -598665.375, 6786),
+        ("student", False, 943749.509, 6938),
+        ("gdp", False, 431054.254, 7330),
+        ("gaussian", True, -950599.005, 6588),
+        ("laplace", True, -705771.108, 6229),
+        ("student", True, 631816.063, 6561),
+        ("gdp", True, 99467.690, 6677),
+    ],
+)
+def test_as_printed_twenty_iterations_on_a_nodule_give_the_known_bound(nodule, name, smooth, bound, voxels):
+    values = {"clip": CLIP, "floor": False, "max_iterations": 20, "tolerance": 0.0}
+    if smooth:
+        values |= {"spatial_prior": True, "spatial_spacing": 4.0, "spatial_radius": 12.0}
+    found = run(name, nodule, **values)
+    assert found.traces[0].objective[-1] == pytest.approx(bound, rel=1e-6)
+    assert int(found.mask.sum()) == voxels
+    assert len(found.traces[0].objective) == 20
+
+
+@pytest.mark.parametrize(
+    ("name", "bound", "voxels"),
+    [("gaussian", -786068.073, 6799), ("laplace", -657992.767, 6781), ("student", -679717.434, 6796),
+     ("gdp", -694779.547, 7469)],
+)  # fmt: skip
+def test_with_the_floor_a_nodule_converges_to_the_known_bound(nodule, name, bound, voxels):
+    found = run(name, nodule, clip=CLIP, tolerance=2e-9, max_iterations=500)
+    assert found.traces[0].converged
+    assert found.traces[0].objective[-1] == pytest.approx(bound, rel=1e-6)
+    assert abs(int(found.mask.sum()) - voxels) <= 5
+
+
+@pytest.mark.parametrize("smooth", [False, True])
+@pytest.mark.parametrize("floor", [False, True])
+@pytest.mark.parametrize("name", MODELS)
+def test_the_bound_never_falls(name, floor, smooth):
+    values = {"dof": None} if name == "student" else {"shape": None} if name == "gdp" else {}
+    masks = domain(crowd(seed=3), 2.763)
+    known = np.full(masks.shape, OPEN, dtype=np.int8)
+    known[3:5, 8:11, 8:11] = 1
+    known[7, 2:9, 2:6] = 0
+    for some in (masks, replace(masks, known=known)):
+        found = run(name, some, floor=floor, spatial_prior=smooth, max_iterations=40, tolerance=0.0, **values)
+        objective = found.traces[0].objective
+        assert np.diff(objective).min() > -1e-9 * np.abs(objective).max()
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_order_of_the_raters_does_not_matter(name):
+    masks = crowd()
+    order = [2, 0, 3, 1]
+    other = replace(masks, values=masks.values[order], annotators=tuple(masks.annotators[p] for p in order))
+    first, second = run(name, masks), run(name, other)
+    assert np.allclose(second.distance, first.distance, atol=1e-3)
+    assert np.allclose(second.bias[0], first.bias[0, order], atol=1e-4)
+    assert np.allclose(second.variance[0], first.variance[0, order], rtol=1e-3)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_flipped_volume_gives_a_flipped_consensus(name):
+    masks = crowd()
+    other = replace(masks, values=np.ascontiguousarray(masks.values[:, ::-1, :, ::-1]))
+    first, second = run(name, masks), run(name, other)
+    assert np.allclose(second.distance[:, ::-1, :, ::-1], first.distance, atol=1e-3)
+
+
+def test_the_slope_moves_no_contour():
+    masks = crowd()
+    first = run("laplace", masks, tolerance=1e-11)
+    second = run("laplace", masks, tolerance=1e-11, slope=1.0)
+    assert np.allclose(first.distance, second.distance, atol=2e-3)
+    assert np.allclose(first.variance, second.variance, rtol=1e-2)
+
+
+def plain_laplace(data: np.ndarray, floor: float, rounds: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The update equations in float64, voxel by voxel and with the scales stored: t, bias, Sigma."""
+    raters, voxels = data.shape
+    t = data.mean(axis=0)
+    sigma = np.maximum(((data - t) ** 2).mean(axis=1), floor)
+    s = np.full(voxels, sigma.mean() / raters)
+    bias, beta = np.zeros(raters), 1 / sigma.mean()
+    doubt = 1 / (beta + voxels / sigma)
+    for _ in range(rounds):
+        square = ((data - t - bias[:, None]) ** 2 + s + doubt[:, None]) / sigma[:, None]
+        tau = 0.5 / np.sqrt(square)
+        s = 1 / (tau / sigma[:, None]).sum(axis=0)
+        t = s * (tau / sigma[:, None] * (data - bias[:, None])).sum(axis=0)
+        doubt = 1 / (beta + tau.sum(axis=1) / sigma)
+        bias = doubt * (tau * (data - t)).sum(axis=1) / sigma
+        rest = (data - t - bias[:, None]) ** 2 + s + doubt[:, None]
+        sigma = np.maximum((tau * rest).mean(axis=1), floor)
+        t, bias = t + bias.mean(), bias - bias.mean()
+        beta = raters / (bias**2 + doubt).sum()
+    return t, bias, sigma
+
+
+def test_float32_and_merged_voxels_give_what_float64_gives():
+    from raterscope.algorithms.masks.robust import distances, side_length
+
+    masks = crowd(seed=5)
+    settings = LaplaceSettings(max_iterations=30, tolerance=0.0)
+    found = laplace(masks, settings)
+    data = 5.0 * distances(masks, settings).astype(np.float64).reshape(4, -1)
+    floor = (5 * side_length(masks.spacing, masks.shape)) ** 2 / 96
+    t, bias, sigma = plain_laplace(data, floor, 30)
+    assert np.allclose(found.distance.ravel() * 5, t, atol=1e-3)
+    assert np.array_equal(found.mask.ravel(), t > 0)
+    assert np.allclose(found.bias[0] * 5, bias, rtol=1e-4, atol=1e-5)
+    assert np.allclose(found.variance[0] * 25 / 8, sigma, rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_shares_add_up_to_all_and_a_leak_costs_the_rater_his_weight_there(name):
+    masks = crowd(raters=4)
+    values = masks.values.copy()
+    values[1, 5:9, 3:9, 16:23] = True
+    found = run(name, replace(masks, values=values))
+    assert (found.weight[0].sum(axis=0, dtype=int) == 255).all()
+    alone = values[1] & ~values[[0, 2, 3]].any(axis=0)
+    edge = np.abs(found.distance[0]) < 1
+    if name != "gaussian":
+        assert found.weight[0, 1][alone].mean() < 0.5 * found.weight[0, 1][edge & ~alone].mean()
+
+
+def test_a_rater_who_marks_too_much_has_a_bias_above_zero():
+    masks = crowd(raters=4)
+    from scipy.ndimage import binary_dilation
+
+    values = masks.values.copy()
+    values[3] = binary_dilation(values[3], iterations=2)
+    found = run("gaussian", replace(masks, values=values))
+    assert found.bias[0].argmax() == 3
+    assert found.bias[0, 3] > 0.2
+
+
+@pytest.mark.parametrize("smooth", [False, True])
+@pytest.mark.parametrize("name", MODELS)
+def test_what_is_settled_stays_and_teaches(name, smooth):
+    masks = crowd(raters=5)
+    free = run(name, masks, spatial_prior=smooth, max_iterations=50)
+    worst = int(free.variance[0].argmax())
+    known = np.full(masks.shape, OPEN, dtype=np.int8)
+    known[masks.values[worst]] = 1
+    known[~masks.values[worst]] = 0
+    known[:, :, 13:] = OPEN
+    found = run(name, replace(masks, known=known), spatial_prior=smooth, max_iterations=50)
+    assert found.mask[0][known == 1].all()
+    assert not found.mask[0][known == 0].any()
+    assert (found.probability[0][known == 1] == 1).all()
+    if name in {"gaussian", "student"}:  # those of the others rest on the floor
+        assert found.variance[0, worst] < free.variance[0, worst]
+
+
+def test_raters_who_agree_do_not_break_it():
+    masks = crowd(raters=2)
+    values = masks.values[[0, 0, 0, 1]]
+    for name in MODELS:
+        found = run(name, Masks(values, tuple("abcd"), masks.spacing))
+        assert np.isfinite(found.distance).all()
+        assert (found.variance > 0).all()
+        assert np.isfinite(found.variance).all()
+        assert (found.mask[0] != values[0]).mean() < 0.01
+
+
+def test_two_raters_are_told_that_only_the_sum_is_certain():
+    assert "sum of the variances" in run("laplace", crowd(raters=2)).notices[0]
+
+
+def test_one_slice_and_probabilities():
+    masks = crowd(shape=(1, 30, 30))
+    soft = 1 / (1 + np.exp(-5.0 * (masks.values.astype(np.float32) - 0.5)))
+    assert run("student", masks).mask.any()
+    found = run("laplace", Masks(soft, masks.annotators))
+    votes = masks.values.sum(axis=0)
+    assert found.mask[0][votes == 4].all()
+    assert not found.mask[0][votes == 0].any()
+
+
+def test_several_structures_are_refused():
+    masks = Masks(np.zeros((2, 1, 4, 4), dtype=np.uint8), ("a", "b"), structures=("one", "two"))
+    with pytest.raises(MasksError, match="one at a time"):
+        laplace(masks)
+
+
+def test_it_can_be_cancelled_and_shows_what_it_has():
+    seen: list[object] = []
+
+    def watch(fraction, words, *, objective=None, partial=None):
+        if partial is not None and objective is not None:
+            seen.append(partial())
+            if len(seen) == 3:
+                raise Cancelled
+
+    with pytest.raises(Cancelled):
+        laplace(crowd(), LaplaceSettings(tolerance=0.0), watch)
+    assert all(isinstance(one, MaskFusion) and one.mask.any() for one in seen)
