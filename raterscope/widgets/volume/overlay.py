@@ -62,11 +62,14 @@ def paint_letters(painter: QPainter, viewport: Viewport, plane: Plane) -> None:
             _shaded(painter, QRectF(x - 10, y - 10, 20, 20), _CENTRE, letter, theme.DARK.second)
 
 
-def paint_title(painter: QPainter, title: str) -> None:
-    """Paint which plane this is and which of its slices."""
+def paint_title(painter: QPainter, title: str, line: str) -> None:
+    """Paint which plane this is and which of its slices, and a line below."""
     painter.setFont(theme.font(theme.CAPTION, bold=True))
-    room = QRectF(EDGE, EDGE - 4, QFontMetrics(painter.font()).horizontalAdvance(title) + 4, 20)
-    _shaded(painter, room, _LEFT, title, theme.DARK.text)
+    metrics = QFontMetrics(painter.font())
+    for words, top in ((title, EDGE - 4.0), (line, EDGE + 14.0)):
+        if words:
+            room = QRectF(EDGE, top, metrics.horizontalAdvance(words) + 4, 20)
+            _shaded(painter, room, _LEFT, words, theme.DARK.text if words is title else theme.DARK.second)
 
 
 def paint_notice(painter: QPainter, viewport: Viewport, words: str) -> None:
@@ -80,9 +83,15 @@ def paint_notice(painter: QPainter, viewport: Viewport, words: str) -> None:
 
 
 def paint_brush(
-    painter: QPainter, viewport: Viewport, place: tuple[float, float], radius: float, *, puts_in: bool
+    painter: QPainter,
+    viewport: Viewport,
+    place: tuple[float, float],
+    radius: float,
+    unit: str,
+    *,
+    puts_in: bool,
 ) -> None:
-    """Paint the disc that would be covered, with a plus or a minus beside it."""
+    """Paint the disc that would be covered, with a plus or a minus and its radius beside it."""
     x, y = viewport.to_screen(*place)
     reach = radius * viewport.scale
     hue = theme.DARK.accent if puts_in else theme.DARK.rejected
@@ -98,6 +107,8 @@ def paint_brush(
         painter.drawLine(QPointF(across - 4, down), QPointF(across + 4, down))
         if puts_in:
             painter.drawLine(QPointF(across, down - 4), QPointF(across, down + 4))
+    painter.setFont(theme.font(theme.CAPTION))
+    _shaded(painter, QRectF(across + 9, down - 10, 90, 20), _LEFT, f"{radius:.2g} {unit}", theme.DARK.second)
 
 
 def on_screen(viewport: Viewport, box: Box) -> QRectF:

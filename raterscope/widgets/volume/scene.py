@@ -32,6 +32,8 @@ class Scene:
         In the order in which they are painted.
     shown : set of keys, or None for all
     solo : key, or None
+    beside : set of keys
+        Outlines that stay in sight beside the solo.
     filled : bool
         Masks as areas, not as lines.
     opacity : float
@@ -57,6 +59,7 @@ class Scene:
     outlines: tuple[Outline, ...] = ()
     shown: frozenset[str] | None = None
     solo: str | None = None
+    beside: frozenset[str] = frozenset()
     filled: bool = False
     opacity: float = 0.55
     heat: HeatMap | None = None
@@ -72,9 +75,14 @@ class Scene:
     def in_sight(self) -> list[Outline]:
         """Give the outlines that are painted."""
         if self.solo is not None:
-            return [outline for outline in self.outlines if outline.key == self.solo]
+            kept = self.beside | {self.solo}
+            return [outline for outline in self.outlines if outline.key in kept]
         shown = self.shown
         return [outline for outline in self.outlines if shown is None or outline.key in shown]
+
+    def solo_name(self) -> str:
+        """Name whose outline is seen alone; empty where all are."""
+        return next((outline.name for outline in self.outlines if outline.key == self.solo), "")
 
     def shapes(self) -> dict[str, Shape]:
         """Give all that has to be outlined, by its name."""

@@ -182,17 +182,17 @@ class SliceCanvas(QWidget):
             selected = region.number == scene.selected
             overlay.paint_box(painter, view, region, box, selected=selected, words=self._large)
         overlay.paint_letters(painter, view, plane)
-        overlay.paint_title(painter, self.title())
+        alone = scene.solo_name() if self._large else ""
+        overlay.paint_title(painter, self.title(), f"{alone} alone" if alone else "")
         size = 1000.0 if scene.calibrated else None
         corner = view.height - overlay.EDGE - (CHIPS_ROOM if self._large else 0)
         paint_scale_bar(painter, QPointF(overlay.EDGE, corner), view.scale, size)
-        if self._large:
-            if scene.heat is not None:
-                paint_colour_bar(painter, view.width - overlay.EDGE, overlay.EDGE, scene.heat)
-            if scene.notice:
-                overlay.paint_notice(painter, view, scene.notice)
+        if self._large and scene.heat is not None:
+            paint_colour_bar(painter, view.width - overlay.EDGE, overlay.EDGE, scene.heat)
         if self.hasFocus():
             paint_focus(painter, view)
+            if scene.notice:
+                overlay.paint_notice(painter, view, scene.notice)
 
     def _painted(self, plane: Plane) -> QImage:
         ratio, view = self.devicePixelRatioF(), self._viewport
@@ -269,7 +269,8 @@ class SliceCanvas(QWidget):
                 painter.drawImage(overlay.on_screen(view, preview[1]), picture)
         if scene.tool != "look" and self._pointer is not None:
             puts_in = stroke.puts_in if stroke is not None else scene.tool == "brush"
-            overlay.paint_brush(painter, view, self._pointer, scene.radius, puts_in=puts_in)
+            unit = "mm" if scene.calibrated else "px"
+            overlay.paint_brush(painter, view, self._pointer, scene.radius, unit, puts_in=puts_in)
 
     def _boxes(self, plane: Plane) -> list[tuple[RegionBox, Box]]:
         normal, index = plane.normal, self.index

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QEvent, QPointF, Qt, Signal
-from PySide6.QtGui import QFocusEvent, QKeyEvent, QMouseEvent, QPainterPathStroker, QWheelEvent
-from PySide6.QtWidgets import QWidget
+from PySide6.QtGui import QFocusEvent, QHelpEvent, QKeyEvent, QMouseEvent, QPainterPathStroker, QWheelEvent
+from PySide6.QtWidgets import QToolTip, QWidget
 
 from raterscope.widgets.canvas.viewport import Viewport
+from raterscope.widgets.parts import plain_tip
 from raterscope.widgets.volume import overlay
 from raterscope.widgets.volume.brush import BrushStroke
+from raterscope.widgets.volume.layers import Outline
 from raterscope.widgets.volume.outlines import Outliner
 from raterscope.widgets.volume.plane import Index, Plane
 from raterscope.widgets.volume.scene import Scene
@@ -161,6 +163,15 @@ class SliceView(SliceCanvas):
         else:
             self.mousePressEvent(event)
 
+    def event(self, event: QEvent) -> bool:
+        """Name the outlines under a mouse that rests."""
+        if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
+            near = self._outlines_at(self._plane, QPointF(event.pos())) if self._plane is not None else []
+            words = ", ".join(outline.name for outline in near)
+            QToolTip.showText(event.globalPos(), plain_tip(words), self)
+            return True
+        return super().event(event)
+
     def leaveEvent(self, _event: QEvent) -> None:
         """Hide the brush."""
         self._pointer = None
@@ -257,21 +268,21 @@ class SliceView(SliceCanvas):
             if on_edge or (self._large and words.contains(place)):
                 self.box_clicked.emit(region.number)
                 return
-        key = self._outline_at(plane, place)
-        if key is not None:
-            self.outline_clicked.emit(key)
+        outlines = self._outlines_at(plane, place)
+        if outlines:
+            self.outline_clicked.emit(outlines[0].key)
 
-    def _outline_at(self, plane: Plane, place: QPointF) -> str | None:
-        """Name the uppermost outline within some pixels of a place."""
+    def _outlines_at(self, plane: Plane, place: QPointF) -> list[Outline]:
+        """Give the outlines within some pixels of a place, the uppermost first."""
         x, y = self._viewport.to_image(place.x(), place.y())
         disc = QPainterPathStroker()
         disc.setWidth(2 * NEAR / self._viewport.scale)
         paths = self._outliner.paths(plane, self.index, self._scene.wanted())
-        for outline in reversed(self._scene.in_sight()):
-            path = paths.get(outline.key)
-            if path is not None and disc.createStroke(path).contains(QPointF(x, y)):
-                return outline.key
-        return None
+        return [
+            outline
+            for outline in reversed(self._scene.in_sight())
+            if outline.key in paths and disc.createStroke(paths[outline.key]).contains(QPointF(x, y))
+        ]
 
     def _begin_stroke(self, plane: Plane, *, puts_in: bool) -> None:
         self._stroke = BrushStroke(plane, self._scene.index, self._scene.radius, puts_in=puts_in)

@@ -92,22 +92,36 @@ class VolumeView(LinkedViews):
 
         Parameters
         ----------
+        values, modality, window
+            See `set_pixels`.
+        grid : Grid
+        """
+        scene = self._scene
+        scene.outlines, scene.shown, scene.solo, scene.beside = (), None, None, frozenset()
+        scene.heat = scene.band = scene.edit = scene.selected = None
+        scene.boxes, scene.notice = (), ""
+        scene.values = None
+        self._set_grid(grid)
+        self.set_pixels(values, modality=modality, window=window)
+
+    def set_pixels(
+        self, values: NDArray[np.generic] | None, *, modality: str = "", window: Window | None = None
+    ) -> None:
+        """Give the volume in sight its values, which may be read after it is shown; all else stays.
+
+        Parameters
+        ----------
         values : (Z, Y, X) number or (Z, Y, X, 3) uint8, or None
             None where there are no pixels: what raters marked is then shown on neutral ground.
-        grid : Grid
         modality : str
             As DICOM calls it; "CT" has presets in Hounsfield units.
         window : (centre, width), optional
             How the file wants its values shown.
         """
-        if values is not None and (values.shape[:3] != grid.shape or values.shape[3:] not in ((), (3,))):
-            raise ValueError(f"voxels of shape {values.shape} on a grid of {grid.shape}")
-        scene = self._scene
-        scene.values = values
-        scene.outlines, scene.shown, scene.solo = (), None, None
-        scene.heat = scene.band = scene.edit = scene.selected = None
-        scene.boxes, scene.notice = (), ""
-        self._set_grid(grid)
+        shape = self._planes[self._native].shape
+        if values is not None and (values.shape[:3] != shape or values.shape[3:] not in ((), (3,))):
+            raise ValueError(f"voxels of shape {values.shape} on a grid of {shape}")
+        self._scene.values = values
         self._set_up_windows(modality, window)
         self._place_chips()
 
@@ -144,9 +158,9 @@ class VolumeView(LinkedViews):
         self._scene.shown = None if keys is None else frozenset(keys)
         self._changed()
 
-    def set_solo(self, key: str | None) -> None:
-        """Show one outline alone; None shows those that were shown before."""
-        self._scene.solo = key
+    def set_solo(self, key: str | None, *, beside: Iterable[str] = ()) -> None:
+        """Show one outline alone, or with some that stay beside it; None shows those shown before."""
+        self._scene.solo, self._scene.beside = key, frozenset(beside)
         self._changed()
 
     def set_style(self, style: Literal["contour", "fill"]) -> None:
@@ -190,7 +204,7 @@ class VolumeView(LinkedViews):
     # Window ------------------------------------------------------------------------------------
 
     def show_preset(self, name: str) -> None:
-        """Choose a window: "automatic", "file" where the file has one, for CT "lung", "soft", "bone", "brain"."""
+        """Choose a window: "automatic", the "file"'s own, or of CT "lung", "soft", "bone", "brain"."""
         if name in self._presets:
             self._preset = name
             self._set_window(*self._presets[name][1])
@@ -255,7 +269,6 @@ class VolumeView(LinkedViews):
             self._window_before = self.window_levels
         centre, width = self._window_before
         self._preset = ""
-        self._scene.notice = "window"
         self._set_window(centre + width * up / WINDOW_DRAG, width * float(np.exp(right / WINDOW_DRAG)))
         self._scene.notice = self._window_chip.text()
 
