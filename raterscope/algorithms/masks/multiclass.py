@@ -1,0 +1,221 @@
+"""Robust fusion of several structures at once: log-ratios of each structure to the background (section 2)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterscope.algorithms.masks._columns import Columns, merged
+from raterscope.algorithms.masks._multiclass_fit import MulticlassFit, covariance_factor, fit, shares, start
+from raterscope.algorithms.masks._robust_fit import Likelihood
+from raterscope.algorithms.masks.data import (
+    OPEN,
+    BoolArray,
+    Float32Array,
+    FloatArray,
+    MaskFusion,
+    Masks,
+    MaskTrace,
+)
+from raterscope.algorithms.masks.distance import signed_distance
+from raterscope.algorithms.masks.results import fused
+from raterscope.algorithms.masks.robust import GDPSettings, RobustSettings, StudentSettings, side_length
+from raterscope.algorithms.progress import Watch, part, silent
+
+__all__ = ["log_ratios", "multiclass"]
+
+_KINDS = {"gaussian": 0, "laplace": 1, "student": 2, "gdp": 3}
+
+
+def multiclass(
+    masks: Masks, settings: RobustSettings | None = None, likelihood: str = "laplace", watch: Watch = silent
+) -> MaskFusion:
+    """Fuse masks of several structures together (the robust fusion paper, section 2, for any K).
+
+    The K classes' values of the paper are redundant (eq. 2 takes K - 1 of them to the same probabilities),
+    and for two classes its Sigma_p has no full rank. The model is therefore worked out for the d = K - 1 log-
+    ratios of the structures to the background, with d for K in the scales' laws: Sigma_p and the covariances
+    of T and b are d x d, the scales integrated out. For one structure it is the model of `laplace` and its
+    like, to the digit.
+
+    With the floor, no eigenvalue of Sigma_p falls below that of a boundary quantised to voxels, h²/12 over
+    what the likelihood multiplies Sigma_p by (Laplace: 4 (d + 1)). Settled voxels are given as settled and
+    left out of the estimates. There is no spatial prior.
+
+    Parameters
+    ----------
+    masks : Masks
+        Label maps or probabilities, on the domain that is to count; `distance.domain` makes one.
+    settings : RobustSettings, optional
+        `StudentSettings` and `GDPSettings` for those likelihoods, else any.
+    likelihood : {"laplace", "gaussian", "student", "gdp"}
+    watch : Watch
+
+    Returns
+    -------
+    MaskFusion
+        A voxel belongs to the class whose log-ratio is the greatest, the background's being 0. A structure's
+        `distance` is half way between it and the next best class and above 0 inside, its `deviation` that of
+        the same difference. Its `probability` is the product over the other classes of the probability to
+        exceed them, normalised: exact for one structure, an approximation for more. `variance` is the
+        diagonal of the covariance of the log-ratios in mm².
+
+    Raises
+    ------
+    ValueError
+        For a likelihood of another name.
+    """
+    if likelihood not in _KINDS:
+        raise ValueError(f"likelihood {likelihood!r}; expected one of {', '.join(_KINDS)}.")
+    settings = RobustSettings() if settings is None else settings
+    raters, size = len(masks.annotators), len(masks.structures)
+    data = log_ratios(masks, settings.clip, settings.slope, part(watch, 0.0, 0.2))
+    data *= np.float32(settings.slope)
+    state = np.zeros(data.shape[2:], dtype=np.int8)
+    if masks.known is not None:
+        state[masks.known != OPEN] = 1
+    columns = merged(data.reshape(raters * size, -1), state.ravel(), part(watch, 0.2, 0.3))
+    del data
+    law = _law(likelihood, settings)
+    floor = 0.0
+    if settings.floor:
+        factor = 4.0 * (size + 1) if law.kind == 1 else 1.0
+        floor = (settings.slope * side_length(masks.spacing, masks.shape)) ** 2 / (12 * factor)
+    found = start(columns, size, law, floor, settings.floor, settings.start == "median")
+
+    def result() -> MaskFusion:
+        return _result(likelihood, masks, columns, found, settings, silent)
+
+    fit(found, settings.max_iterations, settings.tolerance, part(watch, 0.3, 0.95), result)
+    return _result(likelihood, masks, columns, found, settings, part(watch, 0.95, 1.0))
+
+
+def _law(name: str, settings: RobustSettings) -> Likelihood:
+    kind = _KINDS[name]
+    if name == "student":
+        dof = settings.dof if isinstance(settings, StudentSettings) else None
+        return Likelihood(kind, 4.0 if dof is None else dof, dof is None)
+    if name == "gdp":
+        shape = settings.shape if isinstance(settings, GDPSettings) else 2.0
+        return Likelihood(kind, 2.0 if shape is None else shape, shape is None)
+    return Likelihood(kind)
+
+
+def log_ratios(masks: Masks, clip: float, slope: float, watch: Watch = silent) -> Float32Array:
+    """Give each rater's log-ratios of the structures to the background, over the slope: (P, S, Z, Y, X), mm.
+
+    Of a label map the log-ratio of a structure is half its signed distance less half the background's, each
+    within `clip`. The greatest of them (0 for the background) is then at every voxel the label that
+    was given, which class is the reference does not matter (two structures' difference is half that of their
+    distances), it goes through 0 half way between the two boundaries, and for one structure, whose distance
+    is the background's with the other sign, it is the signed distance.
+
+    Of probabilities it is the log of the ratio. A class is at most exp(-slope clip) times less probable than
+    the most probable one, so that the order of the classes survives the clip.
+    """
+    raters, size = len(masks.annotators), len(masks.structures)
+    out = np.empty((raters, size, *masks.shape), dtype=np.float32)
+    for p in range(raters):
+        if masks.values.dtype == np.float32:
+            for z in range(masks.shape[0]):
+                watch((p + z / masks.shape[0]) / raters, "taking the log-ratios")
+                slices = masks.values[p, :, z] if masks.values.ndim == 5 else masks.values[p, None, z]
+                out[p, :, z] = _of_probabilities(slices.astype(np.float64), clip * slope) / slope
+            continue
+        values = masks.values[p]
+        half_background = np.float32(0.5) * signed_distance(values == 0, masks.spacing, clip)
+        for s in range(size):
+            watch((p + s / size) / raters, "measuring distances")
+            out[p, s] = (
+                np.float32(0.5) * signed_distance(values == s + 1, masks.spacing, clip) - half_background
+            )
+    return out
+
+
+def _of_probabilities(inside: FloatArray, limit: float) -> FloatArray:
+    """(S, ...) probabilities to log-ratios; those that add up to more than 1 are scaled."""
+    whole = np.maximum(inside.sum(axis=0), 1.0)
+    every = np.concatenate([(1.0 - inside.sum(axis=0) / whole)[None], inside / whole]).clip(0.0)
+    logs = np.log(np.maximum(every, every.max(axis=0) * np.exp(-limit)))
+    return np.asarray(logs[1:] - logs[0])
+
+
+def _result(
+    name: str, masks: Masks, columns: Columns, found: MulticlassFit, settings: RobustSettings, watch: Watch
+) -> MaskFusion:
+    size, slope = found.size, np.float32(settings.slope)
+    inside, probability, distance, deviation = _decide(found)
+    share = shares(found, watch)
+    weight = np.diff(np.rint(255 * np.cumsum(share, axis=0)), axis=0, prepend=0).astype(np.uint8)
+
+    def spread(values: NDArray[Any]) -> NDArray[Any]:
+        return columns.spread(values).reshape(*values.shape[:-1], *masks.shape)
+
+    mask, chance, margin = spread(inside), spread(probability), spread(distance / slope)
+    if masks.known is not None:
+        settled = masks.known != OPEN
+        for s in range(size):
+            own = masks.known[settled] == s + 1
+            mask[s][settled], chance[s][settled] = own, own
+            margin[s][settled] = np.where(own, settings.clip, -settings.clip)
+    notices = []
+    if settings.spatial_prior:
+        notices.append("The spatial prior is for one structure at a time: it is left out.")
+    if len(masks.annotators) == 2:
+        notices.append("Of two raters only the sum of the variances is certain: which of them errs is not.")
+    factor = covariance_factor(found.likelihood.kind, size, found.dof)
+    fusion = fused(
+        masks,
+        name,
+        (0, 0, 0),
+        mask,
+        chance,
+        (MaskTrace(np.array(found.objective), found.converged),),
+        notices,
+        distance=margin,
+        deviation=spread(deviation / slope),
+        weight=np.broadcast_to(spread(weight), (size, len(weight), *masks.shape)),
+        bias=found.bias.T / settings.slope,
+        variance=np.diagonal(found.sigma, axis1=1, axis2=2).T * factor / settings.slope**2,
+    )
+    return replace(fusion, dof=np.tile(found.dof, (size, 1)))
+
+
+def _decide(found: MulticlassFit) -> tuple[BoolArray, Float32Array, Float32Array, Float32Array]:
+    """(S, C): inside, probability, and the difference to the next best class with its deviation."""
+    from scipy.special import log_ndtr
+
+    count, size = found.mean.shape
+    mean = np.zeros((size + 1, count), dtype=np.float32)
+    mean[1:] = found.mean.T
+    log_chance = np.zeros((size + 1, count), dtype=np.float32)
+    distance = np.full((size, count), np.inf, dtype=np.float32)
+    deviation = np.empty((size, count), dtype=np.float32)
+    for k in range(size + 1):
+        for other in range(size + 1):
+            if other == k:
+                continue
+            gap = mean[k] - mean[other]
+            doubt = np.sqrt(_variance_of_gap(found.spread, k, other))
+            log_chance[k] += log_ndtr(gap / doubt)
+            if k:
+                nearer = gap < distance[k - 1]
+                distance[k - 1][nearer] = gap[nearer]
+                deviation[k - 1][nearer] = doubt[nearer]
+    chance = np.exp(log_chance - log_chance.max(axis=0))
+    chance /= chance.sum(axis=0)
+    return distance > 0, chance[1:], distance, deviation
+
+
+def _variance_of_gap(spread: Float32Array, one: int, other: int) -> Float32Array:
+    """Variance of the difference of two classes; class 0 is the reference and has none."""
+    total = np.zeros(len(spread), dtype=np.float32)
+    for k in (one, other):
+        if k:
+            total += spread[:, k - 1, k - 1]
+    if one and other:
+        total -= 2 * spread[:, one - 1, other - 1]
+    return np.maximum(total, np.float32(1e-12))
