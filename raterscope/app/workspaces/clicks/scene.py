@@ -1,28 +1,21 @@
-"""What the clicks workspace shows of one image, read off the GUI thread; late answers are dropped."""
+"""What the clicks workspace shows of one image, as it is read from the study and from the image's file."""
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QObject, Signal
 
 from raterscope.algorithms.clicks.data import Clicks, FloatArray, Fusion
 from raterscope.algorithms.progress import Watch
-from raterscope.app.document import Document
 from raterscope.app.formats.images import load_image
-from raterscope.app.jobs import Jobs
 from raterscope.app.study import ImageEntry, RunEntry, Study, StudyError
-from raterscope.app.study.places import digest_of_file, has_changed
+from raterscope.app.study.places import digest_of_file
+from raterscope.app.workspaces.loading import why_missing
 
-__all__ = ["Scene", "SceneLoader"]
-
-PIXELS_KEPT = 512 * 1024**2
+__all__ = ["Scene", "load_pixels", "read_scene"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,78 +34,6 @@ class Scene:
     truth: FloatArray
 
 
-class SceneLoader(QObject):
-    """Reads scenes and pixels; keeps the pixels of the last images, as many as fit."""
-
-    loaded = Signal(object)
-    pixels = Signal(int, object)
-    refused = Signal(str)
-
-    def __init__(self, document: Document, jobs: Jobs, parent: QObject | None = None) -> None:
-        super().__init__(parent)
-        self._document = document
-        self._jobs = jobs
-        self._wanted: int | None = None
-        self._generation = 0
-        self._pixels: OrderedDict[int, NDArray[np.uint8]] = OrderedDict()
-        self._loading: set[int] = set()
-
-    def forget(self) -> None:
-        """Drop everything: another study is open."""
-        self._generation += 1
-        self._wanted = None
-        self._pixels.clear()
-        self._loading.clear()
-
-    def show(self, image: int, run: int | None = None) -> None:
-        """Ask for an image's scene with the fusion of a run, or of the latest one that has it."""
-        self._generation += 1
-        self._wanted = image
-        job = self._document.ask("Reading an image", partial(read_scene, image, run))
-        job.finished.connect(partial(self._on_scene, self._generation))
-        job.failed.connect(self.refused)
-
-    def prefetch(self, entry: ImageEntry) -> None:
-        """Load the pixels of an image that is likely to be next."""
-        if entry.id not in self._pixels and entry.id not in self._loading:
-            job = self._document.ask("Looking for an image", partial(_locate, entry))
-            job.finished.connect(partial(self._load, entry))
-
-    def _on_scene(self, generation: int, scene: Scene) -> None:
-        if generation != self._generation:
-            return
-        self.loaded.emit(scene)
-        if scene.image.id in self._pixels:
-            self._pixels.move_to_end(scene.image.id)
-            self.pixels.emit(scene.image.id, self._pixels[scene.image.id])
-        else:
-            self._load(scene.image, scene.path)
-
-    def _load(self, entry: ImageEntry, path: Path | None) -> None:
-        image = entry.id
-        if path is None or image in self._loading:
-            return
-        self._loading.add(image)
-        job = self._jobs.start(f"Loading {path.name}", partial(_load, entry, path), quiet=True)
-        job.finished.connect(partial(self._on_pixels, image))
-        job.failed.connect(partial(self._on_no_pixels, image))
-
-    def _on_pixels(self, image: int, array: NDArray[np.uint8]) -> None:
-        if image not in self._loading:
-            return
-        self._loading.discard(image)
-        self._pixels[image] = array
-        while len(self._pixels) > 1 and sum(kept.nbytes for kept in self._pixels.values()) > PIXELS_KEPT:
-            self._pixels.popitem(last=False)
-        if image == self._wanted:
-            self.pixels.emit(image, array)
-
-    def _on_no_pixels(self, image: int, sentence: str) -> None:
-        self._loading.discard(image)
-        if image == self._wanted:
-            self.refused.emit(sentence)
-
-
 def read_scene(image: int, run: int | None, study: Study, watch: Watch) -> Scene:
     """Read a scene from the study."""
     watch(0.0, "reading")
@@ -129,7 +50,7 @@ def read_scene(image: int, run: int | None, study: Study, watch: Watch) -> Scene
     return Scene(
         image=entry,
         path=study.locate(entry),
-        missing=_missing(entry, study),
+        missing=why_missing(entry, study),
         clicks=study.clicks(image, shown),
         run=shown,
         fusion=fusion,
@@ -137,25 +58,8 @@ def read_scene(image: int, run: int | None, study: Study, watch: Watch) -> Scene
     )
 
 
-def _missing(entry: ImageEntry, study: Study) -> str:
-    if entry.path is None or study.locate(entry) is not None:
-        return ""
-    if has_changed(entry, study.path):
-        return (
-            f"{entry.name} is no longer the image that was added: its file was changed; put the old one back."
-        )
-    return (
-        f"{entry.name} is not where it was, nor beside the study; "
-        "the menu's “Find missing images…” looks in another folder."
-    )
-
-
-def _locate(entry: ImageEntry, study: Study, watch: Watch) -> Path | None:
-    watch(0.0, "looking")
-    return study.locate(entry)
-
-
-def _load(entry: ImageEntry, path: Path, watch: Watch) -> Any:
+def load_pixels(entry: ImageEntry, path: Path, watch: Watch) -> NDArray[np.uint8]:
+    """Load an image's pixels, having looked whether it is still the same."""
     watch(0.0, "loading")
     if entry.digest is not None and digest_of_file(path) != entry.digest:
         raise StudyError("is no longer the image that was added: its content differs", file=path)

@@ -27,10 +27,11 @@ from raterscope.app.workspaces.clicks import view
 from raterscope.app.workspaces.clicks.annotators import Annotators
 from raterscope.app.workspaces.clicks.comparing import Comparing
 from raterscope.app.workspaces.clicks.reviewing import Reviewing
-from raterscope.app.workspaces.clicks.scene import Scene, SceneLoader
+from raterscope.app.workspaces.clicks.scene import Scene, load_pixels, read_scene
 from raterscope.app.workspaces.clicks.screen import ClicksScreen
 from raterscope.app.workspaces.clicks.spots import read_results, summarize
 from raterscope.app.workspaces.fusing import Fusing, FusionWork
+from raterscope.app.workspaces.loading import SceneLoader
 from raterscope.app.workspaces.queueing import Queueing
 from raterscope.widgets.canvas.marks import ClickMarks
 from raterscope.widgets.panels.fuse_panel import RunRequest
@@ -49,7 +50,7 @@ class ClicksWorkspace(ClicksScreen):
         self._document = document
         self._jobs = jobs
 
-        self.loader = SceneLoader(document, jobs, self)
+        self.loader = SceneLoader(document, jobs, read_scene, load_pixels, self)
         self.reviewing = Reviewing(document, self)
         self.queueing = Queueing(document, self.queue, "clicks", read_results, summarize, self)
         self.fusing = Fusing(document, jobs, self)

@@ -1,0 +1,157 @@
+"""What a workspace shows of one image, read off the GUI thread; late answers are dropped."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Protocol
+
+from PySide6.QtCore import QObject, Signal
+
+from raterscope.algorithms.progress import Watch
+from raterscope.app.document import Document
+from raterscope.app.jobs import Jobs
+from raterscope.app.study import ImageEntry, Study
+from raterscope.app.study.places import has_changed
+
+__all__ = ["Pixels", "SceneLoader", "why_missing"]
+
+PIXELS_KEPT = 512 * 1024**2
+
+
+class Pixels(Protocol):
+    """What is kept of an image's pixels."""
+
+    @property
+    def nbytes(self) -> int:
+        """How much memory they take."""
+
+
+class Scene(Protocol):
+    """What is shown of one image."""
+
+    @property
+    def image(self) -> ImageEntry:
+        """The image."""
+
+    @property
+    def path(self) -> Path | None:
+        """Its file or folder; None where that is missing."""
+
+
+class SceneLoader(QObject):
+    """Reads scenes and pixels; keeps the pixels of the last images, as many as fit.
+
+    Parameters
+    ----------
+    document : Document
+    jobs : Jobs
+    read : callable
+        ``read(image, run, study, watch)`` gives the scene, in the study's thread.
+    load : callable
+        ``load(entry, path, watch)`` gives the pixels, in a thread of its own.
+
+    Signals
+    -------
+    loaded(scene)
+    pixels(image, pixels)
+    refused(str)
+    """
+
+    loaded = Signal(object)
+    pixels = Signal(int, object)
+    refused = Signal(str)
+
+    def __init__(
+        self,
+        document: Document,
+        jobs: Jobs,
+        read: Callable[[int, int | None, Study, Watch], Scene],
+        load: Callable[[ImageEntry, Path, Watch], Pixels],
+        parent: QObject | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._document = document
+        self._jobs = jobs
+        self._read = read
+        self._load_pixels = load
+        self._wanted: int | None = None
+        self._generation = 0
+        self._pixels: OrderedDict[int, Pixels] = OrderedDict()
+        self._loading: set[int] = set()
+
+    def forget(self) -> None:
+        """Drop everything: another study is open."""
+        self._generation += 1
+        self._wanted = None
+        self._pixels.clear()
+        self._loading.clear()
+
+    def show(self, image: int, run: int | None = None) -> None:
+        """Ask for an image's scene with the fusion of a run, or of the latest one that has it."""
+        self._generation += 1
+        self._wanted = image
+        job = self._document.ask("Reading an image", partial(self._read, image, run))
+        job.finished.connect(partial(self._on_scene, self._generation))
+        job.failed.connect(self.refused)
+
+    def prefetch(self, entry: ImageEntry) -> None:
+        """Load the pixels of an image that is likely to be next."""
+        if entry.id not in self._pixels and entry.id not in self._loading:
+            job = self._document.ask("Looking for an image", partial(_locate, entry))
+            job.finished.connect(partial(self._load, entry))
+
+    def _on_scene(self, generation: int, scene: Scene) -> None:
+        if generation != self._generation:
+            return
+        self.loaded.emit(scene)
+        if scene.image.id in self._pixels:
+            self._pixels.move_to_end(scene.image.id)
+            self.pixels.emit(scene.image.id, self._pixels[scene.image.id])
+        else:
+            self._load(scene.image, scene.path)
+
+    def _load(self, entry: ImageEntry, path: Path | None) -> None:
+        image = entry.id
+        if path is None or image in self._loading:
+            return
+        self._loading.add(image)
+        job = self._jobs.start(f"Loading {path.name}", partial(self._load_pixels, entry, path), quiet=True)
+        job.finished.connect(partial(self._on_pixels, image))
+        job.failed.connect(partial(self._on_no_pixels, image))
+
+    def _on_pixels(self, image: int, array: Pixels) -> None:
+        if image not in self._loading:
+            return
+        self._loading.discard(image)
+        self._pixels[image] = array
+        while len(self._pixels) > 1 and sum(kept.nbytes for kept in self._pixels.values()) > PIXELS_KEPT:
+            self._pixels.popitem(last=False)
+        if image == self._wanted:
+            self.pixels.emit(image, array)
+
+    def _on_no_pixels(self, image: int, sentence: str) -> None:
+        self._loading.discard(image)
+        if image == self._wanted:
+            self.refused.emit(sentence)
+
+
+def why_missing(entry: ImageEntry, study: Study) -> str:
+    """Say why there is no file to show, where there should be one; empty else."""
+    if entry.path is None or study.locate(entry) is not None:
+        return ""
+    if has_changed(entry, study.path):
+        return (
+            f"{entry.name} is no longer the image that was added: its file was changed; put the old one back."
+        )
+    return (
+        f"{entry.name} is not where it was, nor beside the study; "
+        "the menu's “Find missing images…” looks in another folder."
+    )
+
+
+def _locate(entry: ImageEntry, study: Study, watch: Watch) -> Path | None:
+    watch(0.0, "looking")
+    return study.locate(entry)
