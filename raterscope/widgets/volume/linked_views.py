@@ -154,6 +154,7 @@ class LinkedViews(QWidget):
         wide, high = self.width(), self.height()
         strip = STRIP_WIDTH if self._has_dispute else 0
         room = wide - strip if alone else round((wide - strip) * LARGE_SHARE)
+        self.setFocusProxy(self._views[large])
         self._views[large].setGeometry(QRect(0, 0, room, high))
         self._strip.setGeometry(QRect(room, 0, strip, high))
         self._strip.setVisible(bool(strip))
@@ -191,9 +192,9 @@ class LinkedViews(QWidget):
 
     # What follows ------------------------------------------------------------------------------
 
-    def _changed(self, *, pixels: bool = False) -> None:
+    def _changed(self, *, below: bool = False) -> None:
         for view in self._views.values():
-            view.changed(pixels=pixels)
+            view.changed(below=below)
 
     def _tell_index(self) -> None:
         index = self._scene.index

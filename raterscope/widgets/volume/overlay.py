@@ -26,6 +26,9 @@ EDGE = 12
 GAP = 9.0
 """Of the cross-hair about the voxel, so that it is seen."""
 
+BESIDE_BAR = 176.0
+"""Where in a narrow view the letters at top and bottom are clear of title and scale bar."""
+
 LABEL_GAP = 8.0
 LABEL_LINES = 19.0, 17.0
 
@@ -49,14 +52,15 @@ def paint_cross_hair(
         painter.drawLine(near, far)
 
 
-def paint_letters(painter: QPainter, viewport: Viewport, plane: Plane) -> None:
-    """Paint the patient's sides at the middles of the edges."""
+def paint_letters(painter: QPainter, viewport: Viewport, plane: Plane, lift: float) -> None:
+    """Paint the patient's sides at the middles of the edges, the lowest lifted above what lies there."""
     painter.setFont(theme.font(bold=True))
     left, right, top, bottom = plane.letters
     wide, high = viewport.width, viewport.height
+    middle = max(wide / 2, BESIDE_BAR)
     for letter, x, y in (
         (left, EDGE + 6, high / 2), (right, wide - EDGE - 6, high / 2),
-        (top, wide / 2, EDGE + 6), (bottom, wide / 2, high - EDGE - 6),
+        (top, middle, EDGE + 6), (bottom, middle, high - EDGE - 6 - lift),
     ):  # fmt: skip
         if letter:
             _shaded(painter, QRectF(x - 10, y - 10, 20, 20), _CENTRE, letter, theme.DARK.second)

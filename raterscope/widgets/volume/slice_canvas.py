@@ -52,6 +52,7 @@ class SliceCanvas(QWidget):
         self._viewport = Viewport(max(1, self.width()), max(1, self.height()))
         self._fitted = True
         self._ground: QImage | None = None
+        self._marks: QImage | None = None
         self._picture: tuple[Levels, int, QImage] | None = None
         self._heat: tuple[object, int, tuple[QImage, Box] | None] | None = None
         self._stroke: BrushStroke | None = None
@@ -86,10 +87,10 @@ class SliceCanvas(QWidget):
         self._large = large
         self.update()
 
-    def changed(self, *, pixels: bool = False) -> None:
-        """Paint anew what is kept."""
-        if pixels:
-            self._picture = None
+    def changed(self, *, below: bool = False) -> None:
+        """Paint anew what is kept, or only what lies below the outlines: grey values and heat map."""
+        if not below:
+            self._marks = None
         self._ground = None
         self.update()
 
@@ -181,11 +182,12 @@ class SliceCanvas(QWidget):
         for region, box in self._boxes(plane):
             selected = region.number == scene.selected
             overlay.paint_box(painter, view, region, box, selected=selected, words=self._large)
-        overlay.paint_letters(painter, view, plane)
+        lift = CHIPS_ROOM if self._large else 0
+        overlay.paint_letters(painter, view, plane, lift)
         alone = scene.solo_name() if self._large else ""
         overlay.paint_title(painter, self.title(), f"{alone} alone" if alone else "")
         size = 1000.0 if scene.calibrated else None
-        corner = view.height - overlay.EDGE - (CHIPS_ROOM if self._large else 0)
+        corner = view.height - overlay.EDGE - lift
         paint_scale_bar(painter, QPointF(overlay.EDGE, corner), view.scale, size)
         if self._large and scene.heat is not None:
             paint_colour_bar(painter, view.width - overlay.EDGE, overlay.EDGE, scene.heat)
@@ -195,16 +197,29 @@ class SliceCanvas(QWidget):
                 overlay.paint_notice(painter, view, scene.notice)
 
     def _painted(self, plane: Plane) -> QImage:
-        ratio, view = self.devicePixelRatioF(), self._viewport
-        ground = QImage(round(self.width() * ratio), round(self.height() * ratio), QImage.Format.Format_RGB32)
-        ground.setDevicePixelRatio(ratio)
+        """Paint all that keeps still; the outlines are kept for when only what lies below them changes."""
+        ground = self._sheet(QImage.Format.Format_RGB32)
         ground.fill(QColor(theme.DARK.canvas))
         with QPainter(ground) as painter:
-            painter.translate(view.across, view.down)
+            painter.save()
+            painter.translate(self._viewport.across, self._viewport.down)
             self._paint_pixels(painter, plane)
-            painter.scale(view.scale, view.scale)
-            self._paint_shapes(painter, plane)
+            painter.restore()
+            if self._marks is None:
+                self._marks = self._sheet(QImage.Format.Format_ARGB32_Premultiplied)
+                self._marks.fill(Qt.GlobalColor.transparent)
+                with QPainter(self._marks) as upper:
+                    upper.translate(self._viewport.across, self._viewport.down)
+                    upper.scale(self._viewport.scale, self._viewport.scale)
+                    self._paint_shapes(upper, plane)
+            painter.drawImage(QPointF(0, 0), self._marks)
         return ground
+
+    def _sheet(self, kind: QImage.Format) -> QImage:
+        ratio = self.devicePixelRatioF()
+        sheet = QImage(round(self.width() * ratio), round(self.height() * ratio), kind)
+        sheet.setDevicePixelRatio(ratio)
+        return sheet
 
     def _paint_pixels(self, painter: QPainter, plane: Plane) -> None:
         scene, view, index = self._scene, self._viewport, self.index

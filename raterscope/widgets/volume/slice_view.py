@@ -148,7 +148,7 @@ class SliceView(SliceCanvas):
         """End a drag; a click also chooses what lies under it."""
         drag, self._drag = self._drag, ""
         if drag == "pan":
-            self.unsetCursor()
+            self.show_cursor()
         elif drag == "window":
             self.window_settled.emit()
         elif drag == "brush":
@@ -202,7 +202,7 @@ class SliceView(SliceCanvas):
             self.radius_stepped.emit(1 if key == Qt.Key.Key_BracketRight else -1)
         elif key == Qt.Key.Key_Space:
             self._space = True
-            self.setCursor(Qt.CursorShape.OpenHandCursor)
+            self.show_cursor()
         elif key in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
             self._on_return(plane)
         elif key == Qt.Key.Key_Escape and self._stroke is not None:
@@ -227,7 +227,13 @@ class SliceView(SliceCanvas):
     def _leave_space(self) -> None:
         self._space = False
         if self._drag != "pan":
-            self.unsetCursor()
+            self.show_cursor()
+
+    def show_cursor(self) -> None:
+        """Let the mouse look like what a press would do."""
+        shapes = Qt.CursorShape
+        tool = shapes.ArrowCursor if self._scene.tool == "look" else shapes.CrossCursor
+        self.setCursor(shapes.OpenHandCursor if self._space else tool)
 
     def _nudge(self, plane: Plane, across: int, down: int) -> None:
         if self._stroke is not None:

@@ -144,7 +144,7 @@ class VolumeView(LinkedViews):
             self.show_preset(first)
         else:
             self._scene.levels = Levels(0.0, 1.0)
-            self._changed(pixels=True)
+            self._changed(below=True)
 
     # What lies over it -------------------------------------------------------------------------
 
@@ -177,7 +177,7 @@ class VolumeView(LinkedViews):
     def set_heat_map(self, heat: HeatMap | None) -> None:
         """Show numbers as colours, with a colour bar; None shows none."""
         self._scene.heat = heat
-        self._changed()
+        self._changed(below=True)
 
     def set_band(
         self,
@@ -224,7 +224,7 @@ class VolumeView(LinkedViews):
         words = self._presets[self._preset][0] if self._preset in self._presets else ""
         self._window_chip.set_words(f"{in_words(centre, self._scene.levels.width)} {words}".strip())
         self._place_chips()
-        self._changed(pixels=True)
+        self._changed(below=True)
         self.window_changed.emit(centre, self._scene.levels.width)
 
     # Tools -------------------------------------------------------------------------------------
@@ -240,6 +240,7 @@ class VolumeView(LinkedViews):
             raise ValueError(f"tool {tool!r}; expected look, brush or eraser")
         self._scene.tool = tool
         for view in self._views.values():
+            view.show_cursor()
             view.update()
 
     @property
