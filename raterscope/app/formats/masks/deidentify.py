@@ -13,7 +13,7 @@ _KEPT = frozenset(
     {
         "SpecificCharacterSet", "SOPClassUID", "SOPInstanceUID", "StudyInstanceUID", "SeriesInstanceUID",
         "FrameOfReferenceUID", "Modality", "SeriesNumber", "InstanceNumber", "ImageType",
-        "PatientIdentityRemoved", "DeidentificationMethod", "Rows", "Columns", "NumberOfFrames",
+        "PatientIdentityRemoved", "Rows", "Columns", "NumberOfFrames",
         "SamplesPerPixel", "PhotometricInterpretation", "BitsAllocated", "BitsStored", "HighBit",
         "PixelRepresentation", "LossyImageCompression", "BurnedInAnnotation", "PixelData",
         "PixelPaddingValue", "RescaleSlope", "RescaleIntercept", "SegmentationType",
@@ -62,7 +62,20 @@ _REPLACED = {
 """What the standard wants there with a value."""
 
 _STANDARD = "1.2.840.10008."
-_CODE = re.compile(r"[A-Z0-9 _]{0,16}")
+_PLACES = 0x30060050
+_NUMBERS = re.compile(rb"[-+.eE0-9\\ ]*\0?")
+_CHARACTERS = re.compile(r"|ISO_IR \d{1,3}|ISO 2022 IR \d{1,3}|GB18030|GBK")
+_WORDS = frozenset(
+    {
+        "", "00", "01", "3D", "APPROVED", "AUTOMATIC", "AVOIDANCE", "BINARY", "CLOSEDPLANAR_XOR",
+        "CLOSED_PLANAR", "CONSENSUS", "CTV", "DERIVED", "EXTERNAL", "FRACTIONAL", "GTV", "LABELMAP", "MANUAL",
+        "MONOCHROME2", "NO", "OCCUPANCY", "OPEN_NONPLANAR", "OPEN_PLANAR", "ORGAN", "PALETTE COLOR", "POINT",
+        "PRIMARY", "PROBABILITY", "PTV", "REJECTED", "RTSTRUCT", "SEG", "SEGMENTATION", "SEMIAUTOMATIC",
+        "UNAPPROVED", "UNDEFINED", "YES",
+    }
+)  # fmt: skip
+"""What may stand where the standard has words of its own: others would fit a name in capitals."""
+
 _METHOD = "Raterscope: only listed attributes kept, UIDs replaced"
 
 
@@ -103,10 +116,16 @@ def _copied(dataset: Any, uids: dict[str, str]) -> Any:
     from pydicom.dataset import Dataset
 
     copy = Dataset()
-    for element in dataset:
-        keyword = element.keyword
-        if element.tag.is_private or element.tag.group >> 8 in (0x50, 0x60):
+    for tag in list(dataset.keys()):
+        if tag.is_private or tag.group >> 8 in (0x50, 0x60):
             continue
+        raw = dataset.get_item(tag)
+        if tag == _PLACES and isinstance(raw.value, bytes):  # numbers by the million, taken as they are
+            if _NUMBERS.fullmatch(raw.value):
+                copy[tag] = raw
+            continue
+        element = dataset[tag]
+        keyword = element.keyword
         if keyword in _EMPTIED:
             setattr(copy, keyword, None)
         elif keyword in _REPLACED:
@@ -127,8 +146,12 @@ def _keep(copy: Any, element: Any, uids: dict[str, str]) -> None:
     elif element.VR == "UI":
         values = [_renamed(str(uid), uids) for uid in _several(element.value)]
         setattr(copy, element.keyword, values if element.VM > 1 else values[0] if values else None)
-    elif element.VR != "CS" or all(_CODE.fullmatch(str(value)) for value in _several(element.value)):
+    elif element.VR != "CS" or all(_is_word(str(value)) for value in _several(element.value)):
         setattr(copy, element.keyword, element.value)
+
+
+def _is_word(value: str) -> bool:
+    return value in _WORDS or _CHARACTERS.fullmatch(value) is not None
 
 
 def _several(value: Any) -> list[Any]:

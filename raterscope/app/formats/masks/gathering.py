@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
@@ -11,13 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.masks.grid import Grid
+from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError
 from raterscope.app.formats.mask_records import RaterMask
 
-__all__ = ["Gathering", "cropped", "part_of"]
+__all__ = ["Gathering", "by_label", "cropped", "part_of"]
 
 _MOST_KEPT = 2_000_000_000
 _MOST_STRUCTURES = 20
+_MOST_BOXES = 1_000_000
 
 Origin = tuple[int, int, int]
 Voxel = TypeVar("Voxel", np.bool_, np.float32)
@@ -43,6 +46,28 @@ def part_of(
     """Make a mask on a grid, or on a part of it from `origin`, into a record."""
     at, kept = cropped(values, origin)
     return RaterMask(annotator, item, structure, grid, at, kept)
+
+
+def by_label(
+    values: NDArray[np.integer], labels: Sequence[int], watch: Watch = silent
+) -> Iterator[tuple[int, Origin, NDArray[np.bool_]]]:
+    """Give the voxels of each label as a mask within the box around them; no voxels where there are none.
+
+    Looking for all boxes at once spares looking through the whole volume for every label.
+    """
+    from scipy.ndimage import find_objects
+
+    highest = max(labels, default=0)
+    boxes = find_objects(values, highest) if 0 < highest <= _MOST_BOXES else None
+    for at, label in enumerate(labels):
+        watch(at / len(labels), "looking at labels")
+        box = (
+            boxes[label - 1] if boxes is not None and label > 0 else tuple(slice(0, n) for n in values.shape)
+        )
+        if box is None:
+            yield label, (0, 0, 0), np.zeros((0, 0, 0), dtype=np.bool_)
+        else:
+            yield label, (box[0].start, box[1].start, box[2].start), values[box] == label
 
 
 @dataclass

@@ -13,7 +13,7 @@ from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.mask_records import MaskTable, RaterMask, VolumeFile
-from raterscope.app.formats.masks.gathering import part_of
+from raterscope.app.formats.masks.gathering import by_label, part_of
 from raterscope.app.formats.masks.naming import NOTHING, Named
 from raterscope.app.formats.voxel_files import VoxelHead, read_all, sentences
 
@@ -115,7 +115,7 @@ def read_label_map(
     grid = _placed(grid, volumes, spacing)
     found: list[RaterMask] = []
     for layer, array in enumerate(values):
-        watch(0.7 + 0.3 * layer / layers, f"looking at {plain(path.name)}")
+        step = part(watch, 0.7 + 0.3 * layer / layers, 0.7 + 0.3 * (layer + 1) / layers)
         name = f"layer {layer + 1}" if layers > 1 else names.structure or ""
         if colours is not None:
             found += _of_colours(array, colours, names, grid)
@@ -126,7 +126,7 @@ def read_label_map(
             found.append(_of_probabilities(path, shares, names._replace(structure=name), grid))
             notices.append("Its greys were taken for probabilities, white for 1.")
         else:
-            found += _of_labels(path, array, names._replace(structure=name), grid)
+            found += _of_labels(path, array, names._replace(structure=name), grid, step)
     if layers > 1:
         notices.append(f"Holds {layers} volumes, and each was taken for a structure of its own.")
     return MaskTable(path, tuple(found), tuple(notices))
@@ -164,7 +164,7 @@ def _labels(values: NDArray[Any], most: int) -> list[int] | None:
     return sorted(seen)
 
 
-def _of_labels(path: Path, values: NDArray[Any], names: Named, grid: Grid) -> list[RaterMask]:
+def _of_labels(path: Path, values: NDArray[Any], names: Named, grid: Grid, watch: Watch) -> list[RaterMask]:
     if not (np.abs(values) < 2**53).all():  # NaN too
         raise InputError("has values that are no labels; expected whole numbers", file=path)
     labels = _labels(values, _MOST_LABELS)
@@ -177,11 +177,13 @@ def _of_labels(path: Path, values: NDArray[Any], names: Named, grid: Grid) -> li
     largest = int(np.iinfo(values.dtype).max) if values.dtype.kind in "iu" else 255
     if len(labels) <= 1 and set(labels) <= {1, 255, largest}:
         return [part_of(names.annotator, names.item, names.structure or "", grid, values != 0)]
+    whole = values if values.dtype.kind in "iu" else values.astype(np.int64)
     return [
-        part_of(names.annotator, names.item, f"{names.structure or ''} label {label}".strip(), grid,
-                values == label)
-        for label in labels
-    ]  # fmt: skip
+        part_of(
+            names.annotator, names.item, f"{names.structure or ''} label {label}".strip(), grid, mask, origin
+        )
+        for label, origin, mask in by_label(whole, labels, watch)
+    ]
 
 
 def _of_probabilities(path: Path, values: NDArray[Any], names: Named, grid: Grid) -> RaterMask:

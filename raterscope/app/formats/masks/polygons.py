@@ -76,6 +76,9 @@ def _crossings(
     first = np.clip(np.ceil(upper), top, bottom).astype(np.int64)
     last = np.clip(np.ceil(lower), top, bottom).astype(np.int64)
     spans = last - first
+    downwards = (start[:, 1] <= end[:, 1])[:, None]
+    above = np.where(downwards, start, end)
+    run, rise = (np.where(downwards, end, start) - above).T
     if spans.sum() > _MOST_CROSSINGS:
         raise ValueError("an outline crosses its rows too often")
     width = right - left
@@ -91,8 +94,8 @@ def _crossings(
         edge = np.repeat(some, count)
         offset = np.arange(len(edge)) - np.repeat(np.cumsum(count) - count, count)
         row = first[edge] + offset
-        slope = (end[edge, 0] - start[edge, 0]) / (end[edge, 1] - start[edge, 1])
-        across = start[edge, 0] + (row - start[edge, 1]) * slope
+        # From its upper end and divided last, so that an edge is crossed at one place whichever way it goes.
+        across = above[edge, 0] + (row - above[edge, 1]) * run[edge] / rise[edge]
         column = np.clip(np.ceil(across), left, right).astype(np.int64)
         kept = column < right
         places = (row[kept] - top) * width + (column[kept] - left)

@@ -85,13 +85,21 @@ def _references(dataset: Any) -> tuple[list[str], set[str]]:
     return [uid for uid in series if uid], instances - {""}
 
 
+def _places(contour: Any) -> NDArray[np.float64]:
+    """Read the numbers of a contour; as bytes, for pydicom would look at each of them."""
+    raw = contour.get_item("ContourData") if "ContourData" in contour else None
+    if raw is not None and isinstance(raw.value, bytes):
+        return np.array([float(value) for value in raw.value.rstrip(b" \0").split(b"\\")])
+    return np.array([float(value) for value in contour.get("ContourData") or ()])
+
+
 def _fits(dataset: Any, grid: Grid) -> bool:
     """Tell whether every closed contour lies on a slice and within it."""
     ends = np.array(grid.shape) - 0.5
     for roi in dataset.get("ROIContourSequence") or ():
         for contour in roi.get("ContourSequence") or ():
             if str(contour.get("ContourGeometricType") or "") in _CLOSED:
-                places = np.array([float(value) for value in contour.get("ContourData") or ()])
+                places = _places(contour)
                 index = (
                     grid.to_index(places.reshape(-1, 3)) if len(places) % 3 == 0 else np.full((1, 3), -1.0)
                 )
@@ -161,7 +169,7 @@ def _drawn(
         if kind not in _CLOSED:
             left_out[_KINDS.get(kind, "contours of an unknown kind")] += 1
             continue
-        places = np.array([float(value) for value in contour.get("ContourData") or ()])
+        places = _places(contour)
         if not len(places) or len(places) % 3 or not np.isfinite(places).all():
             raise InputError("has a contour whose places are no points", file=path, field="ContourData")
         closed += 1

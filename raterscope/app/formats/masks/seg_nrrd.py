@@ -11,8 +11,8 @@ import numpy as np
 
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import InputError, plain
-from raterscope.app.formats.mask_records import MaskTable
-from raterscope.app.formats.masks.gathering import part_of
+from raterscope.app.formats.mask_records import MaskTable, RaterMask
+from raterscope.app.formats.masks.gathering import by_label, part_of
 from raterscope.app.formats.masks.naming import NOTHING, Named
 from raterscope.app.formats.masks.strangers import text_of
 from raterscope.app.formats.nrrd_files import read_head
@@ -45,20 +45,26 @@ def read_seg_nrrd(path: Path, names: Named = NOTHING, watch: Watch = silent) -> 
     layers = read_all(head, part(watch, 0.0, 0.7))
     if layers.dtype.kind not in "iu":
         layers = np.rint(layers).astype(np.int64)
-    found = []
-    for order, (number, segment) in enumerate(sorted(segments.items())):
-        watch(0.7 + 0.3 * order / len(segments), "looking at segments")
+    placed: dict[int, dict[int, int]] = {}
+    for number, segment in segments.items():
         alone = "LabelValue" not in segment and len(layers) > 1
         layer = _number(path, segment.get("Layer"), number if alone else 0)
-        label = _number(path, segment.get("LabelValue"), 1 if len(layers) > 1 else number + 1)
         if not 0 <= layer < len(layers):
             raise InputError(
                 f"has {len(layers)} layers; expected one for each segment", file=path,
                 field=f"Segment{number}_Layer",
             )  # fmt: skip
-        name = text_of(segment.get("Name", "")) or f"segment {number + 1}"
-        found.append(part_of(names.annotator, names.item, name, head.grid, layers[layer] == label))
-    return MaskTable(path, tuple(found), tuple(f"{plain(path.name)}: {one}." for one in head.notices))
+        label = _number(path, segment.get("LabelValue"), 1 if len(layers) > 1 else number + 1)
+        placed.setdefault(layer, {})[number] = label
+    found: dict[int, RaterMask] = {}
+    for order, (layer, labels) in enumerate(placed.items()):
+        step = part(watch, 0.7 + 0.3 * order / len(placed), 0.7 + 0.3 * (order + 1) / len(placed))
+        masks = by_label(layers[layer], list(labels.values()), step)
+        for number, (_, origin, mask) in zip(labels, masks, strict=True):
+            name = text_of(segments[number].get("Name", "")) or f"segment {number + 1}"
+            found[number] = part_of(names.annotator, names.item, name, head.grid, mask, origin)
+    notices = tuple(f"{plain(path.name)}: {one}." for one in head.notices)
+    return MaskTable(path, tuple(found[number] for number in sorted(found)), notices)
 
 
 def _segments(path: Path, header: Mapping[str, Any]) -> dict[int, dict[str, str]]:

@@ -32,6 +32,7 @@ _OF_PATIENT = (
     "FrameOfReferenceUID", "PositionReferenceIndicator",
 )  # fmt: skip
 _LONGEST_NAME = 64
+_PLACES = 0x30060050
 _SERIES_NUMBER = 910
 
 
@@ -129,12 +130,17 @@ def _add(dataset: Any, number: int, structure: Structure, grid: Grid, heads: Seq
 
 
 def _contour(outline: NDArray[np.float64], at: int, grid: Grid, head: Any) -> Any:
+    from pydicom.dataelem import RawDataElement
     from pydicom.dataset import Dataset
+    from pydicom.tag import Tag
 
     index = np.column_stack([np.full(len(outline), float(at)), outline[:, ::-1]])
     contour = Dataset()
     contour.ContourImageSequence = [_image(head)]
     contour.ContourGeometricType = "CLOSED_PLANAR"
     contour.NumberOfContourPoints = len(outline)
-    contour.ContourData = [f"{value:.4f}" for value in grid.to_patient(index).ravel().tolist()]
+    # As bytes: pydicom would look at each of what may be a million numbers.
+    text = "\\".join(f"{value:.4f}" for value in grid.to_patient(index).ravel().tolist())
+    places = (text + " " * (len(text) % 2)).encode()
+    contour[_PLACES] = RawDataElement(Tag(_PLACES), "DS", len(places), places, 0, True, True)
     return contour

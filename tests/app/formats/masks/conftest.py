@@ -1,0 +1,69 @@
+"""A small series, as a scanner would write it."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pydicom.dataset import Dataset, FileMetaDataset
+from pydicom.uid import CTImageStorage, ExplicitVRLittleEndian, generate_uid
+
+from raterscope.app.formats.mask_records import VolumeFile
+from raterscope.app.formats.volumes import find_volumes
+
+OBLIQUE = (0.9541666, -0.2080757, 0.2151061, 0.2785886, 0.880128, -0.3843997)
+STRAIGHT = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0)
+
+
+@pytest.fixture
+def series(tmp_path: Path) -> Callable[..., VolumeFile]:
+    """Make a CT series of small slices and read its head."""
+
+    def make(
+        shape: tuple[int, int, int] = (4, 20, 30), turn: tuple[float, ...] = STRAIGHT, **more: object
+    ) -> VolumeFile:
+        folder = tmp_path / f"series {len(list(tmp_path.iterdir()))}"
+        folder.mkdir()
+        normal = np.cross(turn[:3], turn[3:])
+        common = {name: generate_uid() for name in ("Study", "Series", "Frame")}
+        for at in range(shape[0]):
+            one = Dataset()
+            one.SOPClassUID, one.SOPInstanceUID = CTImageStorage, generate_uid()
+            one.StudyInstanceUID, one.SeriesInstanceUID = common["Study"], common["Series"]
+            one.FrameOfReferenceUID, one.Modality = common["Frame"], "CT"
+            one.PatientName, one.PatientID = "Doe^Jane", "PID-4711"
+            one.StudyDate, one.InstitutionName = "20240102", "General Hospital"
+            one.InstanceNumber, one.SeriesNumber = at + 1, 3
+            one.ImagePositionPatient = [
+                f"{value:.6f}" for value in (np.array([-30.0, 12.0, 55.0]) + normal * 2.5 * at)
+            ]
+            one.ImageOrientationPatient = list(turn)
+            one.PixelSpacing, one.SliceThickness = [0.7, 0.9], 2.5
+            one.Rows, one.Columns = shape[1:]
+            one.SamplesPerPixel, one.PhotometricInterpretation = 1, "MONOCHROME2"
+            one.BitsAllocated, one.BitsStored, one.HighBit, one.PixelRepresentation = 16, 16, 15, 1
+            one.RescaleSlope, one.RescaleIntercept = 1, 0
+            one.PixelData = np.full(shape[1:], at, dtype=np.int16).tobytes()
+            for keyword, value in more.items():
+                setattr(one, keyword, value)
+            one.file_meta = FileMetaDataset()
+            one.file_meta.TransferSyntaxUID = ExplicitVRLittleEndian
+            one.save_as(folder / f"{at}.dcm", enforce_file_format=True)
+        (volume,) = find_volumes(folder)
+        return volume
+
+    return make
+
+
+@pytest.fixture
+def blobs() -> Callable[..., np.ndarray]:
+    """Make a mask of separate parts with holes, some of them touching at a corner alone."""
+
+    def make(shape: tuple[int, int, int], seed: int = 0, share: float = 0.4) -> np.ndarray:
+        random = np.random.default_rng(seed)
+        mask = random.random(shape) < share
+        mask[:, 2:12, 3:15] = True
+        mask[:, 5:8, 6:9] = False
+        return mask
+
+    return make

@@ -1,0 +1,203 @@
+"""Segmentations and structure sets of other programs."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import highdicom
+import nrrd
+import numpy as np
+import pydicom
+import pytest
+
+from raterscope.app.errors import InputError
+from raterscope.app.formats.mask_records import VolumeFile
+from raterscope.app.formats.masks import holds_masks, read_masks
+from raterscope.app.formats.masks.export import Structure, write_masks
+from raterscope.app.formats.volumes import find_volumes
+
+SHAPE = (4, 20, 30)
+Edit = Callable[[pydicom.Dataset], None]
+
+
+@pytest.fixture
+def contours(tmp_path: Path, series: Callable[..., VolumeFile]):
+    """Write a structure set with two squares in two slices, edited."""
+    volume = series(SHAPE)
+    mask = np.zeros(SHAPE, dtype=bool)
+    mask[1:3, 5:9, 6:12] = True
+
+    def make(edit: Edit) -> Path:
+        (path,) = write_masks(
+            tmp_path / "a", "rtstruct", [Structure("liver_anna", mask)], volume.grid, source=volume
+        )
+        dataset = pydicom.dcmread(path)
+        edit(dataset)
+        dataset.save_as(path)
+        return path
+
+    return make, volume, mask
+
+
+def first(dataset: pydicom.Dataset) -> pydicom.Dataset:
+    return dataset.ROIContourSequence[0].ContourSequence[0]
+
+
+def shifted(dataset: pydicom.Dataset, by: float, axis: int = 2) -> None:
+    places = np.array(first(dataset).ContourData, dtype=float).reshape(-1, 3)
+    places[:, axis] += by
+    first(dataset).ContourData = [f"{value:.3f}" for value in places.ravel()]
+
+
+def test_whose_contours_they_are(contours) -> None:
+    make, volume, mask = contours
+    path = make(lambda _: None)
+    assert holds_masks(path) is True
+    (one,) = read_masks(path, [volume], annotator="cy").masks
+    assert (one.annotator, one.structure) == ("cy", "liver_anna")
+    (one,) = read_masks(path, [volume], naming="{structure}_{annotator}").masks
+    assert (one.annotator, one.structure) == ("anna", "liver")
+    path = make(lambda dataset: setattr(dataset, "OperatorsName", "Bob^B"))
+    assert read_masks(path, [volume]).masks[0].annotator == "Bob B"
+    np.testing.assert_array_equal(one.whole(), mask)
+
+
+def test_the_series_is_asked_for(contours, series: Callable[..., VolumeFile]) -> None:
+    make, volume, mask = contours
+    path = make(lambda _: None)
+    for volumes in ([], [series((4, 20, 30), PatientID="x"), series((2, 9, 9))]):
+        with pytest.raises(InputError, match=f"drawn on the series {volume.identifier}"):
+            read_masks(path, volumes)
+    with pytest.raises(InputError, match="the volumes at hand are others"):
+        read_masks(path, [series((2, 9, 9))])
+    fitting = read_masks(path, [series(SHAPE)])
+    np.testing.assert_array_equal(fitting.masks[0].whole(), mask)
+    assert "every contour fits" in fitting.notices[0]
+
+
+def test_contours_between_slices(contours) -> None:
+    make, volume, mask = contours
+    table = read_masks(make(lambda dataset: shifted(dataset, 1.0)), [volume])
+    np.testing.assert_array_equal(table.masks[0].whole(), mask)
+    assert table.notices == ("1 contours lie between slices and were taken to the nearest.",)
+    table = read_masks(make(lambda dataset: shifted(dataset, 100.0)), [volume])
+    assert table.masks[0].whole().any(axis=(1, 2)).tolist() == [False, False, True, False]
+    assert table.notices == ("Left out: contours beyond the slices 1.",)
+
+
+def test_what_is_no_closed_contour_is_left_out(contours) -> None:
+    make, volume, _ = contours
+    path = make(lambda dataset: setattr(first(dataset), "ContourGeometricType", "OPEN_PLANAR"))
+    table = read_masks(path, [volume])
+    assert table.masks[0].values.shape[0] == 1
+    assert table.notices == ("Left out: open contours 1.",)
+
+    def points(dataset: pydicom.Dataset) -> None:
+        for contour in dataset.ROIContourSequence[0].ContourSequence:
+            contour.ContourGeometricType = "POINT"
+
+    with pytest.raises(InputError, match=r"no closed contours .*\(points 2\)"):
+        read_masks(make(points), [volume])
+
+    def upright(dataset: pydicom.Dataset) -> None:
+        first(dataset).ContourData = ["-20", "20", "55", "-20", "20", "62", "-20", "25", "60"]
+
+    assert read_masks(make(upright), [volume]).notices == ("Left out: contours across the slices 1.",)
+
+
+def test_places_that_are_none(contours) -> None:
+    make, volume, _ = contours
+    with pytest.raises(InputError, match="field ContourData"):
+        read_masks(make(lambda dataset: setattr(first(dataset), "ContourData", ["1", "2"])), [volume])
+
+
+def test_contours_of_a_phantom(real_data: Path) -> None:
+    """A ring's two contours leave a hole; the areas are those of the polygons to a hundredth."""
+    folder = real_data / "formats/dicom/rtstruct"
+    volumes = find_volumes(folder)
+    dataset = pydicom.dcmread(folder / "dummy_rt.dcm")
+    table = read_masks(folder / "dummy_rt.dcm", volumes)
+    for roi, one in zip(dataset.ROIContourSequence, table.masks, strict=True):
+        if len(roi.ContourSequence) == 3:
+            area = 0.0
+            for contour in roi.ContourSequence:
+                x, y, z = np.array(contour.ContourData, dtype=float).reshape(-1, 3).T
+                area += (z[0] < 66) * abs(x @ np.roll(y, 1) - y @ np.roll(x, 1)) / 2
+            pixel = one.grid.spacing[1] * one.grid.spacing[2]
+            assert one.values.sum() * pixel == pytest.approx(area, rel=0.01)
+
+
+def test_segmentations_and_their_nrrd_twins(real_data: Path) -> None:
+    folder = real_data / "formats/dicom/seg_dcmqi"
+    volumes = find_volumes(folder)
+    (liver,) = read_masks(folder / "liver.dcm", volumes).masks
+    assert (liver.structure, liver.annotator) == ("Liver", "SlicerEditor")
+    np.testing.assert_array_equal(liver.whole(), nrrd.read(str(folder / "liver_seg.nrrd"))[0].T == 1)
+    assert liver.grid.same_as(volumes[0].grid)
+    assert read_masks(folder / "liver_seg.nrrd").masks[0].grid.same_as(volumes[0].grid)
+    parts = read_masks(folder / "partial_overlaps.dcm", volumes).masks
+    twin = nrrd.read(str(folder / "partial_overlaps-1.nrrd"))[0].T
+    for label in (1, 4, 5):
+        np.testing.assert_array_equal(parts[label - 1].whole(), twin == label)
+    assert (parts[0].whole() & parts[1].whole()).any()
+
+
+@pytest.mark.parametrize("name", ["seg_image_ct_binary", "seg_image_ct_true_fractional"])
+def test_segmentations_as_highdicom_reads_them(real_data: Path, name: str) -> None:
+    path = real_data / f"formats/dicom/seg_highdicom/{name}.dcm"
+    (one,) = read_masks(path).masks
+    volume = highdicom.seg.segread(path).get_volume(combine_segments=False)
+    array = volume.array[..., 0]
+    order = [volume.map_indices_to_reference(np.array([[at, 0, 0]]))[0] for at in range(len(array))]
+    for at, place in enumerate(order):
+        which = one.grid.to_index(place)
+        np.testing.assert_allclose(which[1:], 0, atol=1e-3)
+        np.testing.assert_allclose(one.whole()[round(float(which[0]))], array[at], atol=1e-6)
+
+
+def test_a_label_map_with_missing_slices(real_data: Path) -> None:
+    path = real_data / "formats/dicom/seg_dcmqi/sparse-labelmap-ppv5.dcm"
+    (liver,) = read_masks(path).masks
+    assert (liver.structure, liver.annotator, liver.grid.shape) == ("Liver", "Doe John", (3, 38, 24))
+    assert liver.whole().any(axis=(1, 2)).tolist() == [True, False, True]
+
+
+def test_slides_are_refused(real_data: Path) -> None:
+    path = real_data / "formats/dicom/seg_highdicom/seg_image_sm_control.dcm"
+    with pytest.raises(InputError, match="tiles of a slide"):
+        read_masks(path)
+
+
+def test_a_segmentation_that_is_damaged(tmp_path: Path, series: Callable[..., VolumeFile]) -> None:
+    volume = series(SHAPE)
+    mask = [Structure("a", np.ones(SHAPE, dtype=bool))]
+    (path,) = write_masks(tmp_path / "a", "dicom-seg", mask, volume.grid, source=volume)
+
+    def edited(edit: Edit) -> Path:
+        dataset = pydicom.dcmread(path)
+        edit(dataset)
+        dataset.save_as(tmp_path / "edited.dcm")
+        return tmp_path / "edited.dcm"
+
+    def cut(dataset: pydicom.Dataset) -> None:
+        dataset.PixelData = dataset.PixelData[:40]
+
+    def uneven(dataset: pydicom.Dataset) -> None:
+        frame = dataset.PerFrameFunctionalGroupsSequence[1].PlanePositionSequence[0]
+        frame.ImagePositionPatient = [-30, 12, 56.9]
+
+    def turned(dataset: pydicom.Dataset) -> None:
+        own = pydicom.Dataset()
+        own.ImageOrientationPatient = [0, 1, 0, 0, 0, 1]
+        dataset.PerFrameFunctionalGroupsSequence[1].PlaneOrientationSequence = [own]
+
+    for edit, words in (
+        (cut, "cut short"),
+        (uneven, "uneven distances"),
+        (turned, "not parallel"),
+        (lambda dataset: setattr(dataset, "Rows", 60_000), "cut short"),
+        (lambda dataset: setattr(dataset, "NumberOfFrames", 2_000_000_000), "claims 2,000,000,000 frames"),
+        (lambda dataset: delattr(dataset, "SegmentSequence"), "damaged"),
+    ):
+        with pytest.raises(InputError, match=words):
+            read_masks(edited(edit))
+    assert holds_masks(volume.files[0]) is False

@@ -1,0 +1,205 @@
+"""Masks, label maps and probability maps, and the segments of 3D Slicer."""
+
+from pathlib import Path
+
+import nibabel
+import nrrd
+import numpy as np
+import pytest
+import tifffile
+from PIL import Image
+
+from raterscope.algorithms.masks.grid import Grid
+from raterscope.app.errors import InputError
+from raterscope.app.formats.mask_records import VolumeFile
+from raterscope.app.formats.masks import holds_masks, read_masks
+
+AFFINE = np.array([[-0.8, 0, 0, 10], [0, -0.7, 0, 20], [0, 0, 2.5, -30], [0, 0, 0, 1.0]])
+
+
+def nifti(path: Path, values: np.ndarray) -> Path:
+    nibabel.save(nibabel.Nifti1Image(values.T, AFFINE), path)
+    return path
+
+
+@pytest.fixture
+def labels() -> np.ndarray:
+    values = np.zeros((3, 6, 8), dtype=np.int16)
+    values[1, 2:4, 3:6] = 1
+    values[2, 5, 7] = 4
+    return values
+
+
+def test_each_label_is_a_structure(tmp_path: Path, labels: np.ndarray) -> None:
+    path = nifti(tmp_path / "case1_anna.nii.gz", labels)
+    table = read_masks(path, naming="{item}_{annotator}")
+    assert [(one.item, one.annotator, one.structure) for one in table.masks] == [
+        ("case1", "anna", "label 1"), ("case1", "anna", "label 4"),
+    ]  # fmt: skip
+    for one, label in zip(table.masks, (1, 4), strict=True):
+        np.testing.assert_array_equal(one.whole(), labels == label)
+    first = table.masks[0]
+    assert (first.origin, first.values.shape) == ((1, 2, 3), (1, 2, 3))
+    np.testing.assert_allclose(first.grid.spacing, (2.5, 0.7, 0.8))
+    np.testing.assert_allclose(first.grid.to_patient(np.zeros(3)), (-10, -20, -30))
+    assert holds_masks(path) is True
+
+
+@pytest.mark.parametrize("value", [1, 255, 32767])
+def test_one_value_is_a_mask(tmp_path: Path, value: int) -> None:
+    values = np.zeros((2, 5, 6), dtype=np.int16)
+    values[1, 1:3] = value
+    (one,) = read_masks(nifti(tmp_path / "a.nii", values), structure="liver").masks
+    assert one.structure == "liver"
+    assert one.annotator is None
+    np.testing.assert_array_equal(one.whole(), values > 0)
+
+
+def test_who_marked_nothing_has_an_empty_mask(tmp_path: Path) -> None:
+    path = nifti(tmp_path / "a.nii", np.zeros((2, 5, 6), dtype=np.uint8))
+    (one,) = read_masks(path, annotator="anna").masks
+    assert one.annotator == "anna"
+    assert one.values.size == 0
+    assert not one.whole().any()
+    assert holds_masks(path) is True
+
+
+def test_probabilities(tmp_path: Path) -> None:
+    values = np.zeros((3, 8, 8), dtype=np.float32)
+    values[1, 2:5, 2:5] = np.linspace(0.1, 1, 9).reshape(3, 3)
+    path = nifti(tmp_path / "a.nii.gz", values)
+    (one,) = read_masks(path).masks
+    assert one.values.dtype == np.float32
+    np.testing.assert_array_equal(one.whole(), values)
+    assert holds_masks(path) is True
+    path = nifti(tmp_path / "b.nii.gz", values.astype(np.float64) * 3)
+    with pytest.raises(InputError, match="from 0 to 3; expected a mask"):
+        read_masks(path)
+    assert holds_masks(path) is False
+
+
+def test_images_are_no_masks(tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    scan = nifti(tmp_path / "ct.nii", random.normal(0, 300, (4, 20, 20)).astype(np.int16))
+    assert holds_masks(scan) is False
+    with pytest.raises(InputError, match=r"ct\.nii: has negative values; expected a mask"):
+        read_masks(scan)
+    many = nifti(tmp_path / "many.nii", np.arange(2000, dtype=np.int16).reshape(2, 25, 40))
+    with pytest.raises(InputError, match="more than 1000 different values"):
+        read_masks(many)
+    doubtful = nifti(tmp_path / "doubtful.nii", random.integers(0, 60, (4, 20, 20)).astype(np.uint8))
+    assert holds_masks(doubtful) is None
+    assert holds_masks(tmp_path) is False
+    assert holds_masks(tmp_path / "nothing.nii") is False
+
+
+def test_several_volumes_in_one_file(tmp_path: Path, labels: np.ndarray) -> None:
+    both = np.stack([labels == 1, labels == 4]).astype(np.uint8)
+    table = read_masks(nifti(tmp_path / "a.nii", both))
+    assert [one.structure for one in table.masks] == ["layer 1", "layer 2"]
+    np.testing.assert_array_equal(table.masks[1].whole(), labels == 4)
+    assert "2 volumes" in table.notices[0]
+
+
+def test_png_masks(tmp_path: Path) -> None:
+    mask = np.zeros((6, 9), dtype=np.uint8)
+    mask[2:4, 3:7] = 255
+    path = tmp_path / "anna.png"
+    Image.fromarray(mask).save(path)
+    (one,) = read_masks(path, naming="{annotator}").masks
+    assert (one.annotator, one.grid.shape, one.grid.calibrated) == ("anna", (1, 6, 9), False)
+    np.testing.assert_array_equal(one.whole()[0], mask > 0)
+    assert holds_masks(path) is True
+    sized = read_masks(path, spacing=(1, 0.5, 0.25)).masks[0].grid
+    assert (sized.calibrated, sized.spacing) == (True, (1, 0.5, 0.25))
+    image = VolumeFile("a", path, Grid.plain((1, 6, 9), (1, 0.1, 0.1), calibrated=True))
+    assert read_masks(path, [image]).masks[0].grid is image.grid
+
+
+def test_a_palette_counts_by_its_numbers_and_colours_by_themselves(tmp_path: Path) -> None:
+    numbers = np.zeros((4, 5), dtype=np.uint8)
+    numbers[1, 1], numbers[2, 3:] = 1, 2
+    indexed = Image.fromarray(numbers).convert("P")
+    indexed.putpalette([0, 0, 0, 255, 0, 0, 0, 0, 255])
+    indexed.save(tmp_path / "palette.png")
+    table = read_masks(tmp_path / "palette.png")
+    assert [one.structure for one in table.masks] == ["label 1", "label 2"]
+    colours = np.array([[0, 0, 0], [255, 0, 0], [0, 0, 255]], dtype=np.uint8)[numbers]
+    Image.fromarray(colours).save(tmp_path / "colour.png")
+    found = {one.structure: one.whole()[0] for one in read_masks(tmp_path / "colour.png").masks}
+    np.testing.assert_array_equal(found["colour #ff0000"], numbers == 1)
+    np.testing.assert_array_equal(found["colour #0000ff"], numbers == 2)
+    photograph = np.random.default_rng(0).integers(0, 255, (40, 40, 3)).astype(np.uint8)
+    Image.fromarray(photograph).save(tmp_path / "photograph.png")
+    assert holds_masks(tmp_path / "photograph.png") is False
+    with pytest.raises(InputError, match="colours; expected a mask with one colour a structure"):
+        read_masks(tmp_path / "photograph.png")
+
+
+def test_greys_are_probabilities(tmp_path: Path) -> None:
+    shades = np.arange(256, dtype=np.uint8).reshape(16, 16)
+    Image.fromarray(shades).save(tmp_path / "a.png")
+    table = read_masks(tmp_path / "a.png")
+    np.testing.assert_allclose(table.masks[0].whole()[0], shades / 255, atol=1e-6)
+    assert "probabilities" in table.notices[0]
+
+
+def test_pages_of_a_tiff_are_slices(tmp_path: Path, labels: np.ndarray) -> None:
+    tifffile.imwrite(tmp_path / "a.tif", labels.astype(np.uint8), photometric="minisblack")
+    table = read_masks(tmp_path / "a.tif")
+    assert table.masks[0].grid.shape == labels.shape
+    np.testing.assert_array_equal(table.masks[0].whole(), labels == 1)
+    (tmp_path / "cut.tif").write_bytes((tmp_path / "a.tif").read_bytes()[:200])
+    with pytest.raises(InputError, match=r"cut\.tif"):
+        read_masks(tmp_path / "cut.tif")
+
+
+def segments(**fields: str) -> dict[str, object]:
+    return {
+        "space": "right-anterior-superior",
+        "space directions": np.diag([1.0, 2.0, 3.0]),
+        "space origin": np.array([1.0, 2.0, 3.0]),
+        **fields,
+    }
+
+
+def test_segments_that_share_a_layer(tmp_path: Path, labels: np.ndarray) -> None:
+    path = tmp_path / "a.seg.nrrd"
+    header = segments(
+        Segment0_Name="liver", Segment0_LabelValue="4", Segment0_Layer="0",
+        Segment1_Name="cyst", Segment1_LabelValue="1", Segment1_Layer="0",
+    )  # fmt: skip
+    nrrd.write(str(path), labels.T.astype(np.uint8), header)
+    liver, cyst = read_masks(path, annotator="anna").masks
+    assert (liver.annotator, liver.structure, cyst.structure) == ("anna", "liver", "cyst")
+    np.testing.assert_array_equal(liver.whole(), labels == 4)
+    np.testing.assert_array_equal(cyst.whole(), labels == 1)
+    assert liver.grid.to_patient(np.zeros(3)).tolist() == [-1, -2, 3]
+    assert holds_masks(path) is True
+
+
+def test_segments_in_layers_may_overlap(tmp_path: Path, labels: np.ndarray) -> None:
+    path = tmp_path / "a.seg.nrrd"
+    layers = np.stack([labels == 1, labels > 0]).astype(np.uint8)
+    header = segments(
+        Segment0_Name="liver", Segment0_LabelValue="1", Segment0_Layer="1",
+        Segment1_Name="cyst", Segment1_LabelValue="1", Segment1_Layer="0",
+    )  # fmt: skip
+    header["space directions"] = np.vstack([np.full(3, np.nan), np.diag([1.0, 2.0, 3.0])])
+    nrrd.write(str(path), layers.transpose(0, 3, 2, 1), header)
+    liver, cyst = read_masks(path).masks
+    np.testing.assert_array_equal(liver.whole(), labels > 0)
+    np.testing.assert_array_equal(cyst.whole(), labels == 1)
+    header["Segment0_Layer"] = "7"
+    nrrd.write(str(path), layers.transpose(0, 3, 2, 1), header)
+    with pytest.raises(InputError, match="field Segment0_Layer: has 2 layers"):
+        read_masks(path)
+
+
+def test_a_segmentation_of_3d_slicer(real_data: Path) -> None:
+    path = real_data / "formats/nrrd/Segmentation.seg.nrrd"
+    values, _ = nrrd.read(str(path))
+    table = read_masks(path)
+    assert [one.structure for one in table.masks][::4] == ["ribs", "right lung"]
+    for label, one in enumerate(table.masks, start=1):
+        np.testing.assert_array_equal(one.whole(), label == values.T)

@@ -1,0 +1,75 @@
+"""What the names of files tell."""
+
+from pathlib import Path
+
+import pytest
+
+from raterscope.app.errors import InputError
+from raterscope.app.formats.masks.naming import bare, by_path, by_pattern, common_parts
+
+
+@pytest.mark.parametrize(
+    ("text", "pattern", "expected"),
+    [
+        ("case07_reader2_liver", "{item}_{annotator}_{structure}", ("case07", "reader2", "liver")),
+        ("case_07_reader2_liver", "{item}_{annotator}_{structure}", ("case_07", "reader2", "liver")),
+        ("reader1_case_07", "{annotator}_{item}", ("case_07", "reader1", None)),
+        ("x.anna.final", "*.{annotator}.*", (None, "anna", None)),
+        ("anna/case1", "{annotator}/{item}", ("case1", "anna", None)),
+        ("case1", "{item}_{annotator}", None),
+    ],
+)
+def test_patterns(text: str, pattern: str, expected: object) -> None:
+    assert by_pattern(text, pattern) == expected
+
+
+@pytest.mark.parametrize("pattern", ["liver", "{who}", "{item}{item}", "{item}" + "*" * 20])
+def test_patterns_that_are_none(pattern: str) -> None:
+    with pytest.raises(InputError, match="no pattern of names"):
+        by_pattern("a", pattern)
+
+
+def test_folders_count_where_the_pattern_has_them() -> None:
+    path = Path("study/anna/case1.seg.nrrd")
+    assert bare(path) == "case1"
+    assert by_path(path, "{annotator}/{item}") == ("case1", "anna", None)
+    assert by_path(path, "{item}") == ("case1", None, None)
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (["rater1.nii.gz", "rater2.nii.gz"], [(None, "rater1", None), (None, "rater2", None)]),
+        (["anna.nii", "bob.nii"], [(None, "anna", None), (None, "bob", None)]),
+        (["liver_anna.nii", "liver_bob.nii"], [(None, "anna", "liver"), (None, "bob", "liver")]),
+        (["case1.nii", "case2.nii"], [("case1", None, None), ("case2", None, None)]),
+        (
+            ["case07_reader2_liver.nii.gz", "case08_reader1_liver.nii.gz"],
+            [("case07", "reader2", "liver"), ("case08", "reader1", "liver")],
+        ),
+        (
+            ["12_anna_liver.nii", "12_bob_spleen.nii", "13_bob_liver.nii"],
+            [("12", "anna", "liver"), ("12", "bob", "spleen"), ("13", "bob", "liver")],
+        ),
+        (
+            ["anna/case1.png", "bob/case1.png", "anna/case2.png"],
+            [("case1", "anna", None), ("case1", "bob", None), ("case2", "anna", None)],
+        ),
+        (
+            ["case1/r1.png", "case1/r2.png", "case2/r1.png"],
+            [("case1", "r1", None), ("case1", "r2", None), ("case2", "r1", None)],
+        ),
+        (
+            ["case_07_seg_reader_1.nrrd", "case_07_seg_reader_2.nrrd"],
+            [("case 07", "reader 1", None), ("case 07", "reader 2", None)],
+        ),
+        (["one.nii"], [(None, None, None)]),
+        (
+            ["case3_reader2_left.nii", "case3_reader1.nii"],
+            [("case3", "reader2", "left"), ("case3", "reader1", None)],
+        ),
+        ([], []),
+    ],
+)
+def test_what_differs_between_names(names: list[str], expected: list[object]) -> None:
+    assert list(common_parts(map(Path, names)).values()) == expected
