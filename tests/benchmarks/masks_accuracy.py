@@ -3,8 +3,8 @@
 Usage: RATERSCOPE_DATA=FOLDER python -m tests.benchmarks.masks_accuracy [FUSER ...]
 
 Leaks: a rater is added who copies an honest one, drawn at random, and adds a ball that is centred on a voxel
-of the surface of the honest raters' strict vote, drawn at random, with 0.6 times the radius of a ball as large
-as that vote. Two who share a leak copy two different raters and add the same ball. The seed is the nodule's
+of the surface of the honest raters' strict vote, drawn at random, with 0.6 times the radius of a ball of the
+same volume. Two who share a leak copy two different raters and add the same ball. The seed is the nodule's
 number.
 """
 
@@ -77,9 +77,7 @@ def bubil(root: Path, folder: str, raters: str) -> Iterator[Case]:
 
 
 def table(title: str, fusers: dict[str, Algorithm], cases: Callable[[], Iterator[Case]]) -> None:
-    print(
-        f"\n{title}: Dice mean (least), Hausdorff, HD95, mean distance in mm, Wilcoxon of Dice against the vote"
-    )
+    print(f"\n{title}: Dice mean (least); Hausdorff, HD95, mean distance, mm; Wilcoxon against the vote")
     vote = [dice(strict(masks), reference) for masks, reference in cases()]
     for name, fuser in fusers.items():
         rows, seconds = [], 0.0
@@ -115,16 +113,12 @@ def table_of_prostate(root: Path, fusers: dict[str, Algorithm]) -> None:
         values = np.unpackbits(file["masks"], count=int(np.prod(shape))).reshape(shape).astype(bool)
         truth = np.unpackbits(file["truth"], count=int(np.prod(shape[1:]))).reshape(shape[1:]).astype(bool)
         masks = named(values, tuple(float(step) for step in file["spacing"]))
-    print(
-        f"\nsynthetic prostate, {' x '.join(map(str, shape[1:]))} voxels of {shape[0]} raters: Dice to the truth"
-    )
+    print(f"\nsynthetic prostate, {' x '.join(map(str, shape[1:]))}, {shape[0]} raters: Dice to the truth")
     for name, fuser in fusers.items():
         start = time.perf_counter()
         fusion = fuser.run(masks, fuser.settings())
         seconds = time.perf_counter() - start
-        print(
-            f"{name:20s}{dice(consensus(fusion), truth):7.4f}{int(fusion.mask.sum()):9d} voxels{seconds:8.2f} s"
-        )
+        print(f"{name:20s}{dice(consensus(fusion), truth):7.4f}{fusion.mask.sum():9d} voxels{seconds:8.2f} s")
 
 
 def main() -> None:
