@@ -7,7 +7,7 @@ variance", Philosophical Transactions of the Royal Society A 366 (2008) 2361-237
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -141,8 +141,14 @@ def continuous_staple(
         notices.append("Structures were fused one by one and may overlap.")
     if not all(trace.converged for trace in traces):
         notices.append(f"The variances still changed after {settings.iterations:,} iterations.")
-    return replace(
-        fused(masks, "continuous_staple", (z, y, x), mask, probability, tuple(traces), notices),
+    return fused(
+        masks,
+        "continuous_staple",
+        (z, y, x),
+        mask,
+        probability,
+        tuple(traces),
+        notices,
         distance=distance,
         deviation=deviation,
         weight=np.broadcast_to(

@@ -150,11 +150,14 @@ def radius_of(consensus: BoolArray, spacing: tuple[float, float, float]) -> floa
     return float(np.cbrt(size * np.prod(spacing) * 0.75 / np.pi))
 
 
-def in_words(dispute: Dispute, names: Sequence[str]) -> str:
-    """Say who differs: "Rater 4 draws 6 mm beyond the others here; the model gives it 3 % weight."."""
+def in_words(dispute: Dispute, names: Sequence[str], unit: str = "mm") -> str:
+    """Say who differs: "Rater 4 draws 6 mm beyond the others here; the model gives that stretch 3 % weight.".
+
+    `unit` is what one is called: "px" for an image of which no size is known.
+    """
     out = dispute.leader in dispute.beyond
     first, second = (dispute.beyond, dispute.short) if out else (dispute.short, dispute.beyond)
-    reach = f"{dispute.reach:.0f} mm" if dispute.reach >= 9.95 else f"{dispute.reach:.2g} mm"
+    reach = f"{dispute.reach:.{0 if dispute.reach >= 9.95 else 1}f}".removesuffix(".0") + f" {unit}"
     way = "beyond" if out else "short of"
     if len(first) == 1:
         others = "the consensus" if second else "the others"

@@ -185,33 +185,24 @@ def against(
     tuple of P Comparison
         Specificities are over the voxels of the masks' values.
     """
-    judged = labels_of(masks) == structure + 1
     if isinstance(reference, MaskFusion):
         reference = placed(reference, reference.mask[structure], masks.origin, masks.shape)
-    found = box_of(np.concatenate([judged, reference[None]]).view(np.uint8))
-    if found is None:
-        return tuple(_comparison(_empty(), _empty(), 0, reference.size, masks.spacing) for _ in judged)
-    crop = tuple(slice(at, at + n) for at, n in zip(*found, strict=True))
-    target = np.ascontiguousarray(reference[crop])
+    judged, target = _cropped(masks, structure, reference)
     other = _shape(target, masks.spacing)
     rows = []
     for p, mask in enumerate(judged):
         watch(p / len(judged), f"measuring {masks.annotators[p]}")
-        one = np.ascontiguousarray(mask[crop])
-        common = int(np.count_nonzero(one & target))
-        rows.append(_comparison(_shape(one, masks.spacing), other, common, reference.size, masks.spacing))
+        common = int(np.count_nonzero(mask & target))
+        rows.append(_comparison(_shape(mask, masks.spacing), other, common, reference.size, masks.spacing))
     return tuple(rows)
 
 
 def pairwise(masks: Masks, structure: int = 0, watch: Watch = silent) -> RaterAgreement:
     """Compare every pair of raters on one structure; probabilities count as marked above one half."""
-    judged = labels_of(masks) == structure + 1
-    raters = len(judged)
+    inside, _ = _cropped(masks, structure)
+    raters = len(inside)
     tables = {name: np.zeros((raters, raters)) for name in ("hausdorff", "hausdorff_95", "mean")}
     overlap = np.eye(raters)
-    found = box_of(judged.view(np.uint8)) or ((0, 0, 0), (1, 1, 1))
-    crop = tuple(slice(at, at + n) for at, n in zip(*found, strict=True))
-    inside = [np.ascontiguousarray(mask[crop]) for mask in judged]
     shapes = []
     for p, mask in enumerate(inside):
         watch(0.5 * p / raters, f"measuring {masks.annotators[p]}")
@@ -263,6 +254,17 @@ def placed(fusion: MaskFusion, values: NDArray[Value], origin: Box, shape: Box) 
         )
         out[to] = values[take]
     return out
+
+
+def _cropped(
+    masks: Masks, structure: int, reference: BoolArray | None = None
+) -> tuple[list[BoolArray], BoolArray]:
+    """Cut the raters' masks of a structure, and a reference, to the box around all that is marked."""
+    labels = labels_of(masks)
+    found = box_of(labels, None if reference is None else reference.view(np.int8))
+    crop = tuple(slice(at, at + n) for at, n in zip(*(found or ((0, 0, 0), (1, 1, 1))), strict=True))
+    judged = [np.ascontiguousarray(label[crop] == structure + 1) for label in labels]
+    return judged, np.zeros_like(judged[0]) if reference is None else np.ascontiguousarray(reference[crop])
 
 
 def _empty() -> _Shape:

@@ -38,6 +38,7 @@ def test_a_leak_and_a_bite_are_two_regions_with_whose_they_are():
     assert leak.reach == pytest.approx(6.0)
     assert in_words(leak, NAMES) == "Rater 3 draws 6 mm beyond the others here."
     assert in_words(bite, NAMES).startswith("Rater 4 stays")
+    assert in_words(leak, NAMES, "px") == "Rater 3 draws 6 px beyond the others here."
     inside = np.zeros(SHAPE, dtype=bool)
     inside[tuple(slice(at, at + n) for at, n in zip(leak.origin, leak.shape, strict=True))] = leak.voxels()
     assert inside.sum() * 1e-3 == pytest.approx(leak.volume_ml)
