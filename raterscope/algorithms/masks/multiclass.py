@@ -58,8 +58,8 @@ def multiclass(
     -------
     MaskFusion
         A voxel belongs to the class whose log-ratio is the greatest, the background's being 0. A structure's
-        `distance` is half way between it and the next best class and above 0 inside, its `deviation` that of
-        the same difference. Its `probability` is the product over the other classes of the probability to
+        `distance` is how far, in mm, its log-ratio exceeds that of the next best class, with its `deviation`.
+        Its `probability` is the product over the other classes of the probability to
         exceed them, normalised: exact for one structure, an approximation for more. `variance` is the
         diagonal of the covariance of the log-ratios in mm².
 

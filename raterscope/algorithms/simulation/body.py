@@ -1,0 +1,273 @@
+"""A simulated CT volume: half a chest with a nodule in the lung, or a pelvis with a prostate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import ndimage
+
+__all__ = ["Scene", "chest", "pelvis", "smooth_field"]
+
+Field = NDArray[np.float32]
+Shape = tuple[int, int, int]
+Spacing = tuple[float, float, float]
+
+_EDGE = 0.5
+"""mm over which one tissue turns into another: the scanner's blur."""
+
+_AIR, _LUNG, _FAT, _MUSCLE, _BLOOD, _BONE, _MARROW = -1000.0, -860.0, -105.0, 55.0, 60.0, 650.0, 220.0
+
+
+@dataclass(frozen=True, eq=False)
+class Scene:
+    """What is painted, and the outlines in it.
+
+    Attributes
+    ----------
+    values : (Z, Y, X) float32
+        Hounsfield units, without noise.
+    inside : (Z, Y, X) float32
+        Height above the structure's outline, mm, above 0 inside; near the outline it is the distance.
+    wider : (Z, Y, X) float32
+        The same of an outline that also takes in what lies ambiguously beside the structure.
+    outward : (slice, row, column)
+        Unit vector in mm towards a neighbour that is easily taken for a part of the structure.
+    centre : (slice, row, column)
+        mm from the first voxel.
+    radius : float
+        mm.
+    window : (centre, width)
+        Hounsfield units.
+    """
+
+    values: Field
+    inside: Field
+    wider: Field
+    outward: NDArray[np.float64]
+    centre: NDArray[np.float64]
+    radius: float
+    window: tuple[float, float]
+
+
+def smooth_field(rng: np.random.Generator, shape: Shape, spacing: Spacing, length: float) -> Field:
+    """Make a random field of mean 0 and deviation 1 whose bumps are `length` mm wide."""
+    steps = [max(1, int(length / side / 1.5)) for side in spacing]
+    coarse = tuple(size // step + 4 for size, step in zip(shape, steps, strict=True))
+    widths = [length / (side * step) / 2 for side, step in zip(spacing, steps, strict=True)]
+    rough = rng.standard_normal(coarse).astype(np.float32)
+    values = ndimage.gaussian_filter(rough, widths, mode="wrap")
+    values -= values.mean()
+    values /= values.std()
+    for axis, (size, step) in enumerate(zip(shape, steps, strict=True)):
+        values = _stretched(values, axis, size, step)
+    return np.ascontiguousarray(values)
+
+
+def _stretched(values: Field, axis: int, size: int, step: int) -> Field:
+    """Interpolate one axis to `size` voxels, `step` of them from one value to the next, by a smooth cubic."""
+    place = np.arange(size) / step + 1
+    low = place.astype(np.intp)
+    t = (place - low).astype(np.float32)
+    shares = ((1 - t) ** 3, 3 * t**3 - 6 * t**2 + 4, -3 * t**3 + 3 * t**2 + 3 * t + 1, t**3)
+    form = [1, 1, 1]
+    form[axis] = size
+    total = np.zeros([size if a == axis else n for a, n in enumerate(values.shape)], dtype=np.float32)
+    for offset, share in zip((-1, 0, 1, 2), shares, strict=True):
+        total += np.take(values, low + offset, axis=axis) * (share / np.float32(6)).reshape(form)
+    return total
+
+
+def _axes(shape: Shape, spacing: Spacing) -> list[Field]:
+    """Give the millimetres from the first voxel along each axis, ready to broadcast."""
+    lines = [
+        np.arange(size, dtype=np.float32) * np.float32(side)
+        for size, side in zip(shape, spacing, strict=True)
+    ]
+    return [lines[0][:, None, None], lines[1][None, :, None], lines[2][None, None, :]]
+
+
+def _ellipse(axes: list[Field], centre: tuple[float, ...], half: tuple[float, ...]) -> Field:
+    """Height above an ellipsoid, mm; an infinite half axis makes a cylinder."""
+    square = sum(((axis - at) / size) ** 2 for axis, at, size in zip(axes, centre, half, strict=True))
+    smallest = min(half)
+    return np.asarray((1 - np.sqrt(square)) * smallest, dtype=np.float32)
+
+
+def _paint(values: Field, inside: NDArray[np.floating], tissue: float | Field, edge: float = _EDGE) -> None:
+    """Lay a tissue over what is there, half and half at its outline."""
+    share = np.asarray(np.clip(inside / np.float32(2 * edge) + np.float32(0.5), 0, 1), dtype=np.float32)
+    values += share * (np.float32(tissue) - values if isinstance(tissue, float) else tissue - values)
+
+
+def chest(rng: np.random.Generator, shape: Shape, spacing: Spacing) -> Scene:
+    """Paint the right half of a chest with a nodule in the lung that has a veil on one side."""
+    axes = _axes(shape, spacing)
+    deep, high, wide = (size * side for size, side in zip(shape, spacing, strict=True))
+    endless = 1e6
+    values = np.full(shape, _AIR, dtype=np.float32)
+    wave = smooth_field(rng, shape, spacing, min(high, wide) / 4)
+    body = (
+        _ellipse(axes, (deep / 2, 0.5 * high, 0.98 * wide), (endless, 0.48 * high, 0.95 * wide)) + 1.5 * wave
+    )
+    _paint(values, body, _FAT)
+    _paint(values, body - 0.03 * wide, _MUSCLE)
+    lung = (
+        _ellipse(axes, (deep / 2, 0.5 * high, 0.47 * wide), (endless, 0.35 * high, 0.355 * wide)) + 1.2 * wave
+    )
+    heart = _ellipse(axes, (0.3 * deep, 0.36 * high, 0.98 * wide), (deep, 0.24 * high, 0.3 * wide))
+    spine = _ellipse(axes, (deep / 2, 0.79 * high, 0.96 * wide), (endless, 0.105 * high, 0.13 * wide))
+    _ribs(values, axes, lung, (deep, high, wide))
+    bone = _BONE + 60 * wave
+    _paint(values, spine, bone)
+    _paint(values, spine - 2.2, _MARROW)
+    lung = np.minimum(np.minimum(lung, -heart - 1.0), -spine - 4.0)
+    texture = smooth_field(rng, shape, spacing, 9.0)
+    _paint(values, lung, np.asarray(_LUNG + 18 * texture, dtype=np.float32))
+    _paint(values, heart, _BLOOD)
+    root = np.array([deep / 2, 0.52 * high, 0.72 * wide])
+    _vessels(rng, values, spacing, lung, root, 0.6 * min(high, wide))
+    centre = np.array([deep / 2, rng.uniform(0.4, 0.58) * high, rng.uniform(0.29, 0.37) * wide])
+    radius = 0.068 * min(high, wide)
+    inside, wider, outward = _lump(rng, axes, shape, spacing, centre, radius, 0.2)
+    _paint(values, np.minimum(_neighbour(axes, centre, radius, outward), lung), _BLOOD)
+    veil = np.minimum(wider, lung)
+    _paint(values, veil, np.asarray(-620 + 25 * texture, dtype=np.float32), edge=1.5)
+    _paint(values, inside, np.asarray(25 + 12 * texture, dtype=np.float32), edge=0.8)
+    return Scene(values, inside, wider, outward, centre, radius, (-600.0, 1500.0))
+
+
+def _ribs(values: Field, axes: list[Field], lung: Field, size: tuple[float, float, float]) -> None:
+    """Ribs run around the lung and fall towards the front."""
+    _, high, wide = size
+    angle = np.arctan2((axes[1] - 0.5 * high) / high, (0.47 * wide - axes[2]) / wide)
+    turn = (axes[0] / 24.0 + 1.7 * angle) % 1.0
+    across = (0.25 - np.abs(turn - 0.5)) * 24.0
+    along = 2.6 - np.abs(lung + 5.0)
+    left = 0.75 * wide - axes[2]
+    rib = np.minimum(np.minimum(across, along), left)
+    _paint(values, rib, _BONE)
+    _paint(values, rib - 1.3, _MARROW)
+
+
+def _vessels(
+    rng: np.random.Generator,
+    values: Field,
+    spacing: Spacing,
+    lung: Field,
+    root: NDArray[np.float64],
+    reach: float,
+) -> None:
+    """Vessels that branch and thin out from the root of the lung."""
+    side = np.array(spacing)
+    todo = [(root, _towards(rng, np.array([0.0, 0.0, -1.0]), 1.1), 0.032 * reach, reach) for _ in range(10)]
+    amount = np.full(values.shape, -1e3, dtype=np.float32)
+    while todo:
+        place, direction, radius, rest = todo.pop()
+        run = rest * rng.uniform(0.2, 0.36)
+        for _ in range(max(1, int(run / (0.8 * radius)))):
+            direction = _towards(rng, direction, 0.13)
+            place = place + 0.8 * radius * direction
+            _ball(amount, place, radius, side)
+        if radius > 0.5 and rest > 6:
+            for turn in (0.35, 0.6):
+                todo.append(
+                    (place, _towards(rng, direction, turn), radius * rng.uniform(0.68, 0.86), rest - run)
+                )
+    _paint(values, np.minimum(amount, lung), _BLOOD - 20)
+
+
+def _towards(rng: np.random.Generator, direction: NDArray[np.float64], turn: float) -> NDArray[np.float64]:
+    turned = direction + turn * rng.standard_normal(3)
+    return np.asarray(turned / np.linalg.norm(turned))
+
+
+def _ball(amount: Field, place: NDArray[np.float64], radius: float, side: NDArray[np.float64]) -> None:
+    """Raise `amount` to the height above a ball's outline, near the ball."""
+    low = np.maximum(np.floor((place - radius - 1) / side).astype(int), 0)
+    high = np.minimum(np.ceil((place + radius + 1) / side).astype(int) + 1, amount.shape)
+    if (high <= low).any():
+        return
+    part = tuple(slice(a, b) for a, b in zip(low, high, strict=True))
+    z, y, x = (np.arange(a, b) * s - at for a, b, s, at in zip(low, high, side, place, strict=True))
+    away = np.sqrt(z[:, None, None] ** 2 + y[None, :, None] ** 2 + x[None, None] ** 2)
+    np.maximum(amount[part], (radius - away).astype(np.float32), out=amount[part])
+
+
+def _lump(
+    rng: np.random.Generator,
+    axes: list[Field],
+    shape: Shape,
+    spacing: Spacing,
+    centre: NDArray[np.float64],
+    radius: float,
+    ragged: float,
+) -> tuple[Field, Field, NDArray[np.float64]]:
+    """Give a ragged ellipsoid, one with a lobe beside it, and the direction of something else beside it."""
+    half = radius * rng.uniform(0.88, 1.12, size=3)
+    inside = _ellipse(axes, tuple(centre), tuple(half))
+    inside += np.float32(ragged * radius) * smooth_field(rng, shape, spacing, 0.65 * radius)
+    angle = rng.uniform(0, 2 * np.pi)
+    lobe = np.array([0.15, np.sin(angle), np.cos(angle)])
+    beside = centre + 0.85 * radius * lobe
+    size = 0.72 * radius * np.array([1.0, 1.0, 1.0])
+    wider = np.maximum(inside, _ellipse(axes, tuple(beside), tuple(size)))
+    outward = np.array([0.0, np.sin(angle + 2.4), np.cos(angle + 2.4)])
+    return inside, wider, outward
+
+
+def _neighbour(
+    axes: list[Field], centre: NDArray[np.float64], radius: float, outward: NDArray[np.float64]
+) -> Field:
+    """Give the height above a vessel that runs along the slices beside the structure."""
+    place = centre + 1.15 * radius * outward
+    return _ellipse(axes, tuple(place), (2.2 * radius, 0.38 * radius, 0.38 * radius))
+
+
+def pelvis(rng: np.random.Generator, shape: Shape, spacing: Spacing) -> Scene:
+    """Paint a pelvis with a prostate below the bladder, its seminal vesicles at one side behind it."""
+    axes = _axes(shape, spacing)
+    deep, high, wide = (size * side for size, side in zip(shape, spacing, strict=True))
+    endless = 1e6
+    wave = smooth_field(rng, shape, spacing, min(high, wide) / 5)
+    texture = smooth_field(rng, shape, spacing, 6.0)
+    values = np.asarray(_FAT + 6 * texture, dtype=np.float32)
+    for sign in (-1.0, 1.0):
+        muscle = _ellipse(
+            axes, (deep / 2, 0.47 * high, (0.5 + 0.27 * sign) * wide), (endless, 0.22 * high, 0.07 * wide)
+        )
+        _paint(values, muscle + 1.5 * wave, _MUSCLE)
+        bone = _ellipse(
+            axes,
+            (deep * 0.5, 0.42 * high, (0.5 + 0.45 * sign) * wide),
+            (0.8 * deep, 0.19 * high, 0.11 * wide),
+        )
+        _paint(values, bone + 1.2 * wave, np.asarray(_BONE + 70 * wave, dtype=np.float32))
+        _paint(
+            values, bone + 1.2 * wave - 3.0, np.asarray(_MARROW + 40 * texture, dtype=np.float32), edge=1.0
+        )
+        seat = _ellipse(
+            axes, (deep / 2, 0.92 * high, (0.5 + 0.26 * sign) * wide), (endless, 0.16 * high, 0.24 * wide)
+        )
+        _paint(values, seat + 1.5 * wave, _MUSCLE)
+    joint = _ellipse(axes, (deep * 0.45, 0.1 * high, 0.5 * wide), (0.4 * deep, 0.07 * high, 0.17 * wide))
+    _paint(values, joint + wave, _BONE)
+    _paint(values, joint + wave - 3.0, _MARROW, edge=1.0)
+    bladder = _ellipse(axes, (0.95 * deep, 0.36 * high, 0.5 * wide), (0.33 * deep, 0.15 * high, 0.19 * wide))
+    _paint(values, bladder + wave, 50.0)
+    _paint(values, bladder + wave - 2.5, 6.0)
+    bowel = (
+        _ellipse(axes, (deep / 2, 0.73 * high, 0.5 * wide), (endless, 0.085 * high, 0.1 * wide)) + 1.2 * wave
+    )
+    _paint(values, bowel, 45.0)
+    gas = _ellipse(axes, (deep / 2, 0.715 * high, 0.5 * wide), (endless, 0.03 * high, 0.045 * wide))
+    _paint(values, gas + wave, -850.0)
+    centre = np.array([0.48 * deep, 0.485 * high, 0.5 * wide])
+    radius = 0.115 * min(high, wide)
+    inside, wider, outward = _lump(rng, axes, shape, spacing, centre, radius, 0.07)
+    inside, wider = np.minimum(inside, -bowel - 1.5), np.minimum(wider, -bowel - 1.0)
+    _paint(values, np.minimum(_neighbour(axes, centre, radius, outward), -bowel - 1.0), 42.0, edge=1.0)
+    _paint(values, wider, np.asarray(22 + 6 * texture, dtype=np.float32), edge=1.0)
+    _paint(values, inside, np.asarray(58 + 8 * texture, dtype=np.float32), edge=0.8)
+    return Scene(values, inside, wider, outward, centre, radius, (40.0, 350.0))
