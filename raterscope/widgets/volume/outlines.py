@@ -145,11 +145,11 @@ class Outliner(QObject):
             self._found.emit(plane.name, index, found)
 
     def _on_found(self, name: str, index: int, found: list[tuple[str, Shape, QPainterPath]]) -> None:
-        for key, shape, path in found:
-            if self._shapes.get(key) is shape:
-                self._paths[name, index, key] = (shape, path)
+        valid = [(key, shape, path) for key, shape, path in found if self._shapes.get(key) is shape]
+        for key, shape, path in valid:
+            self._paths[name, index, key] = (shape, path)
         while len(self._paths) > KEPT:
             self._paths.popitem(last=False)
         wanted = self._wanted.get(name)
-        if wanted is not None and wanted[0] == index:
+        if valid and wanted is not None and wanted[0] == index:
             self.ready.emit(name)

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
-from PySide6.QtCore import QPoint, QPointF, Qt, QThreadPool
-from PySide6.QtGui import QImage, QWheelEvent
-from PySide6.QtWidgets import QApplication
+from PySide6.QtCore import QEvent, QPoint, QPointF, Qt, QThreadPool
+from PySide6.QtGui import QHelpEvent, QImage, QWheelEvent
+from PySide6.QtWidgets import QApplication, QToolTip
 
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.widgets.volume.dispute_strip import DisputeStrip
@@ -250,6 +250,17 @@ def test_an_outline_runs_where_the_mask_ends_and_is_chosen_by_a_click(view, qtbo
     qtbot.mouseClick(axial, LEFT, pos=place - QPoint(half_voxel, 0))
     qtbot.mouseClick(axial, LEFT, pos=screen(axial, (10, 30, 40)))
     assert chosen == ["r1"]
+
+
+@pytest.mark.qt_log_ignore("This plugin does not support raise", extend=True)
+def test_a_mouse_that_rests_on_an_outline_learns_whose_it_is_as_it_is_written(view, qtbot):
+    view.set_outlines([Outline("r1", "<b>rater</b> 1", "#e69f00", ball(), width=1.0)])
+    axial = view.view("axial")
+    qtbot.waitUntil(lambda: "#e69f00" in colours(axial), timeout=3000)
+    edge = screen(axial, (10, 30, 56)) - QPoint(round(0.375 * axial.viewport.scale), 0)
+    QApplication.sendEvent(axial, QHelpEvent(QEvent.Type.ToolTip, edge, axial.mapToGlobal(edge)))
+    assert "&lt;b&gt;rater&lt;/b&gt; 1" in QToolTip.text()
+    QToolTip.hideText()
 
 
 def test_outlines_are_hidden_shown_and_seen_alone(view, qtbot):

@@ -1,0 +1,78 @@
+import numpy as np
+import pytest
+from PySide6.QtCore import QPointF, QThreadPool
+
+from raterscope.algorithms.masks.grid import Grid
+from raterscope.widgets.volume.outlines import Outliner, Shape, path_on
+from raterscope.widgets.volume.plane import planes_of
+
+SHAPE = (10, 40, 40)
+AXIAL = planes_of(Grid.plain(SHAPE, (3.0, 2.0, 0.5), calibrated=True))["axial"]
+
+
+def block(width: int) -> Shape:
+    return Shape(np.ones((6, 10, width), dtype=bool), (2, 5, 7))
+
+
+@pytest.fixture
+def outliner(qtbot):
+    made = Outliner()
+    yield made
+    made.stop()
+
+
+def found(outliner, qtbot, index, keys):
+    with qtbot.waitSignal(outliner.ready, timeout=3000):
+        outliner.paths(AXIAL, index, keys)
+    return outliner.paths(AXIAL, index, keys)
+
+
+def test_an_outline_is_in_millimetres_of_the_plane():
+    box = path_on(block(20), AXIAL, 4).boundingRect()
+    # Halfway between the middles of the voxels inside and outside is where the voxels meet.
+    assert (box.left(), box.top(), box.right(), box.bottom()) == (3.5, 10.0, 13.5, 30.0)
+    assert path_on(block(20), AXIAL, 1).isEmpty()
+
+
+def test_between_two_levels_is_a_ring():
+    away = np.hypot(np.arange(40)[:, None] * 2.0 - 40, np.arange(40) * 0.5 - 10)
+    values = np.clip(1 - away / 8, 0, 1).astype(np.float32)[None]
+    path = path_on(Shape(values, (4, 0, 0), (0.25, 0.75)), AXIAL, 4)
+    middle = QPointF(10.25, 41.0)
+    assert not path.contains(middle)
+    assert path.contains(middle + QPointF(4.0, 0))
+    assert not path.contains(middle + QPointF(7.0, 0))
+
+
+def test_neighbouring_slices_are_there_before_they_are_asked_for(outliner, qtbot):
+    outliner.set_shapes({"a": block(20)})
+    assert set(found(outliner, qtbot, 4, ["a"])) == {"a"}
+    qtbot.waitUntil(lambda: "a" in outliner.paths(AXIAL, 5, ["a"]))
+
+
+def test_an_answer_about_a_mask_that_has_changed_is_dropped(outliner, qtbot):
+    widths = []
+
+    def look(_plane):
+        widths.append(outliner.paths(AXIAL, 4, ["a"])["a"].boundingRect().width())
+
+    outliner.ready.connect(look)
+    outliner.set_shapes({"a": block(20)})
+    outliner.paths(AXIAL, 4, ["a"])
+    outliner.findChild(QThreadPool).waitForDone()
+    outliner.set_shapes({"a": block(10)})
+    outliner.paths(AXIAL, 4, ["a"])
+    qtbot.waitUntil(lambda: bool(widths))
+    assert set(widths) == {5.0}
+
+
+def test_the_old_line_stays_until_the_new_one_is_found_and_goes_with_its_mask(outliner, qtbot):
+    outliner.set_shapes({"a": block(20), "b": block(8)})
+    found(outliner, qtbot, 4, ["a", "b"])
+    outliner.set_shapes({"a": block(10)})
+    there = outliner.paths(AXIAL, 4, ["a", "b"])
+    assert set(there) == {"a"}
+    assert there["a"].boundingRect().width() == 10.0
+    with qtbot.waitSignal(outliner.ready, timeout=3000):
+        pass
+    assert outliner.paths(AXIAL, 4, ["a"])["a"].boundingRect().width() == 5.0
