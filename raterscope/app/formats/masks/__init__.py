@@ -54,10 +54,12 @@ def _holds_masks(path: Path) -> bool | None:
 def _dicom_kind(path: Path) -> str | None:
     """Tell segmentations and structure sets from other DICOM files, and from what is none."""
     from raterscope.app.formats.dicom_headers import is_dicom, read_dataset
+    from raterscope.app.formats.voxel_files import sentences
 
     if not is_dicom(path):
         return None
-    uid = str(read_dataset(path, pixels=False).get("SOPClassUID", ""))
+    with sentences(path):
+        uid = str(read_dataset(path, pixels=False).get("SOPClassUID", ""))
     if uid in _SEGMENTATIONS:
         return "segmentation"
     return "structures" if uid == _STRUCTURES else None

@@ -14,7 +14,7 @@ from raterscope.app.formats.mask_records import MaskTable
 from raterscope.app.formats.masks.gathering import Gathering
 from raterscope.app.formats.masks.naming import NOTHING, Named
 from raterscope.app.formats.masks.polygons import Patch, column_major_runs, compressed_counts, fill, paired
-from raterscope.app.formats.masks.strangers import refuse_size, text_of
+from raterscope.app.formats.masks.strangers import entries, refuse_size, text_of
 
 __all__ = ["is_coco", "read_coco"]
 
@@ -50,8 +50,8 @@ def read_coco(
     images = _images(path, content["images"], spacing)
     categories = {
         one.get("id"): text_of(one.get("name"))
-        for one in content.get("categories") or ()
-        if isinstance(one, dict) and type(one.get("id")) in (int, str)
+        for one in entries(content.get("categories"))
+        if type(one.get("id")) in (int, str)
     }
     gathering = Gathering(path)
     objects = content["annotations"]

@@ -51,8 +51,8 @@ def read_dicom_seg(
     InputError
         For frames that do not make one volume, and tiles of a slide.
     """
-    dataset = read_dataset(path, pixels=False)
     with sentences(path):
+        dataset = read_dataset(path, pixels=False)
         if "TotalPixelMatrixColumns" in dataset or str(
             dataset.get("DimensionOrganizationType", "")
         ).startswith("TILED"):

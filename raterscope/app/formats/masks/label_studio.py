@@ -15,7 +15,7 @@ from raterscope.app.formats.masks.coco import flat_grid
 from raterscope.app.formats.masks.gathering import Gathering
 from raterscope.app.formats.masks.naming import NOTHING, Named
 from raterscope.app.formats.masks.polygons import Patch, ellipse, fill, paired, rectangle, studio_runs
-from raterscope.app.formats.masks.strangers import is_number, refuse_size, text_of
+from raterscope.app.formats.masks.strangers import entries, is_number, refuse_size, text_of
 
 __all__ = ["is_label_studio", "read_label_studio"]
 
@@ -102,15 +102,15 @@ def _item(task: dict[str, Any], at: int) -> str:
 
 def _annotations(task: dict[str, Any], gathering: Gathering) -> Iterator[tuple[str | None, list[Any]]]:
     done = task.get("annotations")
-    for one in done if isinstance(done, list) else task.get("completions") or ():
-        if not isinstance(one, dict) or not isinstance(one.get("result"), list):
+    for one in entries(done if isinstance(done, list) else task.get("completions")):
+        if not isinstance(one.get("result"), list):
             continue
         if one.get("was_cancelled") is True:
             gathering.left_out["cancelled annotations"] += 1
             continue
         yield _who(one.get("completed_by")), one["result"]
-    for one in task.get("predictions") or ():
-        if isinstance(one, dict) and isinstance(one.get("result"), list):
+    for one in entries(task.get("predictions")):
+        if isinstance(one.get("result"), list):
             yield f"model {text_of(one.get('model_version'))}".strip(), one["result"]
 
 

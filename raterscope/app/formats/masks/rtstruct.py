@@ -49,8 +49,8 @@ def read_rtstruct(
     InputError
         When the series is not at hand, and for a file without closed contours.
     """
-    dataset = read_dataset(path, pixels=False)
     with sentences(path):
+        dataset = read_dataset(path, pixels=False)
         series, instances = _references(dataset)
         volume = series_among(volumes, series, instances)
         if volume is not None:

@@ -14,7 +14,13 @@ from raterscope.app.formats.records import refuse_study
 from raterscope.app.formats.voxel_files import checked_shape, sentences
 
 __all__ = [
-    "LARGEST_TEXT", "is_number", "read_json", "read_xml", "refuse_size", "text_of",
+    "LARGEST_TEXT",
+    "entries",
+    "is_number",
+    "read_json",
+    "read_xml",
+    "refuse_size",
+    "text_of",
 ]  # fmt: skip
 
 LARGEST_TEXT = 500_000_000
@@ -94,6 +100,11 @@ def refuse_size(path: Path, *sizes: Any, field: str | None = None) -> None:
 def is_number(value: Any) -> TypeGuard[float]:
     """Tell whether a decoded value is a finite number."""
     return type(value) in (int, float) and math.isfinite(value)
+
+
+def entries(value: Any) -> list[dict[str, Any]]:
+    """Give the objects in a decoded list; none of what is no list, and none that are no objects."""
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
 
 
 def text_of(value: Any) -> str:

@@ -54,7 +54,7 @@ def write_dicom_seg(
     with drafting(files) as drafts:
         for number, (draft, some) in enumerate(zip(drafts, kinds, strict=True)):
             try:
-                dataset = _segmentation(heads, some, number)
+                dataset = _segmentation(heads, some, number, grid)
             except (AttributeError, LookupError, TypeError, ValueError) as error:
                 raise InputError(
                     f"cannot be written: the series lacks what a segmentation refers to ({plain(error)})",
@@ -84,7 +84,18 @@ def _completed(heads: list[Any], grid: Grid) -> list[Any]:
     return heads
 
 
-def _segmentation(heads: Sequence[Any], structures: Sequence[Structure], number: int) -> Any:
+def _positions(grid: Grid) -> list[Any]:
+    import highdicom
+
+    return [
+        highdicom.PlanePositionSequence(
+            highdicom.CoordinateSystemNames.PATIENT, grid.to_patient(np.array([at, 0.0, 0.0])).tolist()
+        )
+        for at in range(grid.shape[0])
+    ]
+
+
+def _segmentation(heads: Sequence[Any], structures: Sequence[Structure], number: int, grid: Grid) -> Any:
     import warnings
 
     import highdicom
@@ -129,5 +140,7 @@ def _segmentation(heads: Sequence[Any], structures: Sequence[Structure], number:
             transfer_syntax_uid=ExplicitVRLittleEndian,
             content_label="CONSENSUS",
             series_description="Raterscope",
+            # A file with all slices may have them in any order, which its grid has not.
+            plane_positions=None if len(heads) == grid.shape[0] else _positions(grid),
             omit_empty_frames=any(bool(one.values.any()) for one in structures),
         )

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.masks.grid import Grid
-from raterscope.app.errors import plain
+from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.dicom_headers import read_dataset
 from raterscope.app.formats.mask_records import VolumeFile
 from raterscope.app.formats.masks.deidentify import deidentified
@@ -43,6 +43,8 @@ def write_rtstruct(
     """Write each mask as a structure. See `export.write_masks`."""
     source = required_source(path, source, grid)
     refuse_maps(path, structures, "DICOM SEG or NIfTI")
+    if not source.grid.calibrated:
+        raise InputError("cannot be written: its series does not tell where it lies; write NIfTI", file=path)
     file = path if path.suffix.casefold() == ".dcm" else path.with_name(path.name + ".dcm")
     heads = [read_dataset(one, pixels=False) for one in source.files]
     dataset = _structure_set(structures, grid, heads)

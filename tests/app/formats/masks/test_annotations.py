@@ -315,3 +315,11 @@ def test_samples_of_other_programs(real_data: Path) -> None:
     assert [one.annotator for one in two.masks] == ["a@x.test", "annotator 8"]
     jobs = [read_masks(formats / f"synthetic/cvat_job_{job}.xml").masks[0].annotator for job in (11, 12)]
     assert jobs == ["ann", "bob"]
+
+
+def test_what_is_of_another_type_than_it_should_be_is_passed_over(written) -> None:
+    done = {"completed_by": 7, "result": [region("brushlabels", format="rle", rle=painted(MASK))]}
+    path = written(studio(done, predictions=1.5) + [{"data": 7, "annotations": None, "completions": "x"}])
+    assert by_key(read_masks(path))["annotator 7", "a.png", "cell"].any()
+    content = coco({"segmentation": [[0, 0, 2, 0, 2, 2, 0, 2]], "attributes": 5}) | {"categories": 7}
+    assert [one.structure for one in read_masks(written(content)).masks] == [""]

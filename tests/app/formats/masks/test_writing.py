@@ -15,6 +15,7 @@ from raterscope.app.errors import InputError
 from raterscope.app.formats.mask_records import VolumeFile
 from raterscope.app.formats.masks import read_masks
 from raterscope.app.formats.masks.export import Structure, write_masks
+from raterscope.app.formats.volumes import find_volumes
 from tests.app.formats.masks.conftest import OBLIQUE, STRAIGHT
 
 SHAPE = (4, 20, 30)
@@ -225,3 +226,29 @@ def test_what_cannot_be_written(tmp_path: Path) -> None:
         write_masks(tmp_path / "a", "stl", [mask], oblique())
     with pytest.raises(InputError, match="cannot be written"):
         write_masks(tmp_path / "missing" / "a", "nifti", [mask], oblique())
+
+
+def test_a_series_in_one_file_has_its_frames_in_any_order(
+    tmp_path: Path, blobs, series: Callable[..., VolumeFile]
+) -> None:
+    heads = [pydicom.dcmread(file) for file in series(SHAPE).files]
+    for head in heads:
+        for keyword in ("PatientBirthDate", "PatientSex", "StudyTime", "StudyID", "AccessionNumber"):
+            setattr(head, keyword, None)
+        head.ReferringPhysicianName, head.ImageType = None, ["ORIGINAL", "PRIMARY", "AXIAL"]
+        head.AcquisitionNumber, head.Manufacturer, head.SpecificCharacterSet = 1, "ACME", "ISO_IR 100"
+        head.ContentDate, head.ContentTime = "20240102", "030405"
+    shuffled = [heads[at] for at in (2, 0, 3, 1)]
+    for at, head in enumerate(shuffled):
+        head.InstanceNumber = at + 1
+    enhanced = highdicom.legacy.LegacyConvertedEnhancedCTImage(
+        shuffled, series_instance_uid=highdicom.UID(), series_number=7, sop_instance_uid=highdicom.UID(),
+        instance_number=1,
+    )  # fmt: skip
+    enhanced.save_as(tmp_path / "enhanced.dcm")
+    (volume,) = find_volumes(tmp_path / "enhanced.dcm")
+    mask = blobs(SHAPE)
+    for kind in ("dicom-seg", "rtstruct"):
+        (path,) = write_masks(tmp_path / kind, kind, [Structure("a", mask)], volume.grid, source=volume)
+        (one,) = read_masks(path, [volume]).masks
+        np.testing.assert_array_equal(one.whole(), mask)
