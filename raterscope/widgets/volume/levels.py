@@ -7,12 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["PRESETS", "Levels", "Preset", "Window", "automatic_window", "in_words"]
+__all__ = ["PRESETS", "Levels", "Preset", "Window", "automatic_window", "in_words", "looks_like_ct"]
 
 Window = tuple[float, float]
 
 _SAMPLES = 60_000
 _SMALLEST_WIDTH = 1e-6
+
+_AIR, _AIR_SHARE = -500.0, 0.02
+"""Hounsfield units below which there is air or lung, and the least share of a CT that such voxels have."""
 
 
 @dataclass(frozen=True)
@@ -81,19 +84,29 @@ class Levels:
 
 
 def automatic_window(values: NDArray[np.generic]) -> Window:
-    """Give (centre, width) from the 1st percentile of all to the 99.5th of what is not the lowest value.
+    """Give (centre, width) from the 1st to the 99.5th percentile of what is not the lowest value.
 
     The lowest value is left out because the air about a patient, or the padding about a scan, is often most
     of it. About 60,000 voxels are looked at.
     """
-    every = max(1, round((values.size / _SAMPLES) ** (1 / values.ndim)))
-    some = np.asarray(values[(slice(None, None, every),) * values.ndim], dtype=np.float64).ravel()
-    some = some[np.isfinite(some)]
+    some = _some(values)
     inside = some[some > some.min()] if len(some) else some
     if not len(inside):
         return (float(some[0]) if len(some) else 0.0), 1.0
-    low, high = float(np.percentile(some, 1.0)), float(np.percentile(inside, 99.5))
+    low, high = np.percentile(inside, (1.0, 99.5))
     return float((low + high) / 2), float(max(high - low, abs(high) * 1e-3, _SMALLEST_WIDTH))
+
+
+def looks_like_ct(values: NDArray[np.generic]) -> bool:
+    """Tell whether values may be Hounsfield units, where no modality says so: air is at -1000 of them."""
+    some = _some(values)
+    return len(some) > 0 and bool(np.count_nonzero(some < _AIR) >= _AIR_SHARE * len(some))
+
+
+def _some(values: NDArray[np.generic]) -> NDArray[np.float64]:
+    every = max(1, round((values.size / _SAMPLES) ** (1 / values.ndim)))
+    some = np.asarray(values[(slice(None, None, every),) * values.ndim], dtype=np.float64).ravel()
+    return some[np.isfinite(some)]
 
 
 def in_words(centre: float, width: float) -> str:

@@ -263,12 +263,14 @@ class SliceCanvas(QWidget):
     def _stroke_path(
         self, painter: QPainter, path: QPainterPath, colour: str, width: float, *, dashed: bool
     ) -> None:
-        pen = QPen(QColor(colour), width)
+        # A cosmetic pen is as wide on the device, which may have several pixels for one of the widget's.
+        ratio = self.devicePixelRatioF()
+        pen = QPen(QColor(colour), width * ratio)
         pen.setCosmetic(True)
         if dashed:
             pen.setDashPattern([4, 3])
         if width >= HALO_FROM:
-            halo = QPen(theme.colour(theme.DARK.canvas, 150), width + 2)
+            halo = QPen(theme.colour(theme.DARK.canvas, 150), (width + 2) * ratio)
             halo.setCosmetic(True)
             painter.strokePath(path, halo)
         painter.strokePath(path, pen)

@@ -13,7 +13,14 @@ from PySide6.QtWidgets import QWidget
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.widgets.chips import ChipRow
 from raterscope.widgets.volume.layers import Band, HeatMap, Outline, RegionBox
-from raterscope.widgets.volume.levels import PRESETS, Levels, Window, automatic_window, in_words
+from raterscope.widgets.volume.levels import (
+    PRESETS,
+    Levels,
+    Window,
+    automatic_window,
+    in_words,
+    looks_like_ct,
+)
 from raterscope.widgets.volume.linked_views import LinkedViews
 from raterscope.widgets.volume.plane import Index
 from raterscope.widgets.volume.window_chip import WindowChip
@@ -114,7 +121,7 @@ class VolumeView(LinkedViews):
         values : (Z, Y, X) number or (Z, Y, X, 3) uint8, or None
             None where there are no pixels: what raters marked is then shown on neutral ground.
         modality : str
-            As DICOM calls it; "CT" has presets in Hounsfield units.
+            As DICOM calls it. "CT" has presets in Hounsfield units; so has what may be CT, with no name.
         window : (centre, width), optional
             How the file wants its values shown.
         """
@@ -132,7 +139,7 @@ class VolumeView(LinkedViews):
         if pixels and values is not None:
             if window is not None:
                 self._presets[FROM_FILE] = ("as the file says", window)
-            if modality == "CT":
+            if modality == "CT" or (not modality and looks_like_ct(values)):
                 self._presets |= {p.name: (p.words, (p.centre, p.width)) for p in PRESETS}
             self._presets[AUTOMATIC] = ("automatic", automatic_window(values))
         self._window_chip.set_presets(

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from raterscope.widgets.volume.levels import Levels, automatic_window, in_words
+from raterscope.widgets.volume.levels import Levels, automatic_window, in_words, looks_like_ct
 
 
 @pytest.mark.parametrize("kind", [np.int16, np.uint16, np.uint8, np.float32])
@@ -27,14 +27,23 @@ def test_a_gap_in_the_numbers_is_black_and_colours_pass():
     assert np.array_equal(Levels(0, 1).to_bytes(colours), colours)
 
 
-def test_the_automatic_window_spans_the_tissue_not_the_air_nor_a_bright_vessel():
+def test_the_automatic_window_spans_the_tissue_not_the_padding_nor_a_bright_vessel():
     rng = np.random.default_rng(2)
     volume = np.zeros((40, 60, 60), dtype=np.int16)
     volume[10:30, 15:45, 15:45] = rng.normal(500, 60, (20, 30, 30))
     volume[20, 30, 30:33] = 30_000
+    volume[volume == 0] = -3024
     centre, width = automatic_window(volume)
-    assert centre - width / 2 == pytest.approx(0, abs=5)
+    assert 300 < centre - width / 2 < 400
     assert 600 < centre + width / 2 < 720
+
+
+def test_values_with_air_may_be_a_ct_and_those_about_nought_may_not():
+    rng = np.random.default_rng(4)
+    scan = rng.normal(40, 20, (20, 40, 40))
+    assert not looks_like_ct(scan)
+    scan[:, :10] = -1000
+    assert looks_like_ct(scan)
 
 
 @pytest.mark.parametrize("volume", [np.full((3, 4, 5), 7.0), np.full((2, 2, 2), np.nan)])
