@@ -78,11 +78,14 @@ class Grouping:
         Log evidence, nats.
     variance : (P,) float64
         mm² a voxel.
+    apart : float
+        Mean square difference of the two nearest groups' means, over that of two raters of one group.
     """
 
     groups: Labels
     score: float
     variance: FloatArray
+    apart: float
 
 
 def rater_errors(
@@ -195,6 +198,9 @@ def _thin(values: Float32Array, steps: list[int]) -> Float32Array:
 def group_raters(errors: RaterErrors, most: int, watch: Watch) -> list[Grouping]:
     """Split the raters into one more group at a time, for as long as the evidence grows.
 
+    Groups count as such if their means differ by more than two raters of one group do: with many raters of a
+    large image there is evidence for differences that are smaller than what anybody draws twice.
+
     Returns
     -------
     list of Grouping
@@ -213,7 +219,8 @@ def group_raters(errors: RaterErrors, most: int, watch: Watch) -> list[Grouping]
                 labels = best.groups.copy()
                 labels[members[split]] = groups
                 fitted.append(evidence(errors, labels))
-        found = max(fitted, key=lambda one: one.score, default=best)
+        far = [one for one in fitted if one.apart >= 1.0]
+        found = max(far, key=lambda one: one.score, default=best)
         if found.score <= best.score:
             break
         best = found
@@ -269,7 +276,7 @@ def evidence(errors: RaterErrors, groups: Labels) -> Grouping:
     observed = contrasts @ errors.products @ contrasts.T
     unit = observed.trace() / max(raters - 1, 1)
     if unit <= 0:
-        return Grouping(groups, 0.0, np.zeros(raters))
+        return Grouping(groups, 0.0, np.zeros(raters), 0.0)
     observed /= unit
     count = int(groups.max()) + 1
     free = {1: 0, 2: 1}.get(count, count)
@@ -300,8 +307,19 @@ def evidence(errors: RaterErrors, groups: Labels) -> Grouping:
     found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=[_LOG_RANGE] * len(start))
     ways = math.log(2 ** (raters - 1) - 1) if raters > 1 else 0.0
     cost = free * math.log(max(places, 2.0)) / 2 + (count - 1) * ways
-    scale = unit / max(errors.voxels, 1)
-    return Grouping(groups, -float(found.fun) - cost, np.exp(found.x[1 : 1 + raters]) * scale)
+    variance = np.exp(found.x[1 : 1 + raters]) * unit
+    voxels = max(errors.voxels, 1)
+    apart = _least_apart(errors.products, groups) / (2 * float(np.median(variance)))
+    return Grouping(groups, -float(found.fun) - cost, variance / voxels, apart)
+
+
+def _least_apart(products: FloatArray, groups: Labels) -> float:
+    """Give the smallest squared difference between two groups' means; infinite for one group."""
+    share = np.eye(groups.max() + 1)[groups]
+    means = (share / share.sum(axis=0)).T
+    between = means @ products @ means.T
+    square = np.add.outer(np.diag(between), np.diag(between)) - 2 * between
+    return float(square[np.triu_indices(len(square), 1)].min(initial=math.inf))
 
 
 def _contrasts(raters: int) -> FloatArray:

@@ -80,9 +80,10 @@ def mixture(masks: Masks, settings: MixtureSettings | None = None, watch: Watch 
     groupings in which only that rater changes sides. Each consensus is eq. 32. With `as_printed`, Algorithm 1
     to the letter.
 
-    Raters who differ from each other by no more than a constant shift of the contour are not parted: that is
-    bias. A group of one is a rater whose outline differs by more than the raters' scatter explains. Two
-    raters cannot be told apart into groups.
+    Consensuses must lie further apart than two raters of one do, in the mean square. Raters who differ from
+    each other by no more than a constant shift of the contour are not parted: that is bias. A group of one is
+    a rater whose outline differs by more than the raters' scatter explains. Two raters cannot be told apart
+    into groups.
 
     Parameters
     ----------
