@@ -159,3 +159,23 @@ def test_cancelling_stops_the_search() -> None:
 
     with pytest.raises(Cancelled):
         mixture(_raters(1, (3, 2)), watch=watch)
+
+
+def _large_crowd(apart: float) -> Masks:
+    """Two groups of six who outline a disc 180 mm wide with a scatter of 1.2 mm."""
+    rng = np.random.default_rng(7)
+
+    def field(length: float) -> np.ndarray:
+        values = ndimage.gaussian_filter(rng.standard_normal((1, 220, 220)), (0, length, length), mode="wrap")
+        return values / values.std()
+
+    _, y, x = np.mgrid[:1, :220, :220] - np.array([0, 110, 110]).reshape(3, 1, 1, 1)
+    first = 90.0 - np.hypot(y, x)
+    second = first + apart * field(6)
+    masks = [outline + 1.2 * field(4) > 0 for outline in (first, second) for _ in range(6)]
+    return Masks(np.array(masks), tuple("abcdefghijkl"))
+
+
+def test_groups_nearer_than_two_raters_of_one_are_not_parted_however_plain_they_are() -> None:
+    assert not mixture(_large_crowd(1.2)).alternatives
+    assert len(mixture(_large_crowd(4.0)).alternatives) == 2
