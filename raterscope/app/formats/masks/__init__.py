@@ -7,11 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError
-from raterscope.app.formats.mask_records import MaskTable, VolumeFile
-from raterscope.app.formats.masks.naming import NOTHING, Named, by_path
+from raterscope.app.formats.mask_records import MaskTable, RaterMask, VolumeFile
+from raterscope.app.formats.masks.naming import NOTHING, Named, bare, by_path
 
 __all__ = ["holds_masks", "read_masks"]
 
@@ -99,7 +98,7 @@ def read_masks(
     path : Path
     volumes : sequence of VolumeFile
         The images at hand. Contours need the series that they were drawn on; a mask without a place takes
-        that of the one volume of its shape.
+        that of the image of its name and shape, or of the only one.
     naming : str, optional
         What a file's name tells, as in "{item}_{annotator}_{structure}"; see `naming.by_pattern`.
     annotator, structure : str, optional
@@ -122,7 +121,7 @@ def read_masks(
         masks = tuple(replace(mask, annotator=annotator) for mask in masks)
     if structure is not None:
         masks = tuple(replace(mask, structure=mask.structure or structure) for mask in masks)
-    return replace(table, masks=tuple(replace(mask, grid=_known(mask.grid, volumes)) for mask in masks))
+    return replace(table, masks=tuple(_placed(mask, volumes) for mask in masks))
 
 
 def _names(path: Path, naming: str | None, annotator: str | None, structure: str | None) -> Named:
@@ -130,10 +129,14 @@ def _names(path: Path, naming: str | None, annotator: str | None, structure: str
     return Named(names.item, annotator or names.annotator, structure or names.structure)
 
 
-def _known(grid: Grid, volumes: tuple[VolumeFile, ...]) -> Grid:
-    """Give a flat image that does not tell its pixels' size the grid of the one image of its shape."""
-    alike = [volume.grid for volume in volumes if volume.grid.shape == grid.shape]
-    return alike[0] if not grid.calibrated and len(alike) == 1 == len(volumes) else grid
+def _placed(mask: RaterMask, volumes: tuple[VolumeFile, ...]) -> RaterMask:
+    """Give a mask without a place that of its image: the one of its name, or the only one."""
+    if mask.grid.calibrated:
+        return mask
+    alike = [volume for volume in volumes if volume.grid.shape == mask.grid.shape]
+    named = [volume for volume in alike if mask.item and bare(Path(volume.name)) == bare(Path(mask.item))]
+    found = named if named or len(volumes) > 1 else alike
+    return replace(mask, grid=found[0].grid) if len(found) == 1 else mask
 
 
 def _read(
@@ -151,7 +154,7 @@ def _read(
         if has_segments(path):
             return read_seg_nrrd(path, names, watch)
     if label_maps.is_voxel_file(path) or label_maps.is_plain_image(path):
-        return label_maps.read_label_map(path, volumes, names, spacing, watch)
+        return label_maps.read_label_map(path, names, spacing, watch)
     kind = _dicom_kind(path) if path.is_file() else None
     if kind == "segmentation":
         from raterscope.app.formats.masks.dicom_seg import read_dicom_seg

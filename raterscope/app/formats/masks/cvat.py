@@ -41,7 +41,6 @@ def read_cvat(
     whole, tasks = _assignees(root)
     gathering = Gathering(path)
     images = root.findall("image")
-    said: list[str] = []
     if root.find("track") is not None:
         gathering.left_out["tracks of a video"] += len(root.findall("track"))
     shapes = 0
@@ -68,8 +67,7 @@ def read_cvat(
             )
     if not shapes:
         raise InputError("has no masks; expected polygons, masks or ellipses on images", file=path)
-    masks = gathering.masks()
-    return MaskTable(path, masks, (*said, *gathering.notices()))
+    return MaskTable(path, gathering.masks(), tuple(gathering.notices()))
 
 
 def _assignees(root: Any) -> tuple[str | None, dict[str, str]]:

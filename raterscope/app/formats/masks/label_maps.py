@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import InputError, plain
-from raterscope.app.formats.mask_records import MaskTable, RaterMask, VolumeFile
+from raterscope.app.formats.mask_records import MaskTable, RaterMask
 from raterscope.app.formats.masks.gathering import by_label, part_of
 from raterscope.app.formats.masks.naming import NOTHING, Named
 from raterscope.app.formats.voxel_files import VoxelHead, read_all, sentences
@@ -84,7 +84,7 @@ def _looks_marked(values: NDArray[Any]) -> bool | None:
 
 
 def read_label_map(
-    path: Path, volumes: tuple[VolumeFile, ...] = (), names: Named = NOTHING,
+    path: Path, names: Named = NOTHING,
     spacing: tuple[float, float, float] | None = None, watch: Watch = silent,
 ) -> MaskTable:  # fmt: skip
     """Read masks from the voxels of a file.
@@ -94,8 +94,6 @@ def read_label_map(
     - Fractions between 0 and 1: probabilities. So are, in parts of 255, the greys of a PNG or TIFF with many.
     - Colours, of which black (else the commonest) is the background: each a structure, "colour #ff0000".
     - Several volumes in one file: each a structure, "layer 2".
-
-    A file that does not tell where it lies takes the place of the one volume of its shape, or `spacing`.
 
     Raises
     ------
@@ -112,7 +110,8 @@ def read_label_map(
         if head.colours:
             raise InputError("holds colours; expected masks, labels or probabilities", file=path)
         values, colours, grid, layers = read_all(head, part(watch, 0.0, 0.7)), None, head.grid, head.layers
-    grid = _placed(grid, volumes, spacing)
+    if spacing is not None and not grid.calibrated:
+        grid = Grid.plain(grid.shape, spacing, calibrated=True)
     found: list[RaterMask] = []
     for layer, array in enumerate(values):
         step = part(watch, 0.7 + 0.3 * layer / layers, 0.7 + 0.3 * (layer + 1) / layers)
@@ -130,15 +129,6 @@ def read_label_map(
     if layers > 1:
         notices.append(f"Holds {layers} volumes, and each was taken for a structure of its own.")
     return MaskTable(path, tuple(found), tuple(notices))
-
-
-def _placed(grid: Grid, volumes: tuple[VolumeFile, ...], spacing: tuple[float, float, float] | None) -> Grid:
-    if grid.calibrated:
-        return grid
-    alike = [volume.grid for volume in volumes if volume.grid.shape == grid.shape]
-    if len(alike) == 1:
-        return alike[0]
-    return grid if spacing is None else Grid.plain(grid.shape, spacing, calibrated=True)
 
 
 def _is_whole(values: NDArray[Any]) -> bool:

@@ -319,7 +319,7 @@ def test_samples_of_other_programs(real_data: Path) -> None:
 
 def test_what_is_of_another_type_than_it_should_be_is_passed_over(written) -> None:
     done = {"completed_by": 7, "result": [region("brushlabels", format="rle", rle=painted(MASK))]}
-    path = written(studio(done, predictions=1.5) + [{"data": 7, "annotations": None, "completions": "x"}])
+    path = written([*studio(done, predictions=1.5), {"data": 7, "annotations": None, "completions": "x"}])
     assert by_key(read_masks(path))["annotator 7", "a.png", "cell"].any()
     content = coco({"segmentation": [[0, 0, 2, 0, 2, 2, 0, 2]], "attributes": 5}) | {"categories": 7}
     assert [one.structure for one in read_masks(written(content)).masks] == [""]

@@ -114,6 +114,9 @@ def test_png_masks(tmp_path: Path) -> None:
     assert (sized.calibrated, sized.spacing) == (True, (1, 0.5, 0.25))
     image = VolumeFile("a", path, Grid.plain((1, 6, 9), (1, 0.1, 0.1), calibrated=True))
     assert read_masks(path, [image]).masks[0].grid is image.grid
+    other = VolumeFile("anna.tif", path, Grid.plain((1, 6, 9), (1, 0.3, 0.3), calibrated=True))
+    assert read_masks(path, [image, other], naming="{item}").masks[0].grid is other.grid
+    assert not read_masks(path, [image, other]).masks[0].grid.calibrated
 
 
 def test_a_palette_counts_by_its_numbers_and_colours_by_themselves(tmp_path: Path) -> None:
