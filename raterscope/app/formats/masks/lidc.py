@@ -27,9 +27,9 @@ from raterscope.app.formats.masks.series import series_among, wanted
 from raterscope.app.formats.masks.strangers import text_of
 from raterscope.app.formats.voxel_files import checked_shape
 
-__all__ = ["read_lidc"]
+__all__ = ["SIDE", "draw_outline", "read_lidc"]
 
-_SIDE = 512
+SIDE = 512
 """Pixels of a row and a column of every CT of the collection."""
 
 _NEAR = 0.5
@@ -150,9 +150,9 @@ def _place(
     if count > _MOST_SLICES:
         raise InputError(f"has outlines on {count:,} slices; expected {_MOST_SLICES:,} at most", file=path)
     across, along = (spacing[2], spacing[1]) if spacing else (1.0, 1.0)
-    checked_shape(path, (count, _SIDE, _SIDE))
+    checked_shape(path, (count, SIDE, SIDE))
     affine = (across, 0, 0, 0, 0, along, 0, 0, 0, 0, step, heights[0])
-    grid = Grid((count, _SIDE, _SIDE), affine, calibrated=spacing is not None)
+    grid = Grid((count, SIDE, SIDE), affine, calibrated=spacing is not None)
     said = (
         "The CT is not at hand: its place is not known, and only the slices from the first outline to the"
         " last are there"
@@ -193,18 +193,30 @@ def _draw(path: Path, nodule: _Nodule, grid: Grid, slices: dict[tuple[str, float
     (left, top), (right, bottom), low, high = points.min(axis=0), points.max(axis=0), min(at), max(at)
     mask = np.zeros((high - low + 1, bottom - top + 1, right - left + 1), dtype=np.bool_)
     for outline, which in sorted(zip(nodule.outlines, at, strict=True), key=lambda pair: pair[0].hole):
-        plane = mask[which - low]
-        local = outline.points - [left, top]
-        inside = np.zeros(plane.shape, dtype=np.bool_)
-        if (patch := fill([local], plane.shape)) is not None:
-            first, start, part = patch
-            inside[first : first + part.shape[0], start : start + part.shape[1]] = part
-        inside[local[:, 1], local[:, 0]] = outline.hole
-        if outline.hole:
-            plane &= ~inside
-        else:
-            plane |= inside
+        draw_outline(mask[which - low], outline.points - [left, top], hole=outline.hole)
     nodule.origin, nodule.mask = cropped(mask, (low, int(top), int(left)))
+
+
+def draw_outline(plane: NDArray[np.bool_], points: NDArray[np.int64], *, hole: bool) -> None:
+    """Add to a slice what an outline holds, or take a hole out of it; holes come last.
+
+    Parameters
+    ----------
+    plane : (Y, X) bool
+        Changed.
+    points : (N, 2) int
+        Column and row, all on the slice.
+    hole : bool
+    """
+    inside = np.zeros(plane.shape, dtype=np.bool_)
+    if (patch := fill([points], (plane.shape[0], plane.shape[1]))) is not None:
+        top, left, part = patch
+        inside[top : top + part.shape[0], left : left + part.shape[1]] = part
+    inside[points[:, 1], points[:, 0]] = hole
+    if hole:
+        plane &= ~inside
+    else:
+        plane |= inside
 
 
 def _together(nodules: list[_Nodule]) -> list[list[_Nodule]]:
