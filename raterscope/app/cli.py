@@ -165,15 +165,17 @@ def _describe_demo(commands: argparse._SubParsersAction[_Parser]) -> None:
 def _describe_study_commands(commands: argparse._SubParsersAction[_Parser]) -> None:
     reading = commands.add_parser(
         "import",
-        help="read images, clicks and truths into a study",
-        description="Reads files into a study, which is made where it does not exist.",
+        help="read images, volumes, clicks, masks and truths into a study",
+        description="Reads files into a study, which is made where it does not exist; of a folder, the "
+        "images, volumes and masks in it.",
     )
     reading.add_argument("study", type=Path, metavar="STUDY")
     reading.add_argument("files", nargs="+", type=Path, metavar="FILE")
-    reading.add_argument("--kind", choices=("clicks", "truth", "image"),
+    reading.add_argument("--kind", choices=("clicks", "truth", "image", "volume", "masks"),
                          help="what the files hold, where they do not show it")  # fmt: skip
     _add_extent(reading, "width and height of images that nothing else tells the size of, pixels")
     _add_mapping(reading)
+    _add_masks(reading)
 
     running = commands.add_parser(
         "run",
@@ -258,6 +260,16 @@ def _add_mapping(parser: _Parser) -> None:
     parser.add_argument("--map", nargs="+", action="extend", default=[], type=_pair, metavar="column=field",
                         dest="mapping", help="what the columns of a table mean, where the header is "
                         "unknown: annotator, image, x, y, time")  # fmt: skip
+
+
+def _add_masks(parser: _Parser) -> None:
+    parser.add_argument("--annotator", metavar="NAME", help="who drew the masks, where it is one for all")
+    parser.add_argument("--naming", metavar="PATTERN",
+                        help="what the names of mask files tell, as in {item}_{annotator}_{structure} or "
+                             "{annotator}/{item}")  # fmt: skip
+    parser.add_argument("--structure", metavar="NAME", help="what the masks show, where no file says")
+    parser.add_argument("--resample", action="store_true",
+                        help="take masks that were made on another grid to that of their image")  # fmt: skip
 
 
 def _add_jobs(parser: _Parser) -> None:

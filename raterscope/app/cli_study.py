@@ -7,7 +7,7 @@ import contextlib
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from raterscope.algorithms.clicks.fusion import FusionPlan
@@ -18,11 +18,14 @@ from raterscope.app.clicks.running import fuse_inputs, gather, keep
 from raterscope.app.clicks.study_tables import write_study_table
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats import UnknownColumns
+from raterscope.app.masks.placing import OtherGrid
+from raterscope.app.masks.raters import UnknownAnnotators
+from raterscope.app.masks.reading import NOTHING, AtHand, MaskReading
 from raterscope.app.study import ImageEntry, Study
 from raterscope.app.study.places import Names
 from raterscope.app.terminal import ProgressLine, one_line
 
-__all__ = ["export", "import_files", "run"]
+__all__ = ["by_option", "export", "import_files", "run"]
 
 
 def import_files(options: argparse.Namespace) -> int:
@@ -30,18 +33,23 @@ def import_files(options: argparse.Namespace) -> int:
     path: Path = options.study
     mapping = dict(options.mapping)
     with ProgressLine(sys.stderr) as watch:
-        try:
-            mappings = dict.fromkeys(options.files, mapping) if mapping else None
-            readings = importing.read_files(
-                options.files, kind=options.kind, mappings=mappings, watch=part(watch, 0.0, 0.5)
-            )
-        except UnknownColumns as unknown:
-            raise InputError(f"{unknown.what}, by --map column=field", file=unknown.file) from unknown
         new = not os.path.lexists(path)
+        mappings = dict.fromkeys(options.files, mapping) if mapping else None
+        with by_option():
+            readings = importing.read_files(
+                options.files,
+                kind=options.kind,
+                mappings=mappings,
+                reading=MaskReading(options.annotator, options.naming, options.structure),
+                at_hand=NOTHING if new else _at_hand(path, options.files),
+                watch=part(watch, 0.0, 0.5),
+            )
         try:
-            with Study.create(path) if new else Study.open(path) as study:
+            with Study.create(path) if new else Study.open(path) as study, by_option():
                 extent = tuple(options.extent) if options.extent else None
-                sentences = importing.store(readings, study, part(watch, 0.5, 1.0), extent=extent)
+                sentences = importing.store(
+                    readings, study, part(watch, 0.5, 1.0), extent=extent, may_resample=options.resample
+                )
         except BaseException:
             if new:  # nothing came of it
                 with contextlib.suppress(OSError):
@@ -50,6 +58,28 @@ def import_files(options: argparse.Namespace) -> int:
     for sentence in sentences:
         print(one_line(sentence))
     return 0
+
+
+@contextlib.contextmanager
+def by_option() -> Iterator[None]:
+    """Say by which option is told what a file leaves open."""
+    try:
+        yield
+    except UnknownColumns as unknown:
+        raise InputError(f"{unknown.what}, by --map column=field", file=unknown.file) from unknown
+    except UnknownAnnotators as unknown:
+        words = f"{unknown.what}; tell by --annotator NAME, or by --naming how names are made up, as in "
+        raise InputError(words + "{item}_{annotator}", file=unknown.file) from unknown
+    except OtherGrid as other:
+        words = "; --resample takes it there" if other.resamplable else ""
+        raise InputError(other.what + words, file=other.file) from other
+
+
+def _at_hand(path: Path, files: Sequence[Path]) -> AtHand:
+    if all(file.suffix.casefold() in importing.TABLES for file in files):
+        return NOTHING  # a study that is opened is not quite the same file afterwards
+    with Study.open(path) as study:
+        return AtHand(tuple(study.images()), study.path)
 
 
 def run(options: argparse.Namespace) -> int:

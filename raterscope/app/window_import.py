@@ -8,15 +8,22 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from PySide6.QtCore import QObject, Signal
-from PySide6.QtWidgets import QFileDialog, QWidget
+from PySide6.QtCore import QObject, Qt, Signal
+from PySide6.QtWidgets import QFileDialog, QMessageBox, QWidget
 
 from raterscope.algorithms.progress import Watch
-from raterscope.app.document import Document
+from raterscope.app.document import Contents, Document
+from raterscope.app.errors import InputError, plain
 from raterscope.app.formats import UnknownColumns
+from raterscope.app.formats.masks.naming import by_path
 from raterscope.app.importing import Readings, read_files, store
 from raterscope.app.jobs import Jobs
+from raterscope.app.masks.placing import OtherGrid, place
+from raterscope.app.masks.raters import TRUTH_WORD, UnknownAnnotators
+from raterscope.app.masks.reading import NOTHING, TELLING, AtHand, MaskReading, sites_of
+from raterscope.app.study import Study
 from raterscope.widgets.dialogs.column_mapping import ColumnMappingDialog, MappingField
+from raterscope.widgets.dialogs.who_marked import WhoMarkedDialog
 
 __all__ = ["STUDIES", "Importing", "new_study_path"]
 
@@ -46,19 +53,17 @@ def new_study_path(file: Path) -> Path | None:
 
 @dataclass(frozen=True)
 class _Lot:
-    """Files that come in together, what is known of their columns, and the study they were brought to."""
+    """Files that come in together, the study they were brought to, and what a person said of them."""
 
     paths: tuple[Path, ...]
     study: Path | None
     mappings: Mapping[Path, Mapping[str, str]] = field(default_factory=dict)
+    reading: MaskReading = TELLING
+    may_resample: bool = False
 
 
-@dataclass(frozen=True)
-class _Question:
-    """A file with a header that only a person can map."""
-
-    file: Path
-    unknown: UnknownColumns
+_Question = UnknownColumns | UnknownAnnotators | OtherGrid
+"""What only a person can answer."""
 
 
 class Importing(QObject):
@@ -78,7 +83,7 @@ class Importing(QObject):
         self._document = document
         self._jobs = jobs
         self._window = window
-        self._waiting: list[Readings] = []
+        self._waiting: list[tuple[_Lot, Readings]] = []
         document.replaced.connect(self._on_replaced)
         document.refused.connect(self._on_refused)
 
@@ -93,8 +98,8 @@ class Importing(QObject):
     def _on_replaced(self) -> None:
         waiting, self._waiting = self._waiting, []
         if self._document.contents is not None:
-            for readings in waiting:
-                self._store(readings)
+            for lot, readings in waiting:
+                self._store(lot, readings)
 
     def _on_refused(self) -> None:
         if not self._document.opening:
@@ -103,19 +108,24 @@ class Importing(QObject):
     def _read(self, lot: _Lot) -> None:
         first, *others = lot.paths
         title = f"Reading {len(lot.paths)} files" if others else f"Reading {first.name}"
-        job = self._jobs.start(title, partial(_read_or_ask, lot))
+        contents = self._document.contents
+        job = self._jobs.start(title, partial(_read_or_ask, lot, _at_hand(contents)))
         job.finished.connect(partial(self._on_read, lot))
         job.failed.connect(self.refused)
 
     def _on_read(self, lot: _Lot, answer: Readings | _Question) -> None:
-        if isinstance(answer, _Question):
-            self._ask(lot, answer)
+        if isinstance(answer, UnknownColumns):
+            self._ask_columns(lot, answer)
+        elif isinstance(answer, UnknownAnnotators):
+            self._ask_annotators(lot, answer)
+        elif isinstance(answer, OtherGrid):
+            self._ask_resampling(lot, answer)
         elif lot.study is not None and lot.study != self._study():
             self.said.emit(f"{lot.study.name} was closed meanwhile: nothing was imported.")
         elif self._document.opening:
-            self._waiting.append(answer)
+            self._waiting.append((lot, answer))
         elif self._document.contents is not None:
-            self._store(answer)
+            self._store(lot, answer)
         else:
             self._make_study(lot, answer)
 
@@ -126,36 +136,100 @@ class Importing(QObject):
             if not name:
                 return
             path = Path(name).with_suffix(".rscope")
-        self._waiting.append(readings)
+        self._waiting.append((lot, readings))
         self._document.open(path, create=True)
 
-    def _store(self, readings: Readings) -> None:
-        job = self._document.ask("Importing", partial(store, readings), quiet=False, changes=True)
+    def _store(self, lot: _Lot, readings: Readings) -> None:
+        work = partial(_store, readings, lot.may_resample)
+        job = self._document.ask("Importing", work, quiet=False, changes=True)
         job.finished.connect(self._on_stored)
 
     def _on_stored(self, sentences: Sequence[str]) -> None:
         self.said.emit(" ".join(sentences))
 
-    def _ask(self, lot: _Lot, question: _Question) -> None:
-        unknown = question.unknown
+    def _ask_columns(self, lot: _Lot, unknown: UnknownColumns) -> None:
+        file = _file_of(unknown)
         dialog = ColumnMappingDialog(
-            unknown.header, unknown.rows, unknown.guess, FIELDS, question.file.name, parent=self._window
+            unknown.header, unknown.rows, unknown.guess, FIELDS, file.name, parent=self._window
         )
-        dialog.accepted.connect(partial(self._on_mapped, lot, question, dialog))
-        dialog.rejected.connect(partial(self._on_not_mapped, question))
+        dialog.accepted.connect(partial(self._on_mapped, lot, file, dialog))
+        dialog.rejected.connect(partial(self._on_unanswered, f"the columns of {file.name} are not known"))
         dialog.open()
 
-    def _on_mapped(self, lot: _Lot, question: _Question, dialog: ColumnMappingDialog) -> None:
-        self._read(replace(lot, mappings={**lot.mappings, question.file: dialog.mapping}))
+    def _on_mapped(self, lot: _Lot, file: Path, dialog: ColumnMappingDialog) -> None:
+        self._read(replace(lot, mappings={**lot.mappings, file: dialog.mapping}))
 
-    def _on_not_mapped(self, question: _Question) -> None:
-        self.said.emit(f"Nothing was imported: the columns of {question.file.name} are not known.")
+    def _ask_annotators(self, lot: _Lot, unknown: UnknownAnnotators) -> None:
+        shown = [plain(file.name, 200) for file in unknown.files]
+        guess = [unknown.guess[file] for file in unknown.files]
+        dialog = WhoMarkedDialog(shown, guess, partial(_by_pattern, unknown.files), parent=self._window)
+        dialog.accepted.connect(partial(self._on_named, lot, unknown, dialog))
+        what = f"nothing tells who marked {plain(unknown.files[0].name)}"
+        dialog.rejected.connect(partial(self._on_unanswered, what))
+        dialog.open()
+
+    def _on_named(self, lot: _Lot, unknown: UnknownAnnotators, dialog: WhoMarkedDialog) -> None:
+        named = zip(unknown.files, dialog.names, strict=True)
+        names = {file: TRUTH_WORD if name is None else name for file, name in named}
+        by_hand = {**lot.reading.by_hand, **names}
+        reading = replace(lot.reading, naming=dialog.pattern or lot.reading.naming, by_hand=by_hand)
+        self._read(replace(lot, reading=reading))
+
+    def _ask_resampling(self, lot: _Lot, other: OtherGrid) -> None:
+        if not other.resamplable:
+            self.refused.emit(str(other))
+            return
+        box = QMessageBox(self._window)
+        box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        box.setWindowTitle("Another grid")
+        box.setTextFormat(Qt.TextFormat.PlainText)
+        box.setText(str(other))
+        box.setInformativeText(
+            "Masks can be taken to the grid of their image: their edges then move a little."
+        )
+        box.addButton("Resample", QMessageBox.ButtonRole.AcceptRole)
+        box.addButton(QMessageBox.StandardButton.Cancel)
+        box.accepted.connect(partial(self._read, replace(lot, may_resample=True)))
+        box.rejected.connect(partial(self._on_unanswered, "the masks were made on another grid"))
+        box.open()
+
+    def _on_unanswered(self, what: str) -> None:
+        self.said.emit(f"Nothing was imported: {what}.")
 
 
-def _read_or_ask(lot: _Lot, watch: Watch) -> Readings | _Question:
+def _at_hand(contents: Contents | None) -> AtHand:
+    return NOTHING if contents is None else AtHand(contents.images, contents.path)
+
+
+def _file_of(unknown: UnknownColumns) -> Path:
+    assert unknown.file is not None
+    return unknown.file
+
+
+def _by_pattern(files: Sequence[Path], number: int, pattern: str) -> str | None:
     try:
-        return read_files(lot.paths, mappings=lot.mappings, watch=watch)
+        found = by_path(files[number], pattern)
+    except InputError as error:
+        raise ValueError(str(error)) from error
+    return None if found is None else found.annotator
+
+
+def _read_or_ask(lot: _Lot, at_hand: AtHand, watch: Watch) -> Readings | _Question:
+    try:
+        readings = read_files(
+            lot.paths, mappings=lot.mappings, reading=lot.reading, at_hand=at_hand, watch=watch
+        )
+        # Before a study is made: what does not fit its image is asked about first.
+        sites = sites_of(at_hand.entries, readings.images, readings.volumes)
+        place(readings.signed, sites, may_resample=lot.may_resample)
+    except (UnknownAnnotators, OtherGrid) as question:
+        return question
     except UnknownColumns as unknown:
         if unknown.file is None:
             raise
-        return _Question(unknown.file, unknown)
+        return unknown
+    return readings
+
+
+def _store(readings: Readings, may_resample: bool, study: Study, watch: Watch) -> list[str]:
+    return store(readings, study, watch, may_resample=may_resample)

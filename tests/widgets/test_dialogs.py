@@ -4,6 +4,7 @@ from PySide6.QtWidgets import QDialog
 
 from raterscope.widgets.dialogs.column_mapping import ColumnMappingDialog, MappingField
 from raterscope.widgets.dialogs.reason import ReasonDialog
+from raterscope.widgets.dialogs.who_marked import WhoMarkedDialog
 
 FIELDS = [
     MappingField("annotator", "annotator"),
@@ -90,3 +91,46 @@ def test_long_and_many_lined_cells_stay_one_short_line(qtbot):
     qtbot.addWidget(dialog)
     assert len(dialog._table.item(1, 0).text()) <= 60
     assert "\n" not in dialog._table.item(1, 0).text()
+
+
+def names_of(pattern):
+    def named(row, text):
+        if text.count("{") != text.count("}"):
+            raise ValueError("That is no pattern.")
+        return ["anna", "ben", None][row] if text == pattern else None
+
+    return named
+
+
+def test_who_marked_each_file_is_named_by_hand(asked):
+    ask, answers = asked
+    dialog = ask(
+        WhoMarkedDialog(["a.nii", "b.nii", "c.nii"], ["", "b", "c"], names_of("")), lambda d: d.names
+    )
+    assert "a.nii" in dialog.problem()
+    assert not dialog.read.isEnabled()
+    dialog.table.item(0, 1).setText(" Anna  Arber ")
+    dialog.table.item(2, 2).setCheckState(Qt.CheckState.Checked)
+    dialog.read.click()
+    assert answers == [["Anna Arber", "b", None]]
+
+
+def test_a_pattern_names_all_that_it_fits(asked, qtbot):
+    ask, answers = asked
+    dialog = ask(
+        WhoMarkedDialog(["a", "b", "c"], ["x", "y", "z"], names_of("{item}_{annotator}")),
+        lambda d: (d.names, d.pattern),
+    )
+    qtbot.keyClicks(dialog.pattern_field, "{item")
+    assert not dialog.read.isEnabled()
+    qtbot.keyClicks(dialog.pattern_field, "}_{annotator}")
+    qtbot.keyClick(dialog.pattern_field, Qt.Key.Key_Return)
+    assert answers == [(["anna", "ben", "z"], "{item}_{annotator}")]
+
+
+def test_one_name_for_all(asked, qtbot):
+    ask, answers = asked
+    dialog = ask(WhoMarkedDialog(["a", "b"], ["x", "y"], names_of("")), lambda d: (d.names, d.pattern))
+    qtbot.keyClicks(dialog.pattern_field, "anna")
+    dialog.read.click()
+    assert answers == [(["anna", "anna"], "")]

@@ -12,7 +12,9 @@ from raterscope.app.formats.tables import Table, UnknownColumns, assign, read_ta
 
 __all__ = ["KINDS", "ClickTable", "ImageFile", "PointTable", "UnknownColumns", "read"]
 
-KINDS = ("clicks", "truth", "image")
+KINDS = ("clicks", "truth", "image", "volume", "masks")
+"""Of files; `read` is for the first three, `volumes` and `masks` read the others."""
+
 _TRUTH_WORDS = ("truth", "gt", "gold", "expert", "reference")
 
 
@@ -46,8 +48,8 @@ def read(
         When the file cannot be read, in a sentence that says where and why.
     """
     path = Path(path)
-    if kind is not None and kind not in KINDS:
-        raise InputError(f"{plain(kind)} is no kind of file; expected one of {', '.join(KINDS)}")
+    if kind not in (None, *KINDS[:3]):
+        raise InputError(f"{plain(kind)} is no kind of table; expected one of {', '.join(KINDS[:3])}")
     refuse_study(path)
     if kind in ("image", None):
         from raterscope.app.formats.images import is_image, read_image

@@ -1,0 +1,206 @@
+"""On which image each mask lies: by series, by name, by grid; never by resampling behind one's back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from raterscope.algorithms.masks.grid import Grid
+from raterscope.app.errors import InputError, plain
+from raterscope.app.formats.masks.gathering import cropped
+from raterscope.app.formats.resampling import explain_difference, resample
+from raterscope.app.masks.raters import SignedMask, words_of
+from raterscope.app.study.masks import PlacedMask
+
+__all__ = ["OtherGrid", "Placement", "Site", "place", "placed_mask"]
+
+
+class OtherGrid(InputError):  # noqa: N818 - a question to the person, rather than an error
+    """Masks that were made on another grid than their image has.
+
+    Attributes
+    ----------
+    resamplable : bool
+        Whether both grids say where they lie, so that one can be taken to the other.
+    """
+
+    def __init__(self, one: SignedMask, site: Site) -> None:
+        self.resamplable = one.mask.grid.calibrated and site.grid.calibrated
+        difference = explain_difference(one.mask.grid, site.grid)
+        words = f"does not lie on {plain(site.name)}: {difference[:1].lower()}{difference[1:].rstrip('.')}"
+        super().__init__(words, file=one.file)
+
+
+@dataclass(frozen=True)
+class Site:
+    """An image that masks may lie on.
+
+    Attributes
+    ----------
+    name : str
+    grid : Grid
+    identifier : str
+        The series' UID.
+    fresh : bool
+        Whether it came with the masks.
+    """
+
+    name: str
+    grid: Grid
+    identifier: str = ""
+    fresh: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Placement:
+    """Where masks lie.
+
+    Attributes
+    ----------
+    sites : tuple of Site
+        Those that were given, then those that only the masks tell of.
+    where : tuple of int
+        Each mask's site.
+    masks : tuple of SignedMask
+    """
+
+    sites: tuple[Site, ...]
+    where: tuple[int, ...]
+    masks: tuple[SignedMask, ...]
+
+
+def place(
+    masks: Sequence[SignedMask], sites: Sequence[Site] = (), *, may_resample: bool = False
+) -> Placement:
+    """Find the image of every mask.
+
+    A mask's image is the one whose series or name it tells; else the only one on its grid; else the only one
+    of its shape, where one of both does not say where it lies. A mask that came without an image makes a case
+    of its own, with all others of its name or, where names tell nothing, of its folder.
+
+    Parameters
+    ----------
+    masks : sequence of SignedMask
+    sites : sequence of Site
+    may_resample : bool
+        Let masks lie on an image of another grid that its series or name tells, or that is the only one.
+
+    Raises
+    ------
+    OtherGrid
+        For a mask on another grid than its image.
+    InputError
+        For a mask that may lie on several images, or is there twice.
+    """
+    every = list(sites)
+    where: list[int] = []
+    found: list[SignedMask] = []
+    for one in masks:
+        at, structure = _site_of(one, every, len(sites), may_resample)
+        if at is None:
+            name = one.item or one.hint or one.file.resolve().parent.name or "case"
+            at = next((n for n in range(len(sites), len(every)) if every[n].name == name), None)
+            if at is None:
+                at = len(every)
+                every.append(Site(name, one.mask.grid))
+            elif not every[at].grid.same_as(one.mask.grid):
+                if not (may_resample and one.mask.grid.calibrated and every[at].grid.calibrated):
+                    raise OtherGrid(one, replace(every[at], name=_first_on(found, where, at)))
+            elif not every[at].grid.calibrated:
+                every[at] = replace(every[at], grid=one.mask.grid)
+        where.append(at)
+        found.append(replace(one, structure=structure))
+    _refuse_twice(found, where, every)
+    return Placement(tuple(every), tuple(where), tuple(found))
+
+
+def placed_mask(one: SignedMask, image: int, grid: Grid) -> PlacedMask:
+    """Make a mask ready to be stored on an image's grid; taken there from its own where that is another."""
+    mask = one.mask
+    if mask.grid.same_as(grid):
+        return PlacedMask(image, one.annotator, one.structure, mask.origin, mask.values)
+    origin, values = cropped(resample(mask.whole(), mask.grid, grid))
+    return PlacedMask(image, one.annotator, one.structure, origin, values)
+
+
+def _site_of(
+    one: SignedMask, every: Sequence[Site], given: int, may_resample: bool
+) -> tuple[int | None, str]:
+    """Find a mask's image among those given, None for a case of its own; and its structure's name."""
+    sites = every[:given]
+    grid = one.mask.grid
+    fresh = any(site.fresh for site in sites)
+    named = _named(one.item, sites) or _named(one.hint, sites)
+    if named:
+        same = [at for at in named if sites[at].grid.same_as(grid)]
+        if len(same) > 1:
+            raise _several(one, [sites[at] for at in same])
+        if same:
+            return same[0], one.structure
+        if may_resample and grid.calibrated and sites[named[0]].grid.calibrated:
+            return named[0], one.structure
+        raise OtherGrid(one, sites[named[0]])
+    series = one.item is not None and one.item.replace(".", "").isdigit()
+    told = one.item is not None and not series
+    guessed = one.hint is not None and any(map(str.isdigit, one.hint)) and not fresh
+    if told or guessed or not sites:
+        return None, one.structure
+    fits = [at for at, site in enumerate(sites) if site.grid.same_as(grid)]
+    sure = [at for at in fits if grid.calibrated and sites[at].grid.calibrated]
+    came = [at for at in fits if sites[at].fresh]
+    chosen = next((few for few in (sure, came, fits) if len(few) == 1), None)
+    if chosen is not None:
+        # What looked like the image's name is another structure's.
+        return chosen[0], one.structure if one.hint is None or one.mask.structure else one.hint
+    if fits:
+        raise _several(one, [sites[at] for at in fits])
+    if series or (not fresh and len(sites) > 1):
+        return None, one.structure
+    nearest = next((at for at, site in enumerate(sites) if site.fresh), 0)
+    alone = sum(site.fresh for site in sites) == 1 or len(sites) == 1
+    if may_resample and alone and grid.calibrated and sites[nearest].grid.calibrated:
+        return nearest, one.structure
+    raise OtherGrid(one, sites[nearest])
+
+
+def _named(name: str | None, sites: Sequence[Site]) -> list[int]:
+    """Find the images that a name or a series' UID means, the surest way that finds any."""
+    if name is None:
+        return []
+    words = words_of(name)
+    called = [words_of(site.name) for site in sites]
+    for found in (
+        [at for at, site in enumerate(sites) if name in (site.identifier, site.name)],
+        [at for at, other in enumerate(called) if words and other == words],
+        [at for at, other in enumerate(called) if words and other[: len(words)] == words],
+    ):
+        if found:
+            return found
+    return []
+
+
+def _several(one: SignedMask, sites: Sequence[Site]) -> InputError:
+    names = ", ".join(plain(site.name, 40) for site in sites[:3])
+    more = f" and {len(sites) - 3:,} more" if len(sites) > 3 else ""
+    return InputError(
+        f"fits several images ({names}{more}); name the image in the file's name, or bring one at a time",
+        file=one.file,
+    )
+
+
+def _refuse_twice(masks: Sequence[SignedMask], where: Sequence[int], sites: Sequence[Site]) -> None:
+    first: dict[tuple[int, str | None, str], Path] = {}
+    for one, at in zip(masks, where, strict=True):
+        other = first.setdefault((at, one.annotator, one.structure), one.file)
+        if other != one.file:
+            who = "the truth" if one.annotator is None else plain(one.annotator)
+            raise InputError(
+                f"and {plain(other.name)} both hold {plain(one.structure)} by {who} on "
+                f"{plain(sites[at].name)}; expected one mask by each annotator",
+                file=one.file,
+            )
+
+
+def _first_on(masks: Sequence[SignedMask], where: Sequence[int], at: int) -> str:
+    return next(one.file.name for one, place in zip(masks, where, strict=True) if place == at)

@@ -1,0 +1,314 @@
+"""What files are, as their content tells: tables, images, volumes, masks."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.app.errors import InputError, plain
+from raterscope.app.formats.images import is_image, read_image
+from raterscope.app.formats.mask_records import VolumeFile
+from raterscope.app.formats.masks import holds_masks
+from raterscope.app.formats.masks.label_maps import head_of, is_plain_image, is_voxel_file
+from raterscope.app.formats.records import refuse_study
+from raterscope.app.formats.voxel_files import sentences
+
+__all__ = ["Sorted", "sort_files"]
+
+MOST_DECODED = 64
+"""Images without compression that are looked into for masks."""
+
+_DENSE = 0.15
+"""Bytes a pixel and channel: what takes more when it is compressed is a photograph."""
+
+_HEAD = 4096
+"""Bytes that a file may have beside its pixels."""
+
+_LARGE = 64_000_000
+"""Voxels: what is larger is told by its density alone."""
+
+_MASK_WORDS = re.compile(r"mask|seg|label|contour|annot|rater|reader|observer|truth", re.IGNORECASE)
+_DICOMDIR = "dicomdir"
+_MARKS = (".json", ".xml")
+
+Shape = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class Sorted:
+    """Files by what they are.
+
+    Attributes
+    ----------
+    tables, images, masks : tuple of Path
+    volumes : tuple of VolumeFile
+    walked : frozenset of Path
+        Those of the masks that nobody named, for they lie in a folder: one that cannot be read is left out.
+    left : tuple of Path
+        What lies in a folder and is none of them, or only its own name could tell: tables.
+    notices : tuple of str
+    """
+
+    tables: tuple[Path, ...] = ()
+    images: tuple[Path, ...] = ()
+    masks: tuple[Path, ...] = ()
+    volumes: tuple[VolumeFile, ...] = ()
+    walked: frozenset[Path] = frozenset()
+    left: tuple[Path, ...] = ()
+    notices: tuple[str, ...] = ()
+
+
+@dataclass
+class _Piles:
+    """The files while they are sorted."""
+
+    tables: list[Path] = field(default_factory=list)
+    images: list[Path] = field(default_factory=list)
+    masks: list[Path] = field(default_factory=list)
+    volumes: list[VolumeFile] = field(default_factory=list)
+    doubtful: list[Path] = field(default_factory=list)
+    left: list[Path] = field(default_factory=list)
+    notices: list[str] = field(default_factory=list)
+
+    def has(self, path: Path) -> bool:
+        """Tell whether a file belongs to a volume that was found already."""
+        return any(path in volume.files for volume in self.volumes)
+
+
+def sort_files(
+    paths: Sequence[Path], kind: str | None = None, shapes: Sequence[Shape] = (), watch: Watch = silent
+) -> Sorted:
+    """Tell what each file is; of a folder, what is in it and in the folders below.
+
+    A plain image is a mask where its pixels look so, and another image or volume of its size is there or
+    nothing else is. Photographs are not decoded for it.
+
+    Parameters
+    ----------
+    paths : sequence of Path
+    kind : str, optional
+        clicks, truth, image, volume or masks, where the files do not show it.
+    shapes : sequence of (slices, rows, columns)
+        Of images that are at hand already.
+    watch : Watch
+
+    Raises
+    ------
+    InputError
+        For a file that is named and cannot be read, and for a folder without anything to read.
+    """
+    piles = _Piles()
+    for done, path in enumerate(paths):
+        step = part(watch, 0.8 * done / len(paths), 0.8 * (done + 1) / len(paths))
+        if path.is_dir():
+            _sort_folder(path, kind, piles, step)
+        else:
+            _sort_file(path, kind, piles, step)
+    if kind is None:
+        anchors = {*shapes, *(volume.grid.shape for volume in piles.volumes)}
+        _settle_doubtful(piles, anchors)
+        _sort_images(piles, anchors, part(watch, 0.8, 1.0))
+    return Sorted(
+        tables=tuple(piles.tables), images=tuple(piles.images), masks=tuple(piles.masks),
+        volumes=tuple(piles.volumes), walked=frozenset(piles.masks) - set(paths), left=tuple(piles.left),
+        notices=tuple(piles.notices),
+    )  # fmt: skip
+
+
+def _sort_file(path: Path, kind: str | None, piles: _Piles, watch: Watch) -> None:
+    """Sort a file that was named: whatever is wrong with it is said."""
+    from raterscope.app.formats.dicom_headers import is_dicom
+    from raterscope.app.formats.volumes import find_volumes
+
+    refuse_study(path)
+    watch(0.0, f"looking at {plain(path.name)}")
+    if piles.has(path):
+        return
+    if kind == "truth":
+        (piles.masks if _may_be_masks(path) else piles.tables).append(path)
+    elif kind in ("clicks", "image", "masks"):
+        {"clicks": piles.tables, "image": piles.images, "masks": piles.masks}[kind].append(path)
+    elif kind == "volume" or path.name.casefold() == _DICOMDIR:
+        piles.volumes += [one for one in find_volumes(path, watch) if one not in piles.volumes]
+    elif path.suffix.casefold() in _MARKS:
+        piles.masks.append(path)
+    elif is_voxel_file(path):
+        _sort_voxels(path, piles, watch)
+    elif path.is_file() and is_dicom(path):
+        if holds_masks(path):
+            piles.masks.append(path)
+        else:
+            piles.volumes += [one for one in find_volumes(path, watch) if one not in piles.volumes]
+    elif is_image(path):
+        piles.images.append(path)
+    else:
+        piles.tables.append(path)
+
+
+def _sort_folder(folder: Path, kind: str | None, piles: _Piles, watch: Watch) -> None:
+    """Sort what lies in a folder: what cannot be read is left, and said to be."""
+    from raterscope.app.formats import dicom
+    from raterscope.app.formats.dicom_headers import is_dicom
+    from raterscope.app.formats.volumes import find_volumes, walked
+
+    if kind == "volume":
+        piles.volumes += find_volumes(folder, watch)
+        return
+    before = _count(piles)
+    files = list(walked(folder, part(watch, 0.0, 0.1)))
+    scans: list[Path] = []
+    refused: list[InputError] = []
+    for done, path in enumerate(files):
+        watch(0.1 + 0.5 * done / len(files), f"looking at {plain(path.name)}")
+        try:
+            if path.name.casefold() == _DICOMDIR or path.name.casefold().endswith((".img", ".img.gz")):
+                continue  # what it lists or belongs to is looked at
+            if kind in (None, "masks", "truth") and path.suffix.casefold() in _MARKS:
+                (piles.masks if holds_masks(path) else piles.left).append(path)
+            elif is_voxel_file(path) and kind is None:
+                _sort_voxels(path, piles, watch)
+            elif is_dicom(path):
+                (piles.masks if holds_masks(path) else scans).append(path)
+            elif is_image(path) or (is_voxel_file(path) and kind in ("masks", "truth")):
+                (piles.masks if kind in ("masks", "truth") else piles.images).append(path)
+            else:
+                piles.left.append(path)
+        except InputError as error:
+            refused.append(error)
+    if scans and kind is None:
+        try:
+            piles.volumes += dicom.series_in(scans, folder, part(watch, 0.6, 1.0))
+        except InputError as error:
+            refused.append(error)
+    if _count(piles) == before:
+        raise (
+            refused[0]
+            if refused
+            else InputError(
+                "is a folder without images; expected PNG, JPEG or TIFF files, volumes or masks in it",
+                file=folder,
+            )
+        )
+    if refused:
+        more = f" and {len(refused) - 1:,} more" if len(refused) > 1 else ""
+        piles.notices.append(f"Left out is {str(refused[0]).rstrip('.')}{more}.")
+
+
+def _count(piles: _Piles) -> int:
+    return len(piles.images) + len(piles.masks) + len(piles.volumes) + len(piles.doubtful)
+
+
+def _may_be_masks(path: Path) -> bool:
+    from raterscope.app.formats.dicom_headers import is_dicom
+
+    if path.suffix.casefold() in _MARKS or is_voxel_file(path) or is_image(path):
+        return True
+    return path.is_file() and is_dicom(path)
+
+
+def _sort_voxels(path: Path, piles: _Piles, watch: Watch) -> None:
+    from raterscope.app.formats.volumes import find_volumes
+
+    holds = holds_masks(path)
+    if holds:
+        piles.masks.append(path)
+    elif holds is None:
+        piles.doubtful.append(path)
+    else:
+        piles.volumes += find_volumes(path, watch)
+
+
+def _settle_doubtful(piles: _Piles, anchors: set[Shape]) -> None:
+    """Decide what may be a mask or a volume: by its name, and by the others of its shape."""
+    from raterscope.app.formats.volumes import find_volumes
+
+    shapes = {path: head_of(path).grid.shape for path in piles.doubtful}
+    large = {path for path, shape in shapes.items() if math.prod(shape) > _LARGE}
+    marked = {head_of(path).grid.shape for path in piles.masks if is_voxel_file(path)} | anchors
+    for path, shape in shapes.items():
+        alike = sum(other == shape for one, other in shapes.items() if one not in large)
+        if path in large:
+            masks = path.stat().st_size / math.prod(shape) < _DENSE
+        else:
+            masks = shape in marked or alike > 1
+        if masks or _MASK_WORDS.search(path.name):
+            piles.masks.append(path)
+            continue
+        found = find_volumes(path)
+        if path not in large:
+            words = f"{plain(path.name)} was taken for a volume, though it may be a label map."
+            found = (replace(found[0], notices=(*found[0].notices, words)), *found[1:])
+        piles.volumes += found
+
+
+@dataclass(frozen=True)
+class _Picture:
+    """The head of a plain image; `dense` where it cannot be a mask, or too much would have to be read."""
+
+    path: Path
+    shape: Shape
+    colours: bool
+    dense: bool
+    packed: bool
+
+
+def _sort_images(piles: _Piles, anchors: set[Shape], watch: Watch) -> None:
+    """Find the masks among plain images, and the volumes among TIFFs."""
+    from raterscope.app.formats.volumes import find_volumes
+
+    pictures = []
+    for done, path in enumerate(piles.images):
+        watch(0.5 * done / len(piles.images), f"looking at {plain(path.name)}")
+        pictures.append(_picture(path))
+    alone = not piles.tables and not piles.volumes
+    count = Counter(picture.shape for picture in pictures)
+    seen = {picture.shape for picture in pictures if picture.dense} | anchors
+    candidates = [
+        one
+        for one in pictures
+        if not one.dense and (one.shape in seen or (not one.colours and (alone or count[one.shape] > 1)))
+    ]
+    unpacked = [one for one in candidates if not one.packed]
+    if len(unpacked) > MOST_DECODED:
+        candidates = [one for one in candidates if one.packed]
+    holds = {}
+    for done, one in enumerate(candidates):
+        watch(0.5 + 0.5 * done / len(candidates), f"looking into {plain(one.path.name)}")
+        holds[one.path] = holds_masks(one.path)
+    seen |= {one.shape for one in pictures if holds.get(one.path) is False}
+    images = []
+    for one in pictures:
+        sure = holds.get(one.path, False)
+        if sure or (sure is None and (one.shape in seen or _MASK_WORDS.search(one.path.name))):
+            piles.masks.append(one.path)
+        elif one.shape[0] > 1:
+            piles.volumes += find_volumes(one.path)
+        else:
+            images.append(one.path)
+    piles.images = images
+
+
+def _picture(path: Path) -> _Picture:
+    from raterscope.app.formats.stacks import image_file, is_tiff
+
+    if is_tiff(path):
+        import tifffile
+
+        shape = image_file(path).grid.shape
+        with sentences(path), tifffile.TiffFile(path) as file:
+            page = file.pages[0]
+            channels, packed = int(page.samplesperpixel), int(page.compression) != 1
+    else:
+        from PIL import Image
+
+        head = read_image(path)
+        shape, packed = (1, head.height, head.width), True
+        with sentences(path), Image.open(path, formats=("PNG", "JPEG")) as image:
+            channels = 1 if image.mode == "P" else len(image.getbands())
+    heavy = path.stat().st_size > _DENSE * channels * math.prod(shape) + _HEAD if packed else channels > 1
+    return _Picture(path, shape, channels > 1, heavy or not is_plain_image(path), packed)

@@ -1,0 +1,155 @@
+"""Who marked these files? One line a file, with a pattern that fills them all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QDialog,
+    QDialogButtonBox,
+    QFormLayout,
+    QHeaderView,
+    QLineEdit,
+    QTableWidget,
+    QTableWidgetItem,
+    QVBoxLayout,
+    QWidget,
+)
+
+from raterscope.widgets import theme
+from raterscope.widgets.parts import plain_label
+
+__all__ = ["WhoMarkedDialog"]
+
+FILE, ANNOTATOR, TRUTH = range(3)
+
+
+class WhoMarkedDialog(QDialog):
+    """Asks for an annotator for each file; open it with ``open()`` and read `names` when accepted.
+
+    Parameters
+    ----------
+    files : sequence of str
+        The files, as they are shown.
+    guess : sequence of str
+        A name for each to begin with.
+    by_pattern : callable
+        ``by_pattern(number, pattern)`` gives the annotator that a pattern finds in the name of a file, or
+        None. Raises ValueError, in a sentence, for a pattern that is none.
+    """
+
+    def __init__(
+        self,
+        files: Sequence[str],
+        guess: Sequence[str],
+        by_pattern: Callable[[int, str], str | None],
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.setWindowTitle("Who marked these files?")
+        self.resize(640, 420)
+        self._by_pattern = by_pattern
+        self._settling = True
+        self.pattern_field = QLineEdit()
+        self.pattern_field.setPlaceholderText("{item}_{annotator}")
+        self.pattern_field.setAccessibleName("Pattern of the names")
+        self.pattern_field.textEdited.connect(self._on_pattern)
+        self.table = QTableWidget(len(files), 3)
+        self.table.setHorizontalHeaderLabels(["File", "Annotator", "Truth"])
+        self.table.setAccessibleName("Annotator of each file")
+        self.table.verticalHeader().hide()
+        self.table.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+        self.table.setEditTriggers(QAbstractItemView.EditTrigger.AllEditTriggers)
+        head = self.table.horizontalHeader()
+        head.setSectionResizeMode(FILE, QHeaderView.ResizeMode.Stretch)
+        head.setSectionResizeMode(ANNOTATOR, QHeaderView.ResizeMode.Stretch)
+        head.setSectionResizeMode(TRUTH, QHeaderView.ResizeMode.ResizeToContents)
+        for row, (file, name) in enumerate(zip(files, guess, strict=True)):
+            shown = QTableWidgetItem(file)
+            shown.setFlags(Qt.ItemFlag.ItemIsEnabled)
+            self.table.setItem(row, FILE, shown)
+            self.table.setItem(row, ANNOTATOR, QTableWidgetItem(name))
+            truth = QTableWidgetItem()
+            truth.setFlags(Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsUserCheckable)
+            truth.setCheckState(Qt.CheckState.Unchecked)
+            self.table.setItem(row, TRUTH, truth)
+        self.table.itemChanged.connect(self._settle)
+        self._problem = plain_label("", "rejected", wrap=True)
+        box = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel)
+        self.read = box.addButton("Read", QDialogButtonBox.ButtonRole.AcceptRole)
+        theme.set_role(self.read, "primary")
+        box.accepted.connect(self.accept)
+        box.rejected.connect(self.reject)
+        form = QFormLayout()
+        form.addRow("Pattern, or one name for all", self.pattern_field)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(16, 16, 16, 16)
+        column.setSpacing(8)
+        column.addWidget(plain_label("Who marked these files?", "title"))
+        words = "Nothing in them tells. Name the annotator of each; what is the truth has none."
+        column.addWidget(plain_label(words, "second", wrap=True))
+        column.addLayout(form)
+        column.addWidget(self.table, 1)
+        column.addWidget(self._problem)
+        column.addWidget(box)
+        # Only now, in their place, do they heed which of them Return presses.
+        box.button(QDialogButtonBox.StandardButton.Cancel).setAutoDefault(False)
+        self.read.setDefault(True)
+        self._settling = False
+        self._settle()
+        self.pattern_field.setFocus()
+
+    @property
+    def names(self) -> list[str | None]:
+        """The annotator of each file; None for the truth."""
+        return [None if self._is_truth(row) else self._name(row) for row in range(self.table.rowCount())]
+
+    @property
+    def pattern(self) -> str:
+        """The pattern, empty where there is none."""
+        text = self.pattern_field.text().strip()
+        return text if "{" in text else ""
+
+    def problem(self) -> str:
+        """Give the sentence that says what is missing, empty where the names will do."""
+        missing = [row for row, name in enumerate(self.names) if name == ""]
+        if not missing:
+            return ""
+        file = self.table.item(missing[0], FILE).text()
+        more = f" and {len(missing) - 1:,} more" if len(missing) > 1 else ""
+        return f"Nobody is named for {file}{more}."
+
+    def _name(self, row: int) -> str:
+        return " ".join(self.table.item(row, ANNOTATOR).text().split())
+
+    def _is_truth(self, row: int) -> bool:
+        return self.table.item(row, TRUTH).checkState() == Qt.CheckState.Checked
+
+    def _on_pattern(self, text: str) -> None:
+        text = text.strip()
+        if not text:
+            return
+        found: list[str | None] = [text] * self.table.rowCount()
+        if "{" in text:
+            try:
+                found = [self._by_pattern(row, text) for row in range(len(found))]
+            except ValueError as error:
+                self._problem.setText(str(error))
+                self.read.setEnabled(False)
+                return
+        self._settling = True
+        for row, name in enumerate(found):
+            if name:
+                self.table.item(row, ANNOTATOR).setText(name)
+        self._settling = False
+        self._settle()
+
+    def _settle(self) -> None:
+        if self._settling:
+            return
+        problem = self.problem()
+        self._problem.setText(problem)
+        self.read.setEnabled(not problem)

@@ -1,0 +1,67 @@
+"""Volumes and masks brought into the window."""
+
+import pytest
+from PySide6.QtWidgets import QMessageBox
+
+from raterscope.app.study import Study
+from raterscope.app.study.masks import mask_entries
+from raterscope.widgets.dialogs.who_marked import WhoMarkedDialog
+from tests.app.driving import LONG, idle
+from tests.app.masks.made import a_ball, a_volume, four_raters, write
+
+
+@pytest.fixture
+def folder(tmp_path):
+    place = tmp_path / "in"
+    place.mkdir()
+    return place
+
+
+def test_a_volume_and_masks_dropped_together_become_a_study(window, qtbot, folder):
+    window.open_paths([*four_raters(folder), a_volume(folder / "chest.nii.gz")])
+    qtbot.waitUntil(
+        lambda: "4 masks in 4 files on 1 image by 4 annotators" in window.status.news, timeout=LONG
+    )
+    idle(window, qtbot)
+    contents = window.document.contents
+    assert [entry.name for entry in contents.of("masks")] == ["chest.nii.gz"]
+    assert contents.annotators == ("anna", "ben", "carl", "dora")
+
+
+def test_who_marked_a_file_is_asked(window, qtbot, folder):
+    window.open_paths([write(folder / "mask.nii.gz", a_ball())])
+    qtbot.waitUntil(lambda: window.findChild(WhoMarkedDialog) is not None, timeout=LONG)
+    dialog = window.findChild(WhoMarkedDialog)
+    dialog.table.item(0, 1).setText("Anna")
+    dialog.accept()
+    qtbot.waitUntil(lambda: "1 mask on 1 image" in window.status.news, timeout=LONG)
+    idle(window, qtbot)
+    assert window.document.contents.annotators == ("Anna",)
+
+
+def test_who_does_not_say_imports_nothing(window, qtbot, folder):
+    window.open_paths([write(folder / "mask.nii.gz", a_ball())])
+    qtbot.waitUntil(lambda: window.findChild(WhoMarkedDialog) is not None, timeout=LONG)
+    window.findChild(WhoMarkedDialog).reject()
+    assert "Nothing was imported" in window.status.news
+    assert window.document.contents is None
+
+
+@pytest.mark.parametrize("resample", [True, False])
+def test_masks_on_another_grid_are_asked_about_before_a_study_is_made(window, qtbot, folder, resample):
+    files = [a_volume(folder / "chest.nii.gz"), write(folder / "chest_anna.nii.gz", a_ball(), shift=-3)]
+    window.open_paths(files)
+    qtbot.waitUntil(lambda: window.findChild(QMessageBox) is not None, timeout=LONG)
+    assert window.document.contents is None
+    box = window.findChild(QMessageBox)
+    assert "does not lie on chest.nii.gz" in box.text()
+    (box.accept if resample else box.reject)()
+    if resample:
+        qtbot.waitUntil(lambda: "taken from another grid" in window.status.news, timeout=LONG)
+        idle(window, qtbot)
+        path = window.document.contents.path
+        window.close()
+        with Study.open(path) as study:
+            assert len(mask_entries(study)) == 1
+    else:
+        assert "Nothing was imported" in window.status.news
