@@ -8,72 +8,112 @@ from PySide6.QtWidgets import QDialog, QHBoxLayout, QVBoxLayout, QWidget
 from raterscope.widgets.key_cap import KeyButton
 from raterscope.widgets.parts import plain_label
 
-__all__ = ["KEYS", "KeySheet"]
+__all__ = ["KEYS", "STUDY", "KeySheet"]
 
-KEYS = (
-    (
-        "Review",
+Column = tuple[str, tuple[tuple[str, str], ...]]
+
+_UNDO = (("Ctrl+Z", "undo"), ("Ctrl+Shift+Z", "redo"))
+_REGIONS = (("F6", "next region of the window"), ("F11", "full screen"))
+
+KEYS: dict[str, tuple[Column, ...]] = {
+    "clicks": (
         (
-            ("Tab", "next disputed spot"),
-            ("Shift+Tab", "previous disputed spot"),
-            ("A", "accept"),
-            ("R", "reject"),
-            ("S", "skip"),
-            ("N", "add a spot that all missed"),
-            ("M", "move the spot"),
-            ("Ctrl+Z", "undo"),
-            ("Ctrl+Shift+Z", "redo"),
+            "Review",
+            (
+                ("Tab", "next disputed spot"),
+                ("Shift+Tab", "previous disputed spot"),
+                ("A", "accept"),
+                ("R", "reject"),
+                ("S", "skip"),
+                ("N", "add a spot that all missed"),
+                ("M", "move the spot"),
+                *_UNDO,
+            ),
+        ),
+        (
+            "Look",
+            (
+                ("PgDown", "next image"),
+                ("PgUp", "previous image"),
+                ("Arrows", "pan"),
+                ("+", "zoom in"),
+                ("-", "zoom out"),
+                ("0", "whole image"),
+                ("Space", "no marks while held"),
+                ("1 ... 9", "one annotator alone"),
+                *_REGIONS,
+            ),
+        ),
+        (
+            "In the annotator table",
+            (
+                ("Return", "alone, and all again"),
+                ("Space", "hide, show"),
+                ("Delete", "exclude, include"),
+            ),
         ),
     ),
-    (
-        "Look",
+    "masks": (
         (
-            ("PgDown", "next image"),
-            ("PgUp", "previous image"),
-            ("Arrows", "pan"),
-            ("+", "zoom in"),
-            ("-", "zoom out"),
-            ("0", "whole image"),
-            ("Space", "no marks while held"),
-            ("1 ... 9", "one annotator alone"),
-            ("F6", "next region of the window"),
-            ("F11", "full screen"),
+            "Review",
+            (
+                ("Tab", "next disputed region"),
+                ("Shift+Tab", "previous disputed region"),
+                ("A", "accept the consensus there"),
+                ("T", "take a rater's version"),
+                ("B", "brush"),
+                ("E", "eraser"),
+                ("[ ]", "smaller, larger brush"),
+                ("I", "fill in between painted slices"),
+                ("S", "skip"),
+                *_UNDO,
+            ),
         ),
+        (
+            "Look",
+            (
+                ("PgDown", "next case"),
+                ("PgUp", "previous case"),
+                ("Wheel", "through the slices"),
+                ("Ctrl+Wheel", "zoom"),
+                ("Arrows", "cross-hair by a voxel"),
+                ("Drag", "cross-hair; right: window, middle: pan"),
+                ("D", "next map"),
+                ("1 ... 9", "one rater alone"),
+                *_REGIONS,
+            ),
+        ),
+        ("In the rater table", (("Delete", "exclude, include"),)),
     ),
+}
+"""What the keys do in each workspace."""
+
+STUDY: Column = (
+    "Study",
     (
-        "In the annotator table",
-        (
-            ("Return", "alone, and all again"),
-            ("Space", "hide, show"),
-            ("Delete", "exclude, include"),
-        ),
-    ),
-    (
-        "Study",
-        (
-            ("F5", "fuse"),
-            ("Ctrl+N", "new study"),
-            ("Ctrl+O", "open a study"),
-            ("Ctrl+I", "import files"),
-            ("Ctrl+W", "close the study"),
-            ("F1", "these keys"),
-            ("Ctrl+Q", "quit"),
-        ),
+        ("F5", "fuse"),
+        ("Ctrl+1, 2", "clicks, masks"),
+        ("Ctrl+N", "new study"),
+        ("Ctrl+O", "open a study"),
+        ("Ctrl+I", "import files"),
+        ("Ctrl+W", "close the study"),
+        ("F1", "these keys"),
+        ("Ctrl+Q", "quit"),
     ),
 )
 
 
 class KeySheet(QDialog):
-    """Every key and what it does, in columns."""
+    """Every key of a workspace and what it does, in columns."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    def __init__(self, kind: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setWindowTitle("The keys")
         row = QHBoxLayout(self)
         row.setContentsMargins(24, 20, 24, 20)
         row.setSpacing(32)
-        for title, keys in KEYS:
+        for title, keys in (*KEYS[kind], STUDY):
             column = QVBoxLayout()
             column.setSpacing(8)
             column.addWidget(plain_label(title.upper(), "caption"))

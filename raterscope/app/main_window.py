@@ -41,7 +41,10 @@ from raterscope.widgets.empty_state import EmptyState
 __all__ = ["MainWindow", "main"]
 
 Keys = QKeySequence | QKeySequence.StandardKey
-INPUTS = "Images and tables (*.png *.jpg *.jpeg *.tif *.tiff *.csv *.tsv *.txt);;All files (*)"
+INPUTS = (
+    "Images, volumes, masks and tables (*.png *.jpg *.jpeg *.tif *.tiff *.bmp *.nii *.nii.gz *.nrrd *.nhdr "
+    "*.mha *.mhd *.dcm *.json *.xml *.csv *.tsv *.txt);;All files (*)"
+)
 
 
 class MainWindow(QMainWindow):
@@ -344,7 +347,7 @@ class MainWindow(QMainWindow):
 
     def show_keys(self) -> None:
         """Show what every key does."""
-        sheet = KeySheet(self)
+        sheet = KeySheet(self._kind or next(iter(WORKSPACES)), self)
         sheet.open()
 
     def _toggle_full_screen(self) -> None:

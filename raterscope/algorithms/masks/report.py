@@ -8,10 +8,14 @@ import numpy as np
 
 from raterscope.algorithms.masks.data import FloatArray, MaskFusion, Masks
 from raterscope.algorithms.masks.disputes import Dispute, dispute_by_slice, disputes
+from raterscope.algorithms.masks.distance import signed_distance
 from raterscope.algorithms.masks.metrics import Comparison, against, pairwise, placed
 from raterscope.algorithms.progress import Watch, part, silent
 
 __all__ = ["CaseResult", "Report", "report_on"]
+
+_REACH, _REACH_VOXELS = 20.0, 10.0
+"""mm, or voxels where those are larger: outlines further apart count as that far."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,6 +30,10 @@ class Report:
         Each rater against every other.
     weight : (P,) float64
         Each rater's mean share of the consensus where raters differ; NaN without local weights.
+    offset, spread : (P,) float64
+        mm: mean and standard deviation, over the consensus's outline, of how far each rater's outline lies
+        beyond it; below 0 for one who stays short of it; NaN where either is empty. (A model's bias is over
+        all voxels, most of which lie where all raters agree: it says little of an outline.)
     disputes : tuple of Dispute
         The disputed regions, those with the most doubt first.
     by_slice : (Z,) float64
@@ -38,6 +46,8 @@ class Report:
     pair_dice: FloatArray
     pair_hausdorff_95: FloatArray
     weight: FloatArray
+    offset: FloatArray
+    spread: FloatArray
     disputes: tuple[Dispute, ...]
     by_slice: FloatArray
     volume_ml: float
@@ -71,17 +81,38 @@ def report_on(fusion: MaskFusion, masks: Masks, watch: Watch = silent) -> Report
         What was fused.
     watch : Watch
     """
-    pairs = pairwise(masks, 0, part(watch, 0.2, 0.7))
+    pairs = pairwise(masks, 0, part(watch, 0.2, 0.6))
+    offset, spread = _offsets(fusion, masks, part(watch, 0.6, 0.7))
     found = disputes(fusion, masks, watch=part(watch, 0.7, 1.0))
     return Report(
         compared=against(masks, fusion, 0, part(watch, 0.0, 0.2)),
         pair_dice=pairs.dice,
         pair_hausdorff_95=pairs.hausdorff_95,
         weight=_weight(fusion, masks),
+        offset=offset,
+        spread=spread,
         disputes=found,
         by_slice=dispute_by_slice(fusion),
         volume_ml=float(fusion.mask[0].sum()) * fusion.voxel_volume / 1000.0,
     )
+
+
+def _offsets(fusion: MaskFusion, masks: Masks, watch: Watch) -> tuple[FloatArray, FloatArray]:
+    consensus = placed(fusion, fusion.mask[0], masks.origin, masks.shape)
+    offset, spread = np.full((2, len(masks.annotators)), np.nan)
+    if not consensus.any() or consensus.all():
+        return offset, spread
+    side = min(masks.spacing[masks.shape[0] == 1 :])
+    reach = max(_REACH, _REACH_VOXELS * side)
+    away = signed_distance(consensus, masks.spacing, reach)
+    outline = np.abs(away) <= max(masks.spacing[1:]) / 2
+    for p, values in enumerate(masks.values):
+        watch(p / len(masks.values), f"measuring the outline of {masks.annotators[p]}")
+        marked = values > 0.5
+        if marked.any():
+            beyond = signed_distance(marked, masks.spacing, reach)[outline] - away[outline]
+            offset[p], spread[p] = beyond.mean(), beyond.std()
+    return offset, spread
 
 
 def _weight(fusion: MaskFusion, masks: Masks) -> FloatArray:

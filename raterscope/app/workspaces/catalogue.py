@@ -63,6 +63,14 @@ WORKSPACES = {
             "No clicks in this study yet",
             "Drop images and a table of clicks here: annotator, image, x, y.",
         ),
+        WorkspaceKind(
+            "masks",
+            "Masks",
+            "raterscope.app.workspaces.masks:MasksWorkspace",
+            "Join the raters' masks into a consensus (F5)",
+            "No masks in this study yet",
+            "Drop a CT or MR volume and its raters' masks here: DICOM, NIfTI, NRRD, contours.",
+        ),
     )
 }
 """By kind, in the order of the tabs."""

@@ -41,7 +41,7 @@ def history(contents: Contents) -> tuple[HistoryEntry, ...]:
     ]
     for run in contents.runs:
         count = _count(run)
-        entries.append(HistoryEntry(run.started, f"fuse {run.algorithm.upper()}, {count}"))
+        entries.append(HistoryEntry(run.started, f"fuse {_name(run)}, {count}"))
     return tuple(sorted(entries, key=attrgetter("time"), reverse=True))
 
 
@@ -62,7 +62,7 @@ def run_lines(contents: Contents, kind: str, shown: int | None) -> tuple[RunLine
         lines.append(
             RunLine(
                 key=run.id,
-                title=run.algorithm.upper(),
+                title=_name(run),
                 words=f"{started}, {_count(run)}, {run.seconds:.1f} s",
                 shown=run.id == shown,
                 stale=last > run.known,
@@ -76,6 +76,10 @@ def stale_words(contents: Contents, kind: str) -> str:
     if kind in contents.stale:
         return "You decided things since the last run; fusing again holds them fixed and sharpens the rest."
     return ""
+
+
+def _name(run: RunEntry) -> str:
+    return run.algorithm.upper() if run.kind == "clicks" else run.algorithm
 
 
 def _count(run: RunEntry) -> str:

@@ -14,9 +14,9 @@ __all__ = ["FIGURES", "RaterModel", "RaterRow", "direction"]
 
 HELP = {
     "rater": "The colour is the same everywhere",
-    "weight": "How far the consensus follows the rater, from 0 to 1, the mean over the volume",
-    "bias mm": "How far the rater draws beyond the consensus (+) or short of it (-), in mm, on average",
-    "spread": "Standard deviation of the rater's distance from the consensus, in mm, the bias taken out",
+    "weight": "How far the consensus follows the rater where raters differ: 1 for whom it follows most",
+    "bias mm": "How far the rater's outline lies beyond the consensus's (+) or short of it (-), mean, mm",
+    "spread": "Standard deviation of that over the consensus's outline, in mm",
     "dof": "Degrees of freedom of the rater's errors: the fewer, the more of them are gross",
     "Dice": "Overlap with the consensus, from 0 to 1",
     "HD95": "95th percentile of the distances between the rater's surface and the consensus's, in mm",

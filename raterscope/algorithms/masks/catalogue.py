@@ -1,0 +1,69 @@
+"""The algorithms for masks, by name."""
+
+from __future__ import annotations
+
+from raterscope.algorithms.catalogue import Algorithm
+from raterscope.algorithms.masks.continuous import ContinuousSTAPLESettings, continuous_staple
+from raterscope.algorithms.masks.mixture import MixtureSettings, mixture
+from raterscope.algorithms.masks.pstaple import PSTAPLESettings, pstaple
+from raterscope.algorithms.masks.robust import (
+    GaussianSettings,
+    GDPSettings,
+    LaplaceSettings,
+    StudentSettings,
+    gaussian,
+    gdp,
+    laplace,
+    student,
+)
+from raterscope.algorithms.masks.staple import STAPLESettings, staple
+from raterscope.algorithms.masks.voting import MajoritySettings, majority
+
+__all__ = ["FUSERS"]
+
+FUSERS: dict[str, Algorithm] = {
+    algorithm.name: algorithm
+    for algorithm in (
+        Algorithm(
+            "laplace", "Laplace", "Robust, with each rater's weight at every place and the outline's "
+            "uncertainty. Take it unless you know better.",
+            "robust fusion paper, section 2, Laplace likelihood", LaplaceSettings, laplace,
+        ),
+        Algorithm(
+            "student", "Student's t", "As Laplace, with tails that are learnt for each rater.",
+            "robust fusion paper, section 2, Student's t likelihood", StudentSettings, student,
+        ),
+        Algorithm(
+            "gdp", "generalised double Pareto", "As Laplace, with tails heavier still: far outliers count "
+            "for next to nothing.",
+            "robust fusion paper, section 2, generalised double Pareto likelihood", GDPSettings, gdp,
+        ),
+        Algorithm(
+            "gaussian", "Gaussian", "One variance a rater for the whole image; not robust.",
+            "robust fusion paper, section 2.1", GaussianSettings, gaussian,
+        ),
+        Algorithm(
+            "mixture", "mixture of consensuses", "Finds whether raters follow one outline or several, and "
+            "who follows which. A variant of the paper's.",
+            "robust fusion paper, section 3, a variant", MixtureSettings, mixture,
+        ),
+        Algorithm(
+            "staple", "STAPLE", "Weighs votes by each rater's sensitivity and specificity over the image.",
+            "Warfield, Zou and Wells, IEEE Transactions on Medical Imaging 23 (2004) 903-921", STAPLESettings,
+            staple,
+        ),
+        Algorithm(
+            "pstaple", "PSTAPLE", "STAPLE of probabilities, with neighbours drawn together.",
+            "Akhondi-Asl and Warfield (2013), derived from its description", PSTAPLESettings, pstaple,
+        ),
+        Algorithm(
+            "continuous-staple", "continuous STAPLE", "One bias and one variance a rater, on signed "
+            "distances.",
+            "Warfield, Zou and Wells (2008)", ContinuousSTAPLESettings, continuous_staple,
+        ),
+        Algorithm(
+            "majority", "majority vote", "What more than half of the raters marked.",
+            "robust fusion paper, section 1", MajoritySettings, majority,
+        ),
+    )
+}  # fmt: skip

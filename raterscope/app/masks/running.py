@@ -1,0 +1,255 @@
+"""A run over the masks of a study: each case's masks read, fused and reported on, and kept whole."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, cast
+
+import numpy as np
+
+from raterscope.algorithms.masks.data import FloatArray, MaskFusion, Masks, MasksError, Settled
+from raterscope.algorithms.masks.fusion import MaskPlan, fuse
+from raterscope.algorithms.masks.grid import Grid
+from raterscope.algorithms.masks.report import CaseResult, report_on
+from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.app.outcome import Outcome, attempt, versions
+from raterscope.app.review import Region, fold
+from raterscope.app.study import RunRecord, Study
+from raterscope.app.study.masks import assemble, mask_entries, read_masks, settled_of
+from raterscope.app.study.records import MaskRecord
+
+__all__ = ["MARGIN", "Answer", "Case", "Draft", "Inputs", "fuse_case", "fuse_cases", "gather", "keep"]
+
+MARGIN = 3.0
+"""mm about all masks that are fused: more than the distances' default clip."""
+
+_FUSED = 0.8  # share of a case's time, the rest is measuring
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """The masks of one image, as they are stored; laid together only while they are fused.
+
+    Attributes
+    ----------
+    name : str
+    grid : Grid
+    records : mapping of structure to the annotators' masks
+    regions : sequence of Region
+        What the expert decided.
+    settled : mapping of `Region.voxels` to Settled
+    """
+
+    name: str
+    grid: Grid
+    records: Mapping[str, Mapping[str, MaskRecord]]
+    regions: Sequence[Region] = ()
+    settled: Mapping[int, Settled] = field(default_factory=dict)
+
+    def masks(self, structure: str, margin: float = MARGIN) -> Masks:
+        """Lay the masks of a structure together, what was settled held fixed."""
+        return assemble(
+            self.records[structure], self.grid, structure, margin=margin, regions=self.regions,
+            settled=self.settled,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """What a run is made from.
+
+    Attributes
+    ----------
+    images : mapping of name to the image's number in the study
+    cases : mapping of name to Case
+        Without the annotators that the expert excluded.
+    decision : int
+        The last decision that is taken into account.
+    imported : int
+        The last import.
+    excluded : tuple of str
+        Annotators that are left out.
+    """
+
+    images: Mapping[str, int]
+    cases: Mapping[str, Case]
+    decision: int
+    imported: int
+    excluded: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Draft:
+    """What the fusion of one structure of a case has come to, while it is at work."""
+
+    image: str
+    fusion: MaskFusion
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """What a run came to: the outcome for every case, when it started, how long it took."""
+
+    plan: MaskPlan
+    inputs: Inputs
+    outcomes: Mapping[str, Outcome[CaseResult]]
+    started: datetime
+    seconds: float
+
+
+def gather(images: Sequence[int], study: Study, watch: Watch = silent) -> Inputs:
+    """Read the masks on images of a study, in this order; images without any are left out."""
+    decisions = study.decisions()
+    state = fold(decisions)
+    names = {entry.id: entry for entry in study.images()}
+    cases: dict[str, Case] = {}
+    numbers: dict[str, int] = {}
+    for done, image in enumerate(images):
+        entry = names[image]
+        watch(done / len(images), f"reading the masks of {entry.name}")
+        marked = {one.structure: None for one in mask_entries(study, image) if one.annotator is not None}
+        found = {structure: read_masks(study, image, structure) for structure in marked}
+        records = {
+            structure: {name: one for name, one in raters.items() if name not in state.excluded}
+            for structure, raters in found.items()
+        }
+        if any(records.values()):
+            regions = state.regions(image)
+            cases[entry.name] = Case(
+                entry.name,
+                entry.lattice,
+                {structure: raters for structure, raters in records.items() if raters},
+                regions,
+                settled_of(study, regions),
+            )
+            numbers[entry.name] = image
+    if not cases:
+        raise MasksError("There are no masks to fuse here.")
+    return Inputs(
+        images=numbers,
+        cases=cases,
+        decision=decisions[-1].id if decisions else 0,
+        imported=study.last_import(),
+        excluded=tuple(sorted(state.excluded)),
+    )
+
+
+def fuse_case(case: Case, plan: MaskPlan, watch: Watch = silent) -> CaseResult:
+    """Fuse every structure of a case by itself, and measure the raters against what comes out."""
+    fusions, reports = [], []
+    for step, structure in enumerate(case.records):
+        here = part(watch, step / len(case.records), (step + 1) / len(case.records))
+        masks = case.masks(structure)
+        fusions.append(fuse(masks, plan, watch=_drafting(case.name, part(here, 0.0, _FUSED))))
+        reports.append(report_on(fusions[-1], masks, part(here, _FUSED, 1.0)))
+    return CaseResult(tuple(fusions), tuple(reports))
+
+
+def fuse_cases(inputs: Inputs, plan: MaskPlan, watch: Watch = silent) -> Answer:
+    """Fuse one case after the other, all processors on each; none is lost because another fails."""
+    started, clock = datetime.now(UTC), time.perf_counter()
+    outcomes: dict[str, Outcome[CaseResult]] = {}
+    for step, (name, case) in enumerate(inputs.cases.items()):
+        prefix = f"{name}: " if len(inputs.cases) > 1 else ""
+        here = part(watch, step / len(inputs.cases), (step + 1) / len(inputs.cases), prefix)
+        begun = time.perf_counter()
+        result, problem, details = attempt(_later(case, plan, here))
+        outcomes[name] = Outcome(name, result, problem, details, time.perf_counter() - begun)
+    return Answer(plan, inputs, outcomes, started, time.perf_counter() - clock)
+
+
+def keep(answer: Answer, study: Study, watch: Watch = silent) -> int:
+    """Store a run whole, without the cases that failed; gives its number."""
+    plan, inputs = answer.plan, answer.inputs
+    record = RunRecord(
+        kind="masks",
+        algorithm=plan.algorithm,
+        settings=plan.as_dict(),
+        versions=versions(),
+        digest=digest_of(inputs.cases.values()),
+        started=answer.started,
+        seconds=answer.seconds,
+        log={"images": [case_record(outcome) for outcome in answer.outcomes.values()]},
+        known=inputs.decision,
+        imported=inputs.imported,
+        excluded=inputs.excluded,
+    )
+    kept = {
+        inputs.images[name]: one.fusion for name, one in answer.outcomes.items() if one.fusion is not None
+    }
+    return study.add_run(record, kept, watch)
+
+
+def case_record(outcome: Outcome[CaseResult]) -> dict[str, Any]:
+    """Say how the fusion of a case went, ready for JSON: iterations, bound, doubt, agreement, seconds."""
+    record: dict[str, Any] = {"image": outcome.image, "seconds": round(outcome.seconds, 4)}
+    if outcome.fusion is None:
+        return record | {"problem": outcome.problem}
+    structures = []
+    for fusion, report in zip(outcome.fusion.fusions, outcome.fusion.reports, strict=True):
+        trace = fusion.traces[0]
+        structures.append(
+            {
+                "structure": fusion.structures[0],
+                "raters": list(fusion.annotators),
+                "origin": list(fusion.origin),
+                "shape": list(fusion.shape),
+                "volume_ml": round(report.volume_ml, 6),
+                "disputed_ml": [float(f"{region.doubt_ml:.6g}") for region in report.disputes],
+                "pair_dice": _rounded(report.pair_dice),
+                "iterations": len(trace.objective),
+                "converged": trace.converged,
+                "objective": float(trace.objective[-1]) if len(trace.objective) else None,
+                "notices": list(fusion.notices),
+            }
+        )
+    return record | {"structures": structures}
+
+
+def _rounded(table: FloatArray) -> list[list[float | None]]:
+    return [[round(value, 6) if math.isfinite(value) else None for value in row] for row in table.tolist()]
+
+
+def digest_of(cases: Iterable[Case]) -> str:
+    """Compute the SHA-256 of the masks of some cases, what was settled included."""
+    machine = hashlib.sha256()
+
+    def take(*texts: str) -> None:
+        for text in texts:
+            machine.update(len(text.encode()).to_bytes(8, "little") + text.encode())
+
+    for case in sorted(cases, key=lambda one: one.name):
+        take(case.name, str(case.grid.shape), repr(case.grid.affine))
+        for structure, raters in sorted(case.records.items()):
+            for name, record in raters.items():
+                take(structure, name, str(record.origin), str(record.values.shape), str(record.values.dtype))
+                machine.update(np.ascontiguousarray(record.values).tobytes())
+        for number in sorted(case.settled):
+            take(str(case.settled[number].origin), str(case.settled[number].value.shape))
+            machine.update(np.ascontiguousarray(case.settled[number].value).tobytes())
+    return f"sha256:{machine.hexdigest()}"
+
+
+def _later(case: Case, plan: MaskPlan, watch: Watch) -> Callable[[], CaseResult]:
+    return lambda: fuse_case(case, plan, watch)
+
+
+def _drafting(name: str, watch: Watch) -> Watch:
+    """Name the case in its partial results."""
+
+    def report(
+        fraction: float,
+        words: str,
+        *,
+        objective: float | None = None,
+        partial: Callable[[], object] | None = None,
+    ) -> None:
+        draft = None if partial is None else lambda: Draft(name, cast(MaskFusion, partial()))
+        watch(fraction, words, objective=objective, partial=draft)
+
+    return report

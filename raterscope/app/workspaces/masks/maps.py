@@ -1,0 +1,179 @@
+"""The line over the views: which structure, which map lies over it, the band of probability."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QLabel, QSlider, QWidget
+
+from raterscope.app.workspaces.masks import view
+from raterscope.app.workspaces.masks.scene import Scene
+from raterscope.widgets import theme
+from raterscope.widgets.parts import ChoiceBox, plain_label, plain_tip
+from raterscope.widgets.volume.layers import HeatMap
+
+__all__ = ["MAPS", "MapBar", "heat_map"]
+
+MAPS = {
+    "none": "no map",
+    "disagreement": "disagreement of the raters",
+    "doubt": "doubt of the model",
+    "deviation": "uncertainty, mm",
+    "probability": "probability",
+    "weight": "weight of the rater chosen",
+    "difference": "difference of two raters",
+}
+BANDS = (50, 80, 95)
+
+
+class MapBar(QWidget):
+    """What lies over the image.
+
+    Signals
+    -------
+    structure_chosen(str)
+    map_chosen(str)
+        One of `MAPS`.
+    band_chosen(float)
+        Probability that the band about the consensus's outline covers; 0 for none.
+    opacity_chosen(float)
+        Of fills and maps, 0 to 1.
+    layout_chosen(str)
+        "three" or the name of a plane.
+    """
+
+    structure_chosen = Signal(str)
+    map_chosen = Signal(str)
+    band_chosen = Signal(float)
+    opacity_chosen = Signal(float)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        theme.set_role(self, "panel")
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self.structure = ChoiceBox()
+        self.structure.setAccessibleName("Structure")
+        self._structure_words = plain_label("structure", "small")
+        self.map = ChoiceBox()
+        self.map.setAccessibleName("Map over the image")
+        self.map.setToolTip(plain_tip("What lies over the image as a heat map (D goes from one to the next)"))
+        for name, words in MAPS.items():
+            self.map.addItem(words, name)
+        self.band = QCheckBox("band")
+        self.band.setToolTip(plain_tip("Where the outline lies with this probability, about the consensus"))
+        self.share = ChoiceBox()
+        self.share.setAccessibleName("Probability that the band covers")
+        for share in BANDS:
+            self.share.addItem(f"{share} %", share / 100)
+        self.share.setCurrentIndex(len(BANDS) - 1)
+        self.opacity = QSlider(Qt.Orientation.Horizontal)
+        self.opacity.setRange(10, 100)
+        self.opacity.setValue(60)
+        self.opacity.setFixedWidth(90)
+        self.opacity.setAccessibleName("Opacity of fills and maps")
+        self.opacity.setToolTip(plain_tip("Opacity of fills and maps"))
+        row = QHBoxLayout(self)
+        row.setContentsMargins(12, 4, 12, 4)
+        row.setSpacing(8)
+        for widget in (self._structure_words, self.structure):
+            row.addWidget(widget)
+        row.addStretch(1)
+        for piece in (plain_label("map", "small"), self.map, self.band, self.share):
+            row.addWidget(piece)
+        row.addWidget(_faint("opacity"))
+        row.addWidget(self.opacity)
+        self.structure.currentIndexChanged.connect(self._on_structure)
+        self.map.currentIndexChanged.connect(self._on_map)
+        self.band.toggled.connect(self._on_band)
+        self.share.currentIndexChanged.connect(self._on_band)
+        self.opacity.valueChanged.connect(self._on_opacity)
+        self.set_structures((), "")
+
+    @property
+    def chosen(self) -> str:
+        """Name of the map."""
+        return str(self.map.currentData())
+
+    @property
+    def covered(self) -> float:
+        """Probability that the band covers; 0 for no band."""
+        return float(self.share.currentData()) if self.band.isChecked() else 0.0
+
+    def set_structures(self, names: Sequence[str], shown: str) -> None:
+        """Offer structures, without a signal; one alone is not offered."""
+        self.structure.blockSignals(True)
+        self.structure.clear()
+        self.structure.addItems(list(names))
+        self.structure.setCurrentIndex(max(self.structure.findText(shown), 0))
+        self.structure.blockSignals(False)
+        for widget in (self._structure_words, self.structure):
+            widget.setVisible(len(names) > 1)
+
+    def choose_map(self, name: str) -> None:
+        """Choose a map."""
+        self.map.setCurrentIndex(self.map.findData(name))
+
+    def next_map(self) -> None:
+        """Go from one map to the next, round the end."""
+        self.map.setCurrentIndex((self.map.currentIndex() + 1) % self.map.count())
+
+    def _on_structure(self, _index: int) -> None:
+        self.structure_chosen.emit(self.structure.currentText())
+
+    def _on_map(self, _index: int) -> None:
+        self.map_chosen.emit(self.chosen)
+
+    def _on_band(self, _on: object) -> None:
+        self.band_chosen.emit(self.covered)
+
+    def _on_opacity(self, percent: int) -> None:
+        self.opacity_chosen.emit(percent / 100)
+
+
+def heat_map(
+    scene: Scene, structure: str, name: str, rater: str | None, pair: tuple[str, str] | None
+) -> tuple[HeatMap | None, str]:
+    """Make a map, or say why there is none.
+
+    Returns
+    -------
+    map : HeatMap or None
+    why : str
+        Why there is none, in a sentence; empty where there is one or none was asked for.
+    """
+    fusion = scene.fusion(structure)
+    if name == "none":
+        return None, ""
+    if name == "difference":
+        found = None if pair is None else view.difference(scene, structure, *pair)
+        return found, "" if found else "Choose two raters in the matrix of agreement to see their difference."
+    if name == "disagreement" and structure in scene.votes:
+        votes = scene.votes[structure]
+        words = "disagreement of the raters"
+        return HeatMap(votes.disagreement, votes.origin, 0.0, 1.0, "doubt", words), ""
+    if fusion is None:
+        return None, "Fuse first: there is no consensus yet that could be in doubt."
+    if name == "doubt":
+        return HeatMap(fusion.doubt()[0], fusion.origin, 0.0, 1.0, "doubt", "doubt of the model"), ""
+    if name == "probability":
+        return HeatMap(fusion.probability[0], fusion.origin, 0.0, 1.0, "probability", "probability"), ""
+    if name == "deviation":
+        if fusion.deviation is None:
+            return None, f"{fusion.algorithm} gives no uncertainty in mm; Laplace and its kin do."
+        top = float(np.percentile(fusion.deviation[0], 99)) or 1.0
+        return HeatMap(fusion.deviation[0], fusion.origin, 0.0, top, "doubt", "uncertainty, mm"), ""
+    if fusion.weight is None:
+        return None, f"{fusion.algorithm} gives each rater one weight for the whole image, none by place."
+    if rater not in fusion.annotators:
+        return None, "Choose a rater in the table to see where that rater is followed."
+    layer = fusion.weight[0, fusion.annotators.index(rater)]
+    top = min(1.0, 2 / len(fusion.annotators))  # twice what each has where all are followed alike
+    return HeatMap(layer, fusion.origin, 0.0, top, "weight", f"weight of {rater}", 1 / 255), ""
+
+
+def _faint(words: str) -> QLabel:
+    label = plain_label(words, "small")
+    label.setContentsMargins(8, 0, 0, 0)
+    return label

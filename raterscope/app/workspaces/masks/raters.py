@@ -1,0 +1,153 @@
+"""Whom to trust with a contour: the raters of the case on screen, beside each other, and over all cases."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+from PySide6.QtCore import QObject, Signal
+
+from raterscope.algorithms.annotators.clustering import CaseAgreement, cluster_raters
+from raterscope.app.document import Contents, Document
+from raterscope.app.review import Decision
+from raterscope.app.workspaces.masks import view
+from raterscope.app.workspaces.masks.scene import Scene
+from raterscope.app.workspaces.masks.screen import MasksScreen
+from raterscope.widgets.dialogs.reason import ReasonDialog
+
+__all__ = ["Raters"]
+
+REASONS = ("draws something else", "too large throughout", "too small throughout", "unfinished")
+
+
+class Raters(QObject):
+    """Joins rater table, matrix and dendrogram with the study; one rater or a pair is chosen everywhere.
+
+    Signals
+    -------
+    chosen(str or None)
+    pair_chosen(str, str)
+    """
+
+    chosen = Signal(object)
+    pair_chosen = Signal(str, str)
+
+    def __init__(self, document: Document, screen: MasksScreen) -> None:
+        super().__init__(screen)
+        self._document = document
+        self._screen = screen
+        self.current: str | None = None
+        self.pair: tuple[str, str] | None = None
+        screen.table.rater_chosen.connect(self.choose)
+        screen.table.exclude_requested.connect(self.exclude)
+        screen.table.include_requested.connect(self.include)
+        screen.region_panel.rater_chosen.connect(self.choose)
+        screen.volume.outline_clicked.connect(self._on_outline)
+        screen.matrix.pair_chosen.connect(self._on_pair)
+        screen.tree.branch_chosen.connect(self._on_branch)
+
+    def show(self, scene: Scene | None, structure: str) -> None:
+        """Take another case, run or structure."""
+        contents = self._document.contents
+        if scene is None or contents is None:
+            self._screen.table.set_rows([])
+            self._screen.matrix.set_matrix((), (), np.zeros((0, 0)))
+            self._screen.tree.set_tree(np.zeros((0, 4)), (), ())
+            return
+        numbers = view.numbers_of(contents)
+        excluded = contents.review.excluded
+        self._screen.table.set_rows(view.rater_rows(scene, structure, numbers, excluded))
+        report, fusion = scene.report(structure), scene.fusion(structure)
+        names = () if fusion is None else fusion.annotators
+        agreement = np.zeros((0, 0)) if report is None else report.pair_dice
+        self._screen.matrix.set_matrix(names, [numbers.get(name, 0) for name in names], agreement)
+        self._show_tree(contents, numbers, set(names))
+        if self.current is not None and self.current not in scene.masks.get(structure, {}):
+            self.choose(None)
+        elif self.current is not None:
+            self._mark()
+
+    def choose(self, name: str | None) -> None:
+        """Choose a rater everywhere, or nobody."""
+        self.current = name
+        self._mark()
+        self.chosen.emit(name)
+
+    def exclude(self, name: str) -> None:
+        """Ask why, and leave a rater out of the fusions to come."""
+        dialog = ReasonDialog(name, REASONS, self._screen)
+        dialog.accepted.connect(partial(self._on_reason, name, dialog))
+        dialog.open()
+
+    def include(self, name: str) -> None:
+        """Take a rater in again."""
+        self._document.record(Decision(verb="include", annotator=name))
+
+    def _on_reason(self, name: str, dialog: ReasonDialog) -> None:
+        self._document.record(Decision(verb="exclude", annotator=name, reason=dialog.reason))
+
+    def _on_outline(self, key: str) -> None:
+        if not key.startswith("\n"):
+            self.choose(key)
+
+    def _on_pair(self, first: str, second: str) -> None:
+        if first == second:
+            self.choose(first)
+        else:
+            self.pair = (first, second)
+            self.pair_chosen.emit(first, second)
+
+    def _on_branch(self, names: tuple[str, ...]) -> None:
+        if len(names) == 1:
+            self.choose(names[0])
+        elif len(names) == 2:
+            self._on_pair(names[0], names[1])
+
+    def _mark(self) -> None:
+        self._screen.table.select(self.current)
+        self._screen.matrix.select(self.current)
+        self._screen.region_panel.select(self.current)
+        self._screen.tree.select((self.current,) if self.current else ())
+
+    def _show_tree(self, contents: Contents, numbers: Mapping[str, int], here: set[str]) -> None:
+        """Show the tree of those who share cases with the raters of this case."""
+        tables = _sharing(_agreements(contents), here)
+        self._screen.tree.set_title(f"Raters over {len(tables)} case{'' if len(tables) == 1 else 's'}")
+        tree = cluster_raters(tables) if tables else None
+        if tree is None or len(tree.names) < 3:
+            self._screen.tree.set_tree(np.zeros((0, 4)), (), ())
+            return
+        self._screen.tree.set_tree(
+            tree.linkage, tree.names, [numbers.get(name, 0) for name in tree.names], "complete linkage",
+            "1 - Dice",
+        )  # fmt: skip
+
+
+def _sharing(tables: list[CaseAgreement], names: set[str]) -> list[CaseAgreement]:
+    """Keep the cases that some of these raters annotated, or some who share a case with them, and so on."""
+    known, kept = set(names), -1
+    while len(known) != kept:
+        kept = len(known)
+        for table in tables:
+            if known & set(table.annotators):
+                known |= set(table.annotators)
+    return [table for table in tables if known & set(table.annotators)]
+
+
+def _agreements(contents: Contents) -> list[CaseAgreement]:
+    """Give the pairwise Dice of every case and structure by its latest run, as the runs' logs tell."""
+    latest: dict[tuple[str, str], Any] = {}
+    for run in contents.runs_of("masks"):
+        for case in run.log.get("images", ()):
+            for structure in case.get("structures", ()):
+                latest[str(case.get("image")), str(structure.get("structure"))] = structure
+    found = []
+    for structure in latest.values():
+        names, table = tuple(map(str, structure.get("raters", ()))), structure.get("pair_dice", ())
+        rows = [[np.nan if value is None else value for value in row] for row in table]
+        values = np.array(rows, dtype=float)
+        if len(names) > 1 and values.shape == (len(names), len(names)):
+            found.append(CaseAgreement(names, values))
+    return found

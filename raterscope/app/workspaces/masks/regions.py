@@ -1,0 +1,193 @@
+"""The disputed regions of a case, and what became of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from raterscope.algorithms.masks.data import OPEN, Settled
+from raterscope.algorithms.masks.disputes import Dispute
+from raterscope.algorithms.masks.grid import Grid
+from raterscope.algorithms.progress import Watch
+from raterscope.app.review import Region, ReviewState
+from raterscope.app.study import Study
+from raterscope.app.study.records import MaskRecord
+from raterscope.app.workspaces.masks.scene import Piece, Scene
+
+__all__ = [
+    "CaseSummary",
+    "DisputedRegion",
+    "amount_of",
+    "read_summaries",
+    "regions_of",
+    "summarize",
+    "unit_of",
+    "version_of",
+]
+
+State = Literal["open", "accepted", "taken", "mended", "skipped"]
+
+_STATES: dict[str, State] = {
+    "accept": "accepted", "take": "taken", "paint": "mended", "skip": "skipped"
+}  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class DisputedRegion:
+    """A disputed region as the expert sees it.
+
+    Attributes
+    ----------
+    number : int
+        From 1, that with the most doubt first, within its structure.
+    structure : str
+    dispute : Dispute
+    state : str
+        open, accepted, taken, mended or skipped.
+    rater : str
+        Whose version was taken.
+    decision : int or None
+        The last decision on it.
+    """
+
+    number: int
+    structure: str
+    dispute: Dispute
+    state: State = "open"
+    rater: str = ""
+    decision: int | None = None
+
+    @property
+    def left(self) -> bool:
+        """Whether it is still to be settled."""
+        return self.state in ("open", "skipped")
+
+
+@dataclass(frozen=True)
+class CaseSummary:
+    """What the queue says of a case: its disputed regions, those left, the doubt in these in ml."""
+
+    raters: int
+    fused: bool
+    regions: int
+    disputed: int
+    doubt: float
+    unit: str = "ml"
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing is left to be settled."""
+        return self.fused and not self.disputed
+
+    def in_words(self) -> str:
+        """Say it in a line."""
+        if not self.raters:
+            return "no masks yet"
+        if not self.fused:
+            return f"{self.raters} rater{'' if self.raters == 1 else 's'}, not fused yet"
+        if not self.regions:
+            return "nothing disputed"
+        if not self.disputed:
+            return f"settled, {self.regions} region{'' if self.regions == 1 else 's'}"
+        amount, unit = amount_of(self.doubt, self.unit)
+        return f"{self.disputed} disputed region{'' if self.disputed == 1 else 's'}, {amount:.2g} {unit}"
+
+
+def regions_of(scene: Scene, structure: str, decided: Sequence[Region]) -> tuple[DisputedRegion, ...]:
+    """List a structure's disputed regions with what the expert decided on the run that is shown."""
+    report = scene.report(structure)
+    if report is None or scene.run is None:
+        return ()
+    last = _last_words(decided, structure, scene.run.id)
+    found = []
+    for number, dispute in enumerate(report.disputes, start=1):
+        said = last.get(number)
+        region = DisputedRegion(number, structure, dispute)
+        if said is not None:
+            region = DisputedRegion(
+                number, structure, dispute, _STATES[said.verb], said.subject.rater, said.decision
+            )
+        found.append(region)
+    return tuple(found)
+
+
+def version_of(region: DisputedRegion, mask: MaskRecord | Piece) -> Settled:
+    """Settle a region's voxels as a mask has them."""
+    dispute = region.dispute
+    inside = np.zeros(dispute.shape, dtype=bool)
+    low = np.maximum(dispute.origin, mask.origin)
+    high = np.minimum(np.add(dispute.origin, dispute.shape), np.add(mask.origin, mask.values.shape))
+    if (high > low).all():
+        there = tuple(slice(a, b) for a, b in zip(low - mask.origin, high - mask.origin, strict=True))
+        here = tuple(slice(a, b) for a, b in zip(low - dispute.origin, high - dispute.origin, strict=True))
+        inside[here] = mask.values[there] > 0.5
+    value = np.where(dispute.voxels(), inside, OPEN).astype(np.int8)
+    return Settled(dispute.origin, value)
+
+
+def read_summaries(images: Sequence[int], study: Study, watch: Watch) -> dict[int, Any]:
+    """Read for the queue what the latest run's log says of cases, without their maps."""
+    from raterscope.app.study.masks import mask_entries
+
+    names = {entry.id: entry for entry in study.images()}
+    runs = [run for run in study.runs() if run.kind == "masks"]
+    found: dict[int, Any] = {}
+    for done, image in enumerate(images):
+        watch(done / len(images), "reading results")
+        raters = {one.annotator for one in mask_entries(study, image) if one.annotator is not None}
+        latest = next((run for run in reversed(runs) if image in run.images), None)
+        logged: Iterable[Any] = () if latest is None else latest.log.get("images", ())
+        said: Any = next((one for one in logged if one.get("image") == names[image].name), {})
+        unit = unit_of(names[image].lattice)
+        found[image] = (len(raters), unit, None if latest is None else latest.id, said.get("structures", []))
+    return found
+
+
+def summarize(image: int, known: Any, state: ReviewState) -> CaseSummary:
+    """Say a case's line of the queue; see `read_summaries`."""
+    if known is None:
+        return CaseSummary(0, False, 0, 0, 0.0)
+    raters, unit, run, structures = known
+    if run is None:
+        return CaseSummary(raters, False, 0, 0, 0.0, unit)
+    decided = state.regions(image)
+    total = left = 0
+    doubt = 0.0
+    for one in structures:
+        last = _last_words(decided, str(one.get("structure", "")), run)
+        volumes = one.get("disputed_ml", [])
+        total += len(volumes)
+        for number, volume in enumerate(volumes, start=1):
+            if number not in last or last[number].verb == "skip":
+                left += 1
+                doubt += float(volume)
+    return CaseSummary(raters, True, total, left, doubt, unit)
+
+
+def _last_words(decided: Sequence[Region], structure: str, run: int) -> dict[int, Region]:
+    """Find the last decision on each numbered region of a run; to skip a settled one changes nothing."""
+    last: dict[int, Region] = {}
+    for one in decided:
+        number = one.subject.number
+        if one.run != run or one.subject.structure != structure or number is None:
+            continue
+        if one.verb != "skip" or number not in last:
+            last[number] = one
+    return last
+
+
+def unit_of(grid: Grid) -> str:
+    """Name the unit of doubt on an image: ml, mm² on one of two dimensions, pixels where nothing tells."""
+    if not grid.flat:
+        return "ml" if grid.calibrated else "voxels"
+    return "mm²" if grid.calibrated else "px"
+
+
+def amount_of(doubt_ml: float, unit: str) -> tuple[float, str]:
+    """Give an amount of doubt in its unit; small volumes in mm³."""
+    if unit == "ml":
+        return (doubt_ml, "ml") if doubt_ml >= 0.1 else (1000 * doubt_ml, "mm³")
+    return 1000 * doubt_ml, unit

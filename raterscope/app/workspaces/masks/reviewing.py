@@ -1,0 +1,280 @@
+"""What the expert decides about a case: the region looked at, whose version is taken, what is painted."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+from PySide6.QtCore import QObject, Signal
+
+from raterscope.algorithms.masks.data import OPEN, BoolArray, Settled
+from raterscope.algorithms.masks.review import interpolate
+from raterscope.algorithms.progress import Watch
+from raterscope.app.document import Document
+from raterscope.app.jobs import Jobs
+from raterscope.app.review import Decision, Region, RegionSubject
+from raterscope.app.workspaces.masks.regions import DisputedRegion, regions_of, version_of
+from raterscope.app.workspaces.masks.scene import Piece, Scene, consensus_of, read_settled
+from raterscope.widgets.volume.layers import Stroke
+
+__all__ = ["Reviewing"]
+
+
+class Reviewing(QObject):
+    """The disputed regions of the structure on screen, the one selected, and the consensus as it stands.
+
+    Signals
+    -------
+    regions_changed
+        Another case, run or structure, or a decision.
+    selected(DisputedRegion or None)
+    consensus_changed
+        The consensus with what was settled on top is another.
+    exhausted
+        Nothing disputed is left on this case.
+    said(str)
+        Why something was not done.
+    """
+
+    regions_changed = Signal()
+    selected = Signal(object)
+    consensus_changed = Signal()
+    exhausted = Signal()
+    said = Signal(str)
+
+    def __init__(self, document: Document, jobs: Jobs, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._document = document
+        self._jobs = jobs
+        self._go_on = False
+        self._painted: dict[int, None] = {}
+        self._unwritten: deque[Settled] = deque()
+        self.scene: Scene | None = None
+        self.structure = ""
+        self.regions: tuple[DisputedRegion, ...] = ()
+        self.current: int | None = None
+        self.consensus: Piece | None = None
+
+    @property
+    def region(self) -> DisputedRegion | None:
+        """The region looked at."""
+        return None if self.current is None else self.regions[self.current]
+
+    # What is looked at
+
+    def show(self, scene: Scene | None, structure: str = "") -> None:
+        """Take another case, run or structure."""
+        before = self.scene
+        same = before is not None and scene is not None and before.image.id == scene.image.id
+        kept = self.current if same and structure == self.structure else None
+        self.scene, self.structure = scene, structure
+        if not same:
+            self._unwritten.clear()
+        self._painted.clear()
+        self._read()
+        self.select(kept if kept is not None and kept < len(self.regions) else None)
+
+    def select(self, index: int | None) -> None:
+        """Look at a region, or at none."""
+        self.current = index if index is not None and 0 <= index < len(self.regions) else None
+        self.selected.emit(self.region)
+
+    def next_disputed(self, step: int = 1) -> None:
+        """Go to the next disputed region, the most doubtful first, round the end; skipped ones last."""
+        order = sorted(
+            (i for i, region in enumerate(self.regions) if region.left and i != self.current),
+            key=lambda i: (self.regions[i].state == "skipped", i),
+        )
+        if not order:
+            self.selected.emit(self.region)
+            if self.region is None or not self.region.left:
+                self.exhausted.emit()
+            return
+        here = -1 if self.current is None else self.current
+        ahead = [i for i in order if (i > here) == (step > 0)]
+        self.select((ahead or order)[0 if step > 0 else -1])
+
+    # Decisions
+
+    def accept(self) -> None:
+        """Settle the region as the consensus has it."""
+        region = self.region
+        if region is None or self.consensus is None:
+            self.next_disputed()
+            return
+        self._decide("accept", region, version_of(region, self.consensus))
+
+    def take(self, rater: str) -> None:
+        """Settle the region as one rater has it."""
+        region, scene = self.region, self.scene
+        if region is None or scene is None or rater not in scene.masks[self.structure]:
+            self.said.emit("Choose a disputed region first; Tab goes to the next.")
+            return
+        self._decide("take", region, version_of(region, scene.masks[self.structure][rater]), rater)
+
+    def skip(self) -> None:
+        """Pass the region over; it comes again at the end."""
+        if self.region is None:
+            self.next_disputed()
+        else:
+            self._decide("skip", self.region, None)
+
+    def paint(self, stroke: Stroke) -> None:
+        """Settle what a stroke of brush or eraser covered."""
+        touched = np.argwhere(stroke.values != OPEN)
+        if self.scene is None or not len(touched):
+            return
+        if stroke.values.shape[0] == 1:
+            self._painted[stroke.origin[0]] = None
+        settled = _trimmed(Settled(stroke.origin, stroke.values))
+        inside = self.region is not None and _touches(self.region, settled)
+        self._record("paint", settled, self.region if inside else None)
+
+    def interpolate(self) -> None:
+        """Fill in the slices between those that were painted last."""
+        scene, consensus = self.scene, self.consensus
+        painted = sorted(self._painted)
+        if scene is None or consensus is None or len(painted) < 2:
+            self.said.emit("Paint on two slices first; those between them are then filled in.")
+            return
+        if painted[-1] - painted[0] + 1 == len(painted):
+            self.said.emit("There is no slice between those that you painted.")
+            return
+        keys = {at: _slice_of(consensus, at) for at in painted}
+        work = partial(_interpolated, keys, consensus, scene.image.lattice.spacing)
+        job = self._jobs.start("Filling in slices", work, quiet=True)
+        job.finished.connect(partial(self._on_interpolated, scene))
+        job.failed.connect(self.said)
+
+    def decided(self, decision: Decision) -> None:
+        """Take up a decision that is on disk, or one that was undone or redone."""
+        scene, target = self.scene, self._document.contents and self._document.contents.target(decision)
+        if scene is None or not target:
+            return
+        if decision is target and decision.voxels is not None and self._unwritten:
+            self._on_settled(scene, decision.voxels, self._unwritten.popleft())
+        elif target.voxels is not None and target.voxels not in scene.settled:
+            job = self._document.ask("Reading what was settled", partial(read_settled, target.voxels))
+            job.finished.connect(partial(self._on_settled, scene, target.voxels))
+        else:
+            self._refresh()
+
+    def _decide(self, verb: str, region: DisputedRegion, settled: Settled | None, rater: str = "") -> None:
+        if self._go_on:  # the last one is still on its way to the disk
+            return
+        self._go_on = True
+        self._record(verb, settled, region, rater)
+
+    def _record(
+        self, verb: str, settled: Settled | None, region: DisputedRegion | None, rater: str = ""
+    ) -> None:
+        scene = self.scene
+        assert scene is not None
+        if region is not None and (settled is None or verb != "paint"):
+            origin, shape = region.dispute.origin, region.dispute.shape
+        else:
+            assert settled is not None
+            z, y, x = settled.value.shape
+            origin, shape = settled.origin, (z, y, x)
+        subject = RegionSubject(
+            structure=self.structure, origin=origin, shape=shape, rater=rater,
+            number=None if region is None else region.number,
+        )  # fmt: skip
+        if settled is not None:
+            self._unwritten.append(settled)
+        job = self._document.record(
+            Decision(
+                verb=verb, image=scene.image.id, subject=subject, settled=settled,
+                run=None if scene.run is None else scene.run.id,
+                about=None if region is None else region.decision,
+            )
+        )  # fmt: skip
+        job.ended.connect(self._on_written)
+
+    def _on_written(self) -> None:
+        # `decided` came first where it was written.
+        if not self._document.opening and self._go_on and self.scene is not None:
+            self._advance()
+
+    def _advance(self) -> None:
+        self._go_on = False
+        self.next_disputed()
+
+    def _on_settled(self, scene: Scene, voxels: int, settled: Settled) -> None:
+        if self.scene is not None and self.scene.image.id == scene.image.id:
+            self.scene = replace(self.scene, settled={**self.scene.settled, voxels: settled})
+            self._refresh()
+
+    def _on_interpolated(self, scene: Scene, settled: Settled | None) -> None:
+        if self.scene is None or self.scene.image.id != scene.image.id:
+            return
+        if settled is None:
+            self.said.emit("The slices between are as they should be already.")
+            return
+        self._painted.clear()
+        self._record("paint", settled, None)
+
+    def _refresh(self) -> None:
+        self._read()
+        self.selected.emit(self.region)
+
+    def _read(self) -> None:
+        decided = self._decisions()
+        if self.scene is None:
+            self.regions, self.consensus = (), None
+        else:
+            self.regions = regions_of(self.scene, self.structure, decided)
+            self.consensus = consensus_of(self.scene, self.structure, decided)
+        if self.current is not None and self.current >= len(self.regions):
+            self.current = None
+        self.regions_changed.emit()
+        self.consensus_changed.emit()
+
+    def _decisions(self) -> list[Region]:
+        contents = self._document.contents
+        if contents is None or self.scene is None:
+            return []
+        return contents.review.regions(self.scene.image.id)
+
+
+def _trimmed(settled: Settled) -> Settled:
+    """Crop to the voxels that are settled."""
+    touched = np.argwhere(settled.value != OPEN)
+    low, high = touched.min(axis=0), touched.max(axis=0) + 1
+    origin = np.add(settled.origin, low)
+    part = tuple(slice(a, b) for a, b in zip(low, high, strict=True))
+    return Settled((int(origin[0]), int(origin[1]), int(origin[2])), settled.value[part].copy())
+
+
+def _touches(region: DisputedRegion, settled: Settled) -> bool:
+    low = np.maximum(region.dispute.origin, settled.origin)
+    high = np.minimum(
+        np.add(region.dispute.origin, region.dispute.shape), np.add(settled.origin, settled.value.shape)
+    )
+    return bool((high > low).all())
+
+
+def _slice_of(piece: Piece, at: int) -> BoolArray:
+    inside = piece.origin[0] <= at < piece.origin[0] + piece.values.shape[0]
+    return piece.values[at - piece.origin[0]] if inside else np.zeros(piece.values.shape[1:], dtype=np.bool_)
+
+
+def _interpolated(
+    keys: Mapping[int, BoolArray], consensus: Piece, spacing: tuple[float, float, float], watch: Watch
+) -> Settled | None:
+    """Settle what changes on the slices between those drawn; None where nothing does."""
+    watch(0.0, "filling in slices")
+    filled = interpolate(keys, spacing)
+    if not filled:
+        return None
+    first, last = min(filled), max(filled)
+    value = np.full((last - first + 1, *consensus.values.shape[1:]), OPEN, dtype=np.int8)
+    for at, mask in filled.items():
+        changed = mask != _slice_of(consensus, at)
+        value[at - first][changed] = mask[changed]
+    if not (value != OPEN).any():
+        return None
+    return _trimmed(Settled((first, consensus.origin[1], consensus.origin[2]), value))

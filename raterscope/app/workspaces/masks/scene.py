@@ -1,0 +1,207 @@
+"""What the masks workspace shows of one case, as it is read from the study and from the volume's files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterscope.algorithms.masks.data import OPEN, BoolArray, Float32Array, MaskFusion, Settled
+from raterscope.algorithms.masks.report import CaseResult, Report
+from raterscope.algorithms.progress import Watch, part
+from raterscope.app.errors import InputError, plain
+from raterscope.app.formats.mask_records import Volume
+from raterscope.app.formats.volumes import find_volumes, load_volume
+from raterscope.app.review import Region, fold, known_voxels
+from raterscope.app.study import ImageEntry, RunEntry, Study, StudyError
+from raterscope.app.study.masks import mask_entries, read_masks, settled_of
+from raterscope.app.study.records import MaskRecord
+from raterscope.app.workspaces.loading import why_missing
+
+__all__ = [
+    "LoadedVolume",
+    "Piece",
+    "Scene",
+    "Votes",
+    "consensus_of",
+    "load_pixels",
+    "read_scene",
+    "read_settled",
+]
+
+Box = tuple[int, int, int]
+
+
+@dataclass(frozen=True, eq=False)
+class Scene:
+    """One case: its masks, the run shown, what the expert settled.
+
+    Attributes
+    ----------
+    image : ImageEntry
+    path : Path or None
+    missing : str
+        Why there is no file to show, where there should be one.
+    masks : mapping of structure to the annotators' masks
+        Those that went into the run; without one, all.
+    truth : mapping of structure to MaskRecord
+    run : RunEntry or None
+    result : CaseResult or None
+    votes : mapping of structure to Votes
+    settled : mapping of `Region.voxels` to Settled
+        Of all decisions on the case that stand.
+    """
+
+    image: ImageEntry
+    path: Path | None
+    missing: str
+    masks: Mapping[str, Mapping[str, MaskRecord]]
+    truth: Mapping[str, MaskRecord]
+    run: RunEntry | None
+    result: CaseResult | None
+    votes: Mapping[str, Votes] = field(default_factory=dict)
+    settled: Mapping[int, Settled] = field(default_factory=dict)
+
+    @property
+    def structures(self) -> tuple[str, ...]:
+        """Name the structures, in the order in which they came."""
+        return tuple(self.masks)
+
+    def fusion(self, structure: str) -> MaskFusion | None:
+        """Give what the run says of a structure."""
+        place = self._place(structure)
+        return None if self.result is None or place is None else self.result.fusions[place]
+
+    def report(self, structure: str) -> Report | None:
+        """Give what was measured of a structure."""
+        place = self._place(structure)
+        return None if self.result is None or place is None else self.result.reports[place]
+
+    def _place(self, structure: str) -> int | None:
+        names = () if self.result is None else self.result.structures()
+        return names.index(structure) if structure in names else None
+
+
+@dataclass(frozen=True, eq=False)
+class Votes:
+    """How far raters disagree on a part of the image: 0 all alike, 1 half against half."""
+
+    origin: Box
+    disagreement: Float32Array
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """A part of a mask in the whole image."""
+
+    origin: Box
+    values: BoolArray
+
+
+@dataclass(frozen=True, eq=False)
+class LoadedVolume:
+    """A volume's voxels, in the study's own geometry."""
+
+    volume: Volume
+
+    @property
+    def nbytes(self) -> int:
+        """How much memory they take."""
+        return self.volume.values.nbytes
+
+
+def read_scene(image: int, run: int | None, study: Study, watch: Watch) -> Scene:
+    """Read a scene from the study, with the result of a run or of the latest that has the case."""
+    watch(0.0, "reading")
+    entry = study.image(image)
+    shown: RunEntry | None = None
+    result: CaseResult | None = None
+    if run is None:
+        latest = study.latest_result(image, "masks")
+        if latest is not None:
+            shown, result = latest
+    elif (result := study.result(run, image)) is not None:
+        shown = study.run(run)
+    entries = mask_entries(study, image, shown)
+    structures = dict.fromkeys(one.structure for one in entries if one.annotator is not None)
+    truths = dict.fromkeys(one.structure for one in entries if one.annotator is None)
+    masks = {name: read_masks(study, image, name, shown) for name in structures}
+    return Scene(
+        image=entry,
+        path=study.locate(entry),
+        missing=why_missing(entry, study),
+        masks=masks,
+        truth={name: read_masks(study, image, name, truth=True)["truth"] for name in truths},
+        run=shown,
+        result=result,
+        votes={name: _votes(masks[name]) for name in structures},
+        settled=settled_of(study, fold(study.decisions()).regions(image)),
+    )
+
+
+def _votes(masks: Mapping[str, MaskRecord]) -> Votes:
+    sized = [one for one in masks.values() if one.values.size]
+    if not sized:
+        return Votes((0, 0, 0), np.zeros((1, 1, 1), dtype=np.float32))
+    low = np.min([one.origin for one in sized], axis=0)
+    high = np.max([np.add(one.origin, one.values.shape) for one in sized], axis=0)
+    share = np.zeros(tuple(high - low), dtype=np.float32)
+    for one in sized:
+        corner = np.subtract(one.origin, low)
+        share[tuple(slice(at, at + n) for at, n in zip(corner, one.values.shape, strict=True))] += one.values
+    share /= len(masks)
+    origin = int(low[0]), int(low[1]), int(low[2])
+    return Votes(origin, np.asarray(1 - np.abs(2 * share - 1), dtype=np.float32))
+
+
+def read_settled(voxels: int, study: Study, watch: Watch) -> Settled:
+    """Read the voxels that one decision settled."""
+    watch(0.0, "reading")
+    return study.settled(voxels)
+
+
+def load_pixels(entry: ImageEntry, path: Path, watch: Watch) -> LoadedVolume:
+    """Load a case's voxels, having looked whether the geometry is still the same."""
+    found = find_volumes(path, part(watch, 0.0, 0.2))
+    if entry.identifier:
+        found = tuple(one for one in found if one.identifier == entry.identifier)
+    alike = [one for one in found if one.grid.same_as(entry.lattice)]
+    if not alike:
+        shapes = " or ".join(one.grid.in_words() for one in found[:2]) or "no volume"
+        raise StudyError(
+            f"{plain(entry.name)} is no longer the volume that was added: expected "
+            f"{entry.lattice.in_words()}, found {shapes}",
+            file=path,
+        )
+    try:
+        return LoadedVolume(load_volume(alike[0], part(watch, 0.2, 1.0)))
+    except MemoryError as error:
+        raise InputError("is too large for this computer's memory", file=path) from error
+
+
+def consensus_of(scene: Scene, structure: str, regions: list[Region]) -> Piece | None:
+    """Give the consensus with what the expert settled on top; None where neither is there."""
+    fusion = scene.fusion(structure)
+    here = [one for one in regions if one.subject.structure == structure and one.voxels in scene.settled]
+    settled = [scene.settled[one.voxels] for one in here if one.voxels is not None]
+    pieces: list[tuple[Box, tuple[int, ...]]] = [(one.origin, one.value.shape) for one in settled]
+    if fusion is not None:
+        pieces.append((fusion.origin, fusion.shape))
+    if not pieces:
+        return None
+    low = np.min([origin for origin, _ in pieces], axis=0)
+    high = np.max([np.add(origin, shape) for origin, shape in pieces], axis=0)
+    origin = int(low[0]), int(low[1]), int(low[2])
+    values: NDArray[np.bool_] = np.zeros(tuple(high - low), dtype=np.bool_)
+    if fusion is not None:
+        corner = np.subtract(fusion.origin, origin)
+        there = tuple(slice(at, at + n) for at, n in zip(corner, fusion.shape, strict=True))
+        values[there] = fusion.mask[0]
+    shape = values.shape[0], values.shape[1], values.shape[2]
+    known = known_voxels(here, scene.settled, structure, origin, shape)
+    if known is not None:
+        values = np.where(known == OPEN, values, known == 1)
+    return Piece(origin, values)

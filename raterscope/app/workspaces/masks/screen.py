@@ -1,0 +1,65 @@
+"""What stands where on the masks screen; `workspace` says what it does."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QSplitter, QTabWidget, QVBoxLayout, QWidget
+
+from raterscope.algorithms.masks.catalogue import FUSERS
+from raterscope.app.workspaces.masks.maps import MapBar
+from raterscope.app.workspaces.screen import WorkspaceScreen
+from raterscope.widgets.panels.alternatives_panel import AlternativesPanel
+from raterscope.widgets.panels.fuse_panel import FusePanel
+from raterscope.widgets.panels.local_weight import LocalWeight
+from raterscope.widgets.panels.queue_panel import QueuePanel
+from raterscope.widgets.panels.region_panel import RegionPanel
+from raterscope.widgets.plots.agreement_matrix import AgreementMatrix
+from raterscope.widgets.plots.dendrogram import Dendrogram
+from raterscope.widgets.plots.objective_plot import ObjectivePlot
+from raterscope.widgets.tables.rater_table import RaterTable
+from raterscope.widgets.volume.volume_view import VolumeView
+
+__all__ = ["MasksScreen"]
+
+
+class MasksScreen(WorkspaceScreen):
+    """The widgets of the masks workspace in their frame."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        self.maps = MapBar()
+        self.volume = VolumeView()
+        self.table = RaterTable()
+        self.region_panel = RegionPanel()
+        self.local_weight = LocalWeight()
+        self.matrix = AgreementMatrix("Pairwise Dice")
+        self.tree = Dendrogram()
+        self.alternatives = AlternativesPanel()
+        self.bound = ObjectivePlot("bound", "Fuse to see how the bound rises.")
+        self.tabs = QTabWidget()
+        self.tabs.addTab(self.local_weight, "Local weight")
+        self.tabs.addTab(self.tree, "Raters over cases")
+        self.tabs.addTab(self.alternatives, "Alternatives")
+        canvas = QWidget()
+        column = QVBoxLayout(canvas)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(self.maps)
+        column.addWidget(self.volume, 1)
+        canvas.setFocusProxy(self.volume)
+        why = QSplitter(Qt.Orientation.Vertical)
+        why.setHandleWidth(1)
+        why.addWidget(self.table)
+        why.addWidget(self.region_panel)
+        why.setSizes([250, 350])
+        super().__init__(
+            QueuePanel("Cases"),
+            canvas,
+            why,
+            (self.matrix, self.tabs, self.bound),
+            FusePanel(
+                FUSERS, titles=("Fuse the masks with",), item="case",
+                alone="Each case is fused by itself in either way", truth=False,
+            ),
+            (210, 210, 480, 300),
+            parent,
+        )  # fmt: skip

@@ -1,0 +1,255 @@
+"""From a case, its regions and decisions to what the widgets draw."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterscope.algorithms.masks.disputes import in_words
+from raterscope.app.document import Contents
+from raterscope.app.study.records import MaskRecord
+from raterscope.app.workspaces.masks.regions import DisputedRegion, amount_of, unit_of
+from raterscope.app.workspaces.masks.scene import Piece, Scene
+from raterscope.widgets.glyphs import rater_colour
+from raterscope.widgets.panels.region_panel import RegionEvidence, RegionVote
+from raterscope.widgets.tables.rater_table import RaterRow
+from raterscope.widgets.volume.layers import HeatMap, Outline, RegionBox
+
+__all__ = [
+    "CONSENSUS",
+    "TRUTH",
+    "difference",
+    "evidence",
+    "local_weight",
+    "numbers_of",
+    "outlines",
+    "rater_rows",
+    "region_boxes",
+    "status",
+]
+
+CONSENSUS, TRUTH = "the consensus", "the truth"
+"""Keys of outlines that are nobody's; no annotator's name holds a line break."""
+_WHITE, _TRUTH_COLOUR = "#ffffff", "#8a96a2"
+_CONSENSUS_WIDTH, _RATER_WIDTH, _CHOSEN_WIDTH = 2.2, 1.3, 2.0
+
+
+def numbers_of(contents: Contents | None) -> dict[str, int]:
+    """Give every annotator's number in the study, which is a colour for good."""
+    return {name: number for number, name in enumerate(contents.annotators)} if contents else {}
+
+
+def outlines(
+    scene: Scene, structure: str, consensus: Piece | None, numbers: Mapping[str, int], chosen: str | None
+) -> list[Outline]:
+    """Give the raters' outlines in their colours, the consensus in white above them, the truth dashed."""
+    found = []
+    for name, record in scene.masks.get(structure, {}).items():
+        if record.values.size:
+            number = numbers.get(name, 0)
+            found.append(
+                Outline(
+                    name, name, rater_colour(number, chosen=name == chosen), record.values, record.origin,
+                    _CHOSEN_WIDTH if name == chosen else _RATER_WIDTH,
+                )
+            )  # fmt: skip
+    truth = scene.truth.get(structure)
+    if truth is not None and truth.values.size:
+        found.append(
+            Outline(f"\n{TRUTH}", TRUTH, _TRUTH_COLOUR, truth.values, truth.origin, _RATER_WIDTH, dashed=True)
+        )
+    if consensus is not None and consensus.values.any():
+        found.append(
+            Outline(f"\n{CONSENSUS}", CONSENSUS, _WHITE, consensus.values, consensus.origin, _CONSENSUS_WIDTH)
+        )
+    return found
+
+
+def rater_rows(
+    scene: Scene, structure: str, numbers: Mapping[str, int], excluded: Mapping[str, str]
+) -> list[RaterRow]:
+    """Give a line a rater: what the model says, and how the rater's mask stands to the consensus."""
+    fusion, report = scene.fusion(structure), scene.report(structure)
+    rows = []
+    heaviest = 1.0 if report is None else float(np.max(report.weight))
+    for name in scene.masks.get(structure, {}):
+        number, out = numbers.get(name, 0), name in excluded
+        if fusion is None or report is None or name not in fusion.annotators:
+            rows.append(RaterRow(number, name, excluded=out, excluded_reason=excluded.get(name, "")))
+            continue
+        p = fusion.annotators.index(name)
+        compared = report.compared[p]
+        rows.append(
+            RaterRow(
+                number=number,
+                name=name,
+                weight=float(report.weight[p] / heaviest),
+                bias_mm=float(report.offset[p]),
+                deviation_mm=float(report.spread[p]),
+                dof=float(fusion.dof[0, p]),
+                dice=compared.dice,
+                hausdorff95=compared.hausdorff_95,
+                sensitivity=compared.sensitivity,
+                specificity=compared.specificity,
+                excluded=out,
+                excluded_reason=excluded.get(name, ""),
+            )
+        )
+    shown = {row.name for row in rows}
+    rows += [
+        RaterRow(numbers.get(name, 0), name, excluded=True, excluded_reason=reason)
+        for name, reason in excluded.items()
+        if name not in shown and name in numbers and scene.run is not None and name in scene.run.excluded
+    ]
+    return rows
+
+
+def region_boxes(
+    regions: Sequence[DisputedRegion], selected: DisputedRegion | None, names: Sequence[str]
+) -> list[RegionBox]:
+    """Give the boxes of the regions that are still to be settled and of the selected one, it in words."""
+    boxes = []
+    for region in regions:
+        here = region is selected
+        if region.left or here:
+            title = f"region {region.number} of {len(regions)}" if here else str(region.number)
+            line = _line(region, names) if here else ""
+            boxes.append(RegionBox(region.number, region.dispute.origin, region.dispute.shape, title, line))
+    return boxes
+
+
+def evidence(region: DisputedRegion, scene: Scene, numbers: Mapping[str, int]) -> RegionEvidence:
+    """Say what is known of a region."""
+    fusion = scene.fusion(region.structure)
+    names = () if fusion is None else fusion.annotators
+    dispute = region.dispute
+    doubt, unit = amount_of(dispute.doubt_ml, unit_of(scene.image.lattice))
+    first, last = dispute.origin[0] + 1, dispute.origin[0] + dispute.shape[0]
+    place = (
+        "" if scene.image.lattice.flat else f"slice {first}" if first == last else f"slices {first} to {last}"
+    )
+    return RegionEvidence(
+        title=f"Region {region.number}",
+        state=region.state,
+        doubt=doubt,
+        unit=unit,
+        sentence=in_words(dispute, names) if names else "",
+        votes=_votes(region, scene, names, numbers),
+        taken_from=region.rater,
+        place="" if scene.image.lattice.flat else place,
+    )
+
+
+def local_weight(
+    scene: Scene, structure: str, rater: str, about: DisputedRegion | None, at: int
+) -> NDArray[np.float32] | None:
+    """Give one slice of a rater's weight about a region, or the whole window's; None without one."""
+    fusion = scene.fusion(structure)
+    if fusion is None or fusion.weight is None or rater not in fusion.annotators:
+        return None
+    layer = fusion.weight[0, fusion.annotators.index(rater)]
+    z = at - fusion.origin[0]
+    if not 0 <= z < len(layer):
+        return None
+    rows = columns = slice(None)
+    if about is not None:
+        rows, columns = (
+            slice(
+                max(0, about.dispute.origin[axis] - fusion.origin[axis] - about.dispute.shape[axis]),
+                about.dispute.origin[axis] - fusion.origin[axis] + 2 * about.dispute.shape[axis],
+            )
+            for axis in (1, 2)
+        )
+    found = np.asarray(layer[z, rows, columns] / np.float32(255), dtype=np.float32)
+    return found if found.size else None
+
+
+def difference(scene: Scene, structure: str, first: str, second: str) -> HeatMap | None:
+    """Give where two raters differ: above 0 where the first alone marks."""
+    masks = scene.masks.get(structure, {})
+    if first not in masks or second not in masks or first == second:
+        return None
+    pair = [masks[first], masks[second]]
+    sized = [one for one in pair if one.values.size]
+    if not sized:
+        return None
+    low = np.min([one.origin for one in sized], axis=0)
+    high = np.max([np.add(one.origin, one.values.shape) for one in sized], axis=0)
+    values = np.zeros(tuple(high - low), dtype=np.float32)
+    for one, sign in zip(pair, (1.0, -1.0), strict=True):
+        _add(values, one, low, sign)
+    origin = int(low[0]), int(low[1]), int(low[2])
+    return HeatMap(values, origin, -1.0, 1.0, "difference", f"{first} alone +1, {second} alone −1")
+
+
+def status(scene: Scene | None, structure: str, regions: Sequence[DisputedRegion]) -> str:
+    """Say in the status line what is shown, which run, how it ended."""
+    if scene is None:
+        return ""
+    words = [scene.image.name]
+    if len(scene.structures) > 1:
+        words.append(structure)
+    words.append(scene.image.lattice.in_words())
+    raters = len(scene.masks.get(structure, {}))
+    words.append(f"{raters} rater{'' if raters == 1 else 's'}")
+    if scene.path is None and scene.image.path is not None:
+        words.append("volume's file missing")
+    fusion = scene.fusion(structure)
+    if fusion is None or scene.run is None:
+        words.append("not fused yet")
+        return "  |  ".join(words)
+    trace = fusion.traces[0]
+    how = scene.run.algorithm
+    if len(trace.objective):
+        ended = "converged" if trace.converged else "stopped before it converged"
+        how += f", {ended} in {len(trace.objective)} iterations"
+    words.append(f"{how}, {scene.run.seconds:.1f} s")
+    left = sum(region.left for region in regions)
+    words.append(f"{left} of {len(regions)} regions disputed" if regions else "nothing disputed")
+    return "  |  ".join(words)
+
+
+def _add(values: NDArray[np.float32], record: MaskRecord, low: NDArray[np.integer], sign: float) -> None:
+    corner = np.subtract(record.origin, low)
+    if record.values.size:
+        there = tuple(slice(at, at + n) for at, n in zip(corner, record.values.shape, strict=True))
+        values[there] += sign * (record.values > 0.5)
+
+
+def _line(region: DisputedRegion, names: Sequence[str]) -> str:
+    dispute = region.dispute
+    who = [names[rater] for rater in (*dispute.beyond, *dispute.short) if rater < len(names)]
+    if not who:
+        return "the model is in doubt"
+    return f"{who[0]} alone" if len(who) == 1 else f"{who[0]} and {len(who) - 1} more"
+
+
+def _votes(
+    region: DisputedRegion, scene: Scene, names: Sequence[str], numbers: Mapping[str, int]
+) -> tuple[RegionVote, ...]:
+    dispute = region.dispute
+    inside = dispute.voxels()
+    voxels = max(int(inside.sum()), 1)
+    votes = []
+    for p, name in enumerate(names):
+        record = scene.masks[region.structure].get(name)
+        if record is None:
+            continue
+        part = np.zeros(dispute.shape, dtype=np.float32)
+        low = np.maximum(dispute.origin, record.origin)
+        high = np.minimum(np.add(dispute.origin, dispute.shape), np.add(record.origin, record.values.shape))
+        if (high > low).all():
+            there = tuple(slice(a, b) for a, b in zip(low - record.origin, high - record.origin, strict=True))
+            here = tuple(
+                slice(a, b) for a, b in zip(low - dispute.origin, high - dispute.origin, strict=True)
+            )
+            part[here] = record.values[there] > 0.5
+        share = float(part[inside].sum()) / voxels
+        away = float("nan")
+        if p == dispute.leader:
+            away = dispute.reach if p in dispute.beyond else -dispute.reach
+        weight = dispute.weight if p == dispute.leader else float("nan")
+        votes.append(RegionVote(numbers.get(name, 0), name, share, away, weight))
+    return tuple(sorted(votes, key=lambda vote: (np.isnan(vote.distance_mm), -vote.inside)))

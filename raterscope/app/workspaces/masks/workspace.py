@@ -1,0 +1,471 @@
+"""The masks workspace: cases, three views, raters and disputed regions of one study, joined."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QAction, QKeySequence, QShortcut
+from PySide6.QtWidgets import QWidget
+
+from raterscope.algorithms.masks.data import MaskTrace
+from raterscope.algorithms.masks.fusion import MaskPlan
+from raterscope.algorithms.progress import Watch
+from raterscope.app.document import Document
+from raterscope.app.jobs import Job, Jobs
+from raterscope.app.masks.running import Answer, Draft, Inputs, fuse_cases, gather, keep
+from raterscope.app.review import Decision
+from raterscope.app.study import Study
+from raterscope.app.study.records import MaskRecord
+from raterscope.app.window_parts import without_checked
+from raterscope.app.workspaces import lines
+from raterscope.app.workspaces.fusing import Fusing, FusionWork
+from raterscope.app.workspaces.loading import SceneLoader
+from raterscope.app.workspaces.masks import view
+from raterscope.app.workspaces.masks.alternatives import Alternatives
+from raterscope.app.workspaces.masks.maps import heat_map
+from raterscope.app.workspaces.masks.raters import Raters
+from raterscope.app.workspaces.masks.regions import DisputedRegion, read_summaries, summarize
+from raterscope.app.workspaces.masks.reviewing import Reviewing
+from raterscope.app.workspaces.masks.scene import LoadedVolume, Piece, Scene, load_pixels, read_scene
+from raterscope.app.workspaces.masks.screen import MasksScreen
+from raterscope.app.workspaces.queueing import Queueing
+from raterscope.widgets.panels.fuse_panel import RunRequest
+
+__all__ = ["MasksWorkspace"]
+
+
+class MasksWorkspace(MasksScreen):
+    """One screen: which case, which region, who drew what, what the expert decides."""
+
+    def __init__(self, document: Document, jobs: Jobs, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._document = document
+        self._jobs = jobs
+        self.loader = SceneLoader(document, jobs, read_scene, load_pixels, self)
+        self.reviewing = Reviewing(document, jobs, self)
+        self.queueing = Queueing(document, self.queue, "masks", read_summaries, summarize, self)
+        self.fusing = Fusing(document, jobs, self)
+        self.raters = Raters(document, self)
+        self.consensuses = Alternatives(self.alternatives, self)
+        self._run: int | None = None
+        self._structure = ""
+        self._solo: str | None = None
+        self._go_to_disputed = False
+        self._connect()
+        self._make_actions()
+        self._on_replaced()
+
+    def _connect(self) -> None:
+        self._document.replaced.connect(self._on_replaced)
+        self._document.changed.connect(self._on_changed)
+        self._document.decided.connect(self._on_decided)
+        self._jobs.updated.connect(self._on_job)
+        self.queue.item_chosen.connect(self._on_item_chosen)
+        self.queueing.all_read.connect(self._on_queue_read)
+        self.loader.loaded.connect(self._on_scene)
+        self.loader.pixels.connect(self._on_pixels)
+        self.loader.refused.connect(self.refused)
+        review = self.reviewing
+        review.regions_changed.connect(self._on_regions)
+        review.selected.connect(self._on_selected)
+        review.consensus_changed.connect(self._on_consensus)
+        review.exhausted.connect(self._on_exhausted)
+        review.said.connect(self.said)
+        self.raters.chosen.connect(self._on_rater)
+        self.raters.pair_chosen.connect(self._on_pair)
+        self.consensuses.shown.connect(self._on_alternative)
+        self.maps.structure_chosen.connect(self._on_structure)
+        self.maps.map_chosen.connect(self._show_map)
+        self.maps.band_chosen.connect(self._show_band)
+        self.maps.opacity_chosen.connect(self.volume.set_opacity)
+        self.volume.painted.connect(review.paint)
+        self.volume.box_clicked.connect(self._on_box)
+        self.volume.crosshair_moved.connect(self._show_weight)
+        panel = self.region_panel
+        panel.accept_requested.connect(review.accept)
+        panel.take_requested.connect(review.take)
+        panel.skip_requested.connect(review.skip)
+        panel.interpolate_requested.connect(review.interpolate)
+        panel.brush_requested.connect(partial(self._toggle_tool, "brush"))
+        panel.erase_requested.connect(partial(self._toggle_tool, "eraser"))
+        panel.undo_requested.connect(self._document.undo)
+        self.history.undo_requested.connect(self._document.undo)
+        self.history.redo_requested.connect(self._document.redo)
+        self.job_list.cancel_requested.connect(self._jobs.cancel)
+        self.fuse_panel.run_requested.connect(self._on_run_requested)
+        self.fuse_panel.cancel_requested.connect(self.fusing.cancel)
+        self.fuse_panel.run_chosen.connect(self._on_run_chosen)
+        self.fuse_panel.run_delete_requested.connect(self._on_run_delete_requested)
+        self.fusing.changed.connect(self._on_fusing)
+        self.fusing.partial.connect(self._on_partial)
+        self.fusing.stored.connect(self._on_stored)
+        self.fusing.said.connect(self.said)
+        self.fusing.refused.connect(self.refused)
+
+    def _make_actions(self) -> None:
+        review = self.reviewing
+        described = (
+            ("Next disputed region", "Tab", partial(review.next_disputed, 1)),
+            ("Previous disputed region", "Shift+Tab", partial(review.next_disputed, -1)),
+            ("Accept the consensus", "A", review.accept),
+            ("Take a rater's version", "T", self.region_panel.open_take),
+            ("Skip", "S", review.skip),
+            ("Brush", "B", partial(self._toggle_tool, "brush")),
+            ("Eraser", "E", partial(self._toggle_tool, "eraser")),
+            ("Interpolate between painted slices", "I", review.interpolate),
+            ("Next map", "D", self.maps.next_map),
+            ("Next case", "PgDown", partial(self.queueing.step, 1)),
+            ("Previous case", "PgUp", partial(self.queueing.step, -1)),
+            ("Fuse again", "F5", self.fuse_again),
+            ("Leave the tool or the panel", "Esc", self._leave),
+            ("Next region of the window", "F6", partial(self.go_to_region, 1)),
+            ("Previous region of the window", "Shift+F6", partial(self.go_to_region, -1)),
+        )
+        for words, keys, slot in described:
+            action = QAction(words, self)
+            action.setShortcut(QKeySequence(keys))
+            action.setShortcutContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
+            action.triggered.connect(without_checked(slot))
+            # Tab walks the regions where one looks at them; in forms and tables it moves the focus.
+            for place in (self.volume, self.region_panel, self.queue.view) if "Tab" in keys else (self,):
+                place.addAction(action)
+            self.actions_made.append(action)
+        for digit in range(1, 10):
+            shortcut = QShortcut(QKeySequence(str(digit)), self)
+            shortcut.setContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
+            shortcut.activated.connect(partial(self.solo, digit - 1))
+
+    # What is shown
+
+    def current_item(self) -> int | None:
+        """Give the study's number of the case on screen."""
+        return None if self.reviewing.scene is None else self.reviewing.scene.image.id
+
+    def solo(self, number: int) -> None:
+        """Show one annotator's outline beside the consensus, by the number in the study; again shows all."""
+        contents = self._document.contents
+        if contents is None or number >= len(contents.annotators):
+            return
+        name = contents.annotators[number]
+        self._solo = None if self._solo == name else name
+        self.volume.set_solo(self._solo, beside=(f"\n{view.CONSENSUS}",))
+        if self._solo is not None:
+            self.raters.choose(self._solo)
+
+    def _on_replaced(self) -> None:
+        self.fusing.cancel()
+        self.loader.forget()
+        self._run = None
+        self._structure = ""
+        self._show_scene(None)
+        self.queueing.reset()
+        self._on_changed()
+
+    def _on_changed(self) -> None:
+        contents = self._document.contents
+        self._show_history()
+        self.queueing.reread(())
+        self.tell_stale()
+        cases = contents.of("masks") if contents else ()
+        if contents is None or not cases:
+            return
+        if contents.image(self.queueing.current or 0) in cases:
+            self._show_image(self.queueing.current)
+        elif not contents.runs_of("masks"):
+            self._show_image(cases[0].id)
+
+    def _on_queue_read(self) -> None:
+        contents = self._document.contents
+        cases = contents.of("masks") if contents else ()
+        if cases and self.queueing.current is None:
+            self._show_image(self.queueing.most_disputed() or cases[0].id)
+
+    def _show_image(self, image: int | None) -> None:
+        if image is not None:
+            self.queueing.select(image)
+            self.loader.show(image, self._run)
+
+    def _on_item_chosen(self, image: int) -> None:
+        if image != self.current_item():
+            self._show_image(image)
+        self.volume.setFocus()
+
+    def _on_scene(self, scene: Scene) -> None:
+        self._show_scene(scene)
+        contents = self._document.contents
+        if contents is not None:
+            shown = None if scene.run is None else scene.run.id
+            self.fuse_panel.set_runs(lines.run_lines(contents, "masks", shown))
+            self.fuse_panel.set_scope(scene.image.name, len(contents.of("masks")))
+        following = self.queueing.after(scene.image.id)
+        entry = contents.image(following) if contents and following is not None else None
+        if entry is not None:
+            self.loader.prefetch(entry)
+        if self._go_to_disputed:
+            self._go_to_disputed = False
+            self.reviewing.next_disputed()
+
+    def _show_scene(self, scene: Scene | None) -> None:
+        before = self.reviewing.scene
+        if scene is not None and (before is None or scene.image.id != before.image.id):
+            self.volume.set_volume(None, scene.image.lattice, modality=scene.image.modality)
+            self._solo = None
+        structures = () if scene is None else scene.structures
+        if self._structure not in structures:
+            self._structure = structures[0] if structures else ""
+        self.maps.set_structures(structures, self._structure)
+        self.reviewing.show(scene, self._structure)
+        self._show_structure()
+        if scene is not None and scene.missing:
+            self.refused.emit(scene.missing)
+        fusion = None if scene is None else scene.fusion(self._structure)
+        if fusion is not None and fusion.notices:
+            self.said.emit(" ".join(fusion.notices))
+        if scene is not None and (before is None or scene.image.id != before.image.id):
+            self._look_at_structure()
+
+    def _show_structure(self) -> None:
+        scene = self.reviewing.scene
+        self.raters.show(scene, self._structure)
+        fusion = None if scene is None else scene.fusion(self._structure)
+        report = None if scene is None else scene.report(self._structure)
+        self.volume.set_dispute(None if report is None else report.by_slice)
+        self._show_trace(fusion.traces[0] if fusion else MaskTrace())
+        numbers = view.numbers_of(self._document.contents)
+        self.consensuses.show(fusion, numbers)
+        self._show_map()
+        self._show_band()
+        self._show_weight()
+        self.region_panel.set_tools_enabled(scene is not None, scene is not None)
+
+    def _look_at_structure(self) -> None:
+        """Begin where the structure is, the most disputed slice under the cross-hair."""
+        scene, consensus = self.reviewing.scene, self.reviewing.consensus
+        if scene is None:
+            return
+        records = [one for one in scene.masks.get(self._structure, {}).values() if one.values.size]
+        if consensus is not None:
+            self.volume.go_to(_middle(consensus))
+        elif records:
+            self.volume.go_to(_middle(records[0]))
+
+    def _show_trace(self, trace: MaskTrace) -> None:
+        self.bound.set_trace(trace.objective, converged=trace.converged)
+
+    def _on_pixels(self, image: int, loaded: LoadedVolume) -> None:
+        if image == self.current_item():
+            volume = loaded.volume
+            self.volume.set_pixels(volume.values, modality=volume.modality, window=volume.window)
+
+    def _on_structure(self, name: str) -> None:
+        self._structure = name
+        self.reviewing.show(self.reviewing.scene, name)
+        self._show_structure()
+        self._look_at_structure()
+
+    def _on_consensus(self) -> None:
+        self._show_outlines(self.reviewing.consensus)
+
+    def _show_outlines(self, consensus: Piece | None) -> None:
+        scene = self.reviewing.scene
+        numbers = view.numbers_of(self._document.contents)
+        found = []
+        if scene is not None:
+            found = view.outlines(scene, self._structure, consensus, numbers, self.raters.current)
+        self.volume.set_outlines(found)
+
+    def _on_regions(self) -> None:
+        self._show_boxes()
+        words = view.status(self.reviewing.scene, self._structure, self.reviewing.regions)
+        self.status_changed.emit(words)
+
+    def _show_boxes(self) -> None:
+        scene = self.reviewing.scene
+        fusion = None if scene is None else scene.fusion(self._structure)
+        names = () if fusion is None else fusion.annotators
+        region = self.reviewing.region
+        boxes = view.region_boxes(self.reviewing.regions, region, names)
+        self.volume.set_boxes(boxes, None if region is None else region.number)
+
+    def _on_selected(self, region: DisputedRegion | None) -> None:
+        scene = self.reviewing.scene
+        self._show_boxes()
+        if region is None or scene is None:
+            self.region_panel.show_region(None)
+            return
+        numbers = view.numbers_of(self._document.contents)
+        self.region_panel.show_region(view.evidence(region, scene, numbers))
+        self.volume.look_at(region.dispute.origin, region.dispute.shape)
+        fusion = scene.fusion(self._structure)
+        if fusion is not None:
+            self.raters.choose(fusion.annotators[region.dispute.leader])
+
+    def _on_box(self, number: int) -> None:
+        self.reviewing.select(number - 1)
+
+    def _on_rater(self) -> None:
+        self._on_consensus()
+        if self.maps.chosen == "weight":
+            self._show_map()
+        self._show_weight()
+
+    def _on_pair(self, _first: str, _second: str) -> None:
+        self.maps.choose_map("difference")
+        self._show_map()
+
+    def _on_alternative(self, piece: Piece | None) -> None:
+        self._show_outlines(piece if piece is not None else self.reviewing.consensus)
+
+    def _show_map(self) -> None:
+        scene = self.reviewing.scene
+        if scene is None:
+            self.volume.set_heat_map(None)
+            return
+        found, why = heat_map(scene, self._structure, self.maps.chosen, self.raters.current, self.raters.pair)
+        self.volume.set_heat_map(found)
+        if why:
+            self.said.emit(why)
+
+    def _show_band(self) -> None:
+        scene = self.reviewing.scene
+        fusion = None if scene is None else scene.fusion(self._structure)
+        covered = self.maps.covered
+        if fusion is None or not covered:
+            self.volume.set_band(None)
+        else:
+            low, high = (1 - covered) / 2, (1 + covered) / 2
+            self.volume.set_band(fusion.probability[0], low, high, fusion.origin)
+
+    def _show_weight(self) -> None:
+        scene, rater = self.reviewing.scene, self.raters.current
+        if scene is None or rater is None:
+            self.local_weight.show_weight("Local weight", None)
+            return
+        at = self.volume.crosshair[0]
+        values = view.local_weight(scene, self._structure, rater, self.reviewing.region, at)
+        _, down, across = scene.image.lattice.spacing
+        top = min(1.0, 2 / max(len(scene.masks.get(self._structure, {})), 2))
+        title = f"Local weight, {rater}"
+        self.local_weight.show_weight(title, values, high=top, aspect=down / across)
+
+    # What the expert does
+
+    def _on_decided(self, decision: Decision) -> None:
+        contents = self._document.contents
+        if contents is None:
+            return
+        self._show_history()
+        image = contents.image_of(decision, "masks")
+        self.queueing.decided(image)
+        if image is None:
+            self.raters.show(self.reviewing.scene, self._structure)
+        elif image != self.current_item():
+            self._show_image(image)
+        else:
+            self.reviewing.decided(decision)
+        self.tell_stale()
+
+    def _show_history(self) -> None:
+        contents = self._document.contents
+        self.history.set_entries(lines.history(contents) if contents else ())
+        undoable = contents is not None and contents.review.undoable is not None
+        redoable = contents is not None and contents.review.redoable is not None
+        self.history.set_undoable(undoable, redoable)
+        self.region_panel.set_undoable(undoable)
+
+    def _on_exhausted(self) -> None:
+        """Go on with the next disputed case, when there is one."""
+        image = self.queueing.most_disputed()
+        if image is not None and image != self.queueing.current:
+            self._go_to_disputed = True
+            self._show_image(image)
+        elif self.reviewing.scene is not None and self.reviewing.scene.result is not None:
+            self.said.emit("Nothing disputed is left in this study.")
+
+    def _toggle_tool(self, tool: str) -> None:
+        chosen = "look" if self.volume.tool == tool else tool
+        self.volume.set_tool(chosen)  # type: ignore[arg-type]
+        self.region_panel.set_tool(None if chosen == "look" else chosen)
+        if chosen != "look":
+            self.volume.setFocus()
+
+    def _leave(self) -> None:
+        self.volume.set_tool("look")
+        self.region_panel.set_tool(None)
+        self.close_fuse_panel()
+
+    def _on_job(self, job: Job) -> None:
+        self.job_list.set_job(lines.job_line(job))
+
+    # Fusing
+
+    def fuse_again(self) -> None:
+        """Fuse with the settings and the scope that the panel shows."""
+        self.fuse_panel.run.click()
+
+    def cancel_fusing(self) -> None:
+        """Stop the fusion under way."""
+        self.fusing.cancel()
+
+    def _on_run_requested(self, wanted: RunRequest) -> None:
+        contents = self._document.contents
+        if contents is None:
+            return
+        here = self.queueing.current
+        images = [entry.id for entry in contents.of("masks") if wanted.all_items or entry.id == here]
+        images.sort(key=lambda image: image != here)
+        self._run = None
+        self.close_fuse_panel()
+        plan = MaskPlan(wanted.algorithm, wanted.settings)
+        self.fusing.start(FusionWork("masks", gather, partial(_fuse, plan), keep), images)
+
+    def _on_partial(self, image: int, draft: Draft) -> None:
+        fusion = draft.fusion
+        if image == self.current_item() and fusion.structures[0] == self._structure:
+            self._show_outlines(Piece(fusion.origin, fusion.mask[0]))
+            self._show_trace(fusion.traces[0])
+
+    def _on_stored(self) -> None:
+        contents = self._document.contents
+        self.queueing.reread([entry.id for entry in contents.of("masks")] if contents else [])
+
+    def _on_run_chosen(self, run: int) -> None:
+        self._run = run
+        self._show_image(self.queueing.current)
+
+    def _on_run_delete_requested(self, run: int) -> None:
+        if self._run == run:
+            self._run = None
+        job = self._document.ask("Deleting a run", partial(_delete_run, run), changes=True)
+        job.finished.connect(self._on_stored)
+
+    def _on_fusing(self, job: Job | None) -> None:
+        if job is None:
+            self.fuse_panel.set_progress(None)
+            self._on_consensus()
+        else:
+            self.fuse_panel.set_progress(job.words, job.fraction, job.seconds_left)
+        self.fusing_changed.emit(job)
+
+    def tell_stale(self) -> None:
+        """Say whether it is time to fuse again, and why."""
+        contents = self._document.contents
+        words = lines.stale_words(contents, "masks") if contents else ""
+        self.fuse_panel.set_changes(words)
+        self.stale_changed.emit(words)
+
+
+def _middle(piece: Piece | MaskRecord) -> tuple[int, int, int]:
+    middle = np.add(piece.origin, np.array(piece.values.shape) // 2)
+    return int(middle[0]), int(middle[1]), int(middle[2])
+
+
+def _fuse(plan: MaskPlan, inputs: Inputs, watch: Watch) -> Answer:
+    return fuse_cases(inputs, plan, watch)
+
+
+def _delete_run(run: int, study: Study, watch: Watch) -> None:
+    watch(0.0, "deleting a run")
+    study.delete_run(run)

@@ -1,0 +1,107 @@
+"""Any algorithm on any masks: plans, what is trivial, several structures, what is settled."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from raterscope.algorithms.masks.catalogue import FUSERS
+from raterscope.algorithms.masks.data import OPEN, Masks
+from raterscope.algorithms.masks.fusion import MaskPlan, fuse, stack
+from raterscope.algorithms.masks.report import report_on
+from raterscope.algorithms.settings import SettingsError
+
+NAMES = ("a", "b", "c", "d")
+
+
+def balls(radii: tuple[float, ...], size: int = 24) -> np.ndarray:
+    """Balls about the middle, one a rater, the last one beside it."""
+    z, y, x = np.mgrid[:size, :size, :size] - size / 2 + 0.5
+    away = np.sqrt(z**2 + y**2 + x**2)
+    return np.array([away <= radius for radius in radii])
+
+
+@pytest.fixture(scope="module")
+def masks() -> Masks:
+    return Masks(balls((6.0, 6.5, 7.0, 9.0)), NAMES)
+
+
+@pytest.mark.parametrize("name", FUSERS)
+def test_every_algorithm_finds_a_consensus_between_the_raters(name: str, masks: Masks) -> None:
+    fusion = fuse(masks, MaskPlan.make(name))
+    whole = np.zeros(masks.shape, dtype=bool)
+    whole[tuple(slice(at, at + n) for at, n in zip(fusion.origin, fusion.shape, strict=True))] = fusion.mask[
+        0
+    ]
+    assert (masks.values.all(axis=0) <= whole).all()
+    assert (whole <= masks.values.any(axis=0)).all()
+    assert fusion.frame == masks.shape
+    assert fusion.probability.min() >= 0
+    assert fusion.probability.max() <= 1
+
+
+@pytest.mark.parametrize("name", FUSERS)
+def test_a_plan_comes_back_from_what_is_stored(name: str) -> None:
+    plan = MaskPlan.make(name)
+    assert MaskPlan.from_dict(plan.as_dict()) == plan
+    assert FUSERS[name].title in plan.in_words()
+
+
+@pytest.mark.parametrize("name", FUSERS)
+def test_settled_voxels_are_held(name: str, masks: Masks) -> None:
+    known = np.full(masks.shape, OPEN, dtype=np.int8)
+    known[12, 12, 21:23], known[12, 12, 11:13] = 1, 0
+    fusion = fuse(replace(masks, known=known), MaskPlan.make(name))
+    here = np.array([[12, 12, 21], [12, 12, 22], [12, 12, 11], [12, 12, 12]]) - fusion.origin
+    assert [bool(fusion.mask[0, z, y, x]) for z, y, x in here] == [True, True, False, False]
+
+
+def test_what_is_not_known_is_said() -> None:
+    with pytest.raises(SettingsError, match="laplac is no algorithm for masks; expected one of laplace,"):
+        MaskPlan.make("laplac")
+    with pytest.raises(SettingsError, match="radius is not a setting here"):
+        MaskPlan.make("staple", {"radius": "3"})
+
+
+@pytest.mark.parametrize(
+    ("values", "words", "voxels"),
+    [
+        (balls((6.0,)), "returned unchanged", int(balls((6.0,)).sum())),
+        (np.zeros((4, 5, 6, 7), dtype=bool), "No rater marked anything", 0),
+        (np.ones((4, 5, 6, 7), dtype=bool), "Every rater marked every voxel", 210),
+    ],
+)
+def test_where_there_is_nothing_to_estimate_that_is_said(values: np.ndarray, words: str, voxels: int) -> None:
+    fusion = fuse(Masks(values, NAMES[: len(values)]))
+    assert words in fusion.notices[0]
+    assert int(fusion.mask.sum()) == voxels
+
+
+@pytest.mark.parametrize("name", FUSERS)
+def test_several_structures_have_a_consensus_each(name: str, masks: Masks) -> None:
+    labels = masks.values.astype(np.uint8)
+    labels[:, :, :, 12:] *= 2
+    fusion = fuse(Masks(labels, NAMES, structures=("left", "right")), MaskPlan.make(name))
+    left, right = fusion.mask.sum(axis=(1, 2, 3))
+    assert left == pytest.approx(right, rel=0.02)
+    assert fusion.bias.shape == (2, 4)
+
+
+def test_fusions_of_single_structures_are_laid_together(masks: Masks) -> None:
+    one = fuse(masks)
+    other = fuse(Masks(np.roll(masks.values, 5, axis=3), NAMES, structures=("other",)))
+    both = stack([one, other])
+    assert both.structures == ("structure", "other")
+    assert both.mask.sum(axis=(1, 2, 3)).tolist() == [one.mask.sum(), other.mask.sum()]
+    assert both.weight is not None
+    assert both.weight.shape == (2, 4, *both.shape)
+
+
+def test_the_report_says_who_draws_beyond(masks: Masks) -> None:
+    report = report_on(fuse(masks), masks)
+    assert (np.diff(report.offset) > 0).all()
+    assert report.offset[3] == pytest.approx(2.25, abs=0.5)
+    assert report.compared[3].sensitivity == 1.0
+    assert report.pair_dice[0, 3] == pytest.approx(2 * 6**3 / (6**3 + 9**3), rel=0.05)
+    assert report.weight.sum() == pytest.approx(1.0, abs=0.02)
+    assert report.weight.argmin() == 3
