@@ -1,0 +1,182 @@
+"""What a report is made of, whatever it is written as: sections of facts, tables, pictures and sentences.
+
+All text is plain; whoever writes it to a file escapes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+__all__ = [
+    "Block", "Cell", "Contents", "Facts", "Gallery", "Notices", "Picture", "Prose",
+    "Section", "Swatch", "Table",
+]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Swatch:
+    """A colour and what it stands for."""
+
+    colour: str
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One cell of a table.
+
+    Attributes
+    ----------
+    text : str
+    ground, ink : str
+        Hexadecimal colours; empty for the page's own.
+    swatch : str
+        A colour shown before the text; empty for none.
+    """
+
+    text: str
+    ground: str = ""
+    ink: str = ""
+    swatch: str = ""
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of cells beneath headings.
+
+    Attributes
+    ----------
+    title : str
+    columns : sequence of str
+    rows : sequence of rows of Cell or str
+    note : str
+        What the reader should know of the figures.
+    words : set of int
+        Columns of words, which start at the left; the first always is one.
+    widths : sequence of int
+        Of the columns, percent; empty for what they need.
+    """
+
+    kind: ClassVar[str] = "table"
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Cell | str]]
+    note: str = ""
+    words: frozenset[int] = frozenset()
+    widths: Sequence[int] = ()
+
+    def cells(self) -> list[list[Cell]]:
+        """Give the rows with every cell a Cell."""
+        return [[cell if isinstance(cell, Cell) else Cell(cell) for cell in row] for row in self.rows]
+
+    def left(self, column: int) -> bool:
+        """Whether a column starts at the left."""
+        return column == 0 or column in self.words
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Names and what there is to say of each."""
+
+    kind: ClassVar[str] = "facts"
+
+    rows: Sequence[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class Notices:
+    """Sentences that must not be overlooked."""
+
+    kind: ClassVar[str] = "notices"
+
+    sentences: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Prose:
+    """Paragraphs, each perhaps with a name before it."""
+
+    kind: ClassVar[str] = "prose"
+
+    paragraphs: Sequence[tuple[str, str]]
+
+
+@dataclass(frozen=True, eq=False)
+class Picture:
+    """A picture with its caption.
+
+    Attributes
+    ----------
+    png : bytes
+    width, height : int
+        Pixels; two of them are as wide as one of the page's.
+    title, words : str
+        Caption: what it shows, and what is to be known of it.
+    """
+
+    png: bytes
+    width: int
+    height: int
+    title: str
+    words: str = ""
+
+
+@dataclass(frozen=True)
+class Gallery:
+    """Pictures with one legend."""
+
+    kind: ClassVar[str] = "gallery"
+
+    title: str
+    pictures: Sequence[Picture]
+    legend: Sequence[Swatch] = ()
+    note: str = ""
+
+
+Block = Facts | Table | Gallery | Notices | Prose
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the report with a heading.
+
+    Attributes
+    ----------
+    title : str
+    blocks : sequence of Block
+    sections : sequence of Section
+        Within it.
+    anchor : str
+        Where links lead; letters and digits.
+    breaks : bool
+        Whether it starts a page when printed.
+    """
+
+    title: str
+    blocks: Sequence[Block] = ()
+    sections: Sequence[Section] = ()
+    anchor: str = ""
+    breaks: bool = False
+
+
+@dataclass(frozen=True)
+class Contents:
+    """A whole report."""
+
+    title: str
+    facts: Sequence[tuple[str, str]]
+    sections: Sequence[Section] = field(default_factory=tuple)
+
+    def pictures(self) -> list[Picture]:
+        """List all pictures, in order."""
+        return [picture for section in self.sections for picture in _pictures(section)]
+
+
+def _pictures(section: Section) -> list[Picture]:
+    found = [
+        picture for block in section.blocks if isinstance(block, Gallery) for picture in block.pictures
+    ]
+    return found + [picture for inner in section.sections for picture in _pictures(inner)]

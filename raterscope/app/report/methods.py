@@ -1,0 +1,132 @@
+"""The methods section: every algorithm with source and settings, what was held fixed, what figures mean."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from raterscope.algorithms.settings import SettingsError
+from raterscope.app.errors import plain
+from raterscope.app.report.contents import Prose, Section
+from raterscope.app.report.figures import Figures
+from raterscope.app.review import Decision, fold
+from raterscope.app.study import RunEntry
+
+__all__ = ["methods_section"]
+
+Paragraph = tuple[str, str]
+
+_TIED = re.compile(r"\btie[sd]?\b", re.IGNORECASE)
+
+_MEASURES = (
+    ("Dice", "2 |A and B| / (|A| + |B|), counted in voxels: 1 where both masks are the same, 0 where they have "
+     "nothing in common."),
+    ("HD95", "the surface of a mask is made of its voxels that share a face with one outside; HD95 is the larger "
+     "of the 95th percentiles of the distances from each surface voxel of one mask to the nearest of the other, "
+     "each way, between centres of voxels in mm."),
+    ("Sensitivity, specificity", "share of the consensus that the rater marks, and share of the rest of the box "
+     "that was fused that the rater leaves out."),
+    ("Doubt", "of a voxel: 1 \N{MINUS SIGN} |2 p \N{MINUS SIGN} 1| for the probability p that it belongs to the "
+     "structure; in pictures and regions p is the share of raters who mark it where that gives more doubt. A volume of doubt is the sum over voxels."),
+    ("Disputed region", "where some rater's outline is farther from the consensus's than 1.5 mm, 1.5 times the "
+     "side of a voxel in the plane, or 8 % of the radius of a ball as large as the consensus, whichever is most; "
+     "with the voxels about it on which anybody differs."),
+    ("Agreement", "Dice of every pair of raters; Fleiss' kappa (Psychological Bulletin 76, 1971) and "
+     "Krippendorff's alpha for nominal labels (Content Analysis, 4th edition, 2018) over the voxels stated with "
+     "them."),
+)  # fmt: skip
+
+
+def methods_section(
+    runs: Sequence[RunEntry], figures: Sequence[Figures], decisions: Sequence[Decision], images: dict[int, str]
+) -> Section:
+    """Tell how everything in the report was made.
+
+    Parameters
+    ----------
+    runs : sequence of RunEntry
+        All that the report tells of.
+    figures : sequence of Figures
+        Of masks.
+    decisions : sequence of Decision
+        The whole journal.
+    images : mapping of number to name
+    """
+    paragraphs: list[Paragraph] = []
+    for run in runs:
+        paragraphs.append((f"Run {run.id}", _plan_in_words(run)))
+        paragraphs += _about(run, [one for one in figures if one.run.id == run.id], decisions, images)
+    if figures:
+        paragraphs += [(name, words[0].upper() + words[1:]) for name, words in _MEASURES]
+    return Section("Methods", [Prose(paragraphs)])
+
+
+def _plan_in_words(run: RunEntry) -> str:
+    """Say the algorithms and settings; those of another version as they are stored."""
+    try:
+        if run.kind == "clicks":
+            from raterscope.algorithms.clicks.fusion import FusionPlan
+
+            return FusionPlan.from_dict(run.settings).in_words()
+        from raterscope.algorithms.masks.fusion import MaskPlan
+
+        return MaskPlan.from_dict(run.settings).in_words()
+    except SettingsError:
+        stored = ", ".join(f"{name} {value}" for name, value in _flat(run.settings))
+        return f"{plain(run.algorithm)}, by another version of Raterscope, with {plain(stored, 2000)}."
+
+
+def _about(
+    run: RunEntry, figures: Sequence[Figures], decisions: Sequence[Decision], images: dict[int, str]
+) -> list[Paragraph]:
+    then = fold([one for one in decisions if one.id <= run.known])
+    fixed = []
+    for number in run.images:
+        if number not in images:
+            continue
+        if run.kind == "masks":
+            regions = [one for one in then.regions(number) if one.voxels is not None]
+            if regions:
+                count = len(regions)
+                fixed.append(f"{count} region{'' if count == 1 else 's'} of {plain(images[number])}")
+        else:
+            spots = [one for one in then.spots(number) if one.verdict != "skipped"]
+            if spots:
+                fixed.append(f"{len(spots)} spot{'' if len(spots) == 1 else 's'} of {plain(images[number])}")
+    held = f"What the expert had settled was held fixed: {', '.join(fixed)}." if fixed else "Nothing was held fixed."
+    if run.excluded:
+        held += f" Left out: {', '.join(plain(name, 40) for name in run.excluded)}."
+    seeds = [value for name, value in _flat(run.settings) if name == "seed"]
+    seed = run.seed if run.seed is not None else (seeds[0] if seeds else None)
+    chance = "No random numbers are used." if seed is None else f"Random numbers come from the seed {plain(seed)}."
+    versions = ", ".join(f"{plain(name)} {plain(version)}" for name, version in run.versions.items())
+    said = [("Held fixed", held), ("Chance", chance), ("Versions", f"{versions}. Input {plain(run.digest, 90)}.")]
+    ties = _ties(figures)
+    if ties:
+        said.insert(1, ("Ties", ties))
+    return said
+
+
+def _ties(figures: Sequence[Figures]) -> str:
+    """Say how ties went: what the method says itself, else the rule and how many voxels it decided."""
+    told = dict.fromkeys(
+        sentence for one in figures for sentence in one.fusion.notices if _TIED.search(sentence)
+    )
+    if told or not figures:
+        return " ".join(plain(sentence, 300) for sentence in told)
+    even = sum(int(np.count_nonzero(one.fusion.probability == 0.5)) for one in figures)
+    return (
+        f"{even:,} voxel{' has' if even == 1 else 's have'} a probability of just one half."
+        if even
+        else "There were none: no voxel has a probability of just one half."
+    )
+
+
+def _flat(settings: dict[str, Any]) -> list[tuple[str, Any]]:
+    found: list[tuple[str, Any]] = []
+    for name, value in settings.items():
+        found += _flat(value) if isinstance(value, dict) else [(str(name), value)]
+    return found

@@ -1,0 +1,219 @@
+"""The tables of one structure: its raters, how they agree pair by pair, where they differ, alternatives."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from raterscope.algorithms.masks.data import FloatArray
+from raterscope.algorithms.masks.disputes import Dispute, in_words
+from raterscope.algorithms.masks.grid import Grid
+from raterscope.app.errors import plain
+from raterscope.app.report.contents import Cell, Table
+from raterscope.app.report.figures import Figures
+from raterscope.app.report.slices import colour_of
+from raterscope.app.report.units import NONE, Units, share, signed
+from raterscope.app.review import Region
+
+__all__ = ["alternatives_table", "dice_table", "disputes_table", "raters_table", "verdict_in_words"]
+
+_PALEST, _DARKEST = 0.5, "#1668c7"
+"""Dice at which a cell is white, and the colour at 1."""
+
+_SIDES = (("left", "right"), ("back", "front"), ("head", "feet"))
+"""The patient's sides up and down each axis in mm."""
+
+
+def raters_table(
+    figures: Figures, units: Units, numbers: Mapping[str, int], excluded: Mapping[str, str]
+) -> Table:
+    """Tell of each rater: bias with its direction, spread, agreement with the consensus, exclusion."""
+    fusion, report = figures.fusion, figures.report
+    unit = units.length
+    spread = np.sqrt(fusion.variance[0])
+    columns: dict[str, list[str]] = {
+        f"Bias, {unit}": [_bias(value) for value in fusion.bias[0]],
+        f"Spread, {unit}": [units.mm(value) for value in spread],
+        "Dof": [_dof(value) for value in fusion.dof[0]],
+        "Weight": [f"{100 * value:.0f} %" if math.isfinite(value) else NONE for value in report.weight],
+    }
+    if any(len(trace.objective) for trace in fusion.traces):  # a vote estimates nothing
+        columns["Sens., estimated"] = [share(value) for value in fusion.sensitivity[0]]
+        columns["Spec., estimated"] = [share(value) for value in fusion.specificity[0]]
+    columns = {name: cells for name, cells in columns.items() if any(cell != NONE for cell in cells)}
+    columns |= {
+        "Dice": [share(one.dice) for one in report.compared],
+        f"HD95, {unit}": [units.mm(one.hausdorff_95) for one in report.compared],
+        "Sens.": [share(one.sensitivity) for one in report.compared],
+        "Spec.": [share(one.specificity) for one in report.compared],
+        "Volume": [units.amount(ml) for ml in figures.volumes],
+        "Difference": [units.difference(one.volume_difference, report.volume_ml) for one in report.compared],
+    }
+    if figures.truth is not None:
+        columns["Dice, truth"] = [share(one.dice) for one in figures.truth.raters]
+        columns[f"HD95, truth, {unit}"] = [units.mm(one.hausdorff_95) for one in figures.truth.raters]
+    rows = []
+    for p, name in enumerate(fusion.annotators):
+        cell = _named(name, numbers, since=name in excluded)
+        rows.append([cell, *(cells[p] for cells in columns.values())])
+    for name in figures.run.excluded:
+        reason = plain(excluded.get(name, "")) or "no reason given"
+        shown = _named(name, numbers)
+        rows.append([Cell(f"{shown.text} (excluded: {reason})", swatch=shown.swatch), *[NONE] * len(columns)])
+    note = (
+        "Against the consensus as it was fused. Bias: how far the rater draws beyond the consensus (+) or "
+        "short of it (\N{MINUS SIGN}), and spread: the standard deviation about that, as the model estimates "
+        "them. "
+        if f"Bias, {unit}" in columns
+        else "Against the consensus as it was fused; this method estimates neither bias nor spread. "
+    )
+    note += (
+        "Weight: mean share of the consensus where raters differ. " if "Weight" in columns else ""
+    ) + f"HD95: 95th percentile of the distances between surfaces. Specificity is over the {_box(figures)}."
+    return Table("Raters", ("Rater", *columns), rows, note)
+
+
+def dice_table(figures: Figures, numbers: Mapping[str, int]) -> Table:
+    """Show each rater's Dice with every other, darker where they agree."""
+    names, dice = figures.fusion.annotators, figures.report.pair_dice
+    rows = []
+    for p, name in enumerate(names):
+        cells = [_shaded(value, p == q) for q, value in enumerate(dice[p])]
+        rows.append([_named(name, numbers), *cells, _shaded(figures.report.compared[p].dice)])
+    others = _off_diagonal(dice)
+    note = f"White at {_PALEST:g} and below, darkest at 1."
+    if len(others):
+        note = (
+            f"Mean of all pairs {share(float(others.mean()))}, from {share(float(others.min()))} to "
+            f"{share(float(others.max()))}. {note}"
+        )
+    heads = [plain(name, 24) for name in names]
+    return Table("Dice, pair by pair", ("", *heads, "consensus"), rows, note)
+
+
+def disputes_table(figures: Figures, units: Units) -> Table:
+    """List the disputed regions, the most doubt first, with where they are, who differs, what was decided."""
+    fusion, grid = figures.fusion, figures.entry.lattice
+    names = [plain(name) for name in fusion.annotators]
+    middle = _middle(fusion.mask[0], fusion.origin)
+    said = figures.said_of()
+    rows = [
+        (
+            str(number),
+            units.amount(one.volume_ml),
+            units.amount(one.doubt_ml),
+            _where(one, middle, grid, units),
+            in_words(one, names) if grid.calibrated else in_words(one, names).replace(" mm ", " px "),
+            verdict_in_words(said.get(number)),
+        )
+        for number, one in enumerate(figures.report.disputes, start=1)
+    ]
+    note = (
+        "Where a rater's outline is farther from the consensus's than is worth a look. Volume: of the region; "
+        "doubt: that times its mean doubt."
+    )
+    columns = ("Rank", "Volume", "Doubt", "Where", "Who", "Expert")
+    return Table("Disputed regions", columns, rows, note, frozenset({3, 4, 5}), (5, 10, 10, 25, 38, 12))
+
+
+def alternatives_table(figures: Figures, units: Units) -> Table | None:
+    """List the consensuses of a mixture and who follows each; None for a single one."""
+    found = figures.fusion.alternatives
+    if len(found) < 2:
+        return None
+    ml = figures.fusion.voxel_volume / 1000.0
+    rows = []
+    for number, one in enumerate(found, start=1):
+        followers = [
+            f"{plain(name)} ({share(float(chance), 2)})"
+            for name, chance in zip(figures.fusion.annotators, one.responsibility, strict=True)
+            if chance > 0.05
+        ]
+        size = units.amount(float(one.mask[0].sum()) * ml)
+        rows.append((str(number), f"{100 * one.weight:.0f} %", size, ", ".join(followers)))
+    return Table(
+        "Alternative consensuses",
+        ("Consensus", "Share of raters", "Volume", "Followed by (probability)"),
+        rows,
+        words=frozenset({3}),
+    )
+
+
+def verdict_in_words(region: Region | None) -> str:
+    """Say what the expert decided on a disputed region."""
+    if region is None:
+        return "open"
+    if region.verb == "take":
+        return f"as {plain(region.subject.rater)} has it"
+    return {"accept": "consensus accepted", "paint": "drawn by the expert", "skip": "passed over"}[region.verb]
+
+
+def _named(name: str, numbers: Mapping[str, int], *, since: bool = False) -> Cell:
+    swatch = colour_of(numbers[name]) if name in numbers else ""
+    return Cell(plain(name, 40) + (" (excluded since)" if since else ""), swatch=swatch)
+
+
+def _bias(value: float) -> str:
+    text = signed(value, places=1 if abs(value) >= 0.95 else 2)
+    if text.startswith("+"):
+        return f"{text} beyond"
+    return f"{text} short" if text[:1] == "\N{MINUS SIGN}" else text
+
+
+def _dof(value: float) -> str:
+    if math.isnan(value):
+        return NONE
+    return f"{value:.1f}" if value < 100 else "over 100"
+
+
+def _box(figures: Figures) -> str:
+    sizes = figures.masks.shape[1:] if figures.entry.lattice.flat else figures.masks.shape
+    return f"box that was fused ({' x '.join(str(size) for size in sizes)})"
+
+
+def _shaded(value: float, same: bool = False) -> Cell:
+    if same or not math.isfinite(value):
+        return Cell("" if same else NONE)
+    weight = min(max((value - _PALEST) / (1 - _PALEST), 0.0), 1.0)
+    dark = [int(_DARKEST[at : at + 2], 16) for at in (1, 3, 5)]
+    ground = [round(255 + weight * (part - 255)) for part in dark]
+    ink = "#ffffff" if weight > 0.75 else "#15181c"
+    return Cell(share(value), "#" + "".join(f"{part:02x}" for part in ground), ink)
+
+
+def _off_diagonal(table: FloatArray) -> FloatArray:
+    values = table[np.triu_indices(len(table), 1)]
+    return values[np.isfinite(values)]
+
+
+def _middle(mask: np.ndarray, origin: Sequence[int]) -> FloatArray:
+    centre = []
+    for axis in range(3):
+        along = mask.sum(axis=tuple(other for other in range(3) if other != axis), dtype=np.float64)
+        whole = along.sum()
+        centre.append(along @ np.arange(len(along)) / whole if whole else len(along) / 2)
+    return np.array(centre) + origin
+
+
+def _where(dispute: Dispute, middle: FloatArray, grid: Grid, units: Units) -> str:
+    """Say the slices, and how far to which sides of the structure's middle."""
+    centre = _middle(dispute.voxels(), dispute.origin)
+    first, last = dispute.origin[0] + 1, dispute.origin[0] + dispute.shape[0]
+    words = []
+    if not grid.flat:
+        words.append(f"slice {first}" if first == last else f"slices {first}\N{EN DASH}{last}")
+    if not grid.calibrated:
+        words.append(f"row {centre[1] + 1:.0f}, column {centre[2] + 1:.0f}")
+        return "; ".join(words)
+    away = grid.to_patient(centre) - grid.to_patient(middle)
+    order = np.argsort(-np.abs(away))[:2]
+    far = float(np.linalg.norm(away))
+    parts = [
+        f"{abs(away[axis]):.0f} {units.length} to the {_SIDES[axis][0 if away[axis] > 0 else 1]}"
+        for axis in order
+        if abs(away[axis]) >= max(0.5, 0.35 * far)
+    ]
+    words.append(f"{' and '.join(parts)} of the middle" if parts else "at the middle")
+    return ", ".join(words)

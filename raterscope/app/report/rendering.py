@@ -1,0 +1,47 @@
+"""A report as HTML: one file with everything in it, no scripts, nothing fetched from anywhere."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable
+from functools import cache
+from importlib import resources
+
+from jinja2 import Environment, FunctionLoader, StrictUndefined
+
+from raterscope.app.report.contents import Contents, Picture
+
+__all__ = ["as_html"]
+
+
+def as_html(contents: Contents, style: str = "page", source: Callable[[Picture], str] | None = None) -> str:
+    """Write a report as HTML; all its text is escaped.
+
+    Parameters
+    ----------
+    contents : Contents
+    style : str
+        Name of the style sheet: "page" for browsers, "paper" for Qt's rich text.
+    source : callable, optional
+        Gives the address of a picture; by default its bytes themselves, as a data: address.
+    """
+    template = _environment().get_template("report.html.j2")
+    return template.render(
+        contents=contents, style=style, css=_read(f"{style}.css"), source=_data if source is None else source
+    )
+
+
+@cache
+def _environment() -> Environment:
+    return Environment(
+        loader=FunctionLoader(_read), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
+        lstrip_blocks=True,
+    )  # fmt: skip
+
+
+def _read(name: str) -> str:
+    return (resources.files("raterscope.resources") / "report" / name).read_text(encoding="utf-8")
+
+
+def _data(picture: Picture) -> str:
+    return "data:image/png;base64," + base64.b64encode(picture.png).decode("ascii")

@@ -1,0 +1,96 @@
+"""Lengths, sizes and figures in words, with the units that a grid supports."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from raterscope.algorithms.masks.grid import Grid
+
+__all__ = ["NONE", "Units", "share", "signed", "significant", "units_of"]
+
+NONE = "\N{EN DASH}"
+"""In the place of a figure that is not there."""
+
+_MINUS = "\N{MINUS SIGN}"
+_SMALL = 0.1
+"""ml below which volumes are said in mm³."""
+
+
+@dataclass(frozen=True)
+class Units:
+    """How lengths and sizes on one grid are said.
+
+    Attributes
+    ----------
+    length : str
+        "mm"; "px" where nothing tells a pixel's size.
+    size : str
+        "ml", on an image "mm²"; "voxels" or "px" where nothing tells their size.
+    per_ml : float
+        What one ml of the algorithms' figures is in that unit.
+    """
+
+    length: str
+    size: str
+    per_ml: float
+
+    def mm(self, value: float) -> str:
+        """Say a length without its unit."""
+        if math.isnan(value):
+            return NONE
+        return f"{value:.{1 if value >= 0.95 else 2}f}" if math.isfinite(value) else "nothing marked"
+
+    def amount(self, ml: float) -> str:
+        """Say a size, small volumes in mm³."""
+        value, unit = self._scaled(ml, abs(ml))
+        return f"{self._figure(value)} {unit}"
+
+    def difference(self, ml: float, of: float) -> str:
+        """Say a difference of sizes with its sign, and its share of the whole."""
+        value, unit = self._scaled(ml, abs(of))
+        text = f"{signed(value, self._figure)} {unit}"
+        return f"{text} ({signed(100 * ml / of, lambda x: f'{x:.0f}')} %)" if of > 0 else text
+
+    def _scaled(self, ml: float, largest: float) -> tuple[float, str]:
+        if self.size == "ml" and largest < _SMALL:
+            return 1000.0 * ml, "mm³"
+        return ml * self.per_ml, self.size
+
+    def _figure(self, value: float) -> str:
+        return f"{value:,.0f}" if self.size in ("voxels", "px") else significant(value)
+
+
+def units_of(grid: Grid) -> Units:
+    """Tell the units of a grid."""
+    if not grid.calibrated:
+        return Units("px", "px" if grid.flat else "voxels", 1000.0 / grid.voxel_volume)
+    if grid.flat:
+        return Units("mm", "mm²", 1000.0 / grid.spacing[0])
+    return Units("mm", "ml", 1.0)
+
+
+def significant(value: float, digits: int = 3) -> str:
+    """Write a figure with some digits that count: "0.0123", "4.56", "1,230"."""
+    if not math.isfinite(value):
+        return NONE
+    if value == 0:
+        return "0"
+    places = digits - 1 - math.floor(math.log10(abs(value)))
+    return f"{round(value, places):,.{max(0, min(places, 6))}f}".replace("-", _MINUS)
+
+
+def share(value: float, places: int = 3) -> str:
+    """Write a share from 0 to 1, or a coefficient that 1 bounds."""
+    return f"{value:.{places}f}".replace("-", _MINUS) if math.isfinite(value) else NONE
+
+
+def signed(value: float, write: Callable[[float], str] | None = None, places: int = 1) -> str:
+    """Write a figure with + or -, neither where it rounds to nothing."""
+    if not math.isfinite(value):
+        return NONE
+    text = f"{abs(value):.{places}f}" if write is None else write(abs(value))
+    if not text.strip("0.,"):
+        return text
+    return f"{'+' if value > 0 else _MINUS}{text}"

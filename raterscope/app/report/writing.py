@@ -1,0 +1,182 @@
+"""The report of a study: gathered case by case, then written as one file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from uuid import uuid4
+
+from raterscope import __version__
+from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.app.errors import InputError, plain
+from raterscope.app.formats.records import STUDY_SUFFIX
+from raterscope.app.report.contents import Block, Contents, Notices, Section
+from raterscope.app.review import ReviewState, differ, fold
+from raterscope.app.study import ImageEntry, RunEntry, Study
+
+__all__ = ["SUFFIXES", "report_job", "write_report"]
+
+SUFFIXES = (".html", ".pdf")
+
+
+def write_report(study: Study, path: Path, watch: Watch = silent, *, item: int | None = None) -> Path:
+    """Write what a study has come to, for people: slices, tables, decisions, methods.
+
+    Parameters
+    ----------
+    study : Study
+    path : Path
+        Ends in .html or .pdf; replaced where it exists, whole or not at all.
+    watch : Watch
+    item : int, optional
+        The number of the only image to tell of; by default all.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    Raises
+    ------
+    InputError
+        When the name is none of a report, nothing was fused yet, or the file cannot be written.
+    """
+    path = Path(path)
+    ending = path.suffix.casefold()
+    if ending not in SUFFIXES or path.resolve().suffix.casefold() == STUDY_SUFFIX:
+        raise InputError("is no name of a report; expected one that ends in .html or .pdf", file=path)
+    contents = gather(study, part(watch, 0.0, 0.9), item)
+    watch(0.9, "writing the report")
+    if ending == ".pdf":
+        try:
+            from raterscope.app.report.pdf import as_pdf
+        except ImportError as error:  # a machine without Qt, or without the libraries that Qt needs
+            raise InputError(f"the libraries that write PDF cannot be loaded: {error}", file=path) from error
+        data = as_pdf(contents, part(watch, 0.9, 1.0))
+    else:
+        from raterscope.app.report.rendering import as_html
+
+        data = as_html(contents).encode()
+    _put(path, data)
+    return path
+
+
+def report_job(path: Path, study: Study, watch: Watch) -> Path:
+    """Write the report of a whole study, as work for its thread: ``document.ask(title, partial(report_job, path))``."""
+    return write_report(study, path, watch)
+
+
+def gather(study: Study, watch: Watch = silent, item: int | None = None) -> Contents:
+    """Read and measure all that a report tells, see `write_report`."""
+    from raterscope.app.report.decisions import decisions_section
+    from raterscope.app.report.methods import methods_section
+
+    decisions = study.decisions()
+    state = fold(decisions)
+    entries = study.images() if item is None else [study.image(item)]
+    images = {entry.id: entry.name for entry in entries}
+    runs: dict[int, RunEntry] = {}
+    sections, figures = _masks(study, entries, state, runs, part(watch, 0.0, 0.8))
+    sections += _clicks(study, entries, state, runs, part(watch, 0.8, 1.0))
+    if not sections:
+        raise InputError("holds nothing that was fused yet; `raterscope run` fuses it", file=study.path)
+    stale = _stale(study, runs)
+    if stale:
+        sections.insert(0, Section("", [Notices(stale)]))
+    sections.append(decisions_section(decisions, images))
+    sections.append(
+        methods_section([runs[number] for number in sorted(runs)], figures, decisions, images)
+    )
+    now = datetime.now(UTC)
+    facts = [
+        ("Study", plain(study.path.stem, 200)),
+        ("Written", f"{now:%Y-%m-%d %H:%M} UTC by Raterscope {__version__}"),
+    ]
+    if item is not None:
+        facts.insert(1, ("Only", plain(images[item])))
+    return Contents(f"Report on {plain(study.path.stem, 200)}", facts, sections)
+
+
+def _masks(
+    study: Study, entries: list[ImageEntry], state: ReviewState, runs: dict[int, RunEntry], watch: Watch
+) -> tuple[list[Section], list]:
+    """Tell of the cases of masks; fills in the runs."""
+    ids = study.images_by_kind()["masks"]
+    fused = {image for run in study.runs() if run.kind == "masks" for image in run.images}
+    here = [entry for entry in entries if entry.id in ids and entry.id in fused]
+    if not here:
+        return [], []
+    from raterscope.app.report.agreement import agreement_section
+    from raterscope.app.report.figures import read_figures
+    from raterscope.app.report.masks import case_section, cases_table
+    from raterscope.app.report.volumes import read_voxels
+
+    sections, cases = [], []
+    for done, entry in enumerate(here):
+        step = part(watch, done / len(here), (done + 1) / len(here), f"{plain(entry.name)}: ")
+        found = read_figures(study, entry, state.regions(entry.id), part(step, 0.0, 0.3))
+        runs.update((one.run.id, one.run) for one in found)
+        voxels = read_voxels(study, entry, part(step, 0.3, 0.7))
+        anchor = f"case{entry.id}"
+        sections.append(case_section(study, found, voxels, state.excluded, anchor, part(step, 0.7, 1.0)))
+        cases.append((anchor, found))
+    numbers = {name: number for number, name in enumerate(study.annotators())}
+    blocks: list[Block] = [cases_table(cases)]
+    first = Section("", blocks)
+    figures = [one for _, found in cases for one in found]
+    return [first, *sections, agreement_section([found for _, found in cases], numbers)], figures
+
+
+def _clicks(
+    study: Study, entries: list[ImageEntry], state: ReviewState, runs: dict[int, RunEntry], watch: Watch
+) -> list[Section]:
+    """Tell of the images of clicks; fills in the runs."""
+    fused = {image for run in study.runs() if run.kind == "clicks" for image in run.images}
+    if not fused & {entry.id for entry in entries}:
+        return []
+    from raterscope.app.report.clicks import clicks_section, read_counted
+
+    found = []
+    for done, entry in enumerate(entries):
+        watch(0.5 * done / len(entries), f"counting on {plain(entry.name)}")
+        counted = read_counted(study, entry, state.spots(entry.id)) if entry.id in fused else None
+        if counted is not None:
+            found.append(counted)
+            runs[counted.run.id] = counted.run
+    return [clicks_section(study, found, part(watch, 0.5, 1.0))]
+
+
+def _stale(study: Study, runs: Mapping[int, RunEntry]) -> list[str]:
+    """Say which runs do not rest on what the expert says now."""
+    decisions = study.decisions()
+    now = fold(decisions)
+    said = []
+    for run in runs.values():
+        then = fold([one for one in decisions if one.id <= run.known])
+        changed = set(then.excluded) != set(now.excluded) or any(
+            differ(then, now, run.kind, image) for image in run.images
+        )
+        if changed:
+            said.append(
+                f"Decisions were made after run {run.id}: its figures do not rest on them. Fuse again to "
+                "have them held fixed."
+            )
+    return said
+
+
+def _put(path: Path, data: bytes) -> None:
+    """Write a file that takes its name when it is whole."""
+    draft = path.with_name(f".{path.name}.{uuid4().hex[:8]}")
+    try:
+        with draft.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror or error}", file=path) from error
+    finally:
+        if draft.exists():
+            draft.unlink()
