@@ -14,7 +14,7 @@ from raterscope.app.formats.mask_records import VolumeFile
 from raterscope.app.formats.masks.export import Structure, drafting, file_names
 from raterscope.app.formats.nifti import RAS_TO_LPS
 
-__all__ = ["write_nifti"]
+__all__ = ["write_array", "write_nifti"]
 
 _SCANNER = 1
 _MOST_IN_ONE = 255
@@ -45,7 +45,7 @@ def write_nifti(
         arrays = [one.values.astype(np.float32 if one in maps else np.uint8) for one in structures]
     with drafting(files) as drafts:
         for draft, array in zip(drafts, arrays, strict=True):
-            _write(draft, array, grid)
+            write_array(draft, array, grid)
     return files
 
 
@@ -61,7 +61,8 @@ def _labels(masks: Sequence[Structure], grid: Grid) -> NDArray[np.uint8] | None:
     return labels
 
 
-def _write(path: Path, values: NDArray[np.generic], grid: Grid) -> None:
+def write_array(path: Path, values: NDArray[np.generic], grid: Grid) -> None:
+    """Write (Z, Y, X) values on their grid, as they are."""
     import nibabel
     from nibabel.spatialimages import HeaderDataError
 
