@@ -4,7 +4,7 @@ import pytest
 from PySide6.QtCore import Qt
 
 from raterscope.widgets.tables.annotator_table import AnnotatorRow, AnnotatorTable
-from raterscope.widgets.tables.comparison_table import ComparisonRow, ComparisonTable
+from raterscope.widgets.tables.comparison_table import ComparisonRow, ComparisonTable, Measure
 
 UNKNOWN = (math.nan, math.nan, math.nan)
 
@@ -104,23 +104,74 @@ def test_thousands_of_annotators_sort(table):
     assert [table.model.at(r).clicks for r in (0, 1, 4999)] == [4999, 4998, 0]
 
 
+def told(table, role=Qt.ItemDataRole.DisplayRole) -> list[list[object]]:
+    model = table.view.model()
+    return [
+        [model.index(r, c).data(role) for c in range(model.columnCount())] for r in range(model.rowCount())
+    ]
+
+
+def bold(table) -> list[list[bool]]:
+    return [[font.bold() for font in line] for line in told(table, Qt.ItemDataRole.FontRole)]
+
+
+def whole(value, _low, _high) -> str:
+    return f"{value:,.0f}"
+
+
 def test_the_best_run_of_each_measure_is_marked_and_the_unknown_is_not(qtbot):
-    table = ComparisonTable()
+    measures = (
+        Measure("detections", "Spots", "none", whole),
+        Measure("sensitivity", "Found"),
+        Measure("precision", "True"),
+        Measure("ROC area", "Ranked"),
+    )
+    table = ComparisonTable(measures, "Nothing yet.")
     qtbot.addWidget(table)
     table.set_rows(
         [
-            ComparisonRow(1, "OEM", "12:01", 84, (0.9, 0.8, 0.95), (0.8, 0.7, 0.9)),
-            ComparisonRow(2, "k-means", "11:40", 1070, (0.7, 0.6, 0.8), (0.97, 0.9, 0.99)),
+            ComparisonRow(
+                1, "OEM", "12:01", ((84, *UNKNOWN[:2]), (0.9, 0.8, 0.95), (0.8, 0.7, 0.9), UNKNOWN)
+            ),
+            ComparisonRow(
+                2, "k-means", "11:40", ((1070, *UNKNOWN[:2]), (0.7, 0.6, 0.8), (0.97, 0.9, 0.99), UNKNOWN)
+            ),
         ],
         "84 known places",
     )
-    model = table.view.model()
-    bold = [[model.index(r, c).data(Qt.ItemDataRole.FontRole).bold() for c in range(8)] for r in range(2)]
-    assert [c for c in range(8) if bold[0][c]] == [2]
-    assert [c for c in range(8) if bold[1][c]] == [3]
-    assert model.index(1, 1).data() == "1,070"
-    assert model.index(0, 7).data() == "–"
+    assert bold(table) == [[False, False, True, False, False], [False, False, False, True, False]]
+    assert told(table)[1] == ["k-means  11:40", "1,070", "0.70 (0.60 to 0.80)", "0.97 (0.90 to 0.99)", "–"]
     chosen = []
     table.run_chosen.connect(chosen.append)
     table.view.selectRow(1)
     assert chosen == [2]
+
+
+def test_the_best_is_the_least_distance_and_the_volume_nearest_to_none(qtbot):
+    measures = (Measure("HD95", "Away", "lowest"), Measure("volume", "Too much", "nearest 0"))
+    table = ComparisonTable(measures, "Nothing yet.")
+    qtbot.addWidget(table)
+    rows = [
+        ComparisonRow(key, str(key), "", ((away, *UNKNOWN[:2]), (volume, *UNKNOWN[:2])))
+        for key, away, volume in ((1, 2.5, -3.0), (2, 1.5, 0.5), (3, math.nan, -0.25))
+    ]
+    table.set_rows(rows)
+    assert [line[1:] for line in bold(table)] == [[False, False], [True, False], [False, True]]
+    table.set_rows(rows[:1])
+    assert bold(table) == [[False, False, False]]  # alone it is the best of nothing
+
+
+def test_measures_can_change_and_high_lines_have_room(qtbot):
+    table = ComparisonTable((Measure("one", "The first"),), "Nothing yet.")
+    qtbot.addWidget(table)
+    table.show()
+    table.set_rows([ComparisonRow(1, "OEM", "12:01", ((0.5, 0.4, 0.6),))])
+    low = table.view.rowHeight(0)
+    table.set_measures(
+        (Measure("two", "In two lines", write=lambda *values: "{}\n{} to {}".format(*values)),)
+    )
+    assert told(table) == []
+    table.set_rows([ComparisonRow(1, "OEM", "12:01", ((0.5, 0.4, 0.6),))])
+    assert told(table) == [["OEM  12:01", "0.5\n0.4 to 0.6"]]
+    assert table.view.rowHeight(0) > low
+    assert told(table, Qt.ItemDataRole.AccessibleTextRole)[0][1] == "two 0.5, 0.4 to 0.6"

@@ -1,10 +1,11 @@
-"""Several runs side by side, measured against known truth."""
+"""Several runs side by side, measured against what is known or agreed on."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt, Signal
 from PySide6.QtGui import QFont
@@ -14,57 +15,73 @@ from raterscope.widgets import theme
 from raterscope.widgets.figures import UNKNOWN, estimate
 from raterscope.widgets.parts import Header, plain_label, plain_tip
 
-__all__ = ["ComparisonRow", "ComparisonTable"]
+__all__ = ["NOT_KNOWN", "ComparisonRow", "ComparisonTable", "Figures", "Measure"]
 
 Index = QModelIndex | QPersistentModelIndex
 Figures = tuple[float, float, float]
+Write = Callable[[float, float, float], str]
+
 NOT_KNOWN: Figures = (math.nan, math.nan, math.nan)
-COLUMNS = ("run", "detections", "sensitivity", "precision", "F0.5", "F1", "F2", "ROC area")
-HELP = {
-    "run": "Algorithm, detector and what was set",
-    "detections": "Spots that the run takes for real",
-    "sensitivity": "Share of the known structures that were found",
-    "precision": "Share of the detections that are known structures",
-    "F0.5": "Sensitivity and precision in one, precision weighing double",
-    "F1": "Sensitivity and precision in one",
-    "F2": "Sensitivity and precision in one, sensitivity weighing double",
-    "ROC area": "Probability that a structure ranks above an artefact",
-}
-MEASURES = COLUMNS[2:]
+_LEAST_HEIGHT = 28
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """A column: what the runs are measured by.
+
+    Attributes
+    ----------
+    name : str
+        Over the column: "precision".
+    help : str
+        What it is, in a sentence.
+    best : str
+        Which figure is printed bold: the highest, the lowest, that nearest to 0, or none.
+    write : callable
+        ``write(value, low, high)`` writes a figure, in one line or more.
+    """
+
+    name: str
+    help: str
+    best: Literal["highest", "lowest", "nearest 0", "none"] = "highest"
+    write: Write = estimate
+
+    def worth(self, value: float) -> float:
+        """Give what is greater for a better figure; NaN where none is better."""
+        if self.best == "none":
+            return math.nan
+        return {"highest": value, "lowest": -value, "nearest 0": -abs(value)}[self.best]
 
 
 @dataclass(frozen=True, slots=True)
 class ComparisonRow:
-    """One run against the truth. Figures are (value, low, high); NaN where not known.
+    """One run. Figures are (value, low, high), one for each measure; NaN where not known.
 
     Attributes
     ----------
     key : object
     title, words : str
         "OEM + DEM", "12:01, click scatter 8 px".
-    detections : int
-    sensitivity, precision, f_half, f_one, f_two, area : (float, float, float)
+    figures : tuple of (float, float, float)
+    tip : str
+        What else is to be said of the run; by default title and words.
     """
 
     key: object
     title: str
     words: str
-    detections: int
-    sensitivity: Figures = NOT_KNOWN
-    precision: Figures = NOT_KNOWN
-    f_half: Figures = NOT_KNOWN
-    f_one: Figures = NOT_KNOWN
-    f_two: Figures = NOT_KNOWN
-    area: Figures = NOT_KNOWN
-
-    def figures(self, column: str) -> Figures:
-        """Give an estimate by the name of its column."""
-        measures = (self.sensitivity, self.precision, self.f_half, self.f_one, self.f_two, self.area)
-        return measures[MEASURES.index(column)]
+    figures: tuple[Figures, ...]
+    tip: str = ""
 
 
 class ComparisonTable(QWidget):
     """Runs as rows; the best figure of each column is bold.
+
+    Parameters
+    ----------
+    measures : sequence of Measure
+    nothing : str
+        How runs come here.
 
     Signals
     -------
@@ -74,16 +91,13 @@ class ComparisonTable(QWidget):
 
     run_chosen = Signal(object)
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    def __init__(self, measures: Sequence[Measure], nothing: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         theme.set_role(self, "panel")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self._header = Header("Runs compared")
-        self._nothing = plain_label(
-            "Tick two or more runs under Fuse and press Compare; import known places to measure them by.",
-            "second", wrap=True,
-        )  # fmt: skip
-        self._model = _ComparisonModel(self)
+        self._nothing = plain_label(nothing, "second", wrap=True)
+        self._model = _ComparisonModel(tuple(measures), self)
         self.view = QTableView()
         self.view.setModel(self._model)
         self.view.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
@@ -93,7 +107,8 @@ class ComparisonTable(QWidget):
         self.view.setWordWrap(False)
         self.view.setAccessibleName("Runs compared")
         self.view.verticalHeader().hide()
-        self.view.verticalHeader().setDefaultSectionSize(28)
+        self.view.verticalHeader().setMinimumSectionSize(_LEAST_HEIGHT)
+        self.view.verticalHeader().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
         header = self.view.horizontalHeader()
         header.setHighlightSections(False)
         header.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
@@ -105,6 +120,11 @@ class ComparisonTable(QWidget):
         column.addWidget(self._nothing)
         column.addWidget(self.view, 1)
         self.view.selectionModel().currentRowChanged.connect(self._on_current)
+        self.set_rows(())
+
+    def set_measures(self, measures: Sequence[Measure]) -> None:
+        """Measure by something else; what was shown goes."""
+        self._model.set_measures(tuple(measures))
         self.set_rows(())
 
     def set_rows(self, rows: Sequence[ComparisonRow], aside: str = "") -> None:
@@ -120,26 +140,33 @@ class ComparisonTable(QWidget):
 
 
 class _ComparisonModel(QAbstractTableModel):
-    def __init__(self, parent: QObject) -> None:
+    """The first column names the run; the measures' columns follow."""
+
+    def __init__(self, measures: tuple[Measure, ...], parent: QObject) -> None:
         super().__init__(parent)
+        self.measures = measures
         self.rows: tuple[ComparisonRow, ...] = ()
-        self._best: dict[str, float] = {}
+        self._best: list[float] = []
+
+    def set_measures(self, measures: tuple[Measure, ...]) -> None:
+        self.beginResetModel()
+        self.measures, self.rows, self._best = measures, (), []
+        self.endResetModel()
 
     def set_rows(self, rows: tuple[ComparisonRow, ...]) -> None:
         self.beginResetModel()
-        self.rows = rows
-        self._best = {}
-        for column in MEASURES:
-            known = [row.figures(column)[0] for row in rows if math.isfinite(row.figures(column)[0])]
-            if len(known) > 1:
-                self._best[column] = max(known)
+        self.rows, self._best = rows, []
+        for place, measure in enumerate(self.measures):
+            known = [measure.worth(row.figures[place][0]) for row in rows]
+            known = [worth for worth in known if math.isfinite(worth)]
+            self._best.append(max(known) if len(known) > 1 else math.nan)
         self.endResetModel()
 
     def rowCount(self, parent: Index | None = None) -> int:
         return 0 if parent is not None and parent.isValid() else len(self.rows)
 
     def columnCount(self, parent: Index | None = None) -> int:
-        return 0 if parent is not None and parent.isValid() else len(COLUMNS)
+        return 0 if parent is not None and parent.isValid() else 1 + len(self.measures)
 
     def headerData(
         self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
@@ -147,28 +174,30 @@ class _ComparisonModel(QAbstractTableModel):
         if orientation != Qt.Orientation.Horizontal:
             return None
         if role == Qt.ItemDataRole.DisplayRole:
-            return COLUMNS[section]
-        return HELP[COLUMNS[section]] if role == Qt.ItemDataRole.ToolTipRole else None
+            return self.measures[section - 1].name if section else "run"
+        if role == Qt.ItemDataRole.ToolTipRole:
+            return plain_tip(self.measures[section - 1].help if section else "Algorithm and when it ran")
+        return None
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
-        row, column = self.rows[index.row()], COLUMNS[index.column()]
+        row, place = self.rows[index.row()], index.column() - 1
         if role == Qt.ItemDataRole.DisplayRole:
-            return self._words(row, column)
+            return self._words(row, place)
         if role == Qt.ItemDataRole.ToolTipRole:
-            return plain_tip(f"{row.title}, {row.words}")
-        best = column in self._best and row.figures(column)[0] == self._best[column]
+            return plain_tip(row.tip or f"{row.title}, {row.words}")
+        best = place >= 0 and self.measures[place].worth(row.figures[place][0]) == self._best[place]
         if role == Qt.ItemDataRole.FontRole:
             font = QFont(theme.font())
             font.setBold(best)
             return font
         if role == Qt.ItemDataRole.AccessibleTextRole:
-            return f"{column} {self._words(row, column)}" + (", the best" if best else "")
+            name = self.measures[place].name if place >= 0 else "run"
+            words = self._words(row, place).replace("\n", ", ")
+            return f"{name} {words}" + (", the best" if best else "")
         return None
 
-    def _words(self, row: ComparisonRow, column: str) -> str:
-        if column == "run":
+    def _words(self, row: ComparisonRow, place: int) -> str:
+        if place < 0:
             return f"{row.title}  {row.words}"
-        if column == "detections":
-            return f"{row.detections:,}"
-        words = estimate(*row.figures(column))
+        words = self.measures[place].write(*row.figures[place])
         return "–" if words == UNKNOWN else words

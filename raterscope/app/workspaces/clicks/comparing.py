@@ -18,13 +18,30 @@ from raterscope.app.jobs import Job, Jobs
 from raterscope.app.study import RunEntry, Study
 from raterscope.app.workspaces.clicks.scene import Scene
 from raterscope.widgets import theme
+from raterscope.widgets.figures import count
 from raterscope.widgets.plots.curves_plot import Curve, CurvesPlot
-from raterscope.widgets.tables.comparison_table import ComparisonRow, ComparisonTable
+from raterscope.widgets.tables.comparison_table import ComparisonRow, ComparisonTable, Measure
 
 __all__ = ["Comparing"]
 
 RADIUS = 10.0
 NAN = float("nan")
+NOTHING = "Tick two or more runs under Fuse and press Compare; import known places to measure them by."
+
+
+def _whole(value: float, _low: float, _high: float) -> str:
+    return count(int(value))
+
+
+MEASURES = (
+    Measure("detections", "Spots that the run takes for real", "none", _whole),
+    Measure("sensitivity", "Share of the known structures that were found"),
+    Measure("precision", "Share of the detections that are known structures"),
+    Measure("F0.5", "Sensitivity and precision in one, precision weighing double"),
+    Measure("F1", "Sensitivity and precision in one"),
+    Measure("F2", "Sensitivity and precision in one, sensitivity weighing double"),
+    Measure("ROC area", "Probability that a structure ranks above an artefact"),
+)
 
 
 @dataclass(frozen=True)
@@ -67,7 +84,7 @@ class Comparing(QWidget):
         self.radius.setToolTip("A detection matches a known place within this radius, one to one")
         self.radius.setAccessibleName("Matching radius in pixels")
         self.radius.valueChanged.connect(self._on_radius)
-        self.table = ComparisonTable()
+        self.table = ComparisonTable(MEASURES, NOTHING)
         self.table.run_chosen.connect(self.run_chosen)
         self.plot = CurvesPlot()
         words = QLabel("Match within")
@@ -151,21 +168,16 @@ class Comparing(QWidget):
 
 
 def _row(one: _Measured) -> ComparisonRow:
-    def alone(value: float) -> tuple[float, float, float]:
-        return value, NAN, NAN
-
+    row = one.row
+    values = (
+        float(one.detections), row.sensitivity, row.precision, row.f_half, row.f_one, row.f_two, one.area
+    )  # fmt: skip
     started = one.run.started.astimezone().strftime("%H:%M")
     return ComparisonRow(
         key=one.run.id,
         title=one.run.algorithm.upper(),
-        words=f"{started}, {one.row.images} image{'' if one.row.images == 1 else 's'}",
-        detections=one.detections,
-        sensitivity=alone(one.row.sensitivity),
-        precision=alone(one.row.precision),
-        f_half=alone(one.row.f_half),
-        f_one=alone(one.row.f_one),
-        f_two=alone(one.row.f_two),
-        area=alone(one.area),
+        words=f"{started}, {count(row.images, 'image')}",
+        figures=tuple((value, NAN, NAN) for value in values),
     )
 
 
