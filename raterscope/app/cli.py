@@ -24,6 +24,7 @@ COMMANDS = {
     "import": "cli_study:import_files",
     "run": "cli_study:run",
     "export": "cli_study:export",
+    "report": "cli_report:report",
     "fuse": "clicks.cli_fuse:fuse_clicks",
 }
 INTERRUPTED = 130
@@ -146,6 +147,7 @@ def _parser() -> _Parser:
     )
     _describe_demo(commands)
     _describe_study_commands(commands)
+    _describe_report(commands)
     _describe_fuse(commands)
     return parser
 
@@ -202,6 +204,19 @@ def _describe_study_commands(commands: argparse._SubParsersAction[_Parser]) -> N
     leaving.add_argument("--what", required=True, choices=("detections", "annotators", "decisions", "clicks"))
     leaving.add_argument("--format", choices=("csv",), default="csv")
     leaving.add_argument("-o", "--output", required=True, type=Path, metavar="OUT")
+
+
+def _describe_report(commands: argparse._SubParsersAction[_Parser]) -> None:
+    report = commands.add_parser(
+        "report",
+        help="write what a study has come to as HTML or PDF",
+        description="Writes one file for people: the slices in dispute, tables of raters and of their "
+        "agreement, the expert's decisions, the methods with every setting.",
+    )
+    report.add_argument("study", type=Path, metavar="STUDY")
+    report.add_argument("--item", metavar="IMAGE", help="only this image (default: all)")
+    report.add_argument("-o", "--output", required=True, type=Path, metavar="REPORT",
+                        help="a name that ends in .html or .pdf")  # fmt: skip
 
 
 def _describe_fuse(commands: argparse._SubParsersAction[_Parser]) -> None:

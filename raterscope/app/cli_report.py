@@ -1,0 +1,28 @@
+"""`raterscope report`: what a study has come to, for people."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from raterscope.app.errors import InputError, plain
+from raterscope.app.report import write_report
+from raterscope.app.study import Study
+from raterscope.app.study.places import Names
+from raterscope.app.terminal import ProgressLine
+
+__all__ = ["report"]
+
+
+def report(options: argparse.Namespace) -> int:
+    """Write the report of a study, or of one image of it."""
+    with Study.open(options.study) as study, ProgressLine(sys.stderr) as watch:
+        item = None
+        if options.item is not None:
+            entry = Names(study.images()).find(options.item)
+            if entry is None:
+                raise InputError(f"holds no image {plain(options.item)}", file=study.path)
+            item = entry.id
+        path = write_report(study, options.output, watch, item=item)
+    print(path)
+    return 0
