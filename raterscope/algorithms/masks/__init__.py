@@ -7,3 +7,30 @@ says how and why.
 
 Importing this package loads neither numba nor scikit-learn; running an algorithm does.
 """
+
+from raterscope.algorithms.masks.catalogue import FUSERS
+from raterscope.algorithms.masks.data import (
+    Alternative,
+    MaskFusion,
+    Masks,
+    MasksError,
+    MaskTrace,
+    Settled,
+)
+from raterscope.algorithms.masks.fusion import MaskPlan, fuse, stack
+from raterscope.algorithms.masks.grid import Grid, GridError
+
+__all__ = [
+    "FUSERS",
+    "Alternative",
+    "Grid",
+    "GridError",
+    "MaskFusion",
+    "MaskPlan",
+    "MaskTrace",
+    "Masks",
+    "MasksError",
+    "Settled",
+    "fuse",
+    "stack",
+]

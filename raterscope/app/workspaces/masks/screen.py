@@ -60,6 +60,6 @@ class MasksScreen(WorkspaceScreen):
                 FUSERS, titles=("Fuse the masks with",), item="case",
                 alone="Each case is fused by itself in either way", truth=False,
             ),
-            (210, 210, 480, 300),
+            (210, 250, 440, 300),
             parent,
         )  # fmt: skip

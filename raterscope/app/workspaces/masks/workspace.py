@@ -52,6 +52,7 @@ class MasksWorkspace(MasksScreen):
         self._run: int | None = None
         self._structure = ""
         self._solo: str | None = None
+        self._notices = ""
         self._go_to_disputed = False
         self._connect()
         self._make_actions()
@@ -115,6 +116,7 @@ class MasksWorkspace(MasksScreen):
             ("Brush", "B", partial(self._toggle_tool, "brush")),
             ("Eraser", "E", partial(self._toggle_tool, "eraser")),
             ("Interpolate between painted slices", "I", review.interpolate),
+            ("Undo", "U", self._document.undo),
             ("Next map", "D", self.maps.next_map),
             ("Next case", "PgDown", partial(self.queueing.step, 1)),
             ("Previous case", "PgUp", partial(self.queueing.step, -1)),
@@ -221,8 +223,10 @@ class MasksWorkspace(MasksScreen):
         if scene is not None and scene.missing:
             self.refused.emit(scene.missing)
         fusion = None if scene is None else scene.fusion(self._structure)
-        if fusion is not None and fusion.notices:
-            self.said.emit(" ".join(fusion.notices))
+        notices = " ".join(fusion.notices) if fusion else ""
+        if notices != self._notices:
+            self._notices = notices
+            self.said.emit(notices)
         if scene is not None and (before is None or scene.image.id != before.image.id):
             self._look_at_structure()
 

@@ -1,0 +1,315 @@
+"""The masks workspace: fuse, walk the disputed regions, settle them, judge raters."""
+
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QKeySequence
+
+from raterscope.algorithms.masks import Masks
+from raterscope.algorithms.masks.data import OPEN
+from raterscope.algorithms.masks.fusion import fuse
+from raterscope.algorithms.masks.grid import Grid
+from raterscope.algorithms.masks.report import report_on
+from raterscope.app.formats.volumes import find_volumes
+from raterscope.app.masks import running
+from raterscope.app.study import Study
+from raterscope.app.study.masks import PlacedMask, add_case, add_masks
+from raterscope.widgets.dialogs.reason import ReasonDialog
+from raterscope.widgets.volume.layers import Stroke
+from tests.app.driving import LONG, idle
+
+SHAPE = (16, 40, 40)
+SPACING = (2.0, 1.0, 1.0)
+READERS = ("ann", "ben", "cat", "dan")
+
+
+def ball(radius: float, centre: tuple[float, float, float] = (16.0, 20.0, 20.0)) -> np.ndarray:
+    z, y, x = (axis * step for axis, step in zip(np.mgrid[:16, :40, :40], SPACING, strict=True))
+    return np.sqrt((z - centre[0]) ** 2 + (y - centre[1]) ** 2 + (x - centre[2]) ** 2) <= radius
+
+
+def drawn() -> dict[str, np.ndarray]:
+    """What four readers drew: alike, but that one goes far beyond in one place."""
+    masks = {name: ball(8.0 + 0.25 * number) for number, name in enumerate(READERS)}
+    masks["dan"] = masks["dan"] | ball(5.0, (16.0, 20.0, 30.0))
+    return masks
+
+
+@pytest.fixture(scope="session", autouse=True)
+def compiled():
+    """Fuse once, so that no test waits for the compiler."""
+    masks = Masks(np.array(list(drawn().values())), READERS, SPACING)
+    report_on(fuse(masks), masks)
+
+
+@pytest.fixture
+def masks_study(tmp_path) -> Path:
+    """Two cases by the same four readers: one with its volume, one of masks alone."""
+    nibabel = pytest.importorskip("nibabel")
+    rng = np.random.default_rng(3)
+    values = np.where(ball(8.5), 60, -80) + rng.integers(-20, 20, SHAPE)
+    image = nibabel.Nifti1Image(values.astype(np.int16).transpose(2, 1, 0), np.diag([-1.0, -1.0, 2.0, 1.0]))
+    nibabel.save(image, tmp_path / "first.nii.gz")
+    path = tmp_path / "readers.rscope"
+    with Study.create(path) as study:
+        (volume,) = find_volumes(tmp_path / "first.nii.gz")
+        (first,) = study.add_volumes([replace(volume, modality="CT")])
+        second = add_case(study, "second", Grid.plain(SHAPE, SPACING, calibrated=True))
+        origin = (0, 0, 0)
+        masks = [PlacedMask(first.id, name, "nodule", origin, mask) for name, mask in drawn().items()]
+        masks += [PlacedMask(second.id, name, "nodule", origin, ball(8.0)) for name in READERS]
+        add_masks(study, masks, "masks")
+    return path
+
+
+@pytest.fixture
+def opened_masks(window, qtbot, masks_study):
+    window.open_paths([masks_study])
+    qtbot.waitUntil(
+        lambda: window.workspace is not None and window.workspace.reviewing.scene is not None, timeout=LONG
+    )
+    idle(window, qtbot)
+    return window
+
+
+@pytest.fixture
+def fused_masks(opened_masks, qtbot):
+    key(opened_masks, qtbot, Qt.Key.Key_F5)
+    qtbot.waitUntil(lambda: bool(opened_masks.document.contents.runs), timeout=LONG)
+    idle(opened_masks, qtbot)
+    go_to(opened_masks, qtbot, "first")
+    return opened_masks
+
+
+def key(window, qtbot, which, modifiers=Qt.KeyboardModifier.NoModifier):
+    window.activateWindow()
+    qtbot.waitUntil(window.isActiveWindow)
+    window.workspace.volume.setFocus()
+    qtbot.keyClick(window.workspace.volume, which, modifiers)
+    idle(window, qtbot)
+
+
+def go_to(window, qtbot, name):
+    items = {item.title: item.key for item in window.workspace.queue.shown()}
+    window.workspace.queue.item_chosen.emit(next(at for title, at in items.items() if title.startswith(name)))
+    idle(window, qtbot)
+
+
+def consensus(window) -> np.ndarray:
+    """The consensus as it stands, on the whole image."""
+    piece = window.workspace.reviewing.consensus
+    whole = np.zeros(SHAPE, dtype=bool)
+    here = tuple(slice(at, at + n) for at, n in zip(piece.origin, piece.values.shape, strict=True))
+    whole[here] = piece.values
+    return whole
+
+
+def states(window):
+    return [region.state for region in window.workspace.reviewing.regions]
+
+
+def test_a_study_of_masks_opens_in_their_workspace_with_the_volume_on_screen(opened_masks):
+    workspace = opened_masks.workspace
+    assert opened_masks.bar._tabs["masks"].isChecked()
+    assert [row.name for row in workspace.table.model.rows] == list(READERS)
+    assert "not fused yet" in opened_masks.status._text.text()
+    assert {item.detail for item in workspace.queue.shown()} == {"4 raters, not fused yet"}
+
+
+def test_fusing_finds_the_place_where_one_reader_goes_beyond(fused_masks):
+    workspace = fused_masks.workspace
+    assert states(fused_masks) == ["open"]
+    (region,) = workspace.reviewing.regions
+    assert READERS[region.dispute.leader] == "dan"
+    assert not (consensus(fused_masks) & ball(3.0, (16.0, 20.0, 32.0))).any()
+    dan = next(row for row in workspace.table.model.rows if row.name == "dan")
+    assert dan.bias_mm > 0.3
+    assert dan.dice < 0.96
+    assert dan.weight < 1
+    assert next(item.title for item in workspace.queue.shown()).startswith("first")
+    assert "nothing disputed" in [item.detail for item in workspace.queue.shown()]
+
+
+def test_tab_goes_to_the_region_and_says_who_and_how_far(fused_masks, qtbot):
+    key(fused_masks, qtbot, Qt.Key.Key_Tab)
+    workspace = fused_masks.workspace
+    assert workspace.reviewing.current == 0
+    assert "dan" in workspace.region_panel._sentence.text()
+    assert workspace.raters.current == "dan"
+    region = workspace.reviewing.region.dispute
+    at = workspace.volume.crosshair
+    assert all(a <= b < a + n for a, b, n in zip(region.origin, at, region.shape, strict=True))
+
+
+def test_to_accept_settles_the_region_and_undo_opens_it_again(fused_masks, qtbot):
+    before = consensus(fused_masks)
+    key(fused_masks, qtbot, Qt.Key.Key_Tab)
+    key(fused_masks, qtbot, Qt.Key.Key_A)
+    assert states(fused_masks) == ["accepted"]
+    np.testing.assert_array_equal(consensus(fused_masks), before)
+    assert fused_masks.bar.fuse.text() == "Fuse again"
+    fused_masks.document.undo()
+    idle(fused_masks, qtbot)
+    assert states(fused_masks) == ["open"]
+    assert fused_masks.bar.fuse.text() == "Fuse"
+
+
+def test_to_take_a_readers_version_changes_the_consensus_there_and_nowhere_else(fused_masks, qtbot):
+    before = consensus(fused_masks)
+    key(fused_masks, qtbot, Qt.Key.Key_Tab)
+    region = fused_masks.workspace.reviewing.region.dispute
+    fused_masks.workspace.region_panel.take_requested.emit("dan")
+    idle(fused_masks, qtbot)
+    assert states(fused_masks) == ["taken"]
+    there = np.zeros(SHAPE, dtype=bool)
+    there[tuple(slice(a, a + n) for a, n in zip(region.origin, region.shape, strict=True))] = region.voxels()
+    np.testing.assert_array_equal(consensus(fused_masks), np.where(there, drawn()["dan"], before))
+    assert "take dan in region 1" in fused_masks.undo_action.text()
+
+
+def test_a_settled_region_is_held_in_the_next_fusion(fused_masks, qtbot):
+    key(fused_masks, qtbot, Qt.Key.Key_Tab)
+    fused_masks.workspace.region_panel.take_requested.emit("dan")
+    idle(fused_masks, qtbot)
+    settled = consensus(fused_masks)
+    key(fused_masks, qtbot, Qt.Key.Key_F5)
+    qtbot.waitUntil(lambda: len(fused_masks.document.contents.runs) == 2, timeout=LONG)
+    idle(fused_masks, qtbot)
+    go_to(fused_masks, qtbot, "first")
+    fusion = fused_masks.workspace.reviewing.scene.fusion("nodule")
+    held = drawn()["dan"] & ~ball(10.0)
+    part = tuple(slice(at, at + n) for at, n in zip(fusion.origin, fusion.shape, strict=True))
+    assert fusion.mask[0][held[part]].all()
+    assert (consensus(fused_masks) & held).sum() == (settled & held).sum() == held.sum()
+    assert fused_masks.bar.fuse.text() == "Fuse"
+
+
+def test_brush_and_eraser_mend_the_consensus_stroke_by_stroke(fused_masks, qtbot):
+    workspace = fused_masks.workspace
+    key(fused_masks, qtbot, Qt.Key.Key_B)
+    assert workspace.volume.tool == "brush"
+    assert workspace.region_panel.brush.isChecked()
+    disc = np.full((1, 5, 5), OPEN, dtype=np.int8)
+    disc[0, 1:4, 1:4] = 1
+    workspace.volume.painted.emit(Stroke((2, 3, 3), disc, "axial", 2))
+    idle(fused_masks, qtbot)
+    assert consensus(fused_masks)[2, 4:7, 4:7].all()
+    workspace.volume.painted.emit(Stroke((8, 18, 18), np.zeros((1, 5, 5), dtype=np.int8), "axial", 8))
+    idle(fused_masks, qtbot)
+    assert not consensus(fused_masks)[8, 18:23, 18:23].any()
+    fused_masks.document.undo()
+    idle(fused_masks, qtbot)
+    assert consensus(fused_masks)[8, 18:23, 18:23].all()
+    assert consensus(fused_masks)[2, 4:7, 4:7].all()
+    key(fused_masks, qtbot, Qt.Key.Key_Escape)
+    assert workspace.volume.tool == "look"
+    assert not workspace.region_panel.brush.isChecked()
+
+
+def test_slices_between_painted_ones_are_filled_in_and_taken_back_as_one(fused_masks, qtbot):
+    workspace = fused_masks.workspace
+    disc = np.full((1, 9, 9), OPEN, dtype=np.int8)
+    disc[0, 1:8, 1:8] = 1
+    for at in (1, 4):
+        workspace.volume.painted.emit(Stroke((at, 2, 2), disc, "axial", at))
+        idle(fused_masks, qtbot)
+    assert not consensus(fused_masks)[2:4, 3:10, 3:10].any()
+    key(fused_masks, qtbot, Qt.Key.Key_I)
+    assert consensus(fused_masks)[2:4, 3:10, 3:10].all()
+    assert "paint slices 3-4" in fused_masks.undo_action.text()
+    fused_masks.document.undo()
+    idle(fused_masks, qtbot)
+    assert not consensus(fused_masks)[2:4, 3:10, 3:10].any()
+
+
+def test_what_was_decided_is_there_when_the_study_opens_again(fused_masks, qtbot, masks_study):
+    key(fused_masks, qtbot, Qt.Key.Key_Tab)
+    fused_masks.workspace.region_panel.take_requested.emit("dan")
+    idle(fused_masks, qtbot)
+    settled = consensus(fused_masks)
+    fused_masks.document.close()
+    idle(fused_masks, qtbot)
+    fused_masks.open_paths([masks_study])
+    qtbot.waitUntil(lambda: fused_masks.document.contents is not None, timeout=LONG)
+    idle(fused_masks, qtbot)
+    go_to(fused_masks, qtbot, "first")
+    np.testing.assert_array_equal(consensus(fused_masks), settled)
+    assert states(fused_masks) == ["taken"]
+
+
+def test_an_excluded_reader_is_left_out_of_the_next_fusion(fused_masks, qtbot):
+    workspace = fused_masks.workspace
+    workspace.table.exclude_requested.emit("dan")
+    dialog = workspace.findChild(ReasonDialog)
+    dialog.words.setText("runs into the vessel")
+    dialog.accept()
+    idle(fused_masks, qtbot)
+    assert fused_masks.document.contents.review.excluded == {"dan": "runs into the vessel"}
+    key(fused_masks, qtbot, Qt.Key.Key_F5)
+    qtbot.waitUntil(lambda: len(fused_masks.document.contents.runs) == 2, timeout=LONG)
+    idle(fused_masks, qtbot)
+    go_to(fused_masks, qtbot, "first")
+    assert workspace.reviewing.scene.fusion("nodule").annotators == ("ann", "ben", "cat")
+    assert next(row for row in workspace.table.model.rows if row.name == "dan").excluded
+
+
+def test_a_pair_of_the_matrix_shows_their_difference_and_maps_go_round(fused_masks, qtbot):
+    workspace = fused_masks.workspace
+    workspace.matrix.pair_chosen.emit("dan", "ann")
+    heat = workspace.volume._scene.heat
+    assert heat.colours == "difference"
+    assert heat.values.max() == 1.0
+    assert heat.values.min() == 0.0
+    workspace.raters.choose("dan")
+    seen = set()
+    for _ in range(workspace.maps.map.count()):
+        key(fused_masks, qtbot, Qt.Key.Key_D)
+        heat = workspace.volume._scene.heat
+        seen.add(None if heat is None else heat.label)
+    assert None in seen
+    assert {"doubt of the model", "uncertainty, mm", "weight of dan", "probability"} <= seen
+
+
+def test_each_kind_has_its_tab_and_one_without_anything_says_what_belongs_there(fused_masks, qtbot):
+    fused_masks.bar._tabs["clicks"].click()
+    assert fused_masks.workspace is None
+    assert not fused_masks.bar.fuse.isVisible()
+    qtbot.keyClick(fused_masks, Qt.Key.Key_2, Qt.KeyboardModifier.ControlModifier)
+    assert fused_masks.workspace is not None
+    assert fused_masks.bar._tabs["masks"].isChecked()
+    words = [action.text() for action in fused_masks.review_menu.actions()]
+    assert "Next disputed region" in words
+    assert QKeySequence("B") in [action.shortcut() for action in fused_masks.review_menu.actions()]
+
+
+def test_solo_shows_one_reader_beside_the_consensus(fused_masks, qtbot):
+    key(fused_masks, qtbot, Qt.Key.Key_2)
+    scene = fused_masks.workspace.volume._scene
+    assert scene.solo == "ben"
+    key(fused_masks, qtbot, Qt.Key.Key_2)
+    assert scene.solo is None
+
+
+def test_cancelling_a_fusion_leaves_the_study_as_it_was(opened_masks, qtbot, monkeypatch):
+    begun = threading.Event()
+
+    def endless(case, plan, watch):
+        while True:
+            begun.set()
+            watch(0.1, "at work")
+            time.sleep(0.01)
+
+    monkeypatch.setattr(running, "fuse_case", endless)
+    opened_masks.workspace.volume.setFocus()
+    qtbot.keyClick(opened_masks.workspace.volume, Qt.Key.Key_F5)
+    qtbot.waitUntil(begun.is_set, timeout=LONG)
+    opened_masks.bar._cancel.click()
+    qtbot.waitUntil(lambda: opened_masks.workspace.fusing.job is None, timeout=1000)
+    idle(opened_masks, qtbot)
+    assert opened_masks.document.contents.runs == ()
+    assert "cancelled" in opened_masks.status.news
