@@ -30,6 +30,7 @@ from raterscope.app.document import Contents, Document
 from raterscope.app.errors import InputError
 from raterscope.app.jobs import Job, Jobs
 from raterscope.app.keys import KeySheet
+from raterscope.app.review import Decision
 from raterscope.app.study import Study
 from raterscope.app.window_import import STUDIES, Importing
 from raterscope.app.window_parts import NoticeBar, StatusLine, TopBar, without_checked
@@ -95,6 +96,7 @@ class MainWindow(QMainWindow):
         self.document.replaced.connect(self._on_replaced)
         self.document.changed.connect(self._on_changed)
         self.document.decided.connect(self._on_decided)
+        self.document.decided.connect(self._follow)
         self.document.refused.connect(self.notice.show_error)
         self._importing.said.connect(self.status.set_news)
         self._importing.refused.connect(self.notice.show_error)
@@ -207,6 +209,14 @@ class MainWindow(QMainWindow):
         self.status.set_kept("every decision saved" if has_study else "")
         for action in self._study_actions:
             action.setEnabled(has_study)
+
+    def _follow(self, decision: Decision) -> None:
+        """Go where an undo or redo changes something, should that be in another workspace."""
+        contents = self.document.contents
+        target = contents.target(decision) if contents else None
+        kind = target.subject.kind if target is not None and target.subject is not None else self._kind
+        if kind != self._kind:
+            self.show_workspace(kind)
 
     def show_workspace(self, kind: str) -> None:
         """Go to a workspace; one that the study has nothing for says what belongs there."""

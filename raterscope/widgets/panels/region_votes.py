@@ -38,6 +38,8 @@ class RegionVote:
         most in the region; NaN where not known.
     weight : float
         Local weight in the region, 0 to 1; NaN where not known.
+    unit : str
+        Of the distance: "px" where nothing tells a pixel's size.
     """
 
     number: int
@@ -45,6 +47,7 @@ class RegionVote:
     inside: float
     distance_mm: float = math.nan
     weight: float = math.nan
+    unit: str = "mm"
 
     def direction(self) -> str:
         """Say the distance: "6.1 mm beyond"."""
@@ -52,7 +55,7 @@ class RegionVote:
             return ""
         if abs(self.distance_mm) < LEAST_MM:
             return "as consensus"
-        return f"{abs(self.distance_mm):.1f} mm {'beyond' if self.distance_mm > 0 else 'short'}"
+        return f"{abs(self.distance_mm):.1f} {self.unit} {'beyond' if self.distance_mm > 0 else 'short'}"
 
 
 class RegionVotes(LineList[RegionVote]):

@@ -85,6 +85,8 @@ class RaterModel(RowsModel[RaterRow]):
 
     def __init__(self, parent: QObject) -> None:
         super().__init__(HELP, "rater", False, parent)
+        self.unit = "mm"
+        """Of lengths: "px" for an image that does not tell a pixel's size."""
 
     def sort_key(self, row: RaterRow, column: str) -> float | str:
         """Sort raters by their place, the rest by its figure."""
@@ -106,7 +108,8 @@ class RaterModel(RowsModel[RaterRow]):
             left = self.columns[section] in ("rater", "weight")
             side = Qt.AlignmentFlag.AlignLeft if left else Qt.AlignmentFlag.AlignRight
             return side | Qt.AlignmentFlag.AlignVCenter
-        return super().headerData(section, orientation, role)
+        words = super().headerData(section, orientation, role)
+        return words.replace("mm", self.unit) if isinstance(words, str) else words
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
         """Give a cell in words, or its row."""
@@ -116,9 +119,9 @@ class RaterModel(RowsModel[RaterRow]):
         if role == Qt.ItemDataRole.DisplayRole:
             return row.name if column == "rater" else _words(row.figure(column), column)
         if role == Qt.ItemDataRole.ToolTipRole:
-            return plain_tip(_tip(row, column))
+            return plain_tip(_tip(row, column).replace(" mm", f" {self.unit}"))
         if role == Qt.ItemDataRole.AccessibleTextRole:
-            return _spoken(row, column)
+            return _spoken(row, column).replace(" mm", f" {self.unit}")
         return None
 
 

@@ -87,10 +87,11 @@ class RaterTable(QWidget):
         self.view.selectionModel().currentRowChanged.connect(self._on_current)
         self._settle()
 
-    def set_rows(self, rows: Sequence[RaterRow]) -> None:
-        """Show raters; order and what is selected stay."""
+    def set_rows(self, rows: Sequence[RaterRow], unit: str = "mm") -> None:
+        """Show raters, lengths in a unit; order and what is selected stay."""
         current = self.current
         self._quiet = True
+        self.model.unit = unit
         self.model.set_rows(tuple(rows))
         self._quiet = False
         self.select(current)

@@ -13,6 +13,7 @@ from raterscope.algorithms.annotators.clustering import CaseAgreement, cluster_r
 from raterscope.app.document import Contents, Document
 from raterscope.app.review import Decision
 from raterscope.app.workspaces.masks import view
+from raterscope.app.workspaces.masks.regions import length_unit
 from raterscope.app.workspaces.masks.scene import Scene
 from raterscope.app.workspaces.masks.screen import MasksScreen
 from raterscope.widgets.dialogs.reason import ReasonDialog
@@ -58,7 +59,8 @@ class Raters(QObject):
             return
         numbers = view.numbers_of(contents)
         excluded = contents.review.excluded
-        self._screen.table.set_rows(view.rater_rows(scene, structure, numbers, excluded))
+        unit = length_unit(scene.image.lattice)
+        self._screen.table.set_rows(view.rater_rows(scene, structure, numbers, excluded), unit)
         report, fusion = scene.report(structure), scene.fusion(structure)
         names = () if fusion is None else fusion.annotators
         agreement = np.zeros((0, 0)) if report is None else report.pair_dice

@@ -21,6 +21,7 @@ __all__ = [
     "CaseSummary",
     "DisputedRegion",
     "amount_of",
+    "length_unit",
     "read_summaries",
     "regions_of",
     "summarize",
@@ -93,7 +94,8 @@ class CaseSummary:
         if not self.disputed:
             return f"settled, {self.regions} region{'' if self.regions == 1 else 's'}"
         amount, unit = amount_of(self.doubt, self.unit)
-        return f"{self.disputed} disputed region{'' if self.disputed == 1 else 's'}, {amount:.2g} {unit}"
+        figure = f"{amount:.2g}" if amount < 100 else f"{amount:,.0f}"
+        return f"{self.disputed} disputed region{'' if self.disputed == 1 else 's'}, {figure} {unit}"
 
 
 def regions_of(scene: Scene, structure: str, decided: Sequence[Region]) -> tuple[DisputedRegion, ...]:
@@ -184,6 +186,11 @@ def unit_of(grid: Grid) -> str:
     if not grid.flat:
         return "ml" if grid.calibrated else "voxels"
     return "mm²" if grid.calibrated else "px"
+
+
+def length_unit(grid: Grid) -> str:
+    """Name the unit of lengths: pixels where nothing tells their size."""
+    return "mm" if grid.calibrated else "px"
 
 
 def amount_of(doubt_ml: float, unit: str) -> tuple[float, str]:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from raterscope.algorithms.masks.disputes import in_words
 from raterscope.app.document import Contents
 from raterscope.app.study.records import MaskRecord
-from raterscope.app.workspaces.masks.regions import DisputedRegion, amount_of, unit_of
+from raterscope.app.workspaces.masks.regions import DisputedRegion, amount_of, length_unit, unit_of
 from raterscope.app.workspaces.masks.scene import Piece, Scene
 from raterscope.widgets.glyphs import rater_colour
 from raterscope.widgets.panels.region_panel import RegionEvidence, RegionVote
@@ -135,7 +135,7 @@ def evidence(region: DisputedRegion, scene: Scene, numbers: Mapping[str, int]) -
         state=region.state,
         doubt=doubt,
         unit=unit,
-        sentence=in_words(dispute, names) if names else "",
+        sentence=in_words(dispute, names, length_unit(scene.image.lattice)) if names else "",
         votes=_votes(region, scene, names, numbers),
         taken_from=region.rater,
         place="" if scene.image.lattice.flat else place,
@@ -229,7 +229,7 @@ def _line(region: DisputedRegion, names: Sequence[str]) -> str:
 def _votes(
     region: DisputedRegion, scene: Scene, names: Sequence[str], numbers: Mapping[str, int]
 ) -> tuple[RegionVote, ...]:
-    dispute = region.dispute
+    dispute, unit = region.dispute, length_unit(scene.image.lattice)
     inside = dispute.voxels()
     voxels = max(int(inside.sum()), 1)
     votes = []
@@ -251,5 +251,5 @@ def _votes(
         if p == dispute.leader:
             away = dispute.reach if p in dispute.beyond else -dispute.reach
         weight = dispute.weight if p == dispute.leader else float("nan")
-        votes.append(RegionVote(numbers.get(name, 0), name, share, away, weight))
+        votes.append(RegionVote(numbers.get(name, 0), name, share, away, weight, unit))
     return tuple(sorted(votes, key=lambda vote: (np.isnan(vote.distance_mm), -vote.inside)))
