@@ -25,8 +25,11 @@ COMMANDS = {
     "run": "cli_study:run",
     "export": "cli_study:export",
     "report": "cli_report:report",
-    "fuse": "clicks.cli_fuse:fuse_clicks",
+    "fuse": "",
 }
+"""Module and function; of `fuse` in `FUSING`, by kind."""
+
+FUSING = {"clicks": "clicks.cli_fuse:fuse_clicks", "masks": "masks.cli_fuse:fuse_masks"}
 INTERRUPTED = 130
 
 _USAGE = "raterscope [STUDY | IMAGE | FILE ...]\n       raterscope COMMAND ..."
@@ -40,6 +43,8 @@ class _Parser(argparse.ArgumentParser):
     """One line for whatever is wrong, and the catalogue of algorithms only where help asks for it."""
 
     lists_settings = False
+    kind: str | None = None
+    """Whose settings are listed; None for all kinds'."""
 
     def error(self, message: str) -> NoReturn:
         raise Misused(f"{message}; see {self.prog} --help.")
@@ -49,7 +54,7 @@ class _Parser(argparse.ArgumentParser):
         if self.lists_settings:
             from raterscope.app.cli_settings import settings_in_words
 
-            text += "\n" + settings_in_words()
+            text += "\n" + settings_in_words(self.kind)
         return text
 
 
@@ -57,7 +62,7 @@ class _ListSettings(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
         from raterscope.app.cli_settings import settings_in_words
 
-        sys.stdout.write(settings_in_words())
+        sys.stdout.write(settings_in_words(getattr(parser, "kind", None)))
         parser.exit()
 
 
@@ -105,7 +110,8 @@ def _act(arguments: list[str]) -> int:
     if not arguments or (arguments[0] not in COMMANDS and not arguments[0].startswith("-")):
         return _window(arguments)
     options = _parser().parse_args(arguments)
-    module, function = COMMANDS[options.command].split(":")
+    place = FUSING[options.kind] if options.command == "fuse" else COMMANDS[options.command]
+    module, function = place.split(":")
     status = getattr(importlib.import_module(f"raterscope.app.{module}"), function)(options)
     return int(status)
 
@@ -221,7 +227,7 @@ def _describe_report(commands: argparse._SubParsersAction[_Parser]) -> None:
 
 def _describe_fuse(commands: argparse._SubParsersAction[_Parser]) -> None:
     fuse = commands.add_parser(
-        "fuse", help="fuse a table of annotations without a study", description="Fuses tables of annotations."
+        "fuse", help="fuse annotations without a study", description="Fuses files of annotations."
     )
     kinds = fuse.add_subparsers(dest="kind", required=True, metavar="KIND", parser_class=_Parser)
     clicks = kinds.add_parser(
@@ -231,6 +237,7 @@ def _describe_fuse(commands: argparse._SubParsersAction[_Parser]) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     clicks.lists_settings = True
+    clicks.kind = "clicks"
     clicks.add_argument("clicks", nargs="+", type=Path, metavar="CLICKS",
                         help="tables with the columns annotator, image, x, y and perhaps time, "
                              "or Zooniverse exports")  # fmt: skip
@@ -248,9 +255,42 @@ def _describe_fuse(commands: argparse._SubParsersAction[_Parser]) -> None:
     _add_plan(clicks)
     _add_mapping(clicks)
     _add_jobs(clicks)
-    clicks.add_argument("--list-settings", action=_ListSettings, nargs=0,
-                        help="list algorithms, detectors and what can be set, and end")  # fmt: skip
-    clicks.add_argument(
+    _add_results(clicks)
+    _describe_fuse_masks(kinds)
+
+
+def _describe_fuse_masks(kinds: argparse._SubParsersAction[_Parser]) -> None:
+    masks = kinds.add_parser(
+        "masks",
+        help="several raters' masks of an image or volume: a consensus, and where it is in doubt",
+        description="Fuses masks and writes consensus.nii.gz (probability), consensus_mask.nii.gz,\n"
+        "uncertainty.nii.gz, weight_ANNOTATOR.nii.gz where the algorithm has weights, annotators.csv,\n"
+        "agreement.csv, disputes.csv and run.json; of several images, into a folder each.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    masks.lists_settings = True
+    masks.kind = "masks"
+    masks.add_argument("masks", nargs="+", type=Path, metavar="MASK",
+                       help="masks, label maps or probabilities: NIfTI, NRRD, MetaImage, DICOM SEG, "
+                            "RTSTRUCT, PNG, TIFF, LIDC or CVAT XML, COCO, Label Studio or labelme JSON, or "
+                            "folders of them")  # fmt: skip
+    masks.add_argument("--image", nargs="+", type=Path, default=[], metavar="VOLUME",
+                       help="what the masks were drawn on; contours need it")  # fmt: skip
+    masks.add_argument("--truth", nargs="+", type=Path, metavar="TRUTH",
+                       help="true masks to compare with; writes evaluation.csv")  # fmt: skip
+    _add_masks(masks)
+    masks.add_argument("--together", action="store_true",
+                       help="fuse several structures as classes of one model, not one by one")  # fmt: skip
+    masks.add_argument("--algorithm", default="laplace", metavar="NAME",
+                       help="how masks are fused (default: %(default)s)")  # fmt: skip
+    _add_settings(masks)
+    _add_results(masks)
+
+
+def _add_results(parser: _Parser) -> None:
+    parser.add_argument("--list-settings", action=_ListSettings, nargs=0,
+                        help="list the algorithms and what can be set, and end")  # fmt: skip
+    parser.add_argument(
         "-o", "--output", required=True, type=Path, metavar="DIR", help="where the results go"
     )
 
@@ -263,6 +303,10 @@ def _add_hold(parser: _Parser) -> None:
 def _add_plan(parser: _Parser) -> None:
     parser.add_argument("--detector", default="dem", metavar="NAME",
                         help="how structures are told from artefacts (default: %(default)s)")  # fmt: skip
+    _add_settings(parser)
+
+
+def _add_settings(parser: _Parser) -> None:
     parser.add_argument("--set", nargs="+", action="extend", default=[], type=_pair, metavar="field=value",
                         dest="settings", help="settings, listed below")  # fmt: skip
 
@@ -321,7 +365,7 @@ def _sentence(problem: Exception) -> str:
     from raterscope.app.terminal import one_line
 
     known = (InputError, Misused)
-    if isinstance(problem, known) or type(problem).__name__ in {"SettingsError", "ClicksError"}:
+    if isinstance(problem, known) or type(problem).__name__ in {"SettingsError", "ClicksError", "MasksError"}:
         text = str(problem)
     elif isinstance(problem, OSError) and problem.strerror:
         text = f"{problem.filename}: {problem.strerror}" if problem.filename else problem.strerror

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Mapping
 
 from raterscope.algorithms.catalogue import Algorithm
 from raterscope.algorithms.clicks import CLUSTERERS, DETECTORS
 from raterscope.algorithms.clicks.assignment import AssignmentSettings
+from raterscope.algorithms.masks.catalogue import FUSERS
 from raterscope.algorithms.settings import Settings, Spec
 
 __all__ = ["settings_in_words"]
@@ -14,18 +16,28 @@ __all__ = ["settings_in_words"]
 _WIDTH = 100
 
 
-def settings_in_words() -> str:
-    """List every algorithm and detector with its settings, as --set takes them."""
+def settings_in_words(kind: str | None = None) -> str:
+    """List the algorithms of a kind, or of all kinds, with their settings, as --set takes them."""
+    lists = {"clicks": _of_clicks, "masks": _of_masks}
+    return "\n".join("\n".join(make()) + "\n" for name, make in lists.items() if kind in (None, name))
+
+
+def _of_clicks() -> list[str]:
     lines: list[str] = []
     for heading, catalogue in (
-        ("algorithms (--algorithm, with run: ALGORITHM)", CLUSTERERS),
-        ("detectors (--detector)", DETECTORS),
+        ("algorithms for clicks (--algorithm, with run: ALGORITHM)", CLUSTERERS),
+        ("detectors for clicks (--detector)", DETECTORS),
     ):
-        lines += [f"{heading}:", ""]
-        for algorithm in catalogue.values():
-            lines += _algorithm(algorithm)
-    lines += ["with all of them:", "", *_settings(AssignmentSettings)]
-    return "\n".join(lines) + "\n"
+        lines += _catalogue(heading, catalogue)
+    return [*lines, "with all of them:", "", *_settings(AssignmentSettings)]
+
+
+def _of_masks() -> list[str]:
+    return _catalogue("algorithms for masks (--algorithm, with run: ALGORITHM)", FUSERS)
+
+
+def _catalogue(heading: str, catalogue: Mapping[str, Algorithm]) -> list[str]:
+    return [f"{heading}:", "", *(line for one in catalogue.values() for line in _algorithm(one))]
 
 
 def _algorithm(algorithm: Algorithm) -> list[str]:

@@ -7,25 +7,24 @@ import contextlib
 import os
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from raterscope.algorithms.clicks.fusion import FusionPlan
 from raterscope.algorithms.progress import part
 from raterscope.app import importing
-from raterscope.app.clicks.cli_fuse import failures, summary_of
+from raterscope.app.cli_questions import by_option
+from raterscope.app.cli_results import failures
+from raterscope.app.clicks.cli_fuse import summary_of
 from raterscope.app.clicks.running import fuse_inputs, gather, keep
 from raterscope.app.clicks.study_tables import write_study_table
 from raterscope.app.errors import InputError, plain
-from raterscope.app.formats import UnknownColumns
-from raterscope.app.masks.placing import OtherGrid
-from raterscope.app.masks.raters import UnknownAnnotators
 from raterscope.app.masks.reading import NOTHING, AtHand, MaskReading
 from raterscope.app.study import ImageEntry, Study
 from raterscope.app.study.places import Names
 from raterscope.app.terminal import ProgressLine, one_line
 
-__all__ = ["by_option", "export", "import_files", "run"]
+__all__ = ["export", "import_files", "run"]
 
 
 def import_files(options: argparse.Namespace) -> int:
@@ -58,21 +57,6 @@ def import_files(options: argparse.Namespace) -> int:
     for sentence in sentences:
         print(one_line(sentence))
     return 0
-
-
-@contextlib.contextmanager
-def by_option() -> Iterator[None]:
-    """Say by which option is told what a file leaves open."""
-    try:
-        yield
-    except UnknownColumns as unknown:
-        raise InputError(f"{unknown.what}, by --map column=field", file=unknown.file) from unknown
-    except UnknownAnnotators as unknown:
-        words = f"{unknown.what}; tell by --annotator NAME, or by --naming how names are made up, as in "
-        raise InputError(words + "{item}_{annotator}", file=unknown.file) from unknown
-    except OtherGrid as other:
-        words = "; --resample takes it there" if other.resamplable else ""
-        raise InputError(other.what + words, file=other.file) from other
 
 
 def _at_hand(path: Path, files: Sequence[Path]) -> AtHand:

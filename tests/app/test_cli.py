@@ -78,7 +78,7 @@ def test_a_file_that_is_missing(capsys, tmp_path):
     [
         (["--nonsense"], "raterscope --help"),
         (["fuse"], "raterscope fuse --help"),
-        (["fuse", "masks", "a"], "invalid choice: 'masks'"),
+        (["fuse", "spots", "a"], "invalid choice: 'spots'"),
         (["export", "s.rscope", "--what", "everything", "-o", "x"], "invalid choice: 'everything'"),
         (["fuse", "clicks", "a.csv", "--extent", "0", "5", "-o", "x"], "'0' is no length above 0"),
         (["fuse", "clicks", "a.csv", "--extent", "nan", "5", "-o", "x"], "'nan' is no length above 0"),

@@ -110,7 +110,7 @@ def test_who_marked_each_file_is_named_by_hand(asked):
     assert "a.nii" in dialog.problem()
     assert not dialog.read.isEnabled()
     dialog.table.item(0, 1).setText(" Anna  Arber ")
-    dialog.table.item(2, 2).setCheckState(Qt.CheckState.Checked)
+    dialog.truths[2].click()
     dialog.read.click()
     assert answers == [["Anna Arber", "b", None]]
 

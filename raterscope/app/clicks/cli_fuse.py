@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,6 +17,7 @@ from raterscope.algorithms.clicks.fusion import FusionPlan
 from raterscope.algorithms.evaluation import Evaluation, compare, evaluate
 from raterscope.algorithms.progress import Watch, part
 from raterscope.app import formats
+from raterscope.app.cli_results import failures, make_folder
 from raterscope.app.clicks.batch import fuse_images
 from raterscope.app.clicks.joining import clicks_by_image, points_by_image
 from raterscope.app.clicks.results import Results, run_record, write_results
@@ -28,7 +28,7 @@ from raterscope.app.study import digest_of
 from raterscope.app.study.places import digest_of_file
 from raterscope.app.terminal import ProgressLine, counted, one_line
 
-__all__ = ["evaluations_of", "failures", "fuse_clicks", "read_named", "summary_of"]
+__all__ = ["evaluations_of", "fuse_clicks", "read_named", "summary_of"]
 
 _PICTURES = {".png", ".jpg", ".jpeg", ".tif", ".tiff"}
 _TRUE_FIELDS = {"image", "x", "y"}
@@ -55,7 +55,7 @@ def fuse_clicks(options: argparse.Namespace) -> int:
             raise InputError("names none of the images that were clicked on", file=truth.path, field="image")
         if options.hold_truth:
             clicks = {name: _with_known(one, places.get(name)) for name, one in clicks.items()}
-        _make_folder(options.output)
+        make_folder(options.output)
         outcomes = fuse_images(clicks, plan, jobs=options.jobs, watch=part(watch, 0.05, 1.0))
     evaluations = evaluations_of(outcomes, places, options.radius) if truth is not None else None
     record = run_record(
@@ -82,24 +82,6 @@ def _with_known(clicks: Clicks, places: FloatArray | None) -> Clicks:
         return clicks
     known = KnownSpots(places[:, 0], places[:, 1], np.ones(len(places), dtype=bool))
     return replace(clicks, known=known)
-
-
-def failures(outcomes: Mapping[str, Outcome[Fusion]]) -> None:
-    """Say in one sentence which images failed; the others are not lost.
-
-    Raises
-    ------
-    InputError
-        Where any failed.
-    """
-    failed = [outcome for outcome in outcomes.values() if outcome.fusion is None]
-    if not failed:
-        return
-    if os.environ.get("RATERSCOPE_DEBUG"):
-        sys.stderr.write("".join(outcome.details for outcome in failed))
-    first = f"{plain(failed[0].image)}: {failed[0].problem}"
-    others = ", the others were" if len(failed) < len(outcomes) else ""
-    raise InputError(f"{len(failed):,} of {len(outcomes):,} images could not be fused{others}; {first}")
 
 
 def evaluations_of(
@@ -209,14 +191,3 @@ def _expanded(paths: Sequence[Path]) -> list[Path]:
             raise InputError("is a folder without PNG, JPEG or TIFF images", file=path)
         files += found
     return files
-
-
-def _make_folder(folder: Path) -> None:
-    """Make the folder of the results before the work, so that it is not done in vain."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        probe = folder / ".raterscope-probe"
-        probe.touch()
-        probe.unlink()
-    except OSError as error:
-        raise InputError(f"cannot be written to: {error.strerror}", file=folder) from error

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -150,15 +151,20 @@ def fuse_case(case: Case, plan: MaskPlan, watch: Watch = silent) -> CaseResult:
     return CaseResult(tuple(fusions), tuple(reports))
 
 
-def fuse_cases(inputs: Inputs, plan: MaskPlan, watch: Watch = silent) -> Answer:
-    """Fuse one case after the other, all processors on each; none is lost because another fails."""
+def fuse_cases(
+    inputs: Inputs, plan: MaskPlan, watch: Watch = silent, *, each: Callable[..., CaseResult] = fuse_case
+) -> Answer:
+    """Fuse one case after the other, all processors on each; none is lost because another fails.
+
+    ``each(case, plan, watch)`` fuses one.
+    """
     started, clock = datetime.now(UTC), time.perf_counter()
     outcomes: dict[str, Outcome[CaseResult]] = {}
     for step, (name, case) in enumerate(inputs.cases.items()):
         prefix = f"{name}: " if len(inputs.cases) > 1 else ""
         here = part(watch, step / len(inputs.cases), (step + 1) / len(inputs.cases), prefix)
         begun = time.perf_counter()
-        result, problem, details = attempt(_later(case, plan, here))
+        result, problem, details = attempt(partial(each, case, plan, here))
         outcomes[name] = Outcome(name, result, problem, details, time.perf_counter() - begun)
     return Answer(plan, inputs, outcomes, started, time.perf_counter() - clock)
 
@@ -233,10 +239,6 @@ def digest_of(cases: Iterable[Case]) -> str:
             take(str(case.settled[number].origin), str(case.settled[number].value.shape))
             machine.update(np.ascontiguousarray(case.settled[number].value).tobytes())
     return f"sha256:{machine.hexdigest()}"
-
-
-def _later(case: Case, plan: MaskPlan, watch: Watch) -> Callable[[], CaseResult]:
-    return lambda: fuse_case(case, plan, watch)
 
 
 def _drafting(name: str, watch: Watch) -> Watch:

@@ -33,6 +33,7 @@ __all__ = [
     "assemble",
     "mask_entries",
     "read_masks",
+    "record_of",
     "settled_of",
 ]
 
@@ -125,7 +126,7 @@ def add_masks(
             connection.execute(
                 "INSERT OR REPLACE INTO masks(image, structure, annotator, import, voxels, object) "
                 "VALUES (?, ?, ?, ?, ?, ?)",
-                (*key, number, voxels, write_object(connection, _record(mask))),
+                (*key, number, voxels, write_object(connection, record_of(mask))),
             )
     return _in_words(masks, replaced, notices)
 
@@ -260,7 +261,8 @@ def _box(pieces: Sequence[tuple[Box, tuple[int, ...]]], grid: Grid, margin: floa
     return (int(low[0]), int(low[1]), int(low[2])), (int(high[0]), int(high[1]), int(high[2]))
 
 
-def _record(mask: PlacedMask) -> MaskRecord:
+def record_of(mask: PlacedMask) -> MaskRecord:
+    """Give a mask as it is stored."""
     if mask.values.dtype == np.bool_:
         return MaskRecord(mask.origin, mask.values.astype(np.bool_, copy=False), None)
     return MaskRecord(mask.origin, None, mask.values.astype(np.float32, copy=False))

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
     QAbstractItemView,
+    QCheckBox,
     QDialog,
     QDialogButtonBox,
     QFormLayout,
@@ -60,6 +61,7 @@ class WhoMarkedDialog(QDialog):
         self.table = QTableWidget(len(files), 3)
         self.table.setHorizontalHeaderLabels(["File", "Annotator", "Truth"])
         self.table.setAccessibleName("Annotator of each file")
+        self.truths: list[QCheckBox] = []
         self.table.verticalHeader().hide()
         self.table.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
         self.table.setEditTriggers(QAbstractItemView.EditTrigger.AllEditTriggers)
@@ -72,10 +74,11 @@ class WhoMarkedDialog(QDialog):
             shown.setFlags(Qt.ItemFlag.ItemIsEnabled)
             self.table.setItem(row, FILE, shown)
             self.table.setItem(row, ANNOTATOR, QTableWidgetItem(name))
-            truth = QTableWidgetItem()
-            truth.setFlags(Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsUserCheckable)
-            truth.setCheckState(Qt.CheckState.Unchecked)
-            self.table.setItem(row, TRUTH, truth)
+            truth = QCheckBox()
+            truth.setAccessibleName(f"{file} is the truth")
+            truth.toggled.connect(self._settle)
+            self.table.setCellWidget(row, TRUTH, truth)
+            self.truths.append(truth)
         self.table.itemChanged.connect(self._settle)
         self._problem = plain_label("", "rejected", wrap=True)
         box = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel)
@@ -105,7 +108,9 @@ class WhoMarkedDialog(QDialog):
     @property
     def names(self) -> list[str | None]:
         """The annotator of each file; None for the truth."""
-        return [None if self._is_truth(row) else self._name(row) for row in range(self.table.rowCount())]
+        return [
+            None if self.truths[row].isChecked() else self._name(row) for row in range(self.table.rowCount())
+        ]
 
     @property
     def pattern(self) -> str:
@@ -118,15 +123,17 @@ class WhoMarkedDialog(QDialog):
         missing = [row for row, name in enumerate(self.names) if name == ""]
         if not missing:
             return ""
-        file = self.table.item(missing[0], FILE).text()
+        file = self._cell(missing[0], FILE).text()
         more = f" and {len(missing) - 1:,} more" if len(missing) > 1 else ""
         return f"Nobody is named for {file}{more}."
 
-    def _name(self, row: int) -> str:
-        return " ".join(self.table.item(row, ANNOTATOR).text().split())
+    def _cell(self, row: int, column: int) -> QTableWidgetItem:
+        found = self.table.item(row, column)
+        assert found is not None
+        return found
 
-    def _is_truth(self, row: int) -> bool:
-        return self.table.item(row, TRUTH).checkState() == Qt.CheckState.Checked
+    def _name(self, row: int) -> str:
+        return " ".join(self._cell(row, ANNOTATOR).text().split())
 
     def _on_pattern(self, text: str) -> None:
         text = text.strip()
@@ -143,7 +150,7 @@ class WhoMarkedDialog(QDialog):
         self._settling = True
         for row, name in enumerate(found):
             if name:
-                self.table.item(row, ANNOTATOR).setText(name)
+                self._cell(row, ANNOTATOR).setText(name)
         self._settling = False
         self._settle()
 

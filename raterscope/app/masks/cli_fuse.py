@@ -1,0 +1,217 @@
+"""`raterscope fuse masks`: files of masks in, a folder of results out, without a study."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from raterscope.algorithms.masks.fusion import MaskPlan
+from raterscope.algorithms.masks.report import CaseResult
+from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.app.cli_questions import by_option
+from raterscope.app.cli_results import failures, make_folder
+from raterscope.app.errors import InputError, plain
+from raterscope.app.formats.mask_records import MaskTable, VolumeFile
+from raterscope.app.masks.placing import Placement, place, placed_mask
+from raterscope.app.masks.raters import TRUTH_WORD, sign
+from raterscope.app.masks.reading import MaskReading, read_mask_files, sites_of
+from raterscope.app.masks.results import CaseOutput, safe, uncertainty_words, write_case
+from raterscope.app.masks.running import Answer, Case, Inputs, case_record, digest_of, fuse_case, fuse_cases
+from raterscope.app.masks.together import fuse_together
+from raterscope.app.outcome import versions
+from raterscope.app.sorting import Sorted, sort_files
+from raterscope.app.study.masks import record_of
+from raterscope.app.study.places import digest_of_file
+from raterscope.app.study.records import MaskRecord
+from raterscope.app.terminal import ProgressLine, counted, one_line
+
+__all__ = ["fuse_masks", "summary_of"]
+
+_LISTED = 12  # files or images; of more, the number is said
+
+Records = dict[str, dict[str, MaskRecord]]
+
+
+def fuse_masks(options: argparse.Namespace) -> int:
+    """Fuse files of masks and write the results; the options are the command line's."""
+    plan = MaskPlan.make(options.algorithm, dict(options.settings))
+    clock = time.perf_counter()
+    with ProgressLine(sys.stderr) as watch:
+        with by_option():
+            placement, tables, notices = _read(options, part(watch, 0.0, 0.2))
+        cases, truths, said = _cases(placement)
+        make_folder(options.output)
+        inputs = Inputs(images=dict.fromkeys(cases, 0), cases=cases, decision=0, imported=0, excluded=())
+        each = fuse_together if options.together else fuse_case
+        answer = fuse_cases(inputs, plan, part(watch, 0.2, 0.9), each=each)
+        written = _write(
+            options.output, answer, truths, tables, part(watch, 0.9, 1.0), together=options.together
+        )
+    for notice in dict.fromkeys([*notices, *said, *_notices(answer)]):
+        print(f"note: {one_line(notice)}", file=sys.stderr)
+    for line in summary_of(answer, time.perf_counter() - clock):
+        print(line)
+    folders = {path.parent for path in written}
+    if len(folders) > 1:
+        print(f"{counted(len(written), 'file')} in {counted(len(folders), 'folder')} of {options.output}")
+    elif written:
+        names = [path.name for path in written]
+        few = names if len(names) <= _LISTED else [*names[:3], f"{len(names) - 4} more", names[-1]]
+        print(f"{', '.join(few)} in {written[0].parent}")
+    failures(answer.outcomes)
+    return 0
+
+
+def summary_of(answer: Answer, seconds: float) -> Iterator[str]:
+    """Say in a line or two what came out."""
+    cases = answer.inputs.cases.values()
+    raters = {name for case in cases for records in case.records.values() for name in records}
+    count = sum(len(records) for case in cases for records in case.records.values())
+    yield (
+        f"{counted(count, 'mask')} by {counted(len(raters), 'annotator')} on {counted(len(cases), 'image')}, "
+        f"fused by {answer.plan.algorithm} in {seconds:.1f} s"
+    )
+    results = [one for one in answer.outcomes.values() if one.fusion is not None]
+    for outcome in results[:_LISTED]:
+        assert outcome.fusion is not None
+        calibrated = answer.inputs.cases[outcome.image].grid.calibrated
+        for fusion, report in zip(outcome.fusion.fusions, outcome.fusion.reports, strict=True):
+            size = f"{report.volume_ml:.3g} ml" if calibrated else counted(int(fusion.mask.sum()), "voxel")
+            yield (
+                f"{plain(outcome.image)}, {plain(fusion.structures[0])}: {size}, "
+                f"{counted(len(report.disputes), 'disputed region')}"
+            )
+    if len(results) > _LISTED:
+        yield f"and {len(results) - _LISTED:,} more"
+
+
+def _read(options: argparse.Namespace, watch: Watch) -> tuple[Placement, tuple[MaskTable, ...], list[str]]:
+    """Read masks, truths and what they were drawn on; find out whose each is and where it lies."""
+    lot = _sorted(options.masks, part(watch, 0.0, 0.2))
+    around = sort_files(options.image, None, (), part(watch, 0.2, 0.3)) if options.image else Sorted()
+    wrong = next((path for path in (*around.masks, *around.tables) if path not in around.walked), None)
+    if wrong is not None:
+        raise InputError("is no image or volume; expected what the masks were drawn on", file=wrong)
+    volumes: list[VolumeFile] = [*lot.volumes, *around.volumes]
+    truths = [file for path in options.truth or () for file in _sorted([path], silent).masks]
+    files = list(dict.fromkeys([*lot.masks, *truths]))
+    if not files:
+        raise InputError("holds no masks", file=options.masks[0])
+    reading = MaskReading(options.annotator, options.naming, options.structure)
+    tables, refused = read_mask_files(
+        files, volumes, reading, optional=lot.walked, watch=part(watch, 0.3, 1.0)
+    )
+    if not tables:
+        raise refused[0]
+    from raterscope.app.formats.images import read_image
+
+    sites = sites_of((), [read_image(path) for path in (*lot.images, *around.images)], volumes)
+    by_hand = dict.fromkeys(truths, TRUTH_WORD)
+    signed = sign(tables, [site.name for site in sites], by_hand, naming=options.naming)
+    placement = place(signed, sites, may_resample=options.resample)
+    notices = [f"{plain(table.path.name)}: {notice}" for table in tables for notice in table.notices]
+    notices += [notice for volume in volumes for notice in volume.notices]
+    return placement, tables, [*notices, *lot.notices, *(f"left out: {error}" for error in refused)]
+
+
+def _sorted(paths: Sequence[Path], watch: Watch) -> Sorted:
+    """Take files that are named for masks; of folders, what looks like masks."""
+    folders = [path for path in paths if path.is_dir()]
+    found = sort_files(folders, None, (), watch) if folders else Sorted()
+    if folders and not found.masks:
+        raise InputError("is a folder without masks", file=folders[0])
+    files = sort_files([path for path in paths if not path.is_dir()], "masks", (), watch)
+    return replace(found, masks=(*files.masks, *found.masks))
+
+
+def _cases(placement: Placement) -> tuple[dict[str, Case], dict[str, dict[str, MaskRecord]], list[str]]:
+    """Lay the masks together case by case, and the truth of each case."""
+    records: dict[int, Records] = {}
+    truths: dict[int, dict[str, MaskRecord]] = {}
+    said: list[str] = []
+    for one, at in zip(placement.masks, placement.where, strict=True):
+        grid = placement.sites[at].grid
+        record = record_of(placed_mask(one, at, grid))
+        if not one.mask.grid.same_as(grid):
+            said.append(f"{plain(one.file.name)} was taken from another grid to the image's.")
+        if one.annotator is None:
+            truths.setdefault(at, {})[one.structure] = record
+        else:
+            records.setdefault(at, {}).setdefault(one.structure, {})[one.annotator] = record
+    if not records:
+        raise InputError("the masks are the truth alone; expected those of annotators")
+    names = {at: placement.sites[at].name for at in records}
+    cases = {names[at]: Case(names[at], placement.sites[at].grid, found) for at, found in records.items()}
+    known = {}
+    for at, found in truths.items():
+        if at not in names:
+            said.append(f"nobody marked {plain(placement.sites[at].name)}, of which the truth is known")
+            continue
+        structures = list(records[at])
+        if len(found) == 1 and len(structures) == 1:  # whatever it is called, it is of that
+            found = {structures[0]: next(iter(found.values()))}
+        known[names[at]] = {name: record for name, record in found.items() if name in structures}
+        if not known[names[at]]:
+            said.append(f"the truth of {plain(names[at])} is of another structure than the masks")
+    return cases, known, said
+
+
+def _write(
+    folder: Path,
+    answer: Answer,
+    truths: Mapping[str, Mapping[str, MaskRecord]],
+    tables: Sequence[MaskTable],
+    watch: Watch,
+    *,
+    together: bool,
+) -> list[Path]:
+    """Write the folder of each case, below the given one where there are several."""
+    inputs = [{"file": table.path.name, "digest": digest_of_file(table.path)} for table in tables]
+    written: list[Path] = []
+    taken: set[str] = set()
+    for step, (name, outcome) in enumerate(answer.outcomes.items()):
+        if outcome.fusion is None:
+            continue
+        case = answer.inputs.cases[name]
+        here = folder
+        if len(answer.outcomes) > 1:
+            here = folder / _free(safe(name), taken)
+            make_folder(here)
+        record: dict[str, Any] = {
+            "versions": versions(),
+            "settings": answer.plan.as_dict() | {"together": together},
+            "methods": answer.plan.in_words(),
+            "seed": getattr(answer.plan.settings, "seed", None),
+            "digest": digest_of([case]),
+            "inputs": inputs,
+            "started": answer.started.isoformat(timespec="milliseconds"),
+            "seconds": round(outcome.seconds, 3),
+            "uncertainty": uncertainty_words(outcome.fusion.fusions[0]),
+            "images": [case_record(outcome)],
+        }
+        output = CaseOutput(case.grid, outcome.fusion, case.records, record, truths.get(name, {}))
+        share = part(watch, step / len(answer.outcomes), (step + 1) / len(answer.outcomes))
+        written += write_case(here, output, share)
+    return written
+
+
+def _free(name: str, taken: set[str]) -> str:
+    found, number = name, 2
+    while found.casefold() in taken:
+        found, number = f"{name}-{number}", number + 1
+    taken.add(found.casefold())
+    return found
+
+
+def _notices(answer: Answer) -> Iterator[str]:
+    """Give what the algorithms had to say."""
+    for name, outcome in answer.outcomes.items():
+        result: CaseResult | None = outcome.fusion
+        for fusion in result.fusions if result is not None else ():
+            where = f"{plain(name)}, {plain(fusion.structures[0])}: " if len(answer.outcomes) > 1 else ""
+            yield from (where + notice for notice in fusion.notices)

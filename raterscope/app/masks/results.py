@@ -1,0 +1,230 @@
+"""What a fusion of masks is written as: maps on the whole grid, tables, and the record of how it was made."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterscope.algorithms.masks.data import BoolArray, Float32Array, MaskFusion
+from raterscope.algorithms.masks.grid import Grid
+from raterscope.algorithms.masks.metrics import Comparison, compare
+from raterscope.algorithms.masks.report import CaseResult, Report
+from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.app.errors import plain
+from raterscope.app.formats.export import replacing, write_table
+from raterscope.app.formats.masks.export import drafting
+from raterscope.app.study.records import MaskRecord
+
+__all__ = [
+    "AGREEMENT",
+    "ANNOTATORS",
+    "DISPUTES",
+    "EVALUATION",
+    "CaseOutput",
+    "agreement_rows",
+    "annotator_rows",
+    "dispute_rows",
+    "safe",
+    "uncertainty_of",
+    "uncertainty_words",
+    "whole",
+    "whole_record",
+    "write_case",
+]
+
+Row = Sequence[object]
+
+ANNOTATORS = (
+    "annotator", "bias", "variance", "dof", "dice", "hausdorff", "hausdorff95", "sensitivity", "specificity",
+)  # fmt: skip
+AGREEMENT = ("annotator", "other", "dice", "hausdorff95")
+DISPUTES = (
+    "region", "first_slice", "last_slice", "first_row", "last_row", "first_column", "last_column", "ml",
+    "doubt_ml", "beyond", "short", "farthest", "reach", "weight",
+)  # fmt: skip
+EVALUATION = (
+    "annotator", "dice", "jaccard", "hausdorff", "hausdorff95", "mean_surface_distance",
+    "volume_difference_ml", "sensitivity", "specificity",
+)  # fmt: skip
+CONSENSUS = "consensus"
+"""In evaluation.csv, in the place of an annotator."""
+
+
+@dataclass(frozen=True, eq=False)
+class CaseOutput:
+    """All that the folder of one case holds.
+
+    Attributes
+    ----------
+    grid : Grid
+        The whole image's.
+    result : CaseResult
+    masks : mapping of structure to the annotators' masks
+    record : dict
+        For run.json.
+    truth : mapping of structure to MaskRecord
+        Where it is known.
+    """
+
+    grid: Grid
+    result: CaseResult
+    masks: Mapping[str, Mapping[str, MaskRecord]]
+    record: Mapping[str, Any]
+    truth: Mapping[str, MaskRecord] = field(default_factory=dict)
+
+
+def write_case(folder: Path, output: CaseOutput, watch: Watch = silent) -> list[Path]:
+    """Write maps, tables and run.json into a folder that is there; gives the files.
+
+    With several structures the names of the maps say which, and the tables begin with it. Each file replaces
+    one that is there, whole or not at all.
+    """
+    result = output.result
+    several = len(result.fusions) > 1
+    written: list[Path] = []
+    for step, fusion in enumerate(result.fusions):
+        here = part(watch, step / len(result.fusions), (step + 1) / len(result.fusions))
+        ending = f"_{safe(fusion.structures[0])}" if several else ""
+        written += _write_maps(folder, ending, fusion, output.grid, here)
+    pairs = list(zip(result.fusions, result.reports, strict=True))
+    tables = [
+        ("annotators.csv", ANNOTATORS, annotator_rows),
+        ("agreement.csv", AGREEMENT, agreement_rows),
+        ("disputes.csv", DISPUTES, dispute_rows),
+    ]
+    for name, columns, rows_of in tables:
+        rows = ((f.structures[0], row) for f, report in pairs for row in rows_of(f, report))
+        written.append(_table(folder / name, columns, rows, several))
+    if output.truth:
+        judged = ((s, row) for s in output.truth for row in _evaluation_rows(output, s))
+        written.append(_table(folder / "evaluation.csv", EVALUATION, judged, several))
+    with replacing(folder / "run.json") as file:
+        json.dump(output.record, file, indent=1, ensure_ascii=False)
+        file.write("\n")
+    return [*written, folder / "run.json"]
+
+
+def uncertainty_of(fusion: MaskFusion) -> Float32Array:
+    """Give the map of uncertainty on the part that was fused, (Z, Y, X): see `uncertainty_words`."""
+    return np.asarray(fusion.doubt()[0] if fusion.deviation is None else fusion.deviation[0])
+
+
+def uncertainty_words(fusion: MaskFusion) -> str:
+    """Say what the map of uncertainty holds."""
+    if fusion.deviation is None:
+        return "doubt: 1 where a voxel may as well belong as not, 0 where it is certain"
+    return "standard deviation of the consensus's signed distance, mm"
+
+
+def whole(fusion: MaskFusion, values: NDArray[Any]) -> NDArray[Any]:
+    """Put a map of a fusion, (Z, Y, X), onto the whole image, 0 where nothing was fused."""
+    found = np.zeros(fusion.frame, dtype=values.dtype)
+    ends = zip(fusion.origin, values.shape, strict=True)
+    found[tuple(slice(at, at + n) for at, n in ends)] = values
+    return found
+
+
+def whole_record(record: MaskRecord, grid: Grid) -> BoolArray:
+    """Put a mask onto the whole image; probabilities count as marked above one half."""
+    found = np.zeros(grid.shape, dtype=np.bool_)
+    ends = zip(record.origin, record.values.shape, strict=True)
+    found[tuple(slice(at, at + n) for at, n in ends)] = record.values > 0.5
+    return found
+
+
+def safe(name: str) -> str:
+    """Make a part of a file's name of what somebody is called."""
+    return re.sub(r"[^\w+-]+", "-", plain(name)).strip("-") or "unnamed"
+
+
+def annotator_rows(fusion: MaskFusion, report: Report) -> Iterator[Row]:
+    """Give the rows of annotators.csv for one structure; distances and bias in mm, variance in mm²."""
+    for p, name in enumerate(fusion.annotators):
+        model = (fusion.bias[0, p], fusion.variance[0, p], fusion.dof[0, p])
+        compared = report.compared[p]
+        figures = (compared.dice, compared.hausdorff, compared.hausdorff_95)
+        shares = (fusion.sensitivity[0, p], fusion.specificity[0, p])
+        yield (name, *map(_number, (*model, *figures, *shares)))
+
+
+def agreement_rows(fusion: MaskFusion, report: Report) -> Iterator[Row]:
+    """Give the rows of agreement.csv for one structure: every pair of raters once."""
+    for p, name in enumerate(fusion.annotators):
+        for q in range(p + 1, len(fusion.annotators)):
+            figures = (report.pair_dice[p, q], report.pair_hausdorff_95[p, q])
+            yield (name, fusion.annotators[q], *map(_number, figures))
+
+
+def dispute_rows(fusion: MaskFusion, report: Report) -> Iterator[Row]:
+    """Give the rows of disputes.csv for one structure; voxels count from 0, the last belongs to the box."""
+    names = fusion.annotators
+    for number, one in enumerate(report.disputes, start=1):
+        box = [v for at, n in zip(one.origin, one.shape, strict=True) for v in (at, at + n - 1)]
+        figures = (one.volume_ml, one.doubt_ml)
+        beyond, short = ("; ".join(names[p] for p in who) for who in (one.beyond, one.short))
+        rest = (names[one.leader], _number(one.reach), _number(one.weight))
+        yield (number, *box, *map(_number, figures), beyond, short, *rest)
+
+
+def _evaluation_rows(output: CaseOutput, structure: str) -> Iterator[Row]:
+    """Compare the consensus and everybody with the truth, over the whole image."""
+    truth = whole_record(output.truth[structure], output.grid)
+    spacing = output.grid.spacing
+    fusion = next(one for one in output.result.fusions if one.structures[0] == structure)
+    yield (CONSENSUS, *_figures(compare(whole(fusion, fusion.mask[0]), truth, spacing)))
+    for name, record in output.masks[structure].items():
+        yield (name, *_figures(compare(whole_record(record, output.grid), truth, spacing)))
+
+
+def _figures(one: Comparison) -> Iterator[str]:
+    return map(_number, (one.dice, one.jaccard, one.hausdorff, one.hausdorff_95, one.mean_surface_distance,
+                         one.volume_difference, one.sensitivity, one.specificity))  # fmt: skip
+
+
+def _table(path: Path, columns: Sequence[str], rows: Iterator[tuple[str, Row]], several: bool) -> Path:
+    if several:
+        return write_table(path, ("structure", *columns), ((name, *row) for name, row in rows))
+    return write_table(path, columns, (row for _, row in rows))
+
+
+def _write_maps(folder: Path, ending: str, fusion: MaskFusion, grid: Grid, watch: Watch) -> list[Path]:
+    maps: dict[str, Any] = {
+        f"consensus{ending}": fusion.probability[0],
+        f"consensus_mask{ending}": fusion.mask[0].view(np.uint8),
+        f"uncertainty{ending}": uncertainty_of(fusion),
+    }
+    for p, name in enumerate(fusion.annotators if fusion.weight is not None else ()):
+        key = f"weight_{safe(name)}{ending}"
+        while key in maps:
+            key += "-2"
+        assert fusion.weight is not None
+        maps[key] = fusion.weight[0, p]
+    for number, one in enumerate(fusion.alternatives, start=1):
+        maps[f"alternative_{number}_mask{ending}"] = one.mask[0].view(np.uint8)
+    written = []
+    for step, (name, values) in enumerate(maps.items()):
+        watch(step / len(maps), f"writing {name}")
+        shares = values.astype(np.float32) / np.float32(255) if name.startswith("weight_") else values
+        written.append(_write_map(folder / f"{name}.nii.gz", whole(fusion, shares), grid))
+    return written
+
+
+def _write_map(path: Path, values: NDArray[Any], grid: Grid) -> Path:
+    from raterscope.app.formats.masks.write_nifti import write_array
+
+    with drafting([path]) as (draft,):
+        write_array(draft, values, grid)
+    return path
+
+
+def _number(value: float) -> str:
+    """Write a number in the shortest way that loses nothing of worth; nothing for none."""
+    return f"{value:.9g}" if math.isfinite(value) else ""

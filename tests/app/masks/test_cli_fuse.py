@@ -1,0 +1,243 @@
+"""`raterscope fuse masks` on files."""
+
+import csv
+import json
+
+import nibabel
+import numpy as np
+import pytest
+from PIL import Image
+
+from raterscope.app.cli import main
+from tests.app.masks.made import SHAPE, SPACING, a_ball, a_volume, four_raters, write
+from tests.app.without_qt import nothing_is_left  # noqa: F401
+
+
+def rows_of(path):
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.fixture
+def fuse(tmp_path, capsys):
+    """Fuse into a folder; gives it and what was said."""
+
+    def run(*arguments):
+        status = main(["fuse", "masks", *map(str, arguments), "-o", str(tmp_path / "out")])
+        said = capsys.readouterr()
+        assert status == 0, said.err
+        return tmp_path / "out", said.out + said.err
+
+    return run
+
+
+@pytest.fixture
+def refusal(tmp_path, capsys):
+    def run(*arguments):
+        assert main(["fuse", "masks", *map(str, arguments), "-o", str(tmp_path / "out")]) == 1
+        err = capsys.readouterr().err
+        assert err.count("\n") == 1
+        return err.removeprefix("raterscope: ").strip()
+
+    return run
+
+
+def read(path):
+    """Read a map back as (Z, Y, X) by another library than wrote it."""
+    image = nibabel.load(path)
+    return np.asarray(image.dataobj).T, image.affine
+
+
+def dice(a, b):
+    return 2 * np.sum(a & b) / (a.sum() + b.sum())
+
+
+def test_the_consensus_is_that_of_the_careful_raters_on_the_inputs_grid(fuse, tmp_path):
+    files = four_raters(tmp_path)
+    out, said = fuse(*files)
+    assert "4 masks by 4 annotators on 1 image" in said
+    mask, affine = read(out / "consensus_mask.nii.gz")
+    np.testing.assert_allclose(affine, nibabel.load(files[0]).affine)
+    assert mask.shape == SHAPE
+    assert dice(mask > 0, a_ball(radius=6.0) > 0) > 0.9
+    probability, _ = read(out / "consensus.nii.gz")
+    assert 0 <= probability.min() <= probability.max() <= 1
+    assert ((probability > 0.5) == (mask > 0)).all()
+    raters = {row["annotator"]: row for row in rows_of(out / "annotators.csv")}
+    assert max(raters, key=lambda name: float(raters[name]["bias"])) == "dora"
+    assert max(raters, key=lambda name: float(raters[name]["variance"])) == "dora"
+    assert float(raters["ben"]["dice"]) > float(raters["dora"]["dice"])
+    uncertainty, _ = read(out / "uncertainty.nii.gz")
+    assert uncertainty.shape == SHAPE
+    assert "mm" in json.loads((out / "run.json").read_text())["uncertainty"]
+
+
+def test_raters_weights_share_out_the_consensus(fuse, tmp_path):
+    out, _ = fuse(*four_raters(tmp_path))
+    weights = [read(out / f"weight_{name}.nii.gz")[0] for name in ("anna", "ben", "carl", "dora")]
+    total = np.sum(weights, axis=0)
+    inside = read(out / "consensus_mask.nii.gz")[0] > 0
+    np.testing.assert_allclose(total[inside], 1.0, atol=0.02)
+
+
+def test_the_same_input_gives_the_same_files(fuse, tmp_path):
+    files = four_raters(tmp_path)
+    out, _ = fuse(*files)
+    first = [read(out / name)[0] for name in ("consensus.nii.gz", "uncertainty.nii.gz")]
+    record = json.loads((out / "run.json").read_text())
+    fuse(*files)
+    for name, values in zip(("consensus.nii.gz", "uncertainty.nii.gz"), first, strict=True):
+        np.testing.assert_array_equal(read(out / name)[0], values)
+    again = json.loads((out / "run.json").read_text())
+    assert again["digest"] == record["digest"]
+    assert again["settings"]["algorithm"] == "laplace"
+    assert {one["file"] for one in again["inputs"]} == {path.name for path in files}
+
+
+def test_majority_of_three_is_what_two_of_them_marked(fuse, tmp_path):
+    balls = [a_ball((6, 12, 10 + 2 * n)) for n in range(3)]
+    files = [write(tmp_path / f"r{n}.nii.gz", ball) for n, ball in enumerate(balls)]
+    out, _ = fuse(*files, "--algorithm", "majority")
+    np.testing.assert_array_equal(read(out / "consensus_mask.nii.gz")[0], np.sum(balls, axis=0) >= 2)
+    assert not list(out.glob("weight_*"))
+    assert all(row["bias"] == "" for row in rows_of(out / "annotators.csv"))
+
+
+def test_staple_tells_sensitivity_and_specificity(fuse, tmp_path):
+    out, _ = fuse(*four_raters(tmp_path), "--algorithm", "staple")
+    raters = {row["annotator"]: row for row in rows_of(out / "annotators.csv")}
+    assert float(raters["dora"]["specificity"]) < float(raters["anna"]["specificity"])
+    assert float(raters["anna"]["sensitivity"]) < float(raters["dora"]["sensitivity"])
+
+
+def test_pairs_of_raters_agree_as_their_voxels_do(fuse, tmp_path):
+    out, _ = fuse(*four_raters(tmp_path))
+    pairs = {(row["annotator"], row["other"]): float(row["dice"]) for row in rows_of(out / "agreement.csv")}
+    assert len(pairs) == 6
+    expected = dice(a_ball(radius=5.5) > 0, a_ball(radius=9.0) > 0)
+    assert pairs["anna", "dora"] == pytest.approx(expected)
+
+
+def test_a_lump_that_one_rater_adds_is_a_disputed_region(fuse, tmp_path):
+    shape = (12, 40, 40)
+    ball = a_ball((6, 14, 14), 7, shape)
+    lump = ball | a_ball((6, 14, 26), 5, shape)
+    files = [write(tmp_path / f"r{n}.nii.gz", ball) for n in range(3)]
+    out, _ = fuse(*files, write(tmp_path / "r3.nii.gz", lump))
+    (row,) = rows_of(out / "disputes.csv")
+    assert row["beyond"] == "r3"
+    assert 14 < int(row["first_column"]) <= 26 <= int(row["last_column"]) < 40
+
+
+def test_evaluation_against_the_truth(fuse, tmp_path):
+    truth = write(tmp_path / "known.nii.gz", a_ball(radius=6.0))
+    out, _ = fuse(*four_raters(tmp_path), "--truth", truth)
+    rows = {row["annotator"]: row for row in rows_of(out / "evaluation.csv")}
+    assert float(rows["ben"]["dice"]) == 1.0
+    assert float(rows["ben"]["hausdorff"]) == 0.0
+    assert float(rows["dora"]["volume_difference_ml"]) > 0
+    difference = (a_ball(radius=9.0).sum() - a_ball(radius=6.0).sum()) * np.prod(SPACING) / 1000
+    assert float(rows["dora"]["volume_difference_ml"]) == pytest.approx(difference)
+    assert 0.9 < float(rows["consensus"]["dice"]) <= 1.0
+
+
+@pytest.mark.parametrize("together", [[], ["--together"]])
+def test_three_structures(fuse, tmp_path, together):
+    shape = (10, 30, 30)
+    places = {1: (5, 8, 8), 2: (5, 8, 22), 3: (5, 22, 15)}
+    for n, name in enumerate(("anna", "ben", "carl")):
+        labels = sum(s * a_ball(at, 5 + 0.3 * n, shape) for s, at in places.items())
+        write(tmp_path / f"{name}.nii.gz", labels.astype(np.uint8))
+    out, _ = fuse(*(tmp_path / f"{name}.nii.gz" for name in ("anna", "ben", "carl")), *together)
+    for s, at in places.items():
+        mask = read(out / f"consensus_mask_label-{s}.nii.gz")[0] > 0
+        assert dice(mask, a_ball(at, 5.3, shape) > 0) > 0.9
+    rows = rows_of(out / "annotators.csv")
+    assert [row["structure"] for row in rows] == [f"label {s}" for s in (1, 2, 3) for _ in range(3)]
+
+
+def test_structures_that_overlap_are_not_fused_together(refusal, tmp_path):
+    for who in ("anna", "ben"):
+        for what in ("liver", "tumour"):
+            write(tmp_path / f"{who}_{what}.nii.gz", a_ball())
+    files = sorted(tmp_path.glob("*.nii.gz"))
+    volume = a_volume(tmp_path / "ct.nii")
+    assert "marked a voxel as two structures" in refusal(*files, "--image", volume, "--together")
+
+
+def test_each_of_several_images_has_a_folder(fuse, tmp_path):
+    files = [path for case in ("case1_", "case2_") for path in four_raters(tmp_path, case)]
+    out, said = fuse(*files)
+    assert "on 2 images" in said
+    for case in ("case1", "case2"):
+        assert {row["annotator"] for row in rows_of(out / case / "annotators.csv")} >= {"anna", "dora"}
+        assert (out / case / "consensus.nii.gz").exists()
+
+
+def test_outlines_of_a_picture(fuse, tmp_path):
+    y, x = np.ogrid[:60, :80]
+    for n in range(3):
+        disc = 255 * ((y - 30) ** 2 + (x - 40) ** 2 < (14 + n) ** 2)
+        Image.fromarray(disc.astype(np.uint8)).save(tmp_path / f"cell_r{n}.png")
+    out, said = fuse(*sorted(tmp_path.glob("*.png")))
+    mask, _ = read(out / "consensus_mask.nii.gz")
+    assert mask.shape == (1, 60, 80)
+    assert abs(int(mask.sum()) - np.pi * 15**2) < 60
+    assert " ml" not in said
+    assert "voxels" in said
+
+
+class TestOddRaters:
+    def test_identical_raters_are_their_own_consensus(self, fuse, tmp_path):
+        out, _ = fuse(*(write(tmp_path / f"r{n}.nii.gz", a_ball()) for n in range(3)))
+        np.testing.assert_array_equal(read(out / "consensus_mask.nii.gz")[0], a_ball())
+        assert rows_of(out / "disputes.csv") == []
+
+    def test_a_single_rater_is_returned_as_is(self, fuse, tmp_path):
+        mask = write(tmp_path / "mask.nii.gz", a_ball())
+        out, said = fuse(mask, "--annotator", "anna")
+        np.testing.assert_array_equal(read(out / "consensus_mask.nii.gz")[0], a_ball())
+        assert "but one rater" in said
+
+    def test_all_empty(self, fuse, tmp_path):
+        nothing = np.zeros(SHAPE, np.uint8)
+        out, said = fuse(*(write(tmp_path / f"r{n}.nii.gz", nothing) for n in range(3)))
+        assert not read(out / "consensus_mask.nii.gz")[0].any()
+        assert "No rater marked anything" in said
+
+
+class TestRefusals:
+    def test_an_algorithm_that_is_none(self, refusal, tmp_path):
+        assert refusal(*four_raters(tmp_path), "--algorithm", "oem").startswith(
+            "oem is no algorithm for masks"
+        )
+
+    def test_text_that_is_called_a_volume(self, refusal, tmp_path):
+        (tmp_path / "text.nii").write_text("hello " * 99)
+        assert refusal(tmp_path / "text.nii").startswith("text.nii: ")
+
+    def test_gaps_in_the_values(self, refusal, tmp_path):
+        values = a_ball().astype(np.float32)
+        values[3, 3, 3] = np.nan
+        files = [*four_raters(tmp_path), write(tmp_path / "emil.nii.gz", values)]
+        assert refusal(*files).startswith("emil.nii.gz: ")
+
+    def test_masks_on_unlike_grids(self, refusal, tmp_path):
+        short = write(tmp_path / "emil.nii.gz", a_ball(shape=(9, 24, 24)))
+        said = refusal(*four_raters(tmp_path), short)
+        assert "9 x 24 x 24" in said
+        assert "12 x 24 x 24" in said
+        assert "--resample" in said
+
+    def test_a_folder_that_cannot_be_written_to(self, tmp_path, capsys):
+        (tmp_path / "file").touch()
+        files = map(str, four_raters(tmp_path))
+        assert main(["fuse", "masks", *files, "-o", str(tmp_path / "file")]) == 1
+        assert "cannot be written to" in capsys.readouterr().err
+
+
+def test_help_lists_the_algorithms_of_masks_alone(capsys):
+    assert main(["fuse", "masks", "--help"]) == 0
+    said = capsys.readouterr().out
+    assert "continuous-staple: continuous STAPLE" in said
+    assert "oem" not in said
