@@ -79,7 +79,9 @@ def _by_case(found: Sequence[Figures]) -> Table:
         )
     if len(found) > 1:
         means = [_mean(np.array(column)) for column in columns]
-        rows.append(["mean of cases", "", share(means[0]), _range(np.array(columns[0])), *map(share, means[1:]), ""])
+        rows.append(
+            ["mean of cases", "", share(means[0]), _range(np.array(columns[0])), *map(share, means[1:]), ""]
+        )
     domains = dict.fromkeys(figures.agreement.domain for figures in found)
     what = "pixels" if all(one.entry.lattice.flat for one in found) else "voxels"
     note = (
@@ -89,7 +91,15 @@ def _by_case(found: Sequence[Figures]) -> Table:
     )
     return Table(
         "Case by case",
-        ("Case", "Raters", "Dice of pairs", "Range", "Fleiss' kappa", "Krippendorff's alpha", what.capitalize()),
+        (
+            "Case",
+            "Raters",
+            "Dice of pairs",
+            "Range",
+            "Fleiss' kappa",
+            "Krippendorff's alpha",
+            what.capitalize(),
+        ),
         rows,
         note,
     )
@@ -116,10 +126,10 @@ def _by_rater(found: Sequence[Figures], numbers: Mapping[str, int]) -> Table:
             ]
         )
     columns = ["Rater", "Cases", "Mean Dice", "Range", f"Median HD95, {unit}"]
-    note = "Against the consensus of each case. A rater is the same person in all cases if the name is the same."
-    return Table(
-        "Rater by rater", (*columns, *([f"Mean bias, {unit}"] if biased else [])), rows, note
+    note = (
+        "Against the consensus of each case. A rater is the same person in all cases if the name is the same."
     )
+    return Table("Rater by rater", (*columns, *([f"Mean bias, {unit}"] if biased else [])), rows, note)
 
 
 def _tests(found: Sequence[Figures]) -> Iterator[tuple[str, str, SignedRank]]:
@@ -130,14 +140,22 @@ def _tests(found: Sequence[Figures]) -> Iterator[tuple[str, str, SignedRank]]:
     for a, b in combinations(names, 2):
         both = [one for one in found if {a, b} <= set(one.fusion.annotators)]
         if len(both) >= LEAST_CASES:
-            yield what, f"{plain(a, 30)} \N{MINUS SIGN} {plain(b, 30)}", wilcoxon(_dice(both, a, known), _dice(both, b, known))
+            yield (
+                what,
+                f"{plain(a, 30)} \N{MINUS SIGN} {plain(b, 30)}",
+                wilcoxon(_dice(both, a, known), _dice(both, b, known)),
+            )
     for name in names:
         here = [one for one in found if name in one.fusion.annotators]
         if len(here) >= LEAST_CASES:
             own = [one.volumes[one.fusion.annotators.index(name)] for one in here]
             whole = [one.report.volume_ml for one in here]
             relative = np.array(own) / np.maximum(whole, 1e-12)
-            yield "volume, relative", f"{plain(name, 30)} \N{MINUS SIGN} consensus", wilcoxon(relative, np.ones(len(here)))
+            yield (
+                "volume, relative",
+                f"{plain(name, 30)} \N{MINUS SIGN} consensus",
+                wilcoxon(relative, np.ones(len(here))),
+            )
 
 
 def _tests_table(tests: Sequence[tuple[str, str, SignedRank]]) -> Table:
@@ -154,8 +172,9 @@ def _tests_table(tests: Sequence[tuple[str, str, SignedRank]]) -> Table:
         for (what, pair, test), p in zip(tests, adjusted, strict=True)
     ]
     note = (
-        "Wilcoxon's signed-rank test over cases, two-sided; cases without a difference are left out. Adjusted: "
-        "by Holm for the number of tests in this table. Dice with a consensus favours those whom it follows."
+        "Wilcoxon's signed-rank test over cases, two-sided; cases without a difference are left out. "
+        "Adjusted: by Holm for the number of tests in this table. Volume, relative: the rater's share of the "
+        "consensus's volume, less 1. Dice with a consensus favours those whom it follows."
     )
     columns = ("Difference of", "in", "Cases", "Median", "p", "p, adjusted")
     return Table("Differences over cases", columns, rows, note, frozenset({1}))

@@ -136,7 +136,7 @@ def clicks_section(study: Study, found: Sequence[CountedImage], watch: Watch = s
     if pictures:
         legend = (Swatch(DARK.accent, "present"), Swatch(DARK.disputed, "in dispute, present or not"))
         blocks.append(Gallery("Images with what was found", pictures, legend))
-    return Section("Clicks", blocks, anchor="clicks", breaks=True)
+    return Section("Clicks", blocks, breaks=True)
 
 
 def _counts(found: Sequence[CountedImage]) -> Table:
@@ -220,7 +220,9 @@ def _picture(study: Study, one: CountedImage) -> Picture | None:
         if present or disputed:
             colour = DARK.disputed if disputed else DARK.accent
             box = (x - radius, y - radius, x + radius, y + radius)
-            brush.ellipse([edge + shift for edge, shift in zip(box, (-1, -1, 1, 1), strict=True)], outline="#000000")
+            brush.ellipse(
+                [edge + shift for edge, shift in zip(box, (-1, -1, 1, 1), strict=True)], outline="#000000"
+            )
             brush.ellipse(box, outline=colour, width=2)
     file = io.BytesIO()
     image.save(file, "PNG", optimize=True)

@@ -15,6 +15,13 @@ __all__ = [
 ]  # fmt: skip
 
 
+_WIDE, _BEYOND = 20.0, 0.2
+"""Letters up to which a column on paper has all the room that it needs, and its share of what is beyond."""
+
+_BOLD, _PADDING = 1.2, 3.0
+"""Width of a letter of a heading, and of the room about a text, in letters."""
+
+
 @dataclass(frozen=True, slots=True)
 class Swatch:
     """A colour and what it stands for."""
@@ -55,8 +62,6 @@ class Table:
         What the reader should know of the figures.
     words : set of int
         Columns of words, which start at the left; the first always is one.
-    widths : sequence of int
-        Of the columns, percent; empty for what they need.
     """
 
     kind: ClassVar[str] = "table"
@@ -66,11 +71,20 @@ class Table:
     rows: Sequence[Sequence[Cell | str]]
     note: str = ""
     words: frozenset[int] = frozenset()
-    widths: Sequence[int] = ()
 
     def cells(self) -> list[list[Cell]]:
         """Give the rows with every cell a Cell."""
         return [[cell if isinstance(cell, Cell) else Cell(cell) for cell in row] for row in self.rows]
+
+    def widths(self) -> list[int]:
+        """Share 100 % of a width among the columns by their longest texts."""
+        rows = [[cell.text for cell in row] for row in self.cells()]
+        longest = []
+        for at, name in enumerate(self.columns):
+            heading = _BOLD * max((len(word) for word in name.split()), default=0)
+            need = max([heading, *(float(len(row[at])) for row in rows)])
+            longest.append(min(need, _WIDE + _BEYOND * max(need - _WIDE, 0.0)) + _PADDING)
+        return [round(100 * need / sum(longest)) for need in longest]
 
     def left(self, column: int) -> bool:
         """Whether a column starts at the left."""
@@ -149,8 +163,6 @@ class Section:
     blocks : sequence of Block
     sections : sequence of Section
         Within it.
-    anchor : str
-        Where links lead; letters and digits.
     breaks : bool
         Whether it starts a page when printed.
     """
@@ -158,7 +170,6 @@ class Section:
     title: str
     blocks: Sequence[Block] = ()
     sections: Sequence[Section] = ()
-    anchor: str = ""
     breaks: bool = False
 
 
@@ -176,7 +187,5 @@ class Contents:
 
 
 def _pictures(section: Section) -> list[Picture]:
-    found = [
-        picture for block in section.blocks if isinstance(block, Gallery) for picture in block.pictures
-    ]
+    found = [picture for block in section.blocks if isinstance(block, Gallery) for picture in block.pictures]
     return found + [picture for inner in section.sections for picture in _pictures(inner)]

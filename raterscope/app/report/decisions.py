@@ -45,7 +45,7 @@ def decisions_section(decisions: Sequence[Decision], images: Mapping[int, str]) 
                 plain(image),
                 plain(structure),
                 plain(state.in_words(one), 160),
-                plain(one.reason, 160),
+                "" if one.annotator else plain(one.reason, 160),  # the words have it
                 "" if one.verb == "undo" else "yes" if state.in_effect(one.id) else "undone",
             )
         )

@@ -96,7 +96,7 @@ class Figures:
         return not np.array_equal(before, self.final.values)
 
     def said_of(self) -> Mapping[int, Region]:
-        """Give the last word on each numbered region of the run; to pass over a settled one changes nothing."""
+        """Give the last word on each region of the run; to pass over a settled one changes nothing."""
         last: dict[int, Region] = {}
         for one in self.decided:
             number = one.subject.number
@@ -166,7 +166,9 @@ def read_figures(
                 decided=decided,
                 final=Piece(origin, final),
                 final_ml=float(np.count_nonzero(final)) * masks.voxel_volume / 1000.0,
-                doubt=_doubt(fusion, masks, known_voxels(decided, settled, structure, masks.origin, masks.shape)),
+                doubt=_doubt(
+                    fusion, masks, known_voxels(decided, settled, structure, masks.origin, masks.shape)
+                ),
                 truth=truth,
             )
         )
@@ -192,9 +194,7 @@ def _against_truth(fusion: MaskFusion, masks: Masks, record: MaskRecord) -> Agai
     truth = np.zeros(shape, dtype=np.bool_)
     if record.values.size:
         truth[_within(origin, record.origin, _shape(record.values))] = record.values > 0.5
-    whole = Masks(
-        values, masks.annotators, masks.spacing, masks.structures, origin=origin, frame=masks.frame
-    )
+    whole = Masks(values, masks.annotators, masks.spacing, masks.structures, origin=origin, frame=masks.frame)
     consensus = placed(fusion, fusion.mask[0], origin, shape)
     return AgainstTruth(record, against(whole, truth), compare(consensus, truth, masks.spacing))
 

@@ -38,7 +38,6 @@ def case_section(
     found: Sequence[Figures],
     voxels: Voxels,
     excluded: Mapping[str, str],
-    anchor: str,
     watch: Watch,
 ) -> Section:
     """Tell of one case.
@@ -51,7 +50,6 @@ def case_section(
     voxels : Voxels
     excluded : mapping of annotator to reason
         As the expert has it now.
-    anchor : str
     watch : Watch
     """
     entry, run = found[0].entry, found[0].run
@@ -77,13 +75,13 @@ def case_section(
         inner = []
     else:
         blocks.append(Facts(facts))
-    return Section(plain(entry.name), blocks, inner, anchor, breaks=True)
+    return Section(plain(entry.name), blocks, inner, breaks=True)
 
 
-def cases_table(cases: Sequence[tuple[str, Sequence[Figures]]]) -> Table:
+def cases_table(cases: Sequence[Sequence[Figures]]) -> Table:
     """List all cases and structures: how large, how much is disputed, what is left to decide."""
     rows = []
-    for _, found in cases:
+    for found in cases:
         for figures in found:
             units = units_of(figures.entry.lattice)
             said = figures.said_of()
@@ -215,12 +213,19 @@ def _gallery(
         watch(done / len(chosen), f"drawing slices of {plain(figures.entry.name)}")
         pictures.append(_slice(scene, figures, units, index))
     legend = [Swatch(colour_of(numbers[name]), plain(name, 40)) for name in fusion.annotators]
-    legend.append(Swatch(CONSENSUS, "consensus with what the expert settled" if figures.differs else "consensus"))
-    legend.append(Swatch(DOUBT, "doubt, the stronger the more"))
+    legend.append(
+        Swatch(CONSENSUS, "consensus with what the expert settled" if figures.differs else "consensus")
+    )
+    legend.append(Swatch(DOUBT, "doubt"))
     if scene.truth is not None:
         legend.append(Swatch(TRUTH, "known truth"))
     title = "The image" if grid.flat else "The most disputed slices" if figures.report.disputes else "Slices"
-    return Gallery(title, pictures, legend, " ".join(word for word in (voxels.why, f"Window: {said}." if said else "") if word))
+    return Gallery(
+        title,
+        pictures,
+        legend,
+        " ".join(word for word in (voxels.why, f"Window: {said}." if said else "") if word),
+    )
 
 
 def _slice(scene: SliceScene, figures: Figures, units: Units, index: int) -> Picture:

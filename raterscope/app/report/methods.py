@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,26 +22,47 @@ Paragraph = tuple[str, str]
 _TIED = re.compile(r"\btie[sd]?\b", re.IGNORECASE)
 
 _MEASURES = (
-    ("Dice", "2 |A and B| / (|A| + |B|), counted in voxels: 1 where both masks are the same, 0 where they have "
-     "nothing in common."),
-    ("HD95", "the surface of a mask is made of its voxels that share a face with one outside; HD95 is the larger "
-     "of the 95th percentiles of the distances from each surface voxel of one mask to the nearest of the other, "
-     "each way, between centres of voxels in mm."),
-    ("Sensitivity, specificity", "share of the consensus that the rater marks, and share of the rest of the box "
-     "that was fused that the rater leaves out."),
-    ("Doubt", "of a voxel: 1 \N{MINUS SIGN} |2 p \N{MINUS SIGN} 1| for the probability p that it belongs to the "
-     "structure; in pictures and regions p is the share of raters who mark it where that gives more doubt. A volume of doubt is the sum over voxels."),
-    ("Disputed region", "where some rater's outline is farther from the consensus's than 1.5 mm, 1.5 times the "
-     "side of a voxel in the plane, or 8 % of the radius of a ball as large as the consensus, whichever is most; "
-     "with the voxels about it on which anybody differs."),
-    ("Agreement", "Dice of every pair of raters; Fleiss' kappa (Psychological Bulletin 76, 1971) and "
-     "Krippendorff's alpha for nominal labels (Content Analysis, 4th edition, 2018) over the voxels stated with "
-     "them."),
-)  # fmt: skip
+    (
+        "Dice",
+        "2 |A and B| / (|A| + |B|), counted in voxels: 1 where both masks are the same, 0 where they have "
+        "nothing in common.",
+    ),
+    (
+        "HD95",
+        "A mask's surface is made of its voxels that share a face with one outside. HD95 is the larger "
+        "of the 95th percentiles of the distances from each surface voxel of one mask to the nearest of the "
+        "other, each way, between centres of voxels.",
+    ),
+    (
+        "Sensitivity, specificity",
+        "The share of the consensus that the rater marks, and the share of the rest of the fused box "
+        "that the rater leaves out.",
+    ),
+    (
+        "Doubt",
+        "Of a voxel 1 \N{MINUS SIGN} |2 p \N{MINUS SIGN} 1|, for the probability p that it belongs to the "
+        "structure or, where that gives more, the share of raters who mark it; of a region the sum over its "
+        "voxels.",
+    ),
+    (
+        "Disputed region",
+        "Where some rater's outline is farther from the consensus's than 1.5 mm, 1.5 times a voxel's side "
+        "in the plane, or 8 % of the radius of a ball as large as the consensus, whichever is most; with "
+        "the voxels about it on which anybody differs.",
+    ),
+    (
+        "Agreement",
+        "Dice of every pair of raters; Fleiss' kappa (Psychological Bulletin 76, 1971) and Krippendorff's "
+        "alpha for nominal labels (Content Analysis, 4th edition, 2018) over the voxels stated with them.",
+    ),
+)
 
 
 def methods_section(
-    runs: Sequence[RunEntry], figures: Sequence[Figures], decisions: Sequence[Decision], images: dict[int, str]
+    runs: Sequence[RunEntry],
+    figures: Sequence[Figures],
+    decisions: Sequence[Decision],
+    images: Mapping[int, str],
 ) -> Section:
     """Tell how everything in the report was made.
 
@@ -60,7 +81,7 @@ def methods_section(
         paragraphs.append((f"Run {run.id}", _plan_in_words(run)))
         paragraphs += _about(run, [one for one in figures if one.run.id == run.id], decisions, images)
     if figures:
-        paragraphs += [(name, words[0].upper() + words[1:]) for name, words in _MEASURES]
+        paragraphs += _MEASURES
     return Section("Methods", [Prose(paragraphs)])
 
 
@@ -80,7 +101,7 @@ def _plan_in_words(run: RunEntry) -> str:
 
 
 def _about(
-    run: RunEntry, figures: Sequence[Figures], decisions: Sequence[Decision], images: dict[int, str]
+    run: RunEntry, figures: Sequence[Figures], decisions: Sequence[Decision], images: Mapping[int, str]
 ) -> list[Paragraph]:
     then = fold([one for one in decisions if one.id <= run.known])
     fixed = []
@@ -96,14 +117,24 @@ def _about(
             spots = [one for one in then.spots(number) if one.verdict != "skipped"]
             if spots:
                 fixed.append(f"{len(spots)} spot{'' if len(spots) == 1 else 's'} of {plain(images[number])}")
-    held = f"What the expert had settled was held fixed: {', '.join(fixed)}." if fixed else "Nothing was held fixed."
+    held = (
+        f"What the expert had settled was held fixed: {', '.join(fixed)}."
+        if fixed
+        else "Nothing was held fixed."
+    )
     if run.excluded:
         held += f" Left out: {', '.join(plain(name, 40) for name in run.excluded)}."
     seeds = [value for name, value in _flat(run.settings) if name == "seed"]
     seed = run.seed if run.seed is not None else (seeds[0] if seeds else None)
-    chance = "No random numbers are used." if seed is None else f"Random numbers come from the seed {plain(seed)}."
+    chance = (
+        "No random numbers are used." if seed is None else f"Random numbers come from the seed {plain(seed)}."
+    )
     versions = ", ".join(f"{plain(name)} {plain(version)}" for name, version in run.versions.items())
-    said = [("Held fixed", held), ("Chance", chance), ("Versions", f"{versions}. Input {plain(run.digest, 90)}.")]
+    said = [
+        ("Held fixed", held),
+        ("Chance", chance),
+        ("Versions", f"{versions}. Input {plain(run.digest, 90)}."),
+    ]
     ties = _ties(figures)
     if ties:
         said.insert(1, ("Ties", ties))
@@ -125,7 +156,7 @@ def _ties(figures: Sequence[Figures]) -> str:
     )
 
 
-def _flat(settings: dict[str, Any]) -> list[tuple[str, Any]]:
+def _flat(settings: Mapping[str, Any]) -> list[tuple[str, Any]]:
     found: list[tuple[str, Any]] = []
     for name, value in settings.items():
         found += _flat(value) if isinstance(value, dict) else [(str(name), value)]

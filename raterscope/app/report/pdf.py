@@ -15,6 +15,8 @@ from PySide6.QtGui import (
     QPainter,
     QPdfWriter,
     QTextDocument,
+    QTextFormat,
+    QTextTable,
 )
 
 from raterscope.algorithms.progress import Watch, silent
@@ -40,7 +42,7 @@ class _Paper(QTextDocument):
     def address_of(self, picture: Picture) -> str:
         """Take up a picture and give the address under which it is found."""
         address = f"picture:{len(self._pictures)}"
-        self._pictures[address] = QImage.fromData(picture.png, "PNG")  # type: ignore[call-overload]
+        self._pictures[address] = QImage.fromData(picture.png)
         return address
 
     def loadResource(self, _kind: int, name: QUrl | str) -> object:
@@ -73,12 +75,16 @@ def as_pdf(contents: Contents, watch: Watch = silent) -> bytes:
     paper.setDefaultFont(QFont("DejaVu Sans", 9))
     paper.setHtml(as_html(contents, "paper", paper.address_of))
     root = paper.rootFrame().frameFormat()
-    for set_margin in (root.setTopMargin, root.setBottomMargin):  # what stands at a page's edge bleeds into it
+    for set_margin in (
+        root.setTopMargin,
+        root.setBottomMargin,
+    ):  # what stands at a page's edge bleeds into it
         set_margin(_BLEED)
     paper.rootFrame().setFrameFormat(root)
     foot = _FOOT / 25.4 * _DPI
     page = QRectF(0, 0, writer.width(), writer.height() - foot)
     paper.setPageSize(QSizeF(page.size()))
+    _keep_together(paper, page.height())
     painter = QPainter(writer)
     try:
         pages = paper.pageCount()
@@ -87,7 +93,9 @@ def as_pdf(contents: Contents, watch: Watch = silent) -> bytes:
             if number:
                 writer.newPage()
             _paint(painter, paper, page, number)
-            _paint_foot(painter, contents.title, number + 1, pages, QRectF(0, page.height(), page.width(), foot))
+            _paint_foot(
+                painter, contents.title, number + 1, pages, QRectF(0, page.height(), page.width(), foot)
+            )
     finally:
         painter.end()
         del paper
@@ -102,6 +110,20 @@ def _application() -> QGuiApplication | None:
         return None
     os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
     return QGuiApplication(["raterscope"])
+
+
+def _keep_together(paper: QTextDocument, height: float) -> None:
+    """Let a table that fits half a page, and stands across the edge of one, begin on the next."""
+    layout = paper.documentLayout()
+    for frame in paper.rootFrame().childFrames():
+        if not isinstance(frame, QTextTable):
+            continue
+        box = layout.frameBoundingRect(frame)
+        across = int(box.top() // height) != int((box.bottom() - 1) // height)
+        if across and box.height() < height / 2:
+            style = frame.format()
+            style.setPageBreakPolicy(QTextFormat.PageBreakFlag.PageBreak_AlwaysBefore)
+            frame.setFormat(style)
 
 
 def _paint(painter: QPainter, paper: _Paper, page: QRectF, number: int) -> None:

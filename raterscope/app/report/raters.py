@@ -54,7 +54,7 @@ def raters_table(
     if figures.truth is not None:
         columns["Dice, truth"] = [share(one.dice) for one in figures.truth.raters]
         columns[f"HD95, truth, {unit}"] = [units.mm(one.hausdorff_95) for one in figures.truth.raters]
-    rows = []
+    rows: list[list[Cell | str]] = []
     for p, name in enumerate(fusion.annotators):
         cell = _named(name, numbers, since=name in excluded)
         rows.append([cell, *(cells[p] for cells in columns.values())])
@@ -111,11 +111,11 @@ def disputes_table(figures: Figures, units: Units) -> Table:
         for number, one in enumerate(figures.report.disputes, start=1)
     ]
     note = (
-        "Where a rater's outline is farther from the consensus's than is worth a look. Volume: of the region; "
-        "doubt: that times its mean doubt."
+        "Where a rater's outline is farther from the consensus's than is worth a look. Volume: of the "
+        "region; doubt: that times its mean doubt."
     )
-    columns = ("Rank", "Volume", "Doubt", "Where", "Who", "Expert")
-    return Table("Disputed regions", columns, rows, note, frozenset({3, 4, 5}), (5, 10, 10, 25, 38, 12))
+    columns = ("No.", "Volume", "Doubt", "Where", "Who", "Expert")
+    return Table("Disputed regions", columns, rows, note, frozenset({3, 4, 5}))
 
 
 def alternatives_table(figures: Figures, units: Units) -> Table | None:
@@ -147,7 +147,9 @@ def verdict_in_words(region: Region | None) -> str:
         return "open"
     if region.verb == "take":
         return f"as {plain(region.subject.rater)} has it"
-    return {"accept": "consensus accepted", "paint": "drawn by the expert", "skip": "passed over"}[region.verb]
+    return {"accept": "consensus accepted", "paint": "drawn by the expert", "skip": "passed over"}[
+        region.verb
+    ]
 
 
 def _named(name: str, numbers: Mapping[str, int], *, since: bool = False) -> Cell:

@@ -31,7 +31,7 @@ CONSENSUS, DOUBT, TRUTH = "#ffffff", "#ff5f7e", "#00e5c8"
 _SIDE = 560  # pixels of the longer side
 _FINE = 2  # drawn so much larger and made smaller, for smooth lines
 _ROOM, _SHARE = 12.0, 0.3  # about the masks: mm, or of their size, whichever is more
-_MOST_DOUBT = 0.55  # opacity of the tint where nothing is certain
+_MOST_DOUBT = 0.4  # opacity of the tint where nothing is certain
 
 
 def colour_of(number: int) -> str:
@@ -142,15 +142,13 @@ def draw_slice(scene: SliceScene, index: int, title: str, words: str = "") -> Pi
     picture = _ground(scene, plane, frame, index, size)
     _tint(picture, scene.doubt, plane, frame, index)
     brush = ImageDraw.Draw(picture)
-    for colour, width in (("#000000", 5.0), (CONSENSUS, 3.5)):
+    for colour, width in (("#000000", 6.5), (CONSENSUS, 4.5)):
         _outline(brush, scene.consensus, plane, frame, scale, index, colour, width * _FINE)
     if scene.truth is not None:
-        _outline(brush, scene.truth, plane, frame, scale, index, TRUTH, 1.5 * _FINE)
+        _outline(brush, scene.truth, plane, frame, scale, index, TRUTH, 2.0 * _FINE)
     for layer in scene.raters:
-        _outline(brush, layer, plane, frame, scale, index, layer.colour, 1.25 * _FINE)
-    small = picture.resize(
-        (max(1, size[0] // _FINE), max(1, size[1] // _FINE)), Image.Resampling.BOX
-    )
+        _outline(brush, layer, plane, frame, scale, index, layer.colour, 2.0 * _FINE)
+    small = picture.resize((max(1, size[0] // _FINE), max(1, size[1] // _FINE)), Image.Resampling.BOX)
     _letters(small, plane)
     _numbers(small, scene, plane, frame, index)
     _scale_bar(small, scale / _FINE, "mm" if scene.grid.calibrated else "px")
@@ -173,9 +171,7 @@ def _span(middle: float, side: float, end: float) -> tuple[float, float]:
     return start, start + side
 
 
-def _ground(
-    scene: SliceScene, plane: Plane, frame: Frame, index: int, size: tuple[int, int]
-) -> Image.Image:
+def _ground(scene: SliceScene, plane: Plane, frame: Frame, index: int, size: tuple[int, int]) -> Image.Image:
     if scene.voxels is None:
         return Image.new("RGB", size, DARK.canvas)
     cells = Levels(*scene.window).to_bytes(np.ascontiguousarray(plane.cut(scene.voxels, index)))
@@ -202,9 +198,7 @@ def _tint(picture: Image.Image, doubt: Layer, plane: Plane, frame: Frame, index:
     whole = np.zeros(shape, dtype=np.uint8)
     inside = np.clip(part * (255 * _MOST_DOUBT), 0, 255).astype(np.uint8)
     whole[row : row + part.shape[0], column : column + part.shape[1]] = inside
-    opacity = Image.fromarray(whole).resize(
-        picture.size, Image.Resampling.BILINEAR, box=_cells(plane, frame)
-    )
+    opacity = Image.fromarray(whole).resize(picture.size, Image.Resampling.BILINEAR, box=_cells(plane, frame))
     picture.paste(Image.new("RGB", picture.size, DOUBT), (0, 0), opacity)
 
 
@@ -233,20 +227,21 @@ def _outline(
 
 
 def _letters(picture: Image.Image, plane: Plane) -> None:
-    brush, font = ImageDraw.Draw(picture), ImageFont.load_default(18)
+    brush, font = ImageDraw.Draw(picture), ImageFont.load_default(22)
     width, height = picture.size
-    places = ((14, height / 2), (width - 14, height / 2), (width / 2, 14), (width / 2, height - 14))
+    edge = 16
+    places = (
+        (edge, height / 2), (width - edge, height / 2), (width / 2, edge), (width / 2, height - edge)
+    )  # fmt: skip
     for letter, place in zip(plane.letters, places, strict=True):
         brush.text(
             place, letter, fill=DARK.text, font=font, anchor="mm", stroke_width=2, stroke_fill="#000000"
         )
 
 
-def _numbers(
-    picture: Image.Image, scene: SliceScene, plane: Plane, frame: Frame, index: int
-) -> None:
+def _numbers(picture: Image.Image, scene: SliceScene, plane: Plane, frame: Frame, index: int) -> None:
     """Write the number of each disputed region in its middle."""
-    brush, font = ImageDraw.Draw(picture), ImageFont.load_default(17)
+    brush, font = ImageDraw.Draw(picture), ImageFont.load_default(20)
     scale = picture.width / (frame[2] - frame[0])
     wide, high = plane.spacing[plane.across], plane.spacing[plane.down]
     for number, layer in enumerate(scene.regions, start=1):
@@ -269,7 +264,7 @@ def _scale_bar(picture: Image.Image, scale: float, unit: str) -> None:
     longest = picture.width / 3 / scale
     power = 10.0 ** math.floor(math.log10(longest))
     length = next(step * power for step in (5.0, 2.0, 1.0) if step * power <= longest * (1 + 1e-9))
-    brush, font = ImageDraw.Draw(picture), ImageFont.load_default(16)
+    brush, font = ImageDraw.Draw(picture), ImageFont.load_default(19)
     left, bottom = 14, picture.height - 14
     right = left + round(length * scale)
     for colour, thick in (("#000000", 3), (DARK.text, 1)):

@@ -17,7 +17,7 @@ from raterscope.widgets.volume.levels import PRESETS, Window, automatic_window, 
 __all__ = ["Voxels", "read_voxels", "window_of"]
 
 _AIRY, _HARD = -350.0, 250.0
-"""Hounsfield units about a structure below which it lies in the lung, and within it above which it is bone."""
+"""Hounsfield units: below the one about a structure it lies in the lung, above the other within, in bone."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +53,9 @@ def read_voxels(study: Study, entry: ImageEntry, watch: Watch = silent) -> Voxel
             found = tuple(one for one in found if one.identifier == entry.identifier)
         alike = [one for one in found if one.grid.same_as(entry.lattice)]
         if not alike:
-            return Voxels(None, "The image's file has another geometry than it had; outlines are drawn without it.")
+            return Voxels(
+                None, "The image's file has another geometry than it had; outlines are drawn without it."
+            )
         return Voxels(load_volume(alike[0], part(watch, 0.2, 1.0)), notices=alike[0].notices)
     except (InputError, MemoryError):
         return Voxels(None, "The image's file cannot be read; outlines are drawn on an empty ground.")

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from raterscope import __version__
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.records import STUDY_SUFFIX
-from raterscope.app.report.contents import Block, Contents, Notices, Section
+from raterscope.app.report.contents import Contents, Notices, Section
 from raterscope.app.review import ReviewState, differ, fold
 from raterscope.app.study import ImageEntry, RunEntry, Study
+
+if TYPE_CHECKING:
+    from raterscope.app.report.figures import Figures
 
 __all__ = ["SUFFIXES", "report_job", "write_report"]
 
@@ -64,7 +69,7 @@ def write_report(study: Study, path: Path, watch: Watch = silent, *, item: int |
 
 
 def report_job(path: Path, study: Study, watch: Watch) -> Path:
-    """Write the report of a whole study, as work for its thread: ``document.ask(title, partial(report_job, path))``."""
+    """Write the report of a whole study: ``partial(report_job, path)`` is work for the study's thread."""
     return write_report(study, path, watch)
 
 
@@ -83,12 +88,12 @@ def gather(study: Study, watch: Watch = silent, item: int | None = None) -> Cont
     if not sections:
         raise InputError("holds nothing that was fused yet; `raterscope run` fuses it", file=study.path)
     stale = _stale(study, runs)
+    if sections[0].breaks:
+        sections[0] = replace(sections[0], breaks=False)
     if stale:
         sections.insert(0, Section("", [Notices(stale)]))
     sections.append(decisions_section(decisions, images))
-    sections.append(
-        methods_section([runs[number] for number in sorted(runs)], figures, decisions, images)
-    )
+    sections.append(methods_section([runs[number] for number in sorted(runs)], figures, decisions, images))
     now = datetime.now(UTC)
     facts = [
         ("Study", plain(study.path.stem, 200)),
@@ -101,7 +106,7 @@ def gather(study: Study, watch: Watch = silent, item: int | None = None) -> Cont
 
 def _masks(
     study: Study, entries: list[ImageEntry], state: ReviewState, runs: dict[int, RunEntry], watch: Watch
-) -> tuple[list[Section], list]:
+) -> tuple[list[Section], list[Figures]]:
     """Tell of the cases of masks; fills in the runs."""
     ids = study.images_by_kind()["masks"]
     fused = {image for run in study.runs() if run.kind == "masks" for image in run.images}
@@ -119,14 +124,14 @@ def _masks(
         found = read_figures(study, entry, state.regions(entry.id), part(step, 0.0, 0.3))
         runs.update((one.run.id, one.run) for one in found)
         voxels = read_voxels(study, entry, part(step, 0.3, 0.7))
-        anchor = f"case{entry.id}"
-        sections.append(case_section(study, found, voxels, state.excluded, anchor, part(step, 0.7, 1.0)))
-        cases.append((anchor, found))
+        sections.append(case_section(study, found, voxels, state.excluded, part(step, 0.7, 1.0)))
+        cases.append(found)
     numbers = {name: number for number, name in enumerate(study.annotators())}
-    blocks: list[Block] = [cases_table(cases)]
-    first = Section("", blocks)
-    figures = [one for _, found in cases for one in found]
-    return [first, *sections, agreement_section([found for _, found in cases], numbers)], figures
+    figures = [one for found in cases for one in found]
+    sections.append(agreement_section(cases, numbers))
+    if len(figures) > 1:
+        sections.insert(0, Section("", [cases_table(cases)]))
+    return sections, figures
 
 
 def _clicks(
