@@ -28,6 +28,8 @@ class VolumeFile:
         As DICOM calls it: "CT", "MR"; empty where nothing tells.
     files : tuple of Path
         All files that hold voxels, in the order of the slices; one for a file that holds all.
+    frames : tuple of int
+        Of a file with several images: those that are the slices, in their order.
     identifier : str
         The series' UID, which contours refer to; empty where there is none.
     instances : tuple of str
@@ -43,6 +45,7 @@ class VolumeFile:
     grid: Grid
     modality: str = ""
     files: tuple[Path, ...] = ()
+    frames: tuple[int, ...] = ()
     identifier: str = ""
     instances: tuple[str, ...] = ()
     window: tuple[float, float] | None = None

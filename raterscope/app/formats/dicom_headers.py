@@ -1,0 +1,372 @@
+"""What a DICOM file says of its images, before a pixel is read."""
+
+from __future__ import annotations
+
+import logging
+import math
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from raterscope.app.errors import InputError, plain
+from raterscope.app.formats.records import refuse_study
+from raterscope.app.formats.voxel_files import MOST_VOXELS, sentences
+
+__all__ = ["NATIVE", "NoImageError", "SliceHead", "is_dicom", "read_dataset", "read_heads"]
+
+Vector = tuple[float, ...]
+
+NATIVE = ("1.2.840.10008.1.2", "1.2.840.10008.1.2.1")
+"""Pixels as they are, the lowest byte first."""
+
+_DEFLATED = "1.2.840.10008.1.2.1.99"
+_MOST_INFLATED = 1 << 30
+_PREAMBLE = 144
+"""Bytes before those that the group length of the file's head counts."""
+
+_MOST_FRAMES = 100_000
+_TAGS = [
+    "SOPClassUID", "SOPInstanceUID", "SeriesInstanceUID", "SeriesDescription", "SeriesNumber", "Modality",
+    "InstanceNumber", "ImageType", "AcquisitionNumber", "TemporalPositionIdentifier", "EchoNumbers",
+    "Rows", "Columns", "NumberOfFrames", "SamplesPerPixel", "PhotometricInterpretation", "BitsAllocated",
+    "BitsStored", "HighBit", "PixelRepresentation", "PlanarConfiguration", "PixelSpacing",
+    "ImagerPixelSpacing", "ImagePositionPatient", "ImageOrientationPatient", "SliceThickness",
+    "SpacingBetweenSlices", "RescaleSlope", "RescaleIntercept", "ModalityLUTSequence", "WindowCenter",
+    "WindowWidth", "SharedFunctionalGroupsSequence", "PerFrameFunctionalGroupsSequence",
+]  # fmt: skip
+_NO_IMAGES = {
+    "SEG": "is a segmentation; open it as masks",
+    "RTSTRUCT": "holds contours and no image; open it as masks",
+    "RTPLAN": "is a plan of radiotherapy and holds no image",
+    "RTDOSE": "holds a dose of radiotherapy; expected an image",
+    "SM": "holds the tiles of a microscope's slide; expected slices of a volume",
+    "ANN": "holds annotations and no image",
+    "SR": "is a report and holds no image",
+    "PR": "says how to show images and holds none",
+    "KO": "is a list of images and holds none",
+}
+
+# pydicom writes to the terminal what is odd about a file; whether it can be shown is said here.
+logging.getLogger("pydicom").setLevel(logging.CRITICAL)
+
+
+class NoImageError(InputError):
+    """A DICOM file that is sound and holds something else: a report, contours, a plan."""
+
+
+@dataclass(frozen=True)
+class SliceHead:
+    """One image of a DICOM file: all of it, or one frame.
+
+    Attributes
+    ----------
+    path : Path
+    frame : int
+        From 0.
+    frames : int
+        Of the file.
+    instance, series : str
+        The UIDs of the image and of its series.
+    modality : str
+    title : str
+        The series' description and number, or its modality and number.
+    order : tuple
+        What tells apart images at the same place, the earliest first.
+    shape : (rows, columns)
+    colour : bool
+    bits : (allocated, stored, highest)
+    signed : bool
+    photometric : str
+    syntax : str
+        UID of the transfer syntax.
+    offset : int or None
+        Bytes before the file's first pixel, where the pixels are not packed.
+    position, orientation : tuple of float, optional
+        As in the standard (PS3.3, C.7.6.2): the first pixel's centre in mm, the directions of a row's and a
+        column's pixels.
+    spacing : (between rows, between columns), optional
+        mm.
+    thickness : float or None
+        Millimetres from slice to slice, as the file says, or the slice's own.
+    slope, intercept : float
+    window : (centre, width), optional
+    table : bool
+        True where a table instead of a line takes stored to real values.
+    mosaic : bool
+        True for many slices in the tiles of one image.
+    """
+
+    path: Path
+    frame: int
+    frames: int
+    instance: str
+    series: str
+    modality: str
+    title: str
+    order: tuple[float, ...]
+    shape: tuple[int, int]
+    colour: bool
+    bits: tuple[int, int, int]
+    signed: bool
+    photometric: str
+    syntax: str
+    offset: int | None
+    position: Vector | None
+    orientation: Vector | None
+    spacing: Vector | None
+    thickness: float | None
+    slope: float
+    intercept: float
+    window: tuple[float, float] | None
+    table: bool
+    mosaic: bool
+
+
+def is_dicom(path: Path) -> bool:
+    """Tell by a file's first bytes whether it is DICOM, with or without a preamble."""
+    refuse_study(path)
+    try:
+        with path.open("rb") as file:
+            start = file.read(132)
+    except OSError:
+        return False
+    if start[128:] == b"DICM":
+        return True
+    group, element = int.from_bytes(start[:2], "little"), int.from_bytes(start[2:4], "little")
+    if len(start) < 132 or group not in (2, 8) or element > 0x60:
+        return False
+    explicit = start[4:6] in (b"UL", b"OB", b"UI", b"CS", b"DA", b"TM", b"SH", b"LO", b"DT")
+    return explicit or int.from_bytes(start[4:8], "little") <= 128
+
+
+def read_dataset(path: Path, *, pixels: bool, tags: Sequence[str] | None = None) -> Any:
+    """Read a DICOM file with pydicom.
+
+    Raises
+    ------
+    InputError
+        For a file that is none, or that unpacks to more than 1 GiB.
+    """
+    return _read(path, pixels, tags)[0]
+
+
+def read_heads(path: Path) -> tuple[SliceHead, ...]:
+    """Read what a DICOM file says of its images, one head a frame.
+
+    Raises
+    ------
+    NoImageError
+        For a report, contours, a plan and the like.
+    InputError
+        For a file that is no DICOM, is cut short, or claims more than 2^30 pixels.
+    """
+    with sentences(path):
+        data, at = _read(path, False, _TAGS)
+        modality = _text(data, "Modality")
+        words = _NO_IMAGES.get(modality)
+        if words is None and (_text(data, "SOPClassUID") == "" or "Rows" not in data):
+            kind = getattr(data.get("SOPClassUID"), "name", "") or modality or "its kind is not told"
+            words = f"holds no image ({plain(kind)})"
+        if words is not None:
+            raise NoImageError(words, file=path)
+        return tuple(_heads(path, data, at))
+
+
+def _read(path: Path, pixels: bool, tags: Sequence[str] | None) -> tuple[Any, int]:
+    import pydicom
+
+    if not is_dicom(path):
+        raise InputError("is no DICOM file", file=path)
+    _refuse_bomb(path)
+    with path.open("rb") as file:
+        data = pydicom.dcmread(
+            file,
+            force=True,
+            stop_before_pixels=not pixels,
+            specific_tags=None if tags is None else list(tags),
+        )
+        return data, file.tell()
+
+
+def _refuse_bomb(path: Path) -> None:
+    """Refuse a deflated file that does not fit: pydicom inflates it whole before it reads a tag."""
+    import pydicom
+
+    with path.open("rb") as file:
+        start = file.read(1024)
+        if start[128:132] != b"DICM" or _DEFLATED.encode() not in start:
+            return
+        meta = pydicom.filereader.read_file_meta_info(path)
+        file.seek(_PREAMBLE + int(meta.FileMetaInformationGroupLength))
+        state, size = zlib.decompressobj(-zlib.MAX_WBITS), 0
+        while packed := file.read(1 << 16):
+            while packed and not state.eof:
+                size += len(state.decompress(packed, 1 << 20))
+                packed = state.unconsumed_tail
+                if size > _MOST_INFLATED:
+                    raise InputError("unpacks to more than 1 GiB", file=path)
+
+
+def _heads(path: Path, data: Any, at: int) -> Iterator[SliceHead]:
+    rows, columns = _whole(data, "Rows"), _whole(data, "Columns")
+    frames = _whole(data, "NumberOfFrames", 1, path)
+    samples = _whole(data, "SamplesPerPixel", 1)
+    allocated = _whole(data, "BitsAllocated", 16)
+    stored = _whole(data, "BitsStored", allocated)
+    if rows < 1 or columns < 1 or frames < 1:
+        raise InputError("has no pixels", file=path)
+    if rows * columns * frames * samples > MOST_VOXELS or frames > _MOST_FRAMES:
+        words = f"claims {frames} frames of {rows} x {columns} pixels"
+        raise InputError(f"{words}; expected {MOST_VOXELS} pixels at most", file=path)
+    if samples not in (1, 3):
+        raise InputError(f"has {samples} values a pixel; expected 1 or 3", file=path)
+    photometric = _text(data, "PhotometricInterpretation") or "MONOCHROME2"
+    syntax = str(getattr(data.file_meta, "TransferSyntaxUID", "") or _guessed(data))
+    offset = _offset(path, at, syntax, rows * columns * frames * samples * allocated, photometric)
+    spacing, title = _numbers(data, "PixelSpacing", 2), _title(data)
+    shared = next(iter(data.get("SharedFunctionalGroupsSequence") or ()), None)
+    groups = list(data.get("PerFrameFunctionalGroupsSequence") or ())
+    order = tuple(
+        _number(data, name, 0.0)
+        for name in ("TemporalPositionIdentifier", "AcquisitionNumber", "EchoNumbers", "InstanceNumber")
+    )
+    kinds = [str(word) for word in (data.get("ImageType") or ())]
+    for frame in range(frames):
+        own = _Groups(groups[frame] if frame < len(groups) else None, shared, data)
+        measures = own.find("PixelMeasuresSequence")
+        values = own.find("PixelValueTransformationSequence")
+        view = own.find("FrameVOILUTSequence")
+        centre, width = _number(view, "WindowCenter"), _number(view, "WindowWidth")
+        # Position and orientation of an old file with several frames are those of its first alone.
+        placed = frames == 1 or bool(groups)
+        steps = _numbers(measures, "PixelSpacing", 2) or spacing or _numbers(data, "ImagerPixelSpacing", 2)
+        yield SliceHead(
+            path=path,
+            frame=frame,
+            frames=frames,
+            instance=_text(data, "SOPInstanceUID"),
+            series=_text(data, "SeriesInstanceUID"),
+            modality=_text(data, "Modality"),
+            title=title,
+            order=(*order, float(frame)),
+            shape=(rows, columns),
+            colour=samples == 3 or photometric == "PALETTE COLOR",
+            bits=(allocated, stored, _whole(data, "HighBit", stored - 1)),
+            signed=_whole(data, "PixelRepresentation", 0) == 1,
+            photometric=photometric,
+            syntax=syntax,
+            offset=offset,
+            position=_numbers(own.find("PlanePositionSequence"), "ImagePositionPatient", 3)
+            if placed
+            else None,
+            orientation=_unit(_numbers(own.find("PlaneOrientationSequence"), "ImageOrientationPatient", 6)),
+            spacing=steps if steps and min(steps) > 0 else None,
+            thickness=_number(measures, "SpacingBetweenSlices") or _number(measures, "SliceThickness"),
+            slope=_number(values, "RescaleSlope") or 1.0,
+            intercept=_number(values, "RescaleIntercept") or 0.0,
+            window=(centre, width) if centre is not None and width is not None and width > 0 else None,
+            table=bool(data.get("ModalityLUTSequence")),
+            mosaic="MOSAIC" in kinds,
+        )
+
+
+@dataclass(frozen=True)
+class _Groups:
+    """Where a frame's attributes are looked for: in its own groups, in those of all, in the file itself."""
+
+    own: Any
+    shared: Any
+    data: Any
+
+    def find(self, name: str) -> Any:
+        for groups in (self.own, self.shared):
+            for item in (groups.get(name) if groups is not None else None) or ():
+                return item
+        return self.data
+
+
+def _offset(path: Path, at: int, syntax: str, bits: int, photometric: str) -> int | None:
+    """Find where native pixels begin, having looked that they are all there."""
+    if syntax == _DEFLATED:
+        return None
+    with path.open("rb") as file:
+        file.seek(at)
+        start = file.read(12)
+    order = "big" if syntax == "1.2.840.10008.1.2.2" else "little"
+    group, element = (int.from_bytes(start[k : k + 2], order) for k in (0, 2))  # type: ignore[arg-type]
+    if group != 0x7FE0 or element not in (0x8, 0x9, 0x10):
+        raise InputError("holds no pixels", file=path)
+    explicit = syntax != NATIVE[0]
+    length = int.from_bytes(start[8:12] if explicit else start[4:8], order)  # type: ignore[arg-type]
+    if length == 0xFFFFFFFF:
+        return None
+    begin = at + (12 if explicit else 8)
+    needed = bits // 8 if photometric != "YBR_FULL_422" else bits // 12
+    there = min(length, path.stat().st_size - begin)
+    if there < needed:
+        raise InputError(f"is cut short: {there} of {needed} bytes of pixels are there", file=path)
+    return begin if syntax in NATIVE and element == 0x10 else None
+
+
+def _guessed(data: Any) -> str:
+    implicit, little = data.original_encoding
+    return NATIVE[0] if implicit else NATIVE[1] if little else "1.2.840.10008.1.2.2"
+
+
+def _title(data: Any) -> str:
+    words = plain(_text(data, "SeriesDescription"))
+    number = _number(data, "SeriesNumber")
+    words = words or f"{plain(_text(data, 'Modality'))} series".strip()
+    return words if number is None else f"{words} {number:g}"
+
+
+def _text(data: Any, name: str) -> str:
+    try:
+        value = data.get(name)
+    except Exception:  # a value that cannot be read is missing
+        return ""
+    return "" if value is None else str(value).strip()
+
+
+def _numbers(data: Any, name: str, count: int) -> Vector | None:
+    try:
+        value = data.get(name)
+        found = tuple(float(part) for part in value) if value is not None else ()
+    except Exception:  # a value that cannot be read is missing
+        return None
+    return found if len(found) == count and all(map(math.isfinite, found)) else None
+
+
+def _number(data: Any, name: str, default: float | None = None) -> Any:
+    """Give an attribute's number, or the first of its numbers."""
+    try:
+        value = data.get(name)
+        if value is None or value == "":
+            return default
+        first = value if isinstance(value, (int, float)) else value[0]
+        return float(first) if math.isfinite(float(first)) else default
+    except Exception:  # a value that cannot be read is missing
+        return default
+
+
+def _whole(data: Any, name: str, default: int = 0, path: Path | None = None) -> int:
+    try:
+        value = data.get(name)
+        return default if value in (None, "") else int(value)
+    except Exception as error:
+        if path is None:
+            return default
+        raise InputError("is no whole number", file=path, field=name) from error
+
+
+def _unit(orientation: Vector | None) -> Vector | None:
+    """Refuse directions that are none: they are of length 1 and at a right angle, to a hundredth."""
+    if orientation is None:
+        return None
+    row, column = orientation[:3], orientation[3:]
+    lengths = [math.hypot(*row), math.hypot(*column)]
+    skew = sum(a * b for a, b in zip(row, column, strict=True))
+    sound = all(abs(length - 1.0) < 0.01 for length in lengths) and abs(skew) < 0.01
+    return tuple(v / lengths[k // 3] for k, v in enumerate(orientation)) if sound else None

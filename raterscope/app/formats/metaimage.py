@@ -1,0 +1,155 @@
+"""MetaImage: .mha with the voxels attached, .mhd with them in a file beside it."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from raterscope.algorithms.masks.grid import Grid
+from raterscope.app.errors import InputError, plain
+from raterscope.app.formats.records import refuse_study
+from raterscope.app.formats.voxel_files import VoxelHead, beside, checked_shape, sentences
+
+__all__ = ["read_head"]
+
+_LONGEST_HEADER = 1 << 16
+_LAST = "ElementDataFile"
+_TYPES = {
+    "MET_CHAR": "i1",
+    "MET_UCHAR": "u1",
+    "MET_SHORT": "i2",
+    "MET_USHORT": "u2",
+    "MET_INT": "i4",
+    "MET_UINT": "u4",
+    "MET_LONG": "i4",
+    "MET_ULONG": "u4",
+    "MET_LONG_LONG": "i8",
+    "MET_ULONG_LONG": "u8",
+    "MET_FLOAT": "f4",
+    "MET_DOUBLE": "f8",
+}
+
+
+def read_head(path: Path) -> VoxelHead:
+    """Read the header of a MetaImage.
+
+    Its places are in the patient's system of DICOM, as ITK writes them. A fourth dimension and the channels
+    of a voxel count as layers.
+
+    Raises
+    ------
+    InputError
+        For a file that is no MetaImage, names a data file elsewhere, or claims more than 2^30 voxels.
+    """
+    refuse_study(path)
+    with sentences(path):
+        fields, end = _fields(path)
+        sizes = tuple(int(word) for word in _words(fields, "DimSize"))
+        if not 2 <= len(sizes) <= 4:
+            raise InputError(f"has {len(sizes)} dimensions; expected 2 to 4", file=path, field="DimSize")
+        if min(sizes) < 1:
+            raise InputError("has no voxels", file=path)
+        columns, rows, slices = (*sizes, 1)[:3]
+        shape = (slices, rows, columns)
+        checked_shape(path, shape)
+        channels = int((_words(fields, "ElementNumberOfChannels") or ["1"])[0])
+        if channels < 1 or (channels > 1 and len(sizes) == 4):
+            raise InputError(f"has {channels} channels; expected one", file=path)
+        dtype = _dtype(path, fields)
+        lengths, first = ((channels, *sizes), 1) if channels > 1 else (sizes, 0)
+        packed = _is_true(fields, "CompressedData")
+        data, offset = _place(path, fields, end, math.prod(lengths) * dtype.itemsize, packed)
+        grid, notices = _geometry(shape, len(sizes), fields)
+        text = "BinaryData" in fields and not _is_true(fields, "BinaryData")
+        return VoxelHead(
+            path=path,
+            data=data,
+            offset=offset,
+            grid=grid,
+            dtype=dtype,
+            lengths=lengths,
+            axes=(first + 2 if len(sizes) > 2 else None, first + 1, first),
+            packing="text" if text else "zlib" if packed else "",
+            colours=channels if channels in (3, 4) and dtype == np.uint8 else 0,
+            fields=fields,
+            notices=notices,
+        )
+
+
+def _fields(path: Path) -> tuple[dict[str, str], int]:
+    """Read the lines up to the one that says where the voxels are, and where it ends."""
+    with path.open("rb") as file:
+        start = file.read(_LONGEST_HEADER)
+    fields: dict[str, str] = {}
+    at = 0
+    while _LAST not in fields:
+        stop = start.find(b"\n", at)
+        line = start[at:] if stop < 0 else start[at:stop]
+        name, equals, value = line.decode("utf-8", errors="replace").partition("=")
+        if not equals or not name.strip().isidentifier():
+            raise InputError("is no MetaImage; expected lines of NAME = VALUE", file=path)
+        fields[name.strip()] = value.strip()
+        if stop < 0:
+            break
+        at = stop + 1
+    missing = [name for name in ("DimSize", "ElementType", _LAST) if name not in fields]
+    if missing:
+        raise InputError(f"does not tell its {missing[0]}", file=path)
+    return fields, at
+
+
+def _words(fields: dict[str, str], *names: str) -> list[str]:
+    return next((fields[name].split() for name in names if name in fields), [])
+
+
+def _is_true(fields: dict[str, str], *names: str) -> bool:
+    return [word.casefold() for word in _words(fields, *names)][:1] in (["true"], ["1"], ["t"])
+
+
+def _dtype(path: Path, fields: dict[str, str]) -> np.dtype[Any]:
+    name = fields["ElementType"]
+    if name not in _TYPES:
+        words = f"has voxels of type {plain(name)}; expected whole or real numbers"
+        raise InputError(words, file=path, field="ElementType")
+    high_first = _is_true(fields, "BinaryDataByteOrderMSB", "ElementByteOrderMSB")
+    return np.dtype(_TYPES[name]).newbyteorder(">" if high_first else "<")
+
+
+def _place(path: Path, fields: dict[str, str], end: int, length: int, packed: bool) -> tuple[Path, int]:
+    """Find the file that holds the voxels, and how many of its bytes come before them."""
+    name = fields[_LAST]
+    skipped = int((_words(fields, "HeaderSize") or ["0"])[0])
+    if name.upper() == "LOCAL":
+        return path, end
+    if name.upper().split()[:1] == ["LIST"] or "%" in name:
+        raise InputError("has its slices in several data files; expected one", file=path, field=_LAST)
+    data = beside(path, name)
+    offset = data.stat().st_size - length if skipped == -1 and not packed else skipped
+    if offset < 0:
+        raise InputError("does not hold as many voxels as its header claims", file=path)
+    return data, offset
+
+
+def _numbers(fields: dict[str, str], count: int, *names: str) -> list[float] | None:
+    found = [float(word) for word in _words(fields, *names)]
+    return found if len(found) == count and all(map(math.isfinite, found)) else None
+
+
+def _geometry(shape: tuple[int, int, int], rank: int, fields: dict[str, str]) -> tuple[Grid, tuple[str, ...]]:
+    steps = _numbers(fields, rank, "ElementSpacing", "ElementSize") or [1.0] * rank
+    steps = [abs(step) or 1.0 for step in steps]
+    across, along, down = (*steps, 1.0)[:3]
+    directions = _numbers(fields, rank * rank, "TransformMatrix", "Orientation", "Rotation")
+    if rank == 2:
+        return Grid.plain(shape, (1.0, along, across)), ()
+    if directions is None:
+        words = "does not say how the patient lies: orientation letters are not shown"
+        return Grid.plain(shape, (down, along, across)), (words,)
+    origin = _numbers(fields, rank, "Offset", "Position", "Origin") or [0.0] * rank
+    # A line of the file's matrix is the direction of an axis: a column of ours.
+    turned = np.array(directions).reshape(rank, rank)[:3, :3].T
+    matrix = np.column_stack([turned * [across, along, down], origin[:3]])
+    return Grid.from_matrix(shape, matrix), ()

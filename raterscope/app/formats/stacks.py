@@ -1,0 +1,277 @@
+"""Images as volumes: one of a single slice, the pages of a TIFF, and numbered images of a folder."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterscope.algorithms.masks.grid import Grid
+from raterscope.algorithms.progress import Watch, silent
+from raterscope.app.errors import InputError, plain
+from raterscope.app.formats.images import load_image, read_image
+from raterscope.app.formats.mask_records import Volume, VolumeFile
+from raterscope.app.formats.records import refuse_study
+from raterscope.app.formats.voxel_files import checked_shape, sentences, shown
+
+__all__ = ["image_file", "is_tiff", "load_stack", "stack_of"]
+
+_LONGEST_DESCRIPTION = 100_000
+_UNITS = {
+    "mm": 1.0, "millimeter": 1.0, "cm": 10.0, "m": 1000.0, "nm": 1e-6,
+    "micron": 1e-3, "microns": 1e-3, "um": 1e-3, "µm": 1e-3, "μm": 1e-3, "\\u00b5m": 1e-3, "&#181;m": 1e-3,
+}  # fmt: skip
+_MICROMETRE = 1e-3
+
+
+def is_tiff(path: Path) -> bool:
+    """Tell by a file's first bytes whether it is a TIFF."""
+    refuse_study(path)
+    try:
+        with path.open("rb") as file:
+            return file.read(4) in (b"II*\x00", b"MM\x00*", b"II+\x00", b"MM\x00+")
+    except OSError:
+        return False
+
+
+def image_file(path: Path) -> VolumeFile:
+    """Describe a PNG, a JPEG or a TIFF as a volume: of one slice, or of as many as a TIFF has pages.
+
+    An image tells no place in a patient, but a TIFF of ImageJ or OME may tell the size of a voxel.
+
+    Raises
+    ------
+    InputError
+        For a file that is none, is damaged, or claims more than 2^30 voxels, or 179 million pixels a plane.
+    """
+    image = read_image(path)
+    shape, steps = (1, image.height, image.width), (1.0, 1.0, 1.0)
+    notices: tuple[str, ...] = ()
+    if image.pixel_size is not None:
+        steps = (1.0, image.pixel_size * _MICROMETRE, image.pixel_size * _MICROMETRE)
+    if is_tiff(path):
+        with sentences(path):
+            pages = _pages(path)
+        if pages.slices > 1:
+            shape = (pages.slices, image.height, image.width)
+            steps, notices = pages.steps or steps, pages.notices
+    checked_shape(path, shape)
+    said = tuple(f"{plain(path.name, 200)}: {notice}." for notice in notices)
+    return VolumeFile(path.name, path, Grid.plain(shape, steps), files=(path,), notices=said)
+
+
+def stack_of(paths: Sequence[Path], folder: Path) -> VolumeFile | None:
+    """Take images whose names differ by a number alone, and that are of one size, as slices of a volume.
+
+    Raises
+    ------
+    InputError
+        For an image that cannot be read.
+    """
+    patterns = {re.sub(r"\d+", "#", path.name.casefold()) for path in paths}
+    if len(paths) < 2 or len(patterns) > 1 or "#" not in next(iter(patterns)):
+        return None
+    ordered = sorted(paths, key=lambda path: [int(digits) for digits in re.findall(r"\d+", path.name)])
+    files = [image_file(path) for path in ordered]
+    if any(file.grid.shape != files[0].grid.shape for file in files) or files[0].grid.shape[0] > 1:
+        return None
+    shape = (len(files), *files[0].grid.shape[1:])
+    checked_shape(folder, shape)
+    words = (
+        f"{plain(folder.name)}: {len(files)} numbered images of one size are taken as slices of a volume; "
+        "open them one by one to keep them apart."
+    )
+    grid = Grid.plain(shape, files[0].grid.spacing)
+    return VolumeFile(folder.name, folder, grid, files=tuple(ordered), notices=(words,))
+
+
+def load_stack(file: VolumeFile, watch: Watch = silent) -> Volume:
+    """Read the pixels of what `image_file` or `stack_of` describes.
+
+    One image comes as `load_image` gives it, but more than 8 bit stay as they are. Colours are kept where
+    every slice is in colour.
+
+    Raises
+    ------
+    InputError
+        As `image_file`.
+    """
+    planes = len(file.files)
+    if planes == 1 and is_tiff(file.path) and not file.grid.flat:
+        with sentences(file.path):
+            values = _load_pages(file.path, watch)
+    else:
+        slices = []
+        for done, path in enumerate(file.files):
+            watch(done / planes, f"reading {plain(path.name)}")
+            slices.append(_plane(path))
+        grey = [plane if plane.ndim == 2 else None for plane in slices]
+        if any(plane is None for plane in grey):
+            slices = [p if p.ndim == 3 else np.repeat(p[..., None], 3, axis=2) for p in slices]
+        if any(plane.shape != slices[0].shape for plane in slices):
+            raise InputError("has changed since it was looked at; open it again", file=file.path)
+        values = np.stack(slices)
+    if values.shape[:3] != file.grid.shape:
+        raise InputError("has changed since it was looked at; open it again", file=file.path)
+    return Volume(shown(values), file.grid)
+
+
+def _plane(path: Path) -> NDArray[Any]:
+    """Read one image, with all its bits where it is grey."""
+    if is_tiff(path):
+        deep = _deep_page(path)
+        return load_image(path) if deep is None else deep
+    from PIL import Image
+
+    read_image(path)  # looks at the size that it claims
+    with sentences(path), Image.open(path, formats=("PNG", "JPEG")) as image:
+        if image.mode.startswith("I") and image.getexif().get(0x0112, 1) == 1:
+            return np.asarray(image).copy()
+    return load_image(path)
+
+
+def _deep_page(path: Path) -> NDArray[Any] | None:
+    """Read a grey TIFF of more than 8 bit; None for all others."""
+    import tifffile
+
+    read_image(path)
+    with sentences(path), tifffile.TiffFile(path) as file:
+        page = file.pages[0]
+        turned = page.tags.get(274) is not None and page.tags[274].value != 1
+        if page.axes != "YX" or page.dtype.itemsize == 1 or page.photometric == 3 or turned:
+            return None
+        pixels = np.asarray(page.asarray())
+        return _upright(pixels) if page.photometric == 0 else pixels
+
+
+class _Pages:
+    """What the pages of a TIFF are: slices, and how far apart."""
+
+    def __init__(self, slices: int, steps: tuple[float, float, float] | None, notices: tuple[str, ...]):
+        self.slices, self.steps, self.notices = slices, steps, notices
+
+
+def _pages(path: Path) -> _Pages:
+    import tifffile
+
+    with tifffile.TiffFile(path) as file:
+        series = file.series[0]
+        axis, notices = _slice_axis(path, series)
+        if len(file.series) > 1:
+            notices = (*notices, "holds images of several sizes; those like the first are shown")
+        slices = 1 if axis is None else int(series.shape[axis])
+        return _Pages(slices, _steps(file), notices)
+
+
+def _slice_axis(path: Path, series: Any) -> tuple[int | None, tuple[str, ...]]:
+    """Tell which axis of a TIFF's array goes from slice to slice."""
+    axes, shape = series.axes, series.shape
+    if "Y" not in axes or "X" not in axes:
+        raise InputError(f"has the axes {plain(axes)}; expected planes of rows and columns", file=path)
+    checked_shape(path, tuple(shape))
+    longer = [k for k, name in enumerate(axes) if name not in "YXS" and shape[k] > 1]
+    if not longer:
+        return None, ()
+    depth = next((k for k in longer if axes[k] == "Z"), None)
+    if depth is None:
+        depth = next((k for k in longer if axes[k] not in "CS"), longer[0])
+    others = [axes[k] for k in longer if k != depth]
+    if not others:
+        return depth, ()
+    words = {"C": "channel", "T": "point in time"}
+    named = " and ".join(words.get(name, f"place on axis {plain(name)}") for name in others)
+    return depth, (f"holds several volumes; the first {named} is shown",)
+
+
+def _steps(file: Any) -> tuple[float, float, float] | None:
+    """Read a voxel's (slice, row, column) in mm as ImageJ or OME writes it."""
+    page = file.pages[0]
+    text = str(page.description or "")[:_LONGEST_DESCRIPTION]
+    if text.startswith("ImageJ="):
+        facts = dict(line.partition("=")[::2] for line in text.splitlines())
+        unit = _UNITS.get(facts.get("unit", "").strip())
+        sizes = [page.tags.get(code) for code in (283, 282)]
+        if unit is None or any(tag is None or not tag.value[0] for tag in sizes):
+            return None
+        along, across = (tag.value[1] / tag.value[0] * unit for tag in sizes)
+        steps = (_number(facts.get("spacing")) * unit, along, across)
+    else:
+        found = [_physical(text, axis) for axis in "ZYX"]
+        if found[1] is None or found[2] is None:
+            return None
+        steps = (found[0] or 1.0, found[1], found[2])
+    return steps if all(0.0 < step < 1e6 for step in steps) else None
+
+
+def _number(word: str | None) -> float:
+    try:
+        value = float(word or 1.0)
+    except ValueError:
+        return 1.0
+    return value if math.isfinite(value) and value > 0 else 1.0
+
+
+def _physical(text: str, axis: str) -> float | None:
+    size = re.search(rf'<Pixels\b[^>]*\bPhysicalSize{axis}="([0-9.eE+-]+)"', text)
+    unit = re.search(rf'<Pixels\b[^>]*\bPhysicalSize{axis}Unit="([^"]*)"', text)
+    scale = _UNITS.get(unit.group(1).casefold()) if unit else _MICROMETRE
+    return _number(size.group(1)) * scale if size and scale else None
+
+
+def _load_pages(path: Path, watch: Watch) -> NDArray[Any]:
+    import tifffile
+
+    with tifffile.TiffFile(path) as file:
+        series = file.series[0]
+        axis, _ = _slice_axis(path, series)
+        assert axis is not None
+        outer = [k for k, name in enumerate(series.axes) if name not in "YXS"]
+        # An axis inside a page, as of planes that lie apart, leaves fewer pages than places.
+        if len(series.pages) == math.prod(series.shape[k] for k in outer) and series.axes[
+            : len(outer)
+        ] == "".join(series.axes[k] for k in outer):
+            lengths = [series.shape[k] for k in outer]
+            wanted = [
+                number
+                for number, place in enumerate(itertools.product(*map(range, lengths)))
+                if all(at == 0 for k, at in zip(outer, place, strict=True) if k != axis)
+            ]
+            values: NDArray[Any] | None = None
+            for done, number in enumerate(wanted):
+                watch(done / len(wanted), f"reading slice {done + 1} of {len(wanted)}")
+                page = series.pages[number]
+                if page is None:
+                    raise InputError("lacks some of its pages", file=path)
+                plane = np.asarray(page.asarray())
+                if values is None:
+                    values = np.empty((len(wanted), *plane.shape), dtype=plane.dtype)
+                values[done] = plane
+            assert values is not None
+            order = [name for name in series.axes if name in "YXS"]
+        else:
+            watch(0.0, f"reading {plain(path.name)}")
+            whole = np.asarray(series.asarray())
+            pick = tuple(slice(None) if k == axis or k not in outer else 0 for k in range(whole.ndim))
+            values = whole[pick]
+            rest = [name for k, name in enumerate(series.axes) if k == axis or k not in outer]
+            values = np.moveaxis(values, rest.index(series.axes[axis]), 0)
+            order = [name for name in rest if name in "YXS"]
+        if "S" in order:
+            values = np.moveaxis(values, 1 + order.index("S"), -1)
+            values = values[..., :3] if values.shape[-1] >= 3 else values[..., 0]
+            if values.ndim == 4 and values.dtype != np.uint8:
+                raise InputError(f"holds colours of {values.dtype}; expected 8 bit", file=path)
+        return _upright(values) if file.pages[0].photometric == 0 else values
+
+
+def _upright(pixels: NDArray[Any]) -> NDArray[Any]:
+    """Turn values whose lowest is white."""
+    if pixels.dtype.kind in "iu":
+        return ~pixels
+    return ~pixels if pixels.dtype.kind == "b" else np.nanmax(pixels) - pixels
