@@ -14,6 +14,7 @@ from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView, QVBoxL
 from raterscope.widgets import theme
 from raterscope.widgets.figures import UNKNOWN, estimate
 from raterscope.widgets.parts import Header, plain_label, plain_tip
+from raterscope.widgets.tables.comparison_delegate import ComparisonDelegate
 
 __all__ = ["NOT_KNOWN", "ComparisonRow", "ComparisonTable", "Figures", "Measure"]
 
@@ -38,7 +39,7 @@ class Measure:
     best : str
         Which figure is printed bold: the highest, the lowest, that nearest to 0, or none.
     write : callable
-        ``write(value, low, high)`` writes a figure, in one line or more.
+        ``write(value, low, high)`` writes a figure, in one line or two.
     """
 
     name: str
@@ -61,7 +62,7 @@ class ComparisonRow:
     ----------
     key : object
     title, words : str
-        "OEM + DEM", "12:01, click scatter 8 px".
+        "OEM + DEM", "12:01, click scatter 8 px"; words that begin with a line break stand beneath the title.
     figures : tuple of (float, float, float)
     tip : str
         What else is to be said of the run; by default title and words.
@@ -83,6 +84,11 @@ class ComparisonTable(QWidget):
     nothing : str
         How runs come here.
 
+    Attributes
+    ----------
+    header : Header
+        For whoever has something to add to it.
+
     Signals
     -------
     run_chosen : object
@@ -95,11 +101,12 @@ class ComparisonTable(QWidget):
         super().__init__(parent)
         theme.set_role(self, "panel")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        self._header = Header("Runs compared")
+        self.header = Header("Runs compared")
         self._nothing = plain_label(nothing, "second", wrap=True)
         self._model = _ComparisonModel(tuple(measures), self)
         self.view = QTableView()
         self.view.setModel(self._model)
+        self.view.setItemDelegate(ComparisonDelegate(self.view))
         self.view.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
         self.view.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
         self.view.setShowGrid(False)
@@ -116,7 +123,7 @@ class ComparisonTable(QWidget):
         column = QVBoxLayout(self)
         column.setContentsMargins(12, 8, 12, 4)
         column.setSpacing(4)
-        column.addWidget(self._header)
+        column.addWidget(self.header)
         column.addWidget(self._nothing)
         column.addWidget(self.view, 1)
         self.view.selectionModel().currentRowChanged.connect(self._on_current)
@@ -130,7 +137,7 @@ class ComparisonTable(QWidget):
     def set_rows(self, rows: Sequence[ComparisonRow], aside: str = "") -> None:
         """Show runs; `aside` says what they are measured against: "84 known places, within 10 px"."""
         self._model.set_rows(tuple(rows))
-        self._header.set_aside(aside)
+        self.header.set_aside(aside)
         self._nothing.setVisible(not rows)
         self.view.setVisible(bool(rows))
 
@@ -198,6 +205,6 @@ class _ComparisonModel(QAbstractTableModel):
 
     def _words(self, row: ComparisonRow, place: int) -> str:
         if place < 0:
-            return f"{row.title}  {row.words}"
+            return f"{row.title}{'' if row.words.startswith(chr(10)) else '  '}{row.words}"
         words = self.measures[place].write(*row.figures[place])
         return "–" if words == UNKNOWN else words

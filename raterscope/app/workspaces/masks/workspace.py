@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
@@ -24,6 +25,7 @@ from raterscope.app.workspaces.fusing import Fusing, FusionWork
 from raterscope.app.workspaces.loading import SceneLoader
 from raterscope.app.workspaces.masks import view
 from raterscope.app.workspaces.masks.alternatives import Alternatives
+from raterscope.app.workspaces.masks.comparing import Comparing
 from raterscope.app.workspaces.masks.maps import heat_map
 from raterscope.app.workspaces.masks.raters import Raters
 from raterscope.app.workspaces.masks.regions import DisputedRegion, read_summaries, summarize
@@ -47,6 +49,8 @@ class MasksWorkspace(MasksScreen):
         self.reviewing = Reviewing(document, jobs, self)
         self.queueing = Queueing(document, self.queue, "masks", read_summaries, summarize, self)
         self.fusing = Fusing(document, jobs, self)
+        self.comparing = Comparing(document, jobs)
+        self.tabs.addTab(self.comparing, "Runs")
         self.raters = Raters(document, self)
         self.consensuses = Alternatives(self.alternatives, self)
         self._run: int | None = None
@@ -99,6 +103,9 @@ class MasksWorkspace(MasksScreen):
         self.fuse_panel.cancel_requested.connect(self.fusing.cancel)
         self.fuse_panel.run_chosen.connect(self._on_run_chosen)
         self.fuse_panel.run_delete_requested.connect(self._on_run_delete_requested)
+        self.fuse_panel.compare_requested.connect(self._on_compare_requested)
+        self.comparing.refused.connect(self.refused)
+        self.comparing.run_chosen.connect(self._on_run_chosen)
         self.fusing.changed.connect(self._on_fusing)
         self.fusing.partial.connect(self._on_partial)
         self.fusing.stored.connect(self._on_stored)
@@ -158,6 +165,7 @@ class MasksWorkspace(MasksScreen):
 
     def _on_replaced(self) -> None:
         self.fusing.cancel()
+        self.comparing.forget()
         self.loader.forget()
         self._run = None
         self._structure = ""
@@ -233,6 +241,7 @@ class MasksWorkspace(MasksScreen):
     def _show_structure(self) -> None:
         scene = self.reviewing.scene
         self.raters.show(scene, self._structure)
+        self.comparing.show_scene(scene, self._structure)
         fusion = None if scene is None else scene.fusion(self._structure)
         report = None if scene is None else scene.report(self._structure)
         self.volume.set_dispute(None if report is None else report.by_slice)
@@ -444,6 +453,11 @@ class MasksWorkspace(MasksScreen):
             self._run = None
         job = self._document.ask("Deleting a run", partial(_delete_run, run), changes=True)
         job.finished.connect(self._on_stored)
+
+    def _on_compare_requested(self, runs: Sequence[int]) -> None:
+        self.close_fuse_panel()
+        self.tabs.setCurrentWidget(self.comparing)
+        self.comparing.compare(runs)
 
     def _on_fusing(self, job: Job | None) -> None:
         if job is None:

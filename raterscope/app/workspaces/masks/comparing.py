@@ -1,0 +1,333 @@
+"""Runs of masks side by side, and how the run on screen stands to the truth."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QShowEvent
+from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
+
+from raterscope.algorithms.masks.grid import Grid
+from raterscope.algorithms.masks.metrics import Comparison
+from raterscope.algorithms.progress import Watch
+from raterscope.app.document import Document
+from raterscope.app.jobs import Job, Jobs
+from raterscope.app.study.records import MaskRecord
+from raterscope.app.workspaces import lines
+from raterscope.app.workspaces.masks.measuring import (
+    FEWEST_CASES,
+    Case,
+    Measured,
+    Plan,
+    Summary,
+    in_words,
+    make_plan,
+    measure,
+    measure_one,
+    read_case,
+    signed,
+    summarize,
+)
+from raterscope.app.workspaces.masks.scene import Scene
+from raterscope.widgets import theme
+from raterscope.widgets.figures import UNKNOWN, count, decimals, estimate
+from raterscope.widgets.parts import ChoiceBox, ElidedLabel
+from raterscope.widgets.tables.comparison_table import ComparisonRow, ComparisonTable, Measure
+
+__all__ = ["Comparing"]
+
+NOTHING = (
+    "Tick two or more runs under Fuse and press Compare: they are measured against the truth, or against the "
+    "raters' majority vote where none is imported."
+)
+AS_LEFT = (
+    "Measured as the run left it: what was settled by hand before it was held fixed, what was settled since "
+    "is not part of it."
+)
+VOTE = "No truth is imported: the runs are measured against the raters' majority vote."
+TITLE = "Comparing runs"
+
+
+class Comparing(QWidget):
+    """Measures runs over the cases that all of them have, a case at a time.
+
+    The study's thread reads one result after the other and is free in between; the measuring is done outside
+    of it.
+
+    Signals
+    -------
+    refused(str)
+    run_chosen(object)
+        Number of the run gone to.
+    """
+
+    refused = Signal(str)
+    run_chosen = Signal(object)
+
+    def __init__(self, document: Document, jobs: Jobs, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        theme.set_role(self, "panel")
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self._document = document
+        self._jobs = jobs
+        self._job: Job | None = None
+        self._generation = 0
+        self._plan: Plan | None = None
+        self._waiting: list[int] = []
+        self._measured: tuple[Measured, ...] = ()
+        self._scene: Scene | None = None
+        self._structure = ""
+        self._scenes = 0
+        self._read_out = True
+        self._standing = ""
+        self.words = ElidedLabel("", "small")
+        self.structure = ChoiceBox()
+        self.structure.setAccessibleName("Structure that is measured")
+        self.structure.currentIndexChanged.connect(self._summarize)
+        self.stop = QPushButton("Stop")
+        theme.set_role(self.stop, "link")
+        self.stop.clicked.connect(self.forget)
+        self.structure.setMinimumContentsLength(8)
+        self.table = ComparisonTable((), NOTHING)
+        self.table.header.set_title("Compared")
+        self.table.header.row.insertWidget(1, self.structure)
+        self.table.run_chosen.connect(self.run_chosen)
+        row = QHBoxLayout()
+        row.setContentsMargins(12, 4, 12, 0)
+        row.setSpacing(8)
+        row.addWidget(self.words, 1)
+        row.addWidget(self.stop)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addLayout(row)
+        column.addWidget(self.table, 1)
+        column.addStretch()
+        document.changed.connect(self._on_changed)
+        self.forget()
+
+    # Runs side by side
+
+    def compare(self, runs: Sequence[int]) -> None:
+        """Measure runs over the cases that all of them have."""
+        self.forget()
+        self._follow(self._document.ask(TITLE, partial(make_plan, tuple(runs))), self._on_plan)
+        self._say("looking for cases that all runs have")
+
+    def forget(self) -> None:
+        """Drop what was compared or is being measured."""
+        self._generation += 1
+        if self._job is not None:
+            self._job.cancel()
+        self._plan, self._waiting, self._measured = None, [], ()
+        self._offer(())
+        self.table.set_rows(())
+        self._say("")
+
+    def _follow(self, job: Job, then: Callable[[int, Any], None]) -> None:
+        self._job = job
+        job.finished.connect(partial(then, self._generation))
+        job.failed.connect(partial(self._on_failed, self._generation))
+        job.ended.connect(partial(self._on_ended, job))
+
+    def _on_plan(self, generation: int, plan: Plan) -> None:
+        if generation != self._generation:
+            return
+        if not plan.images:
+            self.forget()
+            self.refused.emit("These runs have no case in common; fuse the same cases with each of them.")
+            return
+        self._plan, self._waiting = plan, list(plan.images)
+        self._read_on()
+
+    def _read_on(self) -> None:
+        plan = self._plan
+        if plan is None:
+            return
+        if self._waiting:
+            image = self._waiting.pop(0)
+            cases = len(plan.images)
+            self._say(f"measuring case {cases - len(self._waiting)} of {cases}")
+            self._follow(self._document.ask(TITLE, partial(read_case, image, plan)), self._on_case)
+        elif self._measured:
+            self._say("")
+            self._offer(tuple(dict.fromkeys(one.structure for one in self._measured)))
+            self._summarize()
+        else:
+            self.forget()
+            self.refused.emit("These runs have no structure in common that could be measured.")
+
+    def _on_case(self, generation: int, case: Case) -> None:
+        if generation == self._generation:
+            job = self._jobs.start(TITLE, partial(measure, case), quiet=True)
+            job.failed.connect(self.refused)
+            self._follow(job, self._on_measured)
+
+    def _on_measured(self, generation: int, measured: tuple[Measured, ...]) -> None:
+        if generation == self._generation:
+            self._measured += measured
+            self._read_on()
+
+    def _summarize(self) -> None:
+        if not self._measured or self._waiting:
+            return
+        self._generation += 1
+        work = partial(_summarized, self._measured, self.structure.currentData())
+        self._follow(self._jobs.start(TITLE, work, quiet=True), self._on_summary)
+
+    def _on_summary(self, generation: int, summary: Summary) -> None:
+        contents, plan = self._document.contents, self._plan
+        if generation != self._generation or contents is None or plan is None:
+            return
+        named = {line.key: line for line in lines.run_lines(contents, "masks", None)}
+        rows = []
+        for run, figures in zip(plan.runs, summary.figures, strict=True):
+            if (line := named.get(run.id)) is not None:
+                started = run.started.astimezone().strftime("%H:%M")
+                tip = f"{line.title}, {line.words}. {AS_LEFT}"
+                rows.append(ComparisonRow(run.id, line.title, f"\n{started}", figures, tip))
+        of = f" of {plan.shared:,}" if summary.cases < plan.shared else ""
+        cases = f"{summary.cases:,}{of} case{'' if of == '' and summary.cases == 1 else 's'}"
+        self.table.set_measures(_measures(summary))
+        self.table.set_rows(
+            rows, f"against {'truth' if plan.truth else 'the majority vote, no truth'}, {cases}"
+        )
+
+    def _on_failed(self, generation: int, _sentence: str) -> None:
+        if generation == self._generation:
+            self.forget()
+
+    def _on_ended(self, job: Job) -> None:
+        if job is self._job:
+            self._job = None
+
+    def _on_changed(self) -> None:
+        """Leave out runs that were deleted."""
+        contents, plan = self._document.contents, self._plan
+        if contents is None or plan is None:
+            return
+        there = {run.id for run in contents.runs}
+        left = [place for place, run in enumerate(plan.runs) if run.id in there]
+        if len(left) == len(plan.runs):
+            return
+        if self._waiting or not left:
+            self.forget()
+            return
+        self._plan = replace(plan, runs=tuple(plan.runs[place] for place in left))
+        self._measured = tuple(
+            replace(one, compared=tuple(one.compared[place] for place in left)) for one in self._measured
+        )
+        self._summarize()
+
+    def _offer(self, structures: Sequence[str]) -> None:
+        """Offer structures to be measured alone; one alone is not offered."""
+        self.structure.blockSignals(True)
+        self.structure.clear()
+        self.structure.addItem("all structures", None)
+        for name in structures:
+            self.structure.addItem(name, name)
+        self.structure.blockSignals(False)
+        self.structure.setVisible(len(structures) > 1)
+
+    def _say(self, progress: str) -> None:
+        """Say how far the measuring is; else how the run on screen stands to the truth."""
+        vote = VOTE if self._plan is not None and not self._plan.truth else ""
+        self.words.setText(progress or self._standing or vote)
+        self.words.setVisible(bool(self.words.text()))
+        self.stop.setVisible(bool(progress))
+        self.table.setVisible(not progress)
+
+    # The run on screen
+
+    def show_scene(self, scene: Scene | None, structure: str) -> None:
+        """Take another case, run or structure: how it stands to the truth is said, once this is on screen."""
+        self._scene, self._structure = scene, structure
+        self._scenes += 1
+        self._stand("")
+        self._read_out = False
+        if self.isVisible():
+            self._measure_scene()
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Measure what came while this was hidden."""
+        super().showEvent(event)
+        if not self._read_out:
+            self._measure_scene()
+
+    def _measure_scene(self) -> None:
+        self._read_out = True
+        scene, structure = self._scene, self._structure
+        fusion = None if scene is None else scene.fusion(structure)
+        if scene is None or fusion is None or structure not in scene.truth:
+            return
+        mask = MaskRecord(fusion.origin, fusion.mask[0], None)
+        grid = scene.image.lattice
+        work = partial(measure_one, mask, scene.truth[structure], grid, structure)
+        job = self._jobs.start("Measuring against truth", work, quiet=True)
+        job.finished.connect(partial(self._on_standing, self._scenes, grid))
+        job.failed.connect(self.refused)
+
+    def _on_standing(self, scenes: int, grid: Grid, compared: Comparison) -> None:
+        if scenes == self._scenes:
+            self._stand(f"Against truth: {in_words(compared, grid)}")
+
+    def _stand(self, words: str) -> None:
+        self._standing = words
+        if self.stop.isHidden():
+            self._say("")
+
+
+def _summarized(measured: tuple[Measured, ...], structure: str | None, watch: Watch) -> Summary:
+    watch(0.0, "comparing")
+    return summarize(measured, structure)
+
+
+def _measures(summary: Summary) -> tuple[Measure, ...]:
+    def over(place: int) -> str:
+        counted, cases = summary.counted[place], summary.cases
+        if counted == cases:
+            return f"Mean over {count(cases, 'case')}; beneath it, where nine of ten cases lie."
+        return f"Mean over {counted:,} of {count(cases, 'case')}, as elsewhere there is nothing to measure."
+
+    length = f", {summary.length}" if summary.length else ""
+    volume = f", {summary.volume}" if summary.volume else ""
+    test = (
+        "Wilcoxon's signed-rank test, two-sided: whether the run's Dice differs from that of the first run "
+        f"over the cases. From {FEWEST_CASES} cases on, not corrected for the number of runs."
+    )
+    apart = f"95th percentile of how far the outlines lie apart. {over(1)}"
+    more = f"How much larger than the reference, below 0 smaller. {over(3)}"
+    return (
+        Measure("Dice", f"Overlap: 1 where the masks are the same. {over(0)}", "highest", _figure),
+        Measure(f"HD95{length}", apart, "lowest", _figure),
+        Measure(f"surface{length}", f"Mean distance of the outlines. {over(2)}", "lowest", _figure),
+        Measure(f"volume{volume}", more, "nearest 0", _difference),
+        Measure("p", test, "none", _p_value),
+    )
+
+
+def _figure(value: float, low: float, high: float) -> str:
+    """Write a figure with the interval of the cases beneath it."""
+    words = estimate(value, low, high)
+    return words.replace(" (", "\n").removesuffix(")")
+
+
+def _difference(value: float, low: float, high: float) -> str:
+    if not math.isfinite(value):
+        return UNKNOWN
+    places = decimals(low, high)
+    words = signed(value, places)
+    if math.isfinite(low) and math.isfinite(high):
+        words += f"\n{signed(low, places)} to {signed(high, places)}"
+    return words
+
+
+def _p_value(value: float, _low: float, _high: float) -> str:
+    if not math.isfinite(value):
+        return UNKNOWN
+    return "< 0.001" if value < 0.001 else f"{value:.3f}"
