@@ -10,7 +10,7 @@ from raterscope.algorithms.masks.grid import Grid
 from raterscope.app.errors import plain
 from raterscope.app.formats.mask_records import VolumeFile
 from raterscope.app.formats.records import ImageFile
-from raterscope.app.study.places import Names, size_of, stored_path
+from raterscope.app.study.places import Names, digest_of_files, size_of, stored_path
 from raterscope.app.study.records import ImageEntry, StudyError
 from raterscope.app.study.rows import GRID, IMAGE, grid_row, image_of
 
@@ -22,6 +22,7 @@ __all__ = [
     "point_to",
     "read_image_entries",
     "refuse_other_size",
+    "volume_again",
 ]
 
 
@@ -111,6 +112,26 @@ def point_to(connection: sqlite3.Connection, study: Path, number: int, path: Pat
         (stored_path(path, study), size_of(path), digest, number),
     )
     return read_image_entries(connection, study, number)[0]
+
+
+def volume_again(entry: ImageEntry, path: Path) -> tuple[Path, str]:
+    """Find a volume in a file or folder that it may have gone to; gives where exactly, and its digest.
+
+    Raises
+    ------
+    InputError
+        When it is not there.
+    """
+    from raterscope.app.formats.volumes import find_volumes
+
+    found = [
+        one
+        for one in find_volumes(path)
+        if one.grid.same_as(entry.lattice) and entry.identifier in ("", one.identifier)
+    ]
+    if not found:
+        raise StudyError(f"does not hold {plain(entry.name)}, {entry.lattice.in_words()}", file=path)
+    return found[0].path, digest_of_files(found[0].files)
 
 
 def refuse_other_size(file: ImageFile, entry: ImageEntry) -> None:

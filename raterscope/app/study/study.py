@@ -49,6 +49,7 @@ from raterscope.app.study.references import (
     point_to,
     read_image_entries,
     refuse_other_size,
+    volume_again,
 )
 from raterscope.app.study.rows import DECISION, RUN, decision_of, decision_row, read_marks, run_of, run_row
 
@@ -189,14 +190,17 @@ class Study:
             When it is no image, or not the same.
         """
         entry, path = self.image(image_id), Path(path)
-        from raterscope.app.formats.images import read_image
+        if entry.grid is None:
+            from raterscope.app.formats.images import read_image
 
-        file = read_image(path)
-        with told(path, "read"):
-            size, digest = path.stat().st_size, places.digest_of_file(path)
-        if entry.digest is None:
-            refuse_other_size(file, entry)
-        elif (size, digest) != (entry.size, entry.digest):
+            file = read_image(path)
+            with told(path, "read"):
+                digest = places.digest_of_file(path)
+            if entry.digest is None:
+                refuse_other_size(file, entry)
+        else:
+            path, digest = volume_again(entry, path)
+        if entry.digest not in (None, digest):
             name = plain(entry.name)
             raise StudyError(
                 f"is another image than {name} was when it was added: its content differs", file=path
@@ -212,7 +216,7 @@ class Study:
                 continue
             place = Path(folder) / Path(entry.path).name
             try:
-                if place.is_file() and place.stat().st_size == entry.size:
+                if place.exists() and places.size_of(place) == entry.size:
                     found.append(self.relocate(entry.id, place))
             except (InputError, OSError):
                 continue

@@ -13,6 +13,7 @@ from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.masks.report import CaseResult, report_on
 from raterscope.algorithms.masks.voting import MajoritySettings, majority
 from raterscope.app.formats.mask_records import VolumeFile
+from raterscope.app.formats.volumes import find_volumes
 from raterscope.app.review import Decision, RegionSubject, fold
 from raterscope.app.study import RunRecord, Study, StudyError
 from raterscope.app.study.masks import (
@@ -147,3 +148,21 @@ def test_the_input_of_a_fusion_holds_all_masks_and_what_was_settled(study: Study
     np.testing.assert_array_equal(masks.values, whole[:, *part])
     np.testing.assert_array_equal(masks.known, known[part])
     assert masks.values.sum() == whole.sum()
+
+
+def test_a_volume_that_was_moved_is_found_again_and_another_is_refused(study: Study, tmp_path: Path) -> None:
+    nibabel = pytest.importorskip("nibabel")
+    for name, value in (("chest", 7), ("other", 8)):
+        values = np.full((5, 6, 7), value, dtype=np.int16)
+        nibabel.save(nibabel.Nifti1Image(values, np.eye(4)), tmp_path / f"{name}.nii")
+    (entry,) = study.add_volumes(find_volumes(tmp_path / "chest.nii"))
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (tmp_path / "chest.nii").rename(elsewhere / "chest.nii")
+    (tmp_path / "other.nii").rename(tmp_path / "chest.nii")
+    with pytest.raises(StudyError, match="another image than chest"):
+        study.relocate(entry.id, tmp_path / "chest.nii")
+    (tmp_path / "chest.nii").unlink()
+    assert study.locate(study.image(entry.id)) is None
+    assert [one.name for one in study.relocate_all(elsewhere)] == [entry.name]
+    assert study.locate(study.image(entry.id)) == elsewhere / "chest.nii"
