@@ -10,7 +10,13 @@ from raterscope.algorithms.progress import Watch, part
 from raterscope.app.errors import plain
 from raterscope.app.report.contents import Block, Facts, Gallery, Notices, Picture, Section, Swatch, Table
 from raterscope.app.report.figures import Figures
-from raterscope.app.report.raters import alternatives_table, dice_table, disputes_table, raters_table
+from raterscope.app.report.raters import (
+    alternatives_table,
+    dice_table,
+    disputes_table,
+    model_table,
+    raters_table,
+)
 from raterscope.app.report.slices import (
     CONSENSUS,
     DOUBT,
@@ -156,10 +162,10 @@ def _structure(
     if regions:
         blocks.append(disputes_table(figures, units))
     blocks.append(raters_table(figures, units, numbers, excluded))
+    for table in (model_table(figures, units, numbers), alternatives_table(figures, units)):
+        if table is not None:
+            blocks.append(table)
     blocks.append(dice_table(figures, numbers))
-    alternatives = alternatives_table(figures, units)
-    if alternatives is not None:
-        blocks.append(alternatives)
     return Section(plain(figures.structure), blocks)
 
 

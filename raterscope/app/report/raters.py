@@ -17,7 +17,7 @@ from raterscope.app.report.slices import colour_of
 from raterscope.app.report.units import NONE, Units, share, signed
 from raterscope.app.review import Region
 
-__all__ = ["alternatives_table", "dice_table", "disputes_table", "raters_table", "verdict_in_words"]
+__all__ = ["alternatives_table", "dice_table", "disputes_table", "model_table", "raters_table"]
 
 _PALEST, _DARKEST = 0.5, "#1668c7"
 """Dice at which a cell is white, and the colour at 1."""
@@ -29,21 +29,12 @@ _SIDES = (("left", "right"), ("back", "front"), ("head", "feet"))
 def raters_table(
     figures: Figures, units: Units, numbers: Mapping[str, int], excluded: Mapping[str, str]
 ) -> Table:
-    """Tell of each rater: bias with its direction, spread, agreement with the consensus, exclusion."""
+    """Tell how each rater's mask stands to the consensus: bias with its direction, overlap, exclusion."""
     fusion, report = figures.fusion, figures.report
     unit = units.length
-    spread = np.sqrt(fusion.variance[0])
     columns: dict[str, list[str]] = {
-        f"Bias, {unit}": [_bias(value) for value in fusion.bias[0]],
-        f"Spread, {unit}": [units.mm(value) for value in spread],
-        "Dof": [_dof(value) for value in fusion.dof[0]],
-        "Weight": [f"{100 * value:.0f} %" if math.isfinite(value) else NONE for value in report.weight],
-    }
-    if any(len(trace.objective) for trace in fusion.traces):  # a vote estimates nothing
-        columns["Sens., estimated"] = [share(value) for value in fusion.sensitivity[0]]
-        columns["Spec., estimated"] = [share(value) for value in fusion.specificity[0]]
-    columns = {name: cells for name, cells in columns.items() if any(cell != NONE for cell in cells)}
-    columns |= {
+        f"Bias, {unit}": [_bias(value) for value in report.offset],
+        f"Spread, {unit}": [units.mm(value) for value in report.spread],
         "Dice": [share(one.dice) for one in report.compared],
         f"HD95, {unit}": [units.mm(one.hausdorff_95) for one in report.compared],
         "Sens.": [share(one.sensitivity) for one in report.compared],
@@ -63,16 +54,40 @@ def raters_table(
         shown = _named(name, numbers)
         rows.append([Cell(f"{shown.text} (excluded: {reason})", swatch=shown.swatch), *[NONE] * len(columns)])
     note = (
-        "Against the consensus as it was fused. Bias: how far the rater draws beyond the consensus (+) or "
-        "short of it (\N{MINUS SIGN}), and spread: the standard deviation about that, as the model estimates "
-        "them. "
-        if f"Bias, {unit}" in columns
-        else "Against the consensus as it was fused; this method estimates neither bias nor spread. "
+        "Against the consensus as it was fused. Bias: how far the rater's outline lies beyond the "
+        "consensus's (+, marks more) or short of it (\N{MINUS SIGN}, marks less), on average along it; "
+        f"spread: the standard deviation of that. Specificity is over the {_box(figures)}."
     )
-    note += (
-        "Weight: mean share of the consensus where raters differ. " if "Weight" in columns else ""
-    ) + f"HD95: 95th percentile of the distances between surfaces. Specificity is over the {_box(figures)}."
-    return Table("Raters", ("Rater", *columns), rows, note)
+    return Table("Raters against the consensus", ("Rater", *columns), rows, note)
+
+
+def model_table(figures: Figures, units: Units, numbers: Mapping[str, int]) -> Table | None:
+    """Tell what the model estimates of each rater; None for a method that estimates nothing."""
+    fusion, report = figures.fusion, figures.report
+    unit = units.length
+    columns: dict[str, list[str]] = {
+        "Weight": [f"{100 * value:.0f} %" if math.isfinite(value) else NONE for value in report.weight],
+        f"Bias, {unit}": [_bias(value) for value in fusion.bias[0]],
+        f"Spread, {unit}": [units.mm(value) for value in np.sqrt(fusion.variance[0])],
+        "Degrees of freedom": [_dof(value) for value in fusion.dof[0]],
+    }
+    if any(len(trace.objective) for trace in fusion.traces):  # a vote estimates nothing
+        columns["Sensitivity"] = [share(value) for value in fusion.sensitivity[0]]
+        columns["Specificity"] = [share(value) for value in fusion.specificity[0]]
+    columns = {name: cells for name, cells in columns.items() if any(cell != NONE for cell in cells)}
+    if not columns:
+        return None
+    rows: list[list[Cell | str]] = [
+        [_named(name, numbers), *(cells[p] for cells in columns.values())]
+        for p, name in enumerate(fusion.annotators)
+    ]
+    said = {
+        "Weight": "Weight: mean share of the consensus where raters differ.",
+        f"Bias, {unit}": "Bias: mean of the rater's distances less the consensus's, over all voxels.",
+        f"Spread, {unit}": "Spread: square root of the variance of these about the bias.",
+    }
+    note = " ".join(words for name, words in said.items() if name in columns)
+    return Table("Raters as the model has them", ("Rater", *columns), rows, note)
 
 
 def dice_table(figures: Figures, numbers: Mapping[str, int]) -> Table:
@@ -106,7 +121,7 @@ def disputes_table(figures: Figures, units: Units) -> Table:
             units.amount(one.doubt_ml),
             _where(one, middle, grid, units),
             in_words(one, names) if grid.calibrated else in_words(one, names).replace(" mm ", " px "),
-            verdict_in_words(said.get(number)),
+            _verdict(said.get(number)),
         )
         for number, one in enumerate(figures.report.disputes, start=1)
     ]
@@ -141,7 +156,7 @@ def alternatives_table(figures: Figures, units: Units) -> Table | None:
     )
 
 
-def verdict_in_words(region: Region | None) -> str:
+def _verdict(region: Region | None) -> str:
     """Say what the expert decided on a disputed region."""
     if region is None:
         return "open"

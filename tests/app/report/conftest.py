@@ -1,0 +1,106 @@
+"""Studies that were fused, and what stands in a report of them. No Qt here but where a test asks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from raterscope.algorithms.masks.fusion import MaskPlan
+from raterscope.algorithms.masks.grid import Grid
+from raterscope.app.masks.running import fuse_cases, gather, keep
+from raterscope.app.report import write_report
+from raterscope.app.study import Study
+from raterscope.app.study.masks import PlacedMask, add_case, add_masks
+from tests.app.without_qt import nothing_is_left
+
+__all__ = ["nothing_is_left"]
+
+GRID = Grid((12, 40, 50), (1.0, 0, 0, 0, 0, 1.0, 0, 0, 0, 0, 2.0, 0))
+"""Columns to the patient's left, rows to the back, slices to the head."""
+
+WICKED = "<script>alert(1)</script> & Søn"
+
+
+class Page(HTMLParser):
+    """The tags, texts and tables of a page."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.rows: list[list[str]] = []
+        self.texts: list[str] = []
+        self._within: list[str] = []
+        self.styles = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        self._within.append(tag)
+        if tag == "tr":
+            self.rows.append([])
+        if tag in ("td", "th"):
+            self.rows[-1].append("")
+
+    def handle_endtag(self, tag):
+        while self._within and self._within.pop() != tag:
+            pass
+
+    def handle_data(self, data):
+        if "style" in self._within:
+            self.styles += data
+            return
+        self.texts.append(data)
+        if {"td", "th"} & set(self._within):
+            self.rows[-1][-1] += data
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self.texts).split())
+
+    def row(self, first: str, columns: int) -> list[str]:
+        """Give the first row of so many columns that begins with a word."""
+        rows = [[" ".join(cell.split()) for cell in row] for row in self.rows]
+        return next(row for row in rows if len(row) == columns and row[0].removeprefix("■ ") == first)
+
+
+def a_block(image: int, annotator: str, low, high, structure: str = "nodule") -> PlacedMask:
+    shape = tuple(b - a for a, b in zip(low, high, strict=True))
+    return PlacedMask(image, annotator, structure, tuple(low), np.ones(shape, dtype=bool))
+
+
+def fuse(study: Study, algorithm: str = "majority") -> int:
+    inputs = gather([entry.id for entry in study.images()], study)
+    return keep(fuse_cases(inputs, MaskPlan.make(algorithm)), study)
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Iterator[Study]:
+    """One case: two raters mark the same block, the third goes 8 mm farther to the patient's left."""
+    with Study.create(tmp_path / "nodules.rscope") as opened:
+        case = add_case(opened, "chest", GRID)
+        low, high = (3, 15, 15), (8, 25, 25)
+        add_masks(
+            opened,
+            [
+                a_block(case.id, "Ada", low, high),
+                a_block(case.id, WICKED, low, high),
+                a_block(case.id, "Cem", low, (8, 25, 33)),
+            ],
+            "made",
+        )
+        yield opened
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> Callable[..., Page]:
+    """Write the report as HTML and read it."""
+
+    def write(study: Study, **more: object) -> Page:
+        path = write_report(study, tmp_path / "report.html", **more)
+        return Page(path.read_text(encoding="utf-8"))
+
+    return write

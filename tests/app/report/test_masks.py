@@ -1,0 +1,195 @@
+"""What a report says of masks: the figures that were planted, in words that nobody can misuse."""
+
+import base64
+import io
+import re
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from raterscope.algorithms.masks.data import OPEN, Settled
+from raterscope.algorithms.masks.fusion import MaskPlan
+from raterscope.algorithms.masks.grid import Grid
+from raterscope.algorithms.progress import Cancelled
+from raterscope.app.errors import InputError
+from raterscope.app.report import write_report
+from raterscope.app.report.agreement import holm
+from raterscope.app.review import Decision, RegionSubject
+from raterscope.app.study.masks import add_case, add_masks
+from tests.app.report.conftest import WICKED, a_block, fuse
+
+
+def take(study, run, number=1, verb="take"):
+    image = study.images()[0].id
+    dispute = study.result(run, image).reports[0].disputes[number - 1]
+    subject = RegionSubject(
+        structure="nodule", origin=dispute.origin, shape=dispute.shape, number=number, rater="Cem"
+    )
+    inside = np.where(dispute.voxels(), 1, OPEN).astype(np.int8)
+    settled = None if verb == "skip" else Settled(dispute.origin, inside)
+    return study.record(
+        Decision(verb=verb, image=image, run=run, subject=subject, settled=settled, reason="<b>clear</b>")
+    )
+
+
+def test_the_page_runs_nothing_and_fetches_nothing(study, page):
+    fuse(study)
+    made = page(study)
+    assert {tag for tag, _ in made.tags} & {
+        "script",
+        "link",
+        "iframe",
+        "object",
+        "base",
+        "form",
+        "a",
+    } == set()
+    assert "url(" not in made.styles
+    assert "@import" not in made.styles
+    pictures = [attributes["src"] for tag, attributes in made.tags if tag == "img"]
+    assert pictures
+    for source in pictures:
+        kind, data = source.split(",", 1)
+        assert kind == "data:image/png;base64"
+        with Image.open(io.BytesIO(base64.b64decode(data))) as image:
+            assert image.format == "PNG"
+    assert not [name for _, attributes in made.tags for name in attributes if name.startswith("on")]
+
+
+def test_what_strangers_call_things_is_text(study, page):
+    image = add_case(study, "<b>photo\u202e</b>", Grid.plain((1, 30, 30)))
+    wound = '"><img src=x onerror=alert(1)>'
+    add_masks(study, [a_block(image.id, WICKED, (0, 5, 5), (1, 15, 15), wound)], "made")
+    study.record(Decision(verb="exclude", annotator="Cem", reason="<i>asleep</i>"))
+    fuse(study)
+    made = page(study)
+    for name in (WICKED, wound, "<i>asleep</i>"):
+        assert name in made.text
+    assert "<b>photo" in made.text
+    assert "\u202e" not in made.text
+    assert not {"script", "i"} & {tag for tag, _ in made.tags}
+    assert all(attributes["src"].startswith("data:") for tag, attributes in made.tags if tag == "img")
+
+
+def test_the_raters_figures_are_those_that_were_planted(study, page):
+    fuse(study)
+    made = page(study)
+    # Dice, HD95, sensitivity, specificity, volume, difference: blocks of 5 x 10 x 10 and 5 x 10 x 18 voxels
+    # of 2 mm³. Of the larger one's surface of 640 voxels, 8 columns lie 1 to 8 mm away.
+    same = made.row(WICKED, 9)
+    assert same[1:6] == ["0.00", "0.00", "1.000", "0.00", "1.000"]
+    assert same[7:] == ["1.00 ml", "0 ml (0 %)"]
+    farther = made.row("Cem", 9)
+    assert farther[1].startswith("+")
+    assert farther[1].endswith("beyond")
+    assert farther[3] == f"{2 * 500 / (500 + 900):.3f}"
+    assert farther[4] == "8.0"
+    assert farther[5] == "1.000"
+    assert farther[7:] == ["1.80 ml", "+0.800 ml (+80 %)"]
+
+
+def test_a_disputed_region_is_said_with_its_slices_and_its_side(study, page):
+    fuse(study)
+    made = page(study)
+    regions = [row for row in made.rows if len(row) == 6 and "Cem draws 8 mm beyond" in row[4]]
+    assert regions
+    for region in regions:
+        slices, side = region[3].split(", ")
+        first, last = (int(word) for word in slices.removeprefix("slices ").split("–"))
+        assert 4 <= first <= last <= 8
+        assert re.fullmatch(r"\d+ mm to the left of the middle", side)
+        assert region[5] == "open"
+
+
+def test_the_experts_word_stands_in_table_volume_and_journal(study, page):
+    run = fuse(study)
+    skipped = take(study, run, verb="skip")
+    study.record(Decision(verb="undo", undoes=skipped.id))
+    regions = len(study.result(run, 1).reports[0].disputes)
+    for number in range(1, regions + 1):
+        take(study, run, number)
+    made = page(study)
+    assert "open" not in {row[5] for row in made.rows if len(row) == 6}
+    assert ["With what the expert settled since", "1.80 ml"] in made.rows
+    assert "figures do not rest on them" in made.text
+    verdicts = {row[0]: row[-1] for row in made.rows if len(row) == 8 and row[0].isdecimal()}
+    assert verdicts == {"1": "undone", "2": ""} | {str(number + 2): "yes" for number in range(1, regions + 1)}
+    fuse(study)
+    again = page(study)
+    assert f"{regions} regions of chest" in again.text
+    assert "figures do not rest on them" not in again.text
+
+
+def test_who_is_left_out_is_said_with_the_reason(study, page):
+    study.record(Decision(verb="exclude", annotator="Cem", reason="asleep"))
+    fuse(study)
+    made = page(study)
+    assert made.row("Cem (excluded: asleep)", 9)[1:] == ["–"] * 8
+
+
+def test_every_setting_is_in_the_methods(study, page):
+    fuse(study, "laplace")
+    made = page(study)
+    plan = MaskPlan.make("laplace")
+    for spec in plan.settings.specs():
+        assert f"{spec.label.lower()} {spec.in_words(getattr(plan.settings, spec.name))}" in made.text
+    assert "lower bound" in made.text
+
+
+def test_an_image_of_unknown_scale_has_no_millimetres(study, page):
+    image = add_case(study, "photo", Grid.plain((1, 60, 60)))
+    wide = a_block(image.id, "Cem", (0, 10, 10), (1, 30, 50), "wound")
+    narrow = [a_block(image.id, name, (0, 10, 10), (1, 30, 30), "wound") for name in ("Ada", WICKED)]
+    add_masks(study, [wide, *narrow], "made")
+    fuse(study)
+    text = page(study, item=image.id).text.split("Methods")[0]
+    assert "Cem draws 20 px beyond" in text
+    assert "800 px" in text
+    assert " mm" not in text
+    assert " ml" not in text
+
+
+@pytest.mark.parametrize("cases", [5, 6])
+def test_raters_are_tested_over_cases_where_there_are_enough(study, page, cases):
+    for case in range(cases):
+        image = add_case(study, f"plate {case}", Grid.plain((1, 60, 60)))
+        spans = {"Ada": 20 + case, WICKED: 20, "Cem": 28 + 2 * case}
+        blocks = [a_block(image.id, name, (0, 5, 5), (1, 25, 5 + n), "disc") for name, n in spans.items()]
+        add_masks(study, blocks, "made")
+    fuse(study)
+    made = page(study)
+    found = [row for row in made.rows if row[0] == "Cem − consensus"]
+    # All differences have one sign: the exact two-sided p of n pairs is 2 / 2^n.
+    assert [row[4] for row in found] == ([f"{2 / 2**6:.3f}"] if cases == 6 else [])
+
+
+def test_holm_takes_the_number_of_tests_into_account():
+    # The example of S. Holm's method in R's documentation of p.adjust, worked out by hand.
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm([0.5, float("nan"), 0.9])[0] == 1.0
+
+
+def test_what_cannot_be_written_is_said_in_a_sentence(study, tmp_path):
+    with pytest.raises(InputError, match="nothing that was fused"):
+        write_report(study, tmp_path / "report.html")
+    with pytest.raises(InputError, match=r"ends in \.html or \.pdf"):
+        write_report(study, tmp_path / "report.doc")
+    fuse(study)
+    with pytest.raises(InputError, match="cannot be written"):
+        write_report(study, tmp_path / "nowhere" / "report.html")
+
+
+def test_a_cancelled_report_leaves_what_was_there(study, tmp_path):
+    fuse(study)
+    path = tmp_path / "report.html"
+    path.write_text("before")
+
+    def stop(fraction, _words, **_more):
+        if fraction > 0.5:
+            raise Cancelled
+
+    with pytest.raises(Cancelled):
+        write_report(study, path, stop)
+    assert path.read_text() == "before"
+    assert sorted(one.name for one in tmp_path.glob("*report*")) == ["report.html"]
