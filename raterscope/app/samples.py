@@ -1,14 +1,16 @@
-"""What the samples of all kinds have in common: a study that is there whole or not at all."""
+"""What the samples of all kinds have in common: studies that are there whole, and runs that are kept once."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
+from raterscope.app.outcome import versions
 from raterscope.app.study import Study
 
-__all__ = ["made_whole"]
+__all__ = ["is_kept", "made_whole"]
 
 
 @contextmanager
@@ -23,3 +25,10 @@ def made_whole(path: Path) -> Iterator[Study]:
     with Study.create(unfinished) as study:
         yield study
     unfinished.replace(path)
+
+
+def is_kept(study: Study, digest: str, settings: Mapping[str, Any]) -> bool:
+    """Tell whether the study has this very run already: the demo may be shown many times."""
+    return any(
+        (run.digest, run.settings, run.versions) == (digest, settings, versions()) for run in study.runs()
+    )

@@ -13,20 +13,19 @@ from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.simulation.crowds import click_on, gather
 from raterscope.algorithms.simulation.smears import Smear, render_smear
 from raterscope.app.importing import read_files, store
-from raterscope.app.study import Study
+from raterscope.app.samples import made_whole
 
-__all__ = ["STUDY", "make_sample", "write_files"]
+__all__ = ["STUDY", "about", "make_sample", "write_files"]
 
 STUDY = "sample.rscope"
 CLICKS = "simulated_clicks.csv"
 TRUTH = "simulated_truth.csv"
-ABOUT = "ABOUT.txt"
 
 _SEED = 1905
 _LOOKS = 0.5  # share of the smears that an annotator looks at
 _TEXT = """\
-Everything in this folder is simulated: the blood smears are drawn by a program, and the
-annotators are random numbers. Nothing here comes from a patient or a volunteer.
+Simulated are the blood smears, which are drawn by a program, and their annotators, who are
+random numbers. Nothing of them comes from a patient or a volunteer.
 
 simulated_smear_*.png   thick blood smears with parasites and with artefacts that look like them
 {clicks:<23} who clicked where: annotator, image, x, y in pixels, time in seconds; a row without
@@ -56,12 +55,9 @@ def make_sample(folder: Path, *, smears: int = 12, annotators: int = 51, watch: 
     if study_path.exists():
         return study_path
     paths = write_files(folder, smears=smears, annotators=annotators, watch=part(watch, 0.0, 0.9))
-    unfinished = folder / f"unfinished-{STUDY}"
-    _remove(unfinished)
-    with Study.create(unfinished) as study:
+    with made_whole(study_path) as study:
         readings = read_files([*paths, folder / CLICKS, folder / TRUTH], watch=part(watch, 0.9, 0.93))
         store(readings, study, part(watch, 0.93, 1.0))
-    unfinished.replace(study_path)
     return study_path
 
 
@@ -89,9 +85,12 @@ def write_files(folder: Path, *, smears: int = 12, annotators: int = 51, watch: 
         paths.append(folder / name)
     _write(folder / CLICKS, ("annotator", "image", "x", "y", "time"), clicks)
     _write(folder / TRUTH, ("image", "x", "y"), truth)
-    text = _TEXT.format(clicks=CLICKS, truth=TRUTH, study=STUDY)
-    (folder / ABOUT).write_text(text, encoding="utf-8")
     return paths
+
+
+def about() -> str:
+    """Say what in the sample is simulated: all of it."""
+    return _TEXT.format(clicks=CLICKS, truth=TRUTH, study=STUDY)
 
 
 def _click_rows(name: str, clicks: Clicks) -> list[tuple[str, ...]]:
@@ -113,9 +112,3 @@ def _write(path: Path, header: tuple[str, ...], rows: Iterable[tuple[str, ...]])
         table = csv.writer(file, lineterminator="\n")
         table.writerow(header)
         table.writerows(rows)
-
-
-def _remove(study: Path) -> None:
-    """Remove what a study that was cut short has left, SQLite's files beside it included."""
-    for ending in ("", "-wal", "-shm"):
-        study.with_name(study.name + ending).unlink(missing_ok=True)

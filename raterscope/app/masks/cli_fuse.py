@@ -8,7 +8,6 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from raterscope.algorithms.masks.fusion import MaskPlan
 from raterscope.algorithms.masks.report import CaseResult
@@ -20,10 +19,9 @@ from raterscope.app.formats.mask_records import MaskTable, VolumeFile
 from raterscope.app.masks.placing import Placement, place, placed_mask
 from raterscope.app.masks.raters import TRUTH_WORD, sign
 from raterscope.app.masks.reading import MaskReading, read_mask_files, sites_of
-from raterscope.app.masks.results import CaseOutput, safe, uncertainty_words, write_case
-from raterscope.app.masks.running import Answer, Case, Inputs, case_record, digest_of, fuse_case, fuse_cases
+from raterscope.app.masks.results import CaseOutput, run_record, safe, write_case
+from raterscope.app.masks.running import Answer, Case, Inputs, fuse_case, fuse_cases
 from raterscope.app.masks.together import fuse_together
-from raterscope.app.outcome import versions
 from raterscope.app.sorting import Sorted, sort_files
 from raterscope.app.study.masks import record_of
 from raterscope.app.study.places import digest_of_file
@@ -182,18 +180,8 @@ def _write(
         if len(answer.outcomes) > 1:
             here = folder / _free(safe(name), taken)
             make_folder(here)
-        record: dict[str, Any] = {
-            "versions": versions(),
-            "settings": answer.plan.as_dict() | {"together": together},
-            "methods": answer.plan.in_words(),
-            "seed": getattr(answer.plan.settings, "seed", None),
-            "digest": digest_of([case]),
-            "inputs": inputs,
-            "started": answer.started.isoformat(timespec="milliseconds"),
-            "seconds": round(outcome.seconds, 3),
-            "uncertainty": uncertainty_words(outcome.fusion.fusions[0]),
-            "images": [case_record(outcome)],
-        }
+        record = run_record(answer, name, inputs)
+        record["settings"]["together"] = together
         output = CaseOutput(case.grid, outcome.fusion, case.records, record, truths.get(name, {}))
         share = part(watch, step / len(answer.outcomes), (step + 1) / len(answer.outcomes))
         written += write_case(here, output, share)

@@ -71,11 +71,6 @@ class Nodule:
     masks: NDArray[np.bool_]
 
     @property
-    def name(self) -> str:
-        """For people: "LIDC-IDRI-0123 nodule 1"."""
-        return f"{self.patient} nodule {self.number}"
-
-    @property
     def volumes(self) -> NDArray[np.float64]:
         """(4,): mm³."""
         return np.asarray(np.count_nonzero(self.masks, axis=(1, 2, 3)) * self.grid.voxel_volume)
@@ -214,6 +209,8 @@ def _outlines(connection: sqlite3.Connection) -> _Outlines:
         "SELECT annotation_id, image_z_position, inclusion, coords FROM contours ORDER BY annotation_id, id",
     )
     annotation, z, inclusion, coords = zip(*rows, strict=True)
+    if not all(isinstance(text, str) for text in coords):
+        raise ValueError("an outline is not written as text")
     lengths = [text.count("\n") + 1 for text in coords]
     if any(text.count(",") != length for text, length in zip(coords, lengths, strict=True)):
         raise ValueError("an outline is not made of pairs of numbers")

@@ -21,6 +21,8 @@ from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import plain
 from raterscope.app.formats.export import replacing, write_table
 from raterscope.app.formats.masks.export import drafting
+from raterscope.app.masks.running import Answer, case_record, digest_of
+from raterscope.app.outcome import versions
 from raterscope.app.study.records import MaskRecord
 
 __all__ = [
@@ -32,6 +34,7 @@ __all__ = [
     "agreement_rows",
     "annotator_rows",
     "dispute_rows",
+    "run_record",
     "safe",
     "uncertainty_of",
     "uncertainty_words",
@@ -110,6 +113,24 @@ def write_case(folder: Path, output: CaseOutput, watch: Watch = silent) -> list[
         json.dump(output.record, file, indent=1, ensure_ascii=False)
         file.write("\n")
     return [*written, folder / "run.json"]
+
+
+def run_record(answer: Answer, name: str, inputs: Sequence[Mapping[str, object]]) -> dict[str, Any]:
+    """Make the contents of run.json: all that is needed to make a case's results again, and how it went."""
+    outcome = answer.outcomes[name]
+    record: dict[str, Any] = {
+        "versions": versions(),
+        "settings": answer.plan.as_dict(),
+        "methods": answer.plan.in_words(),
+        "seed": getattr(answer.plan.settings, "seed", None),
+        "digest": digest_of([answer.inputs.cases[name]]),
+        "inputs": list(inputs),
+        "started": answer.started.isoformat(timespec="milliseconds"),
+        "seconds": round(outcome.seconds, 3),
+    }
+    if outcome.fusion is not None:
+        record["uncertainty"] = uncertainty_words(outcome.fusion.fusions[0])
+    return record | {"images": [case_record(outcome)]}
 
 
 def uncertainty_of(fusion: MaskFusion) -> Float32Array:

