@@ -79,6 +79,7 @@ class Comparing(QWidget):
         self._generation = 0
         self._plan: Plan | None = None
         self._waiting: list[int] = []
+        self._progress = ""
         self._measured: tuple[Measured, ...] = ()
         self._scene: Scene | None = None
         self._structure = ""
@@ -135,6 +136,12 @@ class Comparing(QWidget):
         job.failed.connect(partial(self._on_failed, self._generation))
         job.ended.connect(partial(self._on_ended, job))
 
+    def _work(self, work: Callable[[Watch], Any], then: Callable[[int, Any], None]) -> None:
+        """Do something outside of the study's thread."""
+        job = self._jobs.start(TITLE, work, quiet=True)
+        job.failed.connect(self.refused)
+        self._follow(job, then)
+
     def _on_plan(self, generation: int, plan: Plan) -> None:
         if generation != self._generation:
             return
@@ -164,9 +171,7 @@ class Comparing(QWidget):
 
     def _on_case(self, generation: int, case: Case) -> None:
         if generation == self._generation:
-            job = self._jobs.start(TITLE, partial(measure, case), quiet=True)
-            job.failed.connect(self.refused)
-            self._follow(job, self._on_measured)
+            self._work(partial(measure, case), self._on_measured)
 
     def _on_measured(self, generation: int, measured: tuple[Measured, ...]) -> None:
         if generation == self._generation:
@@ -174,11 +179,11 @@ class Comparing(QWidget):
             self._read_on()
 
     def _summarize(self) -> None:
-        if not self._measured or self._waiting:
+        if not self._measured or self._progress:
             return
         self._generation += 1
         work = partial(_summarized, self._measured, self.structure.currentData())
-        self._follow(self._jobs.start(TITLE, work, quiet=True), self._on_summary)
+        self._work(work, self._on_summary)
 
     def _on_summary(self, generation: int, summary: Summary) -> None:
         contents, plan = self._document.contents, self._plan
@@ -194,9 +199,8 @@ class Comparing(QWidget):
         of = f" of {plan.shared:,}" if summary.cases < plan.shared else ""
         cases = f"{summary.cases:,}{of} case{'' if of == '' and summary.cases == 1 else 's'}"
         self.table.set_measures(_measures(summary))
-        self.table.set_rows(
-            rows, f"against {'truth' if plan.truth else 'the majority vote, no truth'}, {cases}"
-        )
+        self.table.set_rows(rows, f"{'against truth' if plan.truth else 'by majority vote'}, {cases}")
+        self._say("")
 
     def _on_failed(self, generation: int, _sentence: str) -> None:
         if generation == self._generation:
@@ -215,7 +219,7 @@ class Comparing(QWidget):
         left = [place for place, run in enumerate(plan.runs) if run.id in there]
         if len(left) == len(plan.runs):
             return
-        if self._waiting or not left:
+        if self._progress or not left:
             self.forget()
             return
         self._plan = replace(plan, runs=tuple(plan.runs[place] for place in left))
@@ -236,6 +240,7 @@ class Comparing(QWidget):
 
     def _say(self, progress: str) -> None:
         """Say how far the measuring is; else how the run on screen stands to the truth."""
+        self._progress = progress
         vote = VOTE if self._plan is not None and not self._plan.truth else ""
         self.words.setText(progress or self._standing or vote)
         self.words.setVisible(bool(self.words.text()))
@@ -278,8 +283,7 @@ class Comparing(QWidget):
 
     def _stand(self, words: str) -> None:
         self._standing = words
-        if self.stop.isHidden():
-            self._say("")
+        self._say(self._progress)
 
 
 def _summarized(measured: tuple[Measured, ...], structure: str | None, watch: Watch) -> Summary:

@@ -189,7 +189,8 @@ def in_words(compared: Comparison, grid: Grid) -> str:
     if not math.isfinite(compared.hausdorff_95):
         away = "one of both is empty"
     more = _amount(compared.volume_difference, unit)
-    return f"Dice {figure(compared.dice)}, {away}, {signed(more, 1 if abs(more) >= 0.1 else 3)} {unit}"
+    places = 0 if abs(more) >= 100 else 1 if abs(more) >= 0.1 else 3
+    return f"Dice {figure(compared.dice)}, {away}, {signed(more, places)} {unit}"
 
 
 def summarize(measured: Sequence[Measured], structure: str | None = None) -> Summary:
