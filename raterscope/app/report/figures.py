@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,8 @@ from raterscope.algorithms.annotators.agreement import MaskAgreement, mask_agree
 from raterscope.algorithms.masks.data import OPEN, BoolArray, Float32Array, FloatArray, MaskFusion, Masks
 from raterscope.algorithms.masks.metrics import Comparison, against, compare, placed
 from raterscope.algorithms.masks.report import Report
-from raterscope.algorithms.progress import Watch, silent
+from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.app.errors import plain
 from raterscope.app.masks.running import MARGIN
 from raterscope.app.review import Region, known_voxels
 from raterscope.app.study import ImageEntry, RunEntry, Study
@@ -69,6 +70,10 @@ class Figures:
     final : Piece
         The consensus with what was settled laid over it.
     final_ml : float
+    differs : bool
+        Whether what was settled since the fusion has changed the consensus.
+    even : int
+        Voxels whose probability is just one half.
     doubt : (Z, Y, X) float32
         On the grid of the masks: what the model doubts or, where that is more, how divided the raters are;
         0 where the expert settled it.
@@ -86,14 +91,23 @@ class Figures:
     decided: Sequence[Region]
     final: Piece
     final_ml: float
+    differs: bool
+    even: int
     doubt: Float32Array
     truth: AgainstTruth | None = None
 
-    @property
-    def differs(self) -> bool:
-        """Whether what was settled since the fusion has changed the consensus."""
-        before = placed(self.fusion, self.fusion.mask[0], self.final.origin, _shape(self.final.values))
-        return not np.array_equal(before, self.final.values)
+    def without_maps(self) -> Figures:
+        """Leave out what pictures are drawn from: of many cases together it would fill the memory."""
+        nothing = np.zeros((len(self.fusion.structures), 0, 0, 0), dtype=np.float32)
+        fusion = replace(
+            self.fusion, mask=nothing > 0, probability=nothing, distance=None, deviation=None, weight=None,
+            alternatives=(),
+        )  # fmt: skip
+        masks = replace(
+            self.masks, values=self.masks.values[:, :1, :1, :1].copy(), origin=(0, 0, 0), known=None
+        )
+        final = Piece((0, 0, 0), nothing[0] > 0)
+        return replace(self, fusion=fusion, masks=masks, final=final, doubt=nothing[0])
 
     def said_of(self) -> Mapping[int, Region]:
         """Give the last word on each region of the run; to pass over a settled one changes nothing."""
@@ -132,7 +146,8 @@ def read_figures(
     found = []
     for done, (fusion, report) in enumerate(zip(result.fusions, result.reports, strict=True)):
         structure = fusion.structures[0]
-        watch(done / len(result.fusions), f"measuring {structure}")
+        step = part(watch, done / len(result.fusions), (done + 1) / len(result.fusions))
+        step(0.0, f"measuring {plain(structure)}")
         records = read_masks(study, entry.id, structure, run)
         masks = assemble(
             {name: records[name] for name in fusion.annotators}, entry.lattice, structure, margin=MARGIN
@@ -161,11 +176,13 @@ def read_figures(
                 fusion=fusion,
                 report=report,
                 masks=masks,
-                agreement=mask_agreement(masks),
+                agreement=mask_agreement(masks, watch=step),
                 volumes=(masks.values > 0.5).sum(axis=(1, 2, 3)) * masks.voxel_volume / 1000.0,
                 decided=decided,
                 final=Piece(origin, final),
                 final_ml=float(np.count_nonzero(final)) * masks.voxel_volume / 1000.0,
+                differs=not np.array_equal(placed(fusion, fusion.mask[0], origin, shape), final),
+                even=int(np.count_nonzero(fusion.probability == 0.5)),
                 doubt=_doubt(
                     fusion, masks, known_voxels(decided, settled, structure, masks.origin, masks.shape)
                 ),

@@ -6,8 +6,6 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from raterscope.algorithms.settings import SettingsError
 from raterscope.app.errors import plain
 from raterscope.app.report.contents import Prose, Section
@@ -148,7 +146,7 @@ def _ties(figures: Sequence[Figures]) -> str:
     )
     if told or not figures:
         return " ".join(plain(sentence, 300) for sentence in told)
-    even = sum(int(np.count_nonzero(one.fusion.probability == 0.5)) for one in figures)
+    even = sum(one.even for one in figures)
     return (
         f"{even:,} voxel{' has' if even == 1 else 's have'} a probability of just one half."
         if even

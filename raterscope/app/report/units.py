@@ -50,7 +50,9 @@ class Units:
     def difference(self, ml: float, of: float) -> str:
         """Say a difference of sizes with its sign, and its share of the whole."""
         value, unit = self._scaled(ml, abs(of))
-        text = f"{signed(value, self._figure)} {unit}"
+        whole, _ = self._scaled(of, abs(of))
+        places = max(0, _places(whole)) if self.size in ("ml", "mm²") else 0
+        text = f"{signed(value, lambda x: f'{x:,.{places}f}')} {unit}"
         return f"{text} ({signed(100 * ml / of, lambda x: f'{x:.0f}')} %)" if of > 0 else text
 
     def _scaled(self, ml: float, largest: float) -> tuple[float, str]:
@@ -77,8 +79,7 @@ def significant(value: float, digits: int = 3) -> str:
         return NONE
     if value == 0:
         return "0"
-    places = digits - 1 - math.floor(math.log10(abs(value)))
-    return f"{round(value, places):,.{max(0, min(places, 6))}f}".replace("-", _MINUS)
+    return f"{round(value, _places(value, digits)):,.{max(0, _places(value, digits))}f}".replace("-", _MINUS)
 
 
 def share(value: float, places: int = 3) -> str:
@@ -94,3 +95,8 @@ def signed(value: float, write: Callable[[float], str] | None = None, places: in
     if not text.strip("0.,"):
         return text
     return f"{'+' if value > 0 else _MINUS}{text}"
+
+
+def _places(value: float, digits: int = 3) -> int:
+    """Count the decimals that a figure is written with; below 0 for tens and hundreds."""
+    return min(digits - 1 - math.floor(math.log10(abs(value))), 6) if value else 0

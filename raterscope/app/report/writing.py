@@ -125,7 +125,7 @@ def _masks(
         runs.update((one.run.id, one.run) for one in found)
         voxels = read_voxels(study, entry, part(step, 0.3, 0.7))
         sections.append(case_section(study, found, voxels, state.excluded, part(step, 0.7, 1.0)))
-        cases.append(found)
+        cases.append([one.without_maps() for one in found])
     numbers = {name: number for number, name in enumerate(study.annotators())}
     figures = [one for found in cases for one in found]
     sections.append(agreement_section(cases, numbers))

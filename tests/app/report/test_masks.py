@@ -75,18 +75,18 @@ def test_what_strangers_call_things_is_text(study, page):
 def test_the_raters_figures_are_those_that_were_planted(study, page):
     fuse(study)
     made = page(study)
-    # Dice, HD95, sensitivity, specificity, volume, difference: blocks of 5 x 10 x 10 and 5 x 10 x 18 voxels
-    # of 2 mm³. Of the larger one's surface of 640 voxels, 8 columns lie 1 to 8 mm away.
+    # Blocks of 5 x 10 x 10 and 5 x 10 x 18 voxels of 2 mm³. The larger's far face, 8 mm away, is 50 of the
+    # 516 voxels of its surface: more than 5 %.
     same = made.row(WICKED, 9)
     assert same[1:6] == ["0.00", "0.00", "1.000", "0.00", "1.000"]
-    assert same[7:] == ["1.00 ml", "0 ml (0 %)"]
+    assert same[7:] == ["1.00 ml", "0.00 ml (0 %)"]
     farther = made.row("Cem", 9)
     assert farther[1].startswith("+")
     assert farther[1].endswith("beyond")
     assert farther[3] == f"{2 * 500 / (500 + 900):.3f}"
     assert farther[4] == "8.0"
     assert farther[5] == "1.000"
-    assert farther[7:] == ["1.80 ml", "+0.800 ml (+80 %)"]
+    assert farther[7:] == ["1.80 ml", "+0.80 ml (+80 %)"]
 
 
 def test_a_disputed_region_is_said_with_its_slices_and_its_side(study, page):
@@ -119,6 +119,32 @@ def test_the_experts_word_stands_in_table_volume_and_journal(study, page):
     again = page(study)
     assert f"{regions} regions of chest" in again.text
     assert "figures do not rest on them" not in again.text
+
+
+def test_a_known_truth_is_compared_with(study, page):
+    image = study.images()[0].id
+    add_masks(study, [a_block(image, None, (3, 15, 15), (8, 25, 33))], "truth")
+    fuse(study)
+    made = page(study)
+    dice = 2 * 500 / (500 + 900)
+    assert ["Consensus against the known truth", f"Dice {dice:.3f}, HD95 8.0 mm"] in made.rows
+    assert made.row("Cem", 11)[9:] == ["1.000", "0.00"]
+    assert made.row("Ada", 11)[9:] == [f"{dice:.3f}", "8.0"]
+
+
+def test_structures_of_a_case_are_told_one_by_one(study, page):
+    image = study.images()[0].id
+    add_masks(study, [a_block(image, name, (0, 0, 0), (6, 5, 5), "node") for name in ("Ada", "Cem")], "made")
+    fuse(study)
+    made = page(study)
+    headings = [tag for tag, _ in made.tags if tag in ("h2", "h3")]
+    assert headings.count("h3") >= 2
+    assert ["Structures", "nodule, node"] in made.rows
+    assert [row[1:4] for row in made.rows if row[:1] == ["chest"] and len(row) == 8] == [
+        ["nodule", "3", "1.00 ml"],
+        ["node", "2", "0.300 ml"],
+    ]
+    assert "no region beyond the tolerance" in made.text
 
 
 def test_who_is_left_out_is_said_with_the_reason(study, page):
