@@ -32,6 +32,12 @@ COMMANDS = {
 FUSING = {"clicks": "clicks.cli_fuse:fuse_clicks", "masks": "masks.cli_fuse:fuse_masks"}
 INTERRUPTED = 130
 
+WHAT = (
+    "detections", "consensus", "probability", "uncertainty", "weights", "alternatives", "annotators",
+    "agreement", "disputes", "clicks", "decisions",
+)  # fmt: skip
+"""What `export` writes, as `exports.EXPORTS` has it."""
+
 _USAGE = "raterscope [STUDY | IMAGE | FILE ...]\n       raterscope COMMAND ..."
 
 
@@ -187,14 +193,16 @@ def _describe_study_commands(commands: argparse._SubParsersAction[_Parser]) -> N
 
     running = commands.add_parser(
         "run",
-        help="fuse a study's clicks",
-        description="Fuses a study's clicks and keeps the result in it. What the expert decided is held\n"
-        "fixed; annotators the expert excluded are left out.",
+        help="fuse a study's clicks or masks",
+        description="Fuses a study's clicks or masks, as the algorithm is for the ones or the others, and\n"
+        "keeps the result in it. What the expert decided is held fixed; annotators the expert excluded are\n"
+        "left out.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     running.lists_settings = True
     running.add_argument("study", type=Path, metavar="STUDY")
-    running.add_argument("algorithm", metavar="ALGORITHM", help="how clicks are clustered")
+    running.add_argument("algorithm", metavar="ALGORITHM",
+                         help="how clicks are clustered, or masks fused")  # fmt: skip
     _add_plan(running)
     _add_hold(running)
     running.add_argument("--item", action="append", default=[], metavar="IMAGE",
@@ -203,13 +211,24 @@ def _describe_study_commands(commands: argparse._SubParsersAction[_Parser]) -> N
 
     leaving = commands.add_parser(
         "export",
-        help="write a study's results as a table",
-        description="Writes what a study holds as a table.",
+        help="write a study's results as tables, masks or maps",
+        description="Writes what a study holds; of each image its latest run counts, and what the expert "
+        "decided has the last word.",
     )
     leaving.add_argument("study", type=Path, metavar="STUDY")
-    leaving.add_argument("--what", required=True, choices=("detections", "annotators", "decisions", "clicks"))
-    leaving.add_argument("--format", choices=("csv",), default="csv")
-    leaving.add_argument("-o", "--output", required=True, type=Path, metavar="OUT")
+    leaving.add_argument("--what", required=True, choices=WHAT, metavar="WHAT",
+                         help=f"one of {', '.join(WHAT)}")  # fmt: skip
+    leaving.add_argument("--kind", choices=tuple(FUSING),
+                         help="of which annotations, where several have it")  # fmt: skip
+    leaving.add_argument("--format", metavar="FORMAT",
+                         help="csv for tables; nifti, seg.nrrd, dicom-seg or rtstruct for masks (default: "
+                              "what the name of OUT tells)")  # fmt: skip
+    leaving.add_argument("--item", action="append", default=[], metavar="IMAGE",
+                         help="only this image; may be repeated")  # fmt: skip
+    leaving.add_argument("--deidentify", action="store_true",
+                         help="leave out of DICOM files whatever could tell the patient")  # fmt: skip
+    leaving.add_argument("-o", "--output", required=True, type=Path, metavar="OUT",
+                         help="a file; masks of several images go into a folder of this name")  # fmt: skip
 
 
 def _describe_report(commands: argparse._SubParsersAction[_Parser]) -> None:

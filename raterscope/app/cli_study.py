@@ -10,15 +10,20 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from raterscope.algorithms.clicks import CLUSTERERS
 from raterscope.algorithms.clicks.fusion import FusionPlan
+from raterscope.algorithms.masks.catalogue import FUSERS
+from raterscope.algorithms.masks.fusion import MaskPlan
 from raterscope.algorithms.progress import part
 from raterscope.app import importing
 from raterscope.app.cli_questions import by_option
 from raterscope.app.cli_results import failures
 from raterscope.app.clicks.cli_fuse import summary_of
 from raterscope.app.clicks.running import fuse_inputs, gather, keep
-from raterscope.app.clicks.study_tables import write_study_table
 from raterscope.app.errors import InputError, plain
+from raterscope.app.exports import Request, find_export, format_of, write_export
+from raterscope.app.masks import running as masks_running
+from raterscope.app.masks.cli_fuse import summary_of as summary_of_masks
 from raterscope.app.masks.reading import NOTHING, AtHand, MaskReading
 from raterscope.app.study import ImageEntry, Study
 from raterscope.app.study.places import Names
@@ -67,11 +72,18 @@ def _at_hand(path: Path, files: Sequence[Path]) -> AtHand:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Fuse the clicks of a study and keep the run in it."""
+    """Fuse what annotators marked in a study and keep the run in it; the algorithm's name tells the kind."""
+    return _run_masks(options) if options.algorithm in FUSERS else _run_clicks(options)
+
+
+def _run_clicks(options: argparse.Namespace) -> int:
+    if options.algorithm not in CLUSTERERS:
+        known = f"{', '.join(CLUSTERERS)} for clicks, {', '.join(FUSERS)} for masks"
+        raise InputError(f"'{plain(options.algorithm)}' is no algorithm; expected one of {known}")
     plan = FusionPlan.make(options.algorithm, options.detector, dict(options.settings))
     clock = time.perf_counter()
     with Study.open(options.study) as study, ProgressLine(sys.stderr) as watch:
-        images = _chosen(study, options.item)
+        images = _chosen(study, options.item, "clicks")
         inputs = gather(
             [entry.id for entry in images], study, part(watch, 0.0, 0.05), hold_truth=options.hold_truth
         )
@@ -85,19 +97,58 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def export(options: argparse.Namespace) -> int:
-    """Write what a study holds as a table."""
-    with Study.open(options.study) as study:
-        print(write_study_table(study, options.what, options.output))
+def _run_masks(options: argparse.Namespace) -> int:
+    plan = MaskPlan.make(options.algorithm, dict(options.settings))
+    clock = time.perf_counter()
+    with Study.open(options.study) as study, ProgressLine(sys.stderr) as watch:
+        images = [entry.id for entry in _chosen(study, options.item, "masks")]
+        inputs = masks_running.gather(images, study, part(watch, 0.0, 0.05))
+        answer = masks_running.fuse_cases(inputs, plan, part(watch, 0.05, 0.95))
+        number = None
+        if any(outcome.fusion is not None for outcome in answer.outcomes.values()):
+            number = masks_running.keep(answer, study, part(watch, 0.95, 1.0))
+    for line in summary_of_masks(answer, time.perf_counter() - clock):
+        print(line)
+    if number is not None:
+        print(f"run {number} is in {options.study}")
+    failures(answer.outcomes)
     return 0
 
 
-def _chosen(study: Study, items: Sequence[str]) -> list[ImageEntry]:
+def export(options: argparse.Namespace) -> int:
+    """Write what a study holds as a table, masks or maps."""
+    with Study.open(options.study) as study, ProgressLine(sys.stderr) as watch:
+        found = find_export(options.what, _kinds(study) if options.kind is None else [options.kind])
+        request = Request(
+            what=options.what,
+            format=format_of(found, options.output, options.format),
+            path=options.output,
+            items=tuple(entry.id for entry in _chosen(study, options.item)) if options.item else (),
+            deidentify=options.deidentify,
+        )
+        written = write_export(found, study, request, watch)
+    for path in written:
+        print(path)
+    return 0
+
+
+def _kinds(study: Study) -> list[str]:
+    """List the kinds of annotation, those of the latest runs first, then those that the study has."""
+    fused = [run.kind for run in reversed(study.runs())]
+    marked = [kind for kind, images in study.images_by_kind().items() if images]
+    return list(dict.fromkeys([*fused, *marked, "clicks", "masks"]))
+
+
+def _chosen(study: Study, items: Sequence[str], kind: str | None = None) -> list[ImageEntry]:
+    """Find the images that are named; without a name, all that there is something of the kind on."""
     entries = study.images()
     if not entries:
         raise InputError("holds no images yet; `raterscope import` reads them", file=study.path)
     if not items:
-        return entries
+        numbers = {entry.id for entry in entries} if kind is None else study.images_by_kind()[kind]
+        if not numbers:
+            raise InputError(f"holds no {kind}; `raterscope import` reads them", file=study.path)
+        return [entry for entry in entries if entry.id in numbers]
     names = Names(entries)
     chosen: dict[int, ImageEntry] = {}
     for item in items:

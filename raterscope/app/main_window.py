@@ -25,13 +25,13 @@ from PySide6.QtWidgets import (
 from raterscope import __version__
 from raterscope.algorithms.progress import Watch
 from raterscope.app import memory
-from raterscope.app.clicks.study_tables import TABLES, write_study_table
 from raterscope.app.document import Contents, Document
 from raterscope.app.errors import InputError
 from raterscope.app.jobs import Job, Jobs
 from raterscope.app.keys import KeySheet
 from raterscope.app.review import Decision
 from raterscope.app.study import Study
+from raterscope.app.window_export import Exporting, entries_of
 from raterscope.app.window_import import STUDIES, Importing
 from raterscope.app.window_parts import NoticeBar, StatusLine, TopBar, without_checked
 from raterscope.app.workspaces.catalogue import WORKSPACES, WorkspaceKind
@@ -42,6 +42,7 @@ from raterscope.widgets.empty_state import EmptyState
 __all__ = ["MainWindow", "main"]
 
 Keys = QKeySequence | QKeySequence.StandardKey
+REPORTS = "Web page (*.html);;PDF (*.pdf)"
 INPUTS = (
     "Images, volumes, masks and tables (*.png *.jpg *.jpeg *.tif *.tiff *.bmp *.nii *.nii.gz *.nrrd *.nhdr "
     "*.mha *.mhd *.dcm *.json *.xml *.csv *.tsv *.txt);;All files (*)"
@@ -71,6 +72,7 @@ class MainWindow(QMainWindow):
         self._statuses: dict[str, str] = {}
         self._kind = ""
         self._importing = Importing(self.document, self.jobs, self)
+        self._exporting = Exporting(self.document, self._current_item, self)
 
         self.bar = TopBar([(one.kind, one.title) for one in WORKSPACES.values()], self)
         self.notice = NoticeBar(self)
@@ -100,6 +102,7 @@ class MainWindow(QMainWindow):
         self.document.refused.connect(self.notice.show_error)
         self._importing.said.connect(self.status.set_news)
         self._importing.refused.connect(self.notice.show_error)
+        self._exporting.said.connect(self.status.set_news)
         self._restore()
         self._on_replaced()
 
@@ -147,15 +150,15 @@ class MainWindow(QMainWindow):
         """Bring files into the study; without one, a new study is made beside the first of them."""
         self._importing.start(paths)
 
-    def export(self, what: str) -> None:
-        """Ask for a file and write one of the study's tables to it."""
+    def write_report(self) -> None:
+        """Ask for a file and write the report of the study to it."""
         contents = self.document.contents
         if contents is None:
             return
-        proposed = contents.path.with_name(f"{contents.path.stem}-{what}.csv")
-        name, _ = QFileDialog.getSaveFileName(self, f"Export {what}", str(proposed), "Tables (*.csv)")
+        proposed = contents.path.with_name(f"{contents.path.stem}-report.html")
+        name, _ = QFileDialog.getSaveFileName(self, "Report", str(proposed), REPORTS)
         if name:
-            job = self.document.ask(f"Exporting {what}", partial(_export, what, Path(name)), quiet=False)
+            job = self.document.ask("Writing the report", partial(_report, Path(name)), quiet=False)
             job.finished.connect(self.status.set_news)
 
     def find_images(self) -> None:
@@ -235,7 +238,7 @@ class MainWindow(QMainWindow):
             self._kind = kind
             self.bar.set_workspace(kind, workspace.fuse)
             self.status.set_text(self._statuses.get(kind, ""))
-            self._fill_review_menu()
+            self._fill_menus()
         self.bar.set_fusing_possible(self.workspace is not None)
         if page is not self._pages.currentWidget():
             self._pages.setCurrentWidget(page)
@@ -287,10 +290,19 @@ class MainWindow(QMainWindow):
         for workspace in self._workspaces.values():
             workspace.cancel_fusing()
 
-    def _fill_review_menu(self) -> None:
+    def _fill_menus(self) -> None:
         self.review_menu.clear()
         if self.workspace is not None:
             self.review_menu.addActions(self.workspace.actions_made)
+        self.export_menu.clear()
+        for words, export, deidentify in entries_of(self._kind):
+            action = self.export_menu.addAction(words)
+            action.triggered.connect(without_checked(partial(self._exporting.start, export, deidentify)))
+
+    def _current_item(self) -> int | None:
+        """Give the number of the image on screen, where the workspace tells."""
+        tell = getattr(self.workspace, "current_item", None)
+        return None if tell is None else tell()
 
     # Actions and menus
 
@@ -303,8 +315,7 @@ class MainWindow(QMainWindow):
         menu.addSeparator()
         self._action(menu, "Import files…", QKeySequence("Ctrl+I"), self.choose_files)
         self.export_menu = menu.addMenu("Export")
-        for what in TABLES:
-            self._action(self.export_menu, f"{what.capitalize()}…", None, partial(self.export, what))
+        report = self._action(menu, "Report…", None, self.write_report)
         missing = self._action(menu, "Find missing images…", None, self.find_images)
         close = self._action(menu, "Close the study", standard.Close, self.document.close)
         menu.addSeparator()
@@ -318,7 +329,13 @@ class MainWindow(QMainWindow):
         about = menu.addAction(f"Raterscope {__version__}")
         about.setEnabled(False)
         self._action(menu, "Quit", standard.Quit, self.close)
-        self._study_actions = (close, missing, self.export_menu.menuAction(), self.review_menu.menuAction())
+        self._study_actions = (
+            close,
+            report,
+            missing,
+            self.export_menu.menuAction(),
+            self.review_menu.menuAction(),
+        )
         self.bar.set_menu(menu)
         self._action(self, "Full screen", QKeySequence("F11"), self._toggle_full_screen)
         self._action(self, "The keys", QKeySequence("F1"), self.show_keys)
@@ -413,8 +430,10 @@ def _first_kind(contents: Contents) -> str:
     return next(iter([*kinds, *WORKSPACES]))
 
 
-def _export(what: str, path: Path, study: Study, _watch: Watch) -> str:
-    return f"{write_study_table(study, what, path)} is written."
+def _report(path: Path, study: Study, watch: Watch) -> str:
+    from raterscope.app.report import write_report
+
+    return f"{write_report(study, path, watch)} is written."
 
 
 def _find_images(folder: Path, study: Study, _watch: Watch) -> str:

@@ -220,7 +220,7 @@ def test_a_study_that_is_taken_away_takes_no_decision(fused, qtbot, study_file):
 
 def test_a_table_never_replaces_a_study(fused, qtbot, study_file, monkeypatch):
     monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(study_file), ""))
-    fused.export("detections")
+    next(a for a in fused.export_menu.actions() if a.text() == "Detections…").trigger()
     qtbot.waitUntil(fused.notice.isVisible, timeout=LONG)
     idle(fused, qtbot)
     assert "small.rscope" in fused.notice.text

@@ -10,6 +10,7 @@ import numpy as np
 
 from raterscope.algorithms.clicks.data import Fusion
 from raterscope.algorithms.clicks.fusion import pool_rates
+from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.clicks.results import (
     ANNOTATORS,
     CLICKS,
@@ -21,37 +22,22 @@ from raterscope.app.clicks.results import (
     judged,
 )
 from raterscope.app.errors import InputError
+from raterscope.app.exports import Request
 from raterscope.app.formats.export import DECISIONS, decision_rows, write_table
-from raterscope.app.formats.records import STUDY_SUFFIX
 from raterscope.app.review import Spot, fold, match
 from raterscope.app.study import ImageEntry, RunEntry, Study
 
-__all__ = ["TABLES", "write_study_table"]
+__all__ = ["export_table"]
 
 Row = Sequence[object]
 
 _X, _Y, _DETECTED = (DETECTIONS.index(name) for name in ("x", "y", "detected"))
 
 
-def write_study_table(study: Study, what: str, path: Path) -> Path:
-    """Write a table of a study; of each image its latest run counts.
-
-    Parameters
-    ----------
-    study : Study
-    what : str
-        One of `TABLES`.
-    path : Path
-        Replaced where it exists.
-
-    Raises
-    ------
-    InputError
-        When there is nothing to write yet, or the file cannot be written, or is a study.
-    """
-    if STUDY_SUFFIX in (path.suffix.casefold(), path.resolve().suffix.casefold()):
-        raise InputError("is a study's name, which a table would replace; choose another", file=path)
-    return TABLES[what](study, path)
+def export_table(study: Study, request: Request, watch: Watch = silent) -> list[Path]:
+    """Write a table of a study; of each image its latest run counts. See `exports.Writer`."""
+    watch(0.0, f"writing {request.what}")
+    return [_TABLES[request.what](study, request.path)]
 
 
 def _write_detections(study: Study, path: Path) -> Path:
@@ -134,7 +120,7 @@ def _results(study: Study) -> Iterator[tuple[ImageEntry, tuple[RunEntry, Fusion]
             yield entry, result
 
 
-TABLES: dict[str, Callable[[Study, Path], Path]] = {
+_TABLES: dict[str, Callable[[Study, Path], Path]] = {
     "detections": _write_detections,
     "annotators": _write_annotators,
     "clicks": _write_clicks,

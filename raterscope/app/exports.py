@@ -1,0 +1,176 @@
+"""What leaves a study, kind by kind: one list for the command line and for the window's menu."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from raterscope.algorithms.progress import Watch, silent
+from raterscope.app.errors import InputError, plain
+from raterscope.app.formats.records import STUDY_SUFFIX
+from raterscope.app.study import Study
+
+__all__ = [
+    "EXPORTS",
+    "FORMATS",
+    "Export",
+    "FileFormat",
+    "Request",
+    "find_export",
+    "format_of",
+    "write_export",
+]
+
+
+@dataclass(frozen=True)
+class FileFormat:
+    """A format of files: how their names end, and what they are called in a dialog."""
+
+    suffix: str
+    words: str
+
+
+FORMATS = {
+    "csv": FileFormat(".csv", "Tables (*.csv)"),
+    "nifti": FileFormat(".nii.gz", "NIfTI (*.nii.gz *.nii)"),
+    "seg.nrrd": FileFormat(".seg.nrrd", "Segmentations of 3D Slicer (*.seg.nrrd)"),
+    "dicom-seg": FileFormat(".dcm", "DICOM segmentations (*.dcm)"),
+    "rtstruct": FileFormat(".dcm", "DICOM structure sets (*.dcm)"),
+}
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is to be written where.
+
+    Attributes
+    ----------
+    what, format : str
+    path : Path
+        A file; a folder where there is one of that name, or where several files come.
+    items : tuple of int
+        Numbers of images; empty for all.
+    deidentify : bool
+        Leave out whatever could tell the patient.
+    """
+
+    what: str
+    format: str
+    path: Path
+    items: tuple[int, ...] = ()
+    deidentify: bool = False
+
+
+class Writer(Protocol):
+    """Writes what is requested of a study."""
+
+    def __call__(self, study: Study, request: Request, watch: Watch = silent) -> list[Path]:
+        """Write, and give the files."""
+
+
+@dataclass(frozen=True)
+class Export:
+    """One thing that leaves a study.
+
+    Attributes
+    ----------
+    what : str
+        The word on the command line.
+    kinds : tuple of str
+        The kinds of annotation that have it.
+    title : str
+        In the menu.
+    formats : tuple of str
+        Keys of `FORMATS`, the usual one first.
+    place : str
+        Module and function, "package.module:function"; see `Writer`.
+    by_case : bool
+        Whether the window writes it for the image on screen alone.
+    deidentifies : bool
+        Whether it can leave out what could tell the patient.
+    """
+
+    what: str
+    kinds: tuple[str, ...]
+    title: str
+    formats: tuple[str, ...]
+    place: str
+    by_case: bool = False
+    deidentifies: bool = False
+
+
+_CLICKS = "clicks.study_tables:export_table"
+_MAPS = "masks.exporting:export_maps"
+_TABLES = "masks.exporting:export_table"
+_EVERY_MASK = ("nifti", "seg.nrrd", "dicom-seg", "rtstruct")
+
+EXPORTS = (
+    Export("detections", ("clicks",), "Detections", ("csv",), _CLICKS),
+    Export("consensus", ("masks",), "Consensus", _EVERY_MASK, _MAPS, by_case=True, deidentifies=True),
+    Export("probability", ("masks",), "Probability", ("nifti", "dicom-seg"), _MAPS, True, True),
+    Export("uncertainty", ("masks",), "Uncertainty", ("nifti",), _MAPS, True, True),
+    Export("weights", ("masks",), "Raters' weights", ("nifti",), _MAPS, True, True),
+    Export("alternatives", ("masks",), "Alternatives", _EVERY_MASK, _MAPS, True, True),
+    Export("annotators", ("clicks",), "Annotators", ("csv",), _CLICKS),
+    Export("annotators", ("masks",), "Annotators", ("csv",), _TABLES),
+    Export("agreement", ("masks",), "Agreement", ("csv",), _TABLES),
+    Export("disputes", ("masks",), "Disputed regions", ("csv",), _TABLES),
+    Export("clicks", ("clicks",), "Clicks", ("csv",), _CLICKS),
+    Export("decisions", ("clicks", "masks"), "Decisions", ("csv",), _CLICKS),
+)
+
+
+def find_export(what: str, kinds: Sequence[str]) -> Export:
+    """Find what is asked for among the exports of some kinds, the first kind's first.
+
+    Raises
+    ------
+    InputError
+        Where none of the kinds has it.
+    """
+    for kind in kinds:
+        for export in EXPORTS:
+            if export.what == what and kind in export.kinds:
+                return export
+    raise InputError(f"there is no {plain(what)} of {' or '.join(kinds)}")
+
+
+def format_of(export: Export, path: Path, given: str | None = None) -> str:
+    """Choose the format: the one given, else what the file's name tells, else the usual one.
+
+    Raises
+    ------
+    InputError
+        For a format that this does not leave in.
+    """
+    if given is not None:
+        if given not in export.formats:
+            expected = ", ".join(export.formats)
+            raise InputError(f"{export.what} does not leave as {plain(given)}; expected one of {expected}")
+        return given
+    name = path.name.casefold()
+    ending = {".nii": "nifti", ".nrrd": "seg.nrrd", **{one.suffix: key for key, one in FORMATS.items()}}
+    ending[".dcm"] = "dicom-seg"
+    told = next((key for suffix, key in ending.items() if name.endswith(suffix)), None)
+    return told if told in export.formats else export.formats[0]
+
+
+def write_export(export: Export, study: Study, request: Request, watch: Watch = silent) -> list[Path]:
+    """Write something of a study; of each image its latest run counts.
+
+    Raises
+    ------
+    InputError
+        When there is nothing to write yet, or a file cannot be written, or is a study.
+    """
+    path = request.path
+    if STUDY_SUFFIX in (path.suffix.casefold(), path.resolve().suffix.casefold()):
+        raise InputError("is a study's name, which the export would replace; choose another", file=path)
+    if request.deidentify and not export.deidentifies:
+        raise InputError(f"--deidentify is for masks and maps; {export.what} names images and annotators")
+    module, function = export.place.split(":")
+    write: Writer = getattr(importlib.import_module(f"raterscope.app.{module}"), function)
+    return write(study, request, watch)

@@ -1,0 +1,93 @@
+"""What leaves the study from the window: the Export menu of each kind, and where it goes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+from PySide6.QtCore import QObject, Signal
+from PySide6.QtWidgets import QFileDialog, QWidget
+
+from raterscope.algorithms.progress import Watch
+from raterscope.app.document import Contents, Document
+from raterscope.app.exports import EXPORTS, FORMATS, Export, Request, write_export
+from raterscope.app.formats.masks.naming import bare
+from raterscope.app.masks.results import safe
+from raterscope.app.study import Study
+
+__all__ = ["Exporting", "entries_of"]
+
+
+def entries_of(kind: str) -> Iterator[tuple[str, Export, bool]]:
+    """List the entries of a kind's menu: words, what, and whether it is de-identified."""
+    for export in EXPORTS:
+        if kind in export.kinds:
+            yield f"{export.title}…", export, False
+            if export.deidentifies and any(FORMATS[name].suffix == ".dcm" for name in export.formats):
+                yield f"{export.title}, de-identified…", export, True
+
+
+class Exporting(QObject):
+    """Asks where something of the study goes, and writes it in the study's thread.
+
+    Signals
+    -------
+    said(str)
+        What is written.
+    """
+
+    said = Signal(str)
+
+    def __init__(self, document: Document, item: Callable[[], int | None], window: QWidget) -> None:
+        super().__init__(window)
+        self._document = document
+        self._item = item
+        self._window = window
+
+    def start(self, export: Export, deidentify: bool = False) -> None:
+        """Ask for a file and a format, and write."""
+        contents = self._document.contents
+        if contents is None:
+            return
+        item = self._item() if export.by_case else None
+        formats = [name for name in export.formats if not deidentify or FORMATS[name].suffix == ".dcm"]
+        filters = {FORMATS[name].words: name for name in formats}
+        proposed = _proposed(contents, export, item, FORMATS[formats[0]].suffix)
+        name, chosen = QFileDialog.getSaveFileName(
+            self._window, f"Export {export.title.lower()}", str(proposed), ";;".join(filters)
+        )
+        if not name:
+            return
+        format_name = filters.get(chosen, formats[0])
+        path = _ended(Path(name), format_name, formats)
+        items = () if item is None else (item,)
+        request = Request(export.what, format_name, path, items, deidentify)
+        title = f"Exporting {export.title.lower()}"
+        job = self._document.ask(title, partial(_write, export, request), quiet=False)
+        job.finished.connect(self._on_written)
+
+    def _on_written(self, words: str) -> None:
+        self.said.emit(words)
+
+
+def _proposed(contents: Contents, export: Export, item: int | None, suffix: str) -> Path:
+    image = None if item is None else contents.image(item)
+    stem = contents.path.stem if image is None else safe(bare(Path(image.name)))
+    return contents.path.with_name(f"{stem}-{export.what}{suffix}")
+
+
+def _ended(path: Path, format_name: str, formats: list[str]) -> Path:
+    """Give the name the ending of the format, in place of another format's."""
+    name = path.name
+    for other in formats:
+        name = name.removesuffix(FORMATS[other].suffix)
+    foreign = name == path.name and path.suffix  # what a person wrote so is meant so
+    return path if foreign else path.with_name(name + FORMATS[format_name].suffix)
+
+
+def _write(export: Export, request: Request, study: Study, watch: Watch) -> str:
+    written = write_export(export, study, request, watch)
+    if len(written) == 1:
+        return f"{written[0]} is written."
+    return f"{written[0]} and {len(written) - 1:,} more are written."

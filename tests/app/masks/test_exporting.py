@@ -1,0 +1,164 @@
+"""`run` and `export` of masks: what leaves a study, and in whose words."""
+
+import csv
+
+import nibabel
+import numpy as np
+import pytest
+
+from raterscope.algorithms.masks.data import OPEN, Settled
+from raterscope.app.cli import main
+from raterscope.app.exports import EXPORTS, FORMATS
+from raterscope.app.formats.masks import read_masks
+from raterscope.app.review import Decision, RegionSubject
+from raterscope.app.study import Study
+from tests.app.masks.made import SHAPE, a_ball, a_volume, four_raters, write
+from tests.app.without_qt import nothing_is_left  # noqa: F401
+
+
+@pytest.fixture
+def run(capsys):
+    def call(*arguments):
+        status = main([str(one) for one in arguments])
+        said = capsys.readouterr()
+        assert status == 0, said.err
+        return said.out
+
+    return call
+
+
+@pytest.fixture
+def refusal(capsys):
+    def call(*arguments):
+        assert main([str(one) for one in arguments]) == 1
+        err = capsys.readouterr().err
+        assert err.count("\n") == 1
+        return err.removeprefix("raterscope: ").strip()
+
+    return call
+
+
+@pytest.fixture
+def study(tmp_path, run):
+    folder = tmp_path / "in"
+    folder.mkdir()
+    path = tmp_path / "s.rscope"
+    run("import", path, a_volume(folder / "chest.nii.gz"), *four_raters(folder))
+    run("run", path, "laplace")
+    return path
+
+
+def read(path):
+    image = nibabel.load(path)
+    return np.asarray(image.dataobj).T
+
+
+def rows_of(path):
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def settle(path, origin, value):
+    """Let the expert settle a box."""
+    with Study.open(path) as study:
+        (entry,) = study.images()
+        subject = RegionSubject(structure="structure", origin=origin, shape=value.shape)
+        settled = Settled(origin, value.astype(np.int8))
+        study.record(Decision(verb="paint", image=entry.id, subject=subject, settled=settled))
+
+
+def test_a_run_is_kept_with_its_settings(study):
+    with Study.open(study) as opened:
+        (entry,) = opened.runs()
+        assert (entry.kind, entry.algorithm) == ("masks", "laplace")
+        (image,) = opened.images()
+        assert opened.latest_result(image.id, "masks") is not None
+
+
+def test_what_was_settled_has_the_last_word(study, tmp_path, run):
+    out = tmp_path / "c.nii.gz"
+    run("export", study, "--what", "consensus", "-o", out)
+    before = read(out)
+    value = np.full((2, 3, 4), OPEN)
+    value[0], value[1, 0] = 1, 0
+    settle(study, (0, 0, 0), value)
+    settle(study, (6, 12, 12), np.zeros((1, 1, 1)))
+    run("export", study, "--what", "consensus", "-o", out)
+    after = read(out)
+    expected = before.copy()
+    expected[0, :3, :4] = 1
+    expected[1, 0, :4] = 0
+    expected[6, 12, 12] = 0
+    assert before[6, 12, 12] == 1
+    np.testing.assert_array_equal(after, expected)
+    run("export", study, "--what", "probability", "-o", out)
+    probability = read(out)
+    assert (probability[0, :3, :4] == 1).all()
+    assert probability[6, 12, 12] == 0
+
+
+@pytest.mark.parametrize("name", ["c.nii.gz", "c.nii", "c.seg.nrrd"])
+def test_the_name_tells_the_format_and_what_is_written_reads_back(study, tmp_path, run, name):
+    out = tmp_path / name
+    assert run("export", study, "--what", "consensus", "-o", out).strip() == str(out)
+    (mask,) = read_masks(out).masks
+    whole = mask.whole()
+    assert whole.shape == SHAPE
+    ball = a_ball() > 0
+    assert 2 * (whole & ball).sum() / (whole.sum() + ball.sum()) > 0.9
+
+
+def test_a_map_of_each_raters_weight(study, tmp_path, run):
+    files = run("export", study, "--what", "weights", "-o", tmp_path / "w.nii.gz").split()
+    assert len(files) == 4
+    total = sum(read(file) for file in files)
+    assert total[6, 12, 12] == pytest.approx(1, abs=0.02)
+
+
+def test_several_images_go_into_a_folder(tmp_path, run):
+    files = [path for case in ("case1_", "case2_") for path in four_raters(tmp_path, case)]
+    study, out = tmp_path / "s.rscope", tmp_path / "out"
+    run("import", study, *files)
+    run("run", study, "majority")
+    run("export", study, "--what", "consensus", "-o", out)
+    assert {path.name for path in out.iterdir()} == {f"case{n}_consensus.nii.gz" for n in (1, 2)}
+    run("export", study, "--what", "consensus", "--item", "case2", "-o", tmp_path / "one.nii.gz")
+    np.testing.assert_array_equal(read(tmp_path / "one.nii.gz"), read(out / "case2_consensus.nii.gz"))
+
+
+def test_tables_name_image_and_structure(study, tmp_path, run):
+    for what in ("annotators", "agreement", "disputes", "decisions"):
+        run("export", study, "--what", what, "-o", tmp_path / f"{what}.csv")
+    rows = rows_of(tmp_path / "annotators.csv")
+    assert [(row["image"], row["annotator"]) for row in rows] == [
+        ("chest.nii.gz", name) for name in ("anna", "ben", "carl", "dora")
+    ]
+    assert len(rows_of(tmp_path / "agreement.csv")) == 6
+
+
+def test_refusals(study, tmp_path, refusal):
+    def ask(what, *more, out="x.nii.gz"):
+        return refusal("export", study, "--what", what, "-o", tmp_path / out, *more)
+
+    assert "without the DICOM series" in ask("consensus", out="x.dcm")
+    assert "expected one of nifti" in ask("weights", "--format", "rtstruct")
+    assert "is a study's name" in ask("consensus", out="s.rscope")
+    assert "no alternatives" in ask("alternatives")
+    assert "holds no image" in ask("consensus", "--item", "belly")
+    assert "--deidentify" in ask("annotators", "--deidentify", out="a.csv")
+    assert refusal("run", study, "oem").startswith("s.rscope: holds no clicks")
+    assert "laplace" in refusal("run", study, "guess")
+
+
+def test_nothing_leaves_that_was_not_fused(tmp_path, run, refusal):
+    study = tmp_path / "s.rscope"
+    run("import", study, write(tmp_path / "m.nii.gz", a_ball()), "--annotator", "a")
+    said = refusal("export", study, "--what", "consensus", "-o", tmp_path / "c.nii.gz")
+    assert "no run of masks yet" in said
+
+
+def test_the_command_line_offers_what_there_is():
+    from raterscope.app.cli import WHAT
+
+    assert set(WHAT) == {export.what for export in EXPORTS}
+    assert {name for export in EXPORTS for name in export.formats} == set(FORMATS)
