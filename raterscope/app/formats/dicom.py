@@ -174,7 +174,9 @@ def _turns(heads: list[SliceHead]) -> list[tuple[list[SliceHead], list[str]]]:
         named.setdefault((head.instance or str(head.path), head.frame), head)
     once = list(named.values())
     if len(once) < len(heads):
-        notices.append(f"{len(heads) - len(once)} files are copies of others and left out")
+        copies = len(heads) - len(once)
+        words = "1 file is a copy of another" if copies == 1 else f"{copies} files are copies of others"
+        notices.append(f"{words} and left out")
     if once[0].position is None or once[0].orientation is None:
         return [(sorted(once, key=lambda head: (head.order, head.path.name)), notices)]
     along = _along(once)
@@ -193,7 +195,8 @@ def _turns(heads: list[SliceHead]) -> list[tuple[list[SliceHead], list[str]]]:
         return [([stack[turn] for stack in stacks], notices) for turn in range(most)]
     doubled = [_along(stack)[0] for stack in stacks if len(stack) > 1]
     extra = len(once) - len(stacks)
-    notices.append(f"{extra} slices lie at the place of another and are left out, {_at(doubled)}")
+    words = "1 slice lies" if extra == 1 else f"{extra} slices lie"
+    notices.append(f"{words} at the place of another, {_at(doubled)}; the first in order is kept")
     return [([stack[0] for stack in stacks], notices)]
 
 
@@ -295,7 +298,8 @@ def _unevenness(along: NDArray[np.float64], steps: NDArray[np.float64], step: fl
     if np.abs(ratio - np.rint(ratio)).max() <= _UNEVEN and np.rint(ratio).min() >= 1:
         missing = int(np.sum(np.rint(ratio) - 1))
         gaps = [along[k] for k in np.flatnonzero(np.rint(ratio) > 1)]
-        words = f"{missing} slices seem to be missing, behind those {_at(gaps)}"
+        words = "1 slice seems" if missing == 1 else f"{missing} slices seem"
+        words = f"{words} to be missing, behind {_at(gaps)}"
     else:
         words = f"the distances between its slices are not uniform, {steps.min():.3g} to {steps.max():.3g} mm"
     return [f"{words}; {step:.3g} mm are taken throughout, so that lengths across the slices are not true"]
