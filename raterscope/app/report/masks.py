@@ -165,7 +165,8 @@ def _structure(
     for table in (model_table(figures, units, numbers), alternatives_table(figures, units)):
         if table is not None:
             blocks.append(table)
-    blocks.append(dice_table(figures, numbers))
+    if len(fusion.annotators) > 1:
+        blocks.append(dice_table(figures, numbers))
     return Section(plain(figures.structure), blocks)
 
 

@@ -31,6 +31,7 @@ CONSENSUS, DOUBT, TRUTH = "#ffffff", "#ff5f7e", "#00e5c8"
 _SIDE = 560  # pixels of the longer side
 _FINE = 2  # drawn so much larger and made smaller, for smooth lines
 _ROOM, _SHARE = 12.0, 0.3  # about the masks: mm, or of their size, whichever is more
+_WORTH = 0.05  # of the doubt in the most doubtful slice: less is not worth a picture
 _MOST_DOUBT = 0.4  # opacity of the tint where nothing is certain
 
 
@@ -121,10 +122,11 @@ def most_disputed(report: Report, doubt: Layer, consensus: Layer, most: int = 6)
         if at not in chosen and len(chosen) < most:
             chosen.append(at)
     by_slice = doubt.values.sum(axis=(1, 2), dtype=np.float64)
+    least = _WORTH * float(by_slice.max(initial=0.0))
     near = max(2, int(np.count_nonzero(by_slice) / (2 * most)))
     for place in np.argsort(-by_slice, kind="stable"):
         at = doubt.origin[0] + int(place)
-        if len(chosen) >= most or by_slice[place] <= 0:
+        if len(chosen) >= most or by_slice[place] <= least:
             break
         if all(abs(at - other) >= near for other in chosen):
             chosen.append(at)
