@@ -92,6 +92,7 @@ class LinkedViews(QWidget):
             if len(dispute) != self._planes[self._native].slices:
                 raise ValueError(f"dispute of {len(dispute)} slices; expected one number a slice")
             self._strip.set_dispute(dispute, upward=self._planes[self._native].reversed[0])
+            self._strip.set_slice(self._scene.index[0])
         self._arrange()
 
     # Where it is looked at ---------------------------------------------------------------------
@@ -198,7 +199,8 @@ class LinkedViews(QWidget):
 
     def _tell_index(self) -> None:
         index = self._scene.index
-        self._strip.set_slice(index[0])
+        if self._has_dispute:
+            self._strip.set_slice(index[0])
         titles = ", ".join(self._views[name].title().lower() for name in self._planes)
         self.setAccessibleDescription(titles)
 

@@ -466,6 +466,14 @@ def test_the_strip_goes_to_the_slice_that_is_clicked_with_the_head_at_the_top(vi
     assert "slice 6 of 20" in strip.accessibleDescription()
 
 
+def test_a_volume_of_more_slices_follows_one_with_a_dispute(view):
+    view.set_dispute(np.arange(20.0))
+    view.set_volume(None, Grid.plain((48, 30, 30)))
+    assert view.crosshair[0] == 24
+    view.set_dispute(np.arange(48.0))
+    assert "slice 25 of 48" in view.findChild(DisputeStrip).accessibleDescription()
+
+
 def test_a_dispute_of_other_slices_is_refused(view):
     with pytest.raises(ValueError, match="slices"):
         view.set_dispute(np.zeros(7))
