@@ -167,11 +167,8 @@ def test_measures_can_change_and_high_lines_have_room(qtbot):
     table.show()
     table.set_rows([ComparisonRow(1, "OEM", "12:01", ((0.5, 0.4, 0.6),))])
     low = table.view.rowHeight(0)
-    table.set_measures(
-        (Measure("two", "In two lines", write=lambda *values: "{}\n{} to {}".format(*values)),)
-    )
-    assert told(table) == []
-    table.set_rows([ComparisonRow(1, "OEM", "12:01", ((0.5, 0.4, 0.6),))])
+    two = Measure("two", "In two lines", write=lambda *values: "{}\n{} to {}".format(*values))
+    table.set_rows([ComparisonRow(1, "OEM", "12:01", ((0.5, 0.4, 0.6),))], measures=(two,))
     assert told(table) == [["OEM  12:01", "0.5\n0.4 to 0.6"]]
     assert table.view.rowHeight(0) > low
     assert told(table, Qt.ItemDataRole.AccessibleTextRole)[0][1] == "two 0.5, 0.4 to 0.6"

@@ -129,14 +129,20 @@ class ComparisonTable(QWidget):
         self.view.selectionModel().currentRowChanged.connect(self._on_current)
         self.set_rows(())
 
-    def set_measures(self, measures: Sequence[Measure]) -> None:
-        """Measure by something else; what was shown goes."""
-        self._model.set_measures(tuple(measures))
-        self.set_rows(())
+    def set_rows(
+        self, rows: Sequence[ComparisonRow], aside: str = "", measures: Sequence[Measure] | None = None
+    ) -> None:
+        """Show runs.
 
-    def set_rows(self, rows: Sequence[ComparisonRow], aside: str = "") -> None:
-        """Show runs; `aside` says what they are measured against: "84 known places, within 10 px"."""
-        self._model.set_rows(tuple(rows))
+        Parameters
+        ----------
+        rows : sequence of ComparisonRow
+        aside : str
+            What they are measured against: "84 known places, within 10 px".
+        measures : sequence of Measure, optional
+            By default those of before.
+        """
+        self._model.set_rows(tuple(rows), self._model.measures if measures is None else tuple(measures))
         self.header.set_aside(aside)
         self._nothing.setVisible(not rows)
         self.view.setVisible(bool(rows))
@@ -155,14 +161,9 @@ class _ComparisonModel(QAbstractTableModel):
         self.rows: tuple[ComparisonRow, ...] = ()
         self._best: list[float] = []
 
-    def set_measures(self, measures: tuple[Measure, ...]) -> None:
+    def set_rows(self, rows: tuple[ComparisonRow, ...], measures: tuple[Measure, ...]) -> None:
         self.beginResetModel()
-        self.measures, self.rows, self._best = measures, (), []
-        self.endResetModel()
-
-    def set_rows(self, rows: tuple[ComparisonRow, ...]) -> None:
-        self.beginResetModel()
-        self.rows, self._best = rows, []
+        self.measures, self.rows, self._best = measures, rows, []
         for place, measure in enumerate(self.measures):
             known = [measure.worth(row.figures[place][0]) for row in rows]
             known = [worth for worth in known if math.isfinite(worth)]

@@ -49,7 +49,7 @@ AS_LEFT = (
     "Measured as the run left it: what was settled by hand before it was held fixed, what was settled since "
     "is not part of it."
 )
-VOTE = "No truth is imported: the runs are measured against the raters' majority vote."
+VOTE = "No truth is imported: measured against the raters' majority vote, which flatters voting."
 TITLE = "Comparing runs"
 
 
@@ -198,8 +198,8 @@ class Comparing(QWidget):
                 rows.append(ComparisonRow(run.id, line.title, f"\n{started}", figures, tip))
         of = f" of {plan.shared:,}" if summary.cases < plan.shared else ""
         cases = f"{summary.cases:,}{of} case{'' if of == '' and summary.cases == 1 else 's'}"
-        self.table.set_measures(_measures(summary))
-        self.table.set_rows(rows, f"{'against truth' if plan.truth else 'by majority vote'}, {cases}")
+        against = "against truth" if plan.truth else "by majority vote"
+        self.table.set_rows(rows, f"{against}, {cases}", _measures(summary))
         self._say("")
 
     def _on_failed(self, generation: int, _sentence: str) -> None:
@@ -302,7 +302,8 @@ def _measures(summary: Summary) -> tuple[Measure, ...]:
     volume = f", {summary.volume}" if summary.volume else ""
     test = (
         "Wilcoxon's signed-rank test, two-sided: whether the run's Dice differs from that of the first run "
-        f"over the cases. From {FEWEST_CASES} cases on, not corrected for the number of runs."
+        f"over the cases; those in which both are equal are left out. From {FEWEST_CASES} cases on, not "
+        "corrected for the number of runs."
     )
     apart = f"95th percentile of how far the outlines lie apart. {over(1)}"
     more = f"How much larger than the reference, below 0 smaller. {over(3)}"
