@@ -197,7 +197,9 @@ class MainWindow(QMainWindow):
         self._fill_recent()
         contents = self.document.contents
         if contents is not None:
-            self.show_workspace(self._kind or _first_kind(contents))
+            # A study that was empty until now is of no kind yet.
+            kind = "" if self._pages.currentWidget() is self._empty else self._kind
+            self.show_workspace(kind or _first_kind(contents))
         self._on_decided()
 
     def _on_decided(self) -> None:

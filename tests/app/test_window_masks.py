@@ -1,8 +1,12 @@
 """Volumes and masks brought into the window."""
 
 import pytest
-from PySide6.QtWidgets import QMessageBox
+from PySide6.QtWidgets import QFileDialog, QMessageBox
 
+from raterscope.algorithms.masks.fusion import MaskPlan
+from raterscope.app.formats.masks import read_masks
+from raterscope.app.importing import read_files, store
+from raterscope.app.masks.running import fuse_cases, gather, keep
 from raterscope.app.study import Study
 from raterscope.app.study.masks import mask_entries
 from raterscope.widgets.dialogs.who_marked import WhoMarkedDialog
@@ -24,6 +28,7 @@ def test_a_volume_and_masks_dropped_together_become_a_study(window, qtbot, folde
     )
     idle(window, qtbot)
     contents = window.document.contents
+    assert window.workspace.current_item() == contents.images[0].id
     assert [entry.name for entry in contents.of("masks")] == ["chest.nii.gz"]
     assert contents.annotators == ("anna", "ben", "carl", "dora")
 
@@ -65,3 +70,54 @@ def test_masks_on_another_grid_are_asked_about_before_a_study_is_made(window, qt
             assert len(mask_entries(study)) == 1
     else:
         assert "Nothing was imported" in window.status.news
+
+
+@pytest.fixture
+def fused_masks(window, qtbot, folder):
+    """The window on two cases whose masks are fused."""
+    path = folder / "cases.rscope"
+    for case in ("case1_", "case2_"):
+        four_raters(folder, case)
+    with Study.create(path) as study:
+        store(read_files([folder]), study)
+        images = [entry.id for entry in study.images()]
+        keep(fuse_cases(gather(images, study), MaskPlan.make("laplace")), study)
+    window.open_paths([path])
+    qtbot.waitUntil(lambda: window.workspace is not None, timeout=LONG)
+    window.show_workspace("masks")
+    qtbot.waitUntil(lambda: window.workspace.current_item() is not None, timeout=LONG)
+    idle(window, qtbot)
+    return window
+
+
+def test_the_consensus_of_the_case_on_screen_leaves_in_the_chosen_format(
+    fused_masks, qtbot, tmp_path, monkeypatch
+):
+    words = [action.text() for action in fused_masks.export_menu.actions()]
+    assert {"Consensus…", "Consensus, de-identified…", "Raters' weights…", "Decisions…"} <= set(words)
+    assert "Detections…" not in words
+    asked = []
+
+    def answer(_parent, _title, proposed, filters):
+        asked.append(proposed)
+        chosen = next(one for one in filters.split(";;") if "seg.nrrd" in one)
+        return str(tmp_path / "mine"), chosen
+
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", answer)
+    fused_masks.export_menu.actions()[words.index("Consensus…")].trigger()
+    qtbot.waitUntil(lambda: "is written" in fused_masks.status.news, timeout=LONG)
+    idle(fused_masks, qtbot)
+    item = fused_masks.document.contents.image(fused_masks.workspace.current_item())
+    assert item.name in asked[0]
+    (mask,) = read_masks(tmp_path / "mine.seg.nrrd").masks
+    assert mask.values.any()
+
+
+def test_an_export_that_needs_a_series_says_so(fused_masks, qtbot, tmp_path, monkeypatch):
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(tmp_path / "seg.dcm"), ""))
+    words = [action.text() for action in fused_masks.export_menu.actions()]
+    fused_masks.export_menu.actions()[words.index("Consensus, de-identified…")].trigger()
+    qtbot.waitUntil(fused_masks.notice.isVisible, timeout=LONG)
+    idle(fused_masks, qtbot)
+    assert "without the DICOM series" in fused_masks.notice.text
+    assert not (tmp_path / "seg.dcm").exists()
