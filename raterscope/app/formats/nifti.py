@@ -24,6 +24,9 @@ _LONGEST_HEADER = 540
 _MILLIMETRES = {0: 1.0, 1: 1000.0, 2: 1.0, 3: 0.001}
 _CIFTI = range(3000, 3100)
 _COLOURS = {128: 3, 2304: 4}
+_VECTORS = ((1, 3), (1, 4))
+"""Axes after the third of colours that ITK writes, one part after the other."""
+
 _APART = 0.1
 """Of a voxel: the file's two geometries differ when their corners are further apart."""
 
@@ -114,6 +117,8 @@ def _head_of(path: Path, data_path: Path, header: Any) -> VoxelHead:
         dtype, lengths, first = np.dtype(np.uint8), (colours, *sizes), 1
         if np.prod(sizes[3:]) > 1:
             raise InputError("holds several volumes in colour; expected one", file=path)
+    elif sizes[3:] in _VECTORS and dtype == np.uint8:
+        colours = sizes[4]
     axes = (first + 2 if rank > 2 else None, first + 1, first)
     grid, notices = _geometry(shape, header)
     slope, intercept = float(header["scl_slope"]), float(header["scl_inter"])

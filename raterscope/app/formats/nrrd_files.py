@@ -52,7 +52,7 @@ _PACKING = {
     "text": "text",
     "txt": "text",
 }
-_COLOURS = {"rgb-color": 3, "3-color": 3, "rgba-color": 4, "4-color": 4}
+_COLOURS = {"rgb-color": 3, "3-color": 3, "rgba-color": 4, "4-color": 4, "vector": 3, "3-vector": 3}
 
 
 def read_head(path: Path) -> VoxelHead:

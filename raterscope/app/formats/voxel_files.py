@@ -261,6 +261,8 @@ def _read_values(head: VoxelHead, start: int, count: int, watch: Watch) -> NDArr
             stream = _unpacked(file, head.packing)
             _skip(stream, before, file if not head.packing else None)
             _fill(stream, data.data, watch, head.path)
+            if head.packing:
+                stream.read(1)  # at the end of the stream, its sum is compared
         values = data.view(head.dtype)
         return values if head.dtype.isnative else values.astype(head.dtype.newbyteorder("="))
 
@@ -287,7 +289,7 @@ class _Zlib:
         while not self._state.eof:
             packed = self._rest or self._file.read(1 << 16)
             if not packed:
-                break
+                raise EOFError
             data = self._state.decompress(packed, size)
             self._rest = self._state.unconsumed_tail
             if data:
