@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,10 +16,12 @@ from raterscope.algorithms.masks.data import Float32Array, FloatArray
 from raterscope.algorithms.masks.spatial import SpatialPrior
 from raterscope.algorithms.progress import Watch
 
-__all__ = ["Fit", "Likelihood", "covariance", "fit", "start"]
+__all__ = ["Fit", "Likelihood", "covariance", "fit", "resume", "start"]
 
 _CHUNK = 2_000_000
 """Columns times raters between two reports."""
+
+_THREADS = min(4, os.cpu_count() or 1)
 
 _LEAST_DOF, _MOST_DOF = 0.05, 1e4
 _TINY = 1e-12
@@ -95,6 +99,15 @@ def start(columns: Columns, likelihood: Likelihood, floor: float, recentre: bool
     return Fit(columns, likelihood, floor, recentre, t, s, rater, beta)
 
 
+def resume(state: Fit, columns: Columns) -> Fit:
+    """Go on from a state on merged columns with every voxel by itself."""
+    merged = state.columns
+    return Fit(
+        columns, state.likelihood, state.floor, state.recentre, merged.spread(state.t).astype(np.float32),
+        merged.spread(state.s).astype(np.float32), state.rater.copy(), state.beta,
+    )  # fmt: skip
+
+
 def fit(state: Fit, iterations: int, tolerance: float, watch: Watch, partial: Callable[[], object]) -> None:
     """Iterate until the lower bound gains less than `tolerance`, relative to itself."""
     from raterscope.algorithms.masks import _robust_kernels as kernels
@@ -135,19 +148,29 @@ def _sweep(
     from raterscope.algorithms.masks import _robust_kernels as kernels
 
     columns = state.columns
-    sums, totals = np.zeros((4, len(columns.data))), np.zeros(1)
     prior = np.empty(0, dtype=np.float32) if state.prior is None else state.prior.mean
     precision = 0.0 if state.prior is None else 1 / state.prior.variance
     chunks = _chunks(columns)
+    sums, totals = np.zeros((len(chunks), 4, len(columns.data))), np.zeros((len(chunks), 1))
     objective = state.objective[-1] if state.objective else None
-    for number, (begin, end) in enumerate(chunks):
+    words = f"fusing, iteration {len(state.objective) + 1}"
+
+    def run(number: int) -> None:
+        begin, end = chunks[number]
         kernels.sweep(
             state.likelihood.kind, columns.data, columns.weight, columns.state, state.rater, prior, precision,
-            state.t, state.s, begin, end, sums, totals,
+            state.t, state.s, begin, end, sums[number], totals[number],
         )  # fmt: skip
-        words = f"fusing, iteration {len(state.objective) + 1}"
-        watch(done + share * (number + 1) / len(chunks), words, objective=objective, partial=partial)
-    return sums, totals
+
+    with ThreadPoolExecutor(min(_THREADS, len(chunks))) as pool:
+        waiting = [pool.submit(run, number) for number in range(len(chunks))]
+        try:
+            for number, one in enumerate(waiting):
+                one.result()
+                watch(done + share * (number + 1) / len(chunks), words, objective=objective, partial=partial)
+        finally:
+            pool.shutdown(cancel_futures=True)
+    return sums.sum(axis=0), totals.sum(axis=0)
 
 
 def _update(state: Fit, sums: FloatArray, totals: FloatArray) -> float:

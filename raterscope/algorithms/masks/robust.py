@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.masks._columns import Columns, merged, single
-from raterscope.algorithms.masks._robust_fit import Fit, Likelihood, covariance, fit, start
+from raterscope.algorithms.masks._robust_fit import Fit, Likelihood, covariance, fit, resume, start
 from raterscope.algorithms.masks.data import Box, Float32Array, MaskFusion, Masks, MasksError, MaskTrace
 from raterscope.algorithms.masks.distance import logit_distance, signed_distance
 from raterscope.algorithms.masks.spatial import SpatialPrior
@@ -30,6 +30,12 @@ __all__ = [
     "side_length",
     "student",
 ]
+
+_ROUGHLY = 1e-5
+"""Relative gain at which a start is good enough."""
+
+_SLACK = 10
+"""With the spatial prior the bound creeps on while its hyper-parameters drift and the contour rests."""
 
 STARTS = {"mean": "mean of the raters", "median": "median of the raters"}
 
@@ -62,7 +68,8 @@ class RobustSettings(Settings):
         advanced=True,
     )  # fmt: skip
     tolerance: float = number(
-        1e-7, "Tolerance", "Relative gain of the lower bound at which to stop.", minimum=0.0, maximum=0.1,
+        1e-7, "Tolerance", "Relative gain of the lower bound at which to stop; ten times that with the "
+        "spatial prior.", minimum=0.0, maximum=0.1,
         advanced=True,
     )  # fmt: skip
     max_iterations: int = integer(500, "Iterations", "Most iterations.", minimum=1, advanced=True)
@@ -198,20 +205,29 @@ def _fuse(
     if masks.known is not None:
         known = masks.known.ravel()
         state[known > 0], state[known == 0] = 1, -1
-    columns = single(data, state) if settings.spatial_prior else merged(data, state, part(watch, 0.2, 0.3))
     floor = 0.0
     if settings.floor:
         floor = (slope * side_length(masks.spacing, masks.shape)) ** 2 / (96 if likelihood.kind == 1 else 12)
-    found = start(columns, likelihood, floor, settings.floor, settings.start == "median")
+    median, tolerance = settings.start == "median", settings.tolerance
+    if settings.spatial_prior and not settings.floor:
+        found = start(single(data, state), likelihood, floor, settings.floor, median)
+    else:
+        columns = merged(data, state, part(watch, 0.2, 0.3))
+        found = start(columns, likelihood, floor, settings.floor, median)
     if settings.spatial_prior:
+        if settings.floor:
+            # Without the prior few columns stand for all voxels: a start that saves most of what follows.
+            fit(found, settings.max_iterations, _ROUGHLY, part(watch, 0.3, 0.4), lambda: None)
+            found = resume(found, single(data, state))
         spacing, radius = _bumps(masks, settings)
         variance = float(found.rater[2].mean())
         found.prior = SpatialPrior(masks.shape, masks.spacing, spacing, radius, found.t, variance, floor)
+        tolerance *= _SLACK
 
     def result() -> MaskFusion:
         return _result(name, masks, found, slope)
 
-    fit(found, settings.max_iterations, settings.tolerance, part(watch, 0.3, 1.0), result)
+    fit(found, settings.max_iterations, tolerance, part(watch, 0.4, 1.0), result)
     return result()
 
 
