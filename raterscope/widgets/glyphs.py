@@ -9,7 +9,7 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPainterPath, QPen, QPolygonF
 
 from raterscope.widgets import theme
-from raterscope.widgets.tokens import ANNOTATOR_COLOURS, UNNAMED
+from raterscope.widgets.tokens import ANNOTATOR_COLOURS
 
 __all__ = ["paint_annotator", "paint_rater", "rater_colour", "readable", "symbol_path"]
 
@@ -81,20 +81,19 @@ def _star(outer: float, inner: float) -> QPolygonF:
     return QPolygonF(points)
 
 
-def rater_colour(index: int, *, chosen: bool = False) -> str:
+def rater_colour(index: int) -> str:
     """Give the colour of an annotator's line, which has no symbol to tell it by.
 
-    Beyond the palette all are grey, but for the chosen one.
+    Beyond the palette it begins anew: the few who outlined one case mostly came one after the other.
     """
-    colours = len(ANNOTATOR_COLOURS)
-    return ANNOTATOR_COLOURS[index % colours] if chosen or 0 <= index < colours else UNNAMED
+    return ANNOTATOR_COLOURS[index % len(ANNOTATOR_COLOURS)]
 
 
-def paint_rater(painter: QPainter, box: QRectF, index: int, *, chosen: bool = False) -> None:
+def paint_rater(painter: QPainter, box: QRectF, index: int) -> None:
     """Paint a short piece of an annotator's line along the middle of a box."""
     painter.save()
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-    painter.setPen(QPen(readable(rater_colour(index, chosen=chosen)), 3))
+    painter.setPen(QPen(readable(rater_colour(index)), 3))
     painter.drawLine(QPointF(box.left() + 2, box.center().y()), QPointF(box.right() - 2, box.center().y()))
     painter.restore()
 

@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QLabel
 from raterscope.widgets.glyphs import rater_colour
 from raterscope.widgets.tables.rater_model import direction
 from raterscope.widgets.tables.rater_table import RaterRow, RaterTable
-from raterscope.widgets.tokens import ANNOTATOR_COLOURS, UNNAMED
+from raterscope.widgets.tokens import ANNOTATOR_COLOURS
 
 
 @pytest.fixture
@@ -96,7 +96,8 @@ def test_without_raters_a_sentence_says_what_belongs_here(table):
     assert any("Import the masks of several raters" in words for words in said)
 
 
-def test_beyond_the_palette_a_line_is_grey_unless_it_is_the_chosen_one():
+def test_raters_beyond_the_palette_who_follow_each_other_differ_in_colour():
     assert rater_colour(7) == ANNOTATOR_COLOURS[7]
-    assert rater_colour(11) == UNNAMED
-    assert rater_colour(11, chosen=True) in ANNOTATOR_COLOURS
+    for first in range(40):
+        few = [rater_colour(first + number) for number in range(len(ANNOTATOR_COLOURS))]
+        assert set(few) == set(ANNOTATOR_COLOURS)

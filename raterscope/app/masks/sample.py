@@ -53,18 +53,19 @@ _CITATION = (
 _SIMULATED = """\
 {study:<23} the second study: masks of several raters. Simulated in it are the CT volumes
                         simulated_1 to simulated_{last} and what "rater 1" to "rater 7" marked on them.
-                        Rater 3 leaks into a neighbour, rater 4 marks too much; on {schools}
-                        raters 5 to 7 take in a part that the others do not.
+                        Rater 3 leaks into a neighbour, rater 4 marks too much; raters 5 to 7 take in
+                        a part that the others do not on {schools}
 simulated_*/            these volumes and masks as NIfTI files, the true outlines among them
 """
 _REAL = """\
 
-Not simulated: the nodules LIDC-* in {study}, each outlined by four radiologists on a chest CT; LIDC-0052
-is the patient LIDC-IDRI-0052 of the collection. The CTs' pixels are not here, so that the masks show on
-an empty ground. Which radiologist drew an outline is not told, and they are not the same four from CT to
-CT: "0052 reader 1" and "0007 reader 1" are two names for whoever it was, and nobody is compared with a
-reader of another CT. Of the 60 largest nodules with exactly four outlines, one a patient, those are here
-on which the four agree least ({disputed}) and most ({agreed}), by the mean Dice of the pairs.
+Not simulated: the nodules LIDC-* in {study}, each outlined by four radiologists on a chest CT.
+LIDC-0052 stands for the collection's patient LIDC-IDRI-0052. The CTs' pixels are not here, so that the
+masks show on an empty ground. Which radiologist drew an outline is not told, and they are not the
+same four from CT to CT: "0052 R1" and "0007 R1" are the first readers of two CTs, whoever they were,
+and nobody is compared with a reader of another CT. Of the 60 largest nodules with exactly four
+outlines, one a patient, those are here on which the four agree least ({disputed}) and most ({agreed}), by
+the mean Dice of the pairs.
 Source: S. G. Armato III et al., "The Lung Image Database Consortium (LIDC) and Image Database Resource
 Initiative (IDRI): a completed reference database of lung nodules on CT scans", Medical Physics 38 (2011)
 915-931. The Cancer Imaging Archive, doi:10.7937/K9/TCIA.2015.LO9QL9SX.
@@ -149,12 +150,12 @@ def add_nodules(study: Study, nodules: Sequence[Nodule], file: str, watch: Watch
     """Take up nodules, each a case of its own, with readers whom no other CT has; see `add_masks`."""
     masks = []
     for nodule in nodules:
-        # The number first: names then sort by CT, and differ where a narrow column cuts them.
+        # Short, for narrow columns; the CT first, so that names sort by it.
         patient = nodule.patient.rpartition("-")[2]
         image = add_case(study, f"LIDC-{patient} nodule {nodule.number}", nodule.grid).id
         for number, mask in enumerate(nodule.masks, start=1):
             origin, values = cropped(mask, nodule.origin)
-            masks.append(PlacedMask(image, f"{patient} reader {number}", "nodule", origin, values))
+            masks.append(PlacedMask(image, f"{patient} R{number}", "nodule", origin, values))
     return add_masks(study, masks, file, [_CITATION], watch)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from PySide6.QtCore import QModelIndex, QRectF, Qt, Signal
 from PySide6.QtGui import QPainter
-from PySide6.QtWidgets import QStyle, QWidget
+from PySide6.QtWidgets import QWidget
 
 from raterscope.widgets import theme
 from raterscope.widgets.figures import percent
@@ -87,7 +87,6 @@ class RegionVotes(LineList[RegionVote]):
 
 class _VoteKind(LineKind[RegionVote]):
     height = 24
-    _chosen = False
 
     def key(self, line: RegionVote) -> Hashable:
         return line.name
@@ -99,22 +98,18 @@ class _VoteKind(LineKind[RegionVote]):
             parts.append(f"local weight {line.weight:.2f}")
         return ", ".join(part for part in parts if part)
 
-    def paint_ground(self, painter: QPainter, box: QRectF, state: QStyle.StateFlag) -> None:
-        super().paint_ground(painter, box, state)
-        self._chosen = bool(state & QStyle.StateFlag.State_Selected)
-
     def paint_line(self, painter: QPainter, box: QRectF, line: RegionVote) -> None:
         look, right = theme.current(), box.right() - 10
         painter.setFont(theme.font())
         sample = QRectF(box.left(), box.top(), 18, box.height())
-        paint_rater(painter, sample, line.number, chosen=self._chosen)
+        paint_rater(painter, sample, line.number)
         name = QRectF(box.left() + 26, box.top(), right - SAID - SHARE - box.left() - 34, box.height())
         paint_words(painter, name, line.name, look.text, elide=Qt.TextElideMode.ElideMiddle)
         share = QRectF(right - SAID - SHARE, box.top(), SHARE, box.height())
         inside = line.inside >= 0.5
         tone = look.text if inside else look.third
         paint_words(painter, share, "inside" if inside else "outside", tone)
-        hue = readable(rater_colour(line.number, chosen=self._chosen)).name()
+        hue = readable(rater_colour(line.number)).name()
         paint_bar(painter, QRectF(share.left() + 54, box.center().y() - 3, 32, 6), line.inside, hue)
         said = QRectF(right - SAID, box.top(), SAID, box.height())
         paint_words(painter, said, line.direction(), look.second, side=Qt.AlignmentFlag.AlignRight)

@@ -178,11 +178,11 @@ class _Matrix(Figure[tuple[int, int]]):
         for place, (name, number) in enumerate(zip(self._names, self._numbers, strict=True)):
             chosen = place == at
             top = QRectF(grid.left() + place * side, 1, side - GAP, 10)
-            paint_rater(painter, top, number, chosen=chosen)
+            paint_rater(painter, top, number)
             box = QRectF(4, grid.top() + place * side, grid.left() - 10, side - GAP)
             if side < lowest:
                 box.setLeft(max(0.0, box.right() - 14))
-                paint_rater(painter, box, number, chosen=chosen)
+                paint_rater(painter, box, number)
                 continue
             painter.setFont(theme.font(theme.CAPTION, bold=chosen))
             tone = look.text if chosen else look.second

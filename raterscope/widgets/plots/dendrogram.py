@@ -210,7 +210,7 @@ class _Tree(Figure[int]):
     def _draw_leaf(self, painter: QPainter, leaf: int, lit: bool) -> None:
         chosen = lit or self._names[leaf] in self._selected
         place, step = self._place(leaf), self._step()
-        paint_rater(painter, QRectF(place.x() - 9, place.y() + 3, 18, 8), self._numbers[leaf], chosen=chosen)
+        paint_rater(painter, QRectF(place.x() - 9, place.y() + 3, 18, 8), self._numbers[leaf])
         font = theme.font(theme.CAPTION, bold=chosen)
         painter.setFont(font)
         metrics, name = QFontMetrics(font), self._names[leaf]

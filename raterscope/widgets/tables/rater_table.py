@@ -180,12 +180,12 @@ class _RaterDelegate(QStyledItemDelegate):
         tone = look.third if row.excluded else look.text
         if column == "rater":
             sample = QRectF(box.left() + 12, box.top(), 18, box.height())
-            paint_rater(painter, sample, row.number, chosen=chosen)
+            paint_rater(painter, sample, row.number)
             name = box.adjusted(38, 0, -4, 0)
             paint_words(painter, name, row.name, tone, elide=Qt.TextElideMode.ElideMiddle)
         elif column == "weight" and row.weight == row.weight:
             bar = QRectF(box.left() + 8, box.center().y() - 3, box.width() - 16, 6)
-            hue = look.third if row.excluded else readable(rater_colour(row.number, chosen=chosen)).name()
+            hue = look.third if row.excluded else readable(rater_colour(row.number)).name()
             paint_bar(painter, bar, row.weight, hue)
         else:
             room = box.adjusted(2, 0, -8, 0)

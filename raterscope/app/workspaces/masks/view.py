@@ -51,7 +51,7 @@ def outlines(
             number = numbers.get(name, 0)
             found.append(
                 Outline(
-                    name, name, rater_colour(number, chosen=name == chosen), record.values, record.origin,
+                    name, name, rater_colour(number), record.values, record.origin,
                     _CHOSEN_WIDTH if name == chosen else _RATER_WIDTH,
                 )
             )  # fmt: skip
