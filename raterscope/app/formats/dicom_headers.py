@@ -27,6 +27,7 @@ _PREAMBLE = 144
 """Bytes before those that the group length of the file's head counts."""
 
 _MOST_FRAMES = 100_000
+_ALLOCATED = (1, 8, 16, 32, 64)
 _TAGS = [
     "SOPClassUID", "SOPInstanceUID", "SeriesInstanceUID", "SeriesDescription", "SeriesNumber", "Modality",
     "InstanceNumber", "ImageType", "AcquisitionNumber", "TemporalPositionIdentifier", "EchoNumbers",
@@ -215,6 +216,11 @@ def _heads(path: Path, data: Any, at: int) -> Iterator[SliceHead]:
     samples = _whole(data, "SamplesPerPixel", 1)
     allocated = _whole(data, "BitsAllocated", 16)
     stored = _whole(data, "BitsStored", allocated)
+    highest = _whole(data, "HighBit", stored - 1)
+    if allocated not in _ALLOCATED:
+        raise InputError(f"has pixels of {allocated} bits; expected 1, 8, 16, 32 or 64", file=path)
+    if not 1 <= stored <= allocated or not stored - 1 <= highest < allocated:
+        stored, highest = allocated, allocated - 1
     if rows < 1 or columns < 1 or frames < 1:
         raise InputError("has no pixels", file=path)
     if rows * columns * frames * samples > MOST_VOXELS or frames > _MOST_FRAMES:
@@ -253,7 +259,7 @@ def _heads(path: Path, data: Any, at: int) -> Iterator[SliceHead]:
             order=(*order, float(frame)),
             shape=(rows, columns),
             colour=samples == 3 or photometric == "PALETTE COLOR",
-            bits=(allocated, stored, _whole(data, "HighBit", stored - 1)),
+            bits=(allocated, stored, highest),
             signed=_whole(data, "PixelRepresentation", 0) == 1,
             photometric=photometric,
             syntax=syntax,

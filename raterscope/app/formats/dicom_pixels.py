@@ -126,8 +126,6 @@ def _native(head: SliceHead) -> NDArray[Any]:
 def _meant(pixels: NDArray[Any], bits: tuple[int, int, int], signed: bool) -> NDArray[Any]:
     """Take the bits that are the value out of a word: others may hold overlays; then the sign."""
     allocated, stored, highest = bits
-    if not 1 <= stored <= allocated or not stored - 1 <= highest < allocated:
-        stored, highest = allocated, allocated - 1
     kind = np.dtype(f"{'i' if signed else 'u'}{allocated // 8}")
     if stored == allocated:
         return pixels.view(kind)
@@ -189,8 +187,9 @@ def _unpack(heads: Sequence[SliceHead], packed: list[int], values: NDArray[Any],
             raise InputError("broke its decoder: the pixels are damaged", file=head.path)
         if isinstance(answer, str):
             raise InputError(answer, file=head.path)
-        for k, pixels in zip(some, answer, strict=True):
-            values[k] = _real(heads[k], pixels, values.dtype)
+        with sentences(head.path):
+            for k, pixels in zip(some, answer, strict=True):
+                values[k] = _real(heads[k], pixels, values.dtype)
 
 
 def decoded(path: str, frames: list[int]) -> list[NDArray[Any]] | str:
@@ -274,6 +273,6 @@ def declared(stream: bytes) -> tuple[int, int] | None:
 
 
 def _named(syntax: str) -> str:
-    from pydicom.uid import UID
+    from pydicom.uid import UID_dictionary
 
-    return plain(UID(syntax).name)
+    return plain(UID_dictionary.get(syntax, (syntax,))[0])

@@ -307,6 +307,28 @@ def test_a_deflated_bomb_is_refused_and_a_deflated_image_read(tmp_path: Path, mo
     assert "unpacks to more" in refusal(path)
 
 
+@pytest.mark.parametrize(
+    "tags",
+    [
+        {"BitsAllocated": 2041, "BitsStored": 2041},
+        {"RescaleSlope": "1E300", "RescaleIntercept": "1E300"},
+        {"PixelSpacing": [0, 0]},
+        {"ImageOrientationPatient": [0, 0, 0, 0, 0, 0]},
+    ],
+    ids=str,
+)
+def test_odd_values_are_a_sentence_or_a_notice(tmp_path: Path, tags: dict) -> None:
+    path = save(image(SLICES[0], **tags), tmp_path / "a.dcm")
+    try:
+        file = only(path)
+        load_volume(file)
+    except InputError as error:
+        said = str(error)
+    else:
+        said = file.notices[0]
+    assert said.endswith(".")
+
+
 def test_no_pixels_and_no_preamble(tmp_path: Path) -> None:
     data = image(SLICES[0])
     del data.PixelData
