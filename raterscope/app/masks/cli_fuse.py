@@ -79,13 +79,17 @@ def summary_of(answer: Answer, seconds: float) -> Iterator[str]:
         assert outcome.fusion is not None
         calibrated = answer.inputs.cases[outcome.image].grid.calibrated
         for fusion, report in zip(outcome.fusion.fusions, outcome.fusion.reports, strict=True):
-            size = f"{report.volume_ml:.3g} ml" if calibrated else counted(int(fusion.mask.sum()), "voxel")
+            size = _ml(report.volume_ml) if calibrated else counted(int(fusion.mask.sum()), "voxel")
             yield (
                 f"{plain(outcome.image)}, {plain(fusion.structures[0])}: {size}, "
                 f"{counted(len(report.disputes), 'disputed region')}"
             )
     if len(results) > _LISTED:
         yield f"and {len(results) - _LISTED:,} more"
+
+
+def _ml(volume: float) -> str:
+    return f"{volume:,.0f} ml" if volume >= 100 else f"{volume:.3g} ml"
 
 
 def _read(options: argparse.Namespace, watch: Watch) -> tuple[Placement, tuple[MaskTable, ...], list[str]]:

@@ -4,12 +4,16 @@ import csv
 
 import nibabel
 import numpy as np
+import pydicom
 import pytest
 
 from raterscope.algorithms.masks.data import OPEN, Settled
 from raterscope.app.cli import main
 from raterscope.app.exports import EXPORTS, FORMATS
 from raterscope.app.formats.masks import read_masks
+from raterscope.app.formats.masks.write_nifti import write_array
+from raterscope.app.formats.volumes import find_volumes
+from raterscope.app.masks.results import whole
 from raterscope.app.review import Decision, RegionSubject
 from raterscope.app.study import Study
 from tests.app.masks.made import SHAPE, a_ball, a_volume, four_raters, write
@@ -162,3 +166,47 @@ def test_the_command_line_offers_what_there_is():
 
     assert set(WHAT) == {export.what for export in EXPORTS}
     assert {name for export in EXPORTS for name in export.formats} == set(FORMATS)
+
+
+class TestRealSeries:
+    """A defaced MR series, of which masks are drawn here."""
+
+    @pytest.fixture
+    def fused(self, tmp_path, run, real_data):
+        series = real_data / "volumes" / "mr_t1"
+        (volume,) = find_volumes(series)
+        z, y, x = np.indices(volume.grid.shape)
+        files = []
+        for n in range(3):
+            ball = (z - 24) ** 2 + (y - 190 - n) ** 2 + (x - 130) ** 2 < (15 + n) ** 2
+            files.append(tmp_path / f"rater{n}.nii.gz")
+            write_array(files[-1], ball.astype(np.uint8), volume.grid)
+        study = tmp_path / "mr.rscope"
+        assert "1 volume." in run("import", study, series, *files)
+        run("run", study, "majority")
+        return study, volume
+
+    @pytest.mark.parametrize("format_name", ["nifti", "seg.nrrd", "dicom-seg", "rtstruct"])
+    @pytest.mark.parametrize("deidentify", [[], ["--deidentify"]])
+    def test_every_format_comes_back_voxel_by_voxel(self, fused, tmp_path, run, format_name, deidentify):
+        study, volume = fused
+        with Study.open(study) as opened:
+            (entry,) = opened.images()
+            fusion = opened.latest_result(entry.id, "masks")[1].fusions[0]
+        out = tmp_path / "out"
+        what = ["--what", "consensus", "--format", format_name]
+        written = run("export", study, *what, *deidentify, "-o", out).strip()
+        (mask,) = read_masks(written, [volume]).masks
+        assert mask.grid.same_as(volume.grid)
+        np.testing.assert_array_equal(mask.whole(), whole(fusion, fusion.mask[0]))
+
+    def test_nothing_of_the_patient_stays_where_it_is_not_wanted(self, fused, tmp_path, run):
+        study, volume = fused
+        head = pydicom.dcmread(volume.files[0], stop_before_pixels=True)
+        out = tmp_path / "seg.dcm"
+        run("export", study, "--what", "consensus", "--deidentify", "-o", out)
+        written = pydicom.dcmread(out)
+        for keyword in ("PatientName", "PatientID", "StudyDate", "InstitutionName"):
+            told = str(written.get(keyword) or "")
+            assert not told
+        assert written.StudyInstanceUID != head.StudyInstanceUID
