@@ -13,6 +13,7 @@ from typing import Any, Literal
 from PySide6.QtCore import QObject, Qt, QTimer, Signal
 
 from raterscope.algorithms.clicks.data import ClicksError
+from raterscope.algorithms.masks.data import MasksError
 from raterscope.algorithms.progress import Cancelled, Watch
 from raterscope.algorithms.settings import SettingsError
 from raterscope.app.errors import InputError
@@ -25,7 +26,7 @@ Work = Callable[[Watch], Any]
 REPORT_SECONDS = 0.05
 PARTIAL_SECONDS = 0.15
 PATIENCE_SECONDS = 0.5
-SPOKEN_ERRORS = (InputError, SettingsError, ClicksError)
+SPOKEN_ERRORS = (InputError, SettingsError, ClicksError, MasksError)
 
 
 class Job(QObject):

@@ -298,13 +298,13 @@ def test_solo_shows_one_reader_beside_the_consensus(fused_masks, qtbot):
 def test_cancelling_a_fusion_leaves_the_study_as_it_was(opened_masks, qtbot, monkeypatch):
     begun = threading.Event()
 
-    def endless(case, plan, watch):
+    def endless(fusion, masks, watch):
         while True:
             begun.set()
             watch(0.1, "at work")
             time.sleep(0.01)
 
-    monkeypatch.setattr(running, "fuse_case", endless)
+    monkeypatch.setattr(running, "report_on", endless)
     opened_masks.workspace.volume.setFocus()
     qtbot.keyClick(opened_masks.workspace.volume, Qt.Key.Key_F5)
     qtbot.waitUntil(begun.is_set, timeout=LONG)
