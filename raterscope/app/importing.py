@@ -168,7 +168,7 @@ def store(
         said = add_masks(study, masks, file.path.name, notices, step)
         told.append(f"{plain(file.path.name)}: {said}")
     sentences += _in_words(told, placement)
-    sentences += readings.notices
+    sentences += [*placement.notices, *readings.notices]
     tables_left = [path for path in readings.left if path.suffix.casefold() in TABLES[:2]]
     if tables_left:
         sentences.append(f"Of a folder no tables are read; import {_listed(tables_left)} by name.")

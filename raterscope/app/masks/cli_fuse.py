@@ -118,7 +118,11 @@ def _read(options: argparse.Namespace, watch: Watch) -> tuple[Placement, tuple[M
     placement = place(signed, sites, may_resample=options.resample)
     notices = [f"{plain(table.path.name)}: {notice}" for table in tables for notice in table.notices]
     notices += [notice for volume in volumes for notice in volume.notices]
-    return placement, tables, [*notices, *lot.notices, *(f"left out: {error}" for error in refused)]
+    return (
+        placement,
+        tables,
+        [*notices, *placement.notices, *lot.notices, *(f"left out: {error}" for error in refused)],
+    )
 
 
 def _sorted(paths: Sequence[Path], watch: Watch) -> Sorted:

@@ -10,7 +10,7 @@ from raterscope.algorithms.masks.grid import Grid
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.masks.gathering import cropped
 from raterscope.app.formats.resampling import explain_difference, resample
-from raterscope.app.masks.raters import SignedMask, words_of
+from raterscope.app.masks.raters import NAMELESS, SignedMask, words_of
 from raterscope.app.study.masks import PlacedMask
 
 __all__ = ["OtherGrid", "Placement", "Site", "place", "placed_mask"]
@@ -63,11 +63,13 @@ class Placement:
     where : tuple of int
         Each mask's site.
     masks : tuple of SignedMask
+    notices : tuple of str
     """
 
     sites: tuple[Site, ...]
     where: tuple[int, ...]
     masks: tuple[SignedMask, ...]
+    notices: tuple[str, ...] = ()
 
 
 def place(
@@ -76,8 +78,9 @@ def place(
     """Find the image of every mask.
 
     A mask's image is the one whose series or name it tells; else the only one on its grid; else the only one
-    of its shape, where one of both does not say where it lies. A mask that came without an image makes a case
-    of its own, with all others of its name or, where names tell nothing, of its folder.
+    of its shape, where one of both does not say where it lies. A mask that came without an image, or fits
+    none of several, makes a case of its own, with all others of its name or, where names tell nothing, of its
+    folder. What nobody named is the one structure that others named on the image, where there is one.
 
     Parameters
     ----------
@@ -111,8 +114,9 @@ def place(
                 every[at] = replace(every[at], grid=one.mask.grid)
         where.append(at)
         found.append(replace(one, structure=structure))
+    found = _named_structures(found, where)
     _refuse_twice(found, where, every)
-    return Placement(tuple(every), tuple(where), tuple(found))
+    return Placement(tuple(every), tuple(where), tuple(found), _apart(found, where, sites))
 
 
 def placed_mask(one: SignedMask, image: int, grid: Grid) -> PlacedMask:
@@ -155,11 +159,10 @@ def _site_of(
         return chosen[0], one.structure if one.hint is None or one.mask.structure else one.hint
     if fits:
         raise _several(one, [sites[at] for at in fits])
-    if series or (not fresh and len(sites) > 1):
+    if series or len([site for site in sites if site.fresh] or sites) > 1:
         return None, one.structure
     nearest = next((at for at, site in enumerate(sites) if site.fresh), 0)
-    alone = sum(site.fresh for site in sites) == 1 or len(sites) == 1
-    if may_resample and alone and grid.calibrated and sites[nearest].grid.calibrated:
+    if may_resample and grid.calibrated and sites[nearest].grid.calibrated:
         return nearest, one.structure
     raise OtherGrid(one, sites[nearest])
 
@@ -189,6 +192,30 @@ def _several(one: SignedMask, sites: Sequence[Site]) -> InputError:
     )
 
 
+def _named_structures(masks: Sequence[SignedMask], where: Sequence[int]) -> list[SignedMask]:
+    """Give what nobody named the name of the one structure that others marked on the image."""
+    names: dict[int, set[str]] = {}
+    for one, at in zip(masks, where, strict=True):
+        names.setdefault(at, set()).add(one.structure)
+    return [
+        replace(one, structure=min(names[at] - {NAMELESS}))
+        if one.structure == NAMELESS and len(names[at]) == 2
+        else one
+        for one, at in zip(masks, where, strict=True)
+    ]
+
+
+def _apart(masks: Sequence[SignedMask], where: Sequence[int], sites: Sequence[Site]) -> tuple[str, ...]:
+    """Say which masks came with images and fit none of them."""
+    if not any(site.fresh for site in sites):
+        return ()
+    pairs = zip(masks, where, strict=True)
+    files = dict.fromkeys(plain(one.file.name) for one, at in pairs if at >= len(sites) and one.item is None)
+    return tuple(
+        f"{name} fits none of the images that came with it: it is a case of its own." for name in files
+    )
+
+
 def _refuse_twice(masks: Sequence[SignedMask], where: Sequence[int], sites: Sequence[Site]) -> None:
     first: dict[tuple[int, str | None, str], Path] = {}
     for one, at in zip(masks, where, strict=True):
@@ -196,8 +223,8 @@ def _refuse_twice(masks: Sequence[SignedMask], where: Sequence[int], sites: Sequ
         if other != one.file:
             who = "the truth" if one.annotator is None else plain(one.annotator)
             raise InputError(
-                f"and {plain(other.name)} both hold {plain(one.structure)} by {who} on "
-                f"{plain(sites[at].name)}; expected one mask by each annotator",
+                f"holds {plain(one.structure)} by {who} on {plain(sites[at].name)}, and so does "
+                f"{plain(other.name)}; expected one mask by each annotator",
                 file=one.file,
             )
 

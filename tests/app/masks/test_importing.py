@@ -210,3 +210,50 @@ def test_an_empty_mask_is_a_rater_who_saw_nothing(bring, tmp_path):
     files = [*four_raters(tmp_path), write(tmp_path / "emil.nii.gz", np.zeros(SHAPE, np.uint8))]
     assert "1 of them empty" in bring(*files)
     assert next(n for (_, who, _), n in marks(tmp_path).items() if who == "emil") == 0
+
+
+def test_what_nobody_named_is_the_structure_that_others_marked(bring, tmp_path):
+    files = [write(tmp_path / f"nodule_{name}.nii.gz", a_ball()) for name in ("anna", "ben")]
+    bring(*files, write(tmp_path / "gold.nii.gz", a_ball()))
+    assert {(who, what) for _, who, what in marks(tmp_path)} == {
+        ("anna", "nodule"),
+        ("ben", "nodule"),
+        (None, "nodule"),
+    }
+
+
+def test_a_mask_that_fits_none_of_several_images_is_a_case_of_its_own(bring, tmp_path):
+    one, two = (a_volume(tmp_path / f"{name}.nii.gz", n) for n, name in enumerate(("left", "right")))
+    other = write(tmp_path / "elsewhere.nii.gz", a_ball((5, 5, 5), 4, (11, 11, 11)))
+    assert "elsewhere.nii.gz fits none of the images" in bring(one, two, other, "--annotator", "anna")
+
+
+class TestRealFiles:
+    def test_contours_come_to_a_series_that_the_study_has(self, bring, tmp_path, real_data):
+        folder = real_data / "formats" / "dicom" / "rtstruct"
+        said = bring(folder / "rt.dcm", "--annotator", "anna")
+        assert "add the folder of that series first" in said
+        bring(folder / "ct_1.dcm")
+        bring(folder / "rt.dcm", "--annotator", "anna")
+        assert {who for _, who, _ in marks(tmp_path)} == {"anna"}
+
+    def test_a_segmentation_as_dicom_and_as_nrrd_is_the_same(self, bring, tmp_path, real_data):
+        folder = real_data / "formats" / "dicom" / "seg_dcmqi"
+        bring(folder / "01.dcm")
+        bring(folder / "liver.dcm", "--annotator", "anna", "--structure", "Liver")
+        bring(folder / "liver_seg.nrrd", "--annotator", "ben", "--structure", "Liver")
+        with Study.open(tmp_path / "s.rscope") as study:
+            (entry,) = study.images()
+            one, other = read_masks(study, entry.id, "Liver").values()
+        assert one.origin == other.origin
+        np.testing.assert_array_equal(one.values, other.values)
+
+    def test_four_radiologists_of_one_file(self, bring, tmp_path, real_data):
+        bring(real_data / "formats" / "lidc" / "189_158.xml")
+        assert len({who for _, who, _ in marks(tmp_path)}) == 4
+
+    def test_a_folder_of_mixed_series_says_what_is_odd(self, bring, real_data):
+        said = bring(real_data / "formats" / "dicom" / "pydicom")
+        assert "MR_truncated.dcm: is cut short" in said
+        assert "it is 2 volumes" in said
+        assert "rtstruct.dcm: was drawn on the series" in said
