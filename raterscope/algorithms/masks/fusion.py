@@ -138,6 +138,8 @@ def stack(fusions: Sequence[MaskFusion]) -> MaskFusion:
             return None
         whole = np.zeros((len(fusions), *maps[0].shape[1:-3], *shape), dtype=maps[0].dtype)
         for layer, one, values in zip(whole, fusions, maps, strict=True):
+            if name == "distance":
+                layer[...] = values.min()  # beyond its part a structure is as far away as distances count
             corner = np.subtract(one.origin, low)
             there = tuple(slice(at, at + n) for at, n in zip(corner, one.shape, strict=True))
             layer[..., there[0], there[1], there[2]] = values[0]

@@ -253,3 +253,30 @@ def test_it_can_be_cancelled_and_shows_what_it_has():
     with pytest.raises(Cancelled):
         laplace(crowd(), LaplaceSettings(tolerance=0.0), watch)
     assert all(isinstance(one, MaskFusion) and one.mask.any() for one in seen)
+
+
+def test_the_probability_is_as_often_right_as_it_says(real_data: Path):
+    with np.load(real_data / "masks/synth_prostate.npz", allow_pickle=False) as file:
+        shape = tuple(int(size) for size in file["shape"])
+        values = np.unpackbits(file["masks"], count=int(np.prod(shape))).reshape(shape).view(bool)
+        truth = np.unpackbits(file["truth"], count=int(np.prod(shape[1:]))).reshape(shape[1:]).view(bool)
+        spacing = tuple(float(step) for step in file["spacing"])
+    masks = domain(Masks(values, tuple("abcdefg"), spacing), 2.763)
+    found = laplace(masks)
+    box = tuple(slice(at, at + size) for at, size in zip(masks.origin, masks.shape, strict=True))
+    inside, share = truth[box], found.probability[0]
+    for low in (0.05, 0.3, 0.7):
+        some = (share >= low) & (share < low + 0.25)
+        assert inside[some].mean() == pytest.approx(share[some].mean(), abs=0.12)
+    overlap = 2 * (found.mask[0] & inside).sum() / (found.mask.sum() + inside.sum())
+    assert overlap == pytest.approx(0.9769, abs=0.001)
+
+
+def test_the_chosen_bumps_do_not_round_off_a_nodule(nodule):
+    votes = nodule.values.sum(axis=0) > 2
+
+    def dice(found: MaskFusion) -> float:
+        return float(2 * (found.mask[0] & votes).sum() / (found.mask.sum() + votes.sum()))
+
+    printed = run("laplace", nodule, spatial_prior=True, spatial_spacing=4.0, spatial_radius=12.0)
+    assert dice(run("laplace", nodule, spatial_prior=True)) > dice(printed) + 0.01
