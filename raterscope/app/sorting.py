@@ -11,7 +11,7 @@ from pathlib import Path
 
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import InputError, plain
-from raterscope.app.formats.images import is_image, read_image
+from raterscope.app.formats.images import is_image
 from raterscope.app.formats.mask_records import VolumeFile
 from raterscope.app.formats.masks import holds_masks
 from raterscope.app.formats.masks.label_maps import head_of, is_plain_image, is_voxel_file
@@ -312,9 +312,9 @@ def _picture(path: Path) -> _Picture:
     else:
         from PIL import Image
 
-        head = read_image(path)
-        shape, packed = (1, head.height, head.width), True
+        # Not by `read_image`: to see whether a PNG asks to be turned, all of it is decoded.
         with sentences(path), Image.open(path, formats=("PNG", "JPEG")) as image:
+            shape, packed = (1, image.height, image.width), True
             channels = 1 if image.mode == "P" else len(image.getbands())
     heavy = path.stat().st_size > _DENSE * channels * math.prod(shape) + _HEAD if packed else channels > 1
     return _Picture(path, shape, channels > 1, heavy or not is_plain_image(path), packed)

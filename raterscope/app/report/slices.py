@@ -155,7 +155,7 @@ def draw_slice(scene: SliceScene, index: int, title: str, words: str = "") -> Pi
     _numbers(small, scene, plane, frame, index)
     _scale_bar(small, scale / _FINE, "mm" if scene.grid.calibrated else "px")
     file = io.BytesIO()
-    small.save(file, "PNG", optimize=True)
+    small.save(file, "PNG")
     return Picture(file.getvalue(), small.width, small.height, title, words)
 
 

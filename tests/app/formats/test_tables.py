@@ -276,7 +276,7 @@ def test_what_is_not_there_is_refused(tmp_path: Path) -> None:
     assert refusal(tmp_path / "none.csv") == "none.csv: is not there."
     assert "is a folder" in refusal(tmp_path)
     assert "is a study; open it" in refusal(written(tmp_path / "a.rscope", "x"))
-    with pytest.raises(InputError, match="masks is no kind of file; expected one of clicks, truth, image"):
+    with pytest.raises(InputError, match="masks is no kind of table; expected one of clicks, truth, image"):
         read(written(tmp_path / "a.csv", PLAIN), "masks")
 
 
