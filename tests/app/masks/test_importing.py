@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import tifffile
 from PIL import Image
 
 from raterscope.app.cli import main
@@ -115,6 +116,17 @@ def test_photographs_are_not_decoded_to_find_masks_among_them(bring, tmp_path, m
 
     monkeypatch.setattr("raterscope.app.sorting.holds_masks", refuse)
     assert "5 images." in bring(*files)
+
+
+def test_a_tiff_of_many_pages_is_a_volume_or_its_mask(bring, tmp_path):
+    pages = np.random.default_rng(1).integers(0, 4000, SHAPE, dtype=np.uint16)
+    tifffile.imwrite(tmp_path / "vol.tif", pages)
+    tifffile.imwrite(tmp_path / "vol_anna.tif", 255 * a_ball())
+    tifffile.imwrite(tmp_path / "vol_ben.tif", 255 * a_ball(), compression="zlib")
+    assert "1 volume." in bring(*sorted(tmp_path.glob("*.tif")))
+    assert marks(tmp_path) == {
+        ("vol.tif", name, "structure"): int(a_ball().sum()) for name in ("anna", "ben")
+    }
 
 
 def test_each_label_of_a_map_is_a_structure(bring, tmp_path):
