@@ -245,7 +245,7 @@ def _bumps(masks: Masks, settings: RobustSettings) -> tuple[float, float]:
             size = math.sqrt(voxels * masks.spacing[1] * masks.spacing[2] / math.pi)
         else:
             size = (voxels * masks.voxel_volume * 3 / (4 * math.pi)) ** (1 / 3)
-        radius = max(2 * side_length(masks.spacing, masks.shape), size / 8)
+        radius = max(2 * side_length(masks.spacing, masks.shape), size / 6)
     return settings.spatial_spacing or radius / 2, radius
 
 
