@@ -12,8 +12,8 @@ from PySide6.QtWidgets import QFileDialog, QWidget
 from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Contents, Document
 from raterscope.app.exports import EXPORTS, FORMATS, Export, Request, write_export
+from raterscope.app.formats.export import safe
 from raterscope.app.formats.masks.naming import bare
-from raterscope.app.masks.results import safe
 from raterscope.app.study import Study
 
 __all__ = ["Exporting", "entries_of"]

@@ -14,16 +14,17 @@ from uuid import uuid4
 
 import numpy as np
 
-from raterscope.app.errors import InputError
+from raterscope.app.errors import InputError, plain
 from raterscope.app.review import Decision, RegionSubject, SpotSubject, fold
 
-__all__ = ["DECISIONS", "decision_rows", "harmless", "replacing", "write_table"]
+__all__ = ["DECISIONS", "decision_rows", "distinct", "harmless", "replacing", "safe", "write_table"]
 
 DECISIONS = (
     "decision", "at", "who", "kind", "verb", "image", "spot", "x", "y", "from_x", "from_y", "structure",
     "region", "box", "rater", "annotator", "reason", "run", "about", "undoes", "in_effect",
 )  # fmt: skip
 
+_LONGEST = 80  # bytes; a file's name has up to three such parts, and 255 bytes are the most on most disks
 _RUNS = re.compile(r"'*[=+\-@\t\r]")
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.IGNORECASE | re.ASCII)
 
@@ -49,6 +50,21 @@ def replacing(path: Path) -> Iterator[TextIO]:
     finally:
         if draft.exists():
             draft.unlink()
+
+
+def safe(name: str) -> str:
+    """Make a part of a file's name of what somebody or something is called."""
+    kept = re.sub(r"[^\w+-]+", "-", plain(name)).strip("-")
+    return kept.encode()[:_LONGEST].decode(errors="ignore") or "unnamed"
+
+
+def distinct(name: str, taken: set[str]) -> str:
+    """Make a file's name differ from those taken, upper and lower case being one; it is taken then."""
+    found, number = name, 2
+    while found.casefold() in taken:
+        found, number = f"{name}-{number}", number + 1
+    taken.add(found.casefold())
+    return found
 
 
 def write_table(path: Path, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Path:

@@ -15,11 +15,12 @@ from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.cli_questions import by_option
 from raterscope.app.cli_results import failures, make_folder
 from raterscope.app.errors import InputError, plain
+from raterscope.app.formats.export import distinct, safe
 from raterscope.app.formats.mask_records import MaskTable, VolumeFile
 from raterscope.app.masks.placing import Placement, place, placed_mask
 from raterscope.app.masks.raters import TRUTH_WORD, sign
 from raterscope.app.masks.reading import MaskReading, read_mask_files, sites_of
-from raterscope.app.masks.results import CaseOutput, run_record, safe, write_case
+from raterscope.app.masks.results import CaseOutput, run_record, write_case
 from raterscope.app.masks.running import Answer, Case, Inputs, fuse_case, fuse_cases
 from raterscope.app.masks.together import fuse_together
 from raterscope.app.sorting import Sorted, sort_files
@@ -186,7 +187,7 @@ def _write(
         case = answer.inputs.cases[name]
         here = folder
         if len(answer.outcomes) > 1:
-            here = folder / _free(safe(name), taken)
+            here = folder / distinct(safe(name), taken)
             make_folder(here)
         record = run_record(answer, name, inputs)
         record["settings"]["together"] = together
@@ -194,14 +195,6 @@ def _write(
         share = part(watch, step / len(answer.outcomes), (step + 1) / len(answer.outcomes))
         written += write_case(here, output, share)
     return written
-
-
-def _free(name: str, taken: set[str]) -> str:
-    found, number = name, 2
-    while found.casefold() in taken:
-        found, number = f"{name}-{number}", number + 1
-    taken.add(found.casefold())
-    return found
 
 
 def _notices(answer: Answer) -> Iterator[str]:

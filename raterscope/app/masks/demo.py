@@ -13,9 +13,10 @@ from raterscope.algorithms.masks.metrics import dice
 from raterscope.algorithms.masks.report import CaseResult
 from raterscope.algorithms.progress import Watch, part
 from raterscope.app.errors import plain
+from raterscope.app.formats.export import safe
 from raterscope.app.formats.masks.naming import bare
 from raterscope.app.masks.lidc_package import find_database
-from raterscope.app.masks.results import CaseOutput, run_record, safe, whole, whole_record, write_case
+from raterscope.app.masks.results import CaseOutput, run_record, whole, whole_record, write_case
 from raterscope.app.masks.running import Answer, digest_of, fuse_cases, gather, keep
 from raterscope.app.masks.sample import STUDY, is_real, make_sample, two_schools
 from raterscope.app.outcome import Outcome

@@ -13,7 +13,7 @@ from raterscope.algorithms.masks.report import CaseResult, Report
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import InputError, plain
 from raterscope.app.exports import FORMATS, Request
-from raterscope.app.formats.export import write_table
+from raterscope.app.formats.export import safe, write_table
 from raterscope.app.formats.mask_records import VolumeFile
 from raterscope.app.formats.masks.export import Structure, file_names, write_masks
 from raterscope.app.formats.masks.naming import bare
@@ -25,7 +25,6 @@ from raterscope.app.masks.results import (
     agreement_rows,
     annotator_rows,
     dispute_rows,
-    safe,
     uncertainty_of,
     whole,
 )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,8 +17,7 @@ from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.masks.metrics import Comparison, compare
 from raterscope.algorithms.masks.report import CaseResult, Report
 from raterscope.algorithms.progress import Watch, part, silent
-from raterscope.app.errors import plain
-from raterscope.app.formats.export import replacing, write_table
+from raterscope.app.formats.export import distinct, replacing, safe, write_table
 from raterscope.app.formats.masks.export import drafting
 from raterscope.app.masks.running import Answer, case_record, digest_of
 from raterscope.app.outcome import versions
@@ -35,7 +33,6 @@ __all__ = [
     "annotator_rows",
     "dispute_rows",
     "run_record",
-    "safe",
     "uncertainty_of",
     "uncertainty_words",
     "whole",
@@ -87,16 +84,22 @@ class CaseOutput:
 def write_case(folder: Path, output: CaseOutput, watch: Watch = silent) -> list[Path]:
     """Write maps, tables and run.json into a folder that is there; gives the files.
 
-    With several structures the names of the maps say which, and the tables begin with it. Each file replaces
-    one that is there, whole or not at all.
+    With several structures the names of the maps say which, and the tables begin with it. Names of files are
+    made of what raters and structures are called; run.json says of which each map is. Each file replaces one
+    that is there, whole or not at all.
     """
     result = output.result
     several = len(result.fusions) > 1
     written: list[Path] = []
+    taken: set[str] = set()
+    maps: dict[str, dict[str, str]] = {}
     for step, fusion in enumerate(result.fusions):
         here = part(watch, step / len(result.fusions), (step + 1) / len(result.fusions))
         ending = f"_{safe(fusion.structures[0])}" if several else ""
-        written += _write_maps(folder, ending, fusion, output.grid, here)
+        for path, rater in _write_maps(folder, ending, fusion, output.grid, taken, here):
+            written.append(path)
+            of_whom = {} if rater is None else {"annotator": rater}
+            maps[path.name] = {"structure": fusion.structures[0], **of_whom}
     pairs = list(zip(result.fusions, result.reports, strict=True))
     tables = [
         ("annotators.csv", ANNOTATORS, annotator_rows),
@@ -110,7 +113,7 @@ def write_case(folder: Path, output: CaseOutput, watch: Watch = silent) -> list[
         judged = ((s, row) for s in output.truth for row in _evaluation_rows(output, s))
         written.append(_table(folder / "evaluation.csv", EVALUATION, judged, several))
     with replacing(folder / "run.json") as file:
-        json.dump(output.record, file, indent=1, ensure_ascii=False)
+        json.dump({**output.record, "maps": maps}, file, indent=1, ensure_ascii=False)
         file.write("\n")
     return [*written, folder / "run.json"]
 
@@ -159,11 +162,6 @@ def whole_record(record: MaskRecord, grid: Grid) -> BoolArray:
     ends = zip(record.origin, record.values.shape, strict=True)
     found[tuple(slice(at, at + n) for at, n in ends)] = record.values > 0.5
     return found
-
-
-def safe(name: str) -> str:
-    """Make a part of a file's name of what somebody is called."""
-    return re.sub(r"[^\w+-]+", "-", plain(name)).strip("-") or "unnamed"
 
 
 def annotator_rows(fusion: MaskFusion, report: Report) -> Iterator[Row]:
@@ -216,26 +214,25 @@ def _table(path: Path, columns: Sequence[str], rows: Iterator[tuple[str, Row]], 
     return write_table(path, columns, (row for _, row in rows))
 
 
-def _write_maps(folder: Path, ending: str, fusion: MaskFusion, grid: Grid, watch: Watch) -> list[Path]:
-    maps: dict[str, Any] = {
-        f"consensus{ending}": fusion.probability[0],
-        f"consensus_mask{ending}": fusion.mask[0].view(np.uint8),
-        f"uncertainty{ending}": uncertainty_of(fusion),
-    }
+def _write_maps(
+    folder: Path, ending: str, fusion: MaskFusion, grid: Grid, taken: set[str], watch: Watch
+) -> Iterator[tuple[Path, str | None]]:
+    """Write the maps of one structure; gives each file, and whose it is where it is one rater's."""
+    maps: list[tuple[str, str | None, Any]] = [
+        ("consensus", None, fusion.probability[0]),
+        ("consensus_mask", None, fusion.mask[0].view(np.uint8)),
+        ("uncertainty", None, uncertainty_of(fusion)),
+    ]
     for p, name in enumerate(fusion.annotators if fusion.weight is not None else ()):
-        key = f"weight_{safe(name)}{ending}"
-        while key in maps:
-            key += "-2"
         assert fusion.weight is not None
-        maps[key] = fusion.weight[0, p]
+        maps.append((f"weight_{safe(name)}", name, fusion.weight[0, p]))
     for number, one in enumerate(fusion.alternatives, start=1):
-        maps[f"alternative_{number}_mask{ending}"] = one.mask[0].view(np.uint8)
-    written = []
-    for step, (name, values) in enumerate(maps.items()):
-        watch(step / len(maps), f"writing {name}")
-        shares = values.astype(np.float32) / np.float32(255) if name.startswith("weight_") else values
-        written.append(_write_map(folder / f"{name}.nii.gz", whole(fusion, shares), grid))
-    return written
+        maps.append((f"alternative_{number}_mask", None, one.mask[0].view(np.uint8)))
+    for step, (what, rater, values) in enumerate(maps):
+        watch(step / len(maps), f"writing {what}")
+        path = folder / f"{distinct(what + ending, taken)}.nii.gz"
+        shares = values if rater is None else values.astype(np.float32) / np.float32(255)
+        yield _write_map(path, whole(fusion, shares), grid), rater
 
 
 def _write_map(path: Path, values: NDArray[Any], grid: Grid) -> Path:

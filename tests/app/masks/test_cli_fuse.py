@@ -241,3 +241,29 @@ def test_help_lists_the_algorithms_of_masks_alone(capsys):
     said = capsys.readouterr().out
     assert "continuous-staple: continuous STAPLE" in said
     assert "oem" not in said
+
+
+def test_names_that_come_to_the_same_file_name_keep_their_maps(fuse, tmp_path):
+    for at, name in enumerate(("A:b", "a;b", "a b", "漢" * 70)):
+        write(tmp_path / f"{name}.nii.gz", a_ball(radius=5 + at))
+    out, _ = fuse(*sorted(tmp_path.glob("*.nii.gz")), "--naming", "{annotator}")
+    maps = json.loads((out / "run.json").read_text(encoding="utf-8"))["maps"]
+    assert set(maps) == {path.name for path in out.glob("*.nii.gz")}
+    assert len({name.casefold() for name in maps}) == len(maps)
+    raters = [one["annotator"] for one in maps.values() if "annotator" in one]
+    assert sorted(raters) == sorted(("A:b", "a;b", "a b", "漢" * 70))
+
+
+def test_structures_that_come_to_the_same_file_name_keep_their_maps(fuse, tmp_path):
+    for structure, radius in (("x", 7.0), ("mask-x", 4.0), ("X", 5.0)):
+        for rater in ("anna", "ben", "carl"):
+            write(tmp_path / f"{rater}_{structure}.nii.gz", a_ball(radius=radius))
+    out, _ = fuse(
+        *tmp_path.glob("*.nii.gz"), "--naming", "{annotator}_{structure}", "--algorithm", "majority"
+    )
+    maps = json.loads((out / "run.json").read_text(encoding="utf-8"))["maps"]
+    found = {}
+    for name, one in maps.items():
+        if name.startswith("consensus_mask"):
+            found[one["structure"]] = np.count_nonzero(read(out / name)[0])
+    assert found == {name: a_ball(radius=size).sum() for name, size in (("x", 7), ("mask-x", 4), ("X", 5))}

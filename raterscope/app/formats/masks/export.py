@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.app.errors import InputError, plain
+from raterscope.app.formats.export import distinct, safe
 from raterscope.app.formats.mask_records import VolumeFile
 
 __all__ = [
@@ -177,14 +177,8 @@ def refuse_maps(path: Path, structures: Sequence[Structure], instead: str) -> No
 def file_names(path: Path, suffix: str, names: Sequence[str]) -> list[Path]:
     """Name the files of several structures: liver_probability.nii.gz beside liver.nii.gz."""
     stem = path.name[: -len(suffix)] if path.name.casefold().endswith(suffix) else path.name
-    safe = [re.sub(r"[^\w+-]+", "-", plain(name)).strip("-") or "structure" for name in names]
-    found: list[Path] = []
-    for name in safe:
-        file, again = path.with_name(f"{stem}_{name}{suffix}"), 2
-        while file in found:
-            file, again = path.with_name(f"{stem}_{name}-{again}{suffix}"), again + 1
-        found.append(file)
-    return found
+    taken: set[str] = set()
+    return [path.with_name(f"{distinct(f'{stem}_{safe(name)}', taken)}{suffix}") for name in names]
 
 
 @contextmanager
