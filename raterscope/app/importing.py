@@ -138,7 +138,7 @@ def store(
     tables: tuple[ClickTable | PointTable, ...] = (*readings.clicks, *readings.truths)
     share = 0.5 if tables or readings.masks else 1.0
     entries: list[ImageEntry] = []
-    before = {entry.id for entry in study.images()}
+    before = {entry.id for entry in study.images() if entry.path is not None}
     if readings.images:
         entries += study.add_images(readings.images, part(watch, 0.0, share / 2))
         sentences.append(_came("image", {entry.id for entry in entries}, before, len(entries)))
@@ -156,7 +156,7 @@ def store(
             summary = study.add_truth(table, step, extent=extent)
         sentences.append(f"{table.path.name}: {summary.in_words()}")
     told: list[str] = []
-    numbers = _numbers(study, placement.sites, sites, entries)
+    numbers = _numbers(study, placement.sites, entries)
     grids = {entry.id: entry.lattice for entry in study.images()}
     for done, file in enumerate(readings.masks, start=len(tables)):
         step = part(watch, share + (1 - share) * done / parts, share + (1 - share) * (done + 1) / parts)
@@ -203,20 +203,16 @@ def _more(refused: Sequence[object]) -> list[str]:
     return [f"{len(refused):,} more files of masks were left out."] if refused else []
 
 
-def _numbers(
-    study: Study, sites: Sequence[Site], known: Sequence[Site], added: Sequence[ImageEntry]
-) -> list[int]:
-    """Give every site's number in the study: of those that came, in their order, then of the others."""
+def _numbers(study: Study, sites: Sequence[Site], added: Sequence[ImageEntry]) -> list[int]:
+    """Give every site's number in the study: those that came are `added`, in their order."""
     came = iter(added)
-    there = {(entry.name, entry.lattice): entry.id for entry in study.images()}
     numbers = []
-    for at, site in enumerate(sites):
-        if at >= len(known):
-            numbers.append(add_case(study, site.name, site.grid).id)
-        elif site.fresh:
-            numbers.append(next(came).id)
+    for site in sites:
+        if site.number is not None:
+            numbers.append(site.number)
         else:
-            numbers.append(there[site.name, site.grid])
+            entry = next(came) if site.fresh else add_case(study, site.name, site.grid)
+            numbers.append(entry.id)
     return numbers
 
 

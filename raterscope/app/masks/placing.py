@@ -42,6 +42,8 @@ class Site:
     grid : Grid
     identifier : str
         The series' UID.
+    number : int or None
+        In the study, where it is there already.
     fresh : bool
         Whether it came with the masks.
     """
@@ -49,6 +51,7 @@ class Site:
     name: str
     grid: Grid
     identifier: str = ""
+    number: int | None = None
     fresh: bool = False
 
 

@@ -141,7 +141,7 @@ def sites_of(
     found += [Site(one.name, one.grid, one.identifier, fresh=True) for one in volumes]
     came = {(site.name, site.identifier) for site in found}
     found += [
-        Site(entry.name, entry.lattice, entry.identifier)
+        Site(entry.name, entry.lattice, entry.identifier, entry.id)
         for entry in entries
         if (entry.name, entry.identifier) not in came
     ]

@@ -107,6 +107,6 @@ def _base(name: str) -> str:
 
 
 def _stem(name: str) -> str:
-    base = _base(name)
+    base = _base(name).removesuffix(".gz")
     stem, dot, suffix = base.rpartition(".")
     return stem if dot and stem and len(suffix) <= 5 and suffix.isalnum() else base

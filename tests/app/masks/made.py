@@ -13,6 +13,7 @@ def write(path: Path, values: np.ndarray, *, shift: float = 0.0) -> Path:
     """Write (Z, Y, X) values as NIfTI, `shift` mm along x from where the others lie."""
     affine = np.diag([-SPACING[2], -SPACING[1], SPACING[0], 1.0])
     affine[0, 3] = shift
+    path.parent.mkdir(exist_ok=True)
     nibabel.save(nibabel.Nifti1Image(values.T, affine), path)
     return path
 

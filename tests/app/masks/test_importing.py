@@ -84,6 +84,19 @@ def test_masks_come_to_the_volume_that_the_study_has(bring, tmp_path):
     assert {image for image, _, _ in marks(tmp_path)} == {"chest.nii.gz"}
 
 
+def test_the_volume_may_come_after_its_masks(bring, tmp_path):
+    bring(*four_raters(tmp_path, "case1_"))
+    assert "1 volume" in bring(a_volume(tmp_path / "case1.nii.gz"))
+    with Study.open(tmp_path / "s.rscope") as study:
+        (entry,) = study.images()
+        assert study.locate(entry) == tmp_path / "case1.nii.gz"
+        assert len(mask_entries(study, entry.id)) == 4
+    moved = a_ball().astype(np.int16) * 100 - 50
+    said = bring(write(tmp_path / "elsewhere" / "case1.nii.gz", moved, shift=5))
+    assert "1 volume" in said
+    assert len(marks(tmp_path)) == 4
+
+
 def test_masks_of_the_next_case_are_not_laid_on_the_last_one(bring, tmp_path):
     bring(*four_raters(tmp_path, "case1_"))
     bring(*four_raters(tmp_path, "case2_"))
