@@ -37,6 +37,10 @@ benchmark:
 	OPENBLAS_NUM_THREADS=1 $(python) -m tests.benchmarks.clicks_accuracy
 	OPENBLAS_NUM_THREADS=1 $(python) -m tests.benchmarks.clicks_speed
 	OPENBLAS_NUM_THREADS=1 $(python) -m tests.benchmarks.window_speed
+	OPENBLAS_NUM_THREADS=1 $(python) -m tests.benchmarks.masks_accuracy
+	OPENBLAS_NUM_THREADS=1 $(python) -m tests.benchmarks.masks_speed
+	OPENBLAS_NUM_THREADS=1 $(python) -m tests.benchmarks.volume_view_speed
+	OPENBLAS_NUM_THREADS=1 $(python) -m tests.benchmarks.masks_window_speed
 
 clean:
 	rm -rf .venv .venv-without-qt demo build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -17,10 +17,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
-from raterscope.algorithms.masks.catalogue import FUSERS
 
 from raterscope.algorithms.catalogue import Algorithm
+from raterscope.algorithms.masks.catalogue import FUSERS
 from raterscope.algorithms.masks.data import BoolArray, MaskFusion, Masks
+from raterscope.algorithms.masks.fusion import MaskPlan, fuse
 from raterscope.algorithms.masks.metrics import compare, dice, placed, surface_of, wilcoxon
 
 UNIT = (1.0, 1.0, 1.0)
@@ -114,9 +115,9 @@ def table_of_prostate(root: Path, fusers: dict[str, Algorithm]) -> None:
         truth = np.unpackbits(file["truth"], count=int(np.prod(shape[1:]))).reshape(shape[1:]).astype(bool)
         masks = named(values, tuple(float(step) for step in file["spacing"]))
     print(f"\nsynthetic prostate, {' x '.join(map(str, shape[1:]))}, {shape[0]} raters: Dice to the truth")
-    for name, fuser in fusers.items():
+    for name in fusers:
         start = time.perf_counter()
-        fusion = fuser.run(masks, fuser.settings())
+        fusion = fuse(masks, MaskPlan.make(name))
         seconds = time.perf_counter() - start
         print(f"{name:20s}{dice(consensus(fusion), truth):7.4f}{fusion.mask.sum():9d} voxels{seconds:8.2f} s")
 

@@ -189,7 +189,8 @@ def _single(masks: Masks, structure: int) -> Masks:
 def _trivial(masks: Masks) -> MaskFusion | None:
     """Answer where there is nothing to estimate; None where there is."""
     if len(masks.annotators) == 1:
-        return _as_it_is(masks, "There is but one rater: the mask is returned unchanged.")
+        settled = "" if masks.known is None else " but for what is settled"
+        return _as_it_is(masks, f"There is but one rater: the mask is returned unchanged{settled}.")
     if occupied(masks) is None:
         small = _cut_to_nothing(masks)
         return _as_it_is(small, "No rater marked anything: the consensus is empty.")
