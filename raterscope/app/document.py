@@ -143,15 +143,16 @@ class Document(QObject):
             self._write(review.redo)
 
     def _write(self, make: Callable[[ReviewState], Decision | None]) -> Job:
-        if self._journal is None:
+        journal = self._journal
+        if journal is None:
             raise RuntimeError("no study is open")
-        job = self.ask("Writing a decision", partial(_write, self._journal, make))
-        job.finished.connect(self._on_written)
+        job = self.ask("Writing a decision", partial(_write, journal, make))
+        job.finished.connect(partial(self._on_written, journal))
         return job
 
     def _shut(self) -> None:
         study, lane = self._study, self._lane
-        self._study = self._lane = None
+        self._study = self._lane = self._journal = None
         if study is not None and lane is not None:
             self._jobs.start("Closing the study", partial(_close, study), lane=lane, quiet=True)
             lane.close()
@@ -178,8 +179,8 @@ class Document(QObject):
             self.contents = contents
             self.changed.emit()
 
-    def _on_written(self, written: _Written | None) -> None:
-        if self.contents is None or written is None:
+    def _on_written(self, journal: _Journal, written: _Written | None) -> None:
+        if self.contents is None or written is None or journal is not self._journal:
             return
         self.contents = replace(
             self.contents, decisions=written.decisions, review=written.state, stale=written.stale

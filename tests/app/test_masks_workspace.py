@@ -227,6 +227,59 @@ def test_slices_between_painted_ones_are_filled_in_and_taken_back_as_one(fused_m
     assert not consensus(fused_masks)[2:4, 3:10, 3:10].any()
 
 
+def test_a_slice_whose_stroke_was_taken_back_is_not_filled_in_from(fused_masks, qtbot):
+    workspace = fused_masks.workspace
+    disc = np.full((1, 9, 9), OPEN, dtype=np.int8)
+    disc[0, 1:8, 1:8] = 1
+    workspace.volume.painted.emit(Stroke((1, 2, 2), disc, "axial", 1))
+    idle(fused_masks, qtbot)
+    fused_masks.document.undo()
+    idle(fused_masks, qtbot)
+    workspace.volume.painted.emit(Stroke((4, 2, 2), disc, "axial", 4))
+    idle(fused_masks, qtbot)
+    before = consensus(fused_masks)
+    key(fused_masks, qtbot, Qt.Key.Key_I)
+    np.testing.assert_array_equal(consensus(fused_masks), before)
+    assert "Paint on two slices" in fused_masks.status.news
+
+
+def test_deciding_goes_on_after_the_study_was_closed_with_a_decision_on_its_way(
+    fused_masks, qtbot, masks_study
+):
+    key(fused_masks, qtbot, Qt.Key.Key_Tab)
+    fused_masks.workspace.reviewing.accept()
+    fused_masks.document.close()
+    idle(fused_masks, qtbot)
+    fused_masks.open_paths([masks_study])
+    qtbot.waitUntil(lambda: fused_masks.document.contents is not None, timeout=LONG)
+    idle(fused_masks, qtbot)
+    go_to(fused_masks, qtbot, "first")
+    assert states(fused_masks) == ["accepted"]
+    fused_masks.document.undo()
+    idle(fused_masks, qtbot)
+    assert states(fused_masks) == ["open"]
+    key(fused_masks, qtbot, Qt.Key.Key_Tab)
+    key(fused_masks, qtbot, Qt.Key.Key_A)
+    assert states(fused_masks) == ["accepted"]
+
+
+def test_a_stroke_that_could_not_be_written_is_not_shown_as_another(fused_masks, qtbot, monkeypatch):
+    workspace = fused_masks.workspace
+    disc = np.ones((1, 5, 5), dtype=np.int8)
+
+    def full(_study, _decision):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Study, "record", full)
+        workspace.volume.painted.emit(Stroke((1, 3, 3), disc, "axial", 1))
+        idle(fused_masks, qtbot)
+    workspace.volume.painted.emit(Stroke((4, 30, 30), disc, "axial", 4))
+    idle(fused_masks, qtbot)
+    assert not consensus(fused_masks)[1].any()
+    assert consensus(fused_masks)[4, 30:35, 30:35].all()
+
+
 def test_what_was_decided_is_there_when_the_study_opens_again(fused_masks, qtbot, masks_study):
     key(fused_masks, qtbot, Qt.Key.Key_Tab)
     fused_masks.workspace.region_panel.take_requested.emit("dan")

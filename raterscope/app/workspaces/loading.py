@@ -79,12 +79,14 @@ class SceneLoader(QObject):
         self._load_pixels = load
         self._wanted: int | None = None
         self._generation = 0
+        self._studies = 0
         self._pixels: OrderedDict[int, Pixels] = OrderedDict()
         self._loading: set[int] = set()
 
     def forget(self) -> None:
         """Drop everything: another study is open."""
         self._generation += 1
+        self._studies += 1  # their images bear the same numbers
         self._wanted = None
         self._pixels.clear()
         self._loading.clear()
@@ -101,7 +103,7 @@ class SceneLoader(QObject):
         """Load the pixels of an image that is likely to be next."""
         if entry.id not in self._pixels and entry.id not in self._loading:
             job = self._document.ask("Looking for an image", partial(_locate, entry))
-            job.finished.connect(partial(self._load, entry))
+            job.finished.connect(partial(self._on_located, self._studies, entry))
 
     def _on_scene(self, generation: int, scene: Scene) -> None:
         if generation != self._generation:
@@ -113,17 +115,21 @@ class SceneLoader(QObject):
         else:
             self._load(scene.image, scene.path)
 
+    def _on_located(self, study: int, entry: ImageEntry, path: Path | None) -> None:
+        if study == self._studies:
+            self._load(entry, path)
+
     def _load(self, entry: ImageEntry, path: Path | None) -> None:
         image = entry.id
         if path is None or image in self._loading:
             return
         self._loading.add(image)
         job = self._jobs.start(f"Loading {path.name}", partial(self._load_pixels, entry, path), quiet=True)
-        job.finished.connect(partial(self._on_pixels, image))
-        job.failed.connect(partial(self._on_no_pixels, image))
+        job.finished.connect(partial(self._on_pixels, self._studies, image))
+        job.failed.connect(partial(self._on_no_pixels, self._studies, image))
 
-    def _on_pixels(self, image: int, array: Pixels) -> None:
-        if image not in self._loading:
+    def _on_pixels(self, study: int, image: int, array: Pixels) -> None:
+        if study != self._studies:
             return
         self._loading.discard(image)
         self._pixels[image] = array
@@ -132,7 +138,9 @@ class SceneLoader(QObject):
         if image == self._wanted:
             self.pixels.emit(image, array)
 
-    def _on_no_pixels(self, image: int, sentence: str) -> None:
+    def _on_no_pixels(self, study: int, image: int, sentence: str) -> None:
+        if study != self._studies:
+            return
         self._loading.discard(image)
         if image == self._wanted:
             self.refused.emit(sentence)

@@ -14,7 +14,7 @@ from raterscope.algorithms.masks.data import OPEN, BoolArray, Settled
 from raterscope.algorithms.masks.review import interpolate
 from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Document
-from raterscope.app.jobs import Jobs
+from raterscope.app.jobs import Job, Jobs
 from raterscope.app.review import Decision, Region, RegionSubject
 from raterscope.app.workspaces.masks.regions import DisputedRegion, regions_of, version_of
 from raterscope.app.workspaces.masks.scene import Piece, Scene, consensus_of, read_settled
@@ -154,6 +154,8 @@ class Reviewing(QObject):
         scene, target = self.scene, self._document.contents and self._document.contents.target(decision)
         if scene is None or not target:
             return
+        if decision is not target:
+            self._forget_unpainted()
         if decision is target and decision.voxels is not None and self._unwritten:
             self._on_settled(scene, decision.voxels, self._unwritten.popleft())
         elif target.voxels is not None and target.voxels not in scene.settled:
@@ -166,11 +168,13 @@ class Reviewing(QObject):
         if self._go_on:  # the last one is still on its way to the disk
             return
         self._go_on = True
-        self._record(verb, settled, region, rater)
+        job = self._record(verb, settled, region, rater)
+        job.finished.connect(partial(self._on_written, region))
+        job.ended.connect(self._on_ended)
 
     def _record(
         self, verb: str, settled: Settled | None, region: DisputedRegion | None, rater: str = ""
-    ) -> None:
+    ) -> Job:
         scene = self.scene
         assert scene is not None
         if region is not None and (settled is None or verb != "paint"):
@@ -183,8 +187,6 @@ class Reviewing(QObject):
             structure=self.structure, origin=origin, shape=shape, rater=rater,
             number=None if region is None else region.number,
         )  # fmt: skip
-        if settled is not None:
-            self._unwritten.append(settled)
         job = self._document.record(
             Decision(
                 verb=verb, image=scene.image.id, subject=subject, settled=settled,
@@ -192,16 +194,22 @@ class Reviewing(QObject):
                 about=None if region is None else region.decision,
             )
         )  # fmt: skip
-        job.ended.connect(self._on_written)
+        if settled is not None:
+            self._unwritten.append(settled)
+            job.failed.connect(partial(self._on_not_written, settled))
+        return job
 
-    def _on_written(self) -> None:
-        # `decided` came first where it was written.
-        if not self._document.opening and self._go_on and self.scene is not None:
-            self._advance()
-
-    def _advance(self) -> None:
+    def _on_ended(self) -> None:
         self._go_on = False
-        self.next_disputed()
+
+    def _on_written(self, region: DisputedRegion, _written: object) -> None:
+        """Go on, unless the expert went elsewhere meanwhile; `decided` came first."""
+        here = self.region
+        if here is not None and here.dispute is region.dispute:
+            self.next_disputed()
+
+    def _on_not_written(self, settled: Settled, _sentence: str) -> None:
+        self._unwritten = deque(one for one in self._unwritten if one is not settled)
 
     def _on_settled(self, scene: Scene, voxels: int, settled: Settled) -> None:
         if self.scene is not None and self.scene.image.id == scene.image.id:
@@ -209,13 +217,22 @@ class Reviewing(QObject):
             self._refresh()
 
     def _on_interpolated(self, scene: Scene, settled: Settled | None) -> None:
-        if self.scene is None or self.scene.image.id != scene.image.id:
+        if self.scene is None or self.scene.image != scene.image:
             return
         if settled is None:
             self.said.emit("The slices between are as they should be already.")
             return
         self._painted.clear()
         self._record("paint", settled, None)
+
+    def _forget_unpainted(self) -> None:
+        """Leave out slices whose strokes were all taken back: nothing is to be filled in up to them."""
+        painted = {
+            one.subject.origin[0]
+            for one in self._decisions()
+            if one.verb == "paint" and one.subject.shape[0] == 1
+        }
+        self._painted = {at: None for at in self._painted if at in painted}
 
     def _refresh(self) -> None:
         self._read()
