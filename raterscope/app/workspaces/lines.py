@@ -49,8 +49,8 @@ def job_line(job: Job) -> JobLine:
     """Say how a job stands; of an iteration, the value that rises too."""
     rising = f", objective {job.objective:,.1f}" if job.objective is not None else ""
     return JobLine(
-        key=job.key, title=job.title, words=job.words + rising, fraction=job.fraction, seconds_left=job.seconds_left,
-        state=job.state, error=job.error, details=job.details,
+        key=job.key, title=job.title, words=job.words + rising, fraction=job.fraction,
+        seconds_left=job.seconds_left, state=job.state, error=job.error, details=job.details,
     )  # fmt: skip
 
 

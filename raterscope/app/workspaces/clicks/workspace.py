@@ -18,11 +18,9 @@ from raterscope.algorithms.progress import Watch
 from raterscope.app.clicks.batch import Draft
 from raterscope.app.clicks.running import Answer, Inputs, fuse_inputs, gather, keep
 from raterscope.app.document import Document
-from raterscope.app.jobs import Job, Jobs
+from raterscope.app.jobs import Jobs
 from raterscope.app.review import Decision
-from raterscope.app.study import Study
 from raterscope.app.window_parts import without_checked
-from raterscope.app.workspaces import lines
 from raterscope.app.workspaces.clicks import view
 from raterscope.app.workspaces.clicks.annotators import Annotators
 from raterscope.app.workspaces.clicks.comparing import Comparing
@@ -30,9 +28,10 @@ from raterscope.app.workspaces.clicks.reviewing import Reviewing
 from raterscope.app.workspaces.clicks.scene import Scene, load_pixels, read_scene
 from raterscope.app.workspaces.clicks.screen import ClicksScreen
 from raterscope.app.workspaces.clicks.spots import read_results, summarize
-from raterscope.app.workspaces.fusing import Fusing, FusionWork
+from raterscope.app.workspaces.fusing import FusionWork
 from raterscope.app.workspaces.loading import SceneLoader
 from raterscope.app.workspaces.queueing import Queueing
+from raterscope.app.workspaces.runs import Runs
 from raterscope.widgets.canvas.marks import ClickMarks
 from raterscope.widgets.panels.fuse_panel import RunRequest
 
@@ -53,10 +52,10 @@ class ClicksWorkspace(ClicksScreen):
         self.loader = SceneLoader(document, jobs, read_scene, load_pixels, self)
         self.reviewing = Reviewing(document, self)
         self.queueing = Queueing(document, self.queue, "clicks", read_results, summarize, self)
-        self.fusing = Fusing(document, jobs, self)
+        self.runs = Runs(document, jobs, self, "clicks")
+        self.fusing = self.runs.fusing
         self.annotators = Annotators(document, self.table, self.reliability, self)
         self.comparing = Comparing(document, jobs)
-        self._run: int | None = None
         self._pixels: NDArray[np.uint8] | None = None
         self._go_to_disputed = False
         self._coverage = COVERAGES[-2]
@@ -70,7 +69,6 @@ class ClicksWorkspace(ClicksScreen):
         self._document.replaced.connect(self._on_replaced)
         self._document.changed.connect(self._on_changed)
         self._document.decided.connect(self._on_decided)
-        self._jobs.updated.connect(self._on_job)
         self.queue.item_chosen.connect(self._on_item_chosen)
         self.queueing.all_read.connect(self._on_queue_read)
         self.loader.loaded.connect(self._on_scene)
@@ -90,22 +88,15 @@ class ClicksWorkspace(ClicksScreen):
         self.evidence.move_requested.connect(partial(self.canvas.set_mode, "move"))
         self.evidence.undo_requested.connect(self._document.undo)
         self.evidence.voter_chosen.connect(self.annotators.choose)
-        self.history.undo_requested.connect(self._document.undo)
-        self.history.redo_requested.connect(self._document.redo)
-        self.job_list.cancel_requested.connect(self._jobs.cancel)
         self.annotators.shown_changed.connect(self.canvas.set_annotators_shown)
         self.fuse_panel.run_requested.connect(self._on_run_requested)
-        self.fuse_panel.cancel_requested.connect(self.fusing.cancel)
-        self.fuse_panel.run_chosen.connect(self._on_run_chosen)
-        self.fuse_panel.run_delete_requested.connect(self._on_run_delete_requested)
         self.fuse_panel.compare_requested.connect(self._on_compare_requested)
-        self.fusing.changed.connect(self._on_fusing)
+        self.runs.chosen.connect(self._on_run_chosen)
+        self.runs.changed.connect(self._on_results)
+        self.runs.ended.connect(self._on_no_fusion)
         self.fusing.partial.connect(self._on_partial)
-        self.fusing.stored.connect(self._on_stored)
-        self.fusing.said.connect(self.said)
-        self.fusing.refused.connect(self.refused)
         self.comparing.refused.connect(self.refused)
-        self.comparing.run_chosen.connect(self._on_run_chosen)
+        self.comparing.run_chosen.connect(self.runs.choose)
 
     def _make_actions(self) -> None:
         review = self.reviewing
@@ -152,10 +143,9 @@ class ClicksWorkspace(ClicksScreen):
         self._on_selected(self.reviewing.current)
 
     def _on_replaced(self) -> None:
-        self.fusing.cancel()
+        self.runs.forget()
         self.loader.forget()
         self.comparing.forget()
-        self._run = None
         self._pixels = None
         self._show_scene(None)
         self.queueing.reset()
@@ -163,7 +153,7 @@ class ClicksWorkspace(ClicksScreen):
 
     def _on_changed(self) -> None:
         contents = self._document.contents
-        self._show_history()
+        self.evidence.set_undoable(self.runs.show_history())
         self.queueing.reread(())
         self.tell_stale()
         if contents is None or not contents.of("clicks"):
@@ -183,7 +173,7 @@ class ClicksWorkspace(ClicksScreen):
         if image is None:
             return
         self.queueing.select(image)
-        self.loader.show(image, self._run)
+        self.loader.show(image, self.runs.shown)
 
     def _on_item_chosen(self, image: int) -> None:
         if self.reviewing.scene is None or image != self.reviewing.scene.image.id:
@@ -193,11 +183,7 @@ class ClicksWorkspace(ClicksScreen):
     def _on_scene(self, scene: Scene) -> None:
         self._show_scene(scene)
         contents = self._document.contents
-        if contents is not None:
-            self.fuse_panel.set_runs(
-                lines.run_lines(contents, "clicks", None if scene.run is None else scene.run.id)
-            )
-            self.fuse_panel.set_scope(scene.image.name, len(contents.of("clicks")))
+        self.runs.list_runs(scene.image.name, scene.run)
         following = self.queueing.after(scene.image.id)
         entry = contents.image(following) if contents and following is not None else None
         if entry is not None:
@@ -275,7 +261,7 @@ class ClicksWorkspace(ClicksScreen):
         contents = self._document.contents
         if contents is None:
             return
-        self._show_history()
+        self.evidence.set_undoable(self.runs.show_history())
         image = contents.image_of(decision, "clicks")
         self.queueing.decided(image)
         if image is None:
@@ -286,14 +272,6 @@ class ClicksWorkspace(ClicksScreen):
             self.reviewing.refresh()
         self.tell_stale()
 
-    def _show_history(self) -> None:
-        contents = self._document.contents
-        self.history.set_entries(lines.history(contents) if contents else ())
-        undoable = contents is not None and contents.review.undoable is not None
-        redoable = contents is not None and contents.review.redoable is not None
-        self.history.set_undoable(undoable, redoable)
-        self.evidence.set_undoable(undoable)
-
     def _on_place_chosen(self, x: float, y: float) -> None:
         self.canvas.set_mode("look")
         self.reviewing.add(x, y)
@@ -301,9 +279,6 @@ class ClicksWorkspace(ClicksScreen):
     def _leave(self) -> None:
         self.canvas.set_mode("look")
         self.close_fuse_panel()
-
-    def _on_job(self, job: Job) -> None:
-        self.job_list.set_job(lines.job_line(job))
 
     # Fusing
 
@@ -316,21 +291,14 @@ class ClicksWorkspace(ClicksScreen):
         self.fuse_panel.run.click()
 
     def _on_run_requested(self, wanted: RunRequest) -> None:
-        contents = self._document.contents
-        if contents is None or not contents.of("clicks"):
-            return
-        here = self.queueing.current
-        images = [entry.id for entry in contents.of("clicks") if wanted.all_items or entry.id == here]
-        images.sort(key=lambda image: image != here)
         if wanted.detection is None or not isinstance(wanted.assignment, AssignmentSettings):
             raise TypeError("clicks are fused in two steps with an assignment between them")
         plan = FusionPlan(
             wanted.algorithm, wanted.detector, wanted.settings, wanted.detection, wanted.assignment
         )
-        self._run = None
-        self.close_fuse_panel()
-        work = FusionWork("clicks", partial(gather, hold_truth=wanted.hold_truth), partial(_fuse, plan), keep)
-        self.fusing.start(work, images)
+        reading = partial(gather, hold_truth=wanted.hold_truth)
+        work = FusionWork("clicks", reading, partial(_fuse, plan), keep)
+        self.runs.start(wanted, work, self.queueing.current)
 
     def _on_partial(self, image: int, draft: Draft) -> None:
         clustering = draft.clustering
@@ -338,45 +306,25 @@ class ClicksWorkspace(ClicksScreen):
             self.canvas.set_partial(clustering.mean, clustering.covariance)
             self._show_trace(clustering)
 
-    def _on_stored(self) -> None:
+    def _on_results(self) -> None:
         contents = self._document.contents
         self.queueing.reread([entry.id for entry in contents.of("clicks")] if contents else [])
 
-    def _on_run_chosen(self, run: int) -> None:
-        self._run = run
+    def _on_run_chosen(self) -> None:
         self._show_image(self.queueing.current)
-
-    def _on_run_delete_requested(self, run: int) -> None:
-        if self._run == run:
-            self._run = None
-        job = self._document.ask("Deleting a run", partial(_delete_run, run), changes=True)
-        job.finished.connect(self._on_stored)
 
     def _on_compare_requested(self, runs: Sequence[int]) -> None:
         self.close_fuse_panel()
         self.right_tabs.setCurrentWidget(self.comparing)
         self.comparing.compare(runs)
 
-    def _on_fusing(self, job: Job | None) -> None:
-        if job is None:
-            self.fuse_panel.set_progress(None)
-            self.canvas.set_partial(None, None)
-        else:
-            self.fuse_panel.set_progress(job.words, job.fraction, job.seconds_left)
-        self.fusing_changed.emit(job)
+    def _on_no_fusion(self) -> None:
+        self.canvas.set_partial(None, None)
 
     def tell_stale(self) -> None:
         """Say whether it is time to fuse again, and why."""
-        contents = self._document.contents
-        words = lines.stale_words(contents, "clicks") if contents else ""
-        self.fuse_panel.set_changes(words)
-        self.stale_changed.emit(words)
+        self.runs.tell_stale()
 
 
 def _fuse(plan: FusionPlan, inputs: Inputs, watch: Watch) -> Answer:
     return fuse_inputs(inputs, plan, watch=watch)
-
-
-def _delete_run(run: int, study: Study, watch: Watch) -> None:
-    watch(0.0, "deleting a run")
-    study.delete_run(run)

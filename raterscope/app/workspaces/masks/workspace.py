@@ -14,14 +14,12 @@ from raterscope.algorithms.masks.data import MaskTrace
 from raterscope.algorithms.masks.fusion import MaskPlan
 from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Document
-from raterscope.app.jobs import Job, Jobs
+from raterscope.app.jobs import Jobs
 from raterscope.app.masks.running import Answer, Draft, Inputs, fuse_cases, gather, keep
 from raterscope.app.review import Decision
-from raterscope.app.study import Study
 from raterscope.app.study.records import MaskRecord
 from raterscope.app.window_parts import without_checked
-from raterscope.app.workspaces import lines
-from raterscope.app.workspaces.fusing import Fusing, FusionWork
+from raterscope.app.workspaces.fusing import FusionWork
 from raterscope.app.workspaces.loading import SceneLoader
 from raterscope.app.workspaces.masks import view
 from raterscope.app.workspaces.masks.alternatives import Alternatives
@@ -33,6 +31,7 @@ from raterscope.app.workspaces.masks.reviewing import Reviewing
 from raterscope.app.workspaces.masks.scene import LoadedVolume, Piece, Scene, load_pixels, read_scene
 from raterscope.app.workspaces.masks.screen import MasksScreen
 from raterscope.app.workspaces.queueing import Queueing
+from raterscope.app.workspaces.runs import Runs
 from raterscope.widgets.panels.fuse_panel import RunRequest
 
 __all__ = ["MasksWorkspace"]
@@ -48,12 +47,12 @@ class MasksWorkspace(MasksScreen):
         self.loader = SceneLoader(document, jobs, read_scene, load_pixels, self)
         self.reviewing = Reviewing(document, jobs, self)
         self.queueing = Queueing(document, self.queue, "masks", read_summaries, summarize, self)
-        self.fusing = Fusing(document, jobs, self)
+        self.runs = Runs(document, jobs, self, "masks")
+        self.fusing = self.runs.fusing
         self.comparing = Comparing(document, jobs)
         self.tabs.addTab(self.comparing, "Runs")
         self.raters = Raters(document, self)
         self.consensuses = Alternatives(self.alternatives, self)
-        self._run: int | None = None
         self._structure = ""
         self._solo: str | None = None
         self._notices = ""
@@ -66,7 +65,6 @@ class MasksWorkspace(MasksScreen):
         self._document.replaced.connect(self._on_replaced)
         self._document.changed.connect(self._on_changed)
         self._document.decided.connect(self._on_decided)
-        self._jobs.updated.connect(self._on_job)
         self.queue.item_chosen.connect(self._on_item_chosen)
         self.queueing.all_read.connect(self._on_queue_read)
         self.loader.loaded.connect(self._on_scene)
@@ -96,21 +94,14 @@ class MasksWorkspace(MasksScreen):
         panel.brush_requested.connect(partial(self._toggle_tool, "brush"))
         panel.erase_requested.connect(partial(self._toggle_tool, "eraser"))
         panel.undo_requested.connect(self._document.undo)
-        self.history.undo_requested.connect(self._document.undo)
-        self.history.redo_requested.connect(self._document.redo)
-        self.job_list.cancel_requested.connect(self._jobs.cancel)
         self.fuse_panel.run_requested.connect(self._on_run_requested)
-        self.fuse_panel.cancel_requested.connect(self.fusing.cancel)
-        self.fuse_panel.run_chosen.connect(self._on_run_chosen)
-        self.fuse_panel.run_delete_requested.connect(self._on_run_delete_requested)
         self.fuse_panel.compare_requested.connect(self._on_compare_requested)
         self.comparing.refused.connect(self.refused)
-        self.comparing.run_chosen.connect(self._on_run_chosen)
-        self.fusing.changed.connect(self._on_fusing)
+        self.comparing.run_chosen.connect(self.runs.choose)
+        self.runs.chosen.connect(self._on_run_chosen)
+        self.runs.changed.connect(self._on_results)
+        self.runs.ended.connect(self._on_no_fusion)
         self.fusing.partial.connect(self._on_partial)
-        self.fusing.stored.connect(self._on_stored)
-        self.fusing.said.connect(self.said)
-        self.fusing.refused.connect(self.refused)
 
     def _make_actions(self) -> None:
         review = self.reviewing
@@ -164,10 +155,9 @@ class MasksWorkspace(MasksScreen):
             self.raters.choose(self._solo)
 
     def _on_replaced(self) -> None:
-        self.fusing.cancel()
+        self.runs.forget()
         self.comparing.forget()
         self.loader.forget()
-        self._run = None
         self._structure = ""
         self._show_scene(None)
         self.queueing.reset()
@@ -175,7 +165,7 @@ class MasksWorkspace(MasksScreen):
 
     def _on_changed(self) -> None:
         contents = self._document.contents
-        self._show_history()
+        self.region_panel.set_undoable(self.runs.show_history())
         self.queueing.reread(())
         self.tell_stale()
         cases = contents.of("masks") if contents else ()
@@ -195,7 +185,7 @@ class MasksWorkspace(MasksScreen):
     def _show_image(self, image: int | None) -> None:
         if image is not None:
             self.queueing.select(image)
-            self.loader.show(image, self._run)
+            self.loader.show(image, self.runs.shown)
 
     def _on_item_chosen(self, image: int) -> None:
         if image != self.current_item():
@@ -205,10 +195,7 @@ class MasksWorkspace(MasksScreen):
     def _on_scene(self, scene: Scene) -> None:
         self._show_scene(scene)
         contents = self._document.contents
-        if contents is not None:
-            shown = None if scene.run is None else scene.run.id
-            self.fuse_panel.set_runs(lines.run_lines(contents, "masks", shown))
-            self.fuse_panel.set_scope(scene.image.name, len(contents.of("masks")))
+        self.runs.list_runs(scene.image.name, scene.run)
         following = self.queueing.after(scene.image.id)
         entry = contents.image(following) if contents and following is not None else None
         if entry is not None:
@@ -369,7 +356,7 @@ class MasksWorkspace(MasksScreen):
         contents = self._document.contents
         if contents is None:
             return
-        self._show_history()
+        self.region_panel.set_undoable(self.runs.show_history())
         image = contents.image_of(decision, "masks")
         self.queueing.decided(image)
         if image is None:
@@ -379,14 +366,6 @@ class MasksWorkspace(MasksScreen):
         else:
             self.reviewing.decided(decision)
         self.tell_stale()
-
-    def _show_history(self) -> None:
-        contents = self._document.contents
-        self.history.set_entries(lines.history(contents) if contents else ())
-        undoable = contents is not None and contents.review.undoable is not None
-        redoable = contents is not None and contents.review.redoable is not None
-        self.history.set_undoable(undoable, redoable)
-        self.region_panel.set_undoable(undoable)
 
     def _on_exhausted(self) -> None:
         """Go on with the next disputed case, when there is one."""
@@ -409,9 +388,6 @@ class MasksWorkspace(MasksScreen):
         self.region_panel.set_tool(None)
         self.close_fuse_panel()
 
-    def _on_job(self, job: Job) -> None:
-        self.job_list.set_job(lines.job_line(job))
-
     # Fusing
 
     def fuse_again(self) -> None:
@@ -423,16 +399,9 @@ class MasksWorkspace(MasksScreen):
         self.fusing.cancel()
 
     def _on_run_requested(self, wanted: RunRequest) -> None:
-        contents = self._document.contents
-        if contents is None:
-            return
-        here = self.queueing.current
-        images = [entry.id for entry in contents.of("masks") if wanted.all_items or entry.id == here]
-        images.sort(key=lambda image: image != here)
-        self._run = None
-        self.close_fuse_panel()
         plan = MaskPlan(wanted.algorithm, wanted.settings)
-        self.fusing.start(FusionWork("masks", gather, partial(_fuse, plan), keep), images)
+        work = FusionWork("masks", gather, partial(_fuse, plan), keep)
+        self.runs.start(wanted, work, self.queueing.current)
 
     def _on_partial(self, image: int, draft: Draft) -> None:
         fusion = draft.fusion
@@ -440,39 +409,24 @@ class MasksWorkspace(MasksScreen):
             self._show_outlines(Piece(fusion.origin, fusion.mask[0]))
             self._show_trace(fusion.traces[0])
 
-    def _on_stored(self) -> None:
+    def _on_results(self) -> None:
         contents = self._document.contents
         self.queueing.reread([entry.id for entry in contents.of("masks")] if contents else [])
 
-    def _on_run_chosen(self, run: int) -> None:
-        self._run = run
+    def _on_run_chosen(self) -> None:
         self._show_image(self.queueing.current)
-
-    def _on_run_delete_requested(self, run: int) -> None:
-        if self._run == run:
-            self._run = None
-        job = self._document.ask("Deleting a run", partial(_delete_run, run), changes=True)
-        job.finished.connect(self._on_stored)
 
     def _on_compare_requested(self, runs: Sequence[int]) -> None:
         self.close_fuse_panel()
         self.tabs.setCurrentWidget(self.comparing)
         self.comparing.compare(runs)
 
-    def _on_fusing(self, job: Job | None) -> None:
-        if job is None:
-            self.fuse_panel.set_progress(None)
-            self._on_consensus()
-        else:
-            self.fuse_panel.set_progress(job.words, job.fraction, job.seconds_left)
-        self.fusing_changed.emit(job)
+    def _on_no_fusion(self) -> None:
+        self._on_consensus()
 
     def tell_stale(self) -> None:
         """Say whether it is time to fuse again, and why."""
-        contents = self._document.contents
-        words = lines.stale_words(contents, "masks") if contents else ""
-        self.fuse_panel.set_changes(words)
-        self.stale_changed.emit(words)
+        self.runs.tell_stale()
 
 
 def _middle(piece: Piece | MaskRecord) -> tuple[int, int, int]:
@@ -482,8 +436,3 @@ def _middle(piece: Piece | MaskRecord) -> tuple[int, int, int]:
 
 def _fuse(plan: MaskPlan, inputs: Inputs, watch: Watch) -> Answer:
     return fuse_cases(inputs, plan, watch)
-
-
-def _delete_run(run: int, study: Study, watch: Watch) -> None:
-    watch(0.0, "deleting a run")
-    study.delete_run(run)

@@ -1,0 +1,134 @@
+"""The runs of a workspace: asked for, under way, listed, gone back to, deleted; history and jobs beside them."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from PySide6.QtCore import QObject, Signal
+
+from raterscope.algorithms.progress import Watch
+from raterscope.app.document import Document
+from raterscope.app.jobs import Job, Jobs
+from raterscope.app.study import RunEntry, Study
+from raterscope.app.workspaces import lines
+from raterscope.app.workspaces.fusing import Fusing, FusionWork
+from raterscope.app.workspaces.screen import WorkspaceScreen
+from raterscope.widgets.panels.fuse_panel import RunRequest
+
+__all__ = ["Runs"]
+
+
+class Runs(QObject):
+    """Joins what Fuse opens, the history and the jobs of a screen with the document.
+
+    Parameters
+    ----------
+    document : Document
+    jobs : Jobs
+    screen : WorkspaceScreen
+    kind : str
+        Of annotation.
+
+    Signals
+    -------
+    chosen
+        Another run is to be shown: `shown`.
+    changed
+        Results came or went.
+    ended
+        No fusion is under way any more.
+    """
+
+    chosen = Signal()
+    changed = Signal()
+    ended = Signal()
+
+    def __init__(self, document: Document, jobs: Jobs, screen: WorkspaceScreen, kind: str) -> None:
+        super().__init__(screen)
+        self._document = document
+        self._screen = screen
+        self._kind = kind
+        self.fusing = Fusing(document, jobs, self)
+        self.shown: int | None = None
+        """The run to be shown; None for the latest of each image."""
+        jobs.updated.connect(self._on_job)
+        screen.history.undo_requested.connect(document.undo)
+        screen.history.redo_requested.connect(document.redo)
+        screen.job_list.cancel_requested.connect(jobs.cancel)
+        screen.fuse_panel.cancel_requested.connect(self.fusing.cancel)
+        screen.fuse_panel.run_chosen.connect(self.choose)
+        screen.fuse_panel.run_delete_requested.connect(self._on_delete_requested)
+        self.fusing.changed.connect(self._on_fusing)
+        self.fusing.stored.connect(self._on_stored)
+        self.fusing.said.connect(screen.said)
+        self.fusing.refused.connect(screen.refused)
+
+    def start(self, wanted: RunRequest, work: FusionWork, here: int | None) -> None:
+        """Fuse the images that are wanted, the one on screen first, and show what comes out."""
+        contents = self._document.contents
+        if contents is None:
+            return
+        images = [entry.id for entry in contents.of(self._kind) if wanted.all_items or entry.id == here]
+        if images:
+            self.shown = None
+            self._screen.close_fuse_panel()
+            self.fusing.start(work, sorted(images, key=lambda image: image != here))
+
+    def choose(self, run: int) -> None:
+        """Show a run."""
+        self.shown = run
+        self.chosen.emit()
+
+    def forget(self) -> None:
+        """Begin anew: another study."""
+        self.fusing.cancel()
+        self.shown = None
+
+    def list_runs(self, image: str, shown: RunEntry | None) -> None:
+        """List the runs, one of them shown, and offer to fuse the image on screen alone."""
+        contents = self._document.contents
+        if contents is not None:
+            run = None if shown is None else shown.id
+            self._screen.fuse_panel.set_runs(lines.run_lines(contents, self._kind, run))
+            self._screen.fuse_panel.set_scope(image, len(contents.of(self._kind)))
+
+    def show_history(self) -> bool:
+        """Show what was decided and run; tells whether there is something to undo."""
+        contents = self._document.contents
+        self._screen.history.set_entries(lines.history(contents) if contents else ())
+        undoable = contents is not None and contents.review.undoable is not None
+        redoable = contents is not None and contents.review.redoable is not None
+        self._screen.history.set_undoable(undoable, redoable)
+        return undoable
+
+    def tell_stale(self) -> None:
+        """Say whether it is time to fuse again, and why."""
+        contents = self._document.contents
+        words = lines.stale_words(contents, self._kind) if contents else ""
+        self._screen.fuse_panel.set_changes(words)
+        self._screen.stale_changed.emit(words)
+
+    def _on_job(self, job: Job) -> None:
+        self._screen.job_list.set_job(lines.job_line(job))
+
+    def _on_delete_requested(self, run: int) -> None:
+        if self.shown == run:
+            self.shown = None
+        job = self._document.ask("Deleting a run", partial(_delete_run, run), changes=True)
+        job.finished.connect(self._on_stored)
+
+    def _on_stored(self) -> None:
+        self.changed.emit()
+
+    def _on_fusing(self, job: Job | None) -> None:
+        if job is None:
+            self._screen.fuse_panel.set_progress(None)
+            self.ended.emit()
+        else:
+            self._screen.fuse_panel.set_progress(job.words, job.fraction, job.seconds_left)
+        self._screen.fusing_changed.emit(job)
+
+
+def _delete_run(run: int, study: Study, watch: Watch) -> None:
+    watch(0.0, "deleting a run")
+    study.delete_run(run)
