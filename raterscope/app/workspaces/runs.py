@@ -1,4 +1,4 @@
-"""The runs of a workspace: asked for, under way, listed, gone back to, deleted; history and jobs beside them."""
+"""The runs of a workspace: asked for, under way, listed, gone back to, deleted; history and jobs too."""
 
 from __future__ import annotations
 
