@@ -194,6 +194,7 @@ def test_brush_and_eraser_mend_the_consensus_stroke_by_stroke(fused_masks, qtbot
     key(fused_masks, qtbot, Qt.Key.Key_B)
     assert workspace.volume.tool == "brush"
     assert workspace.region_panel.brush.isChecked()
+    assert workspace.volume._scene.edit is not None
     disc = np.full((1, 5, 5), OPEN, dtype=np.int8)
     disc[0, 1:4, 1:4] = 1
     workspace.volume.painted.emit(Stroke((2, 3, 3), disc, "axial", 2))
@@ -209,6 +210,7 @@ def test_brush_and_eraser_mend_the_consensus_stroke_by_stroke(fused_masks, qtbot
     key(fused_masks, qtbot, Qt.Key.Key_Escape)
     assert workspace.volume.tool == "look"
     assert not workspace.region_panel.brush.isChecked()
+    assert workspace.volume._scene.edit is None
 
 
 def test_slices_between_painted_ones_are_filled_in_and_taken_back_as_one(fused_masks, qtbot):

@@ -267,6 +267,15 @@ class MasksWorkspace(MasksScreen):
 
     def _on_consensus(self) -> None:
         self._show_outlines(self.reviewing.consensus)
+        self._show_mended()
+
+    def _show_mended(self) -> None:
+        """Fill the consensus while a tool changes it."""
+        consensus = self.reviewing.consensus
+        if consensus is None or self.volume.tool == "look":
+            self.volume.set_edit(None)
+        else:
+            self.volume.set_edit(consensus.values, consensus.origin)
 
     def _show_outlines(self, consensus: Piece | None) -> None:
         scene = self.reviewing.scene
@@ -380,12 +389,14 @@ class MasksWorkspace(MasksScreen):
         chosen = "look" if self.volume.tool == tool else tool
         self.volume.set_tool(chosen)  # type: ignore[arg-type]
         self.region_panel.set_tool(None if chosen == "look" else chosen)
+        self._show_mended()
         if chosen != "look":
             self.volume.setFocus()
 
     def _leave(self) -> None:
         self.volume.set_tool("look")
         self.region_panel.set_tool(None)
+        self._show_mended()
         self.close_fuse_panel()
 
     # Fusing
