@@ -126,6 +126,9 @@ def _sort_file(path: Path, kind: str | None, piles: _Piles, watch: Watch) -> Non
     from raterscope.app.formats.volumes import find_volumes
 
     refuse_study(path)
+    if kind != "clicks" and not path.is_file():
+        there = "is a pipe or a device; expected a file" if path.exists() else "is not there"
+        raise InputError(there, file=path)
     watch(0.0, f"looking at {plain(path.name)}")
     if piles.has(path):
         return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,6 +15,8 @@ from raterscope.app.masks.raters import NAMELESS, SignedMask, words_of
 from raterscope.app.study.masks import PlacedMask
 
 __all__ = ["OtherGrid", "Placement", "Site", "place", "placed_mask"]
+
+_SMALL_LABEL = re.compile(r"label \d{1,2}")
 
 
 class OtherGrid(InputError):  # noqa: N818 - a question to the person, rather than an error
@@ -83,7 +86,8 @@ def place(
     A mask's image is the one whose series or name it tells; else the only one on its grid; else the only one
     of its shape, where one of both does not say where it lies. A mask that came without an image, or fits
     none of several, makes a case of its own, with all others of its name or, where names tell nothing, of its
-    folder. What nobody named is the one structure that others named on the image, where there is one.
+    folder; the truth that names tell nothing of comes to the only case on its grid. What nobody named is the
+    one structure that others named on the image, where there is one, or label 1 beside other labels.
 
     Parameters
     ----------
@@ -102,11 +106,13 @@ def place(
     every = list(sites)
     where: list[int] = []
     found: list[SignedMask] = []
-    for one in masks:
+    for one in sorted(masks, key=lambda one: one.annotator is None):  # the truth comes to what raters marked
         at, structure = _site_of(one, every, len(sites), may_resample)
         if at is None:
             name = one.item or one.hint or one.file.resolve().parent.name or "case"
             at = next((n for n in range(len(sites), len(every)) if every[n].name == name), None)
+            if at is None and one.annotator is None:
+                at = _marked_alone(one, found, where, every)
             if at is None:
                 at = len(every)
                 every.append(Site(name, one.mask.grid))
@@ -123,11 +129,19 @@ def place(
 
 
 def placed_mask(one: SignedMask, image: int, grid: Grid) -> PlacedMask:
-    """Make a mask ready to be stored on an image's grid; taken there from its own where that is another."""
+    """Make a mask ready to be stored on an image's grid; taken there from its own where that is another.
+
+    Raises
+    ------
+    InputError
+        When nothing of what it marks lies on that grid.
+    """
     mask = one.mask
     if mask.grid.same_as(grid):
         return PlacedMask(image, one.annotator, one.structure, mask.origin, mask.values)
     origin, values = cropped(resample(mask.whole(), mask.grid, grid))
+    if mask.values.any() and not values.any():
+        raise InputError("marks nothing that lies within the image it is taken to", file=one.file)
     return PlacedMask(image, one.annotator, one.structure, origin, values)
 
 
@@ -195,15 +209,37 @@ def _several(one: SignedMask, sites: Sequence[Site]) -> InputError:
     )
 
 
+def _marked_alone(
+    truth: SignedMask, masks: Sequence[SignedMask], where: Sequence[int], sites: Sequence[Site]
+) -> int | None:
+    """Find the only case that may be meant by a truth: of its grid, and not both of them are named."""
+    told = truth.item or truth.hint
+    cases = {
+        at
+        for one, at in zip(masks, where, strict=True)
+        if sites[at].grid.same_as(truth.mask.grid) and not (told and (one.item or one.hint))
+    }
+    return cases.pop() if len(cases) == 1 else None
+
+
 def _named_structures(masks: Sequence[SignedMask], where: Sequence[int]) -> list[SignedMask]:
-    """Give what nobody named the name of the one structure that others marked on the image."""
+    """Give what nobody named a name, by what others marked on the image.
+
+    It is the one structure that others marked; but where they marked labels with small numbers, it is label
+    1, as the file of one who marked no other label looks like a mask.
+    """
     names: dict[int, set[str]] = {}
     for one, at in zip(masks, where, strict=True):
         names.setdefault(at, set()).add(one.structure)
+
+    def name_on(at: int) -> str:
+        others = names[at] - {NAMELESS}
+        if others and all(map(_SMALL_LABEL.fullmatch, others)):
+            return "label 1"
+        return others.pop() if len(others) == 1 else NAMELESS
+
     return [
-        replace(one, structure=min(names[at] - {NAMELESS}))
-        if one.structure == NAMELESS and len(names[at]) == 2
-        else one
+        replace(one, structure=name_on(at)) if one.structure == NAMELESS else one
         for one, at in zip(masks, where, strict=True)
     ]
 

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 
 import nibabel
 import numpy as np
@@ -267,3 +268,48 @@ def test_structures_that_come_to_the_same_file_name_keep_their_maps(fuse, tmp_pa
         if name.startswith("consensus_mask"):
             found[one["structure"]] = np.count_nonzero(read(out / name)[0])
     assert found == {name: a_ball(radius=size).sum() for name, size in (("x", 7), ("mask-x", 4), ("X", 5))}
+
+
+def test_the_truth_of_another_folder_comes_to_the_only_case(fuse, tmp_path):
+    for folder in ("raters", "elsewhere"):
+        (tmp_path / folder).mkdir()
+    truth = write(tmp_path / "elsewhere" / "truth.nii.gz", a_ball(radius=6))
+    out, said = fuse(*four_raters(tmp_path / "raters"), "--truth", truth)
+    assert "of which the truth is known" not in said
+    assert rows_of(out / "evaluation.csv")[0]["annotator"] == "consensus"
+
+
+def test_who_marked_label_1_alone_is_fused_with_the_others_label_1(fuse, tmp_path):
+    one, two = a_ball((6, 8, 8), 4), 2 * a_ball((6, 18, 18), 3)
+    for name, labels in (("anna", one + two), ("ben", one + two), ("carl", one)):
+        write(tmp_path / f"{name}.nii.gz", labels)
+    out, _ = fuse(*tmp_path.glob("*.nii.gz"), "--algorithm", "majority")
+    marked = {(row["structure"], row["annotator"]) for row in rows_of(out / "annotators.csv")}
+    assert marked == {("label 1", name) for name in ("anna", "ben", "carl")} | {
+        ("label 2", name) for name in ("anna", "ben")
+    }
+
+
+def test_label_2_is_not_taken_for_the_mask_of_others(fuse, tmp_path):
+    for name, value in (("anna", 1), ("ben", 1), ("carl", 2)):
+        write(tmp_path / f"{name}.nii.gz", a_ball() * np.uint8(value))
+    out, _ = fuse(*tmp_path.glob("*.nii.gz"))
+    found = {row["annotator"]: row["structure"] for row in rows_of(out / "annotators.csv")}
+    assert found == {"anna": "label 1", "ben": "label 1", "carl": "label 2"}
+
+
+class TestRefusalsOfFiles:
+    def test_a_mask_that_resampling_takes_off_the_image(self, refusal, tmp_path):
+        files = four_raters(tmp_path)
+        files.append(write(tmp_path / "eve.nii.gz", a_ball(), shift=500.0))
+        told = "eve.nii.gz: marks nothing that lies within the image it is taken to."
+        assert refusal(*files, "--resample") == told
+
+    def test_a_pipe_is_not_waited_for(self, refusal, tmp_path):
+        files = four_raters(tmp_path)
+        os.mkfifo(tmp_path / "eve.nii.gz")
+        assert refusal(*files, tmp_path / "eve.nii.gz").startswith("eve.nii.gz: is a pipe")
+
+    @pytest.mark.parametrize("option", ["--truth", "--image"])
+    def test_a_file_that_is_not_there(self, refusal, tmp_path, option):
+        assert refusal(*four_raters(tmp_path), option, tmp_path / "ct") == "ct: is not there."
