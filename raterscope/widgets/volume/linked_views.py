@@ -71,6 +71,7 @@ class LinkedViews(QWidget):
         self._planes = planes_of(grid)
         self._native = next(name for name, plane in self._planes.items() if plane.normal == 0)
         for name, plane in self._planes.items():
+            self._views[name].give_up_stroke()  # it is of the volume before
             self._views[name].set_plane(plane)
         self._has_dispute = False
         self._arrange()

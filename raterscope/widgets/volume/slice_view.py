@@ -206,8 +206,7 @@ class SliceView(SliceCanvas):
         elif key in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
             self._on_return(plane)
         elif key == Qt.Key.Key_Escape and self._stroke is not None:
-            self._stroke, self._drag = None, ""
-            self.update()
+            self.give_up_stroke()
         else:
             super().keyPressEvent(event)
 
@@ -292,6 +291,12 @@ class SliceView(SliceCanvas):
 
     def _begin_stroke(self, plane: Plane, *, puts_in: bool) -> None:
         self._stroke = BrushStroke(plane, self._scene.index, self._scene.radius, puts_in=puts_in)
+
+    def give_up_stroke(self) -> None:
+        """Drop what is being drawn; nothing of it is painted when the mouse is let go."""
+        if self._stroke is not None:
+            self._stroke, self._drag = None, ""
+            self.update()
 
     def _draw_to(self, place: QPointF) -> None:
         self._pointer = self._viewport.to_image(place.x(), place.y())

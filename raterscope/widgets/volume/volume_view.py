@@ -242,11 +242,12 @@ class VolumeView(LinkedViews):
         return self._scene.tool
 
     def set_tool(self, tool: Tool) -> None:
-        """Choose what a drag with the left button does."""
+        """Choose what a drag with the left button does; a stroke under way is given up."""
         if tool not in ("look", "brush", "eraser"):
             raise ValueError(f"tool {tool!r}; expected look, brush or eraser")
         self._scene.tool = tool
         for view in self._views.values():
+            view.give_up_stroke()
             view.show_cursor()
             view.update()
 

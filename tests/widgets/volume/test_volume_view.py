@@ -427,6 +427,17 @@ def test_escape_gives_up_a_stroke(view, qtbot):
     assert strokes == []
 
 
+def test_a_stroke_is_given_up_with_its_tool_and_with_its_volume(view, qtbot):
+    strokes, axial = [], view.view("axial")
+    view.painted.connect(strokes.append)
+    for give_up in (lambda: view.set_tool("look"), lambda: view.set_volume(None, GRID)):
+        view.set_tool("brush")
+        qtbot.mousePress(axial, LEFT, pos=screen(axial, (10, 20, 20)))
+        give_up()
+        qtbot.mouseRelease(axial, LEFT, pos=screen(axial, (10, 20, 20)))
+    assert strokes == []
+
+
 def test_brackets_change_the_brush_within_bounds(view, qtbot):
     told, axial = [], view.view("axial")
     view.brush_radius_changed.connect(told.append)
