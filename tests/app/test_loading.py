@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from raterscope.app.document import Document
+from raterscope.app.formats.volumes import find_volumes, load_volume
 from raterscope.app.importing import read_files, store
 from raterscope.app.jobs import Jobs
 from raterscope.app.study import Study
@@ -42,12 +43,12 @@ def opened(document, path, qtbot):
 
 def test_pixels_of_the_study_before_do_not_come_late(jobs, qtbot, tmp_path):
     first, second = studies(tmp_path)
-    let_go, begun = threading.Event(), threading.Event()
+    let_go = {path.parent: threading.Event() for path in (first, second)}
+    begun = []
 
     def slowly(entry, path, watch):
-        if path.parent == first.parent:
-            begun.set()
-            let_go.wait(10)
+        begun.append(path.parent)
+        let_go[path.parent].wait(10)
         return load_pixels(entry, path, watch)
 
     document = Document(jobs, jobs)
@@ -56,17 +57,19 @@ def test_pixels_of_the_study_before_do_not_come_late(jobs, qtbot, tmp_path):
     loader.pixels.connect(lambda _image, loaded: came.append(loaded.volume.values))
     before = opened(document, first, qtbot)
     loader.show(before.id)
-    qtbot.waitUntil(begun.is_set, timeout=LONG)
+    qtbot.waitUntil(lambda: begun == [first.parent], timeout=LONG)
     loader.forget()
     after = opened(document, second, qtbot)
     assert after.id == before.id
     loader.show(after.id)
-    qtbot.waitUntil(lambda: bool(came), timeout=LONG)
-    let_go.set()
-    qtbot.waitUntil(lambda: not jobs.busy, timeout=LONG)
-    loader.show(after.id)
-    qtbot.waitUntil(lambda: len(came) >= 2, timeout=LONG)
-    np.testing.assert_array_equal(came[0], came[-1])
+    qtbot.waitUntil(lambda: begun == [first.parent, second.parent], timeout=LONG)
+    let_go[first.parent].set()
+    qtbot.wait(100)
+    let_go[second.parent].set()
+    qtbot.waitUntil(lambda: bool(came) and not jobs.busy, timeout=LONG)
+    (volume,) = find_volumes(second.parent / "chest.nii.gz")
+    for values in came:
+        np.testing.assert_array_equal(values, load_volume(volume).values)
     document.close()
     qtbot.waitUntil(lambda: not jobs.busy, timeout=LONG)
 
