@@ -12,7 +12,7 @@ from PySide6.QtGui import QKeySequence
 
 from raterscope.algorithms.masks import Masks
 from raterscope.algorithms.masks.data import OPEN
-from raterscope.algorithms.masks.fusion import fuse
+from raterscope.algorithms.masks.fusion import MaskPlan, fuse
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.masks.report import report_on
 from raterscope.app.formats.volumes import find_volumes
@@ -20,6 +20,7 @@ from raterscope.app.masks import running
 from raterscope.app.study import Study
 from raterscope.app.study.masks import PlacedMask, add_case, add_masks
 from raterscope.widgets.dialogs.reason import ReasonDialog
+from raterscope.widgets.panels.fuse_panel import RunRequest
 from raterscope.widgets.volume.layers import Stroke
 from tests.app.driving import LONG, idle
 
@@ -348,6 +349,31 @@ def test_solo_shows_one_reader_beside_the_consensus(fused_masks, qtbot):
     assert scene.solo == "ben"
     key(fused_masks, qtbot, Qt.Key.Key_2)
     assert scene.solo is None
+
+
+def test_a_chosen_run_that_leaves_a_case_out_does_not_hide_its_own(fused_masks, qtbot):
+    workspace = fused_masks.workspace
+    plan = MaskPlan.make("laplace")
+    workspace.fuse_panel.run_requested.emit(RunRequest(plan.algorithm, plan.settings, all_items=False))
+    qtbot.waitUntil(lambda: len(fused_masks.document.contents.runs) == 2, timeout=LONG)
+    idle(fused_masks, qtbot)
+    alone = fused_masks.document.contents.runs[-1]
+    workspace.fuse_panel.run_chosen.emit(alone.id)
+    idle(fused_masks, qtbot)
+    assert workspace.reviewing.scene.run.id == alone.id
+    go_to(fused_masks, qtbot, "second")
+    assert workspace.reviewing.scene.run.id == fused_masks.document.contents.runs[0].id
+    assert "leaves out second" in fused_masks.status.news
+    go_to(fused_masks, qtbot, "first")
+    assert workspace.reviewing.scene.run.id == alone.id
+
+
+def test_fusing_twice_at_once_makes_one_run(opened_masks, qtbot):
+    opened_masks.workspace.fuse_again()
+    opened_masks.workspace.fuse_again()
+    qtbot.waitUntil(lambda: bool(opened_masks.document.contents.runs), timeout=LONG)
+    idle(opened_masks, qtbot)
+    assert len(opened_masks.document.contents.runs) == 1
 
 
 def test_cancelling_a_fusion_leaves_the_study_as_it_was(opened_masks, qtbot, monkeypatch):

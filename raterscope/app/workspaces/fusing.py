@@ -90,6 +90,7 @@ class Fusing(QObject):
         self._document = document
         self._jobs = jobs
         self._job: Job | None = None
+        self._reading: Job | None = None
 
     @property
     def job(self) -> Job | None:
@@ -100,14 +101,19 @@ class Fusing(QObject):
         """Fuse images, in this order."""
         self.cancel()
         reading = self._document.ask(f"Reading the {work.kind}", partial(work.gather, tuple(images)))
-        reading.finished.connect(partial(self._on_gathered, work))
+        self._reading = reading
+        reading.finished.connect(partial(self._on_gathered, work, reading))
 
     def cancel(self) -> None:
         """Stop the fusion under way; the study stays as it was."""
+        self._reading = None
         if self._job is not None:
             self._job.cancel()
 
-    def _on_gathered(self, work: FusionWork, inputs: Inputs) -> None:
+    def _on_gathered(self, work: FusionWork, reading: Job, inputs: Inputs) -> None:
+        if reading is not self._reading:
+            return
+        self._reading = None
         names = list(inputs.images)
         title = f"Fusing {names[0]}" if len(names) == 1 else f"Fusing {len(names)} images"
         job = self._jobs.start(title, partial(_fuse, work, inputs))

@@ -8,6 +8,7 @@ from PySide6.QtCore import QObject, Signal
 
 from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Document
+from raterscope.app.errors import plain
 from raterscope.app.jobs import Job, Jobs
 from raterscope.app.study import RunEntry, Study
 from raterscope.app.workspaces import lines
@@ -78,6 +79,18 @@ class Runs(QObject):
         """Show a run."""
         self.shown = run
         self.chosen.emit()
+
+    def run_of(self, image: int) -> int | None:
+        """Give the run to be shown of an image: that chosen; where it has no such image, the latest."""
+        contents = self._document.contents
+        entry = None if contents is None else contents.image(image)
+        run = next((one for one in contents.runs if one.id == self.shown), None) if contents else None
+        if run is None or entry is None:
+            return None
+        if image not in run.images:
+            self._screen.said.emit(f"The chosen run leaves out {plain(entry.name)}: its latest is shown.")
+            return None
+        return run.id
 
     def forget(self) -> None:
         """Begin anew: another study."""

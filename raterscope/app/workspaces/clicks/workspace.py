@@ -173,7 +173,7 @@ class ClicksWorkspace(ClicksScreen):
         if image is None:
             return
         self.queueing.select(image)
-        self.loader.show(image, self.runs.shown)
+        self.loader.show(image, self.runs.run_of(image))
 
     def _on_item_chosen(self, image: int) -> None:
         if self.reviewing.scene is None or image != self.reviewing.scene.image.id:

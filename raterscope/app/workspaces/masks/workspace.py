@@ -185,7 +185,7 @@ class MasksWorkspace(MasksScreen):
     def _show_image(self, image: int | None) -> None:
         if image is not None:
             self.queueing.select(image)
-            self.loader.show(image, self.runs.shown)
+            self.loader.show(image, self.runs.run_of(image))
 
     def _on_item_chosen(self, image: int) -> None:
         if image != self.current_item():
