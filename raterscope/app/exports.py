@@ -155,7 +155,12 @@ def format_of(export: Export, path: Path, given: str | None = None) -> str:
     ending = {".nii": "nifti", ".nrrd": "seg.nrrd", **{one.suffix: key for key, one in FORMATS.items()}}
     ending[".dcm"] = "dicom-seg"
     told = next((key for suffix, key in ending.items() if name.endswith(suffix)), None)
-    return told if told in export.formats else export.formats[0]
+    if told is not None and told not in export.formats:
+        expected = " or ".join(dict.fromkeys(FORMATS[key].suffix for key in export.formats))
+        raise InputError(
+            f"{export.what} leaves in another format; expected a name that ends in {expected}", file=path
+        )
+    return told or export.formats[0]
 
 
 def write_export(export: Export, study: Study, request: Request, watch: Watch = silent) -> list[Path]:

@@ -17,6 +17,7 @@ from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.masks.metrics import Comparison, compare
 from raterscope.algorithms.masks.report import CaseResult, Report
 from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.app.errors import InputError
 from raterscope.app.formats.export import distinct, replacing, safe, write_table
 from raterscope.app.formats.masks.export import drafting
 from raterscope.app.masks.running import Answer, case_record, digest_of
@@ -86,11 +87,13 @@ def write_case(folder: Path, output: CaseOutput, watch: Watch = silent) -> list[
 
     With several structures the names of the maps say which, and the tables begin with it. Names of files are
     made of what raters and structures are called; run.json says of which each map is. Each file replaces one
-    that is there, whole or not at all.
+    that is there, whole or not at all. run.json comes last, and goes first where there is one: where it is,
+    all that it tells of is there.
     """
     result = output.result
     several = len(result.fusions) > 1
     written: list[Path] = []
+    _take_away(folder / "run.json")
     taken: set[str] = set()
     maps: dict[str, dict[str, str]] = {}
     for step, fusion in enumerate(result.fusions):
@@ -241,6 +244,13 @@ def _write_map(path: Path, values: NDArray[Any], grid: Grid) -> Path:
     with drafting([path]) as (draft,):
         write_array(draft, values, grid)
     return path
+
+
+def _take_away(path: Path) -> None:
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror or error}", file=path) from error
 
 
 def _number(value: float) -> str:

@@ -298,6 +298,19 @@ def test_label_2_is_not_taken_for_the_mask_of_others(fuse, tmp_path):
     assert found == {"anna": "label 1", "ben": "label 1", "carl": "label 2"}
 
 
+def test_an_interrupted_fusion_leaves_no_record_of_an_older_one(fuse, tmp_path, monkeypatch):
+    files = four_raters(tmp_path)
+    out, _ = fuse(*files)
+    monkeypatch.setattr("raterscope.app.masks.results.write_table", interrupted)
+    assert main(["fuse", "masks", *map(str, files), "-o", str(out), "--algorithm", "majority"]) == 130
+    assert (out / "consensus.nii.gz").exists()
+    assert not (out / "run.json").exists()
+
+
+def interrupted(*_):
+    raise KeyboardInterrupt
+
+
 class TestRefusalsOfFiles:
     def test_a_mask_that_resampling_takes_off_the_image(self, refusal, tmp_path):
         files = four_raters(tmp_path)

@@ -79,6 +79,13 @@ def test_a_run_is_kept_with_its_settings(study):
         assert opened.latest_result(image.id, "masks") is not None
 
 
+@pytest.mark.parametrize(("what", "name"), [("annotators", "a.nii.gz"), ("consensus", "a.csv")])
+def test_a_name_of_another_format_is_refused(study, tmp_path, what, name, capsys):
+    assert main(["export", str(study), "--what", what, "-o", str(tmp_path / name)]) == 1
+    assert "expected a name that ends in" in capsys.readouterr().err
+    assert not (tmp_path / name).exists()
+
+
 def test_what_was_settled_has_the_last_word(study, tmp_path, run):
     out = tmp_path / "c.nii.gz"
     run("export", study, "--what", "consensus", "-o", out)

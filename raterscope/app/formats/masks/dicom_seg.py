@@ -35,6 +35,8 @@ class _Frame:
     turn: tuple[float, ...] | None
     spacing: tuple[float, float] | None
     between: float | None
+    source: str | None
+    """The image that it was drawn on, where it is one."""
 
 
 def read_dicom_seg(
@@ -42,9 +44,10 @@ def read_dicom_seg(
 ) -> MaskTable:
     """Read each segment as a structure.
 
-    The grid is that of the series the segments were drawn on, where it is at hand and its slices are theirs;
-    else it is made of the frames' places, with slices that have no frame left empty. The annotator is who
-    created the content, else the algorithm's name where no person drew alone, else the one given.
+    The grid is that of the series the segments were drawn on, where it is at hand and its slices are theirs,
+    by their places or, where the series' slices are uneven, by what each frame says it was drawn on; else it
+    is made of the frames' places, with slices that have no frame left empty. The annotator is who created the
+    content, else the algorithm's name where no person drew alone, else the one given.
 
     Raises
     ------
@@ -97,7 +100,13 @@ def _frame(own: Any, shared: Any) -> _Frame:
         None if not turn else tuple(float(value) for value in turn),
         None if not spacing else (float(spacing[0]), float(spacing[1])),
         None if not between else float(between),
+        _source(group("DerivationImageSequence")),
     )
+
+
+def _source(derivation: Any) -> str | None:
+    images = list(derivation.get("SourceImageSequence") or ())
+    return str(images[0].get("ReferencedSOPInstanceUID", "")) if len(images) == 1 else None
 
 
 def _grid(
@@ -118,9 +127,15 @@ def _grid(
         if not (np.allclose(frame.turn, first.turn, atol=_FLAT_TURN)
                 and np.allclose(frame.spacing, first.spacing, rtol=_SAME)):  # fmt: skip
             raise InputError("has frames that are not parallel; expected slices of one volume", file=path)
-    own, slices = _own_grid(path, frames, shape)
     volume = series_among(volumes, _series(dataset), ())
     volume = volume or next(iter(volumes), None)
+    referred = None if volume is None else _referred_slices(frames, shape, volume)
+    try:
+        own, slices = _own_grid(path, frames, shape)
+    except InputError:
+        if volume is None or referred is None:
+            raise
+        return volume.grid, referred
     if volume is None:
         return own, slices
     places = np.stack([frame.position for frame in frames if frame.position is not None])
@@ -134,8 +149,23 @@ def _grid(
         and np.allclose(volume.grid.matrix[:3, :2], own.matrix[:3, :2], atol=_UNEVEN / max(shape))
     )
     if not fits:
-        return own, slices
+        return (own, slices) if referred is None else (volume.grid, referred)
     return volume.grid, np.rint(index[:, 0]).astype(int).tolist()
+
+
+def _referred_slices(frames: list[_Frame], shape: tuple[int, int], volume: VolumeFile) -> list[int] | None:
+    """Find each frame's slice by the image it says it was drawn on; None unless all have rows like theirs."""
+    first = frames[0]
+    assert first.turn is not None
+    assert first.spacing is not None
+    across, down = np.array(first.turn[:3]) * first.spacing[1], np.array(first.turn[3:]) * first.spacing[0]
+    plane = np.column_stack([across, down])
+    number = {instance: at for at, instance in enumerate(volume.instances)}
+    found = [number.get(frame.source or "") for frame in frames]
+    alike = volume.grid.shape[1:] == shape and np.allclose(
+        volume.grid.matrix[:3, :2], plane, atol=_UNEVEN / max(shape)
+    )
+    return [at for at in found if at is not None] if alike and None not in found else None
 
 
 def _own_grid(path: Path, frames: list[_Frame], shape: tuple[int, int]) -> tuple[Grid, list[int]]:

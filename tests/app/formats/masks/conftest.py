@@ -1,6 +1,6 @@
 """A small series, as a scanner would write it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +20,10 @@ def series(tmp_path: Path) -> Callable[..., VolumeFile]:
     """Make a CT series of small slices and read its head."""
 
     def make(
-        shape: tuple[int, int, int] = (4, 20, 30), turn: tuple[float, ...] = STRAIGHT, **more: object
+        shape: tuple[int, int, int] = (4, 20, 30),
+        turn: tuple[float, ...] = STRAIGHT,
+        heights: Sequence[float] | None = None,
+        **more: object,
     ) -> VolumeFile:
         folder = tmp_path / f"series {len(list(tmp_path.iterdir()))}"
         folder.mkdir()
@@ -35,7 +38,8 @@ def series(tmp_path: Path) -> Callable[..., VolumeFile]:
             one.StudyDate, one.InstitutionName = "20240102", "General Hospital"
             one.InstanceNumber, one.SeriesNumber = at + 1, 3
             one.ImagePositionPatient = [
-                f"{value:.6f}" for value in (np.array([-30.0, 12.0, 55.0]) + normal * 2.5 * at)
+                f"{value:.6f}"
+                for value in np.array([-30.0, 12.0, 55.0]) + normal * (heights[at] if heights else 2.5 * at)
             ]
             one.ImageOrientationPatient = list(turn)
             one.PixelSpacing, one.SliceThickness = [0.7, 0.9], 2.5

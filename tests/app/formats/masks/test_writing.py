@@ -123,6 +123,20 @@ def test_dicom_segmentation(tmp_path: Path, blobs, series: Callable[..., VolumeF
     assert read.get_segment_description(1).segment_label == "s0"
 
 
+@pytest.mark.parametrize("marked", [[0, 1, 2, 3], [0, 3]])
+def test_segments_of_a_series_with_uneven_slices(
+    tmp_path: Path, blobs, series: Callable[..., VolumeFile], marked
+) -> None:
+    """Each frame says which slice it was drawn on, though none lies where the even grid has it."""
+    volume = series(SHAPE, heights=[0.0, 2.5, 7.1, 9.0])
+    mask = blobs(SHAPE)
+    mask[[at for at in range(4) if at not in marked]] = False
+    (path,) = write_masks(tmp_path / "a", "dicom-seg", [Structure("a", mask)], volume.grid, source=volume)
+    (one,) = read_masks(path, [volume]).masks
+    assert one.grid.same_as(volume.grid)
+    np.testing.assert_array_equal(one.whole(), mask)
+
+
 def test_a_segment_alone_on_a_few_slices(tmp_path: Path, series: Callable[..., VolumeFile]) -> None:
     """The file holds no frame of the other slices; the series tells where the two are."""
     volume = series((6, 8, 9))
