@@ -7,7 +7,7 @@ region is disputed where some rater's outline is farther from the consensus's th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,7 +55,7 @@ class Dispute:
     leader : int
         The rater who goes farthest, beyond or short.
     reach : float
-        mm: how far the leader's outline is from the consensus's.
+        mm: how far the leader's outline is from the consensus's; NaN where the consensus is empty.
     weight : float
         The leader's mean share of the consensus where the leader differs, 0 to 1; NaN where the model has no
         local weights.
@@ -103,8 +103,9 @@ def disputes(
     within `radius_of`, has the slopes that lead down from it (a watershed). A region is its core and the
     voxels within twice the tolerance of it on which anybody differs, each with the core nearest to it.
     Regions of less than 2 % of the consensus's volume are left out, and those smaller than a ball (an image:
-    a disc) whose radius is the tolerance. Settled voxels are not disputed; a rater who marked nothing of a
-    structure is left out of it.
+    a disc) whose radius is the tolerance. Where the consensus is empty though some marked the structure, what
+    they marked is disputed, as deep as it is thick. Settled voxels are not disputed; a rater who marked
+    nothing of a structure is left out of it.
 
     Parameters
     ----------
@@ -155,6 +156,11 @@ def in_words(dispute: Dispute, names: Sequence[str], unit: str = "mm") -> str:
 
     `unit` is what one is called: "px" for an image of which no size is known.
     """
+    if np.isnan(dispute.reach):
+        who = dispute.beyond
+        words = f"{len(who)} of {len(names)} raters " if len(who) > 3 else f"{_listed(who, names)} "
+        words += f"{'marks' if len(who) == 1 else 'mark'} this, the consensus nothing"
+        return _with_weight(words, dispute, names)
     out = dispute.leader in dispute.beyond
     first, second = (dispute.beyond, dispute.short) if out else (dispute.short, dispute.beyond)
     reach = f"{dispute.reach:.{0 if dispute.reach >= 9.95 else 1}f}".removesuffix(".0") + f" {unit}"
@@ -167,9 +173,13 @@ def in_words(dispute: Dispute, names: Sequence[str], unit: str = "mm") -> str:
         words = f"{_listed(first, names)} {verb} up to {reach} {way} the consensus here"
     if second:
         words += f", {_listed(second, names)} {'short of it' if out else 'beyond it'}"
+    return _with_weight(words, dispute, names, whose="that stretch" if len(first) == 1 else "")
+
+
+def _with_weight(words: str, dispute: Dispute, names: Sequence[str], whose: str = "") -> str:
     if np.isnan(dispute.weight):
         return words + "."
-    whose = "that stretch" if len(first) == 1 else f"{names[dispute.leader]} there"
+    whose = whose or f"{names[dispute.leader]} there"
     return f"{words}; the model gives {whose} {100 * dispute.weight:.0f} % weight."
 
 
@@ -222,30 +232,40 @@ def _regions(
     from scipy import ndimage
 
     consensus, spacing = scene.consensus, scene.spacing
-    if not consensus.any():
+    marked = consensus if consensus.any() else np.asarray(scene.masks.any(axis=0))
+    if not marked.any():
         return []
-    tolerance = tolerance_of(consensus, spacing) if tolerance is None else tolerance
-    beyond_depth = distance_to(consensus, spacing)
+    tolerance = tolerance_of(marked, spacing) if tolerance is None else tolerance
+    beyond_depth = (
+        distance_to(consensus, spacing) if marked is consensus else _thickness(marked, spacing, flat)
+    )
     depth = np.zeros(scene.masks.shape, dtype=np.float32)
     for p, mask in enumerate(scene.masks):
         if mask.any():
             differ = (mask ^ consensus) & ~scene.settled
             depth[p] = np.where(mask, beyond_depth, distance_to(mask, spacing)) * differ
     deepest = depth.max(axis=0)
-    cores, count = _cores(deepest, tolerance, radius_of(consensus, spacing), spacing)
+    cores, count = _cores(deepest, tolerance, radius_of(marked, spacing), spacing)
     if not count:
         return []
     away, nearest = ndimage.distance_transform_edt(cores == 0, sampling=spacing, return_indices=True)
     part = np.where((deepest > 0) & (away <= 2 * tolerance), cores[tuple(nearest)], 0)
     voxel = float(np.prod(spacing))
     ball = np.pi * tolerance**2 * spacing[0] if flat else 4 / 3 * np.pi * tolerance**3
-    least = max(ball, _LEAST * np.count_nonzero(consensus) * voxel)
+    least = max(ball, _LEAST * np.count_nonzero(marked) * voxel)
     found = []
     for number, crop in enumerate(ndimage.find_objects(part, count), 1):
         region = part[crop] == number
         if np.count_nonzero(region) * voxel >= least:
             found.append(_described(scene, depth, region, crop, tolerance, structure, origin))
-    return found
+    return found if marked is consensus else [replace(one, reach=float("nan")) for one in found]
+
+
+def _thickness(marked: BoolArray, spacing: tuple[float, float, float], flat: bool) -> Float32Array:
+    """Give each voxel's distance (mm) to where nobody marks, which is all beyond the box."""
+    edge = ((0, 0) if flat else (1, 1), (1, 1), (1, 1))
+    away = distance_to(~np.pad(marked, edge), spacing)
+    return np.ascontiguousarray(away[:, 1:-1, 1:-1] if flat else away[1:-1, 1:-1, 1:-1])
 
 
 def _cores(

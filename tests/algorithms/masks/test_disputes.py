@@ -99,15 +99,43 @@ def test_two_structures_each_have_their_own():
     labels[:, ORGAN] = 1
     labels[2, :, :, 26:][LEAK[:, :, 26:]] = 2
     masks = named(labels, structures=("organ", "leak"))
-    (region,) = disputes(majority(masks), masks)
-    assert region.structure == 0
-    assert region.short == (2,)
+    organ, leak = sorted(disputes(majority(masks), masks), key=lambda region: region.structure)
+    assert (organ.structure, organ.short, organ.beyond) == (0, (2,), ())
+    assert (leak.structure, leak.short, leak.beyond) == (1, (), (2,))
 
 
 def test_nobody_or_everybody():
     nothing = np.zeros(SHAPE, dtype=bool)
     assert disputes(*case(nothing, nothing)) == ()
     assert disputes(*case(ORGAN, ORGAN, nothing)) == ()
+
+
+@pytest.mark.parametrize("at", [slice(None), slice(0, 29)])
+def test_what_half_of_the_raters_mark_is_disputed_where_the_consensus_is_empty(at):
+    organ, nothing = ORGAN[:, :, at], np.zeros_like(ORGAN[:, :, at])
+    fusion, masks = case(organ, organ, nothing, nothing)
+    assert not fusion.mask.any()
+    (region,) = disputes(fusion, masks)
+    assert region.beyond == (0, 1)
+    assert region.short == ()
+    assert region.volume_ml == pytest.approx(np.count_nonzero(organ) * 1e-3)
+    assert region.doubt_ml == pytest.approx(region.volume_ml)
+    assert np.isnan(region.reach)
+    assert in_words(region, NAMES) == "Rater 1 and Rater 2 mark this, the consensus nothing."
+
+
+def test_three_who_mark_three_places_dispute_each():
+    places = [ball(SHAPE, (18, 22, x), 5) for x in (8, 24, 40)]
+    fusion, masks = case(*places)
+    found = disputes(fusion, masks)
+    assert sorted(region.beyond for region in found) == [(0,), (1,), (2,)]
+    assert in_words(found[0], NAMES).endswith("marks this, the consensus nothing.")
+
+
+def test_what_two_mark_on_one_slice_is_disputed():
+    disc = ORGAN[18:19]
+    (region,) = disputes(*case(disc, disc, np.zeros_like(disc), np.zeros_like(disc)))
+    assert region.volume_ml == pytest.approx(np.count_nonzero(disc) * 1e-3)
 
 
 def test_doubt_by_slice_of_the_whole_image():
