@@ -376,6 +376,26 @@ def test_fusing_twice_at_once_makes_one_run(opened_masks, qtbot):
     assert len(opened_masks.document.contents.runs) == 1
 
 
+def test_solo_counts_the_raters_of_the_case_on_screen(window, qtbot, tmp_path):
+    path = tmp_path / "apart.rscope"
+    with Study.create(path) as study:
+        for case, names in (("first", READERS), ("second", ("eve", "fay"))):
+            entry = add_case(study, case, Grid.plain(SHAPE, SPACING, calibrated=True))
+            add_masks(
+                study, [PlacedMask(entry.id, name, "n", (0, 0, 0), ball(8.0)) for name in names], "masks"
+            )
+    window.open_paths([path])
+    qtbot.waitUntil(
+        lambda: window.workspace is not None and window.workspace.reviewing.scene is not None, timeout=LONG
+    )
+    idle(window, qtbot)
+    go_to(window, qtbot, "second")
+    key(window, qtbot, Qt.Key.Key_2)
+    assert window.workspace.volume._scene.solo == "fay"
+    key(window, qtbot, Qt.Key.Key_3)
+    assert window.workspace.volume._scene.solo == "fay"
+
+
 def test_cancelling_a_fusion_leaves_the_study_as_it_was(opened_masks, qtbot, monkeypatch):
     begun = threading.Event()
 

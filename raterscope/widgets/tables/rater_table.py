@@ -156,7 +156,7 @@ class RaterTable(QWidget):
 
     def _settle(self) -> None:
         self._pages.setCurrentIndex(int(bool(self.model.rows)))
-        self._header.set_aside("hold 1-9 to solo" if self.model.rows else "")
+        self._header.set_aside("1-9 for one alone" if self.model.rows else "")
         room = self.width() - NAME_WIDTH - self.view.verticalScrollBar().sizeHint().width()
         for name in LAST_KEPT:
             known = self.model.known(name)

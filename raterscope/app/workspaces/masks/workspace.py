@@ -144,11 +144,11 @@ class MasksWorkspace(MasksScreen):
         return None if self.reviewing.scene is None else self.reviewing.scene.image.id
 
     def solo(self, number: int) -> None:
-        """Show one annotator's outline beside the consensus, by the number in the study; again shows all."""
-        contents = self._document.contents
-        if contents is None or number >= len(contents.annotators):
+        """Show one rater's outline beside the consensus, counted among those of the case; again shows all."""
+        rows = self.table.model.rows
+        if number >= len(rows):
             return
-        name = contents.annotators[number]
+        name = rows[number].name
         self._solo = None if self._solo == name else name
         self.volume.set_solo(self._solo, beside=(f"\n{view.CONSENSUS}",))
         if self._solo is not None:
