@@ -14,6 +14,7 @@ __all__ = ["nice_length", "paint_scale_bar"]
 
 LONGEST = 130.0
 HEIGHT = 34
+MARGINS = 32.0
 
 
 def nice_length(longest: float) -> float:
@@ -24,7 +25,9 @@ def nice_length(longest: float) -> float:
     return next(step * power for step in (5.0, 2.0, 1.0) if step * power <= longest * (1 + 1e-9))
 
 
-def paint_scale_bar(painter: QPainter, corner: QPointF, scale: float, pixel_size: float | None) -> None:
+def paint_scale_bar(
+    painter: QPainter, corner: QPointF, scale: float, pixel_size: float | None, room: float = math.inf
+) -> None:
     """Paint the bar with its length at the bottom left.
 
     Parameters
@@ -35,17 +38,19 @@ def paint_scale_bar(painter: QPainter, corner: QPointF, scale: float, pixel_size
         Screen pixels a unit of the image.
     pixel_size : float or None
         Micrometres a unit of the image, where that is known.
+    room : float
+        Screen pixels from the corner to the right edge of the view; a bar that is cut off misleads.
     """
     size = pixel_size or 1.0
-    length = nice_length(LONGEST / scale * size)
+    length = nice_length(min(LONGEST, max(room - MARGINS, 10.0)) / scale * size)
     width = length / size * scale
     unit = "µm" if pixel_size else "px"
     if pixel_size and length >= 1000:
         length, unit = length / 1000, "mm"
     words = f"{length:g} {unit}"
     painter.setFont(theme.font(theme.CAPTION, bold=True))
-    room = max(width, QFontMetrics(painter.font()).horizontalAdvance(words)) + 20
-    box = QRectF(corner.x(), corner.y() - HEIGHT, room, HEIGHT)
+    wide = max(width, QFontMetrics(painter.font()).horizontalAdvance(words)) + 20
+    box = QRectF(corner.x(), corner.y() - HEIGHT, wide, HEIGHT)
     paint_chip_ground(painter, box)
     painter.setPen(QPen(QColor(theme.DARK.text), 2))
     line = box.top() + 10
@@ -58,5 +63,5 @@ def paint_scale_bar(painter: QPainter, corner: QPointF, scale: float, pixel_size
             QPointF(box.left() + 10 + start[0], line + start[1]),
             QPointF(box.left() + 10 + stop[0], line + stop[1]),
         )
-    text = QRectF(box.left() + 10, line + 3, room - 20, 18)
+    text = QRectF(box.left() + 10, line + 3, wide - 20, 18)
     painter.drawText(text, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter, words)

@@ -188,7 +188,7 @@ class SliceCanvas(QWidget):
         overlay.paint_title(painter, self.title(), f"{alone} alone" if alone else "")
         size = 1000.0 if scene.calibrated else None
         corner = view.height - overlay.EDGE - lift
-        paint_scale_bar(painter, QPointF(overlay.EDGE, corner), view.scale, size)
+        paint_scale_bar(painter, QPointF(overlay.EDGE, corner), view.scale, size, view.width - overlay.EDGE)
         if self._large and scene.heat is not None:
             paint_colour_bar(painter, view.width - overlay.EDGE, overlay.EDGE, scene.heat)
         if self.hasFocus():

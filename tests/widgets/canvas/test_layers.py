@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from PySide6.QtCore import QRectF
+from PySide6.QtCore import QPointF, QRectF
 from PySide6.QtGui import QColor, QImage, QPainter
 
 from raterscope.widgets.canvas.click_layer import ClickLayer, DensityLayer
@@ -11,7 +11,7 @@ from raterscope.widgets.canvas.grid_index import GridIndex
 from raterscope.widgets.canvas.image_layer import ImageLayer
 from raterscope.widgets.canvas.marks import ClickMarks, DetectionMarks
 from raterscope.widgets.canvas.pictures import to_picture
-from raterscope.widgets.canvas.scale_bar import nice_length
+from raterscope.widgets.canvas.scale_bar import nice_length, paint_scale_bar
 from raterscope.widgets.canvas.spot_layer import SpotLayer
 from raterscope.widgets.canvas.tiles import TileCache
 from raterscope.widgets.canvas.viewport import Viewport
@@ -175,6 +175,17 @@ def test_a_scale_bar_is_a_round_length_that_fits(longest):
     assert longest / 2.5000001 <= length <= longest * 1.0000001
     mantissa = length / 10 ** np.floor(np.log10(length) + 1e-9)
     assert min(abs(mantissa - step) for step in (1, 2, 5, 10)) < 1e-6
+
+
+@pytest.mark.parametrize("room", [60, 140])
+def test_a_scale_bar_ends_within_a_small_view(room):
+    picture = QImage(400, 60, QImage.Format.Format_RGB32)
+    picture.fill(QColor("#000000"))
+    with QPainter(picture) as painter:
+        paint_scale_bar(painter, QPointF(0, 50), 0.51, 1000.0, room)
+    painted = [x for x in range(400) for y in range(60) if picture.pixelColor(x, y).lightness() > 200]
+    assert painted
+    assert max(painted) < room
 
 
 def _shown(cache: TileCache, view: Viewport, *, hurry: bool = False) -> tuple[QImage, bool]:
