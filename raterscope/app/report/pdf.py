@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from PySide6.QtCore import QBuffer, QIODevice, QMarginsF, QRectF, QSizeF, Qt, QUrl
+from PySide6.QtCore import QBuffer, QEventLoop, QIODevice, QMarginsF, QRectF, QSizeF, Qt, QUrl
 from PySide6.QtGui import (
     QColor,
     QFont,
@@ -57,6 +57,7 @@ def as_pdf(contents: Contents, watch: Watch = silent) -> bytes:
     Works in any thread. Where there is no application yet, one without a screen is made.
     """
     application = _application()
+    timers = QEventLoop()  # a document starts timers, for which a thread that Qt did not start has no place
     buffer = QBuffer()
     buffer.open(QIODevice.OpenModeFlag.WriteOnly)
     writer = QPdfWriter(buffer)
@@ -100,7 +101,7 @@ def as_pdf(contents: Contents, watch: Watch = silent) -> bytes:
         painter.end()
         del paper
     data = bytes(buffer.data().data())
-    del application
+    del timers, application
     return data
 
 

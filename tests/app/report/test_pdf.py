@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+import threading
 
 import pytest
 from PIL import Image
@@ -12,6 +13,7 @@ from PySide6.QtGui import QTextDocument
 
 from raterscope.app.cli import main
 from raterscope.app.report import write_report
+from raterscope.app.study import Study
 from tests.app.report.conftest import fuse
 
 
@@ -25,6 +27,22 @@ def test_a_pdf_is_written_beside_a_running_window(study, tmp_path, qapp):
     fuse(study)
     path = write_report(study, tmp_path / "report.pdf")
     assert pages_of(path) >= 2
+
+
+def test_a_pdf_is_written_in_another_thread_without_complaint(study, tmp_path, qapp, qtlog):
+    fuse(study)
+    place = study.path
+    study.close()
+
+    def work():
+        with Study.open(place) as again:
+            write_report(again, tmp_path / "report.pdf")
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert pages_of(tmp_path / "report.pdf") >= 2
+    assert [record.message for record in qtlog.records] == []
 
 
 def test_paper_shows_the_reports_pictures_and_reads_no_file(tmp_path, qapp):
