@@ -198,9 +198,13 @@ def _write(
 
 
 def _notices(answer: Answer) -> Iterator[str]:
-    """Give what the algorithms had to say."""
+    """Give what the algorithms had to say, and of which image and structure unless it is of all."""
     for name, outcome in answer.outcomes.items():
         result: CaseResult | None = outcome.fusion
-        for fusion in result.fusions if result is not None else ():
-            where = f"{plain(name)}, {plain(fusion.structures[0])}: " if len(answer.outcomes) > 1 else ""
-            yield from (where + notice for notice in fusion.notices)
+        fusions = result.fusions if result is not None else ()
+        for fusion in fusions:
+            for notice in fusion.notices:
+                of_all = all(notice in other.notices for other in fusions)
+                image = [plain(name)] if len(answer.outcomes) > 1 else []
+                where = ", ".join([*image, *([] if of_all else [plain(fusion.structures[0])])])
+                yield f"{where}: {notice}" if where else notice

@@ -311,6 +311,14 @@ def interrupted(*_):
     raise KeyboardInterrupt
 
 
+def test_what_is_said_of_one_structure_alone_names_it(fuse, tmp_path):
+    one, two = a_ball((6, 8, 8), 4), 2 * a_ball((6, 18, 18), 3)
+    for name, labels in (("anna", one + two), ("ben", one + two), ("carl", one)):
+        write(tmp_path / f"{name}.nii.gz", labels)
+    _, said = fuse(*tmp_path.glob("*.nii.gz"))
+    assert "note: label 2: Of two raters" in said
+
+
 class TestRefusalsOfFiles:
     def test_a_mask_that_resampling_takes_off_the_image(self, refusal, tmp_path):
         files = four_raters(tmp_path)
