@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QLabel, QSlider, QWidget
 
 from raterscope.app.workspaces.masks import view
@@ -26,6 +27,7 @@ MAPS = {
     "difference": "difference of two raters",
 }
 BANDS = (50, 80, 95)
+ROOM_FOR_WORDS = 560
 
 
 class MapBar(QWidget):
@@ -55,15 +57,19 @@ class MapBar(QWidget):
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.structure = ChoiceBox()
         self.structure.setAccessibleName("Structure")
+        self.structure.setMinimumWidth(80)
         self._structure_words = plain_label("structure", "small")
         self.map = ChoiceBox()
         self.map.setAccessibleName("Map over the image")
+        self.map.setMinimumWidth(100)
         self.map.setToolTip(plain_tip("What lies over the image as a heat map (D goes from one to the next)"))
         for name, words in MAPS.items():
             self.map.addItem(words, name)
         self.band = QCheckBox("band")
         self.band.setToolTip(plain_tip("Where the outline lies with this probability, about the consensus"))
         self.share = ChoiceBox()
+        self.share.setMinimumContentsLength(4)
+        self.share.setMinimumWidth(100)
         self.share.setAccessibleName("Probability that the band covers")
         for share in BANDS:
             self.share.addItem(f"{share} %", share / 100)
@@ -71,7 +77,8 @@ class MapBar(QWidget):
         self.opacity = QSlider(Qt.Orientation.Horizontal)
         self.opacity.setRange(10, 100)
         self.opacity.setValue(60)
-        self.opacity.setFixedWidth(90)
+        self.opacity.setMaximumWidth(90)
+        self.opacity.setMinimumWidth(48)
         self.opacity.setAccessibleName("Opacity of fills and maps")
         self.opacity.setToolTip(plain_tip("Opacity of fills and maps"))
         row = QHBoxLayout(self)
@@ -80,9 +87,9 @@ class MapBar(QWidget):
         for widget in (self._structure_words, self.structure):
             row.addWidget(widget)
         row.addStretch(1)
-        for piece in (plain_label("map", "small"), self.map, self.band, self.share):
+        self._faint_words = (plain_label("map", "small"), _faint("opacity"))
+        for piece in (self._faint_words[0], self.map, self.band, self.share, self._faint_words[1]):
             row.addWidget(piece)
-        row.addWidget(_faint("opacity"))
         row.addWidget(self.opacity)
         self.structure.currentIndexChanged.connect(self._on_structure)
         self.map.currentIndexChanged.connect(self._on_map)
@@ -90,6 +97,19 @@ class MapBar(QWidget):
         self.share.currentIndexChanged.connect(self._on_band)
         self.opacity.valueChanged.connect(self._on_opacity)
         self.set_structures((), "")
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Leave the room to the choices where there is little; tooltips tell what they are."""
+        super().resizeEvent(event)
+        self._make_room()
+
+    def _make_room(self) -> None:
+        room, several = self.width() >= ROOM_FOR_WORDS, self.structure.count() > 1
+        for words in self._faint_words:
+            words.setVisible(room)
+        self._structure_words.setVisible(room and several)
+        self.structure.setVisible(several)
+        self.opacity.setVisible(room or not several)
 
     @property
     def chosen(self) -> str:
@@ -108,8 +128,7 @@ class MapBar(QWidget):
         self.structure.addItems(list(names))
         self.structure.setCurrentIndex(max(self.structure.findText(shown), 0))
         self.structure.blockSignals(False)
-        for widget in (self._structure_words, self.structure):
-            widget.setVisible(len(names) > 1)
+        self._make_room()
 
     def choose_map(self, name: str) -> None:
         """Choose a map."""
