@@ -125,6 +125,7 @@ class MainWindow(QMainWindow):
         if contents is not None and contents.path == path.resolve():
             self.status.set_news(f"{path.name} is open already.")
             return
+        self.status.set_news("")  # it is of the study before
         self.document.open(path)
 
     def choose_study(self) -> None:
@@ -185,6 +186,7 @@ class MainWindow(QMainWindow):
             self._pages.setCurrentWidget(self._empty)
             self.bar.set_study(None)
             self.status.set_text("No study is open")
+            self.status.set_news("")
         else:
             if self._remembers:
                 memory.remember_recent(contents.path)

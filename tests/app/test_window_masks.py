@@ -33,6 +33,18 @@ def test_a_volume_and_masks_dropped_together_become_a_study(window, qtbot, folde
     assert contents.annotators == ("anna", "ben", "carl", "dora")
 
 
+def test_news_of_one_study_is_not_told_of_the_next(window, qtbot, folder):
+    window.open_paths([*four_raters(folder), a_volume(folder / "chest.nii.gz")])
+    qtbot.waitUntil(lambda: "4 masks" in window.status.news, timeout=LONG)
+    idle(window, qtbot)
+    other = folder / "other.rscope"
+    Study.create(other).close()
+    window.open_paths([other])
+    qtbot.waitUntil(lambda: window.document.contents.path == other, timeout=LONG)
+    idle(window, qtbot)
+    assert window.status.news == ""
+
+
 def test_who_marked_a_file_is_asked(window, qtbot, folder):
     window.open_paths([write(folder / "mask.nii.gz", a_ball())])
     qtbot.waitUntil(lambda: window.findChild(WhoMarkedDialog) is not None, timeout=LONG)
