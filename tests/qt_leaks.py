@@ -40,6 +40,8 @@ def _timers() -> set[str]:
 def nothing_is_left(qapp):
     """Compare widgets, threads and timers before and after."""
     _settle()
+    # What is there now stays: to look through it again and again took half of the suite's time.
+    gc.freeze()
     widgets, timers, threads = _widgets(), _timers(), set(threading.enumerate())
     yield
     deadline = time.monotonic() + 2
