@@ -317,6 +317,7 @@ def test_an_excluded_reader_is_left_out_of_the_next_fusion(fused_masks, qtbot):
 def test_a_pair_of_the_matrix_shows_their_difference_and_maps_go_round(fused_masks, qtbot):
     workspace = fused_masks.workspace
     workspace.matrix.pair_chosen.emit("dan", "ann")
+    idle(fused_masks, qtbot)
     heat = workspace.volume._scene.heat
     assert heat.colours == "difference"
     assert heat.values.max() == 1.0

@@ -237,7 +237,7 @@ def _votes(
         record = scene.masks[region.structure].get(name)
         if record is None:
             continue
-        part = np.zeros(dispute.shape, dtype=np.float32)
+        marked = 0
         low = np.maximum(dispute.origin, record.origin)
         high = np.minimum(np.add(dispute.origin, dispute.shape), np.add(record.origin, record.values.shape))
         if (high > low).all():
@@ -245,8 +245,11 @@ def _votes(
             here = tuple(
                 slice(a, b) for a, b in zip(low - dispute.origin, high - dispute.origin, strict=True)
             )
-            part[here] = record.values[there] > 0.5
-        share = float(part[inside].sum()) / voxels
+            values = record.values[there]
+            if values.dtype != np.bool_:
+                values = values > 0.5
+            marked = int(np.count_nonzero(np.logical_and(values, inside[here])))
+        share = marked / voxels
         away = float("nan")
         if p == dispute.leader:
             away = dispute.reach if p in dispute.beyond else -dispute.reach

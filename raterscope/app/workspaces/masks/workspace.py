@@ -33,6 +33,7 @@ from raterscope.app.workspaces.masks.screen import MasksScreen
 from raterscope.app.workspaces.queueing import Queueing
 from raterscope.app.workspaces.runs import Runs
 from raterscope.widgets.panels.fuse_panel import RunRequest
+from raterscope.widgets.volume.layers import HeatMap
 
 __all__ = ["MasksWorkspace"]
 
@@ -56,6 +57,7 @@ class MasksWorkspace(MasksScreen):
         self._structure = ""
         self._solo: str | None = None
         self._notices = ""
+        self._maps_asked = 0
         self._go_to_disputed = False
         self._connect()
         self._make_actions()
@@ -329,13 +331,20 @@ class MasksWorkspace(MasksScreen):
 
     def _show_map(self) -> None:
         scene = self.reviewing.scene
-        if scene is None:
+        self._maps_asked += 1
+        if scene is None or self.maps.chosen == "none":
             self.volume.set_heat_map(None)
             return
-        found, why = heat_map(scene, self._structure, self.maps.chosen, self.raters.current, self.raters.pair)
-        self.volume.set_heat_map(found)
-        if why:
-            self.said.emit(why)
+        asked = (scene, self._structure, self.maps.chosen, self.raters.current, self.raters.pair)
+        job = self._jobs.start("Making a map", partial(_make_map, *asked), quiet=True)
+        job.finished.connect(partial(self._on_map, self._maps_asked))
+
+    def _on_map(self, asked: int, answer: tuple[HeatMap | None, str]) -> None:
+        if asked == self._maps_asked:
+            found, why = answer
+            self.volume.set_heat_map(found)
+            if why:
+                self.said.emit(why)
 
     def _show_band(self) -> None:
         scene = self.reviewing.scene
@@ -438,6 +447,12 @@ class MasksWorkspace(MasksScreen):
     def tell_stale(self) -> None:
         """Say whether it is time to fuse again, and why."""
         self.runs.tell_stale()
+
+
+def _make_map(
+    scene: Scene, structure: str, name: str, rater: str | None, pair: tuple[str, str] | None, _watch: Watch
+) -> tuple[HeatMap | None, str]:
+    return heat_map(scene, structure, name, rater, pair)
 
 
 def _middle(piece: Piece | MaskRecord) -> tuple[int, int, int]:
