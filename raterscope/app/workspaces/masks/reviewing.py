@@ -138,9 +138,7 @@ class Reviewing(QObject):
         scene, consensus = self.scene, self.consensus
         painted = sorted(self._painted)
         if scene is None or consensus is None or len(painted) < 2:
-            self.said.emit(
-                "Paint on two slices of the large view; those between them are then filled in."
-            )
+            self.said.emit("Paint on two slices of the large view; those between them are then filled in.")
             return
         if painted[-1] - painted[0] + 1 == len(painted):
             self.said.emit("There is no slice between those that you painted.")
