@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-__all__ = ["Cancelled", "Watch", "part", "silent"]
+__all__ = ["Cancelled", "Watch", "part", "silent", "wrapping"]
 
 
 class Cancelled(Exception):  # noqa: N818 - it is no error
@@ -64,5 +64,21 @@ def part(watch: Watch, start: float, stop: float, prefix: str = "") -> Watch:
         partial: Callable[[], object] | None = None,
     ) -> None:
         watch(start + (stop - start) * fraction, prefix + words, objective=objective, partial=partial)
+
+    return report
+
+
+def wrapping(watch: Watch, wrap: Callable[[object], object]) -> Watch:
+    """Let partial results be wrapped on their way, to say what they are of."""
+
+    def report(
+        fraction: float,
+        words: str,
+        *,
+        objective: float | None = None,
+        partial: Callable[[], object] | None = None,
+    ) -> None:
+        wrapped = None if partial is None else lambda: wrap(partial())
+        watch(fraction, words, objective=objective, partial=wrapped)
 
     return report

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import cast
+from functools import partial
 
 from raterscope.algorithms.clicks.data import Clicks, Clustering, Fusion
 from raterscope.algorithms.clicks.fusion import (
@@ -14,7 +14,7 @@ from raterscope.algorithms.clicks.fusion import (
     learn_from_each_other,
     learns_across_images,
 )
-from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.algorithms.progress import Watch, part, silent, wrapping
 from raterscope.app.outcome import Outcome, attempt
 from raterscope.app.workers import in_processes, processors
 
@@ -92,7 +92,9 @@ def _each_by_itself(
                 break
         name = next(iter(left))
         work = _work_of(left[name])
-        step = _drafting(name, part(watch, finished / total, (finished + work) / total, f"{name}: "))
+        step = wrapping(
+            part(watch, finished / total, (finished + work) / total, f"{name}: "), partial(Draft, name)
+        )
         done[name] = _outcome(name, left.pop(name), plan, step)
         finished += work
         if not first:  # which is no measure: it may have waited for the loops to be compiled
@@ -118,22 +120,6 @@ def _learnt(
             name, learnt[turn] if learnt else None, problem, details, alone[name].seconds + seconds
         )
     return outcomes
-
-
-def _drafting(name: str, watch: Watch) -> Watch:
-    """Name the image in its partial results."""
-
-    def report(
-        fraction: float,
-        words: str,
-        *,
-        objective: float | None = None,
-        partial: Callable[[], object] | None = None,
-    ) -> None:
-        draft = None if partial is None else lambda: Draft(name, cast(Clustering, partial()))
-        watch(fraction, words, objective=objective, partial=draft)
-
-    return report
 
 
 def _work_of(clicks: Clicks) -> int:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from raterscope.algorithms.masks.data import FloatArray, MaskFusion, Masks, Mask
 from raterscope.algorithms.masks.fusion import MaskPlan, fuse
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.masks.report import CaseResult, report_on
-from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.algorithms.progress import Watch, part, silent, wrapping
 from raterscope.app.outcome import Outcome, attempt, versions
 from raterscope.app.review import Region, fold
 from raterscope.app.study import RunRecord, Study
@@ -146,7 +146,7 @@ def fuse_case(case: Case, plan: MaskPlan, watch: Watch = silent) -> CaseResult:
     for step, structure in enumerate(case.records):
         here = part(watch, step / len(case.records), (step + 1) / len(case.records))
         masks = case.masks(structure)
-        fusions.append(fuse(masks, plan, watch=_drafting(case.name, part(here, 0.0, _FUSED))))
+        fusions.append(fuse(masks, plan, watch=wrapping(part(here, 0.0, _FUSED), partial(Draft, case.name))))
         reports.append(report_on(fusions[-1], masks, part(here, _FUSED, 1.0)))
     return CaseResult(tuple(fusions), tuple(reports))
 
@@ -239,19 +239,3 @@ def digest_of(cases: Iterable[Case]) -> str:
             take(str(case.settled[number].origin), str(case.settled[number].value.shape))
             machine.update(np.ascontiguousarray(case.settled[number].value).tobytes())
     return f"sha256:{machine.hexdigest()}"
-
-
-def _drafting(name: str, watch: Watch) -> Watch:
-    """Name the case in its partial results."""
-
-    def report(
-        fraction: float,
-        words: str,
-        *,
-        objective: float | None = None,
-        partial: Callable[[], object] | None = None,
-    ) -> None:
-        draft = None if partial is None else lambda: Draft(name, cast(MaskFusion, partial()))
-        watch(fraction, words, objective=objective, partial=draft)
-
-    return report

@@ -1,11 +1,10 @@
 """Records of arrays as bytes.
 
 A record is a frozen dataclass of arrays, numbers, texts, tuples and further such dataclasses, or tuples of
-them. The bytes are
-the length of a header (8 bytes, little endian), the header (JSON: values by field, arrays as dtype, shape and
-offset) and the arrays' bytes in C order, eight truth values to the byte. They are cut into chunks that zlib
-compresses one by one. Nothing is made when reading but the type that is asked for, and no array whose
-declared size is not there.
+them. The bytes are the length of a header (8 bytes, little endian), the header (JSON: values by field, arrays
+as dtype, shape and offset) and the arrays' bytes in C order, eight truth values to the byte. They are cut
+into chunks that zlib compresses one by one. Nothing is made when reading but the type that is asked for, and
+no array whose declared size is not there.
 """
 
 from __future__ import annotations

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import getpass
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -24,6 +22,7 @@ from raterscope.app.formats.mask_records import VolumeFile
 from raterscope.app.formats.records import ClickTable, ImageFile, PointTable
 from raterscope.app.review import Decision
 from raterscope.app.study import places
+from raterscope.app.study.file import StudyFile
 from raterscope.app.study.importing import assign_images, write_marks
 from raterscope.app.study.objects import (
     RESULTS,
@@ -33,7 +32,7 @@ from raterscope.app.study.objects import (
     remove_object,
     write_object,
 )
-from raterscope.app.study.opening import connect, create, shut, told
+from raterscope.app.study.opening import told
 from raterscope.app.study.records import (
     ImageEntry,
     ImportSummary,
@@ -58,56 +57,17 @@ __all__ = ["Study"]
 Result = Fusion | CaseResult
 
 
-class Study:
+class Study(StudyFile):
     """An open study. Used by one thread at a time; every change is on disk when the method returns.
 
     Every method raises StudyError, in a sentence, when the file does not do what is asked.
     """
 
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
-        self.path = path
-        self._connection = connection
-        self._file = _identity(path)
+        super().__init__(path, connection)
         # Nobody else changes the file while it is open, and no run or annotator ever changes.
         self._names: list[str] | None = None
         self._runs: dict[int, RunEntry] = {}
-
-    @classmethod
-    def create(cls, path: Path | str) -> Study:
-        """Make an empty study and open it.
-
-        Raises
-        ------
-        StudyError
-            When something of that name exists or the folder cannot be written.
-        """
-        full = Path(path).resolve()
-        create(full)
-        return cls.open(full)
-
-    @classmethod
-    def open(cls, path: Path | str) -> Study:
-        """Open a study for this process alone.
-
-        Raises
-        ------
-        StudyError
-            When it is missing, no study, damaged, open elsewhere, from a newer version, or cannot be written.
-        """
-        full = Path(path).resolve()
-        return cls(full, connect(full))
-
-    def close(self) -> None:
-        """Close the file; one plain file remains."""
-        shut(self._connection)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     # Images
 
@@ -457,29 +417,6 @@ class Study:
         with self.sound():
             return read_object(self._connection, voxels, Settled, self.path)
 
-    # Inside
-
-    @contextmanager
-    def sound(self) -> Iterator[sqlite3.Connection]:
-        """Read, what goes wrong turned into a sentence; for the modules of this package."""
-        with told(self.path, "read"):
-            yield self._connection
-
-    @contextmanager
-    def change(self) -> Iterator[sqlite3.Connection]:
-        """Change the file whole or not at all; for the modules of this package."""
-        if _identity(self.path) != self._file:  # what is written now would be lost with its journal
-            raise StudyError("was moved, renamed or deleted while open; put it back to go on", file=self.path)
-        with told(self.path, "written"):
-            self._connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield self._connection
-                self._connection.execute("COMMIT")
-            except BaseException:
-                if self._connection.in_transaction:
-                    self._connection.execute("ROLLBACK")
-                raise
-
     def _misfit(self, run: RunEntry, image_id: int, result: object) -> str | None:
         if isinstance(result, Fusion):
             return misfit(result, self.clicks(image_id, run))
@@ -526,12 +463,3 @@ def _user() -> str:
         return getpass.getuser()
     except (OSError, KeyError, ImportError):  # no such user: a container
         return "expert"
-
-
-def _identity(path: Path) -> tuple[int, int] | None:
-    """Tell one file from another of the same name."""
-    try:
-        status = path.stat()
-    except OSError:
-        return None
-    return status.st_dev, status.st_ino
