@@ -32,6 +32,7 @@ from raterscope.app.workspaces.fusing import FusionWork
 from raterscope.app.workspaces.loading import SceneLoader
 from raterscope.app.workspaces.queueing import Queueing
 from raterscope.app.workspaces.runs import Runs
+from raterscope.app.workspaces.walk import Walk
 from raterscope.widgets.canvas.marks import ClickMarks
 from raterscope.widgets.panels.fuse_panel import RunRequest
 
@@ -54,10 +55,10 @@ class ClicksWorkspace(ClicksScreen):
         self.queueing = Queueing(document, self.queue, "clicks", read_results, summarize, self)
         self.runs = Runs(document, jobs, self, "clicks")
         self.fusing = self.runs.fusing
+        self.walk = Walk(document, self.queueing, self.loader, self.runs, "clicks")
         self.annotators = Annotators(document, self.table, self.reliability, self)
         self.comparing = Comparing(document, jobs)
         self._pixels: NDArray[np.uint8] | None = None
-        self._go_to_disputed = False
         self._coverage = COVERAGES[-2]
         self.right_tabs.addTab(self.comparing, "Truth")
         self.right_tabs.addTab(self.comparing.plot, "Curves")
@@ -70,8 +71,8 @@ class ClicksWorkspace(ClicksScreen):
         self._document.changed.connect(self._on_changed)
         self._document.decided.connect(self._on_decided)
         self.queue.item_chosen.connect(self._on_item_chosen)
-        self.queueing.all_read.connect(self._on_queue_read)
-        self.loader.loaded.connect(self._on_scene)
+        self.walk.arrived.connect(self._show_scene)
+        self.walk.disputed_wanted.connect(self.reviewing.next_disputed)
         self.loader.pixels.connect(self._on_pixels)
         self.loader.refused.connect(self.refused)
         self.reviewing.spots_changed.connect(self._on_spots)
@@ -91,8 +92,6 @@ class ClicksWorkspace(ClicksScreen):
         self.annotators.shown_changed.connect(self.canvas.set_annotators_shown)
         self.fuse_panel.run_requested.connect(self._on_run_requested)
         self.fuse_panel.compare_requested.connect(self._on_compare_requested)
-        self.runs.chosen.connect(self._on_run_chosen)
-        self.runs.changed.connect(self._on_results)
         self.runs.ended.connect(self._on_no_fusion)
         self.fusing.partial.connect(self._on_partial)
         self.comparing.refused.connect(self.refused)
@@ -144,53 +143,20 @@ class ClicksWorkspace(ClicksScreen):
 
     def _on_replaced(self) -> None:
         self.runs.forget()
-        self.loader.forget()
         self.comparing.forget()
         self._pixels = None
         self._show_scene(None)
-        self.queueing.reset()
+        self.walk.reset()
         self._on_changed()
 
     def _on_changed(self) -> None:
-        contents = self._document.contents
         self.evidence.set_undoable(self.runs.show_history())
-        self.queueing.reread(())
+        self.walk.refresh()
         self.tell_stale()
-        if contents is None or not contents.of("clicks"):
-            return
-        if contents.image(self.queueing.current or 0) is not None:
-            self._show_image(self.queueing.current)
-        elif not contents.runs_of("clicks"):
-            self._show_image(contents.of("clicks")[0].id)
-
-    def _on_queue_read(self) -> None:
-        """Begin with the most disputed image, now that it is known."""
-        contents = self._document.contents
-        if contents is not None and contents.of("clicks") and self.queueing.current is None:
-            self._show_image(self.queueing.most_disputed() or contents.of("clicks")[0].id)
-
-    def _show_image(self, image: int | None) -> None:
-        if image is None:
-            return
-        self.queueing.select(image)
-        self.loader.show(image, self.runs.run_of(image))
 
     def _on_item_chosen(self, image: int) -> None:
-        if self.reviewing.scene is None or image != self.reviewing.scene.image.id:
-            self._show_image(image)
+        self.walk.choose(image)
         self.canvas.setFocus()
-
-    def _on_scene(self, scene: Scene) -> None:
-        self._show_scene(scene)
-        contents = self._document.contents
-        self.runs.list_runs(scene.image.name, scene.run)
-        following = self.queueing.after(scene.image.id)
-        entry = contents.image(following) if contents and following is not None else None
-        if entry is not None:
-            self.loader.prefetch(entry)
-        if self._go_to_disputed:
-            self._go_to_disputed = False
-            self.reviewing.next_disputed()
 
     def _show_scene(self, scene: Scene | None) -> None:
         before = self.reviewing.scene
@@ -243,12 +209,8 @@ class ClicksWorkspace(ClicksScreen):
 
     def _on_exhausted(self) -> None:
         """Go on with the next disputed image, when there is one."""
-        image = self.queueing.most_disputed()
-        here = self.queueing.current
-        if image is not None and image != here:
-            self._go_to_disputed = True
-            self._show_image(image)
-        elif self.reviewing.scene is not None and self.reviewing.scene.fusion is not None:
+        scene = self.reviewing.scene
+        if not self.walk.go_on() and scene is not None and scene.fusion is not None:
             self.said.emit("Nothing disputed is left in this study.")
 
     def _numbers(self) -> dict[str, int]:
@@ -267,7 +229,7 @@ class ClicksWorkspace(ClicksScreen):
         if image is None:
             self.annotators.refresh()
         elif self.reviewing.scene is not None and image != self.reviewing.scene.image.id:
-            self._show_image(image)
+            self.walk.show(image)
         else:
             self.reviewing.refresh()
         self.tell_stale()
@@ -305,13 +267,6 @@ class ClicksWorkspace(ClicksScreen):
         if self.reviewing.scene is not None and self.reviewing.scene.image.id == image:
             self.canvas.set_partial(clustering.mean, clustering.covariance)
             self._show_trace(clustering)
-
-    def _on_results(self) -> None:
-        contents = self._document.contents
-        self.queueing.reread([entry.id for entry in contents.of("clicks")] if contents else [])
-
-    def _on_run_chosen(self) -> None:
-        self._show_image(self.queueing.current)
 
     def _on_compare_requested(self, runs: Sequence[int]) -> None:
         self.close_fuse_panel()

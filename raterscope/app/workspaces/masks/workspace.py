@@ -32,6 +32,7 @@ from raterscope.app.workspaces.masks.scene import LoadedVolume, Piece, Scene, lo
 from raterscope.app.workspaces.masks.screen import MasksScreen
 from raterscope.app.workspaces.queueing import Queueing
 from raterscope.app.workspaces.runs import Runs
+from raterscope.app.workspaces.walk import Walk
 from raterscope.widgets.panels.fuse_panel import RunRequest
 from raterscope.widgets.volume.layers import HeatMap
 
@@ -50,6 +51,7 @@ class MasksWorkspace(MasksScreen):
         self.queueing = Queueing(document, self.queue, "masks", read_summaries, summarize, self)
         self.runs = Runs(document, jobs, self, "masks")
         self.fusing = self.runs.fusing
+        self.walk = Walk(document, self.queueing, self.loader, self.runs, "masks")
         self.comparing = Comparing(document, jobs)
         self.tabs.addTab(self.comparing, "Runs")
         self.raters = Raters(document, self)
@@ -58,7 +60,6 @@ class MasksWorkspace(MasksScreen):
         self._solo: str | None = None
         self._notices = ""
         self._maps_asked = 0
-        self._go_to_disputed = False
         self._connect()
         self._make_actions()
         self._on_replaced()
@@ -68,8 +69,8 @@ class MasksWorkspace(MasksScreen):
         self._document.changed.connect(self._on_changed)
         self._document.decided.connect(self._on_decided)
         self.queue.item_chosen.connect(self._on_item_chosen)
-        self.queueing.all_read.connect(self._on_queue_read)
-        self.loader.loaded.connect(self._on_scene)
+        self.walk.arrived.connect(self._show_scene)
+        self.walk.disputed_wanted.connect(self.reviewing.next_disputed)
         self.loader.pixels.connect(self._on_pixels)
         self.loader.refused.connect(self.refused)
         review = self.reviewing
@@ -100,8 +101,6 @@ class MasksWorkspace(MasksScreen):
         self.fuse_panel.compare_requested.connect(self._on_compare_requested)
         self.comparing.refused.connect(self.refused)
         self.comparing.run_chosen.connect(self.runs.choose)
-        self.runs.chosen.connect(self._on_run_chosen)
-        self.runs.changed.connect(self._on_results)
         self.runs.ended.connect(self._on_no_fusion)
         self.fusing.partial.connect(self._on_partial)
 
@@ -159,52 +158,19 @@ class MasksWorkspace(MasksScreen):
     def _on_replaced(self) -> None:
         self.runs.forget()
         self.comparing.forget()
-        self.loader.forget()
         self._structure = ""
         self._show_scene(None)
-        self.queueing.reset()
+        self.walk.reset()
         self._on_changed()
 
     def _on_changed(self) -> None:
-        contents = self._document.contents
         self.region_panel.set_undoable(self.runs.show_history())
-        self.queueing.reread(())
+        self.walk.refresh()
         self.tell_stale()
-        cases = contents.of("masks") if contents else ()
-        if contents is None or not cases:
-            return
-        if contents.image(self.queueing.current or 0) in cases:
-            self._show_image(self.queueing.current)
-        elif not contents.runs_of("masks"):
-            self._show_image(cases[0].id)
-
-    def _on_queue_read(self) -> None:
-        contents = self._document.contents
-        cases = contents.of("masks") if contents else ()
-        if cases and self.queueing.current is None:
-            self._show_image(self.queueing.most_disputed() or cases[0].id)
-
-    def _show_image(self, image: int | None) -> None:
-        if image is not None:
-            self.queueing.select(image)
-            self.loader.show(image, self.runs.run_of(image))
 
     def _on_item_chosen(self, image: int) -> None:
-        if image != self.current_item():
-            self._show_image(image)
+        self.walk.choose(image)
         self.volume.setFocus()
-
-    def _on_scene(self, scene: Scene) -> None:
-        self._show_scene(scene)
-        contents = self._document.contents
-        self.runs.list_runs(scene.image.name, scene.run)
-        following = self.queueing.after(scene.image.id)
-        entry = contents.image(following) if contents and following is not None else None
-        if entry is not None:
-            self.loader.prefetch(entry)
-        if self._go_to_disputed:
-            self._go_to_disputed = False
-            self.reviewing.next_disputed()
 
     def _show_scene(self, scene: Scene | None) -> None:
         before = self.reviewing.scene
@@ -380,18 +346,15 @@ class MasksWorkspace(MasksScreen):
         if image is None:
             self.raters.show(self.reviewing.scene, self._structure)
         elif image != self.current_item():
-            self._show_image(image)
+            self.walk.show(image)
         else:
             self.reviewing.decided(decision)
         self.tell_stale()
 
     def _on_exhausted(self) -> None:
-        """Go on with the next disputed case, when there is one."""
-        image = self.queueing.most_disputed()
-        if image is not None and image != self.queueing.current:
-            self._go_to_disputed = True
-            self._show_image(image)
-        elif self.reviewing.scene is not None and self.reviewing.scene.result is not None:
+        """Go on with the next disputed image, when there is one."""
+        scene = self.reviewing.scene
+        if not self.walk.go_on() and scene is not None and scene.result is not None:
             self.said.emit("Nothing disputed is left in this study.")
 
     def _toggle_tool(self, tool: str) -> None:
@@ -428,13 +391,6 @@ class MasksWorkspace(MasksScreen):
         if image == self.current_item() and fusion.structures[0] == self._structure:
             self._show_outlines(Piece(fusion.origin, fusion.mask[0]))
             self._show_trace(fusion.traces[0])
-
-    def _on_results(self) -> None:
-        contents = self._document.contents
-        self.queueing.reread([entry.id for entry in contents.of("masks")] if contents else [])
-
-    def _on_run_chosen(self) -> None:
-        self._show_image(self.queueing.current)
 
     def _on_compare_requested(self, runs: Sequence[int]) -> None:
         self.close_fuse_panel()
