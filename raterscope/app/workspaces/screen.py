@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from PySide6.QtCore import QByteArray, Qt, Signal
-from PySide6.QtGui import QAction, QResizeEvent
+from PySide6.QtGui import QAction, QKeySequence, QResizeEvent, QShortcut
 from PySide6.QtWidgets import QSplitter, QTabWidget, QVBoxLayout, QWidget
 
+from raterscope.app.window_parts import without_checked
 from raterscope.widgets.panels.fuse_panel import FusePanel
 from raterscope.widgets.panels.history_panel import HistoryPanel
 from raterscope.widgets.panels.jobs_panel import JobsPanel
 from raterscope.widgets.panels.queue_panel import QueuePanel
 
 __all__ = ["WorkspaceScreen"]
+
+Described = tuple[str, str, Callable[[], object]]
 
 QUEUE_WIDTH, EVIDENCE_WIDTH, BOTTOM_HEIGHT = 236, 360, 212
 
@@ -84,6 +88,40 @@ class WorkspaceScreen(QWidget):
         column.addWidget(self.whole)
         fuse_panel.setParent(self)
         fuse_panel.hide()
+
+    def add_actions(self, described: Sequence[Described], walked: Sequence[QWidget]) -> None:
+        """Offer what can be done here, by key and in the Review menu, and what every workspace offers.
+
+        Parameters
+        ----------
+        described : sequence of (words, keys, slot)
+        walked : sequence of QWidget
+            Where Tab walks what is disputed; in forms and tables it moves the focus.
+        """
+        everywhere: tuple[Described, ...] = (
+            ("Fuse again", "F5", self.fuse_again),
+            ("Next region of the window", "F6", partial(self.go_to_region, 1)),
+            ("Previous region of the window", "Shift+F6", partial(self.go_to_region, -1)),
+        )
+        for words, keys, slot in (*described, *everywhere):
+            action = QAction(words, self)
+            action.setShortcut(QKeySequence(keys))
+            action.setShortcutContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
+            action.triggered.connect(without_checked(slot))
+            for place in walked if "Tab" in keys else (self,):
+                place.addAction(action)
+            self.actions_made.append(action)
+
+    def add_digits(self, slot: Callable[[int], object]) -> None:
+        """Let the keys 1 to 9 call a slot with 0 to 8."""
+        for digit in range(1, 10):
+            shortcut = QShortcut(QKeySequence(str(digit)), self)
+            shortcut.setContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
+            shortcut.activated.connect(partial(slot, digit - 1))
+
+    def fuse_again(self) -> None:
+        """Fuse with the settings and the scope that the panel shows."""
+        self.fuse_panel.run.click()
 
     def tell_stale(self) -> None:
         """Say by `stale_changed` whether it is time to fuse again, and why."""

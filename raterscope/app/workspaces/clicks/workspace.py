@@ -7,8 +7,6 @@ from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import Qt
-from PySide6.QtGui import QAction, QKeySequence, QShortcut
 from PySide6.QtWidgets import QMenu, QWidget
 
 from raterscope.algorithms.clicks import FusionPlan
@@ -109,29 +107,15 @@ class ClicksWorkspace(ClicksScreen):
             ("Move the spot", "M", partial(self.canvas.set_mode, "move")),
             ("Next image", "PgDown", partial(self.queueing.step, 1)),
             ("Previous image", "PgUp", partial(self.queueing.step, -1)),
-            ("Fuse again", "F5", self.fuse_again),
             ("Leave the mode or the panel", "Esc", self._leave),
-            ("Next region", "F6", partial(self.go_to_region, 1)),
-            ("Previous region", "Shift+F6", partial(self.go_to_region, -1)),
         )
-        for words, keys, slot in described:
-            action = QAction(words, self)
-            action.setShortcut(QKeySequence(keys))
-            action.setShortcutContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
-            action.triggered.connect(without_checked(slot))
-            # Tab walks the disputed spots where one looks at them; in forms and tables it moves the focus.
-            for place in (self.canvas, self.evidence, self.queue.view) if "Tab" in keys else (self,):
-                place.addAction(action)
-            self.actions_made.append(action)
+        self.add_actions(described, (self.canvas, self.evidence, self.queue.view))
         ellipses = QMenu("Ellipses hold", self)
         for coverage in COVERAGES:
             action = ellipses.addAction(f"{coverage:.0%} of a spot's clicks")
             action.triggered.connect(without_checked(partial(self.set_coverage, coverage)))
         self.actions_made.append(ellipses.menuAction())
-        for digit in range(1, 10):
-            shortcut = QShortcut(QKeySequence(str(digit)), self)
-            shortcut.setContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
-            shortcut.activated.connect(partial(self.annotators.solo, digit - 1))
+        self.add_digits(self.annotators.solo)
 
     # What is shown
 
@@ -247,10 +231,6 @@ class ClicksWorkspace(ClicksScreen):
     def cancel_fusing(self) -> None:
         """Stop the fusion under way."""
         self.fusing.cancel()
-
-    def fuse_again(self) -> None:
-        """Fuse with the settings and the scope that the panel shows."""
-        self.fuse_panel.run.click()
 
     def _on_run_requested(self, wanted: RunRequest) -> None:
         if wanted.detection is None or not isinstance(wanted.assignment, AssignmentSettings):

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
-from PySide6.QtCore import Qt
-from PySide6.QtGui import QAction, QKeySequence, QShortcut
 from PySide6.QtWidgets import QWidget
 
 from raterscope.algorithms.masks.data import MaskTrace
@@ -18,7 +16,6 @@ from raterscope.app.jobs import Jobs
 from raterscope.app.masks.running import Answer, Draft, Inputs, fuse_cases, gather, keep
 from raterscope.app.review import Decision
 from raterscope.app.study.records import MaskRecord
-from raterscope.app.window_parts import without_checked
 from raterscope.app.workspaces.fusing import FusionWork
 from raterscope.app.workspaces.loading import SceneLoader
 from raterscope.app.workspaces.masks import view
@@ -119,24 +116,10 @@ class MasksWorkspace(MasksScreen):
             ("Next map", "D", self.maps.next_map),
             ("Next case", "PgDown", partial(self.queueing.step, 1)),
             ("Previous case", "PgUp", partial(self.queueing.step, -1)),
-            ("Fuse again", "F5", self.fuse_again),
             ("Leave the tool or the panel", "Esc", self._leave),
-            ("Next region of the window", "F6", partial(self.go_to_region, 1)),
-            ("Previous region of the window", "Shift+F6", partial(self.go_to_region, -1)),
         )
-        for words, keys, slot in described:
-            action = QAction(words, self)
-            action.setShortcut(QKeySequence(keys))
-            action.setShortcutContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
-            action.triggered.connect(without_checked(slot))
-            # Tab walks the regions where one looks at them; in forms and tables it moves the focus.
-            for place in (self.volume, self.region_panel, self.queue.view) if "Tab" in keys else (self,):
-                place.addAction(action)
-            self.actions_made.append(action)
-        for digit in range(1, 10):
-            shortcut = QShortcut(QKeySequence(str(digit)), self)
-            shortcut.setContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
-            shortcut.activated.connect(partial(self.solo, digit - 1))
+        self.add_actions(described, (self.volume, self.region_panel, self.queue.view))
+        self.add_digits(self.solo)
 
     # What is shown
 
@@ -372,10 +355,6 @@ class MasksWorkspace(MasksScreen):
         self.close_fuse_panel()
 
     # Fusing
-
-    def fuse_again(self) -> None:
-        """Fuse with the settings and the scope that the panel shows."""
-        self.fuse_panel.run.click()
 
     def cancel_fusing(self) -> None:
         """Stop the fusion under way."""
