@@ -1,0 +1,327 @@
+"""Labels: the input of a fusion, and the shape of its result."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = [
+    "OPEN",
+    "Confusion",
+    "Drift",
+    "FloatArray",
+    "LabelFusion",
+    "LabelTrace",
+    "Labels",
+    "LabelsError",
+    "Repeats",
+    "default_prior",
+]
+
+FloatArray = NDArray[np.float64]
+IndexArray = NDArray[np.int32]
+ClassArray = NDArray[np.int16]
+Repeats = Literal["all", "first", "last"]
+
+OPEN = -1
+"""In `Labels.known`: a task whose class is not known. In `Labels.meaning`: an output that stands for none."""
+
+
+class LabelsError(ValueError):
+    """Labels that cannot be fused, in a sentence for people."""
+
+
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """V votes of K annotators on N tasks: each is one of L outputs; sought is one of J classes a task.
+
+    Attributes
+    ----------
+    task, annotator : (V,) int32
+        Indices into `tasks` and `annotators`, in the order in which the votes came.
+    label : (V,) int16
+        Index into `outputs`.
+    tasks, annotators : tuple of N and K names
+        Tasks without votes and annotators without votes are allowed.
+    outputs, classes : tuple of L and J names
+        In the order that the curator set.
+    meaning : (L,) int16, optional
+        The class that each output stands for, `OPEN` for one that stands for none. By default output l stands
+        for class l where there are as many of both; where there are not, it must be given.
+    time : (V,) float64, optional
+        Seconds from any origin; NaN where it is not known.
+    known : (N,) int16, optional
+        The true class of the tasks where it is known, `OPEN` elsewhere. Fusion holds it fixed.
+    prior : (J, L) float64, optional
+        Pseudo-counts of every annotator's confusion matrix; by default what the algorithm's settings say.
+    """
+
+    task: IndexArray
+    annotator: IndexArray
+    label: ClassArray
+    tasks: tuple[str, ...]
+    annotators: tuple[str, ...]
+    outputs: tuple[str, ...]
+    classes: tuple[str, ...]
+    meaning: ClassArray | None = None
+    time: FloatArray | None = None
+    known: ClassArray | None = None
+    prior: FloatArray | None = None
+
+    def __post_init__(self) -> None:
+        for name, dtype in (("task", np.int32), ("annotator", np.int32), ("label", np.int16)):
+            values = np.ascontiguousarray(getattr(self, name))
+            if values.ndim != 1 or not (np.issubdtype(values.dtype, np.integer) or not values.size):
+                raise LabelsError(f"{name} is of {values.dtype} and shape {values.shape}; expected indices.")
+            object.__setattr__(self, name, values.astype(dtype, copy=False))
+        self._check_names()
+        self._check_votes()
+        self._check_meaning()
+        self._check_rest()
+
+    def _check_names(self) -> None:
+        for name in ("outputs", "classes"):
+            names = getattr(self, name)
+            if not names or len(set(names)) != len(names):
+                raise LabelsError(f"{name} {names}; expected at least one name, each once.")
+        if len(self.outputs) > np.iinfo(np.int16).max or len(self.classes) > np.iinfo(np.int16).max:
+            raise LabelsError(f"{len(self.outputs):,} labels; expected at most 32,767.")
+
+    def _check_votes(self) -> None:
+        count = len(self.task)
+        if len(self.annotator) != count or len(self.label) != count:
+            raise LabelsError("task, annotator and label are not of one length.")
+        for name, values, many in (
+            ("task", self.task, len(self.tasks)),
+            ("annotator", self.annotator, len(self.annotators)),
+            ("label", self.label, len(self.outputs)),
+        ):
+            if count and not 0 <= int(values.min()) <= int(values.max()) < many:
+                raise LabelsError(f"a vote is of {name} {int(values.max())}; expected 0 to {many - 1}.")
+
+    def _check_meaning(self) -> None:
+        if self.meaning is None and len(self.outputs) != len(self.classes):
+            raise LabelsError(
+                f"{len(self.outputs)} outputs for {len(self.classes)} classes;"
+                " expected to be told which output stands for which class."
+            )
+        given = range(len(self.classes)) if self.meaning is None else self.meaning
+        meaning = np.ascontiguousarray(given, dtype=np.int16)
+        if meaning.shape != (len(self.outputs),) or not OPEN <= meaning.min() <= meaning.max() < len(
+            self.classes
+        ):
+            raise LabelsError("an output stands for a class that there is not.")
+        object.__setattr__(self, "meaning", meaning)
+
+    def _check_rest(self) -> None:
+        if self.time is not None:
+            time = np.ascontiguousarray(self.time, dtype=np.float64)
+            if time.shape != self.task.shape or bool(np.isinf(time).any()):
+                raise LabelsError("times of the votes are missing or infinite; expected one a vote.")
+            object.__setattr__(self, "time", None if bool(np.isnan(time).all()) else time)
+        if self.known is not None:
+            known = np.ascontiguousarray(self.known, dtype=np.int16)
+            if known.shape != (len(self.tasks),):
+                raise LabelsError(f"{known.shape} known classes; expected one a task.")
+            if known.size and not OPEN <= known.min() <= known.max() < len(self.classes):
+                raise LabelsError("a task is known to be of a class that there is not.")
+            object.__setattr__(self, "known", None if bool((known == OPEN).all()) else known)
+        if self.prior is not None:
+            prior = np.ascontiguousarray(self.prior, dtype=np.float64)
+            shape = (len(self.classes), len(self.outputs))
+            if prior.shape != shape or not bool((np.isfinite(prior) & (prior > 0)).all()):
+                raise LabelsError(f"a prior of {prior.shape}; expected {shape} numbers above 0.")
+            object.__setattr__(self, "prior", prior)
+
+    def __len__(self) -> int:
+        return len(self.task)
+
+    def votes_of_tasks(self) -> NDArray[np.int64]:
+        """Count the votes of every task, (N,)."""
+        return np.bincount(self.task, minlength=len(self.tasks))
+
+    def votes_of_annotators(self) -> NDArray[np.int64]:
+        """Count the votes of every annotator, (K,)."""
+        return np.bincount(self.annotator, minlength=len(self.annotators))
+
+    def without(self, annotators: Collection[str]) -> Labels:
+        """Leave out the votes of some annotators; tasks and annotators keep their numbers."""
+        left_out = np.array([name in annotators for name in self.annotators], dtype=bool)
+        return self.subset(~left_out[self.annotator]) if left_out.any() else self
+
+    def subset(self, votes: NDArray[np.bool_]) -> Labels:
+        """Keep the votes that a mask (V,) names."""
+        return replace(
+            self,
+            task=self.task[votes],
+            annotator=self.annotator[votes],
+            label=self.label[votes],
+            time=None if self.time is None else self.time[votes],
+        )
+
+    def settled(self, repeats: Repeats) -> Labels:
+        """Settle what an annotator said of a task several times.
+
+        Parameters
+        ----------
+        repeats : "all", "first" or "last"
+            Count every vote; or the first or the last one only, by `in_time`.
+        """
+        if repeats == "all" or not len(self):
+            return self
+        order = self.in_time()
+        if repeats == "last":
+            order = order[::-1]
+        pair = self.annotator[order].astype(np.int64) * len(self.tasks) + self.task[order]
+        _, first = np.unique(pair, return_index=True)
+        keep = np.zeros(len(self), dtype=bool)
+        keep[order[first]] = True
+        return self.subset(keep)
+
+    def in_time(self) -> NDArray[np.int64]:
+        """Order the votes annotator by annotator, each one's by time; (V,) indices.
+
+        Ties stay in the order in which the votes came, and so do all votes of an annotator of whom some time
+        is not known.
+        """
+        if self.time is None:
+            return np.argsort(self.annotator, kind="stable")
+        unknown = np.zeros(len(self.annotators), dtype=bool)
+        unknown[self.annotator[np.isnan(self.time)]] = True
+        time = np.where(unknown[self.annotator], 0.0, self.time)
+        return np.lexsort((time, self.annotator))
+
+
+def default_prior(labels: Labels) -> FloatArray:
+    """Give the pseudo-counts that are taken where nothing else is said, (J, L).
+
+    One of every output, and one more of those that stand for the class: 1 + I where outputs are classes.
+    Symmetric pseudo-counts would let the classes change places.
+    """
+    assert labels.meaning is not None
+    stands = labels.meaning[None, :] == np.arange(len(labels.classes))[:, None]
+    return np.where(stands, 2.0, 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class LabelTrace:
+    """How an iteration went.
+
+    Attributes
+    ----------
+    objective : (T,) float64
+        What is maximised, after every iteration; empty where the method has nothing of the kind.
+    change : (T,) float64
+        The largest change of any task's probability in every iteration.
+    converged : bool
+    name : str
+        What the objective is: "lower bound", "log-likelihood"; empty where there is none.
+    """
+
+    objective: FloatArray
+    change: FloatArray
+    converged: bool
+    name: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Confusion:
+    """What is known of every annotator's confusion matrix: a Dirichlet distribution a row.
+
+    Attributes
+    ----------
+    alpha : (K, J, L) float64
+        Its parameters: prior pseudo-counts and expected counts.
+    prior : (J, L) float64
+    """
+
+    alpha: FloatArray
+    prior: FloatArray
+
+    def mean(self) -> FloatArray:
+        """Give the expected probabilities of the outputs, (K, J, L)."""
+        return np.asarray(self.alpha / self.alpha.sum(axis=2, keepdims=True))
+
+    def counts(self) -> FloatArray:
+        """Give the expected numbers of votes behind them, (K, J, L)."""
+        return np.maximum(self.alpha - self.prior, 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Drift:
+    """How the annotators' confusion matrices moved, a step a vote.
+
+    Attributes
+    ----------
+    start : (K + 1,) int64
+        The steps of annotator k are `start[k]` to `start[k + 1]`, in the order of `Labels.in_time`.
+    vote : (V,) int32
+        Which vote each step is.
+    alpha : (V, J, L) float32
+        The smoothed Dirichlet parameters after it.
+    """
+
+    start: NDArray[np.int64]
+    vote: IndexArray
+    alpha: NDArray[np.float32]
+
+    def steps(self, annotator: int) -> slice:
+        """Give the steps of an annotator."""
+        return slice(int(self.start[annotator]), int(self.start[annotator + 1]))
+
+
+@dataclass(frozen=True, eq=False)
+class LabelFusion:
+    """What the votes amount to; tasks, annotators, outputs and classes are numbered as in the `Labels`.
+
+    Attributes
+    ----------
+    algorithm : str
+    outputs, classes : tuple of L and J names
+    posterior : (N, J) float64
+        The probability of each class for every task, rows adding up to 1. A task without votes has the
+        classes' own shares; a known one has 0 and 1.
+    votes : (N,) int32
+        The votes that were counted.
+    known : (N,) int16
+        What was held fixed, `OPEN` elsewhere.
+    shares : (J,) float64
+        The expected share of each class among all tasks.
+    confusion : Confusion
+        For a method without a model of the annotators: counted against its own posterior.
+    trace : LabelTrace
+    drift : Drift or None
+        Of a dynamic model.
+    weight : (K,) float64 or None
+        What each annotator's vote counts for, in a method that has such a number.
+    notices : tuple of str
+        What the person should know, a sentence each.
+    """
+
+    algorithm: str
+    outputs: tuple[str, ...]
+    classes: tuple[str, ...]
+    posterior: FloatArray
+    votes: IndexArray
+    known: ClassArray
+    shares: FloatArray
+    confusion: Confusion
+    trace: LabelTrace
+    drift: Drift | None = None
+    weight: FloatArray | None = None
+    notices: tuple[str, ...] = ()
+
+    def label(self) -> ClassArray:
+        """Give the most probable class of every task, (N,); of equal ones the first."""
+        return np.asarray(self.posterior.argmax(axis=1), dtype=np.int16)
+
+    def entropy(self) -> FloatArray:
+        """Give the doubt of every task, (N,), 0 to 1: its posterior's entropy over that of equal chances."""
+        if len(self.classes) < 2:
+            return np.zeros(len(self.posterior))
+        terms = np.where(self.posterior > 0, self.posterior, 1.0)
+        return np.asarray(-(self.posterior * np.log(terms)).sum(axis=1) / np.log(len(self.classes)))
