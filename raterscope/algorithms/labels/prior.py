@@ -52,8 +52,8 @@ class PriorSettings(Settings):
 def prior_of(labels: Labels, settings: PriorSettings) -> FloatArray:
     """Give the pseudo-counts of a confusion matrix that the settings mean, (J, L).
 
-    The prior accuracy is shared equally among the outputs that stand for a class, the rest among the others. A
-    class that no output stands for has equal pseudo-counts, as has one that all outputs stand for.
+    The prior accuracy is shared equally among the outputs that stand for a class, the rest among the others.
+    A class that no output stands for has equal pseudo-counts, as has one that all outputs stand for.
     `Labels.prior`, where it is given, takes the place of all that.
     """
     if labels.prior is not None:
