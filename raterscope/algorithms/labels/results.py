@@ -1,0 +1,129 @@
+"""Put a fusion's result together, with what every method says alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from raterscope.algorithms.labels.data import (
+    OPEN,
+    Confusion,
+    Drift,
+    FloatArray,
+    LabelFusion,
+    Labels,
+    LabelTrace,
+)
+
+__all__ = ["counted", "fused"]
+
+
+def fused(
+    labels: Labels,
+    algorithm: str,
+    posterior: FloatArray,
+    confusion: Confusion,
+    trace: LabelTrace,
+    notices: Iterable[str] = (),
+    *,
+    shares: FloatArray | None = None,
+    drift: Drift | None = None,
+    weight: FloatArray | None = None,
+) -> LabelFusion:
+    """Make the result of a method.
+
+    Parameters
+    ----------
+    labels : Labels
+        What was fused, repeated votes settled.
+    algorithm : str
+    posterior : (N, J) float64
+        Overwritten: known tasks get 0 and 1, tasks without votes the classes' shares.
+    confusion : Confusion
+    trace : LabelTrace
+    notices : iterable of str
+        What else is said: of tasks and annotators without votes, of classes that nobody named, of a single
+        annotator.
+    shares : (J,) float64, optional
+        By default the mean of the posterior over tasks with votes or known; equal where there is none.
+    drift : Drift, optional
+    weight : (K,) float64, optional
+    """
+    tasks, classes = len(labels.tasks), len(labels.classes)
+    votes = labels.votes_of_tasks().astype(np.int32)
+    known = np.full(tasks, OPEN, dtype=np.int16) if labels.known is None else labels.known
+    held = np.flatnonzero(known != OPEN)
+    posterior[held] = 0.0
+    posterior[held, known[held]] = 1.0
+    silent = (votes == 0) & (known == OPEN)
+    if shares is None:
+        heard = tasks - int(silent.sum())
+        total = posterior.sum(axis=0, where=~silent[:, None])
+        shares = total / heard if heard else np.full(classes, 1 / classes)
+    posterior[silent] = shares
+    return LabelFusion(
+        algorithm,
+        labels.outputs,
+        labels.classes,
+        posterior,
+        votes,
+        known,
+        shares,
+        confusion,
+        trace,
+        drift,
+        weight,
+        (*notices, *_said_of(labels, int((votes == 0).sum()), int(silent.sum()))),
+    )
+
+
+def counted(labels: Labels, posterior: FloatArray, prior: FloatArray) -> Confusion:
+    """Count what each annotator said of each class, weighed by a posterior (eq. 10), on top of a prior.
+
+    Parameters
+    ----------
+    labels : Labels
+    posterior : (N, J) float64
+    prior : (J, L) float64
+        Pseudo-counts.
+    """
+    annotators, outputs = len(labels.annotators), len(labels.outputs)
+    pair = labels.annotator.astype(np.int64) * outputs + labels.label
+    alpha = np.empty((annotators, len(labels.classes), outputs))
+    for j in range(len(labels.classes)):
+        count = np.bincount(pair, posterior[labels.task, j], minlength=annotators * outputs)
+        alpha[:, j] = count.reshape(annotators, outputs) + prior[j]
+    return Confusion(alpha, prior)
+
+
+def _said_of(labels: Labels, voteless: int, silent: int) -> list[str]:
+    """Say what is missing; `voteless` tasks have no votes, `silent` ones of them are not known either."""
+    if not len(labels):
+        return ["There are no votes: every probability is what was taken for granted."]
+    said = []
+    if voteless:
+        rest = "" if silent == voteless else f", {voteless - silent:,} of them with a known class"
+        said.append(
+            f"{_many(voteless, 'task has', 'tasks have')} no votes{rest};"
+            " without either, a task gets the classes' shares as probabilities."
+        )
+    heard = labels.votes_of_annotators() > 0
+    mute = len(heard) - int(heard.sum())
+    if mute:
+        said.append(f"{_many(mute, 'annotator has', 'annotators have')} no votes.")
+    if len(heard) - mute == 1:
+        said.append("There is but one annotator with votes: nobody can say how good these are.")
+    assert labels.meaning is not None
+    meant = labels.meaning[np.bincount(labels.label, minlength=len(labels.outputs)) > 0]
+    if labels.known is not None:
+        meant = np.concatenate([meant, labels.known])
+    unnamed = [name for j, name in enumerate(labels.classes) if j not in meant]
+    if unnamed and len(labels.classes) > 1:
+        shown = ", ".join(unnamed[:5]) + (f" and {len(unnamed) - 5:,} more" if len(unnamed) > 5 else "")
+        said.append(f"No vote stands for {_many(len(unnamed), 'class', 'classes')}: {shown}.")
+    return said
+
+
+def _many(count: int, one: str, more: str) -> str:
+    return f"{count:,} {one if count == 1 else more}"
