@@ -7,12 +7,21 @@ from typing import Any, Generic, TypeVar
 
 from PySide6.QtCore import QAbstractListModel, QModelIndex, QPersistentModelIndex, QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QPainter
-from PySide6.QtWidgets import QListView, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QHeaderView,
+    QListView,
+    QStyle,
+    QStyledItemDelegate,
+    QStyleOptionViewItem,
+    QTableView,
+    QWidget,
+)
 
 from raterscope.widgets import theme
 from raterscope.widgets.parts import plain_tip
 
-__all__ = ["LineKind", "LineList"]
+__all__ = ["LineKind", "LineList", "LongList"]
 
 Line = TypeVar("Line")
 Index = QModelIndex | QPersistentModelIndex
@@ -84,7 +93,7 @@ class LineList(QListView, Generic[Line]):
     @property
     def lines(self) -> tuple[Line, ...]:
         """The lines shown."""
-        return self._model.lines
+        return tuple(self._model.lines)
 
     def set_lines(self, lines: Sequence[Line]) -> None:
         """Show other lines; where they are the same ones, changed, what is current stays."""
@@ -97,11 +106,63 @@ class LineList(QListView, Generic[Line]):
         return self._model.index(row) if row >= 0 else QModelIndex()
 
 
+class LongList(QTableView, Generic[Line]):
+    """Lines that are made only when they are looked at, so that there may be millions.
+
+    A table of one column: a list measures every line before it shows the first.
+
+    Parameters
+    ----------
+    kind : LineKind
+    name : str
+        What the list is, for those who hear it.
+    """
+
+    def __init__(self, kind: LineKind[Line], name: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        kind.setParent(self)
+        self._model = _LineModel(kind, self)
+        self.setModel(self._model)
+        self.setItemDelegate(kind)
+        self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+        self.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setShowGrid(False)
+        self.setTabKeyNavigation(False)
+        self.setStyleSheet("selection-background-color: transparent;")  # the ground of a line is its own
+        self.setMouseTracking(True)
+        self.setAccessibleName(name)
+        self.horizontalHeader().hide()
+        self.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
+        self.verticalHeader().hide()
+        self.verticalHeader().setMinimumSectionSize(kind.height)
+        self.verticalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
+        self.verticalHeader().setDefaultSectionSize(kind.height)
+
+    @property
+    def lines(self) -> Sequence[Line]:
+        """The lines, each made when it is asked for."""
+        return self._model.lines
+
+    def set_lines(self, lines: Sequence[Line]) -> None:
+        """Show other lines; none is current, and the list keeps its place."""
+        place = self.verticalScrollBar().value()
+        self._model.replace(lines)
+        self.verticalScrollBar().setValue(place)
+
+    def go_to(self, row: int) -> None:
+        """Make a line current and bring it in sight; -1 makes none current."""
+        index = self._model.index(row) if 0 <= row < len(self.lines) else QModelIndex()
+        self.setCurrentIndex(index)
+        if index.isValid():
+            self.scrollTo(index)
+
+
 class _LineModel(QAbstractListModel):
     def __init__(self, kind: LineKind[Any], parent: QWidget) -> None:
         super().__init__(parent)
         self.kind = kind
-        self.lines: tuple[Any, ...] = ()
+        self.lines: Sequence[Any] = ()
 
     def set_lines(self, lines: tuple[Any, ...]) -> None:
         if list(map(self.kind.key, lines)) == list(map(self.kind.key, self.lines)):
@@ -109,6 +170,9 @@ class _LineModel(QAbstractListModel):
             if lines:
                 self.dataChanged.emit(self.index(0), self.index(len(lines) - 1))
             return
+        self.replace(lines)
+
+    def replace(self, lines: Sequence[Any]) -> None:
         self.beginResetModel()
         self.lines = lines
         self.endResetModel()

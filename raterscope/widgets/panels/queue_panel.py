@@ -15,7 +15,7 @@ from raterscope.widgets.painting import paint_words
 from raterscope.widgets.panels.lists import LineKind, LineList
 from raterscope.widgets.parts import Header, plain_label
 
-__all__ = ["QueueItem", "QueuePanel"]
+__all__ = ["QueueFrame", "QueueItem", "QueueKind", "QueuePanel"]
 
 NARROWEST = 208
 
@@ -43,7 +43,48 @@ class QueueItem:
     done: bool
 
 
-class QueuePanel(QWidget):
+class QueueFrame(QWidget):
+    """What every queue has: a title, a filter, a second choice beneath it, the list, a word where it is empty.
+
+    Parameters
+    ----------
+    title : str
+    choice : QWidget
+        What else narrows the queue.
+    view : QWidget
+        The list.
+    """
+
+    def __init__(self, title: str, choice: QWidget, view: QWidget, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        theme.set_role(self, "panel")
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self.setMinimumWidth(NARROWEST)
+        self.header = Header(title, "most disputed")
+        self.filter = QLineEdit()
+        self.filter.setPlaceholderText("filter")
+        self.filter.setClearButtonEnabled(True)
+        self.filter.setAccessibleName(f"Filter {title.lower()} by name")
+        self._nothing = plain_label("", "second", wrap=True)
+        self._nothing.hide()
+        top = QVBoxLayout()
+        top.setContentsMargins(12, 12, 12, 4)
+        top.setSpacing(8)
+        for widget in (self.header, self.filter, choice, self._nothing):
+            top.addWidget(widget)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addLayout(top)
+        column.addWidget(view, 1)
+
+    def say_empty(self, words: str) -> None:
+        """Say why no line is there; no words where some are."""
+        self._nothing.setText(words)
+        self._nothing.setVisible(bool(words))
+
+
+class QueuePanel(QueueFrame):
     """Items to look at, with a filter. Done ones sink.
 
     Signals
@@ -55,32 +96,12 @@ class QueuePanel(QWidget):
     item_chosen = Signal(object)
 
     def __init__(self, title: str = "Images", parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        theme.set_role(self, "panel")
-        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        self.setMinimumWidth(NARROWEST)
-        self._header = Header(title, "most disputed")
-        self.filter = QLineEdit()
-        self.filter.setPlaceholderText("filter")
-        self.filter.setClearButtonEnabled(True)
-        self.filter.setAccessibleName(f"Filter {title.lower()} by name")
         self.undecided = QCheckBox("undecided only")
         self._items: list[QueueItem] = []
         self._current: Hashable = None
-        self._kind = _QueueKind()
+        self._kind = QueueKind()
         self.view: LineList[QueueItem] = LineList(self._kind, title)
-        self._nothing = plain_label("", "second", wrap=True)
-        self._nothing.hide()
-        top = QVBoxLayout()
-        top.setContentsMargins(12, 12, 12, 4)
-        top.setSpacing(8)
-        for widget in (self._header, self.filter, self.undecided, self._nothing):
-            top.addWidget(widget)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addLayout(top)
-        column.addWidget(self.view, 1)
+        super().__init__(title, self.undecided, self.view, parent)
         self.filter.textChanged.connect(self._refilter)
         self.undecided.toggled.connect(self._refilter)
         self.view.selectionModel().currentChanged.connect(self._on_current)
@@ -116,10 +137,8 @@ class QueuePanel(QWidget):
         self._mark_current(scroll=False)
         self.view.verticalScrollBar().setValue(place)
         left = sum(not item.done for item in self._items)
-        self._header.set_aside(f"{count(left)} to do" if self._items else "")
-        empty = "" if self.view.lines else ("Nothing here yet." if not self._items else "No match.")
-        self._nothing.setText(empty)
-        self._nothing.setVisible(bool(empty))
+        self.header.set_aside(f"{count(left)} to do" if self._items else "")
+        self.say_empty("" if self.view.lines else "Nothing here yet." if not self._items else "No match.")
 
     def _mark_current(self, *, scroll: bool) -> None:
         index = self.view.index_of(self._current)
@@ -147,21 +166,27 @@ def _passes(item: QueueItem, words: Sequence[str], undecided: bool) -> bool:
     return not (undecided and item.done) and all(word in said for word in words)
 
 
-class _QueueKind(LineKind[QueueItem]):
+class QueueKind(LineKind[QueueItem]):
+    """A line of the queue: name and doubt, state, a thin bar of doubt."""
+
     height = 54
     most = 1.0
     """The doubt that fills the bar: a probability's largest, or the largest of the queue."""
 
     def key(self, line: QueueItem) -> Hashable:
+        """Give the item."""
         return line.key
 
     def words(self, line: QueueItem) -> str:
+        """Say the line."""
         return f"{line.title}, {line.detail}" + (", done" if line.done else "")
 
     def tip(self, line: QueueItem) -> str:
+        """Say the line, and its doubt."""
         return f"{line.title}: {line.detail}" + ("" if line.score is None else f", doubt {line.score:.2f}")
 
     def paint_ground(self, painter: QPainter, box: QRectF, state: QStyle.StateFlag) -> None:
+        """Paint a card with an edge of accent under the current line."""
         look = theme.current()
         if state & QStyle.StateFlag.State_Selected:
             painter.fillRect(box.adjusted(8, 1, -8, -3), QColor(look.raised))
@@ -170,6 +195,7 @@ class _QueueKind(LineKind[QueueItem]):
             painter.fillRect(box.adjusted(8, 1, -8, -3), theme.colour(look.raised, 130))
 
     def paint_line(self, painter: QPainter, box: QRectF, line: QueueItem) -> None:
+        """Paint name, doubt, state and bar."""
         look, middle = theme.current(), Qt.TextElideMode.ElideMiddle
         inner = box.adjusted(18, 5, -18, -8)
         score = "done" if line.done else ("" if line.score is None else f"{line.score:.2f}")

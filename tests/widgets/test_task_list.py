@@ -1,0 +1,121 @@
+import sys
+
+import numpy as np
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QLabel
+
+from raterscope.widgets import theme
+from raterscope.widgets.panels.task_list import TaskList, TasksView
+
+
+@pytest.fixture(autouse=True)
+def themed(qapp):
+    theme.apply_theme(qapp, theme.DARK)
+
+
+@pytest.fixture
+def tasks(qtbot):
+    panel = TaskList()
+    qtbot.addWidget(panel)
+    panel.resize(236, 600)
+    panel.show()
+    return panel
+
+
+def view(many=5, order=None, **changes) -> TasksView:
+    posterior = np.linspace(0.51, 0.99, many)
+    values = {
+        "names": [f"task {place:04}" for place in range(many)],
+        "order": np.arange(many) if order is None else np.asarray(order),
+        "classes": ("not", "supernova"),
+        "votes": np.full(many, 14),
+        "decided": np.full(many, -1, dtype=np.int16),
+        "known": np.full(many, -1, dtype=np.int16),
+        "posterior": np.stack([posterior, 1 - posterior], axis=1),
+        "entropy": np.linspace(0.98, 0.05, many),
+    }
+    return TasksView(**{**values, **changes})
+
+
+def said(panel, row) -> str:
+    return panel.view.model().index(row, 0).data(Qt.ItemDataRole.AccessibleTextRole)
+
+
+def words(panel) -> str:
+    return "\n".join(label.text() for label in panel.findChildren(QLabel) if label.isVisible())
+
+
+def test_a_line_says_the_posterior_and_a_decided_one_what_was_decided(tasks):
+    decided, known = np.full(5, -1), np.full(5, -1)
+    decided[1], known[2], known[1] = 1, 0, 0
+    tasks.set_tasks(view(decided=decided, known=known))
+    assert said(tasks, 0) == "task 0000, posterior 0.51 / 0.49"
+    assert said(tasks, 1) == "task 0001, decided: supernova, done"
+    assert said(tasks, 2) == "task 0002, known: not, done"
+
+
+def test_of_many_classes_the_two_likeliest_are_named(tasks):
+    posterior = np.array([[0.02, 0.31, 0.62, 0.05]])
+    tasks.set_tasks(view(1, classes=("newt", "toad", "frog", "eft"), posterior=posterior))
+    assert said(tasks, 0) == "task 0000, frog .62, toad .31"
+
+
+def test_before_a_fusion_the_votes_are_said(tasks):
+    tasks.set_tasks(view(1, posterior=None, entropy=None))
+    assert said(tasks, 0) == "task 0000, 14 votes"
+
+
+def test_a_million_tasks_are_walked_and_gone_to_without_a_line_each(tasks, qtbot):
+    many = 1_000_000
+    names = np.char.mod("t%07d", np.arange(many))
+    order = np.random.default_rng(0).permutation(many)
+    before = sys.getallocatedblocks()
+    tasks.set_tasks(view(many, order, names=names))
+    assert sys.getallocatedblocks() - before < 10_000
+    chosen = []
+    tasks.chosen.connect(chosen.append)
+    tasks.select(int(order[777_777]))
+    assert chosen == []
+    qtbot.keyClick(tasks.view, Qt.Key.Key_Down)
+    qtbot.keyClick(tasks.view, Qt.Key.Key_Up)
+    assert chosen == [int(order[777_778]), int(order[777_777])]
+    assert tasks.view.rowAt(100) > 777_000
+
+
+def test_what_is_current_stays_when_the_order_changes(tasks):
+    tasks.set_tasks(view(400))
+    tasks.select(300)
+    chosen = []
+    tasks.chosen.connect(chosen.append)
+    tasks.set_tasks(view(400, np.arange(400)[::-1]))
+    assert tasks.current == 300
+    assert tasks.view.currentIndex().row() == 99
+    tasks.set_tasks(view(400, [1, 2]))
+    assert chosen == []
+    tasks.go(1)  # what was current is filtered away: on with the first
+    assert chosen == [1]
+
+
+def test_going_on_passes_the_done_ones_and_stops_at_the_end(tasks):
+    decided = np.array([-1, 0, 1, -1, 0])
+    tasks.set_tasks(view(decided=decided))
+    chosen = []
+    tasks.chosen.connect(chosen.append)
+    for by in (1, 1, 1, -1):
+        tasks.go(by)
+    assert chosen == [0, 3, 0]
+
+
+def test_the_filter_is_asked_for_with_its_words_and_its_choice(tasks, qtbot):
+    tasks.set_tasks(view())
+    asked = []
+    tasks.filter_changed.connect(lambda *what: asked.append(what))
+    qtbot.keyClicks(tasks.filter, "41")
+    tasks.choice.setCurrentIndex(tasks.choice.findData("few"))
+    assert asked == [("4", "undecided"), ("41", "undecided"), ("41", "few")]
+    tasks.set_tasks(view(order=[]))
+    assert "No match." in words(tasks)
+    assert "0 of 5" in words(tasks)
+    tasks.set_tasks(None)
+    assert "Nothing here yet." in words(tasks)
