@@ -1,0 +1,448 @@
+"""Simulated crowds that label tasks: communities of behaviour, annotators who change, cohorts of tasks.
+
+A vote is drawn from the model of the dynamic combination paper, E. Simpson, S. Roberts, I. Psorakis and
+A. Smith, "Dynamic Bayesian Combination of Multiple Imperfect Classifiers" (2013): each annotator has a
+confusion matrix, a row a class, that may move from one vote to the next. Two things are added. Hard tasks
+show their class less: see `CrowdPlan.hard`. And annotators do not choose among all tasks alike: see
+`CrowdPlan.loyalty`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterscope.algorithms.labels.data import FloatArray, Labels
+
+__all__ = [
+    "CHANGES",
+    "Behaviour",
+    "CrowdPlan",
+    "SimulatedLabels",
+    "scoring_crowd",
+    "simulate_labels",
+    "staging_crowd",
+]
+
+SingleArray = NDArray[np.float32]
+Rows = tuple[tuple[float, ...], ...]
+
+CHANGES = ("steady", "learns", "tires", "jumps")
+"""How annotators change: from confusion to their own behaviour; from it to one answer; at once to another."""
+
+_BLOCK = 1 << 18
+_DAY = 86400.0
+_TIRES_AT, _LEARNT_AT = 0.35, 0.6
+"""Shares of an annotator's votes after which tiredness begins, and learning ends."""
+
+
+@dataclass(frozen=True)
+class Behaviour:
+    """A way of labelling that a part of the crowd has in common.
+
+    Attributes
+    ----------
+    name : str
+    rows : J rows of L numbers
+        The probability of every output for each class.
+    share : float
+        How many of the crowd have it, in proportion to the other behaviours' shares.
+    """
+
+    name: str
+    rows: Rows
+    share: float = 1.0
+
+
+@dataclass(frozen=True)
+class CrowdPlan:
+    """What a simulated crowd is like.
+
+    Attributes
+    ----------
+    classes, outputs : tuple of J and L names
+    meaning : tuple of L numbers
+        The class that each output stands for.
+    shares : tuple of J numbers
+        The probability of each class.
+    behaviours : tuple of Behaviour
+    tasks, annotators : int
+    fewest, most : int
+        Votes of an annotator; their numbers have a Pareto distribution between the two, cut at the number of
+        tasks.
+    tail : float
+        Its exponent: the smaller, the more annotators have many votes.
+    spread : float
+        The annotators' confusion rows have a Dirichlet distribution about their behaviour's, of as many
+        pseudo-counts.
+    changing : float
+        The share of the annotators with at least `settled` votes who change, see `CHANGES`.
+    settled : int
+    hard : float
+        The share of the tasks that are hard: a vote on a task of difficulty d comes, with probability d, from
+        the mean of the annotator's rows, by the classes' shares, instead of from the true class's row. The
+        difficulties of hard tasks are uniform from 0.2 to 0.9.
+    cohorts : int
+        Groups of tasks that come one after the other. An annotator begins with one of them.
+    loyalty : float
+        The share of an annotator's votes that are on tasks of the own cohort, while there are any.
+    prefix : str
+        What the tasks' names begin with.
+    """
+
+    classes: tuple[str, ...]
+    outputs: tuple[str, ...]
+    meaning: tuple[int, ...]
+    shares: tuple[float, ...]
+    behaviours: tuple[Behaviour, ...]
+    tasks: int = 3200
+    annotators: int = 600
+    fewest: int = 10
+    most: int = 3000
+    tail: float = 0.85
+    spread: float = 80.0
+    changing: float = 0.4
+    settled: int = 200
+    hard: float = 0.1
+    cohorts: int = 6
+    loyalty: float = 0.85
+    prefix: str = "cell"
+
+    def __post_init__(self) -> None:
+        shape = (len(self.classes), len(self.outputs))
+        if len(self.shares) != shape[0] or len(self.meaning) != shape[1]:
+            raise ValueError("a share is needed for every class, and a meaning for every output.")
+        for behaviour in self.behaviours:
+            rows = np.array(behaviour.rows, dtype=np.float64)
+            if rows.shape != shape or not (rows > 0).all() or not np.allclose(rows.sum(axis=1), 1.0):
+                raise ValueError(f"{behaviour.name} has no {shape} probabilities above 0 that add up to 1.")
+        if not self.behaviours or self.tasks < self.cohorts or self.cohorts < 1 or self.annotators < 1:
+            raise ValueError("a crowd needs behaviours, annotators, and a task for every cohort.")
+        if not 1 <= self.fewest <= self.most:
+            raise ValueError(f"{self.fewest} to {self.most} votes an annotator; expected at least 1.")
+
+
+@dataclass(frozen=True, eq=False)
+class SimulatedLabels:
+    """Votes, and all that they were drawn from.
+
+    Attributes
+    ----------
+    labels : Labels
+        In the order of time.
+    truth : (N,) int16
+    difficulty : (N,) float32
+        0 where a vote is drawn from the true class's row.
+    cohort_of_task : (N,) int16
+    cohort : (K,) int16
+    behaviours : tuple of names
+    community : (K,) int16
+        Index into `behaviours`: the own one, which who learns comes to, and who tires or jumps leaves.
+    change : (K,) int8
+        Index into `CHANGES`.
+    moment : (K,) int32
+        The own vote, counted from 0, with which the change begins; -1 for the steady.
+    early, late : (K, J, L) float32
+        Confusion rows before and after the change; equal for the steady.
+    progress : (V,) float32
+        How far each vote's annotator has changed: 0 for `early`, 1 for `late`.
+    """
+
+    labels: Labels
+    truth: NDArray[np.int16]
+    difficulty: SingleArray
+    cohort_of_task: NDArray[np.int16]
+    cohort: NDArray[np.int16]
+    behaviours: tuple[str, ...]
+    community: NDArray[np.int16]
+    change: NDArray[np.int8]
+    moment: NDArray[np.int32]
+    early: SingleArray
+    late: SingleArray
+    progress: SingleArray
+
+    @property
+    def changed(self) -> NDArray[np.bool_]:
+        """Who changes, (K,)."""
+        return self.change > 0
+
+    def confusion(self, votes: slice | NDArray[np.integer] | NDArray[np.bool_] = slice(None)) -> SingleArray:
+        """Give the true confusion matrix behind each vote, (n, J, L), on a task that is not hard.
+
+        All of them at once take 4 J L bytes a vote.
+        """
+        who = self.labels.annotator[votes]
+        share = self.progress[votes][:, None, None]
+        return np.asarray(self.early[who] * (1 - share) + self.late[who] * share)
+
+
+def scoring_crowd(tasks: int = 3200, annotators: int = 600, **changes: object) -> CrowdPlan:
+    """Plan a crowd that says -1, 1 or 3 of two classes, with the five behaviours of the paper's figure 3.
+
+    Parameters
+    ----------
+    tasks, annotators : int
+    **changes
+        Other fields of `CrowdPlan`.
+    """
+    behaviours = (
+        Behaviour("reasonable", ((0.80, 0.15, 0.05), (0.20, 0.40, 0.40)), 0.24),
+        Behaviour("extremists", ((0.90, 0.03, 0.07), (0.12, 0.05, 0.83)), 0.23),
+        Behaviour("always no", ((0.97, 0.02, 0.01), (0.90, 0.06, 0.04)), 0.18),
+        Behaviour("optimists", ((0.10, 0.60, 0.30), (0.05, 0.40, 0.55)), 0.16),
+        Behaviour("non-committal", ((0.60, 0.35, 0.05), (0.25, 0.65, 0.10)), 0.19),
+    )
+    plan = {
+        "classes": ("no parasite", "parasite"),
+        "outputs": ("-1", "1", "3"),
+        "meaning": (0, 1, 1),
+        "shares": (0.75, 0.25),
+        "behaviours": behaviours,
+    }
+    return CrowdPlan(**{**plan, "tasks": tasks, "annotators": annotators, **changes})  # type: ignore[arg-type]
+
+
+def staging_crowd(tasks: int = 3200, annotators: int = 600, **changes: object) -> CrowdPlan:
+    """Plan a crowd that names the stage of a malaria parasite in a red blood cell; see `scoring_crowd`."""
+    stages = ("uninfected", "ring", "trophozoite", "schizont", "gametocyte")
+    behaviours = (
+        Behaviour("careful", _diagonal((0.95, 0.88, 0.86, 0.88, 0.92)), 0.34),
+        Behaviour(
+            "blind to rings",
+            _diagonal((0.96, 0.25, 0.80, 0.84, 0.88), {(1, 0): 0.70, (2, 0): 0.14}),
+            0.20,
+        ),
+        Behaviour(
+            "mix the stages",
+            _diagonal(
+                (0.92, 0.62, 0.38, 0.42, 0.72), {(1, 2): 0.30, (2, 3): 0.42, (3, 2): 0.46, (4, 3): 0.2}
+            ),
+            0.20,
+        ),
+        Behaviour(
+            "alarmed",
+            _diagonal((0.42, 0.92, 0.66, 0.60, 0.60), {(0, 1): 0.50, (2, 1): 0.28, (3, 1): 0.3, (4, 1): 0.3}),
+            0.14,
+        ),
+        Behaviour(
+            "always uninfected",
+            _diagonal((0.96, 0.08, 0.10, 0.10, 0.12), dict.fromkeys([(1, 0), (2, 0), (3, 0), (4, 0)], 0.8)),
+            0.12,
+        ),
+    )
+    plan = {
+        "classes": stages,
+        "outputs": stages,
+        "meaning": tuple(range(len(stages))),
+        "shares": (0.52, 0.22, 0.14, 0.06, 0.06),
+        "behaviours": behaviours,
+    }
+    return CrowdPlan(**{**plan, "tasks": tasks, "annotators": annotators, **changes})  # type: ignore[arg-type]
+
+
+def simulate_labels(plan: CrowdPlan, seed: int = 0) -> SimulatedLabels:
+    """Draw a crowd and its votes; the same plan and seed give the same bits.
+
+    No annotator votes twice on a task.
+    """
+    rng = np.random.default_rng([seed, 4])
+    shares = np.array(plan.shares) / sum(plan.shares)
+    truth = rng.choice(len(shares), size=plan.tasks, p=shares).astype(np.int16)
+    hard = rng.random(plan.tasks) < plan.hard
+    difficulty = np.where(hard, rng.uniform(0.2, 0.9, plan.tasks), 0.0).astype(np.float32)
+    cohort_of_task = (np.arange(plan.tasks) * plan.cohorts // plan.tasks).astype(np.int16)
+
+    parts = np.array([behaviour.share for behaviour in plan.behaviours])
+    community = rng.permutation(_apportioned(parts, plan.annotators)).astype(np.int16)
+    cohort = rng.integers(plan.cohorts, size=plan.annotators).astype(np.int16)
+    counts = rng.permutation(_counts(plan))
+    change = _changes(plan, counts, rng)
+    early, late = _confusions(plan, community, change, rng)
+    jumps_at = rng.uniform(0.35, 0.65, plan.annotators)
+    begins = np.stack(
+        [np.full(plan.annotators, -1.0), np.zeros(plan.annotators), _TIRES_AT * counts, jumps_at * counts]
+    )
+    moment = np.ceil(begins[change, np.arange(plan.annotators)]).astype(np.int32)
+
+    annotator = np.repeat(np.arange(plan.annotators, dtype=np.int32), counts)
+    number = np.arange(len(annotator)) - np.repeat(np.cumsum(counts) - counts, counts)
+    task = _tasks(plan, cohort, counts, annotator, number, rng)
+    progress = _progress(change, moment, counts, annotator, number)
+    time = _times(plan, cohort, counts, annotator, rng)
+    order = np.argsort(time, kind="stable")
+    annotator, task, progress, time = annotator[order], task[order], progress[order], time[order]
+    label = _votes(early, late, annotator, truth[task], progress, difficulty[task], shares, rng)
+    numbers = rng.choice(9 * max(plan.annotators, 1000), plan.annotators, replace=False) + 1
+    labels = Labels(
+        task=task, annotator=annotator, label=label, time=time,
+        tasks=_numbered(f"{plan.prefix}-", np.arange(plan.tasks) + 1), annotators=_numbered("v-", numbers),
+        outputs=plan.outputs, classes=plan.classes, meaning=np.array(plan.meaning, dtype=np.int16),
+    )  # fmt: skip
+    return SimulatedLabels(
+        labels, truth, difficulty, cohort_of_task, cohort,
+        tuple(behaviour.name for behaviour in plan.behaviours),
+        community, change, moment, early, late, progress,
+    )  # fmt: skip
+
+
+def _diagonal(right: tuple[float, ...], wrong: dict[tuple[int, int], float] | None = None) -> Rows:
+    """Fill confusion rows: what is said of right and wrong answers, the rest shared equally."""
+    rows = np.full((len(right), len(right)), np.nan)
+    np.fill_diagonal(rows, right)
+    for place, chance in (wrong or {}).items():
+        rows[place] = chance
+    for row in rows:
+        left = np.isnan(row)
+        row[left] = (1 - np.nansum(row)) / max(left.sum(), 1)
+    return tuple(tuple(float(chance) for chance in row) for row in rows)
+
+
+def _numbered(prefix: str, numbers: NDArray[np.integer]) -> tuple[str, ...]:
+    width = len(str(int(numbers.max())))
+    return tuple(f"{prefix}{number:0{width}d}" for number in numbers.tolist())
+
+
+def _apportioned(parts: FloatArray, count: int) -> NDArray[np.int64]:
+    """Give `count` indices of parts in proportion to the parts' sizes."""
+    edges = np.cumsum(parts) / parts.sum()
+    return np.minimum(np.searchsorted(edges, (np.arange(count) + 0.5) / count), len(parts) - 1)
+
+
+def _counts(plan: CrowdPlan) -> NDArray[np.int64]:
+    """Give the numbers of votes: evenly spaced quantiles of a Pareto distribution, cut at the most."""
+    survival = (np.arange(plan.annotators) + 0.5) / plan.annotators
+    counts = np.rint(plan.fewest * survival ** (-1 / plan.tail))
+    return np.asarray(np.clip(counts, 1, min(plan.most, plan.tasks)), dtype=np.int64)
+
+
+def _changes(plan: CrowdPlan, counts: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int8]:
+    """Choose who changes and how; of those with the most votes, one of each kind."""
+    change = np.zeros(plan.annotators, dtype=np.int8)
+    able = np.flatnonzero(counts >= plan.settled)
+    able = able[np.argsort(-counts[able], kind="stable")]
+    many = round(plan.changing * len(able))
+    kinds = np.arange(many) % 3 + 1
+    chosen = np.concatenate([np.arange(min(3, many)), 3 + rng.permutation(max(len(able) - 3, 0))])[:many]
+    change[able[np.sort(chosen)]] = kinds
+    return change
+
+
+def _confusions(
+    plan: CrowdPlan, community: NDArray[np.int16], change: NDArray[np.int8], rng: np.random.Generator
+) -> tuple[SingleArray, SingleArray]:
+    """Draw the rows before and after the change."""
+    prototypes = np.array([behaviour.rows for behaviour in plan.behaviours])
+    own = _dirichlet(plan.spread * prototypes[community], rng)
+    kinds = len(plan.behaviours)
+    step = rng.integers(1, kinds, len(community)) if kinds > 1 else np.zeros(len(community), dtype=np.int64)
+    other = _dirichlet(plan.spread * prototypes[(community + step) % kinds], rng)
+    confused = 0.2 * own + 0.8 / len(plan.outputs)
+    usual = own[:, int(np.argmax(plan.shares))].argmax(axis=1)
+    idle = 0.15 * own + 0.85 * np.eye(len(plan.outputs))[usual][:, None, :]
+    which = change[:, None, None]
+    early = np.where(which == CHANGES.index("learns"), confused, own)
+    late = np.where(which == CHANGES.index("tires"), idle, own)
+    late = np.where(which == CHANGES.index("jumps"), other, late)
+    return early.astype(np.float32), late.astype(np.float32)
+
+
+def _dirichlet(alpha: FloatArray, rng: np.random.Generator) -> FloatArray:
+    drawn = rng.standard_gamma(alpha) + 1e-12
+    return np.asarray(drawn / drawn.sum(axis=-1, keepdims=True))
+
+
+def _tasks(
+    plan: CrowdPlan, cohort: NDArray[np.int16], counts: NDArray[np.int64],
+    annotator: NDArray[np.int32], number: NDArray[np.int64], rng: np.random.Generator,
+) -> NDArray[np.int32]:  # fmt: skip
+    """Choose the tasks: each annotator walks in steps through the own cohort, and through all others.
+
+    A step that has no factor in common with the length of the way meets every task once.
+    """
+    edges = np.searchsorted(np.arange(plan.tasks) * plan.cohorts // plan.tasks, np.arange(plan.cohorts + 1))
+    size = np.diff(edges)[cohort]
+    away = plan.tasks - size
+    home = np.clip(np.rint(plan.loyalty * counts), counts - away, np.minimum(size, counts)).astype(np.int64)
+    # Spread evenly over the annotator's votes: the nth is at home where this count goes up.
+    before = number * home[annotator] // counts[annotator]
+    at_home = (number + 1) * home[annotator] // counts[annotator] > before
+    place = np.where(at_home, before, number - before)
+    ways = [_walk(length, annotator, place, rng) for length in (size, away)]
+    first = edges[cohort][annotator]
+    outside = ways[1] + np.where(ways[1] >= first, size[annotator], 0)
+    chosen = np.where(at_home, first + ways[0], outside)
+    # Neighbours on the way are not to be neighbours in name.
+    names = np.concatenate([low + rng.permutation(high - low) for low, high in pairwise(edges)])
+    return np.asarray(names[chosen], dtype=np.int32)
+
+
+def _walk(
+    length: NDArray[np.int64],
+    annotator: NDArray[np.int32],
+    place: NDArray[np.int64],
+    rng: np.random.Generator,
+) -> NDArray[np.int64]:
+    """Give where the annotators' ways, each of its length, are at some place; 0 on ways without length."""
+    length = np.maximum(length, 1)
+    stride = np.ones_like(length)
+    left = length > 2
+    while left.any():
+        stride[left] = rng.integers(1, length[left])
+        left &= np.gcd(stride, length) != 1
+    start = rng.integers(0, length)
+    return np.asarray((start[annotator] + place * stride[annotator]) % length[annotator])
+
+
+def _progress(
+    change: NDArray[np.int8], moment: NDArray[np.int32], counts: NDArray[np.int64],
+    annotator: NDArray[np.int32], number: NDArray[np.int64],
+) -> SingleArray:  # fmt: skip
+    """Say how far the annotators have changed at each vote."""
+    since = number - moment[annotator]
+    length = np.select(
+        [change == CHANGES.index("learns"), change == CHANGES.index("tires")],
+        [_LEARNT_AT * counts, (0.9 - _TIRES_AT) * counts],
+        default=1e-9,
+    )
+    share = np.clip(since / length[annotator], 0.0, 1.0)
+    share = share * share * (3 - 2 * share)
+    share[(since == 0) & (change[annotator] == CHANGES.index("jumps"))] = 1.0
+    share[change[annotator] == 0] = 0.0
+    return share.astype(np.float32)
+
+
+def _times(
+    plan: CrowdPlan, cohort: NDArray[np.int16], counts: NDArray[np.int64],
+    annotator: NDArray[np.int32], rng: np.random.Generator,
+) -> FloatArray:  # fmt: skip
+    """Draw when the votes come: seconds within a sitting, a day or so between sittings."""
+    gaps = rng.gamma(2.0, 4.0, len(annotator))
+    pause = rng.random(len(annotator)) < 1 / 40
+    gaps[pause] += rng.exponential(0.8 * _DAY, int(pause.sum()))
+    begin = (cohort + rng.beta(1.0, 2.5, plan.annotators)) * 20 * _DAY
+    total = np.cumsum(gaps)
+    ends = np.cumsum(counts)
+    offset = np.concatenate([[0.0], total[ends - 1][:-1]])
+    return np.asarray(np.round(begin[annotator] + total - offset[annotator], 1))
+
+
+def _votes(
+    early: SingleArray, late: SingleArray, annotator: NDArray[np.int32], truth: NDArray[np.int16],
+    progress: SingleArray, difficulty: SingleArray, shares: FloatArray, rng: np.random.Generator,
+) -> NDArray[np.int16]:  # fmt: skip
+    """Draw the outputs."""
+    label = np.empty(len(annotator), dtype=np.int16)
+    blurred = [np.tensordot(rows, shares.astype(np.float32), axes=([1], [0])) for rows in (early, late)]
+    for low in range(0, len(annotator), _BLOCK):
+        part = slice(low, low + _BLOCK)
+        who, what, share = annotator[part], truth[part], progress[part][:, None]
+        row = early[who, what] * (1 - share) + late[who, what] * share
+        doubt = difficulty[part][:, None]
+        row = row * (1 - doubt) + (blurred[0][who] * (1 - share) + blurred[1][who] * share) * doubt
+        edges = np.cumsum(row, axis=1)
+        drawn = rng.random(len(who), dtype=np.float32)[:, None] * edges[:, -1:]
+        label[part] = (drawn >= edges[:, :-1]).sum(axis=1)
+    return label
