@@ -8,7 +8,6 @@ task looked at it, with marks or without: a question before the drawing may have
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -16,16 +15,16 @@ from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any, TypeGuard
 
-import msgspec
 import numpy as np
 
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.clicks import seconds_of
 from raterscope.app.formats.records import ClickTable
+from raterscope.app.formats.strangers import decode_json
 from raterscope.app.formats.tables import FARTHEST, Faults, Table
 
-__all__ = ["is_export", "marks_of"]
+__all__ = ["is_export", "marks_in", "marks_of", "person_of", "subject_name", "time_of", "told_apart"]
 
 _NEEDED = ("classification_id", "user_name", "metadata", "annotations", "subject_data", "subject_ids")
 _OTHER_SHAPE = {
@@ -101,10 +100,9 @@ def _looks(
         if not subject:
             faults.add([row], "subject_ids", "is empty; expected the number of a subject")
             continue
-        person = columns["user_name"][row].strip() or user[row].strip()
-        person = person or f"unnamed in classification {columns['classification_id'][row].strip()}"
+        person = person_of(columns["user_name"][row], user[row], columns["classification_id"][row])
         try:
-            marks = list(_marks(_json(columns["annotations"][row])))
+            marks = list(marks_in(decode_json(columns["annotations"][row])))
         except ValueError as error:
             faults.add([row], "annotations", f"cannot be read ({error}); expected a JSON list of tasks")
             continue
@@ -115,14 +113,25 @@ def _looks(
         repeats += again
         if again:
             continue
-        look = _Look(row, person, subject, workflow[row], time=_time(created[row]))
+        look = _Look(row, person, subject, workflow[row], time=time_of(created[row]))
         for mark in marks:
             _take(mark, look, shapes, faults)
         looks.append(look)
     return looks, drawing, repeats
 
 
-def _marks(tasks: Any, depth: int = 0) -> Iterator[dict[str, Any]]:
+def person_of(name: str, number: str, classification: str) -> str:
+    """Name who made a classification; who was not logged in has a name of the export's own."""
+    return name.strip() or number.strip() or f"unnamed in classification {classification.strip()}"
+
+
+def told_apart(names: Mapping[str, str]) -> dict[str, str]:
+    """Add the subject's number to the names that several subjects share."""
+    shared = Counter(names.values())
+    return {key: name if shared[name] == 1 else f"{name} (subject {key})" for key, name in names.items()}
+
+
+def marks_in(tasks: Any, depth: int = 0) -> Iterator[dict[str, Any]]:
     """Find the marks in a list of tasks; combined tasks hold lists of tasks."""
     if not isinstance(tasks, list) or len(tasks) > _MOST_TASKS or depth > _DEEPEST:
         raise ValueError("no list of tasks" if not isinstance(tasks, list) else "too many tasks")
@@ -134,7 +143,7 @@ def _marks(tasks: Any, depth: int = 0) -> Iterator[dict[str, Any]]:
             if isinstance(item, dict) and ("tool" in item or "toolIndex" in item or "toolType" in item):
                 yield item
             elif isinstance(item, dict) and "task" in item:
-                yield from _marks([item], depth + 1)
+                yield from marks_in([item], depth + 1)
 
 
 def _take(mark: dict[str, Any], look: _Look, shapes: Counter[str], faults: Faults) -> None:
@@ -159,27 +168,8 @@ def _is_place(value: Any) -> TypeGuard[float]:
     return type(value) in (int, float) and abs(value) <= FARTHEST
 
 
-def _json(text: str) -> Any:
-    """Decode JSON, which may hold NaN as other programs write it.
-
-    Raises
-    ------
-    ValueError
-        For what is no JSON, or is nested without end.
-    """
-    try:
-        return msgspec.json.decode(text)
-    except (msgspec.DecodeError, RecursionError, UnicodeError):
-        pass
-    try:
-        return json.loads(text)
-    except RecursionError:
-        raise ValueError("it is nested too deeply") from None
-    except ValueError:
-        raise ValueError("it is no JSON") from None
-
-
-def _time(text: str) -> float:
+def time_of(text: str) -> float:
+    """Give the seconds of a classification's date and time, NaN where it is none."""
     try:
         return seconds_of(text)
     except ValueError:
@@ -195,20 +185,17 @@ def _subjects(
     sizes: dict[tuple[str, int], tuple[float, float]] = {}
     for look in looks:
         if look.subject not in names:
-            names[look.subject] = _name(data[look.row], look.subject)
+            names[look.subject] = subject_name(data[look.row], look.subject)
         if (look.subject, 0) not in sizes:
             for frame, size in _sizes(meta[look.row]):
                 sizes.setdefault((look.subject, frame), size)
-    shared = Counter(names.values())
-    return (
-        {key: name if shared[name] == 1 else f"{name} (subject {key})" for key, name in names.items()},
-        sizes,
-    )
+    return told_apart(names), sizes
 
 
-def _name(text: str, subject: str) -> str:
+def subject_name(text: str, subject: str) -> str:
+    """Name a subject by the file name in its data (JSON), else by its number."""
     try:
-        data = _json(text)
+        data = decode_json(text)
     except ValueError:
         return subject
     inner = data.get(subject, data) if isinstance(data, dict) else None
@@ -226,7 +213,7 @@ def _name(text: str, subject: str) -> str:
 
 def _sizes(text: str) -> Iterator[tuple[int, tuple[float, float]]]:
     try:
-        data = _json(text)
+        data = decode_json(text)
     except ValueError:
         return
     frames = data.get("subject_dimensions") if isinstance(data, dict) else None

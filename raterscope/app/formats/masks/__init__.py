@@ -67,7 +67,7 @@ def _dicom_kind(path: Path) -> str | None:
 def _marks_in(path: Path) -> tuple[str, Any] | None:
     """Tell the format of a JSON or XML file; with what is in it."""
     from raterscope.app.formats.masks import coco, label_studio, labelme
-    from raterscope.app.formats.masks.strangers import read_json, read_xml
+    from raterscope.app.formats.strangers import read_json, read_xml
 
     if path.suffix.casefold() == ".xml":
         root = read_xml(path)

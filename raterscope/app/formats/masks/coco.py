@@ -14,9 +14,9 @@ from raterscope.app.formats.mask_records import MaskTable
 from raterscope.app.formats.masks.gathering import Gathering
 from raterscope.app.formats.masks.naming import NOTHING, Named
 from raterscope.app.formats.masks.polygons import Patch, column_major_runs, compressed_counts, fill, paired
-from raterscope.app.formats.masks.strangers import entries, refuse_size, text_of
+from raterscope.app.formats.strangers import entries, refuse_size, text_of
 
-__all__ = ["is_coco", "read_coco"]
+__all__ = ["annotator_of", "is_coco", "read_coco"]
 
 _WHO = (
     "annotator", "annotator_id", "annotator_name", "rater", "reader", "worker_id", "worker", "user",
@@ -74,7 +74,7 @@ def read_coco(
         if patch is None:
             gathering.left_out["objects without a mask"] += 1
             continue
-        who = _who(one) or names.annotator
+        who = annotator_of(one) or names.annotator
         people[who] = None
         category = one.get("category_id")
         structure = categories.get(category, "") if type(category) in (int, str) else ""
@@ -110,7 +110,8 @@ def flat_grid(rows: int, columns: int, spacing: tuple[float, float, float] | Non
     return Grid.plain((1, rows, columns), spacing, calibrated=True)
 
 
-def _who(one: dict[str, Any]) -> str | None:
+def annotator_of(one: dict[str, Any]) -> str | None:
+    """Give who made an annotation, where its attributes or itself call somebody so."""
     for source in (one.get("attributes"), one):
         if isinstance(source, dict):
             for key in _WHO:

@@ -15,9 +15,9 @@ from raterscope.app.formats.masks.coco import flat_grid
 from raterscope.app.formats.masks.gathering import Gathering
 from raterscope.app.formats.masks.naming import NOTHING, Named
 from raterscope.app.formats.masks.polygons import Patch, ellipse, fill, paired, rectangle, row_major_runs
-from raterscope.app.formats.masks.strangers import refuse_size, text_of
+from raterscope.app.formats.strangers import refuse_size, text_of
 
-__all__ = ["read_cvat"]
+__all__ = ["assignees", "read_cvat"]
 
 _FILLED = ("polygon", "mask", "ellipse", "box")
 _KINDS = {
@@ -38,7 +38,7 @@ def read_cvat(
     InputError
         For a shape that cannot be read, and a file without masks.
     """
-    whole, tasks = _assignees(root)
+    whole, tasks = assignees(root)
     gathering = Gathering(path)
     images = root.findall("image")
     if root.find("track") is not None:
@@ -70,7 +70,7 @@ def read_cvat(
     return MaskTable(path, gathering.masks(), tuple(gathering.notices()))
 
 
-def _assignees(root: Any) -> tuple[str | None, dict[str, str]]:
+def assignees(root: Any) -> tuple[str | None, dict[str, str]]:
     """Give whom the file is assigned to, and whom each task of a project is."""
     meta = root.find("meta")
     if meta is None:

@@ -17,7 +17,7 @@ from raterscope.app.formats.mask_records import MaskTable, RaterMask, VolumeFile
 from raterscope.app.formats.masks.gathering import part_of
 from raterscope.app.formats.masks.naming import NOTHING, Named
 from raterscope.app.formats.masks.series import series_among
-from raterscope.app.formats.masks.strangers import text_of
+from raterscope.app.formats.strangers import text_of
 from raterscope.app.formats.voxel_files import checked_shape, sentences
 
 __all__ = ["read_dicom_seg"]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -15,9 +17,9 @@ from raterscope.app.formats.masks.coco import flat_grid
 from raterscope.app.formats.masks.gathering import Gathering
 from raterscope.app.formats.masks.naming import NOTHING, Named
 from raterscope.app.formats.masks.polygons import Patch, ellipse, fill, paired, rectangle, studio_runs
-from raterscope.app.formats.masks.strangers import entries, is_number, refuse_size, text_of
+from raterscope.app.formats.strangers import entries, is_number, refuse_size, text_of
 
-__all__ = ["is_label_studio", "read_label_studio"]
+__all__ = ["Annotation", "annotations_of", "is_label_studio", "item_of", "read_label_studio"]
 
 _FILLED = ("brush", "polygon", "ellipse", "rectangle")
 _IMAGE_KEYS = ("image", "img", "url", "file", "filename", "picture")
@@ -53,9 +55,9 @@ def read_label_studio(
         watch(at / len(content), "reading tasks")
         if not isinstance(task, dict):
             raise InputError("is no task", file=path, field=f"task {at + 1}")
-        item = _item(task, at)
-        for who, regions in _annotations(task, gathering):
-            annotator = who or names.annotator
+        item = item_of(task, at)
+        for one in annotations_of(task, gathering.left_out):
+            annotator, regions = one.annotator or names.annotator, one.regions
             sizes = [_size(region) for region in regions if isinstance(region, dict)]
             size = next((size for size in sizes if size is not None), None)
             for region in regions:
@@ -88,7 +90,8 @@ def read_label_studio(
     return MaskTable(path, masks, tuple(gathering.notices()))
 
 
-def _item(task: dict[str, Any], at: int) -> str:
+def item_of(task: dict[str, Any], at: int) -> str:
+    """Name a task by the file name of its picture, else by its number."""
     data = task.get("data")
     if isinstance(data, dict):
         texts = {str(key).casefold(): value for key, value in data.items() if isinstance(value, str)}
@@ -100,18 +103,42 @@ def _item(task: dict[str, Any], at: int) -> str:
     return f"task {text_of(task.get('id')) or at + 1}"
 
 
-def _annotations(task: dict[str, Any], gathering: Gathering) -> Iterator[tuple[str | None, list[Any]]]:
+@dataclass(frozen=True)
+class Annotation:
+    """What one annotator, or a model, said of a task.
+
+    Attributes
+    ----------
+    annotator : str or None
+        None where nothing tells who.
+    regions : list of decoded JSON
+    made : str
+        Date and time, as the file has it.
+    truth : bool
+        Whether it is said to be the truth.
+    """
+
+    annotator: str | None
+    regions: list[Any]
+    made: str = ""
+    truth: bool = False
+
+
+def annotations_of(task: dict[str, Any], left_out: Counter[str]) -> Iterator[Annotation]:
+    """Give the annotations and predictions of a task; cancelled ones are counted and left out."""
     done = task.get("annotations")
     for one in entries(done if isinstance(done, list) else task.get("completions")):
         if not isinstance(one.get("result"), list):
             continue
         if one.get("was_cancelled") is True:
-            gathering.left_out["cancelled annotations"] += 1
+            left_out["cancelled annotations"] += 1
             continue
-        yield _who(one.get("completed_by")), one["result"]
+        made, truth = text_of(one.get("created_at")), one.get("ground_truth") is True
+        yield Annotation(_who(one.get("completed_by")), one["result"], made, truth)
     for one in entries(task.get("predictions")):
         if isinstance(one.get("result"), list):
-            yield f"model {text_of(one.get('model_version'))}".strip(), one["result"]
+            model = f"model {text_of(one.get('model_version'))}".strip()
+            yield Annotation(model, one["result"], text_of(one.get("created_at")))
 
 
 def _who(by: Any) -> str | None:

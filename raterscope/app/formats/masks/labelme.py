@@ -17,7 +17,7 @@ from raterscope.app.formats.masks.coco import flat_grid
 from raterscope.app.formats.masks.gathering import Gathering
 from raterscope.app.formats.masks.naming import NOTHING, Named
 from raterscope.app.formats.masks.polygons import Patch, circle, fill, paired
-from raterscope.app.formats.masks.strangers import refuse_size, text_of
+from raterscope.app.formats.strangers import refuse_size, text_of
 
 __all__ = ["is_labelme", "read_labelme"]
 

@@ -22,7 +22,7 @@ from raterscope.app.formats.masks.gathering import cropped
 from raterscope.app.formats.masks.naming import NOTHING, Named, by_pattern
 from raterscope.app.formats.masks.polygons import fill
 from raterscope.app.formats.masks.series import series_among, wanted
-from raterscope.app.formats.masks.strangers import text_of
+from raterscope.app.formats.strangers import text_of
 from raterscope.app.formats.voxel_files import sentences
 
 __all__ = ["read_rtstruct"]

@@ -15,6 +15,7 @@ from raterscope.app.formats.voxel_files import checked_shape, sentences
 
 __all__ = [
     "LARGEST_TEXT",
+    "decode_json",
     "entries",
     "is_number",
     "read_json",
@@ -37,7 +38,21 @@ def read_json(path: Path) -> Any:
     InputError
         For what is no JSON, is nested without end, or is too large.
     """
-    content = _content(path)
+    try:
+        return decode_json(_content(path))
+    except ValueError as error:
+        what = str(error).removeprefix("it ")
+        raise InputError(f"{what}; expected a file of annotations", file=path) from None
+
+
+def decode_json(content: bytes | str) -> Any:
+    """Decode JSON, which may hold NaN as other programs write it.
+
+    Raises
+    ------
+    ValueError
+        For what is no JSON, or is nested without end.
+    """
     try:
         return msgspec.json.decode(content)
     except (msgspec.DecodeError, RecursionError, UnicodeError):
@@ -45,9 +60,9 @@ def read_json(path: Path) -> Any:
     try:
         return json.loads(content)
     except RecursionError:
-        raise InputError("is nested too deeply; expected a file of annotations", file=path) from None
+        raise ValueError("it is nested too deeply") from None
     except ValueError:
-        raise InputError("is no JSON; expected a file of annotations", file=path) from None
+        raise ValueError("it is no JSON") from None
 
 
 def read_xml(path: Path) -> Any:
