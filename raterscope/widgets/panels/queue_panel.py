@@ -44,7 +44,7 @@ class QueueItem:
 
 
 class QueueFrame(QWidget):
-    """What every queue has: a title, a filter, a second choice beneath it, the list, a word where it is empty.
+    """What every queue has: a title, a filter, a second choice beneath it, the list, a word if it is empty.
 
     Parameters
     ----------

@@ -1,0 +1,215 @@
+"""How the annotator chosen has changed: a triangle or lines, a slider through the votes, and play."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtGui import QHideEvent, QKeyEvent
+from PySide6.QtWidgets import QHBoxLayout, QPushButton, QSlider, QStackedWidget, QVBoxLayout, QWidget
+
+from raterscope.widgets import theme
+from raterscope.widgets.figures import count
+from raterscope.widgets.parts import Header, plain_label
+from raterscope.widgets.plots.drift_view import DriftView
+from raterscope.widgets.plots.mode_switch import ModeSwitch
+from raterscope.widgets.plots.row_lines import RowLines
+from raterscope.widgets.plots.ternary_plot import TernaryPlot
+
+__all__ = ["DriftPanel", "DriftView"]
+
+FIGURES = {
+    "triangle": ("triangle", "Each corner is an answer always given; it takes three answers"),
+    "lines": ("lines", "A line an answer, with its 95 % interval"),
+}
+FRAME_MS = 40
+FRAMES = 150
+"""How many frames a whole play takes: six seconds, however many votes there are."""
+
+
+class DriftPanel(QWidget):
+    """An annotator's way, vote by vote. Space plays and pauses.
+
+    Signals
+    -------
+    step_changed : int
+        The step gone to, by slider, by play or in a figure.
+    dynamic_wanted
+        A fusion that follows the annotators is asked for.
+    """
+
+    step_changed = Signal(int)
+    dynamic_wanted = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        theme.set_role(self, "panel")
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self.setAccessibleName("Drift")
+        self._header = Header("Drift")
+        self.figures = ModeSwitch(FIGURES)
+        self._header.row.insertWidget(1, self.figures)
+        self.ternary = TernaryPlot()
+        self.lines = RowLines()
+        self._view: DriftView | None = None
+        self._timer = QTimer(self)
+        self._timer.setInterval(FRAME_MS)
+        self._timer.timeout.connect(self._on_frame)
+        self._pages = QStackedWidget()
+        self._pages.addWidget(self._static())
+        self._pages.addWidget(self._way())
+        column = QVBoxLayout(self)
+        column.setContentsMargins(12, 8, 12, 8)
+        column.setSpacing(4)
+        column.addWidget(self._header)
+        column.addWidget(self._pages, 1)
+        self.figures.chosen.connect(self._on_figure)
+        self.slider.valueChanged.connect(self._on_slider)
+        self.play.clicked.connect(self.toggle_play)
+        for figure in (self.ternary, self.lines):
+            figure.step_chosen.connect(self.slider.setValue)
+        self.show_drift(None)
+
+    def show_drift(self, view: DriftView | None) -> None:
+        """Show an annotator, or that nobody is chosen."""
+        self._stop()
+        if view is None:
+            words = "Choose an annotator: how it changed from vote to vote is drawn here."
+            self._show_nothing(words, offer=False)
+            return
+        self._view = view
+        self._header.set_aside(count(len(view.mean), "vote"))
+        three = len(view.outputs) == 3
+        self.figures.setVisible(three)
+        self.ternary.show_drift(view if three else None)
+        self.lines.show_drift(view)
+        self._on_figure()
+        self.slider.blockSignals(True)
+        self.slider.setRange(0, len(view.mean) - 1)
+        self.slider.setPageStep(max(1, len(view.mean) // 20))
+        self.slider.setValue(view.step)
+        self.slider.blockSignals(False)
+        self._last.setText(f"vote {len(view.mean):,}")
+        self._say(view.step)
+        self._pages.setCurrentIndex(1)
+
+    def show_static(self) -> None:
+        """Say that the model in use takes annotators for unchanging."""
+        self._stop()
+        self._show_nothing("Fuse with the dynamic model to see how annotators change.", offer=True)
+
+    def set_step(self, step: int) -> None:
+        """Go to a step, without a signal."""
+        self.slider.blockSignals(True)
+        self.slider.setValue(step)
+        self.slider.blockSignals(False)
+        self._go(self.slider.value())
+
+    @property
+    def playing(self) -> bool:
+        """Whether the steps go on by themselves."""
+        return self._timer.isActive()
+
+    def toggle_play(self) -> None:
+        """Play from the present step, or from the first where the present one is the last; or pause."""
+        if self.playing:
+            self._stop()
+        elif self._view is not None:
+            if self.slider.value() == self.slider.maximum():
+                self.slider.setValue(0)
+            self._timer.start()
+            self.play.setText("Pause")
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Play or pause with Space, wherever in the panel the focus is."""
+        if event.key() == Qt.Key.Key_Space and self._view is not None:
+            self.toggle_play()
+        else:
+            super().keyPressEvent(event)
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        """Nothing plays unseen."""
+        self._stop()
+        super().hideEvent(event)
+
+    def _static(self) -> QWidget:
+        self._nothing = plain_label("", "second", wrap=True)
+        self.fuse = QPushButton("Fuse with the dynamic model")
+        self.fuse.clicked.connect(self.dynamic_wanted)
+        page = QWidget()
+        column = QVBoxLayout(page)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(8)
+        column.addWidget(self._nothing)
+        column.addWidget(self.fuse, 0, Qt.AlignmentFlag.AlignLeft)
+        column.addStretch(1)
+        return page
+
+    def _way(self) -> QWidget:
+        self._figures = QStackedWidget()
+        self._figures.addWidget(self.ternary)
+        self._figures.addWidget(self.lines)
+        self.slider = QSlider(Qt.Orientation.Horizontal)
+        self.slider.setAccessibleName("Vote")
+        self.play = QPushButton("Play")
+        self.play.setToolTip("Go through the votes (Space)")
+        self.play.setMinimumWidth(70)
+        self._first = plain_label("vote 1", "hint")
+        self._present = plain_label("", "small")
+        self._last = plain_label("", "hint")
+        row = QHBoxLayout()
+        row.setSpacing(8)
+        row.addWidget(self.slider, 1)
+        row.addWidget(self.play)
+        ends = QHBoxLayout()
+        ends.addWidget(self._first)
+        ends.addStretch(1)
+        ends.addWidget(self._present)
+        ends.addStretch(1)
+        ends.addWidget(self._last)
+        page = QWidget()
+        column = QVBoxLayout(page)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(4)
+        column.addWidget(self._figures, 1)
+        column.addLayout(row)
+        column.addLayout(ends)
+        return page
+
+    def _show_nothing(self, words: str, *, offer: bool) -> None:
+        self._view = None
+        self._nothing.setText(words)
+        self.fuse.setVisible(offer)
+        self.figures.hide()
+        self._header.set_aside("")
+        self._pages.setCurrentIndex(0)
+
+    def _on_figure(self) -> None:
+        three = self._view is not None and len(self._view.outputs) == 3
+        self._figures.setCurrentIndex(0 if three and self.figures.mode == "triangle" else 1)
+
+    def _on_slider(self, step: int) -> None:
+        self._go(step)
+        self.step_changed.emit(step)
+
+    def _on_frame(self) -> None:
+        last = self.slider.maximum()
+        self.slider.setValue(min(self.slider.value() + max(1, (last + 1) // FRAMES), last))
+        if self.slider.value() == last:
+            self._stop()
+
+    def _go(self, step: int) -> None:
+        if self._view is None:
+            return
+        if len(self._view.outputs) == 3:
+            self.ternary.set_step(step)
+        self.lines.set_step(step)
+        self._say(step)
+
+    def _say(self, step: int) -> None:
+        assert self._view is not None
+        changed = [f"{self._view.classes[at]}: {words}" for when, at, words in self._view.changes
+                   if when == step]  # fmt: skip
+        self._present.setText(f"vote {step + 1:,}" + "".join(f", {words}" for words in changed))
+
+    def _stop(self) -> None:
+        self._timer.stop()
+        self.play.setText("Play")

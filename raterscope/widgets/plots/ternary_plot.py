@@ -1,0 +1,237 @@
+"""How an annotator with three answers moved: a path a true class in a triangle."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pyqtgraph as pg
+from numpy.typing import NDArray
+from PySide6.QtCore import QPointF, QRectF, Qt, Signal
+from PySide6.QtGui import QColor, QPainter, QPen, QPolygonF, QResizeEvent
+from PySide6.QtWidgets import QWidget
+
+from raterscope.widgets import theme
+from raterscope.widgets.painting import paint_words
+from raterscope.widgets.plots.drift_view import DriftView, label_colour, marker_radius, paint_label
+from raterscope.widgets.plots.figure_panel import Figure
+
+__all__ = ["TernaryPlot"]
+
+TOP, BOTTOM, SIDE = 20.0, 22.0, 10.0
+NAME = 84.0
+REACH = 10.0
+MOST_POINTS = 1200
+"""Of all paths together: what is drawn anew in a frame."""
+
+FAINT = 80
+COARSEST = 24.0
+Part = tuple[int, int]
+
+
+class TernaryPlot(Figure[Part]):
+    """Each corner is an answer always given; a point is a row of the confusion matrix after a vote.
+
+    The way that was gone up to the present step is drawn in full, what comes after it faintly. Markers stand
+    where the votes on tasks of the class reach 1, 2, 5, 10 ..., and grow with them; rings where a row changed.
+    A click on any of them goes to that step.
+
+    Signals
+    -------
+    step_chosen : int
+        The step of the marker clicked.
+    """
+
+    step_chosen = Signal(int)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__("Drift in a triangle", parent)
+        self.setMinimumSize(180, 140)
+        self._view: DriftView | None = None
+        self._step = 0
+        self._corners = np.zeros((3, 2))
+        self._paths: list[tuple[NDArray[np.int64], NDArray[np.floating]]] = []
+        self._marks: list[NDArray[np.int64]] = []
+
+    def show_drift(self, view: DriftView | None) -> None:
+        """Show an annotator, or nobody; it takes three outputs."""
+        if view is not None and len(view.outputs) != 3:
+            raise ValueError(f"{len(view.outputs)} outputs; a triangle has three corners")
+        self._view = view
+        self._step = 0 if view is None else view.step
+        self._marks = [] if view is None else [self._marked(at) for at in range(len(view.classes))]
+        self.point(None)
+        self._lay_out()
+        self.update()
+
+    def set_step(self, step: int) -> None:
+        """Go to another step."""
+        self._step = step
+        self.update()
+
+    def words(self, part: Part) -> str:
+        """Say a row after a vote."""
+        return "" if self._view is None else self._view.words(*part)
+
+    def part_at(self, place: QPointF) -> Part | None:
+        """Give the marker at a place, the nearest of several: (class, step)."""
+        best, nearest = None, REACH
+        for at, marks in enumerate(self._marks):
+            steps = np.append(marks, self._step)
+            x, y = self._places(at, steps).T
+            away = np.hypot(x - place.x(), y - place.y())
+            if away.min() < nearest:
+                nearest, best = float(away.min()), (at, int(steps[away.argmin()]))
+        return best
+
+    def step(self, part: Part | None, across: int, down: int) -> Part | None:
+        """Lead from marker to marker along a path, and from class to class."""
+        if not self._marks:
+            return None
+        if part is None:
+            return 0, self._step
+        at, step = part
+        if down:
+            return min(max(at + down, 0), len(self._marks) - 1), self._step
+        steps = np.union1d(self._marks[at], [self._step])
+        row = int(np.searchsorted(steps, step)) + across
+        return at, int(steps[min(max(row, 0), len(steps) - 1)])
+
+    def choose(self, part: Part) -> None:
+        """Go to the step of a marker."""
+        self.step_chosen.emit(part[1])
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Lay the paths out anew."""
+        super().resizeEvent(event)
+        self._lay_out()
+
+    def draw(self, painter: QPainter) -> None:
+        """Paint triangle, paths and markers."""
+        if self._view is None:
+            return
+        self._draw_frame(painter)
+        for at in range(len(self._paths)):
+            self._draw_path(painter, at)
+        for at in range(len(self._paths)):
+            self._draw_marks(painter, at)
+        if self.pointed is not None:
+            at, step = self.pointed
+            painter.setPen(QPen(QColor(theme.current().text), 1.6))
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.drawEllipse(self._place(at, step), REACH, REACH)
+
+    def _marked(self, at: int) -> NDArray[np.int64]:
+        assert self._view is not None
+        changed = [step for step, of, _ in self._view.changes if of == at]
+        return np.union1d(self._view.milestones(at), changed).astype(np.int64)
+
+    def _lay_out(self) -> None:
+        width, height = self.width() - 2 * SIDE, self.height() - TOP - BOTTOM
+        side = max(min(width, height * 2 / math.sqrt(3)), 1.0)
+        left, low = (self.width() - side) / 2, TOP + (height + side * math.sqrt(3) / 2) / 2
+        self._corners = np.array([(left, low), (left + side / 2, low - side * math.sqrt(3) / 2),
+                                  (left + side, low)])  # fmt: skip
+        self._paths = []
+        if self._view is None:
+            return
+        for at in range(len(self._view.classes)):
+            most = max(MOST_POINTS // len(self._view.classes), 8)
+            # Far more points than can be drawn are not even looked at.
+            steps = np.arange(0, len(self._view.mean), max(1, len(self._view.mean) // (4 * most)))
+            places = self._places(at, steps)
+            kept = _thinned(places, most)
+            self._paths.append((steps[kept], places[kept]))
+
+    def _places(self, at: int, steps: NDArray[np.int64]) -> NDArray[np.floating]:
+        """Give where a class's row stands after steps, (S, 2) pixels."""
+        assert self._view is not None
+        row = np.asarray(self._view.mean[steps, at], dtype=float)
+        return (row / row.sum(axis=-1, keepdims=True)) @ self._corners
+
+    def _place(self, at: int, step: int) -> QPointF:
+        ((x, y),) = self._places(at, np.array([step]))
+        return QPointF(x, y)
+
+    def _draw_frame(self, painter: QPainter) -> None:
+        assert self._view is not None
+        look = theme.current()
+        corners = [QPointF(*corner) for corner in self._corners]
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        painter.setPen(QPen(theme.colour(look.line, 110), 1))
+        for share in (0.25, 0.5, 0.75):
+            for first, second, third in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
+                start = corners[first] + (corners[second] - corners[first]) * share
+                painter.drawLine(start, corners[third] + (corners[second] - corners[third]) * share)
+        painter.setPen(QPen(QColor(look.line), 1.4))
+        painter.drawPolygon(QPolygonF(corners))
+        painter.setFont(theme.font(theme.CAPTION))
+        lines, middle = self._view.outputs, Qt.TextElideMode.ElideMiddle
+        for corner, name, above in zip(corners, lines, (False, True, False), strict=True):
+            left = min(max(corner.x() - NAME / 2, 0.0), self.width() - NAME)
+            box = QRectF(left, corner.y() - 19 if above else corner.y() + 5, NAME, 15)
+            side = Qt.AlignmentFlag.AlignHCenter
+            if corner.x() - NAME / 2 < 0:
+                side = Qt.AlignmentFlag.AlignLeft
+            elif corner.x() + NAME / 2 > self.width():
+                side = Qt.AlignmentFlag.AlignRight
+            paint_words(painter, box, name, look.second, side=side, elide=middle)
+        self._draw_legend(painter)
+
+    def _draw_legend(self, painter: QPainter) -> None:
+        assert self._view is not None
+        look, room = theme.current(), int(max(self.height() / 2 - TOP, 17) // 17)
+        names = self._view.classes[:room]
+        for at, name in enumerate(names):
+            middle = TOP / 2 + 17 * at
+            # The triangle grows wider below: a name ends where its side begins.
+            share = (middle + 9 - self._corners[1, 1]) / max(self._corners[0, 1] - self._corners[1, 1], 1.0)
+            end = self._corners[1, 0] + share * (self._corners[0, 0] - self._corners[1, 0])
+            end = min(end, self._corners[1, 0] - NAME / 2)
+            paint_label(painter, QPointF(8, middle), at, 4)
+            left_out = len(self._view.classes) - room
+            words = name if at < room - 1 or left_out <= 0 else f"and {left_out + 1} more"
+            paint_words(painter, QRectF(18, middle - 8, end - 22, 16), words, look.second)
+
+    def _draw_path(self, painter: QPainter, at: int) -> None:
+        kept, places = self._paths[at]
+        gone = int(np.searchsorted(kept, self._step, side="right"))
+        present = self._places(at, np.array([self._step]))
+        colour, faint = label_colour(at), label_colour(at)
+        faint.setAlpha(FAINT)
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        for ink, way in ((faint, (present, places[gone:])), (colour, (places[:gone], present))):
+            x, y = np.concatenate(way).T
+            painter.setPen(QPen(ink, 1))
+            painter.drawPolyline(pg.functions.arrayToQPolygonF(x, y))
+
+    def _draw_marks(self, painter: QPainter, at: int) -> None:
+        assert self._view is not None
+        look = theme.current()
+        changed = {step for step, of, _ in self._view.changes if of == at}
+        for step in self._marks[at].tolist():
+            place = self._place(at, step)
+            if step in changed:
+                painter.setBrush(Qt.BrushStyle.NoBrush)
+                painter.setPen(QPen(QColor(look.text if step <= self._step else look.third), 1.6))
+                painter.drawEllipse(place, 8, 8)
+            else:
+                radius = marker_radius(float(self._view.informed[step, at]))
+                paint_label(painter, place, at, radius, filled=step <= self._step)
+        radius = marker_radius(float(self._view.informed[self._step, at])) + 3
+        paint_label(painter, self._place(at, self._step), at, radius, edge=look.text)
+
+
+def _thinned(places: NDArray[np.floating], most: int) -> NDArray[np.int64]:
+    """Give the points (S, 2) that tell a path apart on the screen, as few as asked for: their indices."""
+    cell, kept = 0.5, np.arange(len(places))
+    while True:
+        at = np.floor(places[kept] / cell)
+        moved = np.ones(len(kept), dtype=bool)
+        moved[1:-1] = (at[1:-1] != at[:-2]).any(axis=1)
+        kept = kept[moved]
+        if len(kept) <= most:
+            return kept
+        if cell > COARSEST:
+            return kept[:: -(-len(kept) // most)]
+        cell *= 1.5
