@@ -1,0 +1,316 @@
+"""Labels as the next program reads them."""
+
+import csv
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from raterscope.algorithms.labels.data import Confusion, Drift, Labels
+from raterscope.algorithms.progress import Cancelled
+from raterscope.app.errors import InputError
+from raterscope.app.formats.label_studio_writer import write_label_studio
+from raterscope.app.formats.label_writers import (
+    DecidedLabel,
+    write_annotators,
+    write_confusion,
+    write_crowdkit_confusion,
+    write_crowdkit_probabilities,
+    write_crowdkit_truth,
+    write_crowdkit_votes,
+    write_decided,
+    write_labels,
+    write_votes,
+)
+
+TASKS = ("cell 1", '=HYPERLINK("x"), "y"', "Zelle ü\nzwei")
+CLASSES = ("no", "yes")
+
+
+def rows_of(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def header_of(path: Path) -> list[str]:
+    with path.open(newline="", encoding="utf-8") as file:
+        return next(csv.reader(file))
+
+
+def some_votes(time: bool = True) -> Labels:
+    return Labels(
+        task=np.array([0, 0, 1, 2, 1]),
+        annotator=np.array([0, 1, 0, 1, 1]),
+        label=np.array([0, 1, 2, 2, 0]),
+        tasks=TASKS,
+        annotators=("ann", "-cmd"),
+        outputs=("-1", "1", "3"),
+        classes=CLASSES,
+        meaning=np.array([0, 1, 1]),
+        time=np.array([1.7e9 + 0.25, 5, np.nan, 7, 8]) if time else None,
+    )
+
+
+def matrices(people: int, rng: np.random.Generator) -> Confusion:
+    return Confusion(rng.gamma(2.0, 3.0, (people, 2, 3)) + 1.0, np.ones((2, 3)))
+
+
+def test_labels_hold_what_was_found_of_every_task(tmp_path: Path) -> None:
+    posterior = np.array([[1 - 1e-9, 1e-9], [1 / 3, 2 / 3], [0.5, 0.5]])
+    path = write_labels(
+        tmp_path / "labels.csv",
+        TASKS,
+        CLASSES,
+        posterior,
+        np.array([0, 1, -1]),
+        np.array([0.0, 0.918295834, np.nan]),
+        np.array([4, 2, 0]),
+    )
+    assert header_of(path) == ["task", "label", "no", "yes", "entropy", "votes"]
+    rows = rows_of(path)
+    assert [row["task"] for row in rows] == [TASKS[0], "'" + TASKS[1], TASKS[2]]
+    assert [row["label"] for row in rows] == ["no", "yes", ""]
+    found = np.array([[float(row[name]) for name in CLASSES] for row in rows])
+    np.testing.assert_allclose(found, posterior, rtol=1e-11)
+    assert [row["entropy"] for row in rows] == ["0", "0.918296", ""]
+    assert [row["votes"] for row in rows] == ["4", "2", "0"]
+
+
+def test_classes_named_as_a_column_have_one_of_their_own(tmp_path: Path) -> None:
+    posterior = np.array([[0.25, 0.75]])
+    path = write_labels(
+        tmp_path / "labels.csv",
+        ["a"],
+        ["votes", "=1+1"],
+        posterior,
+        np.array([0]),
+        np.array([0.8]),
+        np.array([9]),
+    )
+    assert rows_of(path) == [
+        {
+            "task": "a", "label": "votes", "votes (class)": "0.25", "'=1+1": "0.75",
+            "entropy": "0.8", "votes": "9",
+        }
+    ]  # fmt: skip
+
+
+def test_many_tasks_are_all_written_and_in_order(tmp_path: Path) -> None:
+    many = 40_000
+    tasks = tuple(f"t{number}" for number in range(many))
+    rng = np.random.default_rng(1)
+    posterior = rng.dirichlet([1.0, 1.0], many)
+    told: list[float] = []
+    path = write_crowdkit_probabilities(
+        tmp_path / "p.csv", tasks, CLASSES, posterior, lambda fraction, words, **more: told.append(fraction)
+    )
+    rows = rows_of(path)
+    assert [row["task"] for row in rows] == list(tasks)
+    np.testing.assert_allclose([float(row["yes"]) for row in rows], posterior[:, 1], rtol=1e-11)
+    assert len(told) > 1
+    assert told == sorted(told)
+
+
+def test_cancelled_writing_leaves_what_was_there(tmp_path: Path) -> None:
+    path = tmp_path / "votes.csv"
+    path.write_text("before")
+
+    def cancel(fraction: float, words: str, **more: object) -> None:
+        raise Cancelled
+
+    with pytest.raises(Cancelled):
+        write_votes(path, some_votes(), cancel)
+    with pytest.raises(Cancelled):
+        write_label_studio(
+            path, TASKS, CLASSES, np.full((3, 2), 0.5), np.zeros(3, dtype=np.int16), model="m", watch=cancel
+        )
+    assert path.read_text() == "before"
+    assert [one.name for one in tmp_path.iterdir()] == ["votes.csv"]
+
+
+def test_what_cannot_be_written_is_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"^votes\.csv: cannot be written: [^.]+\.$"):
+        write_votes(tmp_path / "nowhere" / "votes.csv", some_votes())
+
+
+def test_annotators(tmp_path: Path) -> None:
+    names, votes = ("ann", "@bob", "carl"), np.array([3, 0, 12])
+    accuracy = np.array([0.75, np.nan, 1.0])
+    path = write_annotators(tmp_path / "a.csv", names, votes, accuracy, ("1", "", "optimists"))
+    assert [list(row.values()) for row in rows_of(path)] == [
+        ["ann", "3", "0.75", "1"], ["'@bob", "0", "", ""], ["carl", "12", "1", "optimists"],
+    ]  # fmt: skip
+    path = write_annotators(tmp_path / "a.csv", names, votes, accuracy)
+    assert {row["community"] for row in rows_of(path)} == {""}
+
+
+def test_confusion_of_a_model_that_stands_still(tmp_path: Path) -> None:
+    confusion = matrices(300, np.random.default_rng(2))
+    names = [f"a{number}" for number in range(300)]
+    votes = np.arange(300)
+    path = write_confusion(tmp_path / "c.csv", names, ("-1", "1", "3"), CLASSES, confusion, votes)
+    rows = rows_of(path)
+    assert len(rows) == 300 * 6
+    for row in rows[:60] + rows[-60:]:
+        k, j = names.index(row["annotator"]), CLASSES.index(row["true"])
+        one = ("-1", "1", "3").index(row["given"])
+        alpha = confusion.alpha[k, j]
+        beta = stats.beta(alpha[one], alpha.sum() - alpha[one])
+        assert int(row["step"]) == votes[k]
+        figures = [float(row[name]) for name in ("probability", "low", "high")]
+        np.testing.assert_allclose(figures, [beta.mean(), *beta.interval(0.95)], rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("steps", "expected"),
+    [
+        (1, {"a": [5], "b": [0], "c": [2]}),
+        (2, {"a": [1, 5], "b": [0], "c": [1, 2]}),
+        (3, {"a": [1, 3, 5], "b": [0], "c": [1, 2]}),
+        (4, {"a": [1, 2, 4, 5], "b": [0], "c": [1, 2]}),
+        (None, {"a": [1, 2, 3, 4, 5], "b": [0], "c": [1, 2]}),
+    ],
+)
+def test_confusion_after_some_votes(
+    tmp_path: Path, steps: int | None, expected: dict[str, list[int]]
+) -> None:
+    rng = np.random.default_rng(3)
+    confusion = matrices(3, rng)
+    moved = rng.gamma(2.0, 3.0, (7, 2, 3)).astype(np.float32) + np.float32(1)
+    drift = Drift(np.array([0, 5, 5, 7]), np.arange(7, dtype=np.int32), moved)
+    votes = np.array([5, 0, 2])
+    path = write_confusion(
+        tmp_path / "c.csv", "abc", ("-1", "1", "3"), CLASSES, confusion, votes, drift=drift, steps=steps
+    )
+    found: dict[str, list[int]] = {}
+    for row in rows_of(path):
+        if (row["true"], row["given"]) != ("yes", "3"):
+            continue
+        step = int(row["step"])
+        found.setdefault(row["annotator"], []).append(step)
+        k = "abc".index(row["annotator"])
+        alpha = (confusion.alpha[k] if step == 0 else moved[drift.start[k] + step - 1])[1]
+        assert float(row["probability"]) == pytest.approx(alpha[2] / alpha.sum(), rel=1e-5)
+        assert float(row["low"]) < float(row["probability"]) < float(row["high"])
+    assert found == expected
+
+
+def test_votes_with_and_without_time(tmp_path: Path) -> None:
+    rows = rows_of(write_votes(tmp_path / "v.csv", some_votes()))
+    assert [row["task"] for row in rows] == [TASKS[0], TASKS[0], "'" + TASKS[1], TASKS[2], "'" + TASKS[1]]
+    assert [row["annotator"] for row in rows] == ["ann", "'-cmd", "ann", "'-cmd", "'-cmd"]
+    assert [row["label"] for row in rows] == ["-1", "1", "3", "3", "-1"]
+    assert [row["time"] for row in rows] == ["1700000000.25", "5", "", "7", "8"]
+    assert header_of(write_votes(tmp_path / "w.csv", some_votes(False))) == ["task", "annotator", "label"]
+
+
+def test_decided_labels(tmp_path: Path) -> None:
+    when = datetime(2026, 3, 1, 12, 0, 5, 700, tzinfo=UTC)
+    decided = [DecidedLabel("cell 1", "yes", "Ann", when, "=plain"), DecidedLabel("cell 2", "")]
+    rows = rows_of(write_decided(tmp_path / "d.csv", decided))
+    assert [list(row.values()) for row in rows] == [
+        ["cell 1", "yes", "Ann", "2026-03-01T12:00:05+00:00", "'=plain"],
+        ["cell 2", "", "", "", ""],
+    ]
+
+
+def crowd() -> Labels:
+    """Fifteen people, of whom one lies, on two hundred tasks of three classes."""
+    rng = np.random.default_rng(4)
+    truth = rng.integers(3, size=200)
+    task, annotator = (part.ravel() for part in np.meshgrid(np.arange(200), np.arange(15), indexing="ij"))
+    right = rng.random(len(task)) < np.where(annotator == 0, 0.05, 0.8)
+    wrong = (truth[task] + rng.integers(1, 3, len(task))) % 3
+    return Labels(
+        task=task, annotator=annotator, label=np.where(right, truth[task], wrong),
+        tasks=tuple(f"t{number}" for number in range(200)),
+        annotators=tuple(f"w{number}" for number in range(15)),
+        outputs=("cat", "dog", "owl"), classes=("cat", "dog", "owl"), known=truth.astype(np.int16),
+    )  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore")  # crowd-kit calls pandas in ways that pandas gives up
+def test_crowdkit_reads_its_layouts(tmp_path: Path) -> None:
+    aggregation = pytest.importorskip("crowdkit.aggregation")
+    pandas = pytest.importorskip("pandas")
+    labels = crowd()
+    votes = pandas.read_csv(write_crowdkit_votes(tmp_path / "votes.csv", labels))
+    truth = pandas.read_csv(
+        write_crowdkit_truth(tmp_path / "truth.csv", labels.tasks, labels.classes, labels.known)
+    ).set_index("task")["label"]
+    model = aggregation.DawidSkene(20)
+    proba = model.fit_predict_proba(votes)
+    assert (model.labels_ == truth.loc[model.labels_.index]).mean() > 0.97
+
+    # What crowd-kit found comes back from the files just as it gave it.
+    order = list(labels.classes)
+    posterior = proba.loc[list(labels.tasks), order].to_numpy()
+    path = write_crowdkit_probabilities(tmp_path / "proba.csv", labels.tasks, labels.classes, posterior)
+    proba.loc[list(labels.tasks), order].to_csv(tmp_path / "theirs.csv")
+    pandas.testing.assert_frame_equal(pandas.read_csv(path), pandas.read_csv(tmp_path / "theirs.csv"))
+
+    errors = model.errors_.sort_index()[order]
+    mean = np.stack([errors.loc[name].loc[order].to_numpy().T for name in labels.annotators])
+    path = write_crowdkit_confusion(
+        tmp_path / "errors.csv", labels.annotators, labels.outputs, labels.classes, mean
+    )
+    ours = pandas.read_csv(path, index_col=["worker", "label"])
+    pandas.testing.assert_frame_equal(ours.sort_index(), errors, check_names=False)
+    again = aggregation.DawidSkene(1).fit(votes, initial_error=ours)
+    assert (again.labels_ == truth.loc[again.labels_.index]).mean() > 0.97
+
+
+def test_crowdkit_truth_leaves_out_what_is_not_known(tmp_path: Path) -> None:
+    path = write_crowdkit_truth(tmp_path / "t.csv", TASKS, CLASSES, np.array([1, -1, 0]))
+    assert rows_of(path) == [{"task": TASKS[0], "label": "yes"}, {"task": TASKS[2], "label": "no"}]
+
+
+@pytest.mark.parametrize("pictures", [None, {0: "cell-1.png", 2: "https://example.org/3.png"}])
+def test_label_studio_finds_a_choice_of_its_interface_in_every_task(
+    tmp_path: Path, pictures: dict[int, str] | None
+) -> None:
+    classes = ('"no" <&>', "yes\n")
+    posterior = np.array([[0.9, 0.1], [0.2, 0.8], [0.5, 0.5]])
+    when = datetime(2026, 3, 1, 12, tzinfo=UTC)
+    decided = {1: DecidedLabel(TASKS[1], classes[0], "Änn", when, "seen"), 2: DecidedLabel(TASKS[2], "")}
+    files = write_label_studio(
+        tmp_path / "tasks.json", TASKS, classes, posterior, np.array([0, 1, -1]),
+        model="ibcc", decided=decided, pictures=pictures,
+    )  # fmt: skip
+    tasks = json.loads(files[0].read_text(encoding="utf-8"))
+    view = ElementTree.fromstring(files[1].read_text(encoding="utf-8"))
+    shown = view.find("Image" if pictures else "Text")
+    control = view.find("Choices")
+    assert shown is not None
+    assert control is not None
+    offered = [choice.get("value") for choice in control.findall("Choice")]
+    assert control.get("toName") == shown.get("name")
+    key = shown.get("value").removeprefix("$")
+    assert [task["data"][key] for task in tasks] == [
+        (pictures or {}).get(number, name) for number, name in enumerate(TASKS)
+    ]
+    for task, row in zip(tasks, posterior, strict=True):
+        assert list(task["data"]["probabilities"]) == offered
+        assert list(task["data"]["probabilities"].values()) == row.tolist()
+        for result in [r for one in task["predictions"] + task["annotations"] for r in one["result"]]:
+            assert (result["from_name"], result["to_name"]) == (control.get("name"), shown.get("name"))
+            assert result["type"] == "choices"
+
+    def chosen(part: str) -> list[list[list[int]]]:
+        return [
+            [[offered.index(c) for r in one["result"] for c in r["value"]["choices"]] for one in task[part]]
+            for task in tasks
+        ]
+
+    assert chosen("predictions") == [[[0]], [[1]], []]
+    assert chosen("annotations") == [[], [[0]], [[]]]
+    assert [one["score"] for task in tasks for one in task["predictions"]] == [0.9, 0.8]
+    assert {one["model_version"] for task in tasks for one in task["predictions"]} == {"ibcc"}
+    assert [task["data"].get("decided_by") for task in tasks] == [None, "Änn", ""]
+    assert tasks[1]["annotations"][0]["created_at"] == "2026-03-01T12:00:00+00:00"
+    # Label Studio refuses annotators whom it does not know.
+    assert not any("completed_by" in one for task in tasks for one in task["annotations"])
