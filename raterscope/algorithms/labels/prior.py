@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from raterscope.algorithms.labels.data import FloatArray, Labels, default_prior
+from raterscope.algorithms.labels.data import FloatArray, Labels, Repeats, default_prior
 from raterscope.algorithms.settings import Settings, choice, number
 
 __all__ = ["LabelSettings", "PriorSettings", "prior_of"]
@@ -22,7 +22,7 @@ REPEATS = {
 class LabelSettings(Settings):
     """What every method without time needs to know."""
 
-    repeats: str = choice(
+    repeats: Repeats = choice(
         "all", "Repeated votes", "What an annotator's several votes on one task count for.", REPEATS
     )
 

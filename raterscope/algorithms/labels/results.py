@@ -16,7 +16,7 @@ from raterscope.algorithms.labels.data import (
     LabelTrace,
 )
 
-__all__ = ["counted", "fused"]
+__all__ = ["counted", "fused", "unsettled"]
 
 
 def fused(
@@ -95,6 +95,16 @@ def counted(labels: Labels, posterior: FloatArray, prior: FloatArray) -> Confusi
         count = np.bincount(pair, posterior[labels.task, j], minlength=annotators * outputs)
         alpha[:, j] = count.reshape(annotators, outputs) + prior[j]
     return Confusion(alpha, prior)
+
+
+def unsettled(trace: LabelTrace) -> list[str]:
+    """Say that an iteration ended before it settled, if it did."""
+    if trace.converged:
+        return []
+    return [
+        f"After {len(trace.change):,} iterations a task's probabilities still changed by"
+        f" {trace.change[-1]:.2g}: they are not final."
+    ]
 
 
 def _said_of(labels: Labels, voteless: int, silent: int) -> list[str]:

@@ -1,0 +1,193 @@
+"""Tasks given annotators, annotators given tasks, in turn: what the static models have in common."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from math import log
+from typing import Protocol, TypeVar
+
+import numpy as np
+
+from raterscope.algorithms.labels._votes import TaskVotes
+from raterscope.algorithms.labels.data import FloatArray, LabelTrace
+from raterscope.algorithms.progress import Watch
+
+__all__ = ["Alternated", "Rule", "alternate"]
+
+_PARTS = 4
+"""The tasks are divided so, whatever the processors: sums come out the same on every machine."""
+
+_THREADS = min(_PARTS, os.cpu_count() or 1)
+
+_WORK = 2_000_000
+"""Votes times classes of a piece: some 10 ms."""
+
+Piece = tuple[int, int, int]
+"""A part, its first task (or annotator), and the one after its last."""
+
+_T = TypeVar("_T")
+
+
+class Rule(Protocol):
+    """How annotators' rates and classes' shares follow from the tasks.
+
+    Both methods overwrite logarithms and give their part of the objective without the tasks' entropy.
+    """
+
+    def rates(self, counts: FloatArray, first: int, last: int, logs: FloatArray) -> float:
+        """Update annotators `first` to `last`, and leave their counts (P, K * L, J) summed in the first part.
+
+        `logs` is (K * L, J).
+        """
+
+    def shares(self, total: FloatArray, logs: FloatArray) -> float:
+        """Update the shares; `total` (J,) is the expected number of tasks of each class."""
+
+
+@dataclass(frozen=True, eq=False)
+class Alternated:
+    """What the iterations end with.
+
+    Attributes
+    ----------
+    posterior : (N, J) float64
+        Of tasks with votes or known; nothing of use elsewhere.
+    counts : (K, J, L) float64
+        Expected numbers of votes.
+    total : (J,) float64
+        Expected numbers of tasks.
+    trace : LabelTrace
+    """
+
+    posterior: FloatArray
+    counts: FloatArray
+    total: FloatArray
+    trace: LabelTrace
+
+
+def alternate(
+    votes: TaskVotes,
+    standing: FloatArray,
+    share: float,
+    rule: Rule,
+    iterations: int,
+    tolerance: float,
+    name: str,
+    watch: Watch,
+) -> Alternated:
+    """Update tasks and annotators in turn until no task's probabilities change by `tolerance` or more.
+
+    Parameters
+    ----------
+    votes : TaskVotes
+    standing : (L, J) float64
+        How much of a vote each output is for each class, to begin with.
+    share : float
+        Votes for every class that each task has besides, to begin with.
+    rule : Rule
+    iterations : int
+        At most.
+    tolerance : float
+    name : str
+        Of the objective.
+    watch : Watch
+    """
+    from raterscope.algorithms.labels._ibcc_kernels import begin, expect_tasks, expect_two
+
+    size = (votes.annotators * votes.outputs, votes.classes)
+    tasks = _pieces(votes, _PARTS if 8 * size[0] * size[1] < len(votes.pair) else 1)
+    annotators = _evenly(votes.annotators, _WORK // (8 * votes.classes * votes.outputs) + 1)
+    posterior = np.zeros((len(votes.known), votes.classes))
+    counts = np.empty((len(tasks[0]), *size))
+    weights, logs = np.zeros(size), np.zeros(votes.classes)
+    total = np.empty((len(counts), votes.classes))
+    update = expect_two if votes.classes == 2 else expect_tasks
+    objective: list[float] = []
+    changes: list[float] = []
+    done = 0.0
+
+    def report() -> None:
+        watch(done, f"iteration {len(changes) + 1}", objective=objective[-1] if objective else None)
+
+    with ThreadPoolExecutor(_THREADS) as pool:
+
+        def each(run: Callable[[Piece], _T], rounds: list[list[Piece]]) -> list[_T]:
+            found: list[_T] = []
+            for pieces in rounds:
+                report()
+                found += map(run, pieces) if len(pieces) == 1 else pool.map(run, pieces)
+            return found
+
+        def started(piece: Piece) -> None:
+            part, first, last = piece
+            begin(
+                votes.start, votes.pair, votes.known, standing, share, first, last, posterior, counts[part],
+                total[part],
+            )  # fmt: skip
+
+        def updated(piece: Piece) -> tuple[float, float]:
+            part, first, last = piece
+            return update(  # type: ignore[no-any-return]
+                votes.start, votes.pair, votes.known, logs, weights, first, last, posterior, counts[part],
+                total[part],
+            )  # fmt: skip
+
+        def rated(piece: Piece) -> float:
+            return rule.rates(counts, piece[1], piece[2], weights)
+
+        def ruled() -> float:
+            total[0] = total.sum(axis=0)
+            return sum(each(rated, annotators)) + rule.shares(total[0], logs)
+
+        counts[:], total[:] = 0.0, 0.0
+        each(started, tasks)
+        ruled()
+        converged = False
+        while not converged and len(changes) < iterations:
+            counts[:], total[:] = 0.0, 0.0
+            found = each(updated, tasks)
+            objective.append(sum(entropy for entropy, _ in found) + ruled())
+            changes.append(max(change for _, change in found))
+            converged = changes[-1] < tolerance
+            done = max(done, len(changes) / iterations, _nearness(changes, tolerance))
+    watch(1.0, f"{len(changes)} iterations", objective=objective[-1])
+    shape = (votes.annotators, votes.outputs, votes.classes)
+    return Alternated(
+        posterior,
+        counts[0].reshape(shape).transpose(0, 2, 1),
+        total[0],
+        LabelTrace(np.array(objective), np.array(changes), converged, name),
+    )
+
+
+def _nearness(changes: list[float], tolerance: float) -> float:
+    """Guess the share of the work that is done: changes fall geometrically."""
+    first, last = max(changes), changes[-1]
+    if not 0.0 < tolerance < last < first:
+        return 0.0
+    return 0.95 * log(first / last) / log(first / tolerance)
+
+
+def _pieces(votes: TaskVotes, parts: int) -> list[list[Piece]]:
+    """Divide the tasks into parts of about as many votes, and those into rounds of a piece of each part."""
+    work = votes.start + np.arange(len(votes.start))
+    rounds = int(work[-1]) * votes.classes // (parts * _WORK) + 1
+    bounds = np.searchsorted(work, np.linspace(0, work[-1], parts * rounds + 1))
+    bounds[-1] = len(votes.known)
+    return [
+        [
+            (part, int(bounds[at]), int(bounds[at + 1]))
+            for part in range(parts)
+            for at in [part * rounds + turn]
+        ]
+        for turn in range(rounds)
+    ]
+
+
+def _evenly(many: int, step: int) -> list[list[Piece]]:
+    """Divide annotators into rounds of pieces."""
+    pieces = [(0, first, min(first + step, many)) for first in range(0, many, step)]
+    return [pieces[first : first + _PARTS] for first in range(0, len(pieces), _PARTS)]
