@@ -30,7 +30,14 @@ from raterscope.algorithms.simulation.smear_canvas import (
     soft,
 )
 
-__all__ = ["Smear", "render_smear"]
+__all__ = [
+    "Smear",
+    "draw_platelet",
+    "draw_precipitate",
+    "draw_ring",
+    "draw_trophozoite",
+    "render_smear",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,13 +112,13 @@ def render_smear(
     taken += [(place, 30.0) for place in decoys]
     clarity = rng.beta(1.9, 1.3, len(found))
     for (x, y), plain in zip(found, clarity, strict=True):
-        draw = _draw_ring if rng.random() < 0.68 else _draw_trophozoite
+        draw = draw_ring if rng.random() < 0.68 else draw_trophozoite
         draw(canvas, x, y, 0.45 + 0.6 * float(plain))
     allure = np.sort(rng.beta(1.6, 2.0, len(decoys)))
     for (x, y), likeness in zip(decoys, allure, strict=True):
         _DECOYS[int(rng.integers(len(_DECOYS)))](canvas, x, y, 0.55 + 0.5 * float(likeness))
     for x, y in places(canvas, round(rng.integers(22, 40) * share), 18.0, taken):
-        _draw_platelet(canvas, x, y, float(rng.uniform(0.2, 0.55)))
+        draw_platelet(canvas, x, y, float(rng.uniform(0.2, 0.55)))
     _draw_debris(canvas, share, taken)
     return Smear(
         image=photograph(canvas),
@@ -197,7 +204,7 @@ def _clearing(dx: Plane, dy: Plane, radius: float, depth: float) -> Plane:
     return np.asarray(-depth * soft(inside, 2.5), dtype=np.float32)
 
 
-def _draw_ring(canvas: Canvas, x: float, y: float, strength: float) -> None:
+def draw_ring(canvas: Canvas, x: float, y: float, strength: float) -> None:
     """Draw a young trophozoite: a thin ring of blue cytoplasm, often open, one or two dots of chromatin."""
     rng = canvas.rng
     radius = float(rng.uniform(6.3, 9.2))
@@ -228,7 +235,7 @@ def _draw_ring(canvas: Canvas, x: float, y: float, strength: float) -> None:
     canvas.stamp(x, y, radius + 14, paint)
 
 
-def _draw_trophozoite(canvas: Canvas, x: float, y: float, strength: float) -> None:
+def draw_trophozoite(canvas: Canvas, x: float, y: float, strength: float) -> None:
     """Draw a grown trophozoite: an irregular blue body, chromatin at its edge, grains of pigment."""
     rng = canvas.rng
     radius = float(rng.uniform(6.5, 9.0))
@@ -254,7 +261,7 @@ def _draw_trophozoite(canvas: Canvas, x: float, y: float, strength: float) -> No
     canvas.stamp(x, y, radius + 14, paint)
 
 
-def _draw_platelet(canvas: Canvas, x: float, y: float, strength: float) -> None:
+def draw_platelet(canvas: Canvas, x: float, y: float, strength: float) -> None:
     """Draw a platelet: pale lilac, with purple granules in the middle and no nucleus."""
     rng = canvas.rng
     radius = float(rng.uniform(6.0, 10.0))
@@ -276,10 +283,10 @@ def _draw_clump(canvas: Canvas, x: float, y: float, strength: float) -> None:
     """Draw a decoy: two or three platelets that stick together, dark where they overlap."""
     for _ in range(int(canvas.rng.integers(2, 4))):
         u, v = canvas.rng.normal(0.0, 4.0, 2)
-        _draw_platelet(canvas, x + float(u), y + float(v), 0.62 * strength)
+        draw_platelet(canvas, x + float(u), y + float(v), 0.62 * strength)
 
 
-def _draw_precipitate(canvas: Canvas, x: float, y: float, strength: float) -> None:
+def draw_precipitate(canvas: Canvas, x: float, y: float, strength: float) -> None:
     """Draw a decoy: a grain of stain as large as a parasite, blackish and with a hard edge."""
     rng = canvas.rng
     grains = [(*rng.normal(0, 3.2, 2), float(rng.uniform(1.8, 4.2))) for _ in range(int(rng.integers(2, 5)))]
@@ -326,7 +333,7 @@ def _draw_fragment(canvas: Canvas, x: float, y: float, strength: float) -> None:
     canvas.stamp(x, y, 24, paint)
 
 
-_DECOYS = (_draw_clump, _draw_precipitate, _draw_bubble, _draw_fragment)
+_DECOYS = (_draw_clump, draw_precipitate, _draw_bubble, _draw_fragment)
 
 
 def _draw_debris(canvas: Canvas, share: float, taken: list[tuple[tuple[float, float], float]]) -> None:
