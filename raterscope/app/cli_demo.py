@@ -74,7 +74,7 @@ def _clicks(folder: Path, results: Path, watch: Watch) -> tuple[Path, list[str],
         answer = fuse_inputs(inputs, FusionPlan(), watch=part(watch, 0.65, 0.95))
         if not is_kept(study, digest_of(inputs.clicks), answer.plan.as_dict()):
             keep(answer, study, part(watch, 0.95, 1.0))
-        truth = {name: study.truth(number) for name, number in inputs.images.items()}
+        truth = {name: study.truth(number) for name, number in inputs.items.items()}
     places = {name: np.column_stack([points.x, points.y]) for name, points in truth.items()}
     evaluations = evaluations_of(answer.outcomes, places, RADIUS)
     _write(results, answer, evaluations)

@@ -27,9 +27,9 @@ def failures(outcomes: Mapping[str, Outcome[Any]]) -> None:
         return
     if os.environ.get("RATERSCOPE_DEBUG"):
         sys.stderr.write("".join(outcome.details for outcome in failed))
-    first = f"{plain(failed[0].image)}: {failed[0].problem}"
+    first = f"{plain(failed[0].item)}: {failed[0].problem}"
     others = ", the others were" if len(failed) < len(outcomes) else ""
-    raise InputError(f"{len(failed):,} of {len(outcomes):,} images could not be fused{others}; {first}")
+    raise InputError(f"{len(failed):,} of {len(outcomes):,} could not be fused{others}; {first}")
 
 
 def make_folder(folder: Path) -> None:

@@ -135,7 +135,7 @@ def export(options: argparse.Namespace) -> int:
 def _kinds(study: Study) -> list[str]:
     """List the kinds of annotation, those of the latest runs first, then those that the study has."""
     fused = [run.kind for run in reversed(study.runs())]
-    marked = [kind for kind, images in study.images_by_kind().items() if images]
+    marked = [kind for kind, images in study.items().items() if images]
     return list(dict.fromkeys([*fused, *marked, "clicks", "masks"]))
 
 
@@ -145,7 +145,7 @@ def _chosen(study: Study, items: Sequence[str], kind: str | None = None) -> list
     if not entries:
         raise InputError("holds no images yet; `raterscope import` reads them", file=study.path)
     if not items:
-        numbers = {entry.id for entry in entries} if kind is None else study.images_by_kind()[kind]
+        numbers = {entry.id for entry in entries} if kind is None else {one.id for one in study.items()[kind]}
         if not numbers:
             raise InputError(f"holds no {kind}; `raterscope import` reads them", file=study.path)
         return [entry for entry in entries if entry.id in numbers]

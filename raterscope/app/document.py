@@ -19,6 +19,7 @@ from raterscope.app import review
 from raterscope.app.jobs import Job, Jobs, Lane
 from raterscope.app.review import Decision, ReviewState, differ, fold, target_of
 from raterscope.app.study import ImageEntry, RunEntry, Study
+from raterscope.app.study.records import Item
 
 __all__ = ["Contents", "Document"]
 
@@ -29,8 +30,8 @@ class Contents:
 
     path: Path
     images: tuple[ImageEntry, ...]
-    kinds: Mapping[str, frozenset[int]]
-    """The images of each kind of annotation."""
+    items: Mapping[str, tuple[Item, ...]]
+    """What there is of each kind of annotation, or is to be: images, questions."""
     annotators: tuple[str, ...]
     runs: tuple[RunEntry, ...]
     decisions: tuple[Decision, ...]
@@ -42,9 +43,9 @@ class Contents:
         """Say a decision: "reject spot 12"."""
         return self.review.in_words(decision)
 
-    def of(self, kind: str) -> tuple[ImageEntry, ...]:
-        """List the images on which there is something of a kind, or to be of a kind."""
-        return tuple(entry for entry in self.images if entry.id in self.kinds[kind])
+    def of(self, kind: str) -> tuple[Item, ...]:
+        """List the items of a kind."""
+        return self.items[kind]
 
     def runs_of(self, kind: str) -> tuple[RunEntry, ...]:
         """List the runs of a kind, the oldest first."""
@@ -54,12 +55,12 @@ class Contents:
         """Give what an undo is about in the end; any other decision itself."""
         return target_of(decision, self.review.decision)[0]
 
-    def image_of(self, decision: Decision, kind: str) -> int | None:
-        """Give the image that a decision of a kind, or what it undoes, is about; None for any other."""
+    def item_of(self, decision: Decision, kind: str) -> int | None:
+        """Give the item that a decision of a kind, or what it undoes, is about; None for any other."""
         target = self.target(decision)
         if target is None or target.subject is None or target.subject.kind != kind:
             return None
-        return target.image
+        return target.item
 
     def image(self, key: int) -> ImageEntry | None:
         """Find an image by its number in the study."""
@@ -237,7 +238,7 @@ def _read(journal: _Journal, study: Study, watch: Watch) -> Contents:
     return Contents(
         path=study.path,
         images=tuple(study.images()),
-        kinds=study.images_by_kind(),
+        items=study.items(),
         annotators=tuple(study.annotators()),
         runs=runs,
         decisions=journal.decisions,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-__all__ = ["InputError", "plain"]
+__all__ = ["InputError", "counted", "plain"]
 
 _LONGEST = 80
 
@@ -43,6 +43,11 @@ class InputError(Exception):
             where.append(f"field {plain(self.field)}")
         what = self.what if self.what.endswith((".", "?", "!")) else self.what + "."
         return f"{', '.join(where)}: {what}" if where else what
+
+
+def counted(number: int, noun: str) -> str:
+    """Say a number of things: "1 click", "1,048 clicks"."""
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
 def plain(text: object, longest: int = _LONGEST) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from raterscope.algorithms.progress import Watch, part, silent
-from raterscope.app.errors import plain
+from raterscope.app.errors import counted, plain
 from raterscope.app.formats import ClickTable, ImageFile, PointTable, read
 from raterscope.app.formats.mask_records import MaskTable, VolumeFile
 from raterscope.app.masks.placing import Placement, Site, place, placed_mask
@@ -16,7 +16,6 @@ from raterscope.app.masks.reading import NOTHING, TELLING, AtHand, MaskReading, 
 from raterscope.app.sorting import sort_files
 from raterscope.app.study import ImageEntry, Study
 from raterscope.app.study.masks import add_case, add_masks
-from raterscope.app.terminal import counted
 
 __all__ = ["TABLES", "Readings", "read_files", "store"]
 

@@ -1,4 +1,4 @@
-"""What became of fusing one image, whatever was fused, and the versions that it depends on."""
+"""What became of fusing one item, whatever was fused, and the versions that it depends on."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, eq=False)
 class Outcome(Generic[Result]):
-    """What became of one image.
+    """What became of one item: an image, a question.
 
     Attributes
     ----------
-    image : str
+    item : str
     fusion : result or None
         None where it failed.
     problem : str
@@ -35,7 +35,7 @@ class Outcome(Generic[Result]):
     seconds : float
     """
 
-    image: str
+    item: str
     fusion: Result | None
     problem: str
     details: str

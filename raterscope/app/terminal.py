@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import TextIO
 
-__all__ = ["ProgressLine", "counted", "has_display", "one_line"]
+__all__ = ["ProgressLine", "has_display", "one_line"]
 
 _EVERY = 0.1  # seconds
 _BAR = 24
@@ -25,11 +25,6 @@ def one_line(text: str) -> str:
     """Make one line of printable text; what strangers wrote shall not steer the terminal."""
     line = " ".join(text.split())
     return "".join(sign if sign.isprintable() else "\N{REPLACEMENT CHARACTER}" for sign in line)
-
-
-def counted(number: int, noun: str) -> str:
-    """Say a number of things: "1 click", "1,048 clicks"."""
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
 class ProgressLine:

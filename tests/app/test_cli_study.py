@@ -118,20 +118,20 @@ class TestRun:
             (entry,) = opened.runs()
             assert entry.seed == 5
             assert entry.settings["algorithm"] == "oem"
-            assert len(entry.images) == 2
+            assert len(entry.items) == 2
             assert [one["image"] for one in entry.log["images"]] == ["one.png", "two.png"]
 
     def test_one_image(self, study):
         assert run("run", study, "hdbscan", "--detector", "majority", "--item", "two") == 0
         with Study.open(study) as opened:
             (entry,) = opened.runs()
-            assert entry.images == (opened.images()[1].id,)
+            assert entry.items == (opened.images()[1].id,)
 
     def test_decisions_are_held_fixed_and_the_excluded_left_out(self, study, capsys):
         with Study.open(study) as opened:
             first = opened.images()[0].id
-            opened.record(Decision(verb="reject", image=first, subject=SpotSubject(x=30.0, y=40.0)))
-            opened.record(Decision(verb="exclude", annotator="w3", reason="sleeps"))
+            opened.record(Decision(verb="reject", item=first, subject=SpotSubject(x=30.0, y=40.0)))
+            opened.record(Decision(verb="exclude", annotators=("w3",), reason="sleeps"))
         assert run("run", study, "oem") == 0
         with Study.open(study) as opened:
             entry, fusion = opened.latest_result(first)
@@ -170,7 +170,7 @@ class TestExport:
 
     def test_clicks_of_the_excluded_and_of_later_imports_stay_unjudged(self, study, tmp_path, capsys):
         with Study.open(study) as opened:
-            opened.record(Decision(verb="exclude", annotator="w3"))
+            opened.record(Decision(verb="exclude", annotators=("w3",)))
         run("run", study, "oem")
         (tmp_path / "late.csv").write_text("annotator,image,x,y\nw0,one,31,41\n")
         run("import", study, tmp_path / "late.csv")
@@ -187,13 +187,13 @@ class TestExport:
         run("run", study, "oem")
         with Study.open(study) as opened:
             first = opened.images()[0].id
-            opened.record(Decision(verb="reject", image=first, subject=SpotSubject(x=30.0, y=40.0)))
+            opened.record(Decision(verb="reject", item=first, subject=SpotSubject(x=30.0, y=40.0)))
             opened.record(
                 Decision(
-                    verb="move", image=first, subject=SpotSubject(x=152.0, y=61.0, from_x=150.0, from_y=60.0)
+                    verb="move", item=first, subject=SpotSubject(x=152.0, y=61.0, from_x=150.0, from_y=60.0)
                 )
             )
-            opened.record(Decision(verb="add", image=first, subject=SpotSubject(x=10.0, y=170.0)))
+            opened.record(Decision(verb="add", item=first, subject=SpotSubject(x=10.0, y=170.0)))
         capsys.readouterr()
         rows = [row for row in export(study, "detections", capsys) if row["image"] == "one.png"]
         by_verdict = {row["verdict"]: row for row in rows}
@@ -205,9 +205,9 @@ class TestExport:
 
     def test_decisions(self, study, capsys):
         with Study.open(study) as opened:
-            opened.record(Decision(verb="exclude", annotator="w3", reason="=sleeps"))
+            opened.record(Decision(verb="exclude", annotators=("w3",), reason="=sleeps"))
         (row,) = export(study, "decisions", capsys)
-        assert (row["verb"], row["annotator"], row["reason"]) == ("exclude", "w3", "'=sleeps")
+        assert (row["verb"], row["annotators"], row["reason"]) == ("exclude", "w3", "'=sleeps")
 
     @pytest.mark.parametrize("what", ["detections", "annotators"])
     def test_nothing_to_export_yet(self, study, capsys, what):
@@ -241,7 +241,7 @@ class TestSample:
 
     def test_decisions_in_a_study_that_is_there_are_kept(self, folder):
         with Study.open(folder / "sample.rscope") as study:
-            study.record(Decision(verb="exclude", annotator="w-1"))
+            study.record(Decision(verb="exclude", annotators=("w-1",)))
         make_sample(folder, smears=2, annotators=30)
         with Study.open(folder / "sample.rscope") as study:
             assert len(study.decisions()) == 1

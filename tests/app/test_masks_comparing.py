@@ -134,7 +134,7 @@ def test_without_truth_the_vote_stands_in_and_it_is_said(opened_runs, qtbot):
 
 @pytest.mark.parametrize("opened_runs", [0], indirect=True)
 def test_who_is_excluded_has_no_vote(opened_runs, qtbot):
-    opened_runs.document.record(Decision(verb="exclude", annotator="cat", reason="draws something else"))
+    opened_runs.document.record(Decision(verb="exclude", annotators=("cat",), reason="draws something else"))
     idle(opened_runs, qtbot)
     compare(opened_runs, qtbot, "exact", "wide")
     assert [row["Dice"] for row in told(opened_runs)] == ["1.000", "0.941"]  # a column by one of two is a tie
@@ -183,7 +183,9 @@ def test_a_decision_is_written_while_a_case_is_measured_and_measuring_can_be_sto
     qtbot.waitUntil(at_it.is_set, timeout=LONG)
     assert opened_runs.workspace.comparing.words.text() == "measuring case 1 of 2"
     with qtbot.waitSignal(opened_runs.document.decided, timeout=LONG):
-        opened_runs.document.record(Decision(verb="exclude", annotator="cat", reason="too large throughout"))
+        opened_runs.document.record(
+            Decision(verb="exclude", annotators=("cat",), reason="too large throughout")
+        )
     QTest.mouseClick(opened_runs.workspace.comparing.stop, Qt.MouseButton.LeftButton)
     go_on.set()
     idle(opened_runs, qtbot)

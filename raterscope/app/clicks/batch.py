@@ -31,7 +31,7 @@ _ALONE = 0.85  # share of the time for each image by itself, where they learn fr
 class Draft:
     """What the clustering of an image has come to, while it is at work."""
 
-    image: str
+    item: str
     clustering: Clustering
 
 

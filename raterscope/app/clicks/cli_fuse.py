@@ -21,12 +21,12 @@ from raterscope.app.cli_results import failures, make_folder
 from raterscope.app.clicks.batch import fuse_images
 from raterscope.app.clicks.joining import clicks_by_image, points_by_image
 from raterscope.app.clicks.results import Results, run_record, write_results
-from raterscope.app.errors import InputError, plain
+from raterscope.app.errors import InputError, counted, plain
 from raterscope.app.formats import ClickTable, ImageFile, PointTable, UnknownColumns
 from raterscope.app.outcome import Outcome
 from raterscope.app.study import digest_of
 from raterscope.app.study.places import digest_of_file
-from raterscope.app.terminal import ProgressLine, counted, one_line
+from raterscope.app.terminal import ProgressLine, one_line
 
 __all__ = ["evaluations_of", "fuse_clicks", "read_named", "summary_of"]
 

@@ -186,7 +186,7 @@ def run_record(
 
 def image_record(outcome: Outcome[Fusion]) -> dict[str, Any]:
     """Say how the fusion of one image went, ready for JSON: counts, iterations, objective, seconds."""
-    record: dict[str, Any] = {"image": outcome.image, "seconds": round(outcome.seconds, 4)}
+    record: dict[str, Any] = {"image": outcome.item, "seconds": round(outcome.seconds, 4)}
     if outcome.fusion is None:
         return record | {"problem": outcome.problem}
     clusters, detection = outcome.fusion.clustering, outcome.fusion.detection

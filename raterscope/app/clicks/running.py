@@ -24,7 +24,7 @@ class Inputs:
 
     Attributes
     ----------
-    images : mapping of name to the image's number in the study
+    items : mapping of an image's name to its number in the study
     clicks : mapping of name to Clicks
         With what the expert decided held fixed, and without the annotators the expert excluded.
     decision : int
@@ -37,7 +37,7 @@ class Inputs:
         Whether imported truth is held fixed too.
     """
 
-    images: Mapping[str, int]
+    items: Mapping[str, int]
     clicks: Mapping[str, Clicks]
     decision: int
     imported: int
@@ -77,7 +77,7 @@ def gather(images: Sequence[int], study: Study, watch: Watch = silent, *, hold_t
         known = known_spots(state, image, None if truth is None else (truth.x, truth.y))
         clicks[names[image]] = replace(study.clicks(image).without(excluded), known=known)
     return Inputs(
-        images={names[image]: image for image in images},
+        items={names[image]: image for image in images},
         clicks=clicks,
         decision=decisions[-1].id if decisions else 0,
         imported=study.last_import(),
@@ -116,5 +116,5 @@ def keep(answer: Answer, study: Study, watch: Watch = silent) -> int:
         excluded=inputs.excluded,
     )
     return study.add_run(
-        record, {inputs.images[name]: fusion for name, fusion in answer.fusions.items()}, watch
+        record, {inputs.items[name]: fusion for name, fusion in answer.fusions.items()}, watch
     )

@@ -49,7 +49,7 @@ def _write_detections(study: Study, path: Path) -> Path:
         for entry in study.images()
         for row in _decided_rows(entry.name, fused.get(entry.id), state.spots(entry.id))
     )
-    if not fused and not state.images("clicks"):
+    if not fused and not state.items("clicks"):
         raise InputError("holds no detections yet; `raterscope run` fuses its clicks", file=study.path)
     return write_table(path, (*DETECTIONS, "verdict"), rows)
 
@@ -109,8 +109,7 @@ def _click_rows(study: Study, entry: ImageEntry, timed: bool) -> Iterator[Row]:
 
 
 def _write_decisions(study: Study, path: Path) -> Path:
-    names = {entry.id: entry.name for entry in study.images()}
-    return write_table(path, DECISIONS, decision_rows(study.decisions(), names))
+    return write_table(path, DECISIONS, decision_rows(study.decisions(), study.names()))
 
 
 def _results(study: Study) -> Iterator[tuple[ImageEntry, tuple[RunEntry, Fusion]]]:

@@ -15,13 +15,13 @@ from uuid import uuid4
 import numpy as np
 
 from raterscope.app.errors import InputError, plain
-from raterscope.app.review import Decision, RegionSubject, SpotSubject, fold
+from raterscope.app.review import Decision, RegionSubject, SpotSubject, TaskSubject, fold
 
 __all__ = ["DECISIONS", "decision_rows", "distinct", "harmless", "replacing", "safe", "write_table"]
 
 DECISIONS = (
-    "decision", "at", "who", "kind", "verb", "image", "spot", "x", "y", "from_x", "from_y", "structure",
-    "region", "box", "rater", "annotator", "reason", "run", "about", "undoes", "in_effect",
+    "decision", "at", "who", "kind", "verb", "item", "spot", "x", "y", "from_x", "from_y", "structure",
+    "region", "box", "rater", "task", "label", "annotators", "reason", "run", "about", "undoes", "in_effect",
 )  # fmt: skip
 
 _LONGEST = 80  # bytes; a file's name has up to three such parts, and 255 bytes are the most on most disks
@@ -102,35 +102,45 @@ def harmless(text: str) -> str:
     return f"'{text}" if _RUNS.match(text) and not _NUMBER.fullmatch(text) else text
 
 
-def decision_rows(decisions: Sequence[Decision], images: Mapping[int, str]) -> Iterator[Sequence[object]]:
+def decision_rows(
+    decisions: Sequence[Decision], items: Mapping[tuple[str, int], str]
+) -> Iterator[Sequence[object]]:
     """Give the rows of decisions.csv, all of the journal in order.
 
     Parameters
     ----------
     decisions : sequence of Decision
-    images : mapping of the image's number to its name
+    items : mapping of an item's kind and number to its name
     """
     state = fold(decisions)
     for one in decisions:
         yield (
             one.id, "" if one.at is None else one.at.isoformat(timespec="milliseconds"), one.who,
-            "" if one.subject is None else one.subject.kind, one.verb,
-            "" if one.image is None else images.get(one.image, f"image {one.image}"), *_subject_cells(one),
-            one.annotator, one.reason, one.run, one.about, one.undoes, state.in_effect(one.id),
+            "" if one.subject is None else one.subject.kind, one.verb, _item(one, items),
+            *_subject_cells(one), "; ".join(one.annotators), one.reason, one.run, one.about, one.undoes,
+            state.in_effect(one.id),
         )  # fmt: skip
 
 
+def _item(decision: Decision, items: Mapping[tuple[str, int], str]) -> str:
+    if decision.subject is None or decision.item is None:
+        return ""
+    return items.get((decision.subject.kind, decision.item), f"number {decision.item}")
+
+
 def _subject_cells(decision: Decision) -> Sequence[object]:
-    """Give the cells from spot to rater; a box is its first and last voxels, counted from 0."""
+    """Give the cells from spot to label; a box is its first and last voxels, counted from 0."""
     subject = decision.subject
     if isinstance(subject, SpotSubject):
         spot = (subject.number, subject.x, subject.y, subject.from_x, subject.from_y)
-        return (*spot, None, None, None, None)
+        return (*spot, *[None] * 6)
     if isinstance(subject, RegionSubject):
         sides = zip("zyx", subject.origin, subject.shape, strict=True)
         box = " ".join(f"{name} {first}-{first + count - 1}" for name, first, count in sides)
-        return (*[None] * 5, subject.structure, subject.number, box, subject.rater)
-    return [None] * 9
+        return (*[None] * 5, subject.structure, subject.number, box, subject.rater, None, None)
+    if isinstance(subject, TaskSubject):
+        return (*[None] * 9, subject.task, subject.label)
+    return [None] * 11
 
 
 def _cell(value: object) -> object:

@@ -14,7 +14,7 @@ from raterscope.algorithms.masks.report import CaseResult
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.cli_questions import by_option
 from raterscope.app.cli_results import failures, make_folder
-from raterscope.app.errors import InputError, plain
+from raterscope.app.errors import InputError, counted, plain
 from raterscope.app.formats.export import distinct, safe
 from raterscope.app.formats.mask_records import MaskTable, VolumeFile
 from raterscope.app.masks.placing import Placement, place, placed_mask
@@ -27,7 +27,7 @@ from raterscope.app.sorting import Sorted, sort_files
 from raterscope.app.study.masks import record_of
 from raterscope.app.study.places import digest_of_file
 from raterscope.app.study.records import MaskRecord
-from raterscope.app.terminal import ProgressLine, counted, one_line
+from raterscope.app.terminal import ProgressLine, one_line
 
 __all__ = ["fuse_masks", "summary_of"]
 
@@ -45,7 +45,7 @@ def fuse_masks(options: argparse.Namespace) -> int:
             placement, tables, notices = _read(options, part(watch, 0.0, 0.2))
         cases, truths, said = _cases(placement)
         make_folder(options.output)
-        inputs = Inputs(images=dict.fromkeys(cases, 0), cases=cases, decision=0, imported=0, excluded=())
+        inputs = Inputs(items=dict.fromkeys(cases, 0), cases=cases, decision=0, imported=0, excluded=())
         each = fuse_together if options.together else fuse_case
         answer = fuse_cases(inputs, plan, part(watch, 0.2, 0.9), each=each)
         written = _write(
@@ -78,11 +78,11 @@ def summary_of(answer: Answer, seconds: float) -> Iterator[str]:
     results = [one for one in answer.outcomes.values() if one.fusion is not None]
     for outcome in results[:_LISTED]:
         assert outcome.fusion is not None
-        calibrated = answer.inputs.cases[outcome.image].grid.calibrated
+        calibrated = answer.inputs.cases[outcome.item].grid.calibrated
         for fusion, report in zip(outcome.fusion.fusions, outcome.fusion.reports, strict=True):
             size = _ml(report.volume_ml) if calibrated else counted(int(fusion.mask.sum()), "voxel")
             yield (
-                f"{plain(outcome.image)}, {plain(fusion.structures[0])}: {size}, "
+                f"{plain(outcome.item)}, {plain(fusion.structures[0])}: {size}, "
                 f"{counted(len(report.disputes), 'disputed region')}"
             )
     if len(results) > _LISTED:

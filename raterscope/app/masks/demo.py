@@ -12,7 +12,7 @@ from raterscope.algorithms.masks.fusion import MaskPlan
 from raterscope.algorithms.masks.metrics import dice
 from raterscope.algorithms.masks.report import CaseResult
 from raterscope.algorithms.progress import Watch, part
-from raterscope.app.errors import plain
+from raterscope.app.errors import counted, plain
 from raterscope.app.formats.export import safe
 from raterscope.app.formats.masks.naming import bare
 from raterscope.app.masks.lidc_package import find_database
@@ -25,7 +25,6 @@ from raterscope.app.samples import is_kept
 from raterscope.app.study import Study
 from raterscope.app.study.masks import read_masks
 from raterscope.app.study.records import MaskRecord
-from raterscope.app.terminal import counted
 
 __all__ = ["REPORT", "demonstrate"]
 
@@ -88,7 +87,7 @@ def _fused(study: Study, images: Sequence[int], plan: MaskPlan, watch: Watch) ->
 
 
 def _truth(study: Study, answer: Answer, name: str) -> dict[str, MaskRecord]:
-    image = answer.inputs.images[name]
+    image = answer.inputs.items[name]
     return {
         structure: record
         for structure in answer.inputs.cases[name].records
@@ -139,4 +138,4 @@ def _summary(every: Answer, parted: Answer, truth: Truth, seconds: float) -> Ite
                 ", ".join(name for name, share in zip(names, side.responsibility, strict=True) if share > 0.5)
                 for side in sides
             ]
-            yield f"{plain(outcome.image)} has {len(sides)} consensuses: {'; '.join(groups)}"
+            yield f"{plain(outcome.item)} has {len(sides)} consensuses: {'; '.join(groups)}"

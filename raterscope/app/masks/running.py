@@ -66,7 +66,7 @@ class Inputs:
 
     Attributes
     ----------
-    images : mapping of name to the image's number in the study
+    items : mapping of an image's name to its number in the study
     cases : mapping of name to Case
         Without the annotators that the expert excluded.
     decision : int
@@ -77,7 +77,7 @@ class Inputs:
         Annotators that are left out.
     """
 
-    images: Mapping[str, int]
+    items: Mapping[str, int]
     cases: Mapping[str, Case]
     decision: int
     imported: int
@@ -88,7 +88,7 @@ class Inputs:
 class Draft:
     """What the fusion of one structure of a case has come to, while it is at work."""
 
-    image: str
+    item: str
     fusion: MaskFusion
 
 
@@ -132,7 +132,7 @@ def gather(images: Sequence[int], study: Study, watch: Watch = silent) -> Inputs
     if not cases:
         raise MasksError("There are no masks to fuse here.")
     return Inputs(
-        images=numbers,
+        items=numbers,
         cases=cases,
         decision=decisions[-1].id if decisions else 0,
         imported=study.last_import(),
@@ -185,15 +185,13 @@ def keep(answer: Answer, study: Study, watch: Watch = silent) -> int:
         imported=inputs.imported,
         excluded=inputs.excluded,
     )
-    kept = {
-        inputs.images[name]: one.fusion for name, one in answer.outcomes.items() if one.fusion is not None
-    }
+    kept = {inputs.items[name]: one.fusion for name, one in answer.outcomes.items() if one.fusion is not None}
     return study.add_run(record, kept, watch)
 
 
 def case_record(outcome: Outcome[CaseResult]) -> dict[str, Any]:
     """Say how the fusion of a case went, ready for JSON: iterations, bound, doubt, agreement, seconds."""
-    record: dict[str, Any] = {"image": outcome.image, "seconds": round(outcome.seconds, 4)}
+    record: dict[str, Any] = {"image": outcome.item, "seconds": round(outcome.seconds, 4)}
     if outcome.fusion is None:
         return record | {"problem": outcome.problem}
     structures = []

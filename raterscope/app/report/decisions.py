@@ -13,14 +13,14 @@ from raterscope.app.review import Decision, fold
 __all__ = ["decisions_section"]
 
 
-def decisions_section(decisions: Sequence[Decision], images: Mapping[int, str]) -> Section:
+def decisions_section(decisions: Sequence[Decision], items: Mapping[tuple[str, int], str]) -> Section:
     """List decisions in the order in which they were made.
 
     Parameters
     ----------
     decisions : sequence of Decision
         The whole journal.
-    images : mapping of the image's number to its name
+    items : mapping of an item's kind and number to its name
         Those that are told of; decisions on others are left out.
     """
     state = fold(decisions)
@@ -32,20 +32,22 @@ def decisions_section(decisions: Sequence[Decision], images: Mapping[int, str]) 
             if earlier is None:
                 break
             target = earlier
-        if target.image is not None and target.image not in images:
-            continue
+        item = ""
+        if target.subject is not None and target.item is not None:
+            item = items.get((target.subject.kind, target.item), "")
+            if not item:
+                continue
         when = NONE if one.at is None else one.at.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S")
         structure = getattr(target.subject, "structure", "")
-        image = "" if target.image is None else images[target.image]
         rows.append(
             (
                 str(one.id),
                 when,
                 plain(one.who, 40),
-                plain(image),
+                plain(item),
                 plain(structure),
                 plain(state.in_words(one), 160),
-                "" if one.annotator else plain(one.reason, 160),  # the words have it
+                "" if one.annotators else plain(one.reason, 160),  # the words have it
                 "" if one.verb == "undo" else "yes" if state.in_effect(one.id) else "undone",
             )
         )

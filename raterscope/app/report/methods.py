@@ -60,7 +60,7 @@ def methods_section(
     runs: Sequence[RunEntry],
     figures: Sequence[Figures],
     decisions: Sequence[Decision],
-    images: Mapping[int, str],
+    items: Mapping[tuple[str, int], str],
 ) -> Section:
     """Tell how everything in the report was made.
 
@@ -72,12 +72,12 @@ def methods_section(
         Of masks.
     decisions : sequence of Decision
         The whole journal.
-    images : mapping of number to name
+    items : mapping of kind and number to name
     """
     paragraphs: list[Paragraph] = []
     for run in runs:
         paragraphs.append((f"Run {run.id}", _plan_in_words(run)))
-        paragraphs += _about(run, [one for one in figures if one.run.id == run.id], decisions, images)
+        paragraphs += _about(run, [one for one in figures if one.run.id == run.id], decisions, items)
     if figures:
         paragraphs += _MEASURES
     return Section("Methods", [Prose(paragraphs)])
@@ -99,22 +99,27 @@ def _plan_in_words(run: RunEntry) -> str:
 
 
 def _about(
-    run: RunEntry, figures: Sequence[Figures], decisions: Sequence[Decision], images: Mapping[int, str]
+    run: RunEntry,
+    figures: Sequence[Figures],
+    decisions: Sequence[Decision],
+    items: Mapping[tuple[str, int], str],
 ) -> list[Paragraph]:
     then = fold([one for one in decisions if one.id <= run.known])
     fixed = []
-    for number in run.images:
-        if number not in images:
+    for number in run.items:
+        if (run.kind, number) not in items:
             continue
         if run.kind == "masks":
             regions = [one for one in then.regions(number) if one.voxels is not None]
             if regions:
                 count = len(regions)
-                fixed.append(f"{count} region{'' if count == 1 else 's'} of {plain(images[number])}")
+                fixed.append(f"{count} region{'' if count == 1 else 's'} of {plain(items[run.kind, number])}")
         else:
             spots = [one for one in then.spots(number) if one.verdict != "skipped"]
             if spots:
-                fixed.append(f"{len(spots)} spot{'' if len(spots) == 1 else 's'} of {plain(images[number])}")
+                fixed.append(
+                    f"{len(spots)} spot{'' if len(spots) == 1 else 's'} of {plain(items[run.kind, number])}"
+                )
     held = (
         f"What the expert had settled was held fixed: {', '.join(fixed)}."
         if fixed

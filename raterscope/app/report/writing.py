@@ -92,8 +92,11 @@ def gather(study: Study, watch: Watch = silent, item: int | None = None) -> Cont
         sections[0] = replace(sections[0], breaks=False)
     if stale:
         sections.insert(0, Section("", [Notices(stale)]))
-    sections.append(decisions_section(decisions, images))
-    sections.append(methods_section([runs[number] for number in sorted(runs)], figures, decisions, images))
+    named = study.names()
+    if item is not None:
+        named = {key: name for key, name in named.items() if key[0] != "labels" and key[1] == item}
+    sections.append(decisions_section(decisions, named))
+    sections.append(methods_section([runs[number] for number in sorted(runs)], figures, decisions, named))
     now = datetime.now(UTC)
     facts = [
         ("Study", plain(study.path.stem, 200)),
@@ -108,8 +111,8 @@ def _masks(
     study: Study, entries: list[ImageEntry], state: ReviewState, runs: dict[int, RunEntry], watch: Watch
 ) -> tuple[list[Section], list[Figures]]:
     """Tell of the cases of masks; fills in the runs."""
-    ids = study.images_by_kind()["masks"]
-    fused = {image for run in study.runs() if run.kind == "masks" for image in run.images}
+    ids = {one.id for one in study.items()["masks"]}
+    fused = {image for run in study.runs() if run.kind == "masks" for image in run.items}
     here = [entry for entry in entries if entry.id in ids and entry.id in fused]
     if not here:
         return [], []
@@ -138,7 +141,7 @@ def _clicks(
     study: Study, entries: list[ImageEntry], state: ReviewState, runs: dict[int, RunEntry], watch: Watch
 ) -> list[Section]:
     """Tell of the images of clicks; fills in the runs."""
-    fused = {image for run in study.runs() if run.kind == "clicks" for image in run.images}
+    fused = {image for run in study.runs() if run.kind == "clicks" for image in run.items}
     if not fused & {entry.id for entry in entries}:
         return []
     from raterscope.app.report.clicks import clicks_section, read_counted
@@ -161,7 +164,7 @@ def _stale(study: Study, runs: Mapping[int, RunEntry]) -> list[str]:
     for run in runs.values():
         then = fold([one for one in decisions if one.id <= run.known])
         changed = set(then.excluded) != set(now.excluded) or any(
-            differ(then, now, run.kind, image) for image in run.images
+            differ(then, now, run.kind, image) for image in run.items
         )
         if changed:
             said.append(

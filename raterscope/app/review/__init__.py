@@ -6,15 +6,18 @@ from raterscope.app.review.decision import (
     RegionSubject,
     SpotSubject,
     Subject,
+    TaskSubject,
     in_words,
     target_of,
 )
 from raterscope.app.review.journal import ReviewState, differ, fold, redo, undo
 from raterscope.app.review.regions import Region, known_voxels
 from raterscope.app.review.spots import Spot, Verdict, known_spots, match
+from raterscope.app.review.tasks import DecidedTask
 
 __all__ = [
     "SUBJECTS",
+    "DecidedTask",
     "Decision",
     "Region",
     "RegionSubject",
@@ -22,6 +25,7 @@ __all__ = [
     "Spot",
     "SpotSubject",
     "Subject",
+    "TaskSubject",
     "Verdict",
     "differ",
     "fold",

@@ -1,4 +1,7 @@
-"""One decision of the expert, a line of the journal, and what each kind of annotation decides on."""
+"""One decision of the expert, a line of the journal, and what each kind of annotation decides on.
+
+What is decided belongs to an item: an image of clicks or masks, a question of labels.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,16 @@ from typing import ClassVar
 
 from raterscope.algorithms.masks.data import Settled
 
-__all__ = ["SUBJECTS", "Decision", "RegionSubject", "SpotSubject", "Subject", "in_words", "target_of"]
+__all__ = [
+    "SUBJECTS",
+    "Decision",
+    "RegionSubject",
+    "SpotSubject",
+    "Subject",
+    "TaskSubject",
+    "in_words",
+    "target_of",
+]
 
 Find = Callable[[int], "Decision | None"]
 Box = tuple[int, int, int]
@@ -108,13 +120,39 @@ def _slices(origin: Box, shape: Box) -> str:
     return f"slice {first}" if first == last else f"slices {first}-{last}"
 
 
-Subject = SpotSubject | RegionSubject
-SUBJECTS: dict[str, type[SpotSubject] | type[RegionSubject]] = {
-    subject.kind: subject for subject in (SpotSubject, RegionSubject)
+@dataclass(frozen=True, kw_only=True)
+class TaskSubject:
+    """A task of a question: say which class is true of it, or pass it over.
+
+    Attributes
+    ----------
+    task : str
+    label : str
+        The class's name; empty for a task that is passed over.
+    """
+
+    kind: ClassVar[str] = "labels"
+    verbs: ClassVar[tuple[str, ...]] = ("label", "skip")
+
+    task: str
+    label: str = ""
+
+    def refuse(self, verb: str) -> str | None:
+        """Say what is missing for a verb; None where nothing is."""
+        return "label" if verb == "label" and not self.label else None
+
+    def in_words(self, verb: str) -> str:
+        """Say what is done to it: "label task 0417 supernova"."""
+        return f"label {self.task} {self.label}" if verb == "label" else f"{verb} {self.task}"
+
+
+Subject = SpotSubject | RegionSubject | TaskSubject
+SUBJECTS: dict[str, type[SpotSubject] | type[RegionSubject] | type[TaskSubject]] = {
+    subject.kind: subject for subject in (SpotSubject, RegionSubject, TaskSubject)
 }
 """What is decided on, by the kind of annotation."""
 
-_NEEDED = {"exclude": "annotator", "include": "annotator", "undo": "undoes"}
+_NEEDED = {"exclude": "annotators", "include": "annotators", "undo": "undoes"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,19 +162,19 @@ class Decision:
     Attributes
     ----------
     verb : str
-        One of the subject's verbs; or exclude or include an annotator, or undo a decision.
-    subject : SpotSubject or RegionSubject, optional
-        What on the image it is about.
+        One of the subject's verbs; or exclude or include annotators, or undo a decision.
+    subject : Subject, optional
+        What of the item it is about.
     id : int
         Counts from 1; 0 until the study has recorded it.
     at : datetime or None
         When, with its time zone; None until the study has recorded it.
     who : str
         Filled with the user's name by the study when it is empty.
-    image : int or None
-        The image's number in the study.
+    item : int or None
+        The item's number in the study.
     reason : str
-    annotator : str or None
+    annotators : tuple of str
         Who is excluded or included.
     run : int or None
         The run whose result was on screen.
@@ -155,9 +193,9 @@ class Decision:
     id: int = 0
     at: datetime | None = None
     who: str = ""
-    image: int | None = None
+    item: int | None = None
     reason: str = ""
-    annotator: str | None = None
+    annotators: tuple[str, ...] = ()
     run: int | None = None
     about: int | None = None
     undoes: int | None = None
@@ -168,7 +206,7 @@ class Decision:
         needed = _NEEDED.get(self.verb)
         if needed is None:
             self._check_subject()
-        elif getattr(self, needed) is None:
+        elif not getattr(self, needed):
             raise ValueError(f"a decision to {self.verb} needs {needed}.")
 
     def _check_subject(self) -> None:
@@ -181,7 +219,7 @@ class Decision:
         if self.verb not in self.subject.verbs:
             known = ", ".join(self.subject.verbs)
             raise ValueError(f"{self.verb!r} is no verb for {self.subject.kind}; expected one of {known}.")
-        missing = "image" if self.image is None else self.subject.refuse(self.verb)
+        missing = "item" if self.item is None else self.subject.refuse(self.verb)
         if missing:
             raise ValueError(f"a decision to {self.verb} needs {missing}.")
 
@@ -203,7 +241,9 @@ def in_words(decision: Decision, find: Find | None = None) -> str:
     if decision.subject is not None:
         return decision.subject.in_words(decision.verb)
     because = f" ({decision.reason})" if decision.reason else ""
-    return f"{decision.verb} annotator {decision.annotator}{because}"
+    if len(decision.annotators) > 1:
+        return f"{decision.verb} {len(decision.annotators):,} annotators{because}"
+    return f"{decision.verb} annotator {decision.annotators[0]}{because}"
 
 
 def target_of(decision: Decision, find: Find) -> tuple[Decision | None, int]:

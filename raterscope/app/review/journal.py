@@ -14,12 +14,13 @@ from typing import Protocol
 from raterscope.app.review.decision import Decision, in_words, target_of
 from raterscope.app.review.regions import Region, RegionsOfImage
 from raterscope.app.review.spots import Spot, SpotsOfImage
+from raterscope.app.review.tasks import DecidedTask, TasksOfQuestion
 
 __all__ = ["ReviewState", "differ", "fold", "redo", "undo"]
 
 
-class _OnImage(Protocol):
-    """What was decided on one image, while the journal is read."""
+class _OnItem(Protocol):
+    """What was decided on one item, while the journal is read."""
 
     def take(self, decision: Decision) -> None:
         """Let a decision in effect change what is decided."""
@@ -28,7 +29,11 @@ class _OnImage(Protocol):
         """Give what a fusion is held to, to be compared."""
 
 
-_READERS: Mapping[str, Callable[[], _OnImage]] = {"clicks": SpotsOfImage, "masks": RegionsOfImage}
+_READERS: Mapping[str, Callable[[], _OnItem]] = {
+    "clicks": SpotsOfImage,
+    "masks": RegionsOfImage,
+    "labels": TasksOfQuestion,
+}
 
 
 @dataclass(frozen=True)
@@ -47,7 +52,7 @@ class ReviewState:
     excluded: dict[str, str] = field(default_factory=dict)
     undoable: Decision | None = None
     redoable: Decision | None = None
-    _decided: dict[tuple[str, int], _OnImage] = field(default_factory=dict, repr=False)
+    _decided: dict[tuple[str, int], _OnItem] = field(default_factory=dict, repr=False)
     _dead: frozenset[int] = field(default=frozenset(), repr=False)
     _by_id: dict[int, Decision] = field(default_factory=dict, repr=False)
     _undo_of_redoable: int | None = None
@@ -62,13 +67,23 @@ class ReviewState:
         found = self._decided.get(("masks", image))
         return list(found.regions) if isinstance(found, RegionsOfImage) else []
 
-    def images(self, kind: str) -> list[int]:
-        """List the numbers of the images on which something of a kind has been decided."""
-        return [image for of, image in self._decided if of == kind]
+    def tasks(self, question: int) -> dict[str, DecidedTask]:
+        """Give the tasks of a question that the expert has judged, by name."""
+        found = self._decided.get(("labels", question))
+        return dict(found.tasks) if isinstance(found, TasksOfQuestion) else {}
 
-    def fixed(self, kind: str, image: int) -> object:
-        """Give what a fusion of an image is held to, to be compared; None where nothing was decided."""
-        found = self._decided.get((kind, image))
+    def skipped_tasks(self, question: int) -> frozenset[str]:
+        """Give the tasks of a question that were passed over."""
+        found = self._decided.get(("labels", question))
+        return frozenset(found.skipped) if isinstance(found, TasksOfQuestion) else frozenset()
+
+    def items(self, kind: str) -> list[int]:
+        """List the numbers of the items on which something of a kind has been decided."""
+        return [item for of, item in self._decided if of == kind]
+
+    def fixed(self, kind: str, item: int) -> object:
+        """Give what a fusion of an item is held to, to be compared; None where nothing was decided."""
+        found = self._decided.get((kind, item))
         return None if found is None else found.fixed() or None
 
     def in_effect(self, decision: int) -> bool:
@@ -99,16 +114,17 @@ def fold(decisions: Iterable[Decision]) -> ReviewState:
             dead.add(decision.undoes)
     by_id = {decision.id: decision for decision in journal}
     excluded: dict[str, str] = {}
-    decided: dict[tuple[str, int], _OnImage] = {}
+    decided: dict[tuple[str, int], _OnItem] = {}
     for decision in journal:
         if decision.id in dead or decision.verb == "undo":
             continue
-        if decision.annotator is not None and decision.verb == "exclude":
-            excluded[decision.annotator] = decision.reason
-        elif decision.annotator is not None and decision.verb == "include":
-            excluded.pop(decision.annotator, None)
-        elif decision.image is not None and decision.subject is not None:
-            key = (decision.subject.kind, decision.image)
+        if decision.verb == "exclude":
+            excluded.update(dict.fromkeys(decision.annotators, decision.reason))
+        elif decision.verb == "include":
+            for name in decision.annotators:
+                excluded.pop(name, None)
+        elif decision.item is not None and decision.subject is not None:
+            key = (decision.subject.kind, decision.item)
             if key not in decided:
                 decided[key] = _READERS[decision.subject.kind]()
             decided[key].take(decision)
@@ -137,7 +153,7 @@ def redo(state: ReviewState) -> Decision | None:
     return None if state._undo_of_redoable is None else Decision(verb="undo", undoes=state._undo_of_redoable)
 
 
-def differ(then: ReviewState, now: ReviewState, kind: str, image: int | None = None) -> bool:
+def differ(then: ReviewState, now: ReviewState, kind: str, item: int | None = None) -> bool:
     """Tell whether a fusion from the one state would be held to other decisions than from the other.
 
     A decision that was made and undone between them, and what was passed over, change nothing.
@@ -146,14 +162,14 @@ def differ(then: ReviewState, now: ReviewState, kind: str, image: int | None = N
     ----------
     then, now : ReviewState
     kind : str
-        What is fused: clicks, masks.
-    image : int, optional
-        The image; None asks for any.
+        What is fused: clicks, masks, labels.
+    item : int, optional
+        The item; None asks for any.
     """
     if set(then.excluded) != set(now.excluded):
         return True
-    images = {*then.images(kind), *now.images(kind)} if image is None else {image}
-    return any(then.fixed(kind, one) != now.fixed(kind, one) for one in images)
+    items = {*then.items(kind), *now.items(kind)} if item is None else {item}
+    return any(then.fixed(kind, one) != now.fixed(kind, one) for one in items)
 
 
 def _stacks(journal: list[Decision], by_id: dict[int, Decision]) -> tuple[int | None, int | None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Mapping
 
 from raterscope.app.study.schema import SCHEMA, VERSION
 
@@ -10,25 +11,52 @@ __all__ = ["OLDEST", "bring_up_to_date", "schema_of"]
 
 OLDEST = 1
 
-_NEW_IN_2 = ("TABLE grids", "TABLE masks", "INDEX masks_by_object")
+_SINCE = {
+    2: ("TABLE grids", "TABLE masks", "INDEX masks_by_object"),
+    3: ("TABLE questions", "TABLE votes", "TABLE pictures", "INDEX votes_by_object"),
+}
+"""What came with a version and was nowhere before."""
+
+_RESULTS_2 = """CREATE TABLE results (
+        image INTEGER NOT NULL REFERENCES images(id),
+        run INTEGER NOT NULL REFERENCES runs(id) ON DELETE CASCADE,
+        object INTEGER NOT NULL REFERENCES objects(id), PRIMARY KEY (image, run)) WITHOUT ROWID, STRICT"""
+_DECISIONS_2 = """CREATE TABLE decisions (
+        id INTEGER PRIMARY KEY, at TEXT NOT NULL, who TEXT NOT NULL, verb TEXT NOT NULL, image INTEGER,
+        kind TEXT, subject TEXT, voxels INTEGER REFERENCES objects(id), reason TEXT NOT NULL, annotator TEXT,
+        run INTEGER, about INTEGER, undoes INTEGER) STRICT"""
 _DECISIONS_1 = """CREATE TABLE decisions (
         id INTEGER PRIMARY KEY, at TEXT NOT NULL, who TEXT NOT NULL, verb TEXT NOT NULL, image INTEGER,
         spot INTEGER, x REAL, y REAL, from_x REAL, from_y REAL, reason TEXT NOT NULL, annotator TEXT,
         run INTEGER, about INTEGER, undoes INTEGER) STRICT"""
+_WERE: Mapping[int, Mapping[str, str]] = {
+    1: {"results": _RESULTS_2, "decisions": _DECISIONS_1},
+    2: {"results": _RESULTS_2, "decisions": _DECISIONS_2},
+}
+"""The tables of a version that are other ones now."""
 
+_NAMES = "CASE WHEN annotator IS NULL THEN '[]' ELSE json_array(annotator) END"
 _SPOT = "json_object('x', x, 'y', y, 'number', spot, 'from_x', from_x, 'from_y', from_y)"
-_TAKE_OVER = f"""INSERT INTO decisions
-    SELECT id, at, who, verb, image, CASE WHEN x IS NULL THEN NULL ELSE 'clicks' END,
-        CASE WHEN x IS NULL THEN NULL ELSE {_SPOT} END, NULL, reason, annotator, run, about, undoes
-    FROM decisions_1 ORDER BY id"""
+_TAKE_OVER = {
+    1: f"""INSERT INTO decisions
+        SELECT id, at, who, verb, image, CASE WHEN x IS NULL THEN NULL ELSE 'clicks' END,
+            CASE WHEN x IS NULL THEN NULL ELSE {_SPOT} END, NULL, reason, {_NAMES}, run, about, undoes
+        FROM decisions_before ORDER BY id""",
+    2: f"""INSERT INTO decisions
+        SELECT id, at, who, verb, image, kind, subject, voxels, reason, {_NAMES}, run, about, undoes
+        FROM decisions_before ORDER BY id""",
+}
 
 
 def schema_of(version: int) -> tuple[str, ...]:
     """Give the statements that made a file of a version."""
-    if version == VERSION:
-        return SCHEMA
-    kept = (sql for sql in SCHEMA if not sql.startswith(tuple(f"CREATE {new}" for new in _NEW_IN_2)))
-    return tuple(_DECISIONS_1 if sql.startswith("CREATE TABLE decisions") else sql for sql in kept)
+    later = tuple(f"CREATE {name}" for since, names in _SINCE.items() if since > version for name in names)
+    were = {f"CREATE TABLE {name} ": sql for name, sql in _WERE.get(version, {}).items()}
+    return tuple(
+        next((old for start, old in were.items() if sql.startswith(start)), sql)
+        for sql in SCHEMA
+        if not (later and sql.startswith(later))
+    )
 
 
 def bring_up_to_date(connection: sqlite3.Connection, version: int) -> None:
@@ -37,15 +65,18 @@ def bring_up_to_date(connection: sqlite3.Connection, version: int) -> None:
         return
     connection.execute("BEGIN EXCLUSIVE")
     try:
-        for name in ("decisions_stay", "decisions_remain", "decisions_follow"):
-            connection.execute(f"DROP TRIGGER {name}")
-        connection.execute("ALTER TABLE decisions RENAME TO decisions_1")
-        present = set(schema_of(version))
+        for kind, name in (*_triggers(), ("INDEX", "results_by_run"), ("INDEX", "results_by_object")):
+            connection.execute(f"DROP {kind} {name}")
+        for table in _WERE[version]:
+            connection.execute(f"ALTER TABLE {table} RENAME TO {table}_before")
+        there = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema")}
         for statement in SCHEMA:
-            if statement not in present:
+            if statement.split()[2] not in there and not statement.startswith("CREATE TRIGGER"):
                 connection.execute(statement)
-        connection.execute(_TAKE_OVER)
-        connection.execute("DROP TABLE decisions_1")
+        connection.execute("INSERT INTO results SELECT image, run, object FROM results_before")
+        connection.execute(_TAKE_OVER[version])
+        for table in _WERE[version]:
+            connection.execute(f"DROP TABLE {table}_before")
         for statement in SCHEMA:
             if statement.startswith("CREATE TRIGGER"):
                 connection.execute(statement)
@@ -55,3 +86,8 @@ def bring_up_to_date(connection: sqlite3.Connection, version: int) -> None:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
+
+
+def _triggers() -> list[tuple[str, str]]:
+    names = ("decisions_stay", "decisions_remain", "decisions_follow")
+    return [("TRIGGER", name) for name in names]

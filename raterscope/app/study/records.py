@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -16,13 +17,28 @@ from raterscope.app.errors import InputError
 __all__ = [
     "ImageEntry",
     "ImportSummary",
+    "Item",
     "MarksRecord",
     "MaskRecord",
+    "QuestionEntry",
     "RunEntry",
     "RunRecord",
+    "Scheme",
     "StudyError",
     "TruePoints",
 ]
+
+
+class Item(Protocol):
+    """What a run has one result for: an image of clicks or masks, a question of labels."""
+
+    @property
+    def id(self) -> int:
+        """Its number in the study, among those of its kind."""
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
 
 
 class StudyError(InputError):
@@ -76,6 +92,52 @@ class ImageEntry:
     def extent(self) -> tuple[float, float, float, float]:
         """Left, top, right, bottom."""
         return (0.0, 0.0, self.width, self.height)
+
+
+@dataclass(frozen=True)
+class Scheme:
+    """How the answers to a question are to be understood, as the curator sets it.
+
+    Attributes
+    ----------
+    outputs : tuple of str
+        What annotators may say, in order.
+    classes : tuple of str
+        What may be true, in order.
+    meaning : tuple of int
+        For each output the class that it stands for, -1 for one that stands for none.
+    prior : tuple of rows of pseudo-counts, optional
+        Of every annotator's confusion matrix, a row a class and a number an output.
+    """
+
+    outputs: tuple[str, ...]
+    classes: tuple[str, ...]
+    meaning: tuple[int, ...]
+    prior: tuple[tuple[float, ...], ...] | None = None
+
+    def __post_init__(self) -> None:
+        for names in (self.outputs, self.classes):
+            if len(set(names)) != len(names):
+                raise ValueError(f"{names}: expected each name once.")
+        if len(self.meaning) != len(self.outputs) or any(
+            not -1 <= one < len(self.classes) for one in self.meaning
+        ):
+            raise ValueError("an output stands for a class that there is not.")
+        if self.prior is not None and (
+            len(self.prior) != len(self.classes)
+            or any(len(row) != len(self.outputs) for row in self.prior)
+            or not all(0 < value < math.inf for row in self.prior for value in row)
+        ):
+            raise ValueError("the prior is no table of numbers above 0, a row a class, a column an output.")
+
+
+@dataclass(frozen=True)
+class QuestionEntry:
+    """A question that annotators answered by labels: its number in the study, its name, its scheme."""
+
+    id: int
+    name: str
+    scheme: Scheme
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,7 +259,7 @@ class RunRecord:
     Attributes
     ----------
     kind : str
-        clicks.
+        clicks, masks or labels.
     algorithm : str
         In words or by name: "oem + dem".
     settings, versions, log : dict
@@ -232,10 +294,10 @@ class RunRecord:
 
 @dataclass(frozen=True, kw_only=True)
 class RunEntry(RunRecord):
-    """A run that the study holds: its number and the images it has results for."""
+    """A run that the study holds: its number and the items it has results for."""
 
     id: int
-    images: tuple[int, ...] = ()
+    items: tuple[int, ...] = ()
 
 
 def _count(number: int, noun: str) -> str:

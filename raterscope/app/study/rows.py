@@ -18,7 +18,15 @@ from raterscope.algorithms.masks.grid import Grid, GridError
 from raterscope.app.errors import plain
 from raterscope.app.review import SUBJECTS, Decision
 from raterscope.app.study.objects import read_object
-from raterscope.app.study.records import ImageEntry, MarksRecord, RunEntry, RunRecord, StudyError
+from raterscope.app.study.records import (
+    ImageEntry,
+    MarksRecord,
+    QuestionEntry,
+    RunEntry,
+    RunRecord,
+    Scheme,
+    StudyError,
+)
 
 __all__ = [
     "DECISION",
@@ -29,6 +37,7 @@ __all__ = [
     "decision_row",
     "grid_row",
     "image_of",
+    "question_of",
     "read_marks",
     "run_of",
     "run_row",
@@ -41,7 +50,7 @@ RUN = (
     "import", "excluded",
 )  # fmt: skip
 DECISION = (
-    "id", "at", "who", "verb", "image", "kind", "subject", "voxels", "reason", "annotator", "run", "about",
+    "id", "at", "who", "verb", "item", "kind", "subject", "voxels", "reason", "annotators", "run", "about",
     "undoes",
 )  # fmt: skip
 
@@ -69,6 +78,15 @@ def grid_row(image: int, grid: Grid, modality: str, identifier: str) -> tuple[An
     return image, grid.shape[0], affine, int(grid.calibrated), modality, identifier
 
 
+def question_of(row: tuple[Any, ...], path: Path) -> QuestionEntry:
+    """Make a question's entry of its id, name and scheme."""
+    number, name, scheme = row
+    try:
+        return QuestionEntry(number, name, msgspec.json.decode(scheme, type=Scheme))
+    except (msgspec.MsgspecError, ValueError) as error:
+        raise StudyError(f"is damaged: question {number} cannot be read", file=path) from error
+
+
 def run_row(record: RunRecord, imported: int) -> tuple[Any, ...]:
     """Write a run as the columns `RUN`."""
     return (
@@ -78,7 +96,7 @@ def run_row(record: RunRecord, imported: int) -> tuple[Any, ...]:
     )  # fmt: skip
 
 
-def run_of(row: tuple[Any, ...], images: tuple[int, ...], path: Path) -> RunEntry:
+def run_of(row: tuple[Any, ...], items: tuple[int, ...], path: Path) -> RunEntry:
     """Make a run's entry of its id and the columns `RUN`."""
     number, *rest = row
     values = dict(zip(RUN, rest, strict=True))
@@ -92,7 +110,7 @@ def run_of(row: tuple[Any, ...], images: tuple[int, ...], path: Path) -> RunEntr
         values["started"] = datetime.fromisoformat(values["started"])
     except (ValueError, TypeError, RecursionError) as error:
         raise StudyError(f"is damaged: run {number} cannot be read", file=path) from error
-    return RunEntry(id=number, images=images, **values)
+    return RunEntry(id=number, items=items, **values)
 
 
 def decision_row(decision: Decision) -> tuple[Any, ...]:
@@ -100,6 +118,7 @@ def decision_row(decision: Decision) -> tuple[Any, ...]:
     assert decision.at is not None
     values = {name: getattr(decision, name, None) for name in DECISION}
     values["at"] = decision.at.isoformat(timespec="milliseconds")
+    values["annotators"] = msgspec.json.encode(decision.annotators).decode()
     if decision.subject is not None:
         values["kind"] = decision.subject.kind
         values["subject"] = msgspec.json.encode(decision.subject).decode()
@@ -111,6 +130,7 @@ def decision_of(row: tuple[Any, ...], path: Path) -> Decision:
     values = dict(zip(DECISION, row, strict=True))
     try:
         values["at"] = datetime.fromisoformat(values["at"])
+        values["annotators"] = msgspec.json.decode(values["annotators"], type=tuple[str, ...])
         kind, subject = values.pop("kind"), values.pop("subject")
         values["subject"] = None if kind is None else msgspec.json.decode(subject, type=SUBJECTS[kind])
         decision = Decision(**values)

@@ -18,6 +18,14 @@ The file is in WAL mode while it is open and a single plain file when it is clos
     One row an image that has a geometry, a volume above all: slices, affine (JSON, see `Grid.affine`; rows
     and columns are the image's height and width), calibrated, modality, and the series' UID. The path of a
     DICOM series is its folder, which has no size; its digest is that of the files in the slices' order.
+``questions``
+    One row a question that annotators answered by labels: its name, unique; ``scheme`` (JSON) the outputs and
+    classes in the curator's order, which output means which class, and the prior.
+``votes``
+    One row an import and question; ``object`` holds the votes (truth 0) or the true classes (truth 1) of that
+    import, with the names of its tasks.
+``pictures``
+    One row a task that an image of the study shows.
 ``masks``
     One row a mask: image, structure, annotator, import; ``object`` holds where it begins and its voxels,
     which `voxels` counts. Of several imports of the same mask the last counts; truth is by annotator -1.
@@ -29,18 +37,20 @@ The file is in WAL mode while it is open and a single plain file when it is clos
     input, when it started, seconds it took, log (JSON). ``known`` is the last decision, ``import`` the last
     import that it took into account, ``excluded`` (JSON list) the annotators it left out.
 ``results``
-    One row a run and image; ``object`` holds the result.
+    One row a run and item, an image or a question as the run's kind has it; ``object`` holds the result.
 ``objects``, ``chunks``
     An object is a record of arrays (see `arrays`), `size` bytes in chunks of one MiB, each compressed by
     zlib, which also tells when one is damaged.
 ``decisions``
     The journal, append-only: triggers refuse UPDATE, DELETE and any id but the next. An undo is a row too,
     whose ``undoes`` names the decision that it takes back; a redo is the undo of an undo. ``subject`` (JSON)
-    says what on the image it is about, in the terms of its ``kind``; ``voxels`` names the object with the
-    voxels that it settles; ``about`` an earlier decision on the same subject.
+    says what of the ``item`` it is about, in the terms of its ``kind``; ``voxels`` names the object with the
+    voxels that it settles; ``about`` an earlier decision on the same subject; ``annotators`` (JSON list) who
+    is excluded or included.
 
 Version 1 had neither ``grids`` nor ``masks``, and in ``decisions`` the columns of a spot in place of the
-subject; `migration` brings such a file up to date.
+subject. Version 2 knew images alone as items, one annotator a decision, and no ``questions``, ``votes`` and
+``pictures``. `migration` brings such files up to date.
 
 Rows of a run and of an import appear in one transaction, whole or not at all.
 """
@@ -50,7 +60,7 @@ from __future__ import annotations
 __all__ = ["APPLICATION_ID", "SCHEMA", "VERSION"]
 
 APPLICATION_ID = 0x52536370
-VERSION = 2
+VERSION = 3
 
 SCHEMA = (
     """CREATE TABLE images (
@@ -82,17 +92,26 @@ SCHEMA = (
         settings TEXT NOT NULL, seed INTEGER, versions TEXT NOT NULL, digest TEXT NOT NULL,
         started TEXT NOT NULL, seconds REAL NOT NULL, log TEXT NOT NULL, known INTEGER NOT NULL,
         import INTEGER NOT NULL, excluded TEXT NOT NULL) STRICT""",
+    """CREATE TABLE questions (
+        id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, scheme TEXT NOT NULL) STRICT""",
+    """CREATE TABLE votes (
+        question INTEGER NOT NULL REFERENCES questions(id), import INTEGER NOT NULL REFERENCES imports(id),
+        truth INTEGER NOT NULL, object INTEGER NOT NULL REFERENCES objects(id),
+        PRIMARY KEY (question, import, truth)) WITHOUT ROWID, STRICT""",
+    """CREATE TABLE pictures (
+        question INTEGER NOT NULL REFERENCES questions(id), task TEXT NOT NULL,
+        image INTEGER NOT NULL REFERENCES images(id), PRIMARY KEY (question, task)) WITHOUT ROWID, STRICT""",
     """CREATE TABLE results (
-        image INTEGER NOT NULL REFERENCES images(id),
-        run INTEGER NOT NULL REFERENCES runs(id) ON DELETE CASCADE,
-        object INTEGER NOT NULL REFERENCES objects(id), PRIMARY KEY (image, run)) WITHOUT ROWID, STRICT""",
+        item INTEGER NOT NULL, run INTEGER NOT NULL REFERENCES runs(id) ON DELETE CASCADE,
+        object INTEGER NOT NULL REFERENCES objects(id), PRIMARY KEY (item, run)) WITHOUT ROWID, STRICT""",
     "CREATE INDEX results_by_run ON results(run)",
     "CREATE INDEX results_by_object ON results(object)",
     "CREATE INDEX marks_by_object ON marks(object)",
+    "CREATE INDEX votes_by_object ON votes(object)",
     """CREATE TABLE decisions (
-        id INTEGER PRIMARY KEY, at TEXT NOT NULL, who TEXT NOT NULL, verb TEXT NOT NULL, image INTEGER,
-        kind TEXT, subject TEXT, voxels INTEGER REFERENCES objects(id), reason TEXT NOT NULL, annotator TEXT,
-        run INTEGER, about INTEGER, undoes INTEGER) STRICT""",
+        id INTEGER PRIMARY KEY, at TEXT NOT NULL, who TEXT NOT NULL, verb TEXT NOT NULL, item INTEGER,
+        kind TEXT, subject TEXT, voxels INTEGER REFERENCES objects(id), reason TEXT NOT NULL,
+        annotators TEXT NOT NULL, run INTEGER, about INTEGER, undoes INTEGER) STRICT""",
     """CREATE TRIGGER decisions_stay BEFORE UPDATE ON decisions
         BEGIN SELECT RAISE(ABORT, 'decisions are never changed'); END""",
     """CREATE TRIGGER decisions_remain BEFORE DELETE ON decisions

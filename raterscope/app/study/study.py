@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from raterscope.algorithms.clicks.data import Clicks, ClicksError, Fusion
+from raterscope.algorithms.labels.result import LabelResult
 from raterscope.algorithms.masks.data import Settled
 from raterscope.algorithms.masks.report import CaseResult
 from raterscope.algorithms.progress import Watch, part, silent
@@ -24,18 +25,14 @@ from raterscope.app.review import Decision
 from raterscope.app.study import places
 from raterscope.app.study.file import StudyFile
 from raterscope.app.study.importing import assign_images, write_marks
-from raterscope.app.study.objects import (
-    RESULTS,
-    misfit,
-    misfit_of_masks,
-    read_object,
-    remove_object,
-    write_object,
-)
+from raterscope.app.study.misfits import misfit_of_clicks, misfit_of_labels, misfit_of_masks
+from raterscope.app.study.objects import RESULTS, read_object, remove_object, write_object
 from raterscope.app.study.opening import told
 from raterscope.app.study.records import (
     ImageEntry,
     ImportSummary,
+    Item,
+    QuestionEntry,
     RunEntry,
     RunRecord,
     StudyError,
@@ -50,11 +47,21 @@ from raterscope.app.study.references import (
     refuse_other_size,
     volume_again,
 )
-from raterscope.app.study.rows import DECISION, RUN, decision_of, decision_row, read_marks, run_of, run_row
+from raterscope.app.study.rows import (
+    DECISION,
+    RUN,
+    decision_of,
+    decision_row,
+    question_of,
+    read_marks,
+    run_of,
+    run_row,
+)
+from raterscope.app.study.votes import Crowd, read_crowd
 
 __all__ = ["Study"]
 
-Result = Fusion | CaseResult
+Result = Fusion | CaseResult | LabelResult
 
 
 class Study(StudyFile):
@@ -68,6 +75,7 @@ class Study(StudyFile):
         # Nobody else changes the file while it is open, and no run or annotator ever changes.
         self._names: list[str] | None = None
         self._runs: dict[int, RunEntry] = {}
+        self._crowds: dict[tuple[int, int], Crowd] = {}
 
     # Images
 
@@ -75,6 +83,10 @@ class Study(StudyFile):
         """List the images in the order in which they came."""
         with self.sound():
             return read_image_entries(self._connection, self.path)
+
+    def names(self) -> dict[tuple[str, int], str]:
+        """Give the name of every item, by its kind and number."""
+        return {(kind, one.id): one.name for kind, of in self.items().items() for one in of}
 
     def image(self, image_id: int) -> ImageEntry:
         """Give one image."""
@@ -84,18 +96,25 @@ class Study(StudyFile):
             raise StudyError(f"has no image number {image_id}", file=self.path)
         return found[0]
 
-    def images_by_kind(self) -> dict[str, frozenset[int]]:
-        """Say which images each kind of annotation is about.
+    def items(self) -> dict[str, tuple[Item, ...]]:
+        """List what each kind of annotation is about.
 
-        An image without annotations yet belongs to masks where it has a geometry, else to clicks.
+        An image without annotations belongs to masks where it has a geometry, else to clicks; one that shows
+        a task to neither.
         """
         with self.sound():
-            marked = {image for (image,) in self._connection.execute("SELECT DISTINCT image FROM marks")}
-            masked = {image for (image,) in self._connection.execute("SELECT DISTINCT image FROM masks")}
+            marked, masked, shown = (
+                {image for (image,) in self._connection.execute(f"SELECT DISTINCT image FROM {table}")}
+                for table in ("marks", "masks", "pictures")
+            )
             entries = read_image_entries(self._connection, self.path)
-        bare = {entry.id for entry in entries} - marked - masked
+        bare = {entry.id for entry in entries} - marked - masked - shown
         solid = {entry.id for entry in entries if entry.id in bare and entry.grid is not None}
-        return {"clicks": frozenset(marked | (bare - solid)), "masks": frozenset(masked | solid)}
+        return {
+            "clicks": tuple(entry for entry in entries if entry.id in marked | (bare - solid)),
+            "masks": tuple(entry for entry in entries if entry.id in masked | solid),
+            "labels": self.questions(),
+        }
 
     def add_images(self, files: Sequence[ImageFile], watch: Watch = silent) -> list[ImageEntry]:
         """Take up references to images: path, size, digest. One that is there already is not taken twice.
@@ -278,10 +297,40 @@ class Study(StudyFile):
         with self.sound():
             return int(self._connection.execute("SELECT ifnull(max(id), 0) FROM imports").fetchone()[0])
 
+    # Questions
+
+    def questions(self) -> tuple[QuestionEntry, ...]:
+        """List the questions that annotators answered by labels, in the order in which they came."""
+        with self.sound():
+            rows = self._connection.execute("SELECT id, name, scheme FROM questions ORDER BY id")
+            return tuple(question_of(row, self.path) for row in rows)
+
+    def question(self, number: int) -> QuestionEntry:
+        """Give one question."""
+        found = next((one for one in self.questions() if one.id == number), None)
+        if found is None:
+            raise StudyError(f"has no question number {number}", file=self.path)
+        return found
+
+    def crowd(self, question: int, last: int | None = None) -> Crowd:
+        """Give all votes on a question, up to an import; the last ones that were read are kept in memory."""
+        key = question, self.last_import() if last is None else last
+        if key not in self._crowds:
+            scheme, people = self.question(question).scheme, len(self.annotators())
+            with self.sound():
+                crowd = read_crowd(self._connection, self.path, question, scheme, people, key[1])
+            self._crowds = {kept: self._crowds[kept] for kept in list(self._crowds)[-1:]}
+            self._crowds[key] = crowd
+        return self._crowds[key]
+
+    def forget_crowds(self) -> None:
+        """Read votes anew when they are asked for next, as what is known of a question is about to change."""
+        self._crowds.clear()
+
     # Runs
 
     def add_run(self, record: RunRecord, results: Mapping[int, Result], watch: Watch = silent) -> int:
-        """Store a run with all its results, whole or not at all.
+        """Store a run with all its results by item, whole or not at all.
 
         Returns
         -------
@@ -295,33 +344,33 @@ class Study(StudyFile):
         """
         imported = self.last_import() if record.imported is None else record.imported
         entry = _as_entry(record, imported)
-        for step, (image, result) in enumerate(results.items()):
+        for step, (item, result) in enumerate(results.items()):
             watch(0.5 * step / len(results), "checking the results")
-            wrong = self._misfit(entry, image, result)
+            wrong = self._misfit(entry, item, result)
             if wrong is not None:
-                name = plain(self.image(image).name)
+                name = plain(self._name_of(entry.kind, item))
                 raise StudyError(f"the result for {name} does not fit its {entry.kind} ({wrong}); fuse again")
         with self.change():
             (number,) = self._connection.execute(
                 f"INSERT INTO runs({', '.join(RUN)}) VALUES ({', '.join('?' * len(RUN))}) RETURNING id",
                 run_row(record, imported),
             ).fetchone()
-            for step, (image, result) in enumerate(results.items()):
+            for step, (item, result) in enumerate(results.items()):
                 watch(0.5 + 0.5 * step / len(results), "storing the results")
                 self._connection.execute(
-                    "INSERT INTO results(image, run, object) VALUES (?, ?, ?)",
-                    (image, number, write_object(self._connection, result)),
+                    "INSERT INTO results(item, run, object) VALUES (?, ?, ?)",
+                    (item, number, write_object(self._connection, result)),
                 )
         return int(number)
 
     def runs(self) -> list[RunEntry]:
         """List the runs, oldest first."""
         with self.sound():
-            images: dict[int, list[int]] = {}
-            for run, image in self._connection.execute("SELECT run, image FROM results ORDER BY run, image"):
-                images.setdefault(run, []).append(image)
+            items: dict[int, list[int]] = {}
+            for run, item in self._connection.execute("SELECT run, item FROM results ORDER BY run, item"):
+                items.setdefault(run, []).append(item)
             rows = self._connection.execute(f"SELECT id, {', '.join(RUN)} FROM runs ORDER BY id").fetchall()
-            return [run_of(row, tuple(images.get(row[0], ())), self.path) for row in rows]
+            return [run_of(row, tuple(items.get(row[0], ())), self.path) for row in rows]
 
     def run(self, run_id: int) -> RunEntry:
         """Give one run."""
@@ -333,17 +382,17 @@ class Study(StudyFile):
             ).fetchone()
             if row is None:
                 raise StudyError(f"has no run number {run_id}", file=self.path)
-            images = self._connection.execute(
-                "SELECT image FROM results WHERE run = ? ORDER BY image", (run_id,)
+            items = self._connection.execute(
+                "SELECT item FROM results WHERE run = ? ORDER BY item", (run_id,)
             )
-            self._runs[run_id] = run_of(row, tuple(image for (image,) in images), self.path)
+            self._runs[run_id] = run_of(row, tuple(item for (item,) in items), self.path)
         return self._runs[run_id]
 
-    def result(self, run_id: int, image_id: int) -> Any:
-        """Give what a run says of an image, of the run's kind in `RESULTS`; None where it says nothing."""
+    def result(self, run_id: int, item: int) -> Any:
+        """Give what a run says of an item, of the run's kind in `RESULTS`; None where it says nothing."""
         with self.sound():
             row = self._connection.execute(
-                "SELECT object FROM results WHERE image = ? AND run = ?", (image_id, run_id)
+                "SELECT object FROM results WHERE item = ? AND run = ?", (item, run_id)
             ).fetchone()
             if row is None:
                 return None
@@ -351,21 +400,21 @@ class Study(StudyFile):
             if entry.kind not in RESULTS:
                 raise StudyError(f"holds a run of an unknown kind, {plain(entry.kind)}", file=self.path)
             result = read_object(self._connection, row[0], RESULTS[entry.kind], self.path)
-            wrong = self._misfit(entry, image_id, result)
+            wrong = self._misfit(entry, item, result)
             if wrong is not None:
                 raise StudyError(f"is damaged: in run {run_id}, {wrong}", file=self.path)
             return result
 
-    def latest_result(self, image_id: int, kind: str = "clicks") -> tuple[RunEntry, Any] | None:
-        """Give the latest run of a kind that says something of an image, and what; None without one."""
+    def latest_result(self, item: int, kind: str = "clicks") -> tuple[RunEntry, Any] | None:
+        """Give the latest run of a kind that says something of an item, and what; None without one."""
         with self.sound():
             (number,) = self._connection.execute(
-                "SELECT max(run) FROM results JOIN runs ON runs.id = run WHERE image = ? AND kind = ?",
-                (image_id, kind),
+                "SELECT max(run) FROM results JOIN runs ON runs.id = run WHERE item = ? AND kind = ?",
+                (item, kind),
             ).fetchone()
         if number is None:
             return None
-        result = self.result(number, image_id)
+        result = self.result(number, item)
         return None if result is None else (self.run(number), result)
 
     def delete_run(self, run_id: int) -> None:
@@ -417,11 +466,17 @@ class Study(StudyFile):
         with self.sound():
             return read_object(self._connection, voxels, Settled, self.path)
 
-    def _misfit(self, run: RunEntry, image_id: int, result: object) -> str | None:
+    def _misfit(self, run: RunEntry, item: int, result: object) -> str | None:
         if isinstance(result, Fusion):
-            return misfit(result, self.clicks(image_id, run))
-        assert isinstance(result, CaseResult)
-        return misfit_of_masks(result, self.image(image_id).lattice.shape)
+            return misfit_of_clicks(result, self.clicks(item, run))
+        if isinstance(result, CaseResult):
+            return misfit_of_masks(result, self.image(item).lattice.shape)
+        assert isinstance(result, LabelResult)
+        crowd = self.crowd(item, run.imported)
+        return misfit_of_labels(result, len(crowd.tasks), len(crowd.people), len(crowd.task))
+
+    def _name_of(self, kind: str, item: int) -> str:
+        return self.question(item).name if kind == "labels" else self.image(item).name
 
     def _refuse_vain_undo(self, target: int, number: int) -> None:
         """Refuse to undo what is not there or does not stand: one redo could not take back two undos."""

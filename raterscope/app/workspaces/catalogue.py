@@ -49,7 +49,7 @@ class WorkspaceKind:
 
     def holds(self, contents: Contents) -> bool:
         """Tell whether a study has something for this workspace."""
-        return bool(contents.kinds[self.kind])
+        return bool(contents.of(self.kind))
 
 
 WORKSPACES = {

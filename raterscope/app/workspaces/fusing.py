@@ -23,8 +23,8 @@ class Inputs(Protocol):
     """What a run is made from."""
 
     @property
-    def images(self) -> Mapping[str, int]:
-        """The images' names and numbers."""
+    def items(self) -> Mapping[str, int]:
+        """The items' names and numbers."""
 
 
 class Answer(Protocol):
@@ -32,15 +32,15 @@ class Answer(Protocol):
 
     @property
     def outcomes(self) -> Mapping[str, Outcome[Any]]:
-        """What became of each image, by its name."""
+        """What became of each item, by its name."""
 
 
 class Draft(Protocol):
-    """What the fusion of an image has come to, while it is at work."""
+    """What the fusion of an item has come to, while it is at work."""
 
     @property
-    def image(self) -> str:
-        """The image's name."""
+    def item(self) -> str:
+        """The item's name."""
 
 
 @dataclass(frozen=True)
@@ -49,9 +49,10 @@ class FusionWork:
 
     Attributes
     ----------
-    kind : str
+    kind, noun : str
+        What is fused, and what one item of it is called.
     gather : callable
-        ``gather(images, study, watch)`` reads the input in the study's thread.
+        ``gather(items, study, watch)`` reads the input in the study's thread.
     fuse : callable
         ``fuse(inputs, watch)`` gives the answer, in a thread of its own.
     keep : callable
@@ -59,6 +60,7 @@ class FusionWork:
     """
 
     kind: str
+    noun: str
     gather: Callable[[Sequence[int], Study, Watch], Inputs]
     fuse: Callable[[Inputs, Watch], Answer]
     keep: Callable[[Any, Study, Watch], int]
@@ -71,8 +73,8 @@ class Fusing(QObject):
     -------
     changed(Job or None)
         The fusion under way, or that there is none.
-    partial(image, Draft)
-        What the fusion of an image has come to.
+    partial(item, Draft)
+        What the fusion of an item has come to.
     stored(int)
         The run that is now in the study.
     said(str), refused(str)
@@ -97,10 +99,10 @@ class Fusing(QObject):
         """The fusion under way."""
         return self._job
 
-    def start(self, work: FusionWork, images: Sequence[int]) -> None:
-        """Fuse images, in this order."""
+    def start(self, work: FusionWork, items: Sequence[int]) -> None:
+        """Fuse items, in this order."""
         self.cancel()
-        reading = self._document.ask(f"Reading the {work.kind}", partial(work.gather, tuple(images)))
+        reading = self._document.ask(f"Reading the {work.kind}", partial(work.gather, tuple(items)))
         self._reading = reading
         reading.finished.connect(partial(self._on_gathered, work, reading))
 
@@ -114,8 +116,8 @@ class Fusing(QObject):
         if reading is not self._reading:
             return
         self._reading = None
-        names = list(inputs.images)
-        title = f"Fusing {names[0]}" if len(names) == 1 else f"Fusing {len(names)} images"
+        names = list(inputs.items)
+        title = f"Fusing {names[0]}" if len(names) == 1 else f"Fusing {len(names)} {work.noun}s"
         job = self._jobs.start(title, partial(_fuse, work, inputs))
         self._job = job
         job.progressed.connect(partial(self._on_progress, job))
@@ -129,7 +131,7 @@ class Fusing(QObject):
             self.changed.emit(job)
 
     def _on_partial(self, inputs: Inputs, draft: Draft) -> None:
-        self.partial.emit(inputs.images[draft.image], draft)
+        self.partial.emit(inputs.items[draft.item], draft)
 
     def _on_fused(self, work: FusionWork, answer: Answer) -> None:
         failed = _failed(answer)
@@ -152,7 +154,7 @@ class Fusing(QObject):
 
 
 class _NothingFusedError(InputError):
-    """No image could be fused; `details` is the program's own account of the first failure."""
+    """No item could be fused; `details` is the program's own account of the first failure."""
 
     def __init__(self, failed: Sequence[Outcome[Any]]) -> None:
         super().__init__(_in_words(failed))
@@ -165,7 +167,7 @@ def _failed(answer: Answer) -> list[Outcome[Any]]:
 
 def _in_words(failed: Sequence[Outcome[Any]]) -> str:
     others = f" {len(failed) - 1} more failed too." if len(failed) > 1 else ""
-    return f"{failed[0].image} could not be fused: {failed[0].problem}{others}"
+    return f"{failed[0].item} could not be fused: {failed[0].problem}{others}"
 
 
 def _fuse(work: FusionWork, inputs: Inputs, watch: Watch) -> Answer:

@@ -31,8 +31,7 @@ def history(contents: Contents) -> tuple[HistoryEntry, ...]:
     entries = [
         HistoryEntry(
             time=decision.at,
-            words=contents.words(decision)
-            + (f", {names[decision.image]}" if decision.image in names else ""),
+            words=contents.words(decision) + (f", {names[decision.item]}" if decision.item in names else ""),
             tone=TONES.get(decision.verb, "plain"),
             in_effect=contents.review.in_effect(decision.id),
         )
@@ -85,4 +84,4 @@ def _name(run: RunEntry) -> str:
 
 def _count(run: RunEntry) -> str:
     noun = "case" if run.kind == "masks" else "image"
-    return f"{len(run.images)} {noun}{'' if len(run.images) == 1 else 's'}"
+    return f"{len(run.items)} {noun}{'' if len(run.items) == 1 else 's'}"

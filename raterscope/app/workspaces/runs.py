@@ -87,7 +87,7 @@ class Runs(QObject):
         run = next((one for one in contents.runs if one.id == self.shown), None) if contents else None
         if run is None or entry is None:
             return None
-        if image not in run.images:
+        if image not in run.items:
             self._screen.said.emit(f"The chosen run leaves out {plain(entry.name)}: its latest is shown.")
             return None
         return run.id

@@ -128,7 +128,7 @@ def test_partial_results_say_of_which_image_they_are(images):
             drafts.append(partial())
 
     batch.fuse_images(images, FusionPlan(), jobs=1, watch=watch)
-    assert {draft.image for draft in drafts} == set(images)
+    assert {draft.item for draft in drafts} == set(images)
     assert all(isinstance(draft.clustering, Clustering) for draft in drafts)
 
 

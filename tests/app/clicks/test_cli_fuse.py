@@ -340,7 +340,7 @@ class TestRefusals:
         assert fuse(clicks, tmp_path / "out", "--extent", 200, 200, "--jobs", 1) == 1
         said = capsys.readouterr().err
         assert said.count("\n") == 1
-        assert "1 of 2 images could not be fused, the others were; b.png: internal error" in said
+        assert "1 of 2 could not be fused, the others were; b.png: internal error" in said
         assert {row["image"] for row in rows_of(tmp_path / "out" / "detections.csv")} == {"a.png"}
         clicks_of_b = [row for row in rows_of(tmp_path / "out" / "clicks.csv") if row["image"] == "b.png"]
         assert len(clicks_of_b) == 24

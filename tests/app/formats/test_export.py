@@ -69,17 +69,19 @@ def test_what_cannot_be_written_is_a_sentence(tmp_path: Path) -> None:
 def test_decisions_are_written_with_what_became_of_them(tmp_path: Path) -> None:
     at = datetime(2026, 1, 2, 3, 4, 5, 678000, tzinfo=UTC)
     decisions = [
-        Decision(verb="reject", image=2, subject=SpotSubject(number=12, x=1.5, y=-2.0), run=4, who="@dr"),
-        Decision(verb="exclude", annotator="=W1", reason="-bored"),
+        Decision(verb="reject", item=2, subject=SpotSubject(number=12, x=1.5, y=-2.0), run=4, who="@dr"),
+        Decision(verb="exclude", annotators=("=W1",), reason="-bored"),
         Decision(verb="undo", undoes=1),
     ]
     decisions = [replace(one, id=n, at=at) for n, one in enumerate(decisions, start=1)]
-    path = write_table(tmp_path / "decisions.csv", DECISIONS, decision_rows(decisions, {2: "a.png"}))
+    path = write_table(
+        tmp_path / "decisions.csv", DECISIONS, decision_rows(decisions, {("clicks", 2): "a.png"})
+    )
     with path.open(newline="") as stream:
         rows = list(csv.DictReader(stream))
     first, second, third = rows
     assert first["at"] == "2026-01-02T03:04:05.678+00:00"
-    assert (first["image"], first["spot"], first["x"], first["y"]) == ("a.png", "12", "1.5", "-2.0")
+    assert (first["item"], first["spot"], first["x"], first["y"]) == ("a.png", "12", "1.5", "-2.0")
     assert (first["who"], second["annotator"], second["reason"]) == ("'@dr", "'=W1", "'-bored")
     assert [row["in_effect"] for row in rows] == ["0", "1", "1"]
     assert third["undoes"] == "1"

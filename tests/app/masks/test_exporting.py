@@ -68,7 +68,7 @@ def settle(path, origin, value):
         (entry,) = study.images()
         subject = RegionSubject(structure="structure", origin=origin, shape=value.shape)
         settled = Settled(origin, value.astype(np.int8))
-        study.record(Decision(verb="paint", image=entry.id, subject=subject, settled=settled))
+        study.record(Decision(verb="paint", item=entry.id, subject=subject, settled=settled))
 
 
 def test_a_run_is_kept_with_its_settings(study):

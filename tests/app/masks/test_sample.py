@@ -91,7 +91,7 @@ def test_the_text_tells_the_real_from_the_simulated(folder, tmp_path):
 
 def test_decisions_in_a_study_that_is_there_are_kept(folder):
     with Study.open(folder / STUDY) as study:
-        study.record(Decision(verb="exclude", annotator="rater 4"))
+        study.record(Decision(verb="exclude", annotators=("rater 4",)))
     make_sample(folder, cases=1)
     with Study.open(folder / STUDY) as study:
         assert len(study.decisions()) == 1

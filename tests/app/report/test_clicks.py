@@ -43,9 +43,9 @@ def test_counts_have_the_experts_word(crowd, page):
     assert before[1:4] == ["10", "30", "3"]
     mean = crowd.result(1, 1).clustering.mean
     x, y = (float(value) for value in mean[0])
-    crowd.record(Decision(verb="reject", image=1, run=1, subject=SpotSubject(x=x, y=y, number=1)))
+    crowd.record(Decision(verb="reject", item=1, run=1, subject=SpotSubject(x=x, y=y, number=1)))
     for place in (90.0, 95.0):
-        crowd.record(Decision(verb="add", image=1, subject=SpotSubject(x=place, y=5.0)))
+        crowd.record(Decision(verb="add", item=1, subject=SpotSubject(x=place, y=5.0)))
     after = page(crowd).row("smear <one>", 7)
     assert after[3] == "4"
     assert after[6] == "3"

@@ -29,7 +29,7 @@ def take(study, run, number=1, verb="take"):
     inside = np.where(dispute.voxels(), 1, OPEN).astype(np.int8)
     settled = None if verb == "skip" else Settled(dispute.origin, inside)
     return study.record(
-        Decision(verb=verb, image=image, run=run, subject=subject, settled=settled, reason="<b>clear</b>")
+        Decision(verb=verb, item=image, run=run, subject=subject, settled=settled, reason="<b>clear</b>")
     )
 
 
@@ -61,7 +61,7 @@ def test_what_strangers_call_things_is_text(study, page):
     image = add_case(study, "<b>photo\u202e</b>", Grid.plain((1, 30, 30)))
     wound = '"><img src=x onerror=alert(1)>'
     add_masks(study, [a_block(image.id, WICKED, (0, 5, 5), (1, 15, 15), wound)], "made")
-    study.record(Decision(verb="exclude", annotator="Cem", reason="<i>asleep</i>"))
+    study.record(Decision(verb="exclude", annotators=("Cem",), reason="<i>asleep</i>"))
     fuse(study)
     made = page(study)
     for name in (WICKED, wound, "<i>asleep</i>"):
@@ -148,7 +148,7 @@ def test_structures_of_a_case_are_told_one_by_one(study, page):
 
 
 def test_who_is_left_out_is_said_with_the_reason(study, page):
-    study.record(Decision(verb="exclude", annotator="Cem", reason="asleep"))
+    study.record(Decision(verb="exclude", annotators=("Cem",), reason="asleep"))
     fuse(study)
     made = page(study)
     assert made.row("Cem (excluded: asleep)", 9)[1:] == ["–"] * 8

@@ -33,7 +33,7 @@ def journal(*decisions: Decision) -> list[Decision]:
 
 def on(verb: str, x: float, y: float = 0.0, **more: object) -> Decision:
     place = {name: more.pop(name) for name in ("number", "from_x", "from_y") if name in more}
-    return Decision(verb=verb, image=1, subject=SpotSubject(x=x, y=y, **place), **more)  # type: ignore[arg-type]
+    return Decision(verb=verb, item=1, subject=SpotSubject(x=x, y=y, **place), **more)  # type: ignore[arg-type]
 
 
 def a_region(**more: object) -> RegionSubject:
@@ -42,7 +42,7 @@ def a_region(**more: object) -> RegionSubject:
 
 def settle(verb: str, voxels: int, **more: object) -> Decision:
     region = a_region(rater="reader 2" if verb == "take" else "", **more)
-    return Decision(verb=verb, image=1, subject=region, voxels=voxels)
+    return Decision(verb=verb, item=1, subject=region, voxels=voxels)
 
 
 def verdicts(decisions: Sequence[Decision], image: int = 1) -> list[tuple[float, float, str]]:
@@ -106,8 +106,8 @@ def test_two_spots_can_be_added_at_one_place() -> None:
 
 
 def test_exclusion_has_a_reason_and_an_end() -> None:
-    out = Decision(verb="exclude", annotator="W012", reason="clicks anywhere")
-    back = Decision(verb="include", annotator="W012")
+    out = Decision(verb="exclude", annotators=("W012",), reason="clicks anywhere")
+    back = Decision(verb="include", annotators=("W012",))
     assert fold(journal(out)).excluded == {"W012": "clicks anywhere"}
     assert fold(journal(out, back)).excluded == {}
     assert fold(journal(out, back, out)).excluded == {"W012": "clicks anywhere"}
@@ -159,7 +159,7 @@ def test_an_older_decision_can_be_taken_back_alone() -> None:
 
 
 def test_undoing_an_exclusion_brings_the_annotator_back() -> None:
-    decisions = journal(Decision(verb="exclude", annotator="W1", reason="r"))
+    decisions = journal(Decision(verb="exclude", annotators=("W1",), reason="r"))
     decisions = added(decisions, review.undo(fold(decisions)))
     assert fold(decisions).excluded == {}
 
@@ -188,19 +188,19 @@ def played(moves: Sequence[tuple[str, int, int]]) -> list[Decision]:
         elif verb == "older":
             made = review.undo(state, number)
         elif verb in ("exclude", "include"):
-            made = Decision(verb=verb, annotator=f"W{number}", reason="r")
+            made = Decision(verb=verb, annotators=(f"W{number}",), reason="r")
         elif verb == "move":
             moved = SpotSubject(x=x, y=9.0, number=number, from_x=x, from_y=5.0)
-            made = Decision(verb="move", image=image, subject=moved)
+            made = Decision(verb="move", item=image, subject=moved)
         else:
-            made = Decision(verb=verb, image=image, subject=SpotSubject(x=x, y=5.0, number=number))
+            made = Decision(verb=verb, item=image, subject=SpotSubject(x=x, y=5.0, number=number))
         if made is not None:
             decisions = journal(*decisions, made)
     return decisions
 
 
 def shown(state: ReviewState) -> tuple[object, ...]:
-    return ({image: state.spots(image) for image in state.images("clicks")}, state.excluded, state.undoable)
+    return ({image: state.spots(image) for image in state.items("clicks")}, state.excluded, state.undoable)
 
 
 @settings(max_examples=150, deadline=None)
@@ -242,7 +242,7 @@ def test_undoing_everything_leaves_nothing(moves: list[tuple[str, int, int]]) ->
     while (undone := review.undo(fold(decisions))) is not None:
         decisions = journal(*decisions, undone)
     state = fold(decisions)
-    assert state.images("clicks") == []
+    assert state.items("clicks") == []
     assert state.excluded == {}
 
 
@@ -266,8 +266,8 @@ def test_words_for_the_history() -> None:
         Decision(verb="undo", undoes=2),
         Decision(verb="undo", undoes=3),
         on("add", 20.4, 7.6),
-        Decision(verb="exclude", annotator="W1", reason="bored"),
-        Decision(verb="include", annotator="W1"),
+        Decision(verb="exclude", annotators=("W1",), reason="bored"),
+        Decision(verb="include", annotators=("W1",)),
         on("move", 3, number=4, from_x=1, from_y=2),
     )
     state = fold(decisions)
@@ -288,13 +288,13 @@ def test_words_for_the_history() -> None:
     ("values", "words"),
     [
         ({"verb": "dance"}, "no verb"),
-        ({"verb": "accept", "image": 1}, "needs a subject"),
-        ({"verb": "accept", "subject": SpotSubject(x=1.0, y=1.0)}, "needs image"),
-        ({"verb": "take", "image": 1, "subject": SpotSubject(x=1.0, y=1.0)}, "no verb for clicks"),
-        ({"verb": "move", "image": 1, "subject": SpotSubject(x=1.0, y=1.0)}, "needs from_x"),
-        ({"verb": "exclude"}, "needs annotator"),
+        ({"verb": "accept", "item": 1}, "needs a subject"),
+        ({"verb": "accept", "subject": SpotSubject(x=1.0, y=1.0)}, "needs item"),
+        ({"verb": "take", "item": 1, "subject": SpotSubject(x=1.0, y=1.0)}, "no verb for clicks"),
+        ({"verb": "move", "item": 1, "subject": SpotSubject(x=1.0, y=1.0)}, "needs from_x"),
+        ({"verb": "exclude"}, "needs annotators"),
         ({"verb": "undo"}, "needs undoes"),
-        ({"verb": "take", "image": 1, "subject": a_region()}, "needs rater"),
+        ({"verb": "take", "item": 1, "subject": a_region()}, "needs rater"),
     ],
 )
 def test_a_decision_without_what_it_needs_is_refused(values: dict[str, object], words: str) -> None:
@@ -315,7 +315,7 @@ def test_what_is_settled_last_lies_on_top_and_what_is_undone_is_gone() -> None:
     decisions = journal(
         settle("accept", 11, number=1),
         settle("paint", 12),
-        Decision(verb="skip", image=1, subject=a_region()),
+        Decision(verb="skip", item=1, subject=a_region()),
     )
     settled = {
         11: Settled((0, 0, 0), np.ones((1, 2, 4), dtype=np.int8)),
@@ -334,7 +334,7 @@ def test_what_is_settled_last_lies_on_top_and_what_is_undone_is_gone() -> None:
 
 
 def test_settled_voxels_make_a_fusion_stale_and_a_skip_does_not() -> None:
-    skipped = journal(Decision(verb="skip", image=1, subject=a_region()))
+    skipped = journal(Decision(verb="skip", item=1, subject=a_region()))
     painted = added(skipped, settle("paint", 12))
     assert not differ(fold([]), fold(skipped), "masks")
     assert differ(fold(skipped), fold(painted), "masks")
@@ -363,9 +363,9 @@ def test_known_spots_are_those_decided_and_those_imported() -> None:
     assert len(known_spots(state, 2)) == 0
 
 
-def is_stale(decisions: list[Decision], known: int, image: int | None = None) -> bool:
+def is_stale(decisions: list[Decision], known: int, item: int | None = None) -> bool:
     """Compare what a fusion knew with the whole journal."""
-    return differ(fold(one for one in decisions if one.id <= known), fold(decisions), "clicks", image)
+    return differ(fold(one for one in decisions if one.id <= known), fold(decisions), "clicks", item)
 
 
 def test_a_fusion_is_stale_when_what_it_rests_on_has_changed() -> None:
@@ -376,12 +376,12 @@ def test_a_fusion_is_stale_when_what_it_rests_on_has_changed() -> None:
     decisions = added(decisions, Decision(verb="undo", undoes=1))
     assert is_stale(decisions, 2)
     assert not is_stale(decisions, 0)
-    assert not is_stale(decisions, 0, image=1)
-    decisions = added(decisions, replace(on("reject", 5), image=2))
-    assert is_stale(decisions, 3, image=2)
-    assert not is_stale(decisions, 3, image=1)
-    decisions = added(decisions, Decision(verb="exclude", annotator="W1"))
-    assert is_stale(decisions, 4, image=1)
+    assert not is_stale(decisions, 0, item=1)
+    decisions = added(decisions, replace(on("reject", 5), item=2))
+    assert is_stale(decisions, 3, item=2)
+    assert not is_stale(decisions, 3, item=1)
+    decisions = added(decisions, Decision(verb="exclude", annotators=("W1",)))
+    assert is_stale(decisions, 4, item=1)
     assert not is_stale([], 0)
 
 

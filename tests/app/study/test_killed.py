@@ -92,8 +92,8 @@ def live_and_die(worker: subprocess.Popen[str], life: int, done: int, seconds: f
 def assert_whole(study: Study, number: int) -> None:
     """Every result of a run is there, and is what was computed."""
     entry = study.run(number)
-    assert sorted(entry.log["images"]) == list(entry.images)
-    for image in entry.images:
+    assert sorted(entry.log["images"]) == list(entry.items)
+    for image in entry.items:
         result = study.result(number, image)
         expected = a_fusion(study.clicks(image, entry), seed=entry.log["seed"], clusters=40)
         assert isinstance(result, Fusion)

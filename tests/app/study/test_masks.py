@@ -129,7 +129,7 @@ def test_the_input_of_a_fusion_holds_all_masks_and_what_was_settled(study: Study
     add_masks(study, [marked(case.id, "a"), marked(case.id, "b", (2, 7, 6)), empty], "first")
     settled = Settled((4, 18, 0), np.array([[[1, 0, OPEN]]], dtype=np.int8))
     region = RegionSubject(structure="nodule", origin=(4, 18, 0), shape=(1, 1, 3))
-    written = study.record(Decision(verb="paint", image=case.id, subject=region, settled=settled))
+    written = study.record(Decision(verb="paint", item=case.id, subject=region, settled=settled))
     (kept,) = study.decisions()
     assert (kept.subject, kept.voxels, kept.settled) == (region, written.voxels, None)
     regions = fold(study.decisions()).regions(case.id)

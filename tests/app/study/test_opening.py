@@ -27,7 +27,7 @@ def closed(tmp_path: Path) -> Path:
     with Study.create(path) as study:
         study.add_clicks(a_table(1, ("a.png", "b.png"), clicks=3000))
         study.add_run(a_run(), {1: a_fusion(study.clicks(1))})
-        study.record(Decision(verb="accept", image=1, subject=SpotSubject(number=2, x=3.0, y=4.0)))
+        study.record(Decision(verb="accept", item=1, subject=SpotSubject(number=2, x=3.0, y=4.0)))
     return path
 
 
@@ -108,7 +108,7 @@ def test_a_second_open_in_the_same_process_is_refused_and_does_no_harm(closed: P
         code = f"from raterscope.app.study import Study; Study.open({str(closed)!r})"
         other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
         assert "smears.rscope: is open already" in other.stderr
-        study.record(Decision(verb="skip", image=1, subject=SpotSubject(x=0.0, y=0.0)))
+        study.record(Decision(verb="skip", item=1, subject=SpotSubject(x=0.0, y=0.0)))
     with Study.open(closed) as study:
         assert len(study.decisions()) == 2
 
@@ -122,18 +122,19 @@ def test_a_study_is_found_open_by_another_name(closed: Path) -> None:
 
 def test_a_newer_version_is_refused(closed: Path) -> None:
     with edited(closed) as connection:
-        connection.execute("PRAGMA user_version=3")
+        connection.execute("PRAGMA user_version=4")
     assert "newer Raterscope" in refusal(closed)
 
 
-def test_a_study_of_the_first_format_opens_with_all_that_was_decided(closed: Path) -> None:
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_study_of_an_older_format_opens_with_all_that_was_decided(closed: Path, version: int) -> None:
     with Study.open(closed) as study:
         moved = SpotSubject(number=2, x=5.0, y=4.0, from_x=3.0, from_y=4.0)
-        study.record(Decision(verb="move", image=1, subject=moved, about=1, reason='it\'s "there"'))
-        study.record(Decision(verb="exclude", annotator="W1", reason="bored"))
+        study.record(Decision(verb="move", item=1, subject=moved, about=1, reason='it\'s "there"'))
+        study.record(Decision(verb="exclude", annotators=("W1",), reason="bored"))
         study.record(Decision(verb="undo", undoes=2))
         before = study.decisions()
-    as_the_first_format(closed)
+    as_an_older_format(closed, version)
     with Study.open(closed) as study:
         assert study.decisions() == before
         assert study.record(Decision(verb="undo", undoes=3)).id == 5
@@ -141,22 +142,34 @@ def test_a_study_of_the_first_format_opens_with_all_that_was_decided(closed: Pat
         connection.execute("UPDATE decisions SET who = 'another'")
 
 
-def as_the_first_format(path: Path) -> None:
-    """Write a study as the first format had it: a spot's columns, neither grids nor masks."""
+COLUMNS_BEFORE = {
+    1: "id, at, who, verb, item, subject ->> 'number', subject ->> 'x', subject ->> 'y', "
+    "subject ->> 'from_x', subject ->> 'from_y', reason, annotators ->> 0, run, about, undoes",
+    2: "id, at, who, verb, item, kind, subject, voxels, reason, annotators ->> 0, run, about, undoes",
+}
+TABLES_SINCE = {
+    1: ("grids", "masks", "questions", "votes", "pictures"),
+    2: ("questions", "votes", "pictures"),
+}
+
+
+def as_an_older_format(path: Path, version: int) -> None:
+    """Write a study as the first format had it, with a spot's columns, or the second, with one annotator."""
     with edited(path) as connection:
         for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'trigger'").fetchall():
             connection.execute(f"DROP TRIGGER {name}")
-        rows = connection.execute(
-            "SELECT id, at, who, verb, image, subject ->> 'number', subject ->> 'x', subject ->> 'y', "
-            "subject ->> 'from_x', subject ->> 'from_y', reason, annotator, run, about, undoes FROM decisions"
-        ).fetchall()
-        for table in ("decisions", "grids", "masks"):
+        decisions = connection.execute(f"SELECT {COLUMNS_BEFORE[version]} FROM decisions").fetchall()
+        results = connection.execute("SELECT item, run, object FROM results").fetchall()
+        for table in ("decisions", "results", *TABLES_SINCE[version]):
             connection.execute(f"DROP TABLE {table}")
-        for statement in schema_of(1):
-            if "decisions" in statement:
+        for statement in schema_of(version):
+            if "decisions" in statement or "results" in statement:
                 connection.execute(statement)
-        connection.executemany(f"INSERT INTO decisions VALUES ({', '.join('?' * 15)})", rows)
-        connection.execute("PRAGMA user_version=1")
+        connection.executemany(
+            f"INSERT INTO decisions VALUES ({', '.join('?' * (15 if version == 1 else 13))})", decisions
+        )
+        connection.executemany("INSERT INTO results VALUES (?, ?, ?)", results)
+        connection.execute(f"PRAGMA user_version={version}")
 
 
 def test_what_is_no_study_is_refused(tmp_path: Path) -> None:
@@ -212,7 +225,7 @@ def test_garbage_anywhere_is_a_sentence_and_no_crash(closed: Path, seed: int) ->
         for ask in (
             study.images, study.annotators, study.decisions, study.runs, lambda: study.clicks(1),
             lambda: study.clicks(2), lambda: study.truth(1), lambda: study.latest_result(1),
-            lambda: study.record(Decision(verb="skip", image=1, subject=SpotSubject(x=0.0, y=0.0))),
+            lambda: study.record(Decision(verb="skip", item=1, subject=SpotSubject(x=0.0, y=0.0))),
         ):  # fmt: skip
             with contextlib.suppress(StudyError):
                 ask()
@@ -221,7 +234,7 @@ def test_garbage_anywhere_is_a_sentence_and_no_crash(closed: Path, seed: int) ->
 def test_a_result_that_claims_other_clicks_is_damage(closed: Path) -> None:
     """A stranger's file may be sound as a database and absurd as a study."""
     with edited(closed) as connection:
-        connection.execute("UPDATE results SET image = 2")
+        connection.execute("UPDATE results SET item = 2")
         connection.execute("UPDATE runs SET import = 0")
     with Study.open(closed) as study:
         with pytest.raises(StudyError, match="damaged: in run 1"):

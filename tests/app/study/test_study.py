@@ -258,7 +258,7 @@ def test_a_run_comes_back_bit_by_bit(study: Study) -> None:
     number = study.add_run(record, results)
     with reopened(study) as again:
         (entry,) = again.runs()
-        assert (entry.id, entry.images, entry.imported) == (number, (1, 2), 1)
+        assert (entry.id, entry.items, entry.imported) == (number, (1, 2), 1)
         for name in ("kind", "algorithm", "settings", "seed", "versions", "digest", "started", "excluded"):
             assert getattr(entry, name) == getattr(record, name)
         for image in (1, 2):
@@ -336,7 +336,7 @@ def test_a_full_disk_is_a_sentence_and_leaves_nothing_by_halves(study: Study) ->
         study.add_clicks(a_table(2, ("a", "b"), clicks=5000))
     assert study.runs() == []
     assert [entry.name for entry in study.images()] == ["a"]
-    study.record(Decision(verb="accept", image=1, subject=SpotSubject(x=1.0, y=1.0)))
+    study.record(Decision(verb="accept", item=1, subject=SpotSubject(x=1.0, y=1.0)))
     with reopened(study) as again:
         assert same(again.clicks(1), clicks)
 
@@ -347,12 +347,12 @@ def test_a_full_disk_is_a_sentence_and_leaves_nothing_by_halves(study: Study) ->
 def test_decisions_come_back_with_number_time_and_name(study: Study) -> None:
     asked = [
         Decision(
-            verb="accept", image=1, subject=SpotSubject(number=4, x=1.5, y=2.5), run=1, who="dr <b>x</b>"
+            verb="accept", item=1, subject=SpotSubject(number=4, x=1.5, y=2.5), run=1, who="dr <b>x</b>"
         ),
         Decision(
-            verb="move", image=1, subject=SpotSubject(number=4, x=2.0, y=2.5, from_x=1.5, from_y=2.5), about=1
+            verb="move", item=1, subject=SpotSubject(number=4, x=2.0, y=2.5, from_x=1.5, from_y=2.5), about=1
         ),
-        Decision(verb="exclude", annotator="=bob", reason="clicks anywhere"),
+        Decision(verb="exclude", annotators=("=bob",), reason="clicks anywhere"),
         Decision(verb="undo", undoes=2),
     ]
     done = [study.record(one) for one in asked]
@@ -373,7 +373,7 @@ def test_an_undo_of_nothing_is_refused(study: Study) -> None:
 
 def test_what_is_undone_is_not_undone_twice(study: Study) -> None:
     """Two quick presses of Undo, before the first is on disk, ask for the same."""
-    study.record(Decision(verb="accept", image=1, subject=SpotSubject(x=1.0, y=1.0)))
+    study.record(Decision(verb="accept", item=1, subject=SpotSubject(x=1.0, y=1.0)))
     study.record(Decision(verb="undo", undoes=1))
     with pytest.raises(StudyError, match="decision number 1 undone already"):
         study.record(Decision(verb="undo", undoes=1))
@@ -393,7 +393,7 @@ def test_what_is_undone_is_not_undone_twice(study: Study) -> None:
     ],
 )
 def test_the_journal_only_grows_whoever_writes(study: Study, statement: str) -> None:
-    study.record(Decision(verb="accept", image=1, subject=SpotSubject(x=1.0, y=1.0)))
+    study.record(Decision(verb="accept", item=1, subject=SpotSubject(x=1.0, y=1.0)))
     study.close()
     connection = sqlite3.connect(study.path)
     with pytest.raises(sqlite3.IntegrityError, match="decisions are"):

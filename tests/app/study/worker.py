@@ -45,7 +45,7 @@ def work(path: Path, seed: int) -> None:
                 x, y = random.random() * 100, random.random() * 100
                 verb = random.choice(["accept", "reject", "skip", "add"])
                 decision = Decision(
-                    verb=verb, image=random.choice(images), subject=SpotSubject(number=step, x=x, y=y)
+                    verb=verb, item=random.choice(images), subject=SpotSubject(number=step, x=x, y=y)
                 )
             done = study.record(decision)
             say("decision", done.id, done.verb, done.undoes or 0, *place_of(done))

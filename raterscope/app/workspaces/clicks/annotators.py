@@ -93,7 +93,7 @@ class Annotators(QObject):
 
     def include(self, number: int) -> None:
         """Take an annotator back in."""
-        self._document.record(Decision(verb="include", annotator=self._name(number)))
+        self._document.record(Decision(verb="include", annotators=(self._name(number),)))
 
     def _name(self, number: int) -> str:
         contents = self._document.contents
@@ -102,7 +102,7 @@ class Annotators(QObject):
         return contents.annotators[number]
 
     def _on_reason(self, name: str, dialog: ReasonDialog) -> None:
-        self._document.record(Decision(verb="exclude", annotator=name, reason=dialog.reason))
+        self._document.record(Decision(verb="exclude", annotators=(name,), reason=dialog.reason))
 
     def _on_soloed(self, number: int | None) -> None:
         self._solo = number

@@ -198,7 +198,7 @@ def _measure(
     for done, number in enumerate(runs):
         run = study.run(number)
         evaluations, areas = [], []
-        for image in run.images:
+        for image in run.items:
             watch(done / len(runs), f"comparing run {done + 1} of {len(runs)}")
             fusion = study.result(number, image) if image in truths else None
             if fusion is None:

@@ -103,7 +103,7 @@ class Reviewing(QObject):
         self._go_on = True
         job = self._document.record(
             Decision(
-                verb=verb, image=scene.image.id, subject=SpotSubject(x=spot.x, y=spot.y, number=spot.number),
+                verb=verb, item=scene.image.id, subject=SpotSubject(x=spot.x, y=spot.y, number=spot.number),
                 run=None if scene.run is None else scene.run.id, about=spot.decision,
             )
         )  # fmt: skip
@@ -114,7 +114,7 @@ class Reviewing(QObject):
         if self.scene is not None:
             number = max((spot.number for spot in self.spots), default=0) + 1
             added = SpotSubject(x=x, y=y, number=number)
-            self._document.record(Decision(verb="add", image=self.scene.image.id, subject=added))
+            self._document.record(Decision(verb="add", item=self.scene.image.id, subject=added))
 
     def move(self, index: int, x: float, y: float) -> None:
         """Put a spot in its right place, which also says that it is there."""
@@ -125,7 +125,7 @@ class Reviewing(QObject):
         moved = SpotSubject(x=x, y=y, number=spot.number, from_x=spot.x, from_y=spot.y)
         self._document.record(
             Decision(
-                verb="move", image=scene.image.id, subject=moved,
+                verb="move", item=scene.image.id, subject=moved,
                 run=None if scene.run is None else scene.run.id, about=spot.decision,
             )
         )  # fmt: skip

@@ -208,7 +208,7 @@ class ClicksWorkspace(ClicksScreen):
         if contents is None:
             return
         self.evidence.set_undoable(self.runs.show_history())
-        image = contents.image_of(decision, "clicks")
+        image = contents.item_of(decision, "clicks")
         self.queueing.decided(image)
         if image is None:
             self.annotators.refresh()
@@ -239,7 +239,7 @@ class ClicksWorkspace(ClicksScreen):
             wanted.algorithm, wanted.detector, wanted.settings, wanted.detection, wanted.assignment
         )
         reading = partial(gather, hold_truth=wanted.hold_truth)
-        work = FusionWork("clicks", reading, partial(_fuse, plan), keep)
+        work = FusionWork("clicks", "image", reading, partial(_fuse, plan), keep)
         self.runs.start(wanted, work, self.queueing.current)
 
     def _on_partial(self, image: int, draft: Draft) -> None:

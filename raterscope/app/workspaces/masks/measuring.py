@@ -131,7 +131,7 @@ def make_plan(runs: Sequence[int], study: Study, watch: Watch) -> Plan:
     """Find the cases that all runs have, of these those with truth, or all where none has."""
     watch(0.0, "looking for cases that all runs have")
     entries = tuple(study.run(number) for number in runs)
-    common = set.intersection(*(set(run.images) for run in entries)) if entries else set()
+    common = set.intersection(*(set(run.items) for run in entries)) if entries else set()
     excluded = frozenset(fold(study.decisions()).excluded)
     marked, true = set(), set()
     for mask in mask_entries(study):

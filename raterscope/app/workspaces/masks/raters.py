@@ -85,10 +85,10 @@ class Raters(QObject):
 
     def include(self, name: str) -> None:
         """Take a rater in again."""
-        self._document.record(Decision(verb="include", annotator=name))
+        self._document.record(Decision(verb="include", annotators=(name,)))
 
     def _on_reason(self, name: str, dialog: ReasonDialog) -> None:
-        self._document.record(Decision(verb="exclude", annotator=name, reason=dialog.reason))
+        self._document.record(Decision(verb="exclude", annotators=(name,), reason=dialog.reason))
 
     def _on_outline(self, key: str) -> None:
         if not key.startswith("\n"):

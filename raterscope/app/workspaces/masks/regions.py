@@ -140,7 +140,7 @@ def read_summaries(images: Sequence[int], study: Study, watch: Watch) -> dict[in
     for done, image in enumerate(images):
         watch(done / len(images), "reading results")
         raters = {one.annotator for one in mask_entries(study, image) if one.annotator is not None}
-        latest = next((run for run in reversed(runs) if image in run.images), None)
+        latest = next((run for run in reversed(runs) if image in run.items), None)
         logged: Iterable[Any] = () if latest is None else latest.log.get("images", ())
         said: Any = next((one for one in logged if one.get("image") == names[image].name), {})
         unit = unit_of(names[image].lattice)

@@ -189,7 +189,7 @@ class Reviewing(QObject):
         )  # fmt: skip
         job = self._document.record(
             Decision(
-                verb=verb, image=scene.image.id, subject=subject, settled=settled,
+                verb=verb, item=scene.image.id, subject=subject, settled=settled,
                 run=None if scene.run is None else scene.run.id,
                 about=None if region is None else region.decision,
             )

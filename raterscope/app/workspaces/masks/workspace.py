@@ -324,7 +324,7 @@ class MasksWorkspace(MasksScreen):
         if contents is None:
             return
         self.region_panel.set_undoable(self.runs.show_history())
-        image = contents.image_of(decision, "masks")
+        image = contents.item_of(decision, "masks")
         self.queueing.decided(image)
         if image is None:
             self.raters.show(self.reviewing.scene, self._structure)
@@ -362,7 +362,7 @@ class MasksWorkspace(MasksScreen):
 
     def _on_run_requested(self, wanted: RunRequest) -> None:
         plan = MaskPlan(wanted.algorithm, wanted.settings)
-        work = FusionWork("masks", gather, partial(_fuse, plan), keep)
+        work = FusionWork("masks", "case", gather, partial(_fuse, plan), keep)
         self.runs.start(wanted, work, self.queueing.current)
 
     def _on_partial(self, image: int, draft: Draft) -> None:

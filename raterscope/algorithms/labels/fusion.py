@@ -1,0 +1,166 @@
+"""From the votes on one question to its answer, by any of the algorithms."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+import numpy as np
+
+from raterscope.algorithms.annotators.communities import CommunitySettings, communities
+from raterscope.algorithms.catalogue import Algorithm
+from raterscope.algorithms.labels.catalogue import LABELLERS
+from raterscope.algorithms.labels.crossing import cross_validate
+from raterscope.algorithms.labels.data import OPEN, ClassArray, LabelFusion, Labels
+from raterscope.algorithms.labels.ibcc import IBCCSettings
+from raterscope.algorithms.labels.result import LabelResult
+from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.algorithms.settings import Settings, SettingsError, choice, switch
+
+__all__ = ["TRUTHS", "LabelPlan", "TruthSettings", "fuse", "run"]
+
+_FUSED = 0.7  # share of the time, the rest goes to communities
+
+TRUTHS = {
+    "measure": "the answer is measured against them",
+    "hold": "they are held fixed, as decisions are",
+    "folds": "a fifth at a time is measured while the others are held fixed",
+}
+
+
+@dataclass(frozen=True)
+class TruthSettings(Settings):
+    """What known truths are for, and whether annotators are grouped."""
+
+    truths: str = choice(
+        "measure",
+        "Known truths",
+        "What imported truths are for. What you decided is always held fixed.",
+        TRUTHS,
+    )
+    communities: bool = switch(
+        True,
+        "Find communities",
+        "Group the annotators by how they answer; some seconds for thousands of them.",
+    )
+
+
+@dataclass(frozen=True)
+class LabelPlan:
+    """Which algorithm fuses labels, with which settings.
+
+    Attributes
+    ----------
+    algorithm : str
+        A key of `LABELLERS`.
+    settings : Settings
+        Of the kind that it takes.
+    about : TruthSettings
+    """
+
+    algorithm: str = "ibcc"
+    settings: Settings = field(default_factory=IBCCSettings)
+    about: TruthSettings = field(default_factory=TruthSettings)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.settings, _labeller(self.algorithm).settings):
+            raise SettingsError(f"the settings are not those of {self.algorithm}.")
+
+    @classmethod
+    def make(cls, algorithm: str = "ibcc", texts: Mapping[str, str] | None = None) -> Self:
+        """Make a plan from a name and `field=value` pairs of a command line.
+
+        Raises
+        ------
+        SettingsError
+            For an algorithm or a setting that is not known, or a value that will not do.
+        """
+        texts = dict(texts or {})
+        about = {spec.name: texts.pop(spec.name) for spec in TruthSettings.specs() if spec.name in texts}
+        settings = _labeller(algorithm).settings.from_text(texts)
+        return cls(algorithm, settings, TruthSettings.from_text(about))
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """Make a plan from what `as_dict` gave.
+
+        Raises
+        ------
+        SettingsError
+            For names and values that are not known here.
+        """
+        name, settings, about = (values.get(key) for key in ("algorithm", "settings", "about"))
+        if not isinstance(name, str) or not isinstance(settings, Mapping) or not isinstance(about, Mapping):
+            raise SettingsError("a plan names its algorithm and its settings.")
+        return cls(name, _labeller(name).settings.from_dict(settings), TruthSettings.from_dict(about))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Give the plan, ready for JSON."""
+        return {
+            "algorithm": self.algorithm,
+            "settings": self.settings.as_dict(),
+            "about": self.about.as_dict(),
+        }
+
+    def in_words(self) -> str:
+        """Say the plan, for the methods section."""
+        algorithm = LABELLERS[self.algorithm]
+        return (
+            f"Labels were fused by {algorithm.title} ({algorithm.source}): {self.settings.in_words()}. "
+            f"Known truths: {TRUTHS[self.about.truths]}."
+        )
+
+
+def run(labels: Labels, plan: LabelPlan, watch: Watch = silent) -> LabelFusion:
+    """Fuse labels by the plan's algorithm, what is known in them held fixed."""
+    fusion: LabelFusion = LABELLERS[plan.algorithm].run(labels, plan.settings, watch=watch)
+    return fusion
+
+
+def fuse(
+    labels: Labels, plan: LabelPlan | None = None, truth: ClassArray | None = None, watch: Watch = silent
+) -> LabelResult:
+    """Fuse the votes on a question, and group those who gave them.
+
+    Parameters
+    ----------
+    labels : Labels
+        What is known in them is held fixed whatever the plan says.
+    plan : LabelPlan, optional
+        By default IBCC.
+    truth : (N,) int16, optional
+        Known truths that the plan says the use of, `OPEN` where there is none.
+    watch : Watch
+    """
+    plan = plan or LabelPlan()
+    use = plan.about.truths if truth is not None and bool((truth != OPEN).any()) else "measure"
+    asked = plan.about.communities
+    step = part(watch, 0.0, _FUSED) if asked else watch
+    if truth is not None and use == "folds":
+        crossed = cross_validate(labels, truth, lambda some, w: run(some, plan, w), watch=step)
+        fusion = replace(crossed.fusion, posterior=crossed.posterior, known=_known(labels))
+    elif truth is not None and use == "hold":
+        known = np.where(_known(labels) == OPEN, truth, _known(labels)).astype(np.int16)
+        fusion = run(replace(labels, known=known), plan, step)
+    else:
+        fusion = run(labels, plan, step)
+    groups = None
+    if asked:
+        groups = communities(
+            fusion.confusion.mean(), labels.votes_of_annotators(), CommunitySettings(),
+            part(watch, _FUSED, 1.0),
+        )  # fmt: skip
+    return LabelResult(fusion, use, groups)
+
+
+def _known(labels: Labels) -> ClassArray:
+    if labels.known is not None:
+        return labels.known
+    return np.full(len(labels.tasks), OPEN, dtype=np.int16)
+
+
+def _labeller(name: str) -> Algorithm:
+    if name not in LABELLERS:
+        raise SettingsError(f"{name} is no algorithm for labels; expected one of {', '.join(LABELLERS)}.")
+    return LABELLERS[name]

@@ -1,0 +1,293 @@
+"""Labels in a study: questions and how to understand their answers, votes, truths, pictures of tasks."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from raterscope.algorithms.labels.data import OPEN, ClassArray, Labels
+from raterscope.algorithms.progress import Watch, silent
+from raterscope.app.errors import counted, plain
+from raterscope.app.formats.label_records import LabelTable, TrueLabels
+from raterscope.app.review import ReviewState
+from raterscope.app.study.objects import write_object
+from raterscope.app.study.places import Names
+from raterscope.app.study.records import QuestionEntry, RunEntry, Scheme, StudyError
+from raterscope.app.study.references import read_image_entries
+from raterscope.app.study.study import Study
+from raterscope.app.study.votes import Crowd, VotesRecord, packed
+
+__all__ = [
+    "add_true_labels",
+    "add_votes",
+    "decided_classes",
+    "labels_of",
+    "link_pictures",
+    "pictures_of",
+    "set_scheme",
+    "usual_meaning",
+]
+
+UNNAMED = "labels"
+"""What a question is called that nobody named."""
+
+
+def add_votes(study: Study, table: LabelTable, watch: Watch = silent) -> str:
+    """Take up the votes of one file on one question, whole or not at all.
+
+    A file that does not name its question answers the only one there is, if their outputs have anything in
+    common, else one of its own.
+
+    Returns
+    -------
+    str
+        What came in, in a sentence or more.
+    """
+    watch(0.0, "storing votes")
+    before = _question_for(study, table.question, table.outputs, table.tasks)
+    study.forget_names()
+    with study.change() as connection:
+        known: dict[str, int] = dict(connection.execute("SELECT name, id FROM annotators"))
+        new = [name for name in table.annotators if name not in known]
+        numbers = {name: number for number, name in enumerate(new, start=len(known))}
+        connection.executemany(
+            "INSERT INTO annotators(id, name) VALUES (?, ?)", ((n, name) for name, n in numbers.items())
+        )
+        known |= numbers
+        people = np.array([known[name] for name in table.annotators], dtype=np.int32)
+        shown = [table.pictures.get(at, "") for at in range(len(table.tasks))] if table.pictures else []
+        record = VotesRecord(
+            packed(table.tasks), packed(shown), table.outputs, table.task, people[table.annotator],
+            table.label, table.time,
+        )  # fmt: skip
+        question = _taken_up(study, before, table.question, _widened(before, table.outputs))
+        _store(study, question, 0, table.path.name, table.notices, record)
+    link_pictures(study)
+    words = (
+        f"{counted(len(table), 'vote')} by {counted(len(table.annotators), 'annotator')}"
+        f" on {counted(len(table.tasks), 'task')}"
+    )
+    remarks = [f"{table.missing:,} without a label, left out"] if table.missing else []
+    repeats = _repeats(table)
+    remarks += [f"{repeats:,} of a task that its annotator had labelled before"] if repeats else []
+    return " ".join([words + (f" ({'; '.join(remarks)})" if remarks else "") + ".", *table.notices])
+
+
+def add_true_labels(study: Study, table: TrueLabels, watch: Watch = silent) -> str:
+    """Take up the true classes of tasks, for the question that they answer.
+
+    Raises
+    ------
+    StudyError
+        When the study has no votes on any of these tasks.
+    """
+    watch(0.0, "storing truths")
+    question = _question_for(study, table.question, table.classes, table.tasks, votes=False)
+    if question is None:
+        raise StudyError(
+            "tells what is true of tasks that the study has no votes on; import the votes first",
+            file=table.path,
+        )
+    scheme, notices = _with_classes(question.scheme, table.classes)
+    record = VotesRecord(
+        packed(table.tasks), packed([]), table.classes, np.arange(len(table), dtype=np.int32),
+        np.empty(0, dtype=np.int32), table.label,
+    )  # fmt: skip
+    there = sum(name in study.crowd(question.id).number_of for name in table.tasks)
+    with study.change():
+        number = _taken_up(study, question, question.name, scheme)
+        _store(study, number, 1, table.path.name, (*table.notices, *notices), record)
+    words = f"the truth of {counted(len(table), 'task')}"
+    words += f" ({len(table) - there:,} of them without votes)" if there < len(table) else ""
+    return " ".join([words + ".", *table.notices, *notices])
+
+
+def set_scheme(study: Study, question: int, scheme: Scheme) -> None:
+    """Understand the answers to a question in another way: other order, other classes, another prior.
+
+    Raises
+    ------
+    StudyError
+        When an output that was given is missing from it.
+    """
+    present = study.question(question).scheme
+    missing = sorted(set(present.outputs) - set(scheme.outputs))
+    if missing:
+        raise StudyError(f"{plain(missing[0])} was said by annotators; expected it among the outputs")
+    study.forget_crowds()
+    with study.change() as connection:
+        connection.execute(
+            "UPDATE questions SET scheme = ? WHERE id = ?",
+            (msgspec.json.encode(scheme).decode(), question),
+        )
+
+
+def usual_meaning(outputs: Sequence[str], classes: Sequence[str]) -> tuple[int, ...]:
+    """Say which class each output is likely to stand for: that of its name, else the one at its place."""
+    names = {name.casefold(): number for number, name in enumerate(classes)}
+    if any(name.casefold() in names for name in outputs):
+        return tuple(names.get(name.casefold(), OPEN) for name in outputs)
+    return tuple(at * len(classes) // max(len(outputs), 1) for at in range(len(outputs)))
+
+
+def labels_of(study: Study, question: int, run: RunEntry | None = None) -> Labels:
+    """Give the votes on a question; with a run those that went into it, of nobody who was excluded then."""
+    crowd = study.crowd(question, None if run is None else run.imported)
+    labels = crowd.labels(study.annotators())
+    return labels if run is None or not run.excluded else labels.without(set(run.excluded))
+
+
+def decided_classes(crowd: Crowd, review: ReviewState, question: int) -> ClassArray:
+    """Give the class that the expert decided for each task, (N,) int16, `OPEN` elsewhere."""
+    known = np.full(len(crowd.tasks), OPEN, dtype=np.int16)
+    place = {name: number for number, name in enumerate(crowd.scheme.classes)}
+    for task, decided in review.tasks(question).items():
+        at = crowd.number_of.get(task)
+        if at is not None and decided.label in place:
+            known[at] = place[decided.label]
+    return known
+
+
+def pictures_of(study: Study, question: int) -> dict[int, int]:
+    """Give the image that shows each task, by their numbers."""
+    crowd = study.crowd(question)
+    with study.sound() as connection:
+        rows = connection.execute("SELECT task, image FROM pictures WHERE question = ?", (question,))
+        return {crowd.number_of[task]: image for task, image in rows if task in crowd.number_of}
+
+
+def link_pictures(study: Study) -> int:
+    """Find the images that show tasks, by the name that the votes give or by the task's own.
+
+    Returns
+    -------
+    int
+        How many tasks have a picture now.
+    """
+    with study.sound() as connection:
+        entries = [one for one in read_image_entries(connection, study.path) if one.grid is None]
+        marked = {image for (image,) in connection.execute("SELECT DISTINCT image FROM marks")}
+    names = Names(one for one in entries if one.id not in marked and one.path is not None)
+    found: list[tuple[int, str, int]] = []
+    for question in study.questions():
+        crowd = study.crowd(question.id)
+        for task, picture in zip(crowd.tasks, crowd.pictures, strict=True):
+            entry = names.find(picture or task)
+            if entry is not None:
+                found.append((question.id, task, entry.id))
+    with study.change() as connection:
+        connection.execute("DELETE FROM pictures")
+        connection.executemany("INSERT INTO pictures(question, task, image) VALUES (?, ?, ?)", found)
+    return len(found)
+
+
+def _question_for(
+    study: Study, name: str, labels: Sequence[str], tasks: Sequence[str], *, votes: bool = True
+) -> QuestionEntry | None:
+    """Find the question that a file is about; None where it is one of its own."""
+    questions = study.questions()
+    named = next((one for one in questions if one.name.casefold() == (name or UNNAMED).casefold()), None)
+    if named is not None or (name and votes):
+        return named
+    shares = {one: sum(task in study.crowd(one.id).number_of for task in tasks) for one in questions}
+    likely = [one for one in questions if not votes or set(labels) & set(one.scheme.outputs)]
+    best = max(likely, key=lambda one: shares[one], default=None)
+    if best is None or (not shares[best] and (not votes or len(questions) > 1)):
+        return None
+    return best
+
+
+def _widened(question: QuestionEntry | None, outputs: Sequence[str]) -> Scheme:
+    """Let a scheme take outputs that it does not have; while classes are outputs, they stay so."""
+    if question is None:
+        return Scheme(tuple(outputs), tuple(outputs), tuple(range(len(outputs))))
+    scheme = question.scheme
+    new = [name for name in outputs if name not in scheme.outputs]
+    if not new:
+        return scheme
+    together = _ordered([*scheme.outputs, *new]) if _in_order(scheme.outputs) else (*scheme.outputs, *new)
+    if scheme.classes == scheme.outputs:
+        return Scheme(together, together, tuple(range(len(together))))
+    meaning = dict(zip(scheme.outputs, scheme.meaning, strict=True))
+    return Scheme(together, scheme.classes, tuple(meaning.get(name, OPEN) for name in together))
+
+
+def _with_classes(scheme: Scheme, classes: Sequence[str]) -> tuple[Scheme, list[str]]:
+    """Let a scheme know the classes that truths name."""
+    new = [name for name in classes if name not in scheme.classes]
+    if not new:
+        return scheme, []
+    if scheme.classes == scheme.outputs and not set(classes) & set(scheme.outputs):
+        meaning = usual_meaning(scheme.outputs, classes)
+        said = ", ".join(
+            f"{plain(output)} for {plain(classes[at])}"
+            for output, at in zip(scheme.outputs, meaning, strict=True)
+        )
+        return (
+            Scheme(scheme.outputs, tuple(classes), meaning),
+            [f"The answers are taken to stand so: {said}; the question's settings change it."],
+        )
+    together = (*scheme.classes, *new)
+    return replace(scheme, classes=together, prior=None), []
+
+
+def _taken_up(study: Study, question: QuestionEntry | None, name: str, scheme: Scheme) -> int:
+    """Store a question's scheme within the present change and give its number."""
+    study.forget_crowds()
+    with study.sound() as connection:
+        text = msgspec.json.encode(scheme).decode()
+        if question is not None:
+            connection.execute("UPDATE questions SET scheme = ? WHERE id = ?", (text, question.id))
+            return question.id
+        row = connection.execute(
+            "INSERT INTO questions(name, scheme) VALUES (?, ?) RETURNING id", (name or UNNAMED, text)
+        ).fetchone()
+        return int(row[0])
+
+
+def _store(
+    study: Study, question: int, truth: int, file: str, notices: Sequence[str], record: VotesRecord
+) -> None:
+    with study.sound() as connection:
+        (number,) = connection.execute(
+            "INSERT INTO imports(kind, file, at, notices) VALUES (?, ?, ?, ?) RETURNING id",
+            (
+                "true labels" if truth else "labels", plain(file, 200), datetime.now(UTC).isoformat(),
+                json.dumps(list(notices)),
+            ),
+        ).fetchone()  # fmt: skip
+        connection.execute(
+            "INSERT INTO votes(question, import, truth, object) VALUES (?, ?, ?, ?)",
+            (question, number, truth, write_object(connection, record)),
+        )
+
+
+def _repeats(table: LabelTable) -> int:
+    pair = table.annotator.astype(np.int64) * max(len(table.tasks), 1) + table.task
+    pair.sort()
+    return int((pair[1:] == pair[:-1]).sum())
+
+
+def _number(name: str) -> float:
+    try:
+        return float(name)
+    except ValueError:
+        return math.nan
+
+
+def _ordered(names: Sequence[str]) -> tuple[str, ...]:
+    numbers: NDArray[np.float64] = np.array([_number(name) for name in names])
+    if np.isfinite(numbers).all():
+        return tuple(names[at] for at in np.argsort(numbers, kind="stable"))
+    return tuple(sorted(names))
+
+
+def _in_order(names: Sequence[str]) -> bool:
+    return tuple(names) == _ordered(names)

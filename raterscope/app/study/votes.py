@@ -1,0 +1,226 @@
+"""Votes and true classes as a study stores them, and what several imports of them come to together."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterscope.algorithms.labels.data import OPEN, ClassArray, Labels, LabelsError
+from raterscope.app.study.objects import read_object
+from raterscope.app.study.records import Scheme, StudyError
+
+__all__ = ["Crowd", "VotesRecord", "names_of", "packed", "read_crowd", "renumbered"]
+
+_LAST = 2**62
+
+
+@dataclass(frozen=True, eq=False)
+class VotesRecord:
+    """What one import brought for one question: V votes, or the true classes of V tasks.
+
+    Attributes
+    ----------
+    tasks : (B,) uint8
+        The names of its tasks, see `packed`.
+    pictures : (B,) uint8
+        The files that show them, empty names where none is named; no bytes where none is at all.
+    outputs : tuple of str
+        What `label` counts.
+    task : (V,) int32
+    annotator : (V,) int32
+        The annotator's number in the study; empty for truth.
+    label : (V,) int16
+    time : (V,) float64, optional
+        Seconds.
+    """
+
+    tasks: NDArray[np.uint8]
+    pictures: NDArray[np.uint8]
+    outputs: tuple[str, ...]
+    task: NDArray[np.int32]
+    annotator: NDArray[np.int32]
+    label: NDArray[np.int16]
+    time: NDArray[np.float64] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Crowd:
+    """All votes on a question, up to some import, with what is known to be true.
+
+    Attributes
+    ----------
+    scheme : Scheme
+        As it is now.
+    tasks : tuple of N names
+        Of the tasks with votes, in the order of first appearance.
+    pictures : tuple of N names
+        The file that shows each task; empty where none is named.
+    people : (K,) int32
+        The numbers in the study of those who voted.
+    task, annotator : (V,) int32
+    label : (V,) int16
+    time : (V,) float64, optional
+    truth : (N,) int16
+        Known classes, `OPEN` elsewhere.
+    """
+
+    scheme: Scheme
+    tasks: tuple[str, ...]
+    pictures: tuple[str, ...]
+    people: NDArray[np.int32]
+    task: NDArray[np.int32]
+    annotator: NDArray[np.int32]
+    label: NDArray[np.int16]
+    time: NDArray[np.float64] | None
+    truth: ClassArray
+
+    @cached_property
+    def number_of(self) -> dict[str, int]:
+        """The number of each task, by its name."""
+        return {name: number for number, name in enumerate(self.tasks)}
+
+    def labels(self, annotators: Sequence[str], known: ClassArray | None = None) -> Labels:
+        """Give the votes as a fusion takes them.
+
+        Parameters
+        ----------
+        annotators : sequence of str
+            All of the study's, by number.
+        known : (N,) int16, optional
+            What is held fixed.
+        """
+        scheme = self.scheme
+        return Labels(
+            task=self.task,
+            annotator=self.annotator,
+            label=self.label,
+            tasks=self.tasks,
+            annotators=tuple(annotators[number] for number in self.people.tolist()),
+            outputs=scheme.outputs,
+            classes=scheme.classes,
+            meaning=np.array(scheme.meaning, dtype=np.int16),
+            time=self.time,
+            known=known,
+            prior=None if scheme.prior is None else np.array(scheme.prior),
+        )
+
+
+def packed(names: Sequence[str]) -> NDArray[np.uint8]:
+    """Pack names into bytes: UTF-8, a zero byte after each."""
+    return np.frombuffer("".join(name.replace("\0", " ") + "\0" for name in names).encode(), dtype=np.uint8)
+
+
+def names_of(data: NDArray[np.uint8]) -> list[str]:
+    """Give names that `packed` has packed.
+
+    Raises
+    ------
+    UnicodeDecodeError
+        Where it never packed these.
+    """
+    return data.tobytes().decode().split("\0")[:-1]
+
+
+def renumbered(values: ClassArray, names: Sequence[str], others: Sequence[str]) -> ClassArray:
+    """Count classes by another list of names; one that is not in it is `OPEN`."""
+    place = {name: number for number, name in enumerate(others)}
+    table = np.array([*(place.get(name, OPEN) for name in names), OPEN], dtype=np.int16)
+    return table[values]
+
+
+def read_crowd(
+    connection: sqlite3.Connection,
+    path: Path,
+    question: int,
+    scheme: Scheme,
+    annotators: int,
+    last: int | None = None,
+) -> Crowd:
+    """Join what the imports brought on a question, up to the last one named; later truths replace earlier.
+
+    Raises
+    ------
+    StudyError
+        When what is stored cannot be votes.
+    """
+    rows = connection.execute(
+        "SELECT truth, object FROM votes WHERE question = ? AND import <= ? ORDER BY import",
+        (question, _LAST if last is None else last),
+    ).fetchall()
+    records = [(truth, read_object(connection, number, VotesRecord, path)) for truth, number in rows]
+    try:
+        crowd = _joined([one for truth, one in records if not truth], scheme, annotators)
+        for truth, record in records:
+            if truth:
+                _take_truth(crowd, record)
+    except (LabelsError, IndexError, ValueError) as error:
+        raise StudyError(f"is damaged: votes on a question cannot be read ({error})", file=path) from error
+    return crowd
+
+
+def _joined(records: Sequence[VotesRecord], scheme: Scheme, annotators: int) -> Crowd:
+    number: dict[str, int] = {}
+    pictures: list[str] = []
+    place = {name: at for at, name in enumerate(scheme.outputs)}
+    columns: list[tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int16]]] = []
+    for record in records:
+        names = names_of(record.tasks)
+        shown = names_of(record.pictures) if record.pictures.size else [""] * len(names)
+        if len(shown) != len(names):
+            raise ValueError("pictures are not those of its tasks")
+        table = np.empty(len(names), dtype=np.int32)
+        for at, (name, picture) in enumerate(zip(names, shown, strict=True)):
+            table[at] = number.setdefault(name, len(number))
+            if table[at] == len(pictures):
+                pictures.append(picture)
+            elif picture:
+                pictures[table[at]] = picture
+        if not len(record.task) == len(record.annotator) == len(record.label):
+            raise ValueError("its columns differ in length")
+        if len(record.annotator) and not 0 <= record.annotator.min() <= record.annotator.max() < annotators:
+            raise ValueError("a vote is by nobody")
+        if len(record.task) and min(record.task.min(), record.label.min()) < 0:
+            raise ValueError("a vote is on no task")
+        output = np.array([place[name] for name in record.outputs], dtype=np.int16)
+        columns.append((table[record.task], record.annotator, output[record.label]))
+    task, person, label = (
+        np.concatenate([np.empty(0, dtype=kind), *(column[at] for column in columns)])
+        for at, kind in enumerate((np.int32, np.int32, np.int16))
+    )
+    people, annotator = _compact(person, annotators)
+    return Crowd(
+        scheme, tuple(number), tuple(pictures), people, task, annotator, label, _times(records),
+        np.full(len(number), OPEN, dtype=np.int16),
+    )  # fmt: skip
+
+
+def _compact(person: NDArray[np.int32], annotators: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    there = np.zeros(annotators, dtype=bool)
+    there[person] = True
+    people = np.flatnonzero(there).astype(np.int32)
+    place = np.zeros(annotators, dtype=np.int32)
+    place[people] = np.arange(len(people), dtype=np.int32)
+    return people, place[person]
+
+
+def _times(records: Sequence[VotesRecord]) -> NDArray[np.float64] | None:
+    if all(record.time is None for record in records):
+        return None
+    return np.concatenate(
+        [np.full(len(one.task), np.nan) if one.time is None else one.time for one in records]
+    )
+
+
+def _take_truth(crowd: Crowd, record: VotesRecord) -> None:
+    label = renumbered(record.label, record.outputs, crowd.scheme.classes)
+    names = names_of(record.tasks)
+    for task, true in zip(record.task.tolist(), label.tolist(), strict=True):
+        at = crowd.number_of.get(names[task])
+        if at is not None and true != OPEN:
+            crowd.truth[at] = true
