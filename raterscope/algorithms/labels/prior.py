@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
-from raterscope.algorithms.labels.data import FloatArray, Labels, Repeats, default_prior
+from raterscope.algorithms.labels.data import FloatArray, Labels, default_prior
 from raterscope.algorithms.settings import Settings, choice, number
 
 __all__ = ["LabelSettings", "PriorSettings", "prior_of"]
@@ -22,7 +23,7 @@ REPEATS = {
 class LabelSettings(Settings):
     """What every method without time needs to know."""
 
-    repeats: Repeats = choice(
+    repeats: Literal["all", "first", "last"] = choice(
         "all", "Repeated votes", "What an annotator's several votes on one task count for.", REPEATS
     )
 
