@@ -1,0 +1,316 @@
+"""Votes and scores without a model of the annotators: majority, weighted majority, weighted sum, mean score.
+
+N. Littlestone and M. K. Warmuth, "The weighted majority algorithm", Information and Computation 108 (1994)
+212-261; the paper's section 4 compares the four with its own method.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterscope.algorithms.labels.data import OPEN, FloatArray, LabelFusion, Labels, LabelTrace, default_prior
+from raterscope.algorithms.labels.prior import LabelSettings
+from raterscope.algorithms.labels.results import counted, fused
+from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.algorithms.settings import choice, number
+
+__all__ = ["WeightedSettings", "majority", "mean_score", "scores_of", "weighted_majority", "weighted_sum"]
+
+_VOTES = 1_000_000
+"""Votes between two reports; also what bounds the memory for a step."""
+
+_ROUNDS = 50
+"""Weights that still move after so many rounds go round in a circle."""
+
+_TIE = 1e-12
+"""Shares this close to each other are equal."""
+
+
+@dataclass(frozen=True)
+class WeightedSettings(LabelSettings):
+    """Settings of `weighted_majority` and `weighted_sum`."""
+
+    beta: float = number(
+        0.99, "Penalty", "What an annotator's weight is multiplied by for every mistake; 1 for no penalty.",
+        minimum=1e-6, maximum=1.0,
+    )  # fmt: skip
+    mistakes: str = choice(
+        "number", "Mistakes that count", "Their number is the original rule; it is hard on those who give "
+        "many votes, where annotators differ in that.",
+        {"number": "all", "share": "those in a hundred votes"},
+    )  # fmt: skip
+
+
+def majority(labels: Labels, settings: LabelSettings | None = None, watch: Watch = silent) -> LabelFusion:
+    """Take the class that most votes stand for.
+
+    Parameters
+    ----------
+    labels : Labels
+    settings : LabelSettings, optional
+    watch : Watch
+
+    Returns
+    -------
+    LabelFusion
+        `posterior` is the share of the votes; those for outputs that stand for no class do not count. Where
+        several classes have most votes, `label` takes the first; a notice counts such tasks.
+    """
+    settings = LabelSettings() if settings is None else settings
+    labels = labels.settled(settings.repeats)
+    posterior = _shares(labels, _tally(labels, None, part(watch, 0.0, 0.9)))
+    trace = LabelTrace(np.empty(0), np.empty(0), True)
+    return _result(labels, "majority", posterior, trace, _ties(labels, posterior))
+
+
+def weighted_majority(
+    labels: Labels, settings: WeightedSettings | None = None, watch: Watch = silent
+) -> LabelFusion:
+    """Take the class with the most weight of votes, an annotator's being beta to the power of mistakes.
+
+    Where annotators see different tasks there are no common rounds, in each of which the weights of all who
+    err shrink; what remains of the rule is beta to the power of each one's mistakes on the tasks that are
+    theirs. A vote is a mistake where its class is not the true one or, where that is not known, has less
+    weight than another. Begun with equal weights, this is repeated until no weight changes.
+
+    Parameters
+    ----------
+    labels : Labels
+    settings : WeightedSettings, optional
+    watch : Watch
+
+    Returns
+    -------
+    LabelFusion
+        `posterior` is the share of the weight, `weight` each annotator's.
+    """
+    settings = WeightedSettings() if settings is None else settings
+    labels = labels.settled(settings.repeats)
+    posterior, log_weight, trace = _weigh(labels, settings, part(watch, 0.0, 0.9))
+    notices = _ties(labels, posterior) + _unsettled(trace)
+    return _result(labels, "weighted_majority", posterior, trace, notices, np.exp(log_weight))
+
+
+def weighted_sum(
+    labels: Labels, settings: WeightedSettings | None = None, watch: Watch = silent
+) -> LabelFusion:
+    """Average the scores with the weights of `weighted_majority`.
+
+    Parameters
+    ----------
+    labels : Labels
+    settings : WeightedSettings, optional
+    watch : Watch
+
+    Returns
+    -------
+    LabelFusion
+        `posterior` as in `mean_score`, `weight` as in `weighted_majority`.
+    """
+    settings = WeightedSettings() if settings is None else settings
+    labels = labels.settled(settings.repeats)
+    _, log_weight, trace = _weigh(labels, settings, part(watch, 0.0, 0.7))
+    posterior, notices = _by_score(labels, log_weight, part(watch, 0.7, 0.9))
+    notices += _unsettled(trace)
+    return _result(labels, "weighted_sum", posterior, trace, notices, np.exp(log_weight))
+
+
+def mean_score(labels: Labels, settings: LabelSettings | None = None, watch: Watch = silent) -> LabelFusion:
+    """Average the scores of every task.
+
+    The score of an output is the number that it is, or its place in the order where an output is no number.
+    Of two classes, the second's probability is where the mean lies between the least and the greatest score
+    (the first's, where it is the first class that stands higher). Three or more classes lie on the scale at
+    the mean score of the outputs that stand for them; the two classes next to the mean share the probability
+    such that the score to expect is the mean. That is sound for classes that are in an order, and for no
+    others.
+
+    Parameters
+    ----------
+    labels : Labels
+    settings : LabelSettings, optional
+    watch : Watch
+
+    Returns
+    -------
+    LabelFusion
+    """
+    settings = LabelSettings() if settings is None else settings
+    labels = labels.settled(settings.repeats)
+    posterior, notices = _by_score(labels, None, part(watch, 0.0, 0.9))
+    trace = LabelTrace(np.empty(0), np.empty(0), True)
+    return _result(labels, "mean_score", posterior, trace, notices)
+
+
+def scores_of(outputs: tuple[str, ...]) -> tuple[FloatArray, bool]:
+    """Read outputs as scores, (L,); where one is no finite number, their places in the order are taken.
+
+    Returns
+    -------
+    scores : (L,) float64
+    numbers : bool
+        Whether all outputs are numbers.
+    """
+    try:
+        scores = np.array([float(name) for name in outputs])
+    except ValueError:
+        scores = np.array([math.nan])
+    if np.isfinite(scores).all():
+        return scores, True
+    return np.arange(len(outputs), dtype=np.float64), False
+
+
+def _chunks(labels: Labels, watch: Watch, words: str) -> Iterator[slice]:
+    for start in range(0, len(labels), _VOTES):
+        watch(start / len(labels), words)
+        yield slice(start, start + _VOTES)
+
+
+def _tally(labels: Labels, log_weight: FloatArray | None, watch: Watch) -> FloatArray:
+    """Add up the votes or the weight that each class has in every task, (N, J).
+
+    Weights are relative to the greatest in the task: beta to the power of thousands would be zero.
+    """
+    assert labels.meaning is not None
+    tasks, classes = len(labels.tasks), len(labels.classes)
+    total = np.zeros(tasks * classes)
+    most = None if log_weight is None else _greatest(labels, log_weight)
+    for votes in _chunks(labels, watch, "counting votes"):
+        meant = labels.meaning[labels.label[votes]]
+        counts = meant != OPEN
+        task, annotator = labels.task[votes][counts], labels.annotator[votes][counts]
+        weight = 1.0 if log_weight is None or most is None else np.exp(log_weight[annotator] - most[task])
+        np.add.at(total, task.astype(np.int64) * classes + meant[counts], weight)
+    return total.reshape(tasks, classes)
+
+
+def _greatest(labels: Labels, log_weight: FloatArray) -> FloatArray:
+    most = np.full(len(labels.tasks), -np.inf)
+    for start in range(0, len(labels), _VOTES):
+        votes = slice(start, start + _VOTES)
+        np.maximum.at(most, labels.task[votes], log_weight[labels.annotator[votes]])
+    return most
+
+
+def _shares(labels: Labels, total: FloatArray) -> FloatArray:
+    """Turn weights into shares; a task that nobody named a class for has the others' mean."""
+    whole = total.sum(axis=1, keepdims=True)
+    named = whole[:, 0] > 0
+    shares: FloatArray = np.divide(total, whole, out=np.zeros_like(total), where=whole > 0)
+    if labels.known is not None:
+        held = labels.known != OPEN
+        shares[held] = np.eye(len(labels.classes))[labels.known[held]]
+        named |= held
+    common = shares[named].mean(axis=0) if named.any() else np.full(total.shape[1], 1 / total.shape[1])
+    shares[~named] = common
+    return shares
+
+
+def _weigh(
+    labels: Labels, settings: WeightedSettings, watch: Watch
+) -> tuple[FloatArray, FloatArray, LabelTrace]:
+    """Give the posterior, and the logarithm of each annotator's weight, at which neither changes any more."""
+    votes = labels.votes_of_annotators()
+    log_weight = np.zeros(len(votes))
+    posterior = _shares(labels, _tally(labels, None, part(watch, 0.0, 1 / _ROUNDS)))
+    change: list[float] = []
+    settled = False
+    while not settled and len(change) < _ROUNDS:
+        done = len(change) / _ROUNDS
+        mistakes = _mistakes(labels, posterior, part(watch, done, done + 0.5 / _ROUNDS))
+        exponent = mistakes if settings.mistakes == "number" else 100.0 * mistakes / np.maximum(votes, 1)
+        before, log_weight = log_weight, exponent * math.log(settings.beta)
+        settled = bool(np.array_equal(before, log_weight))
+        last = posterior
+        if not settled:
+            tally = _tally(labels, log_weight, part(watch, done + 0.5 / _ROUNDS, done + 1 / _ROUNDS))
+            posterior = _shares(labels, tally)
+        change.append(float(np.abs(posterior - last).max(initial=0.0)))
+    return posterior, log_weight, LabelTrace(np.empty(0), np.array(change), settled)
+
+
+def _mistakes(labels: Labels, posterior: FloatArray, watch: Watch) -> NDArray[np.float64]:
+    assert labels.meaning is not None
+    mistakes = np.zeros(len(labels.annotators))
+    best = posterior.max(axis=1) - _TIE
+    for votes in _chunks(labels, watch, "weighing annotators"):
+        meant = labels.meaning[labels.label[votes]]
+        task = labels.task[votes]
+        wrong = (meant != OPEN) & (posterior[task, meant] < best[task])
+        mistakes += np.bincount(labels.annotator[votes], wrong, minlength=len(mistakes))
+    return mistakes
+
+
+def _by_score(
+    labels: Labels, log_weight: FloatArray | None, watch: Watch
+) -> tuple[FloatArray, tuple[str, ...]]:
+    scores, numbers = scores_of(labels.outputs)
+    tasks = len(labels.tasks)
+    total, whole = np.zeros(tasks), np.zeros(tasks)
+    most = None if log_weight is None else _greatest(labels, log_weight)
+    for votes in _chunks(labels, watch, "averaging scores"):
+        task = labels.task[votes]
+        if log_weight is None or most is None:
+            weight: FloatArray | float = 1.0
+        else:
+            weight = np.exp(log_weight[labels.annotator[votes]] - most[task])
+        np.add.at(whole, task, weight)
+        np.add.at(total, task, weight * scores[labels.label[votes]])
+    scored = whole > 0
+    mean = np.divide(total, whole, out=np.zeros(tasks), where=scored)
+    placed = np.zeros((tasks, len(labels.classes)))
+    placed[scored] = _placed(labels, scores, mean[scored])
+    notices = () if numbers else ("The outputs are no numbers: their order is taken as their score.",)
+    return _shares(labels, placed), notices
+
+
+def _placed(labels: Labels, scores: FloatArray, mean: FloatArray) -> FloatArray:
+    """Share the probability among the classes by where the mean score lies on their scale, (M, J)."""
+    assert labels.meaning is not None
+    classes = len(labels.classes)
+    stands: NDArray[np.bool_] = labels.meaning[None, :] == np.arange(classes)[:, None]
+    meant = stands.any(axis=1)
+    place = np.where(meant, stands @ scores / np.maximum(stands.sum(axis=1), 1), np.nan)
+    shares: FloatArray = np.zeros((len(mean), classes))
+    if not meant.any():
+        shares[:] = 1 / classes
+        return shares
+    points, at = np.unique(place[meant], return_inverse=True)
+    if classes == 2 and len(points) == 2:
+        points = np.array([scores.min(), scores.max()])
+    columns = np.stack([np.interp(mean, points, row) for row in np.eye(len(points))], axis=1)
+    shares[:, meant] = columns[:, at] / np.bincount(at)[at]
+    return shares
+
+
+def _ties(labels: Labels, posterior: FloatArray) -> tuple[str, ...]:
+    best = posterior.max(axis=1, keepdims=True, initial=0.0)
+    tied = ((posterior >= best - _TIE).sum(axis=1) > 1) & (labels.votes_of_tasks() > 0)
+    count = int(tied.sum())
+    if not count:
+        return ()
+    words = "1 task is tied and goes" if count == 1 else f"{count:,} tasks are tied and go"
+    return (f"{words} to the class that is named first.",)
+
+
+def _unsettled(trace: LabelTrace) -> tuple[str, ...]:
+    if trace.converged:
+        return ()
+    return (f"After {_ROUNDS} rounds the weights still moved, shares by up to {trace.change[-1]:.2g}.",)
+
+
+def _result(
+    labels: Labels,
+    name: str,
+    posterior: FloatArray,
+    trace: LabelTrace,
+    notices: tuple[str, ...],
+    weight: FloatArray | None = None,
+) -> LabelFusion:
+    confusion = counted(labels, posterior, default_prior(labels))
+    return fused(labels, name, posterior, confusion, trace, notices, weight=weight)
