@@ -1,0 +1,221 @@
+"""Gibbs-IBCC: independent Bayesian combination of annotators, the model's own posterior drawn at random.
+
+The paper's sections 2 to 4; S. Geman and D. Geman, IEEE Transactions on Pattern Analysis and Machine
+Intelligence 6 (1984) 721-741.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterscope.algorithms.labels._votes import by_task
+from raterscope.algorithms.labels.data import (
+    OPEN,
+    ClassArray,
+    FloatArray,
+    IndexArray,
+    LabelFusion,
+    Labels,
+    LabelTrace,
+)
+from raterscope.algorithms.labels.prior import LabelSettings, PriorSettings, prior_of
+from raterscope.algorithms.labels.results import counted, fused
+from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.algorithms.settings import integer, number
+
+__all__ = ["GibbsSettings", "gibbs"]
+
+_TERMS = 1_000_000
+"""Votes times classes between two reports."""
+
+_SORTED = 0.02
+"""The share of the time for sorting the votes."""
+
+_CALM = 20
+"""Samples in a row that may hardly change the mean before this ends."""
+
+
+@dataclass(frozen=True)
+class GibbsSettings(PriorSettings, LabelSettings):
+    """Settings of `gibbs`."""
+
+    burn_in: int = integer(
+        200, "Burn-in", "Sweeps over all tasks before the first that counts.", unit="sweeps", minimum=0,
+        maximum=1_000_000,
+    )  # fmt: skip
+    samples: int = integer(
+        2000, "Samples", "Sweeps that count, at most.", unit="sweeps", minimum=1, maximum=10_000_000
+    )  # fmt: skip
+    tolerance: float = number(
+        0.01, "Tolerance", "This ends when 20 samples in a row each change the mean probabilities, summed "
+        "over all tasks, by no more; 0 for all samples.", minimum=0.0, maximum=1e6, advanced=True,
+    )  # fmt: skip
+    seed: int = integer(0, "Seed", "Of the random draws.", minimum=0, maximum=2**31 - 1, advanced=True)
+
+
+@dataclass(frozen=True, eq=False)
+class _Votes:
+    """Votes task by task."""
+
+    start: NDArray[np.int64]
+    annotator: IndexArray
+    label: ClassArray
+    again: IndexArray
+    said: IndexArray
+
+
+@dataclass(eq=False)
+class _Chain:
+    """Where the sampler stands; see the kernels."""
+
+    tasks: NDArray[np.int64]
+    state: ClassArray
+    cells: IndexArray
+    rows: IndexArray
+    shares: NDArray[np.int64]
+    chance: FloatArray
+    mean: FloatArray
+    count: int = 0
+
+
+def gibbs(labels: Labels, settings: GibbsSettings | None = None, watch: Watch = silent) -> LabelFusion:
+    """Draw the tasks' classes from the model's posterior again and again, and average.
+
+    The confusion matrices and the classes' shares are integrated out (the sampler is collapsed): a task's
+    class is drawn given all other tasks' classes, with probabilities that are ratios of counts. Consecutive
+    draws depend less on each other than with matrices drawn in between, and no draw of a matrix is needed.
+    What is averaged is not the draws but those probabilities, which has the same mean and a smaller variance.
+    The first state is the vote's, so that classes keep their names; a chain may yet stay near one of several
+    modes.
+
+    Parameters
+    ----------
+    labels : Labels
+    settings : GibbsSettings, optional
+    watch : Watch
+
+    Returns
+    -------
+    LabelFusion
+        `trace` holds the burn-in too: ln p(t, c) of every sweep, and the change of the running mean, which
+        begins anew after the burn-in. `converged` is the paper's rule (section 4): the total change of
+        the mean stayed within the tolerance for 20 samples. It is a sum over tasks, so that many tasks may
+        need more samples than there are: then a notice says how far it came. `confusion` has the expected
+        counts.
+    """
+    settings = GibbsSettings() if settings is None else settings
+    labels = labels.settled(settings.repeats)
+    prior = prior_of(labels, settings)
+    votes = _sorted(labels, part(watch, 0.0, _SORTED))
+    chain = _begun(labels, votes)
+    step = part(watch, _SORTED, 1.0)
+    objective, change, total, converged = _sampled(chain, votes, prior, settings, labels, step)
+    posterior = _posterior(chain, labels)
+    expected = posterior.sum(axis=0) + settings.share_strength
+    shares = expected / expected.sum()
+    notices: tuple[str, ...] = ()
+    if not converged and settings.tolerance > 0:
+        notices = (
+            f"After {chain.count:,} samples a sample still changed the mean by {total:.2g} in total,"
+            f" {total / max(1, len(chain.tasks)):.1g} a task.",
+        )
+    trace = LabelTrace(np.array(objective), np.array(change), converged, "log joint probability")
+    return fused(labels, "gibbs", posterior, counted(labels, posterior, prior), trace, notices, shares=shares)
+
+
+def _sorted(labels: Labels, watch: Watch) -> _Votes:
+    """Sort the votes by task, and number an annotator's repeated ones."""
+    from raterscope.algorithms.labels._gibbs_kernels import number_repeats
+
+    votes = by_task(labels, watch)
+    annotator = (votes.pair // votes.outputs).astype(np.int32)
+    label = (votes.pair % votes.outputs).astype(np.int16)
+    again, said = np.zeros(len(label), dtype=np.int32), np.zeros(len(label), dtype=np.int32)
+    stamps = (np.full(votes.annotators, OPEN), np.full((votes.annotators, votes.outputs), OPEN))
+    if not number_repeats(votes.start, annotator, label, *stamps, again, said):
+        again = said = np.empty(0, dtype=np.int32)
+    return _Votes(votes.start, annotator, label, again, said)
+
+
+def _begun(labels: Labels, votes: _Votes) -> _Chain:
+    """Begin with the vote: the class with most votes, of equal ones the first."""
+    from raterscope.algorithms.labels._gibbs_kernels import place
+    from raterscope.algorithms.labels.voting import majority
+
+    classes, outputs, annotators = len(labels.classes), len(labels.outputs), len(labels.annotators)
+    known = np.full(len(labels.tasks), OPEN, dtype=np.int16) if labels.known is None else labels.known
+    heard = np.diff(votes.start) > 0
+    tasks = np.flatnonzero(heard & (known == OPEN))
+    state = np.where(known != OPEN, known, np.where(heard, majority(labels).label(), OPEN)).astype(np.int16)
+    cells = np.zeros((annotators, outputs, classes), dtype=np.int32)
+    rows = np.zeros((annotators, classes), dtype=np.int32)
+    place(votes.start, votes.annotator, votes.label, state, cells, rows)
+    shares = np.bincount(state[state != OPEN], minlength=classes).astype(np.int64)
+    chance = np.zeros((len(tasks), classes))
+    return _Chain(tasks, state, cells, rows, shares, chance, np.eye(classes)[state[tasks]])
+
+
+def _sampled(
+    chain: _Chain, votes: _Votes, prior: FloatArray, settings: GibbsSettings, labels: Labels, watch: Watch
+) -> tuple[list[float], list[float], float, bool]:
+    from raterscope.algorithms.labels._gibbs_kernels import log_joint, mean_of_samples, sweep
+
+    rng = np.random.default_rng(settings.seed)
+    turned = np.ascontiguousarray(prior.T)
+    whole = turned.sum(axis=0)
+    share = settings.share_strength
+    spans = list(_spans(chain, votes, len(labels.classes)))
+    objective: list[float] = []
+    change: list[float] = []
+    sweeps = settings.burn_in + settings.samples if len(chain.tasks) else 0
+    calm, total, value = 0, 0.0, None
+    show = partial(_partial, chain, labels, prior)
+    for s in range(sweeps):
+        for first, last in spans:
+            done = (s + first / len(chain.tasks)) / sweeps
+            sample = f"sample {s - settings.burn_in + 1:,}" if s >= settings.burn_in else "burn-in"
+            watch(done, sample, objective=value, partial=show)
+            uniform = rng.random(last - first)
+            sweep(
+                first, last, chain.tasks, votes.start, votes.annotator, votes.label, votes.again, votes.said,
+                turned, whole, share, uniform, chain.state, chain.cells, chain.rows, chain.shares,
+                chain.chance,
+            )  # fmt: skip
+        if s == settings.burn_in:
+            chain.count = 0
+        total, most = mean_of_samples(chain.mean, chain.chance, chain.count)
+        chain.count += 1
+        value = log_joint(turned, whole, share, chain.cells, chain.rows, chain.shares)
+        objective.append(value)
+        change.append(most)
+        calm = calm + 1 if s > settings.burn_in and total <= settings.tolerance else 0
+        if calm >= _CALM and settings.tolerance > 0:
+            return objective, change, total, True
+    return objective, change, total, sweeps == 0
+
+
+def _spans(chain: _Chain, votes: _Votes, classes: int) -> Iterator[tuple[int, int]]:
+    """Cut the tasks where some work has come together."""
+    work = np.cumsum(np.diff(votes.start)[chain.tasks] * classes) // _TERMS
+    ends = np.flatnonzero(np.diff(work, append=-1)) + 1
+    yield from zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True) if len(ends) else ()
+
+
+def _posterior(chain: _Chain, labels: Labels) -> FloatArray:
+    posterior = np.zeros((len(labels.tasks), len(labels.classes)))
+    if labels.known is not None:
+        held = np.flatnonzero(labels.known != OPEN)
+        posterior[held, labels.known[held]] = 1.0
+    posterior[chain.tasks] = chain.mean
+    return posterior
+
+
+def _partial(chain: _Chain, labels: Labels, prior: FloatArray) -> LabelFusion:
+    posterior = _posterior(chain, labels)
+    trace = LabelTrace(np.empty(0), np.empty(0), False)
+    return fused(labels, "gibbs", posterior, counted(labels, posterior, prior), trace)
