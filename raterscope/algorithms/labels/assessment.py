@@ -1,0 +1,201 @@
+"""Posteriors against the truth: accuracy, log loss, Brier score, ROC curves, calibration, the vote beside."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterscope.algorithms.evaluation import Calibration, calibration
+from raterscope.algorithms.labels.data import ClassArray, FloatArray
+
+__all__ = ["Assessment", "ClassCurve", "assess", "better_than", "wilson"]
+
+_LEAST = 1e-12
+"""A posterior below it counts as this in the log loss, which would be infinite at zero."""
+
+
+@dataclass(frozen=True, eq=False)
+class ClassCurve:
+    """One class against all others.
+
+    Attributes
+    ----------
+    name : str
+    count : int
+        Judged tasks that are of the class.
+    threshold : (T,) float64
+        Tasks with at least this posterior count as the class; falling, the first is infinite.
+    false_positive_rate, sensitivity : (T,) float64
+        NaN throughout where no judged task is of another class, or of this one.
+    area : float
+        Below sensitivity over the false positive rate (AUC); NaN where there is no curve.
+    calibration : Calibration
+        Of the class's posterior.
+    """
+
+    name: str
+    count: int
+    threshold: FloatArray
+    false_positive_rate: FloatArray
+    sensitivity: FloatArray
+    area: float
+    calibration: Calibration
+
+
+@dataclass(frozen=True, eq=False)
+class Assessment:
+    """How good posteriors are on the tasks whose class is known.
+
+    Attributes
+    ----------
+    classes : tuple of J names
+    judged : int
+        Tasks of which the truth is known.
+    accuracy, accuracy_low, accuracy_high : float
+        Share of judged tasks whose most probable class is the true one, and its Wilson interval of 95 %.
+    log_loss : float
+        Mean of -ln posterior of the true class, in nats.
+    brier : float
+        Mean over tasks of the summed squares of posterior minus truth, 0 to 2.
+    area : float
+        Mean of the classes' AUC, each class counting alike; NaN without two classes among the truths.
+    curves : tuple of J ClassCurve
+    confusion : (J, J) int64
+        Judged tasks by true class (row) and most probable class (column).
+    calibration : Calibration
+        Of the most probable class's posterior: how often it is right. `error` is the expected calibration
+        error.
+    right : (judged,) bool
+        Whether each judged task's most probable class is right, in the tasks' order.
+    """
+
+    classes: tuple[str, ...]
+    judged: int
+    accuracy: float
+    accuracy_low: float
+    accuracy_high: float
+    log_loss: float
+    brier: float
+    area: float
+    curves: tuple[ClassCurve, ...]
+    confusion: NDArray[np.int64]
+    calibration: Calibration
+    right: NDArray[np.bool_]
+
+
+def assess(
+    posterior: FloatArray, truth: ClassArray, classes: tuple[str, ...], bins: int = 10
+) -> Assessment | None:
+    """Judge posteriors by the tasks whose class is known.
+
+    Of equally probable classes the first is taken, as `LabelFusion.label` does. A mean over classes of
+    one-against-the-rest AUC is what the AUC of more than two classes is here; with two classes both are
+    the same.
+
+    Parameters
+    ----------
+    posterior : (N, J) float64
+    truth : (N,) int16
+        True classes, `OPEN` where not known.
+    classes : tuple of J names
+    bins : int
+        Of the calibration curves, of equal width.
+
+    Returns
+    -------
+    Assessment or None
+        None where no truth is known.
+    """
+    judged = np.flatnonzero(np.asarray(truth) >= 0)
+    if not len(judged):
+        return None
+    values = np.asarray(posterior, dtype=np.float64)[judged]
+    true = np.asarray(truth)[judged].astype(np.int64)
+    size, many = len(classes), len(judged)
+    chosen = values.argmax(axis=1)
+    right = chosen == true
+    low, high = wilson(int(right.sum()), many)
+    of_true = values[np.arange(many), true]
+    curves = tuple(_curve(name, values[:, j], true == j, bins) for j, name in enumerate(classes))
+    areas = [curve.area for curve in curves if not math.isnan(curve.area)]
+    return Assessment(
+        classes=classes,
+        judged=many,
+        accuracy=float(right.mean()),
+        accuracy_low=low,
+        accuracy_high=high,
+        log_loss=float(-np.log(np.maximum(of_true, _LEAST)).mean()),
+        brier=float((np.square(values).sum(axis=1) - 2.0 * of_true + 1.0).mean()),
+        area=float(np.mean(areas)) if areas else math.nan,
+        curves=curves,
+        confusion=np.bincount(true * size + chosen, minlength=size * size).reshape(size, size),
+        calibration=calibration(values[np.arange(many), chosen], right, bins),
+        right=right,
+    )
+
+
+def wilson(hits: int, many: int, level: float = 0.95) -> tuple[float, float]:
+    """Give the Wilson score interval of a share; NaN of nothing.
+
+    E. B. Wilson, "Probable inference, the law of succession, and statistical inference", Journal of the
+    American Statistical Association 22 (1927) 209-212.
+    """
+    from scipy.special import ndtri
+
+    if not many:
+        return math.nan, math.nan
+    z = float(ndtri(0.5 + level / 2))
+    share = hits / many
+    middle = (share + z * z / (2 * many)) / (1 + z * z / many)
+    half = z * math.sqrt(share * (1 - share) / many + z * z / (4 * many * many)) / (1 + z * z / many)
+    return max(0.0, middle - half), min(1.0, middle + half)
+
+
+def better_than(first: Assessment, second: Assessment) -> tuple[int, int, float]:
+    """Compare two judgements of the same tasks (McNemar's test, exact).
+
+    Returns
+    -------
+    (int, int, float)
+        Tasks that only the first has right, that only the second has right, and the two-sided p-value: how
+        often chance alone would part them at least so far.
+
+    Raises
+    ------
+    ValueError
+        When different numbers of tasks were judged.
+    """
+    from scipy.special import bdtr
+
+    if first.judged != second.judged:
+        raise ValueError(f"{first.judged} and {second.judged} tasks are judged; expected the same ones.")
+    ours = int(np.count_nonzero(first.right & ~second.right))
+    theirs = int(np.count_nonzero(second.right & ~first.right))
+    if ours == theirs:
+        return ours, theirs, 1.0
+    return ours, theirs, min(1.0, 2.0 * float(bdtr(min(ours, theirs), ours + theirs, 0.5)))
+
+
+def _curve(name: str, score: FloatArray, true: NDArray[np.bool_], bins: int) -> ClassCurve:
+    order = np.argsort(-score, kind="stable")
+    ranked = score[order]
+    last = np.flatnonzero(np.diff(ranked, append=-np.inf))  # equal posteriors are kept together
+    hits = np.concatenate([[0], np.cumsum(true[order])[last]])
+    false = np.concatenate([[0], np.cumsum(~true[order])[last]])
+    present = int(true.sum())
+    absent = len(true) - present
+    both = present > 0 and absent > 0
+    sensitivity = hits / present if both else np.full(len(hits), np.nan)
+    rate = false / absent if both else np.full(len(hits), np.nan)
+    return ClassCurve(
+        name=name,
+        count=present,
+        threshold=np.concatenate([[np.inf], ranked[last]]),
+        false_positive_rate=rate,
+        sensitivity=sensitivity,
+        area=float(np.trapezoid(sensitivity, rate)) if both else math.nan,
+        calibration=calibration(score, true, bins),
+    )

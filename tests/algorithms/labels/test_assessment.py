@@ -1,0 +1,103 @@
+"""Accuracy, curves and calibration against scikit-learn's and by hand."""
+
+import math
+
+import numpy as np
+import pytest
+
+from raterscope.algorithms.labels.assessment import assess, better_than, wilson
+from raterscope.algorithms.labels.data import OPEN
+
+
+def drawn(tasks: int, classes: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Posteriors with many equal ones, and classes drawn from them but for a tenth of unknown ones."""
+    rng = np.random.default_rng(seed)
+    posterior = rng.integers(0, 4, (tasks, classes)) + 0.25
+    posterior /= posterior.sum(axis=1, keepdims=True)
+    truth = np.array([rng.choice(classes, p=row) for row in posterior], dtype=np.int16)
+    truth[rng.random(tasks) < 0.1] = OPEN
+    return posterior, truth
+
+
+@pytest.mark.parametrize("classes", [2, 3, 5])
+def test_figures_are_those_of_scikit_learn(classes: int) -> None:
+    from sklearn.metrics import confusion_matrix, log_loss, roc_auc_score, roc_curve
+
+    posterior, truth = drawn(400, classes, seed=classes)
+    found = assess(posterior, truth, tuple("abcde"[:classes]))
+    assert found is not None
+    true, values = truth[truth != OPEN], posterior[truth != OPEN]
+    assert found.judged == len(true)
+    assert found.log_loss == pytest.approx(log_loss(true, values))
+    assert found.brier == pytest.approx(np.square(values - np.eye(classes)[true]).sum(axis=1).mean())
+    expected = roc_auc_score(
+        true, values[:, 1] if classes == 2 else values, multi_class="ovr", average="macro"
+    )
+    assert found.area == pytest.approx(expected)
+    assert np.array_equal(found.confusion, confusion_matrix(true, values.argmax(axis=1)))
+    for j, curve in enumerate(found.curves):
+        rate, sensitivity, _ = roc_curve(true == j, values[:, j], drop_intermediate=False)
+        assert curve.false_positive_rate == pytest.approx(rate)
+        assert curve.sensitivity == pytest.approx(sensitivity)
+
+
+def test_what_is_said_as_often_as_it_is_true_is_calibrated() -> None:
+    rng = np.random.default_rng(0)
+    chance = rng.random(50_000)
+    truth = (rng.random(50_000) < chance).astype(np.int16)
+    honest = assess(np.stack([1 - chance, chance], axis=1), truth, ("a", "b"))
+    bold = np.where(chance > 0.5, 0.99, 0.01)
+    sure = assess(np.stack([1 - bold, bold], axis=1), truth, ("a", "b"))
+    assert honest is not None
+    assert sure is not None
+    assert honest.calibration.error < 0.01
+    assert sure.calibration.error == pytest.approx(0.24, abs=0.01)  # sure of 99 %, right in 75 %
+    assert sure.log_loss > honest.log_loss
+    assert sure.accuracy == honest.accuracy
+
+
+def test_nothing_known_is_no_assessment() -> None:
+    assert assess(np.full((3, 2), 0.5), np.full(3, OPEN, dtype=np.int16), ("a", "b")) is None
+    assert assess(np.empty((0, 2)), np.empty(0, dtype=np.int16), ("a", "b")) is None
+
+
+def test_a_single_class_among_the_truths_has_no_curve() -> None:
+    found = assess(np.array([[0.9, 0.1], [0.2, 0.8]]), np.array([0, 0], dtype=np.int16), ("a", "b"))
+    assert found is not None
+    assert math.isnan(found.area)
+    assert found.accuracy == 0.5
+
+
+def test_certain_and_wrong_costs_much_but_not_infinitely() -> None:
+    found = assess(np.array([[1.0, 0.0]]), np.array([1], dtype=np.int16), ("a", "b"))
+    assert found is not None
+    assert 20 < found.log_loss < 30
+    assert found.brier == pytest.approx(2.0)
+
+
+def test_one_class_is_always_right() -> None:
+    found = assess(np.ones((3, 1)), np.zeros(3, dtype=np.int16), ("a",))
+    assert found is not None
+    assert (found.accuracy, found.log_loss) == (1.0, pytest.approx(0.0))
+    assert math.isnan(found.area)
+
+
+def test_the_interval_of_a_share_is_wilsons() -> None:
+    from scipy.stats import binomtest
+
+    for hits, many in ((0, 5), (3, 10), (333, 333), (80, 100)):
+        interval = binomtest(hits, many).proportion_ci(method="wilson")
+        assert wilson(hits, many) == pytest.approx((interval.low, interval.high), abs=1e-12)
+
+
+def test_two_methods_are_compared_where_they_differ() -> None:
+    truth = np.zeros(100, dtype=np.int16)
+    right, wrong = [0.9, 0.1], [0.1, 0.9]
+    first = assess(np.array([right] * 90 + [wrong] * 10), truth, ("a", "b"))
+    second = assess(np.array([right] * 78 + [wrong] * 20 + [right] * 2), truth, ("a", "b"))
+    assert first is not None
+    assert second is not None
+    ours, theirs, chance = better_than(first, second)
+    assert (ours, theirs) == (12, 2)
+    assert chance == pytest.approx(2 * sum(math.comb(14, k) for k in range(3)) / 2**14)
+    assert better_than(first, first) == (0, 0, 1.0)
