@@ -1,0 +1,103 @@
+"""Cross-validation: what a fusion says of tasks whose truth was kept from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterscope.algorithms.labels.data import (
+    OPEN,
+    ClassArray,
+    FloatArray,
+    LabelFusion,
+    Labels,
+    LabelsError,
+)
+from raterscope.algorithms.progress import Watch, part, silent
+
+__all__ = ["CrossValidation", "Run", "cross_validate"]
+
+Run = Callable[[Labels, Watch], LabelFusion]
+"""A fusion with its settings: ``run(labels, watch)``."""
+
+
+@dataclass(frozen=True, eq=False)
+class CrossValidation:
+    """What comes of cross-validation.
+
+    Attributes
+    ----------
+    posterior : (N, J) float64
+        Of a task whose truth is known: from the run that was not told. Of any other: from the run that was
+        told every truth.
+    fold : (N,) int16
+        Which run did not know the task's truth; `OPEN` where the truth is not known.
+    fusion : LabelFusion
+        The run that was told every truth.
+    """
+
+    posterior: FloatArray
+    fold: NDArray[np.int16]
+    fusion: LabelFusion
+
+
+def cross_validate(
+    labels: Labels, truth: ClassArray, run: Run, folds: int = 5, seed: int = 0, watch: Watch = silent
+) -> CrossValidation:
+    """Fuse once for every fold with the other folds' truths held fixed, and once with all of them.
+
+    The paper's section 4. Every class is spread evenly over the folds. What `Labels.known` already holds
+    stays known in each run, but for the tasks of the fold that is judged.
+
+    Parameters
+    ----------
+    labels : Labels
+    truth : (N,) int16
+        True classes, `OPEN` where not known.
+    run : callable
+        ``run(labels, watch)`` gives a `LabelFusion`.
+    folds : int
+        At least 2. As many as there are truths, where those are fewer.
+    seed : int
+        Of the draw of the folds.
+    watch : Watch
+
+    Returns
+    -------
+    CrossValidation
+
+    Raises
+    ------
+    LabelsError
+        When fewer than two truths are known, or fewer than two folds are asked for.
+    """
+    truth = np.asarray(truth, dtype=np.int16)
+    if truth.shape != (len(labels.tasks),):
+        raise LabelsError(f"{truth.shape} true classes; expected one a task.")
+    told = np.flatnonzero(truth != OPEN)
+    if len(told) < 2 or folds < 2:
+        raise LabelsError(f"{len(told)} truths in {folds} folds; expected at least two of each.")
+    folds = min(folds, len(told))
+    fold = _folds(truth, told, folds, seed)
+    known = np.full(len(labels.tasks), OPEN, dtype=np.int16) if labels.known is None else labels.known.copy()
+    known[told] = truth[told]
+    whole = run(replace(labels, known=known), part(watch, 0.0, 1 / (folds + 1), "all truths: "))
+    posterior = whole.posterior.copy()
+    for f in range(folds):
+        held = fold == f
+        step = part(watch, (f + 1) / (folds + 1), (f + 2) / (folds + 1), f"fold {f + 1} of {folds}: ")
+        one = run(replace(labels, known=np.where(held, OPEN, known).astype(np.int16)), step)
+        posterior[held] = one.posterior[held]
+    return CrossValidation(posterior, fold, whole)
+
+
+def _folds(truth: ClassArray, told: NDArray[np.int64], folds: int, seed: int) -> NDArray[np.int16]:
+    """Deal the tasks out class by class, going on where the last class ended."""
+    shuffled = np.random.default_rng(seed).permutation(told)
+    dealt = shuffled[np.argsort(truth[shuffled], kind="stable")]
+    fold = np.full(len(truth), OPEN, dtype=np.int16)
+    fold[dealt] = np.arange(len(dealt)) % folds
+    return fold

@@ -1,0 +1,99 @@
+"""Cross-validation keeps the truth from the run that is judged by it."""
+
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from raterscope.algorithms.labels.crossing import cross_validate
+from raterscope.algorithms.labels.data import OPEN, LabelFusion, Labels, LabelsError
+from raterscope.algorithms.labels.voting import majority
+from raterscope.algorithms.progress import Watch, silent
+from tests.algorithms.labels.test_voting import crowd
+
+CROWD = crowd([(task, annotator, task % 2) for task in range(60) for annotator in range(2)], 60, ("a", "b"))
+
+
+class Spy:
+    """A fusion that remembers what it was told."""
+
+    def __init__(self) -> None:
+        self.told: list[np.ndarray] = []
+
+    def __call__(self, labels: Labels, watch: Watch) -> LabelFusion:
+        assert labels.known is not None
+        self.told.append(labels.known.copy())
+        return majority(labels, watch=watch)
+
+
+def test_every_truth_is_kept_from_one_run_and_told_to_the_others() -> None:
+    truth = np.array([0] * 40 + [1] * 11 + [OPEN] * 9, dtype=np.int16)
+    spy = Spy()
+    found = cross_validate(CROWD, truth, spy)
+    whole, *folds = spy.told
+    assert np.array_equal(whole, truth)
+    assert len(folds) == 5
+    hidden = sum((told == OPEN).astype(int) for told in folds)
+    assert hidden[:51].tolist() == [1] * 51
+    for f, told in enumerate(folds):
+        held = found.fold == f
+        assert np.array_equal(told, np.where(held, OPEN, truth))
+        assert Counter(truth[held].tolist())[0] == 8  # classes are spread evenly
+        assert Counter(truth[held].tolist())[1] in (2, 3)
+
+
+def test_the_posterior_is_that_of_the_run_that_was_not_told() -> None:
+    wrong = np.where(np.arange(60) < 50, 1 - np.arange(60) % 2, OPEN).astype(np.int16)
+    found = cross_validate(CROWD, wrong, lambda labels, watch: majority(labels, watch=watch))
+    assert found.posterior[:, 1] == pytest.approx(np.arange(60) % 2)
+    assert np.array_equal(found.fusion.posterior[:50, 1], wrong[:50])
+
+
+def test_decisions_stay_known_but_not_for_the_task_that_is_judged() -> None:
+    known = np.full(60, OPEN, dtype=np.int16)
+    known[[0, 59]] = 1
+    truth = np.array([0] * 10 + [OPEN] * 50, dtype=np.int16)
+    spy = Spy()
+    found = cross_validate(replace(CROWD, known=known), truth, spy)
+    assert all(told[59] == 1 for told in spy.told)
+    assert spy.told[1 + found.fold[0]][0] == OPEN
+    assert found.fold[59] == OPEN
+
+
+def test_a_seed_draws_the_folds() -> None:
+    truth = np.zeros(60, dtype=np.int16)
+    first, again, other = (
+        cross_validate(CROWD, truth, lambda labels, watch: majority(labels), seed=seed).fold
+        for seed in (1, 1, 2)
+    )
+    assert np.array_equal(first, again)
+    assert not np.array_equal(first, other)
+
+
+def test_fewer_truths_than_folds_are_left_out_one_by_one() -> None:
+    truth = np.array([0, 1, 0] + [OPEN] * 57, dtype=np.int16)
+    spy = Spy()
+    cross_validate(CROWD, truth, spy)
+    assert len(spy.told) == 4
+
+
+@pytest.mark.parametrize(("many", "folds"), [(0, 5), (1, 5), (9, 1)])
+def test_too_little_to_cross_is_refused(many: int, folds: int) -> None:
+    truth = np.where(np.arange(60) < many, 0, OPEN).astype(np.int16)
+    with pytest.raises(LabelsError, match="expected at least two"):
+        cross_validate(CROWD, truth, lambda labels, watch: majority(labels), folds=folds)
+
+
+def test_progress_never_falls() -> None:
+    seen: list[float] = []
+
+    def watch(fraction: float, words: str, **rest: object) -> None:
+        seen.append(fraction)
+        silent(fraction, words)
+
+    cross_validate(
+        CROWD, np.zeros(60, dtype=np.int16), lambda labels, w: majority(labels, watch=w), watch=watch
+    )
+    assert seen == sorted(seen)
+    assert len(seen) >= 6
