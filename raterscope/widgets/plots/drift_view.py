@@ -64,7 +64,7 @@ class DriftView:
     def milestones(self, at: int) -> NDArray[np.int64]:
         """Give the steps at which the votes on tasks of a class reach round numbers: 1, 2, 5, 10, 20 ..."""
         votes = self.informed[:, at]
-        reached = ROUND[ROUND <= votes[-1] + 1e-9]
+        reached = ROUND[: np.searchsorted(ROUND, votes[-1] + 1e-9, side="right")]
         return np.unique(np.searchsorted(votes, reached - 1e-9))
 
     def words(self, at: int, step: int) -> str:

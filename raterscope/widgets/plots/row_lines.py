@@ -352,4 +352,5 @@ def _reduced(
 
 def _polygon(x: NDArray[np.floating], share: NDArray[np.floating], box: QRectF) -> QPolygonF:
     y = box.bottom() - box.height() * np.asarray(share, dtype=float)
-    return pg.functions.arrayToQPolygonF(np.ascontiguousarray(x), np.ascontiguousarray(y))
+    made: QPolygonF = pg.functions.arrayToQPolygonF(np.ascontiguousarray(x), np.ascontiguousarray(y))
+    return made

@@ -33,8 +33,8 @@ class TernaryPlot(Figure[Part]):
     """Each corner is an answer always given; a point is a row of the confusion matrix after a vote.
 
     The way that was gone up to the present step is drawn in full, what comes after it faintly. Markers stand
-    where the votes on tasks of the class reach 1, 2, 5, 10 ..., and grow with them; rings where a row changed.
-    A click on any of them goes to that step.
+    where the votes on tasks of the class reach 1, 2, 5, 10 ..., and grow with them; rings stand where a row
+    changed. A click on any of them goes to that step.
 
     Signals
     -------
@@ -147,7 +147,7 @@ class TernaryPlot(Figure[Part]):
         """Give where a class's row stands after steps, (S, 2) pixels."""
         assert self._view is not None
         row = np.asarray(self._view.mean[steps, at], dtype=float)
-        return (row / row.sum(axis=-1, keepdims=True)) @ self._corners
+        return np.asarray((row / row.sum(axis=-1, keepdims=True)) @ self._corners)
 
     def _place(self, at: int, step: int) -> QPointF:
         ((x, y),) = self._places(at, np.array([step]))

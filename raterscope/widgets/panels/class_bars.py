@@ -1,0 +1,129 @@
+"""The classes of a task with their probabilities as bars, each with the key that decides for it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+from PySide6.QtCore import QModelIndex, QRectF, Qt, Signal
+from PySide6.QtGui import QKeyEvent, QPainter
+from PySide6.QtWidgets import QAbstractItemView, QStyle, QWidget
+
+from raterscope.widgets import theme
+from raterscope.widgets.key_cap import paint_key
+from raterscope.widgets.painting import paint_bar, paint_words
+from raterscope.widgets.panels.lists import LineKind, LineList
+
+__all__ = ["KEYS", "ClassBar", "ClassBars"]
+
+KEYS = 9
+"""Digits that decide; classes beyond them are decided for by a click or with Return."""
+
+CAP, FIGURE_ROOM = 26.0, 40.0
+SEEN = 3
+"""So many classes are in sight however low the panel is."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClassBar:
+    """One class of a task.
+
+    Attributes
+    ----------
+    place : int
+        Which class, from 0.
+    name : str
+    share : float
+        Its probability; NaN where it is not known or not to be seen.
+    tone : {"accent", "disputed", "plain"}
+        Of the bar.
+    note : str
+        "decided", "truth" or nothing.
+    """
+
+    place: int
+    name: str
+    share: float
+    tone: str
+    note: str = ""
+
+
+class ClassBars(LineList[ClassBar]):
+    """A click on a line, or Return, decides for its class.
+
+    Signals
+    -------
+    decided : int
+        Which class.
+    """
+
+    decided = Signal(int)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(_BarKind(), "Classes, with the keys that decide for them", parent)
+        self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+        self.setCursor(Qt.CursorShape.PointingHandCursor)
+        self.clicked.connect(self._on_clicked)
+
+    def show_bars(self, bars: Sequence[ClassBar]) -> None:
+        """Show the classes of a task."""
+        self.set_lines(bars)
+        self.setMinimumHeight(min(len(bars), SEEN) * _BarKind.height)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Decide for the current class with Return."""
+        if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and self.currentIndex().isValid():
+            self._on_clicked(self.currentIndex())
+        else:
+            super().keyPressEvent(event)
+
+    def _on_clicked(self, index: QModelIndex) -> None:
+        self.decided.emit(self.lines[index.row()].place)
+
+
+class _BarKind(LineKind[ClassBar]):
+    height = 32
+
+    def key(self, line: ClassBar) -> Hashable:
+        return line.place, line.name
+
+    def words(self, line: ClassBar) -> str:
+        share = f"{line.share:.2f}" if math.isfinite(line.share) else ""
+        key = f"key {line.place + 1}" if line.place < KEYS else ""
+        return ", ".join(part for part in (line.name, share, line.note, key) if part)
+
+    def tip(self, line: ClassBar) -> str:
+        key = f" ({line.place + 1})" if line.place < KEYS else ""
+        return f"Decide for {line.name}{key}"
+
+    def paint_ground(self, painter: QPainter, box: QRectF, state: QStyle.StateFlag) -> None:
+        if state & QStyle.StateFlag.State_MouseOver or (
+            state & QStyle.StateFlag.State_Selected and state & QStyle.StateFlag.State_HasFocus
+        ):
+            painter.fillRect(box, theme.colour(theme.current().raised, 160))
+
+    def paint_line(self, painter: QPainter, box: QRectF, line: ClassBar) -> None:
+        look = theme.current()
+        if line.place < KEYS:
+            cap = QRectF(box.left() + 2, box.center().y() - CAP / 2, CAP, CAP)
+            paint_key(painter, cap, str(line.place + 1), lit=line.note == "decided")
+        left, right = box.left() + CAP + 12, box.right() - 8
+        painter.setFont(theme.font())
+        known = math.isfinite(line.share)
+        room = QRectF(right - FIGURE_ROOM, box.top(), FIGURE_ROOM, box.height())
+        figure = f"{line.share:.2f}" if known else "–"
+        paint_words(painter, room, figure, look.text if known else look.third,
+                    side=Qt.AlignmentFlag.AlignRight)  # fmt: skip
+        right -= FIGURE_ROOM + 8
+        name = QRectF(left, box.top() + 3, right - left, 17)
+        if line.note:
+            painter.setFont(theme.font(theme.CAPTION))
+            width = painter.fontMetrics().horizontalAdvance(line.note) + 4
+            note = QRectF(right - width, name.top(), width, name.height())
+            paint_words(painter, note, line.note, look.accent, side=Qt.AlignmentFlag.AlignRight)
+            painter.setFont(theme.font())
+            name.setRight(right - width - 8)
+        paint_words(painter, name, line.name, look.text, elide=Qt.TextElideMode.ElideMiddle)
+        tones = {"accent": look.accent, "disputed": look.disputed, "plain": look.third}
+        paint_bar(painter, QRectF(left, box.bottom() - 10, right - left, 5), line.share, tones[line.tone])

@@ -1,0 +1,165 @@
+import numpy as np
+import pytest
+from PySide6.QtCore import QCoreApplication, Qt
+from PySide6.QtGui import QColor, QImage
+from PySide6.QtWidgets import QLabel
+
+from raterscope.widgets import theme
+from raterscope.widgets.panels.task_panel import TaskPanel, TaskView, TaskVote
+
+VOTES = (
+    TaskVote(3, "w-0412", "not", True, 0.4),
+    TaskVote(9, "<b>w-7</b>", "supernova", False, -1.2, "2 Jan 12:04"),
+    TaskVote(5, "w-0005", "supernova", False, -2.5),
+    TaskVote(1, "w-0001", "not", True, 2.9),
+)
+
+
+@pytest.fixture(autouse=True)
+def themed(qapp):
+    theme.apply_theme(qapp, theme.DARK)
+
+
+@pytest.fixture
+def panel(qtbot):
+    widget = TaskPanel()
+    qtbot.addWidget(widget)
+    widget.resize(640, 220)
+    widget.show()
+    return widget
+
+
+def view(**changes) -> TaskView:
+    values = {
+        "title": "Task 0417", "classes": ("not", "supernova"), "posterior": np.array([0.51, 0.49]),
+        "votes": VOTES,
+    }  # fmt: skip
+    return TaskView(**{**values, **changes})
+
+
+def words(widget) -> str:
+    QCoreApplication.sendPostedEvents()
+    return "\n".join(label.text() for label in widget.findChildren(QLabel) if label.isVisible())
+
+
+def said(listed) -> list[str]:
+    model = listed.model()
+    return [model.index(row).data(Qt.ItemDataRole.AccessibleTextRole) for row in range(model.rowCount())]
+
+
+def test_the_deciding_number_is_the_largest_text(panel):
+    panel.show_task(view())
+    labels = [label for label in panel.findChildren(QLabel) if label.isVisible() and label.text()]
+    largest = max(labels, key=lambda label: label.fontInfo().pixelSize())
+    assert (largest.text(), largest.fontInfo().pixelSize()) == ("0.51", 30)
+    assert "posterior not" in words(panel)
+    assert "TASK 0417" in words(panel)
+    assert "4 votes" in words(panel)
+
+
+def test_those_who_disagree_come_first_the_weightiest_foremost(panel):
+    panel.show_task(view())
+    assert said(panel.votes) == [
+        "w-0005, says supernova, against the model, weighs -2.5 (log-odds)",
+        "<b>w-7</b>, says supernova, against the model, weighs -1.2 (log-odds), 2 Jan 12:04",
+        "w-0001, says not, weighs +2.9 (log-odds)",
+        "w-0412, says not, weighs +0.4 (log-odds)",
+    ]
+
+
+def test_a_vote_that_differs_from_the_model_is_said_and_so_is_the_truth(panel):
+    panel.show_task(view(majority=1, majority_votes=3, known=0))
+    assert "The vote says supernova (3 of 4), the model not" in words(panel)
+    assert "Known truth: not." in words(panel)
+    assert said(panel.bars)[0] == "not, 0.51, truth, key 1"
+    panel.show_task(view(majority=0, majority_votes=3))
+    assert "The vote says" not in words(panel)
+
+
+def test_a_click_on_a_class_decides_and_return_does(panel, qtbot):
+    panel.show_task(view())
+    decided = []
+    panel.decided.connect(decided.append)
+    box = panel.bars.visualRect(panel.bars.model().index(1))
+    qtbot.mouseClick(panel.bars.viewport(), Qt.MouseButton.LeftButton, pos=box.center())
+    qtbot.keyClick(panel.bars, Qt.Key.Key_Up)
+    qtbot.keyClick(panel.bars, Qt.Key.Key_Return)
+    assert decided == [1, 0]
+
+
+def test_a_decision_is_shown_and_can_be_cleared(panel, qtbot):
+    panel.show_task(view())
+    asked = []
+    panel.cleared.connect(lambda: asked.append("cleared"))
+    panel.skipped.connect(lambda: asked.append("skipped"))
+    panel.clear.click()
+    panel.skip.click()
+    panel.show_task(view(decided=1))
+    panel.clear.click()
+    assert asked == ["skipped", "cleared"]
+    assert "You decided supernova." in words(panel)
+    assert said(panel.bars)[1] == "supernova, 0.49, decided, key 2"
+
+
+def test_only_nine_classes_have_keys(panel):
+    classes = tuple(f"class {place}" for place in range(18))
+    panel.show_task(view(classes=classes, posterior=np.full(18, 1 / 18)))
+    assert "key 9" in said(panel.bars)[8]
+    assert "key" not in said(panel.bars)[9]
+
+
+def test_blind_nothing_tells_who_voted(panel, qtbot):
+    panel.show_task(view(blind=True))
+    chosen = []
+    panel.annotator_chosen.connect(chosen.append)
+    qtbot.keyClick(panel.votes, Qt.Key.Key_Down)
+    qtbot.keyClick(panel.votes, Qt.Key.Key_Down)
+    assert chosen == []
+    assert not any("w-" in line for line in said(panel.votes))
+    assert said(panel.votes)[0].startswith("annotator 1, says supernova")
+    panel.show_task(view())
+    qtbot.keyClick(panel.votes, Qt.Key.Key_Down)
+    assert chosen == [5]
+
+
+def test_votes_hidden_until_decided_give_nothing_away(panel):
+    hidden = view(hidden=True, majority=1, majority_votes=3, known=0)
+    panel.show_task(hidden)
+    shown = words(panel)
+    assert "Votes are shown once you have decided." in shown
+    for secret in ("0.51", "The vote says", "Known truth", "posterior"):
+        assert secret not in shown
+    assert said(panel.bars) == ["not, key 1", "supernova, key 2"]
+    assert said(panel.votes) == []
+    panel.show_task(view(hidden=True, decided=0))
+    assert len(said(panel.votes)) == 4
+    assert "0.51" in words(panel)
+
+
+def test_a_picture_is_shown_whole_and_its_absence_said(panel):
+    picture = QImage(40, 20, QImage.Format.Format_RGB32)
+    picture.fill(QColor("#ff0000"))
+    panel.show_task(view(picture=picture))
+    shown = panel._picture.grab().toImage()
+    middle, side = shown.height() // 2, shown.width()
+    assert shown.pixelColor(2, middle) == shown.pixelColor(side - 3, middle) == QColor("#ff0000")
+    assert shown.pixelColor(side // 2, 4) == QColor(theme.DARK.canvas)
+    panel.show_task(view())
+    assert panel._picture.accessibleName() == "No picture"
+
+
+def test_before_a_fusion_one_can_decide_but_reads_no_number(panel):
+    panel.show_task(view(posterior=None))
+    assert "nan" not in words(panel)
+    assert "–" in words(panel).splitlines()
+    panel.show_task(None)
+    assert "Choose a task" in words(panel)
+
+
+def test_a_narrow_panel_keeps_the_classes_in_sight(panel):
+    panel.resize(380, 400)
+    panel.show_task(view())
+    QCoreApplication.sendPostedEvents()
+    assert panel.votes.mapTo(panel, panel.votes.rect().topLeft()).y() > panel.bars.height()
+    last = panel.bars.visualRect(panel.bars.model().index(1))
+    assert panel.bars.viewport().rect().contains(last)
