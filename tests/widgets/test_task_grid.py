@@ -1,0 +1,130 @@
+import numpy as np
+import pytest
+from PySide6.QtCore import QCoreApplication, Qt
+from PySide6.QtGui import QColor, QImage
+from PySide6.QtWidgets import QLabel
+
+from raterscope.widgets import theme
+from raterscope.widgets.panels.task_grid import GridView, TaskGrid
+
+
+@pytest.fixture(autouse=True)
+def themed(qapp):
+    theme.apply_theme(qapp, theme.DARK)
+
+
+@pytest.fixture
+def grid(qtbot):
+    widget = TaskGrid()
+    qtbot.addWidget(widget)
+    widget.resize(360, 300)
+    widget.show()
+    return widget
+
+
+def view(many=41, **changes) -> GridView:
+    values = {
+        "title": "said 3 where true is 'not'",
+        "tasks": np.arange(many) * 2,
+        "names": [f"task {place:04}" for place in range(2 * many)],
+        "classes": ("not", "supernova"),
+        "posterior": np.tile([0.93, 0.07], (2 * many, 1)),
+        "outputs": ("-1", "1", "3"),
+        "given": np.full(many, 2),
+    }
+    return GridView(**{**values, **changes})
+
+
+def words(widget) -> str:
+    QCoreApplication.sendPostedEvents()
+    return "\n".join(label.text() for label in widget.findChildren(QLabel) if label.isVisible())
+
+
+def picture() -> QImage:
+    made = QImage(200, 100, QImage.Format.Format_RGB32)
+    made.fill(QColor("#ff0000"))
+    return made
+
+
+def test_the_header_says_what_the_tasks_have_in_common_and_how_many(grid):
+    grid.show_tasks(view())
+    assert "SAID 3 WHERE TRUE IS 'NOT'" in words(grid)
+    assert "41 tasks" in words(grid)
+    model = grid.view.model()
+    assert model.index(0, 1).data() == "task 0002, said 3, not 0.93"
+    grid.show_tasks(view(0))
+    assert "No task is of this kind." in words(grid)
+    grid.show_tasks(None)
+    assert "Click a cell" in words(grid)
+
+
+def test_only_pictures_in_sight_are_asked_for_and_each_once(grid, qtbot):
+    wanted = []
+    grid.picture_wanted.connect(wanted.append)
+    grid.show_tasks(view(100_000))
+    qtbot.waitUntil(lambda: bool(wanted))
+    first = list(wanted)
+    assert first == [2 * place for place in range(len(first))]
+    assert 6 <= len(first) <= 12
+    for task in first[:-1]:
+        grid.set_picture(task, picture())
+    grid.view.scrollToBottom()
+    qtbot.waitUntil(lambda: len(wanted) > len(first))
+    assert wanted[-1] == 199_998
+    assert len(wanted) == len(set(wanted)) < 30
+    grid.view.scrollToTop()
+    qtbot.wait(80)
+    assert sorted(wanted) == sorted(set(wanted))
+
+
+def test_a_picture_that_was_given_is_seen_and_one_that_is_not_there_is_said(grid):
+    grid.show_tasks(view())
+    grid.set_picture(0, picture())
+    grid.set_picture(2, None)
+    shown = grid.view.viewport().grab().toImage()
+    centre = grid.view.visualRect(grid.view.model().index(0, 0)).center()
+    # A wide picture lies in the middle of its square, whole.
+    assert shown.pixelColor(centre.x(), centre.y() - 24) == QColor("#ff0000")
+    assert shown.pixelColor(centre.x(), centre.y() - 60) == QColor(theme.DARK.canvas)
+    other = grid.view.visualRect(grid.view.model().index(0, 1)).center()
+    assert shown.pixelColor(other.x(), other.y() - 60) == QColor(theme.DARK.canvas)
+
+
+def test_a_click_and_the_arrows_choose_a_task_never_an_empty_place(grid, qtbot):
+    grid.show_tasks(view(5))
+    chosen = []
+    grid.chosen.connect(chosen.append)
+    box = grid.view.visualRect(grid.view.model().index(0, 1))
+    qtbot.mouseClick(grid.view.viewport(), Qt.MouseButton.LeftButton, pos=box.center())
+    qtbot.keyClick(grid.view, Qt.Key.Key_Down)
+    for _ in range(4):
+        qtbot.keyClick(grid.view, Qt.Key.Key_Right)
+    assert chosen[0] == 2
+    assert set(chosen) <= {0, 2, 4, 6, 8}
+    columns = grid.view.model().columnCount()
+    assert chosen[1] == 2 + 2 * columns
+
+
+def test_what_is_current_stays_the_same_task_when_the_width_changes(grid):
+    grid.show_tasks(view())
+    model = grid.view.model()
+    before = model.columnCount()
+    grid.view.setCurrentIndex(model.index(2, 1))
+    chosen = []
+    grid.chosen.connect(chosen.append)
+    said = grid.view.currentIndex().data()
+    grid.resize(800, 300)
+    assert model.columnCount() > before
+    assert grid.view.currentIndex().data() == said
+    assert chosen == []
+
+
+def test_without_pictures_it_is_a_list_of_names_and_asks_for_none(grid, qtbot):
+    wanted = []
+    grid.picture_wanted.connect(wanted.append)
+    grid.show_tasks(view(pictures=False, posterior=None, given=None))
+    assert grid.view.model().columnCount() == 1
+    assert grid.view.model().index(3, 0).data() == "task 0006"
+    assert grid.view.rowHeight(0) < 30
+    qtbot.wait(80)
+    assert wanted == []
