@@ -99,13 +99,13 @@ class CrowdPlan:
     shares: tuple[float, ...]
     behaviours: tuple[Behaviour, ...]
     tasks: int = 3200
-    annotators: int = 600
-    fewest: int = 10
+    annotators: int = 500
+    fewest: int = 15
     most: int = 3000
-    tail: float = 0.85
-    spread: float = 80.0
-    changing: float = 0.4
-    settled: int = 200
+    tail: float = 1.0
+    spread: float = 100.0
+    changing: float = 0.6
+    settled: int = 150
     hard: float = 0.1
     cohorts: int = 6
     loyalty: float = 0.85
@@ -179,7 +179,7 @@ class SimulatedLabels:
         return np.asarray(self.early[who] * (1 - share) + self.late[who] * share)
 
 
-def scoring_crowd(tasks: int = 3200, annotators: int = 600, **changes: object) -> CrowdPlan:
+def scoring_crowd(tasks: int = 3200, annotators: int = 500, **changes: object) -> CrowdPlan:
     """Plan a crowd that says -1, 1 or 3 of two classes, with the five behaviours of the paper's figure 3.
 
     Parameters
@@ -205,7 +205,7 @@ def scoring_crowd(tasks: int = 3200, annotators: int = 600, **changes: object) -
     return CrowdPlan(**{**plan, "tasks": tasks, "annotators": annotators, **changes})  # type: ignore[arg-type]
 
 
-def staging_crowd(tasks: int = 3200, annotators: int = 600, **changes: object) -> CrowdPlan:
+def staging_crowd(tasks: int = 3200, annotators: int = 500, **changes: object) -> CrowdPlan:
     """Plan a crowd that names the stage of a malaria parasite in a red blood cell; see `scoring_crowd`."""
     stages = ("uninfected", "ring", "trophozoite", "schizont", "gametocyte")
     behaviours = (
