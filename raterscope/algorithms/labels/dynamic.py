@@ -1,0 +1,325 @@
+"""Dynamic IBCC: annotators whose confusion matrices drift, and the tasks' classes, by variational Bayes.
+
+Section 7 of the dynamic combination paper. The confusion matrix of an annotator takes a step with every vote:
+a random walk of log odds, followed by a filter and a smoother, in place of the counts of the static model.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from functools import partial
+from math import log
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterscope.algorithms.labels._start import standing
+from raterscope.algorithms.labels.data import (
+    OPEN,
+    ClassArray,
+    Confusion,
+    Drift,
+    FloatArray,
+    IndexArray,
+    LabelFusion,
+    Labels,
+    LabelsError,
+    LabelTrace,
+)
+from raterscope.algorithms.labels.prior import PriorSettings, prior_of
+from raterscope.algorithms.labels.results import counted, fused
+from raterscope.algorithms.progress import Watch, silent
+from raterscope.algorithms.settings import choice, integer, number
+
+__all__ = ["FORMS", "DynamicSettings", "dynibcc"]
+
+FORMS = {
+    "scalar": "each class by itself, doubtful votes in parts; without drift it is the static model",
+    "paper": "all classes together, as in the paper with its misprints put right",
+}
+
+_T = TypeVar("_T")
+
+_THREADS = min(4, os.cpu_count() or 1)
+
+_WORK = 400_000
+"""Entries of smoothed matrices between two looks at what is done."""
+
+_TASKS = 200_000
+
+_MOST_STEPS = 1_500_000_000
+"""Entries of all smoothed matrices together: 6 GB."""
+
+_COUNTS = (1e-12, 1e12)
+"""Between these pseudo-counts are taken."""
+
+_MOST_ENTRIES = 300_000_000
+"""Of all annotators' last matrices together: 2.4 GB."""
+
+
+@dataclass(frozen=True)
+class DynamicSettings(PriorSettings):
+    """Settings of `dynibcc`."""
+
+    form: str = choice(
+        "scalar", "Form", "How an annotator is followed where a task's class is doubtful.", FORMS
+    )
+    iterations: int = integer(200, "Iterations", "At most.", minimum=1, maximum=100_000, advanced=True)
+    tolerance: float = number(
+        1e-6, "Tolerance", "Largest change of a task's probability beneath which this ends; there is no bound"
+        " to go by.", minimum=0.0, maximum=0.1, advanced=True,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class _Steps:
+    """Votes in the order of the steps, and where each task's are.
+
+    Attributes
+    ----------
+    start : (K + 1,) int64
+        The steps of each annotator.
+    order : (K,) int64
+        Annotators with votes, those with the most first.
+    vote, task : (V,) int32
+    label : (V,) int16
+    task_start : (N + 1,) int64
+    place : (V,) int32
+        The steps of task i are `place[task_start[i]]` to `place[task_start[i + 1]]`.
+    known : (N,) int16
+    """
+
+    start: NDArray[np.int64]
+    order: NDArray[np.int64]
+    vote: IndexArray
+    task: IndexArray
+    label: ClassArray
+    task_start: NDArray[np.int64]
+    place: IndexArray
+    known: ClassArray
+
+
+def dynibcc(labels: Labels, settings: DynamicSettings | None = None, watch: Watch = silent) -> LabelFusion:
+    """Estimate the tasks' classes together with confusion matrices that drift.
+
+    All votes count, repeated ones too: they are a time series. An annotator's steps are in the order of
+    `Labels.in_time`. Iterations begin with the shares of the votes, and known tasks are held fixed.
+
+    The paper's lower bound (eqs. 88-93) is infinite at every step without noise, which most are, so it is not
+    computed: what ends the iterations is how little the tasks' probabilities change.
+
+    The form "scalar" departs from the paper where a class is doubtful. There the paper takes a whole vote on
+    the mean of classes' log odds, which is not the mean field's answer even without drift; here each class
+    has a filter of its own to which the vote counts by the class's probability, and without noise that is the
+    static model exactly. The noise is common to all classes as in the paper: by how much a vote raises the
+    variance of the output (eqs. 43-45), expected over the classes.
+
+    Parameters
+    ----------
+    labels : Labels
+    settings : DynamicSettings, optional
+    watch : Watch
+
+    Returns
+    -------
+    LabelFusion
+        With `drift`; the confusion matrices are those of each annotator's last vote. With more than two
+        outputs the filters' pseudo-counts need not add up, and stand for the Dirichlet distribution of their
+        shares (eq. 78).
+
+    Raises
+    ------
+    LabelsError
+        When the matrices of all steps would not fit into memory.
+    """
+    settings = DynamicSettings() if settings is None else settings
+    _check_size(labels)
+    prior = np.clip(prior_of(labels, settings), *_COUNTS)
+    (steps,) = _each(lambda *_: _steps_of(labels), [(0, 1)], partial(watch, 0.0, "sorting votes by time"))
+    posterior = _begin(labels, prior, settings.share_strength)
+    nu = np.full(len(labels.classes), settings.share_strength)
+    run = _Run(steps, prior, posterior, settings.form, watch)
+    trace = run.iterate(nu, settings.iterations, settings.tolerance)
+    confusion, drift = run.drift(labels)
+    notices = []
+    if not trace.converged and len(labels):
+        notices.append(
+            f"The probabilities still changed by up to {trace.change[-1]:.2g} in the last of"
+            f" {len(trace.change):,} iterations; nothing says which of the last ones is the best."
+        )
+    shares = run.shares(nu)
+    watch(1.0, f"{len(trace.change)} iterations")
+    return fused(labels, "dynibcc", posterior, confusion, trace, notices, shares=shares, drift=drift)
+
+
+def _check_size(labels: Labels) -> None:
+    entries = len(labels.classes) * len(labels.outputs)
+    for many, most, what in (
+        (len(labels), _MOST_STEPS, "votes"),
+        (len(labels.annotators), _MOST_ENTRIES, "annotators"),
+    ):
+        if many * entries > most:
+            raise LabelsError(
+                f"a confusion matrix of {len(labels.classes):,} by {len(labels.outputs):,} for each of"
+                f" {many:,} {what} does not fit into memory; expected at most {most // entries:,}."
+            )
+
+
+def _steps_of(labels: Labels) -> _Steps:
+    vote = labels.in_time()
+    task, label = labels.task[vote], labels.label[vote]
+    many = labels.votes_of_annotators()
+    order = np.argsort(-many, kind="stable")
+    known = np.full(len(labels.tasks), OPEN, dtype=np.int16) if labels.known is None else labels.known
+    return _Steps(
+        np.concatenate([[0], np.cumsum(many)]),
+        order[: int((many > 0).sum())],
+        vote.astype(np.int32),
+        task,
+        label,
+        np.concatenate([[0], np.cumsum(labels.votes_of_tasks())]),
+        np.argsort(task, kind="stable").astype(np.int32),
+        known,
+    )
+
+
+def _begin(labels: Labels, prior: FloatArray, share: float) -> FloatArray:
+    """Take the shares of the votes for the tasks' probabilities, (N, J); 0 and 1 where the class is known."""
+    tasks, classes = len(labels.tasks), len(labels.classes)
+    weight = standing(labels, prior)
+    posterior = np.empty((tasks, classes))
+    for j in range(classes):
+        posterior[:, j] = np.bincount(labels.task, weight[labels.label, j], minlength=tasks) + share
+    posterior /= posterior.sum(axis=1, keepdims=True)
+    if labels.known is not None:
+        held = np.flatnonzero(labels.known != OPEN)
+        posterior[held] = 0.0
+        posterior[held, labels.known[held]] = 1.0
+    return posterior
+
+
+class _Run:
+    """The iterations: annotators given tasks, tasks given annotators."""
+
+    def __init__(
+        self, steps: _Steps, prior: FloatArray, posterior: FloatArray, form: str, watch: Watch
+    ) -> None:
+        from raterscope.algorithms.labels import _dynamic_filter, _dynamic_kernels
+
+        self._steps, self._prior, self._posterior, self._watch = steps, prior, posterior, watch
+        self._follow = _dynamic_filter.follow_jointly if form == "paper" else _dynamic_kernels.follow
+        self._settle = _dynamic_kernels.settle
+        self._logs = np.zeros((len(steps.task), len(prior)))
+        annotators = len(steps.start) - 1
+        self._final = np.broadcast_to(prior, (annotators, *prior.shape)).copy()
+        self._heard = (np.diff(steps.task_start) > 0) | (steps.known != OPEN)
+        self._done = 0.0
+        self._halt = np.zeros(1, dtype=bool)
+        work = steps.start[0] + np.cumsum(np.diff(steps.start)[steps.order]) * prior.size
+        self._pieces = _pieces(work, _WORK)
+
+    def iterate(self, nu: FloatArray, iterations: int, tolerance: float) -> LabelTrace:
+        """Update annotators and tasks in turn; `nu` (J,) are the classes' prior pseudo-counts."""
+        from scipy.special import psi
+
+        changes: list[float] = []
+        converged = len(self._logs) == 0
+        tasks = [
+            (first, min(first + _TASKS, len(self._posterior)))
+            for first in range(0, len(self._posterior), _TASKS)
+        ]
+        while not converged and len(changes) < iterations:
+            words = f"following annotators, iteration {len(changes) + 1}"
+            self._pass(words, np.empty((0, *self._prior.shape), dtype=np.float32))
+            total = nu + self._total()
+            shares = psi(total) - psi(total.sum())
+            found = _each(partial(self._settled, shares), tasks, self._report(words))
+            changes.append(max(found))
+            converged = changes[-1] < tolerance
+            self._done = max(self._done, 0.9 * len(changes) / iterations, _nearness(changes, tolerance))
+        return LabelTrace(np.empty(0), np.array(changes), converged)
+
+    def drift(self, labels: Labels) -> tuple[Confusion, Drift]:
+        """Follow the annotators once more, and keep every step."""
+        alpha = np.empty((len(self._steps.task), *self._prior.shape), dtype=np.float32)
+        self._pass("keeping every step", alpha)
+        confusion = Confusion(self._final, self._prior)
+        if self._prior.shape[1] == 1:
+            confusion = counted(labels, self._posterior, self._prior)
+            alpha[:] = confusion.alpha[labels.annotator[self._steps.vote]]
+        return confusion, Drift(self._steps.start, self._steps.vote, alpha)
+
+    def shares(self, nu: FloatArray) -> FloatArray:
+        """Give the expected shares of the classes, (J,)."""
+        total = nu + self._total()
+        return np.asarray(total / total.sum())
+
+    def _total(self) -> FloatArray:
+        return np.asarray(self._posterior.sum(axis=0, where=self._heard[:, None]))
+
+    def _settled(self, shares: FloatArray, first: int, last: int) -> float:
+        steps = self._steps
+        return self._settle(  # type: ignore[no-any-return]
+            steps.task_start, steps.place, steps.known, shares, self._logs, first, last, self._posterior
+        )
+
+    def _pass(self, words: str, alpha: NDArray[np.float32]) -> None:
+        if self._prior.shape[1] == 1:  # a single output says nothing
+            return
+        steps = self._steps
+
+        def followed(first: int, last: int) -> None:
+            self._follow(
+                self._prior, steps.start, steps.order, first, last, steps.task, steps.label, self._posterior,
+                self._logs, alpha, self._final, self._halt,
+            )  # fmt: skip
+
+        _each(followed, self._pieces, self._report(words), self._halt)
+
+    def _report(self, words: str) -> Callable[[], None]:
+        return partial(self._watch, self._done, words)
+
+
+def _each(
+    run: Callable[[int, int], _T],
+    pieces: list[tuple[int, int]],
+    report: Callable[[], None],
+    halt: NDArray[np.bool_] | None = None,
+) -> list[_T]:
+    """Run all pieces, the first ones first, and report meanwhile; `halt` (1,) is set when that must end."""
+    pool = ThreadPoolExecutor(min(_THREADS, max(len(pieces), 1)))
+    try:
+        found = [pool.submit(run, *piece) for piece in pieces]
+        waiting: set[Future[_T]] = set(found)
+        while waiting:
+            report()
+            _, waiting = wait(waiting, timeout=0.05, return_when=FIRST_COMPLETED)
+        return [one.result() for one in found]
+    except BaseException:
+        if halt is not None:
+            halt[0] = True
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _pieces(work: NDArray[np.int64], step: int) -> list[tuple[int, int]]:
+    """Divide annotators whose work adds up like that, the longest first, into pieces of about one step."""
+    pieces, first, done = [], 0, 0
+    for at in range(len(work)):
+        if work[at] - done >= step or at == len(work) - 1:
+            pieces.append((first, at + 1))
+            first, done = at + 1, int(work[at])
+    return pieces
+
+
+def _nearness(changes: list[float], tolerance: float) -> float:
+    """Guess the share of the work that is done: changes fall geometrically."""
+    first, last = max(changes), changes[-1]
+    if not 0 < tolerance < last < first:
+        return 0.0
+    return 0.9 * log(first / last) / log(first / tolerance)
