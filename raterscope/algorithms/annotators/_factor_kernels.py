@@ -1,0 +1,27 @@
+"""The inner loop of the factorisation of a sparse network, compiled."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+__all__ = ["modelled"]
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def modelled(
+    starts: NDArray[np.int32],
+    columns: NDArray[np.int32],
+    left: NDArray[np.float32],
+    right: NDArray[np.float32],
+    out: NDArray[np.float32],
+) -> None:
+    """Write (left @ right.T)[i, j] into `out` for the entries i, j of a sparse matrix by rows."""
+    for i in range(len(starts) - 1):
+        for at in range(starts[i], starts[i + 1]):
+            total = np.float32(0)
+            other = columns[at]
+            for c in range(left.shape[1]):
+                total += left[i, c] * right[other, c]
+            out[at] = total

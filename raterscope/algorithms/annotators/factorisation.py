@@ -1,0 +1,370 @@
+"""Communities of a network by Bayesian non-negative matrix factorisation, which finds how many there are.
+
+I. Psorakis, S. Roberts, M. Ebden and B. Sheldon, "Overlapping community detection using Bayesian non-negative
+matrix factorization", Physical Review E 83, 066114 (2011), with the shrinkage priors of V. Y. F. Tan and
+C. Févotte, "Automatic relevance determination in nonnegative matrix factorization", SPARS (2009).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterscope.algorithms.annotators.similarity import Float32Array
+from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.algorithms.settings import Settings, integer, number
+
+__all__ = ["FactorisationSettings", "Factors", "factorise", "join"]
+
+FloatArray = NDArray[np.float64]
+
+Network = Any
+"""(M, M) float32, dense or a SciPy sparse array by rows: symmetric, not negative."""
+
+_SHAPE, _RATE = 5.0, 2.0
+"""Of the Gamma prior of every community's shrinkage (a and b), as the authors take them."""
+
+_TINY = np.float32(1e-9)
+_GONE = 1e-6
+"""A community that nowhere explains more than this share of a usual similarity is taken out."""
+
+_EVERY = 10
+"""Iterations between two looks at the objective."""
+
+_JOINING = 20
+"""Iterations that place another annotator among communities that stand."""
+
+
+@dataclass(frozen=True)
+class FactorisationSettings(Settings):
+    """Settings of `factorise`."""
+
+    most: int = integer(
+        30, "Communities at most", "How many a search starts with; it takes out those that explain nothing.",
+        minimum=1, maximum=1000, advanced=True,
+    )  # fmt: skip
+    evidence: float = number(
+        40.0, "Evidence", "How many observations the links of an annotator count for together: more splits "
+        "communities, less joins them.", minimum=1, maximum=1e5, advanced=True,
+    )  # fmt: skip
+    restarts: int = integer(
+        3, "Restarts", "Searches from other starts; the best is kept.", minimum=1, maximum=100, advanced=True
+    )  # fmt: skip
+    max_iterations: int = integer(500, "Iterations", "Most iterations of a search.", minimum=1, advanced=True)
+    seed: int = integer(0, "Seed", "Of the starts.", minimum=0, maximum=2**31 - 1, advanced=True)
+
+
+@dataclass(frozen=True, eq=False)
+class Factors:
+    """A network of M annotators taken apart into C communities: about `unit * member @ link`.
+
+    Attributes
+    ----------
+    member : (M, C) float32
+    link : (C, M) float32
+    shrinkage : (C,) float64
+        The inverse variance of a community's entries (beta); large where it explains little.
+    objective : (T,) float64
+        The negative logarithm of the joint probability, but for a constant, every ten iterations: never
+        rising but by rounding.
+    converged : bool
+    unit : float
+        The usual similarity, by which the network was divided.
+    tempering : float
+        What the logarithm of the likelihood was multiplied by.
+    """
+
+    member: Float32Array
+    link: Float32Array
+    shrinkage: FloatArray
+    objective: FloatArray
+    converged: bool
+    unit: float
+    tempering: float
+
+    @property
+    def participation(self) -> Float32Array:
+        """The share of each annotator in each community, (M, C), rows adding up to 1."""
+        return _shares(self.member)
+
+
+def factorise(
+    network: Network,
+    settings: FactorisationSettings | None = None,
+    watch: Watch = silent,
+    weight: NDArray[np.float32] | None = None,
+) -> Factors:
+    """Take a network apart into as many communities as it needs.
+
+    Each link v_mn is taken for a Poisson count with mean sum_c w_mc h_cn. The entries of a community share a
+    half-normal prior whose inverse variance beta_c has a Gamma prior of its own: where a community explains
+    little, its variance shrinks until it is gone. Entries are updated in turn by the root of the quadratic
+    equation at which the majorised objective is least, so that it cannot rise (the printed division by
+    W'1 + beta h is no minimum of that bound, and may raise it).
+
+    The number of communities found depends on the scale of the counts, since the prior does not grow with
+    them, and with M annotators there are M^2 similarities that came of only M confusion matrices: taken as
+    independent counts, one behaviour of a thousand annotators falls into six communities along the chance of
+    their votes. So the network is divided by its usual similarity and the logarithm of the likelihood
+    multiplied by what makes the links of an annotator add up to `evidence`: neither the scale nor copies of
+    all annotators change the result.
+
+    The starts are links of annotators who are chosen at random with a probability that grows with their
+    distance from those chosen before. Annotators are put in an order of their own links first, so that the
+    order in which they come does not matter.
+
+    Parameters
+    ----------
+    network : (M, M) float32, dense or sparse by rows
+        Symmetric and not negative; the diagonal counts.
+    settings : FactorisationSettings, optional
+    watch : Watch
+        Called twice an iteration.
+    weight : (M,) float32, optional
+        How many annotators each row stands for, all alike.
+
+    Returns
+    -------
+    Factors
+        Without communities for a network without links.
+
+    Raises
+    ------
+    ValueError
+        For a network that is not square, or holds anything but numbers from 0.
+    """
+    settings = FactorisationSettings() if settings is None else settings
+    _check(network)
+    size = network.shape[0]
+    many = np.ones(size, dtype=np.float32) if weight is None else np.asarray(weight, dtype=np.float32)
+    order = _by_links(network)
+    back = np.argsort(order)
+    ordered, many = _reordered(network, order), many[order]
+    total = float(many @ (ordered @ many)) if size else 0.0
+    if total <= 0:
+        nothing = np.empty((size, 0), dtype=np.float32)
+        return Factors(nothing, nothing.T, np.empty(0), np.empty(0), True, 1.0, 1.0)
+    unit = float(many @ ((ordered * ordered) @ many)) / total
+    scaled = ordered * np.float32(1 / unit)
+    tempering = settings.evidence * float(many.sum(dtype=np.float64)) * unit / total
+    best: Factors | None = None
+    for at in range(settings.restarts):
+        rng = np.random.default_rng((settings.seed, at))
+        share = part(watch, at / settings.restarts, (at + 1) / settings.restarts)
+        search = _Search(scaled, many, tempering, settings)
+        found = search.run(_starts(scaled, many, settings.most, rng), share, unit)
+        if best is None or found.objective[-1] < best.objective[-1]:
+            best = found
+    assert best is not None
+    return Factors(
+        best.member[back], np.ascontiguousarray(best.link[:, back]), best.shrinkage, best.objective,
+        best.converged, unit, tempering,
+    )  # fmt: skip
+
+
+def join(
+    factors: Factors, links: Float32Array, weight: NDArray[np.float32], start: Float32Array
+) -> Float32Array:
+    """Place other annotators among communities that stand: their participation, (A, C).
+
+    Parameters
+    ----------
+    factors : Factors
+    links : (A, M) float32
+        How similar they are to those of the factorisation.
+    weight : (M,) float32
+        As in `factorise`.
+    start : (A, C) float32
+        Entries to start from, above 0.
+    """
+    reach = factors.link * weight
+    step = _Step(reach.sum(axis=1), (factors.shrinkage / factors.tempering).astype(np.float32))
+    member = start
+    for _ in range(_JOINING):
+        ratio = (links / np.float32(factors.unit)) / (member @ factors.link + _TINY)
+        member = step(member * (ratio @ reach.T))
+    return _shares(member)
+
+
+@dataclass(frozen=True, eq=False)
+class _Step:
+    """The least point of the majorised objective: beta w^2 + pull w = gain, for every entry of a factor."""
+
+    pull: Float32Array
+    beta: Float32Array
+
+    def __call__(self, gain: Float32Array) -> Float32Array:
+        root = np.sqrt(self.pull * self.pull + 4 * self.beta * gain)
+        return np.asarray(np.maximum(2 * gain / (self.pull + root), np.float32(1e-12)))
+
+
+class _Search:
+    """One search from one start."""
+
+    def __init__(
+        self,
+        network: Network,
+        many: NDArray[np.float32],
+        tempering: float,
+        settings: FactorisationSettings,
+    ) -> None:
+        self.network, self.many, self.tempering, self.settings = network, many, tempering, settings
+        self.annotators = float(many.sum(dtype=np.float64))
+        self.constant = _self_information(network, many)
+
+    def run(self, starts: NDArray[np.int64], watch: Watch, unit: float) -> Factors:
+        member, link = self._start(starts)
+        beta = self._shrinkage(member, link)
+        trace: list[float] = []
+        converged = False
+        for at in range(self.settings.max_iterations):
+            fraction = at / self.settings.max_iterations
+            words = f"{member.shape[1]} communities left"
+            watch(fraction, words)
+            ratio = self._ratio(member, link)
+            heavy = member * self.many[:, None]
+            link = self._step(heavy.sum(axis=0), beta)((ratio.T @ heavy) * link.T).T
+            watch(fraction, words)
+            ratio = self._ratio(member, link)
+            reach = (link * self.many).T
+            member = self._step(reach.sum(axis=0), beta)((ratio @ reach) * member)
+            beta = self._shrinkage(member, link)
+            left = member.max(axis=0) * link.max(axis=1) > _GONE
+            if not left.all() and left.any():
+                member, link, beta = member[:, left], link[left], beta[left]
+            if (at + 1) % _EVERY == 0:
+                trace.append(self._objective(member, link, beta))
+                converged = len(trace) > 1 and trace[-2] - trace[-1] < 1e-4 * self.annotators
+            if converged:
+                break
+        trace = trace or [self._objective(member, link, beta)]
+        watch(1.0, f"{member.shape[1]} communities left")
+        return Factors(member, link, beta, np.array(trace), converged, unit, self.tempering)
+
+    def _start(self, starts: NDArray[np.int64]) -> tuple[Float32Array, Float32Array]:
+        rows = self.network[starts]
+        link = np.asarray(rows.toarray() if hasattr(rows, "toarray") else rows, dtype=np.float32) + 1e-3
+        member = link.T.copy()
+        wanted = float(self.many @ (self.network @ self.many))
+        fit = wanted / float((self.many @ member) @ (link @ self.many))
+        return member * np.float32(np.sqrt(fit)), link * np.float32(np.sqrt(fit))
+
+    def _step(self, pull: Float32Array, beta: FloatArray) -> _Step:
+        return _Step(pull, (beta / self.tempering).astype(np.float32))
+
+    def _energy(self, member: Float32Array, link: Float32Array) -> FloatArray:
+        squares = self.many @ (member * member) + (link * link) @ self.many
+        return np.asarray(squares, dtype=np.float64) / 2
+
+    def _shrinkage(self, member: Float32Array, link: Float32Array) -> FloatArray:
+        return np.asarray((self.annotators + _SHAPE - 1) / (self._energy(member, link) + _RATE))
+
+    def _ratio(self, member: Float32Array, link: Float32Array) -> Network:
+        if isinstance(self.network, np.ndarray):
+            return self.network / (member @ link + _TINY)
+        ratio = self.network.copy()
+        ratio.data /= _modelled(self.network, member, link) + _TINY
+        return ratio
+
+    def _objective(self, member: Float32Array, link: Float32Array, beta: FloatArray) -> float:
+        """Include the communities that are gone with what they tend to, so that no removal is a jump."""
+        if isinstance(self.network, np.ndarray):
+            logs = np.log(member @ link + _TINY)
+            logs *= self.network
+            explained = float(self.many.astype(np.float64) @ (logs @ self.many))
+        else:
+            logs = np.log(_modelled(self.network, member, link) + _TINY)
+            explained = _summed(self.network, logs * self.network.data, self.many)
+        expected = float((self.many @ member).astype(np.float64) @ (link @ self.many))
+        strength = self.annotators + _SHAPE - 1
+        gone = min(self.settings.most, len(self.many)) - len(beta)
+        ends = gone * strength * (1 - np.log(strength / _RATE))
+        kept = float((beta * (self._energy(member, link) + _RATE) - strength * np.log(beta)).sum())
+        return self.tempering * (self.constant + expected - explained) + kept + float(ends)
+
+
+def _check(network: Network) -> None:
+    values = network if isinstance(network, np.ndarray) else network.data
+    if network.ndim != 2 or network.shape[0] != network.shape[1]:
+        raise ValueError(f"a network of {network.shape}; expected a row and a column for each annotator.")
+    if values.size and not (np.isfinite(values).all() and values.min() >= 0):
+        raise ValueError("a network has links that are negative or no number.")
+
+
+def _shares(member: Float32Array) -> Float32Array:
+    return np.asarray(member / np.maximum(member.sum(axis=1, keepdims=True), np.float32(1e-30)))
+
+
+def _modelled(network: Network, member: Float32Array, link: Float32Array) -> Float32Array:
+    from raterscope.algorithms.annotators._factor_kernels import modelled
+
+    out = np.empty(len(network.data), dtype=np.float32)
+    left, right = np.ascontiguousarray(member), np.ascontiguousarray(link.T)
+    modelled(network.indptr, network.indices, left, right, out)
+    return out
+
+
+def _summed(network: Network, values: NDArray[Any], many: NDArray[np.float32]) -> float:
+    rows = np.repeat(many, np.diff(network.indptr))
+    return float((values * rows * many[network.indices]).sum(dtype=np.float64))
+
+
+def _self_information(network: Network, many: NDArray[np.float32]) -> float:
+    values = network if isinstance(network, np.ndarray) else network.data
+    terms = values * np.log(np.maximum(values, np.float32(1e-30))) - values
+    if isinstance(network, np.ndarray):
+        return float(many.astype(np.float64) @ (terms @ many))
+    return _summed(network, terms, many)
+
+
+def _by_links(network: Network) -> NDArray[np.int64]:
+    """Order annotators by their links alone: sums of powers of them, each added up in order of size."""
+    if isinstance(network, np.ndarray):
+        links = np.sort(network, axis=1).astype(np.float64)
+        return np.lexsort([(links**power).sum(axis=1) for power in (3, 2, 1)])
+    row = np.repeat(np.arange(network.shape[0]), np.diff(network.indptr))
+    order = np.lexsort((network.data, row))
+    links = network.data[order].astype(np.float64)
+    sums = [np.bincount(row, links**power, minlength=network.shape[0]) for power in (3, 2, 1)]
+    return np.lexsort(sums)
+
+
+def _reordered(network: Network, order: NDArray[np.int64]) -> Network:
+    if isinstance(network, np.ndarray):
+        return np.ascontiguousarray(network[np.ix_(order, order)], dtype=np.float32)
+    turned = network[order][:, order].tocsr().astype(np.float32)
+    turned.sort_indices()
+    return turned
+
+
+def _starts(
+    network: Network, many: NDArray[np.float32], most: int, rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """Choose annotators at random, the less their links are like those of the chosen the likelier."""
+    like = _likeness(network)
+    chosen = [int(rng.choice(len(many), p=many / many.sum(dtype=np.float64)))]
+    far = np.maximum(1.0 - like(chosen[0]), 0.0)
+    while len(chosen) < min(most, len(many)):
+        far[chosen[-1]] = 0.0
+        chance = far * many
+        if chance.sum() <= 1e-9:
+            break
+        chosen.append(int(rng.choice(len(many), p=chance / chance.sum())))
+        far = np.minimum(far, np.maximum(1.0 - like(chosen[-1]), 0.0))
+    return np.array(chosen, dtype=np.int64)
+
+
+def _likeness(network: Network) -> Callable[[int], FloatArray]:
+    length = np.sqrt(np.asarray((network * network).sum(axis=1), dtype=np.float64)).ravel()
+    length = np.maximum(length, 1e-30)
+
+    def like(annotator: int) -> FloatArray:
+        row = network[[annotator]]
+        links = np.asarray(row.toarray() if hasattr(row, "toarray") else row, dtype=np.float32)[0]
+        return np.asarray((network @ links) / (length * length[annotator]), dtype=np.float64)
+
+    return like

@@ -1,0 +1,171 @@
+"""Communities of annotators who behave alike, and what they are called."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.metrics import adjusted_rand_score
+
+from raterscope.algorithms.annotators import communities as module
+from raterscope.algorithms.annotators.communities import (
+    CommunitySettings,
+    all_in_words,
+    communities,
+    in_words,
+)
+from raterscope.algorithms.progress import Cancelled
+from tests.algorithms.annotators.crowds import FIVE, diagonal, planted
+
+METHODS = ("nmf", "louvain")
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("seed", [0, 1])
+def test_five_planted_communities_of_two_hundred_are_found(seed: int, method: str) -> None:
+    mean, planted_in, votes = planted(FIVE, 200, 60, seed)
+    found = communities(mean, votes, CommunitySettings(method=method))
+    assert found.count == 5
+    assert adjusted_rand_score(planted_in, found.community) >= 0.97
+    assert found.modularity > 0.6
+    for prototype in FIVE:
+        assert np.abs(found.prototype - prototype).max(axis=(1, 2)).min() < 0.06
+    assert (np.diff(found.sizes()) <= 0).all()
+    np.testing.assert_allclose(found.participation.sum(axis=1), 1.0, rtol=1e-5)
+    assert not found.notices
+
+
+def test_more_classes_and_small_groups_do_not_shatter() -> None:
+    kinds = np.stack([diagonal(0.9, 5), diagonal(0.5, 5), np.tile([0.8, 0.05, 0.05, 0.05, 0.05], (5, 1))])
+    mean, planted_in, votes = planted(kinds, 20, 60, 2)
+    found = communities(mean, votes)
+    assert found.count == 3
+    assert adjusted_rand_score(planted_in, found.community) == 1.0
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_order_of_annotators_does_not_matter(method: str) -> None:
+    mean, _, votes = planted(FIVE, 25, 25, 3)
+    order = np.random.default_rng(3).permutation(len(mean))
+    settings = CommunitySettings(method=method)
+    one, other = communities(mean, votes, settings), communities(mean[order], votes, settings)
+    np.testing.assert_array_equal(one.community[order], other.community)
+    np.testing.assert_array_equal(one.participation[order], other.participation)
+    assert one.modularity == other.modularity
+
+
+def test_gathering_into_cells_finds_what_the_whole_network_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    mean, _, votes = planted(FIVE, 160, 60, 4)
+    whole = communities(mean, votes)
+    monkeypatch.setattr(module, "_CELLS", 400)
+    gathered = communities(mean, votes)
+    assert gathered.count == whole.count == 5
+    assert adjusted_rand_score(whole.community, gathered.community) > 0.99
+    np.testing.assert_allclose(gathered.prototype, whole.prototype, atol=0.01)
+    assert gathered.modularity == pytest.approx(whole.modularity, abs=0.01)
+
+
+def test_those_of_few_votes_are_left_out_and_it_is_said() -> None:
+    mean, _, votes = planted(FIVE[1:3], 10, 60, 5)
+    votes[[3, 12]] = 4
+    found = communities(mean, votes, CommunitySettings(least_votes=5))
+    assert 3 not in found.members
+    assert found.of(20)[[3, 12]].tolist() == [-1, -1]
+    assert set(found.of(20)[:10]) - {-1} != set(found.of(20)[10:]) - {-1}
+    assert found.notices == ("2 annotators have fewer than 5 votes and belong to no community.",)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_few_annotators_and_all_alike(method: str) -> None:
+    settings = CommunitySettings(method=method, least_votes=0)
+    mean, _, votes = planted(FIVE[:2], 1, 60, 6)
+    nobody = communities(mean[:0], votes[:0], settings)
+    assert (nobody.count, nobody.of(0).tolist(), nobody.prototype.shape) == (0, [], (0, 2, 3))
+    one = communities(mean[:1], votes[:1], settings)
+    np.testing.assert_allclose(one.prototype[0], mean[0])
+    assert communities(mean, votes, settings).members.tolist() == [0, 1]
+    alike = communities(np.tile(mean[:1], (30, 1, 1)), np.full(30, 9), settings)
+    assert (alike.count, alike.modularity) == (1, 0.0)
+    for found in (nobody, one, alike):
+        assert np.isfinite(found.participation).all()
+
+
+def test_what_cannot_be_grouped_is_refused() -> None:
+    mean, _, votes = planted(FIVE, 2, 10, 7)
+    with pytest.raises(ValueError, match="a number each"):
+        communities(mean, votes[1:])
+    with pytest.raises(ValueError, match="probabilities"):
+        communities(mean * 2, votes)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_it_can_be_cancelled_and_its_progress_never_falls(method: str) -> None:
+    mean, _, votes = planted(FIVE, 20, 30, 8)
+    seen: list[float] = []
+
+    def watch(fraction: float, words: str, **rest: object) -> None:
+        assert words
+        seen.append(fraction)
+
+    communities(mean, votes, CommunitySettings(method=method), watch)
+    assert len(seen) > 3
+    assert (np.diff(seen) >= 0).all()
+    assert seen[-1] == pytest.approx(1.0)
+
+    def stop(fraction: float, words: str, **rest: object) -> None:
+        if fraction > 0.5:
+            raise Cancelled
+
+    with pytest.raises(Cancelled):
+        communities(mean, votes, CommunitySettings(method=method), stop)
+
+
+def test_ways_of_behaving_are_called_what_they_are() -> None:
+    two, scores = ("no", "yes"), ("-1", "1", "3")
+    say = [in_words(matrix, two, scores, (0, 1, 1)) for matrix in FIVE]
+    assert say == ["reasonable", "reliable", "always -1", "mistakes no for yes", "seldom 3"]
+    maybe = ("no", "maybe", "yes")
+    assert in_words(FIVE[4], two, maybe, (0, -1, 1)) == "non-committal"
+    names = ("cat", "dog", "fox")
+    for matrix, words in (
+        (diagonal(0.99, 3), "very reliable"),
+        (diagonal(0.9, 3), "reliable"),
+        (diagonal(0.4, 3), "guessing"),
+        (diagonal(1.0, 3)[[1, 2, 0]], "the wrong way round"),
+        (np.tile([0.05, 0.9, 0.05], (3, 1)), "always dog"),
+        (np.tile([0.7, 0.15, 0.15], (3, 1)), "mostly cat, whatever it is"),
+        (diagonal(0.9, 3)[[1, 1, 2]], "mistakes cat for dog"),
+    ):
+        assert in_words(matrix, names, names, (0, 1, 2)) == words
+    assert in_words([[0.2, 0.8], [0.9, 0.1]], two, two, (0, 1)) == "the wrong way round"
+    assert in_words([[1.0]], ("thing",), ("thing",), (0,)) == "very reliable"
+
+
+def test_no_two_communities_are_called_the_same() -> None:
+    names = ("cat", "dog")
+    many = np.stack([diagonal(0.88, 2), [[0.95, 0.05], [0.2, 0.8]], diagonal(0.89, 2), diagonal(0.88, 2)])
+    said = all_in_words(many, names, names, (0, 1))
+    assert len(set(said)) == 4
+    assert all(words.startswith("reliable") for words in said)
+    assert said[1] == "reliable, more cat"
+    assert all_in_words(np.empty((0, 2, 2)), names, names, (0, 1)) == ()
+
+
+def test_a_real_crowd_falls_into_communities_that_differ(real_data: Path) -> None:
+    """39 annotators who all said of the same 108 birds whether they are of one species."""
+    with (real_data / "labels" / "bluebirds.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    with (real_data / "labels" / "bluebirds_truth.csv").open() as file:
+        truth = {row["task"]: int(row["label"]) for row in csv.DictReader(file)}
+    who = {name: at for at, name in enumerate(dict.fromkeys(row["worker"] for row in rows))}
+    alpha = np.ones((len(who), 2, 2)) + np.eye(2)
+    for row in rows:
+        alpha[who[row["worker"]], truth[row["task"]], int(row["label"])] += 1
+    mean = alpha / alpha.sum(axis=2, keepdims=True)
+    found = communities(mean, np.full(len(who), 108))
+    assert 3 <= found.count <= 8
+    accuracy = np.trace(mean, axis1=1, axis2=2) / 2
+    within = np.sqrt(np.mean([(accuracy[found.community == c]).var() for c in range(found.count)]))
+    assert within < 0.6 * accuracy.std()
