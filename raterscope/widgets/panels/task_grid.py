@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -353,8 +354,9 @@ class _CardDelegate(QStyledItemDelegate):
             int(view.tasks[place]),
             [inner.left() + share * inner.width() for share in (0, 0.42, 0.62, 1)],
         )
-        rooms = [QRectF(left, inner.top(), right - left - 8, inner.height())
-                 for left, right in zip(ends, ends[1:], strict=False)]  # fmt: skip
+        rooms = [
+            QRectF(left, inner.top(), right - left - 8, inner.height()) for left, right in pairwise(ends)
+        ]
         paint_words(painter, rooms[0], view.names[task], look.text, elide=middle)
         paint_words(painter, rooms[1], view.said(place), look.second, elide=middle)
         likeliest, share = view.model(place)
