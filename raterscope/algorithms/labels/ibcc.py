@@ -105,9 +105,11 @@ def ibcc(labels: Labels, settings: IBCCSettings | None = None, watch: Watch = si
 
 def _advice(labels: Labels, settings: IBCCSettings) -> list[str]:
     """Advise a stronger prior where there is little to learn from and the prior is the weak default."""
-    if labels.prior is not None or settings.prior_strength is not None or not len(labels):
+    if labels.prior is not None or settings.prior_strength is not None or len(labels.classes) < 2:
         return []
     heard = int((labels.votes_of_annotators() > 0).sum())
+    if heard < 2:
+        return []
     votes = labels.votes_of_tasks()
     usual = float(np.median(votes[votes > 0]))
     if heard >= _FEW_ANNOTATORS and usual >= _FEW_VOTES:

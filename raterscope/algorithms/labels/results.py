@@ -102,7 +102,7 @@ def unsettled(trace: LabelTrace) -> list[str]:
     if trace.converged:
         return []
     return [
-        f"After {len(trace.change):,} iterations a task's probabilities still changed by"
+        f"After {_many(len(trace.change), 'iteration', 'iterations')} a task's probabilities still changed by"
         f" {trace.change[-1]:.2g}: they are not final."
     ]
 
@@ -110,7 +110,7 @@ def unsettled(trace: LabelTrace) -> list[str]:
 def _said_of(labels: Labels, voteless: int, silent: int) -> list[str]:
     """Say what is missing; `voteless` tasks have no votes, `silent` ones of them are not known either."""
     if not len(labels):
-        return ["There are no votes: every probability is what was taken for granted."]
+        return ["There are no votes: nothing is said that was not known or taken for granted."]
     said = []
     if voteless:
         rest = "" if silent == voteless else f", {voteless - silent:,} of them with a known class"
