@@ -1,0 +1,288 @@
+"""Leaving annotators out: which labels that would change, a reason, and the decision."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import overload
+
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtCore import QModelIndex, QRectF, Qt, Signal
+from PySide6.QtGui import QKeyEvent, QPainter
+from PySide6.QtWidgets import QHBoxLayout, QProgressBar, QPushButton, QVBoxLayout, QWidget
+
+from raterscope.widgets import theme
+from raterscope.widgets.dialogs.reason import ReasonField
+from raterscope.widgets.figures import count
+from raterscope.widgets.key_cap import KeyButton
+from raterscope.widgets.painting import paint_words
+from raterscope.widgets.panels.lists import LineKind, LongList
+from raterscope.widgets.parts import ElidedLabel, plain_label
+
+__all__ = ["REASONS", "ExclusionPanel", "ExclusionPreview"]
+
+REASONS = ("answers at random", "always the same answer", "misunderstood the task", "a test account")
+STEPS = 1000
+SEEN = 6
+
+
+@dataclass(frozen=True, eq=False)
+class ExclusionPreview:
+    """The labels that an exclusion would change.
+
+    Attributes
+    ----------
+    tasks : (M,) int
+        Whose label would change.
+    before, after : (M,) int
+        Its class now and then.
+    names : sequence of N str
+        Of all tasks.
+    classes : tuple of J str
+    """
+
+    tasks: NDArray[np.integer]
+    before: NDArray[np.integer]
+    after: NDArray[np.integer]
+    names: Sequence[str]
+    classes: tuple[str, ...]
+
+    def summary(self) -> str:
+        """Say how many: "would change 4 of 963 labels"."""
+        if not len(self.tasks):
+            return f"would change none of {count(len(self.names), 'label')}"
+        return f"would change {len(self.tasks):,} of {count(len(self.names), 'label')}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    name: str
+    before: str
+    after: str
+
+
+class _Changes(Sequence[_Change]):
+    """The changes of a preview, made one by one."""
+
+    def __init__(self, preview: ExclusionPreview) -> None:
+        self._preview = preview
+
+    def __len__(self) -> int:
+        return len(self._preview.tasks)
+
+    @overload
+    def __getitem__(self, row: int) -> _Change: ...
+    @overload
+    def __getitem__(self, row: slice) -> Sequence[_Change]: ...
+    def __getitem__(self, row: int | slice) -> _Change | Sequence[_Change]:
+        if isinstance(row, slice):
+            return [self[place] for place in range(*row.indices(len(self)))]
+        of = self._preview
+        return _Change(
+            of.names[of.tasks[row]], of.classes[int(of.before[row])], of.classes[int(of.after[row])]
+        )
+
+
+class ExclusionPanel(QWidget):
+    """X asks for a preview; Exclude, with a reason, decides; Escape keeps everything as it is.
+
+    Parameters
+    ----------
+    reasons : sequence of str
+        Offered on the keys Alt+1, Alt+2 ... while the preview is shown.
+
+    Signals
+    -------
+    preview_wanted
+    excluded : str
+        With the reason.
+    cancelled
+        The preview is no longer wanted, whether it was made already or not.
+    task_chosen : int
+        A task whose label would change was gone to.
+    """
+
+    preview_wanted = Signal()
+    excluded = Signal(str)
+    cancelled = Signal()
+    task_chosen = Signal(int)
+
+    def __init__(self, reasons: Sequence[str] = REASONS, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        theme.set_role(self, "panel")
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self.setAccessibleName("Exclude")
+        self._who = ""
+        self._preview: ExclusionPreview | None = None
+        self.exclude_key = KeyButton("X", "exclude …", "rejected", "See which labels it would change")
+        self._summary = ElidedLabel("", "small")
+        row = QHBoxLayout()
+        row.setSpacing(12)
+        row.addWidget(self.exclude_key)
+        row.addWidget(self._summary, 1)
+        self._title = plain_label("", wrap=True)
+        self._error = plain_label("", "error", wrap=True)
+        self.changes: LongList[_Change] = LongList(_ChangeKind(), "Labels that would change")
+        self._working = self._make_working()
+        self._asking = self._make_asking(reasons)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(12, 8, 12, 8)
+        column.setSpacing(8)
+        column.addLayout(row)
+        for part in (self._title, self._error, self._working):
+            column.addWidget(part)
+        column.addWidget(self.changes, 1)
+        column.addWidget(self._asking)
+        self.exclude_key.clicked.connect(self.preview_wanted)
+        self.changes.selectionModel().currentChanged.connect(self._on_change)
+        self.set_who("")
+
+    def set_who(self, who: str, summary: str = "") -> None:
+        """Be ready to exclude others; whatever was shown goes.
+
+        Parameters
+        ----------
+        who : str
+            "annotator 79142", "community 3, 301 annotators"; empty for nobody.
+        summary : str
+            What is known already: "would change 4 of 963 labels".
+        """
+        self._who = who
+        self._summary.setText(summary)
+        self._turn("idle")
+
+    def set_working(self, fraction: float, words: str) -> None:
+        """Show how far the preview is."""
+        if self.state != "working":
+            self._turn("working")
+            self._summary.setText("")
+            self._cancel.setEnabled(True)
+            self._cancel.setText("Cancel")
+        self._bar.setValue(round(STEPS * min(max(fraction, 0.0), 1.0)))
+        self._words.setText(words)
+        self._bar.setAccessibleName(words)
+
+    def show_preview(self, preview: ExclusionPreview) -> None:
+        """Show what would change, and ask for a reason."""
+        self._preview = preview
+        self._summary.setText(preview.summary())
+        self.changes.set_lines(_Changes(preview))
+        self.changes.setMinimumHeight(min(len(preview.tasks), SEEN) * _ChangeKind.height)
+        self.reason.words.clear()
+        self._turn("shown")
+        self.reason.setFocus()
+
+    def show_failure(self, sentence: str) -> None:
+        """Say why there is no preview; X tries again."""
+        self._error.setText(sentence)
+        self._summary.setText("")
+        self._turn("failed")
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Keep everything with Escape."""
+        if event.key() == Qt.Key.Key_Escape and self.state in ("working", "shown"):
+            self._on_keep()
+        else:
+            super().keyPressEvent(event)
+
+    def _make_working(self) -> QWidget:
+        self._words = ElidedLabel("", "small")
+        self._bar = QProgressBar()
+        self._bar.setRange(0, STEPS)
+        self._bar.setTextVisible(False)
+        self._cancel = QPushButton("Cancel")
+        self._cancel.clicked.connect(self._on_keep)
+        texts = QVBoxLayout()
+        texts.setSpacing(4)
+        texts.addWidget(self._words)
+        texts.addWidget(self._bar)
+        made = QWidget()
+        row = QHBoxLayout(made)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(12)
+        row.addLayout(texts, 1)
+        row.addWidget(self._cancel)
+        return made
+
+    def _make_asking(self, reasons: Sequence[str]) -> QWidget:
+        self.reason = ReasonField(reasons)
+        self.exclude = QPushButton("Exclude")
+        theme.set_role(self.exclude, "primary")
+        self.exclude.setEnabled(False)
+        self.keep = QPushButton("Keep")
+        self.keep.setToolTip("Keep the votes (Esc)")
+        self.reason.changed.connect(self.exclude.setEnabled)
+        self.reason.words.returnPressed.connect(self._on_exclude)
+        self.exclude.clicked.connect(self._on_exclude)
+        self.keep.clicked.connect(self._on_keep)
+        row = QHBoxLayout()
+        row.setSpacing(8)
+        row.addStretch(1)
+        row.addWidget(self.keep)
+        row.addWidget(self.exclude)
+        made = QWidget()
+        column = QVBoxLayout(made)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(8)
+        column.addWidget(self.reason)
+        column.addLayout(row)
+        return made
+
+    def _turn(self, state: str) -> None:
+        self.state = state
+        self.exclude_key.setEnabled(bool(self._who) and state in ("idle", "failed"))
+        self._title.setText({
+            "working": f"Fusing without {self._who}",
+            "shown": f"Without {self._who}. The votes stay in the study; the next fusion leaves them out.",
+        }.get(state, ""))  # fmt: skip
+        if state != "shown":
+            self._preview = None
+        self._title.setVisible(bool(self._title.text()))
+        self._error.setVisible(state == "failed")
+        self._working.setVisible(state == "working")
+        self.changes.setVisible(self._preview is not None and len(self._preview.tasks) > 0)
+        self._asking.setVisible(state == "shown")
+
+    def _on_change(self, index: QModelIndex) -> None:
+        if index.isValid() and self._preview is not None:
+            self.task_chosen.emit(int(self._preview.tasks[index.row()]))
+
+    def _on_exclude(self) -> None:
+        if self.reason.reason:
+            self.excluded.emit(self.reason.reason)
+
+    def _on_keep(self) -> None:
+        if self.state == "working":
+            # It is over when whoever works says so, by `set_who`.
+            self._cancel.setEnabled(False)
+            self._cancel.setText("Cancelling")
+        else:
+            self._turn("idle")
+        self.cancelled.emit()
+
+
+class _ChangeKind(LineKind[_Change]):
+    height = 24
+
+    def key(self, line: _Change) -> Hashable:
+        return line
+
+    def words(self, line: _Change) -> str:
+        return f"{line.name}: {line.before} becomes {line.after}"
+
+    def paint_line(self, painter: QPainter, box: QRectF, line: _Change) -> None:
+        look, middle = theme.current(), Qt.TextElideMode.ElideMiddle
+        painter.setFont(theme.font())
+        inner = box.adjusted(4, 0, -8, 0)
+        half, arrow = inner.width() * 0.4, 20.0
+        each = (inner.width() - half - arrow) / 2
+        name = QRectF(inner.left(), inner.top(), half - 8, inner.height())
+        paint_words(painter, name, line.name, look.text, elide=middle)
+        before = QRectF(inner.left() + half, inner.top(), each, inner.height())
+        paint_words(painter, before, line.before, look.second, side=Qt.AlignmentFlag.AlignRight, elide=middle)
+        painter.drawText(
+            QRectF(before.right(), inner.top(), arrow, inner.height()), Qt.AlignmentFlag.AlignCenter, "→"
+        )
+        after = QRectF(before.right() + arrow, inner.top(), each, inner.height())
+        paint_words(painter, after, line.after, look.text, elide=middle)

@@ -1,0 +1,122 @@
+import numpy as np
+import pytest
+from PySide6.QtCore import QCoreApplication, Qt
+from PySide6.QtWidgets import QLabel, QPushButton
+
+from raterscope.widgets import theme
+from raterscope.widgets.panels.exclusion_panel import ExclusionPanel, ExclusionPreview
+
+
+@pytest.fixture(autouse=True)
+def themed(qapp):
+    theme.apply_theme(qapp, theme.DARK)
+
+
+@pytest.fixture
+def panel(qtbot):
+    widget = ExclusionPanel()
+    qtbot.addWidget(widget)
+    widget.resize(360, 480)
+    widget.show()
+    widget.set_who("annotator 79142")
+    return widget
+
+
+@pytest.fixture
+def heard(panel):
+    said = []
+    panel.preview_wanted.connect(lambda: said.append("preview"))
+    panel.excluded.connect(lambda reason: said.append(("excluded", reason)))
+    panel.cancelled.connect(lambda: said.append("cancelled"))
+    panel.task_chosen.connect(lambda task: said.append(("task", task)))
+    return said
+
+
+def preview(tasks=(417, 93, 5, 6)) -> ExclusionPreview:
+    many = len(tasks)
+    return ExclusionPreview(
+        np.array(tasks, dtype=int), np.zeros(many, dtype=int), np.ones(many, dtype=int),
+        [f"task {place:04}" for place in range(963)], ("not", "supernova"),
+    )  # fmt: skip
+
+
+def words(widget) -> str:
+    QCoreApplication.sendPostedEvents()
+    return "\n".join(label.text() for label in widget.findChildren(QLabel) if label.isVisible())
+
+
+def test_nobody_can_be_excluded_before_someone_is_chosen(panel, heard):
+    panel.set_who("")
+    panel.exclude_key.click()
+    assert heard == []
+    panel.set_who("annotator 1", "would change 4 of 963 labels")
+    assert "would change 4 of 963 labels" in words(panel)
+    panel.exclude_key.click()
+    assert heard == ["preview"]
+
+
+def test_the_preview_is_shown_before_anything_is_done(panel, heard, qtbot):
+    panel.exclude_key.click()
+    panel.set_working(0.4, "iteration 12")
+    assert "Fusing without annotator 79142" in words(panel)
+    assert "iteration 12" in words(panel)
+    assert not panel.exclude_key.isEnabled()
+    panel.show_preview(preview())
+    assert "would change 4 of 963 labels" in words(panel)
+    assert panel.changes.model().index(0, 0).data() == "task 0417: not becomes supernova"
+    qtbot.keyClick(panel.changes, Qt.Key.Key_Down)
+    qtbot.keyClick(panel.changes, Qt.Key.Key_Down)
+    assert heard == ["preview", ("task", 417), ("task", 93)]
+
+
+def test_excluding_takes_a_reason(panel, heard, qtbot):
+    panel.show_preview(preview())
+    qtbot.mouseClick(panel.exclude, Qt.MouseButton.LeftButton)
+    qtbot.keyClick(panel.reason.words, Qt.Key.Key_Return)
+    qtbot.keyClicks(panel.reason.words, "  ")
+    qtbot.keyClick(panel.reason.words, Qt.Key.Key_Return)
+    assert heard == []
+    panel.reason.buttons[1].click()
+    qtbot.mouseClick(panel.exclude, Qt.MouseButton.LeftButton)
+    assert heard == [("excluded", "always the same answer")]
+    panel.show_preview(preview())
+    assert panel.reason.reason == ""  # the next one has a reason of its own
+
+
+@pytest.mark.parametrize("way", ["keep", "escape"])
+def test_keeping_puts_everything_away(panel, heard, qtbot, way):
+    panel.show_preview(preview())
+    if way == "keep":
+        panel.keep.click()
+    else:
+        qtbot.keyClick(panel.reason.words, Qt.Key.Key_Escape)
+    assert heard == ["cancelled"]
+    assert not panel.changes.isVisible()
+    assert panel.exclude_key.isEnabled()
+
+
+def test_cancel_is_acknowledged_at_once_and_progress_on_its_way_does_not_take_it_back(panel, heard):
+    panel.set_working(0.2, "iteration 3")
+    (cancel,) = (b for b in panel.findChildren(QPushButton) if b.text() == "Cancel" and b.isVisible())
+    cancel.click()
+    panel.set_working(0.3, "iteration 4")
+    assert cancel.text() == "Cancelling"
+    cancel.click()
+    assert heard == ["cancelled"]
+    panel.set_who("annotator 79142")
+    panel.set_working(0.0, "again")
+    assert cancel.text() == "Cancel"
+
+
+def test_a_failure_is_a_sentence_and_can_be_tried_again(panel, heard):
+    panel.show_failure("Nobody else voted on <b>12</b> tasks.")
+    assert "Nobody else voted on <b>12</b> tasks." in words(panel)
+    panel.exclude_key.click()
+    assert heard == ["preview"]
+
+
+def test_no_change_is_said_too(panel):
+    panel.show_preview(preview(()))
+    assert "would change none of 963 labels" in words(panel)
+    assert not panel.changes.isVisible()
+    assert panel.reason.isVisible()
