@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import csv
 import io
-import itertools
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,32 +13,46 @@ import numpy as np
 from raterscope.algorithms.clicks.data import FloatArray
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError, plain
-from raterscope.app.formats.records import refuse_study
+from raterscope.app.formats.dialects import (
+    bytes_of,
+    decoded,
+    delimiter_of,
+    distinct,
+    even,
+    header_of,
+    is_headed,
+    others,
+    refuse_uneven,
+    rows_of,
+)
 
 __all__ = ["FIELDS", "Faults", "Table", "UnknownColumns", "assign", "names", "numbers", "read_table"]
 
-LONGEST_FILE = 2 << 30
-LONGEST_CELL = 16 << 20
 LONGEST_NAME = 500
 FARTHEST = 1e7
-_DELIMITERS = (",", ";", "\t", "|")
-_BATCH = 10_000
 
-csv.field_size_limit(LONGEST_CELL)
-
+_IMAGES = "image filename imagefile file picture photo subject slide img"
 _ENDINGS = ("", "name", "id", "key", "number", "no")
 FIELDS = {
     "annotator": "annotator worker rater user judge volunteer participant player observer reader labeler "
-    "labeller contributor coder",
-    "image": "image filename imagefile file picture photo subject slide img",
+    "labeller contributor coder crowdworker turker assessor respondent grader expert",
+    "task": f"task item object unit document example question {_IMAGES}",
+    "image": _IMAGES,
     "x": "x xpx xpixel xpixels xcoord xcoordinate xpos xposition posx centerx cx",
     "y": "y ypx ypixel ypixels ycoord ycoordinate ypos yposition posy centery cy",
-    "time": "time times timestamp t ts tms timems seconds milliseconds createdat",
+    "time": "time times timestamp t ts tms timems seconds milliseconds createdat date datetime submittedat",
+    "label": "label answer response class category rating judgment judgement annotation vote choice decision "
+    "value score",
+    "truth": "truth gold goldlabel labelgold goldenlabel truelabel groundtruth gt correct correctlabel "
+    "correctanswer reference golden expert expertlabel",
+    "question": "question field attribute",
+    "picture": "imageurl imagepath picture pictureurl filename filepath path url image imagefile img photo "
+    "file",
     "width": "width imagewidth naturalwidth",
     "height": "height imageheight naturalheight",
     "empty": "nemptyjobs emptyjobs nempty",
 }
-_NAMED = ("annotator", "image")
+_NAMED = ("annotator", "image", "task")
 
 
 class UnknownColumns(InputError):  # noqa: N818 - a question to the person, rather than an error
@@ -124,7 +136,7 @@ class Faults:
         if self._first is None:
             return
         row, field, what = self._first
-        more = _others(len(self._lines) - 1)
+        more = others(len(self._lines) - 1)
         raise InputError(
             f"{what}{more}; nothing was imported",
             file=self._table.path,
@@ -145,33 +157,31 @@ def read_table(path: Path, watch: Watch = silent) -> Table:
         cells.
     """
     watch(0.0, f"reading {plain(path.name)}")
-    text = _decoded(_bytes_of(path), path)
+    text = decoded(bytes_of(path), path)
+    delimiter, skip = delimiter_of(text, path)
     header: list[str] = []
     columns: list[list[str]] = []
     lines: list[int] = []
     bad: list[tuple[int, int]] = []
-    for some, where in _rows(text, path):
+    for some, where in rows_of(io.StringIO(text, newline=""), delimiter, skip, path):
         watch(0.5, f"reading {plain(path.name)}, line {where[0]:,}")
         if not header:
-            header = _header(some[0], path)
+            header = header_of(some[0], path)
             columns = [[] for _ in header]
-        rows, kept = _even(some, where, len(header), bad)
+        rows, kept = even(some, where, len(header), bad)
         for column, more in zip(columns, zip(*rows, strict=True), strict=False):
             column.extend(more)
         lines.extend(kept)
-    if bad:
-        cells = f"{bad[0][1]} cell{'' if bad[0][1] == 1 else 's'}"
-        what = f"has {cells}, where the header has {len(header)}{_others(len(bad) - 1)}; nothing was imported"
-        raise InputError(what, file=path, line=bad[0][0])
-    if any(_is_number(cell) for cell in header):
-        header = [f"column {number}" for number in range(1, len(header) + 1)]
+    refuse_uneven(bad, len(header), path)
+    if not is_headed(header):
+        header = [""] * len(header)
     else:
         lines = lines[1:]
         columns = [column[1:] for column in columns]
     if not lines:
         raise InputError("has a header but no rows", file=path)
     watch(0.8, f"{len(lines):,} rows read")
-    return Table(path, _distinct(header), tuple(columns), lines)
+    return Table(path, distinct(header), tuple(columns), lines)
 
 
 def assign(
@@ -211,6 +221,7 @@ def assign(
             column_or_none = next((free[key] for key in _keys(field) if key in free), None)
             if column_or_none is not None:
                 found[field] = column_or_none
+                free = {key: name for key, name in free.items() if name != column_or_none}
     missing = [field for field in needed if field not in found]
     if missing:
         guess = {column: field for field, column in found.items()}
@@ -269,135 +280,6 @@ def names(table: Table, column: str, faults: Faults) -> list[str]:
     return cells
 
 
-def _bytes_of(path: Path) -> bytes:
-    refuse_study(path)
-    try:
-        size = path.stat().st_size
-        if size > LONGEST_FILE:
-            raise InputError(f"has {size / 2**30:.1f} GB; expected a table of at most 2 GB", file=path)
-        data = path.read_bytes()
-    except FileNotFoundError:
-        raise InputError("is not there", file=path) from None
-    except IsADirectoryError:
-        raise InputError("is a folder; expected a table", file=path) from None
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror or error}", file=path) from error
-    if not data.strip():
-        raise InputError("is empty; expected a table", file=path)
-    return data
-
-
-def _decoded(data: bytes, path: Path) -> str:
-    if data.startswith((b"\xff\xfe\x00\x00", b"\x00\x00\xfe\xff")):
-        encodings = ["utf-32"]
-    elif data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        encodings = ["utf-16"]
-    elif b"\x00" in data[:4096]:
-        even, odd = data[0:4096:2].count(0), data[1:4096:2].count(0)
-        encodings = ["utf-16-le"] if odd > 4 * even else ["utf-16-be"] if even > 4 * odd else []
-    else:
-        encodings = ["utf-8-sig", "cp1252"]
-    for encoding in encodings:
-        try:
-            text = data.decode(encoding)
-        except UnicodeDecodeError:
-            continue
-        head = text[:4096]
-        if (
-            "\x00" not in text
-            and sum(letter < " " and letter not in "\t\r\n\f" for letter in head) <= len(head) // 100
-        ):
-            return text
-    raise InputError("is no text; expected a table (CSV) or an image", file=path)
-
-
-def _delimiter(text: str, path: Path) -> tuple[str, int]:
-    """Find the delimiter, and how many lines to pass over before the header."""
-    said = re.match(r"sep=(.)\r?\n", text, re.IGNORECASE)
-    if said:
-        return said.group(1), 1
-    head = list(itertools.islice(io.StringIO(text[:200_000], newline=""), 50))
-    if len(head) > 1 and not head[-1].endswith(("\n", "\r")):
-        head.pop()
-    best, score = ",", (0, 0)
-    for delimiter in _DELIMITERS:
-        try:
-            widths = [len(row) for row in csv.reader(head, delimiter=delimiter) if row]
-        except csv.Error:
-            raise InputError("the line is too long for a table", file=path, line=1) from None
-        even = sum(width == widths[0] for width in widths) if widths and widths[0] > 1 else 0
-        if (even, widths[0] if widths else 0) > score:
-            best, score = delimiter, (even, widths[0])
-    return best, 0
-
-
-def _rows(text: str, path: Path) -> Iterator[tuple[list[list[str]], list[int]]]:
-    """Cut text into rows of cells, a batch at a time: a list a row for the whole file is slow to keep."""
-    delimiter, skip = _delimiter(text, path)
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
-    rows: list[list[str]] = []
-    lines: list[int] = []
-    begin = 1
-    try:
-        for row in reader:
-            if row and begin > skip:
-                rows.append(row)
-                lines.append(begin)
-                if len(rows) == _BATCH:
-                    yield rows, lines
-                    rows, lines = [], []
-            begin = reader.line_num + 1
-    except csv.Error:
-        what = "the line is too long for a table, or a quote in it is never closed"
-        raise InputError(what, file=path, line=begin) from None
-    if rows:
-        yield rows, lines
-
-
-def _header(row: list[str], path: Path) -> list[str]:
-    width = max((index + 1 for index, cell in enumerate(row) if cell.strip()), default=0)
-    if width < 2:
-        what = "has no columns; expected a table with a header, such as annotator,image,x,y"
-        raise InputError(what, file=path)
-    return [cell.strip() for cell in row[:width]]
-
-
-def _even(
-    rows: list[list[str]], lines: list[int], width: int, bad: list[tuple[int, int]]
-) -> tuple[list[list[str]], list[int]]:
-    """Bring rows to the header's width: cells beyond it must be empty, rows of empty cells go.
-
-    Rows that cannot are added to `bad`, with their line and number of cells.
-    """
-    if all(len(row) == width and any(row) for row in rows):
-        return rows, lines
-    even, where = [], []
-    for row, line in zip(rows, lines, strict=True):
-        if not any(cell.strip() for cell in row):
-            continue
-        if len(row) < width or any(cell.strip() for cell in row[width:]):
-            bad.append((line, len(row)))
-        else:
-            even.append(row[:width])
-            where.append(line)
-    return even, where
-
-
-def _others(count: int) -> str:
-    return f" (and {count:,} more bad line{'' if count == 1 else 's'})" if count else ""
-
-
-def _distinct(header: list[str]) -> tuple[str, ...]:
-    found: list[str] = []
-    for index, name in enumerate(header, start=1):
-        name = name or f"column {index}"
-        count, told_apart = 2, name
-        while told_apart in found:
-            told_apart, count = f"{name} ({count})", count + 1
-        found.append(told_apart)
-    return tuple(found)
-
-
 def _keys(field: str) -> list[str]:
     """List the usual names of a field's column: the plain word before a name, a name before an id."""
     words = FIELDS[field].split()
@@ -408,10 +290,6 @@ def _keys(field: str) -> list[str]:
 
 def _key(name: str) -> str:
     return re.sub(r"[^a-z0-9]", "", name.casefold())
-
-
-def _is_number(cell: str) -> bool:
-    return bool(re.fullmatch(r"\s*[-+]?\d+([.,]\d*)?(e[-+]?\d+)?\s*", cell, re.IGNORECASE | re.ASCII))
 
 
 def _number(cell: str, comma: bool) -> float:

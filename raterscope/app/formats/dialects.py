@@ -1,0 +1,201 @@
+"""Text that is a table: encoding, delimiter, rows of cells, and the first row, which names the columns."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+import itertools
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from raterscope.app.errors import InputError
+from raterscope.app.formats.records import refuse_study
+
+__all__ = [
+    "bytes_of", "decoded", "delimiter_of", "distinct", "encodings_of", "even", "header_of", "is_headed",
+    "others", "refuse_uneven", "rows_of",
+]  # fmt: skip
+
+LONGEST_FILE = 2 << 30
+LONGEST_CELL = 16 << 20
+_DELIMITERS = (",", ";", "\t", "|")
+_BATCH = 10_000
+
+csv.field_size_limit(LONGEST_CELL)
+
+
+def bytes_of(path: Path, most: int = -1) -> bytes:
+    """Read a file that may be a table, or its first bytes.
+
+    Raises
+    ------
+    InputError
+        For a file that is missing, empty or too long, and for a folder.
+    """
+    refuse_study(path)
+    try:
+        size = path.stat().st_size
+        if size > LONGEST_FILE:
+            raise InputError(f"has {size / 2**30:.1f} GB; expected a table of at most 2 GB", file=path)
+        with path.open("rb") as stream:
+            data = stream.read(most)
+    except FileNotFoundError:
+        raise InputError("is not there", file=path) from None
+    except IsADirectoryError:
+        raise InputError("is a folder; expected a table", file=path) from None
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror or error}", file=path) from error
+    if not data.strip():
+        raise InputError("is empty; expected a table", file=path)
+    return data
+
+
+def encodings_of(data: bytes) -> tuple[str, ...]:
+    """Tell the encodings that a text may have, the likeliest first, by its first bytes."""
+    if data.startswith((b"\xff\xfe\x00\x00", b"\x00\x00\xfe\xff")):
+        return ("utf-32",)
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return ("utf-16",)
+    if b"\x00" in data[:4096]:
+        even, odd = data[0:4096:2].count(0), data[1:4096:2].count(0)
+        return ("utf-16-le",) if odd > 4 * even else ("utf-16-be",) if even > 4 * odd else ()
+    return ("utf-8-sig", "cp1252")
+
+
+def decoded(data: bytes, path: Path, *, whole: bool = True) -> str:
+    """Decode a text; of one that is not `whole`, the last letter may be cut.
+
+    Raises
+    ------
+    InputError
+        For what is no text.
+    """
+    for encoding in encodings_of(data):
+        try:
+            text = codecs.getincrementaldecoder(encoding)().decode(data, final=whole)
+        except UnicodeDecodeError:
+            continue
+        head = text[:4096]
+        if (
+            "\x00" not in text
+            and sum(letter < " " and letter not in "\t\r\n\f" for letter in head) <= len(head) // 100
+        ):
+            return text
+    raise InputError("is no text; expected a table (CSV) or an image", file=path)
+
+
+def delimiter_of(text: str, path: Path) -> tuple[str, int]:
+    """Find the delimiter, and how many lines to pass over before the header."""
+    said = re.match(r"sep=(.)\r?\n", text, re.IGNORECASE)
+    if said:
+        return said.group(1), 1
+    head = list(itertools.islice(io.StringIO(text[:200_000], newline=""), 50))
+    if len(head) > 1 and not head[-1].endswith(("\n", "\r")):
+        head.pop()
+    best, score = ",", (0, 0)
+    for delimiter in _DELIMITERS:
+        try:
+            widths = [len(row) for row in csv.reader(head, delimiter=delimiter) if row]
+        except csv.Error:
+            raise InputError("the line is too long for a table", file=path, line=1) from None
+        even = sum(width == widths[0] for width in widths) if widths and widths[0] > 1 else 0
+        if (even, widths[0] if widths else 0) > score:
+            best, score = delimiter, (even, widths[0])
+    return best, 0
+
+
+def rows_of(
+    stream: Iterable[str], delimiter: str, skip: int, path: Path
+) -> Iterator[tuple[list[list[str]], list[int]]]:
+    """Cut lines of text into rows of cells, a batch at a time: a list a row for the whole file is slow.
+
+    Yields
+    ------
+    rows : list of rows that are not empty
+    lines : list of int
+        The line on which each begins.
+    """
+    reader = csv.reader(stream, delimiter=delimiter)
+    rows: list[list[str]] = []
+    lines: list[int] = []
+    begin = 1
+    try:
+        for row in reader:
+            if row and begin > skip:
+                rows.append(row)
+                lines.append(begin)
+                if len(rows) == _BATCH:
+                    yield rows, lines
+                    rows, lines = [], []
+            begin = reader.line_num + 1
+    except csv.Error:
+        what = "the line is too long for a table, or a quote in it is never closed"
+        raise InputError(what, file=path, line=begin) from None
+    if rows:
+        yield rows, lines
+
+
+def header_of(row: list[str], path: Path) -> list[str]:
+    """Give the cells of the first row, without the empty ones at its end."""
+    width = max((index + 1 for index, cell in enumerate(row) if cell.strip()), default=0)
+    if width < 2:
+        what = "has no columns; expected a table with a header, such as annotator,image,x,y"
+        raise InputError(what, file=path)
+    return [cell.strip() for cell in row[:width]]
+
+
+def even(
+    rows: list[list[str]], lines: list[int], width: int, bad: list[tuple[int, int]]
+) -> tuple[list[list[str]], list[int]]:
+    """Bring rows to the header's width: cells beyond it must be empty, rows of empty cells go.
+
+    Rows that cannot are added to `bad`, with their line and number of cells.
+    """
+    if all(len(row) == width and any(row) for row in rows):
+        return rows, lines
+    kept, where = [], []
+    for row, line in zip(rows, lines, strict=True):
+        if not any(cell.strip() for cell in row):
+            continue
+        if len(row) < width or any(cell.strip() for cell in row[width:]):
+            bad.append((line, len(row)))
+        else:
+            kept.append(row[:width])
+            where.append(line)
+    return kept, where
+
+
+def refuse_uneven(bad: list[tuple[int, int]], width: int, path: Path) -> None:
+    """Refuse a table with rows, given as (line, cells), that are not as wide as its header."""
+    if bad:
+        cells = f"{bad[0][1]} cell{'' if bad[0][1] == 1 else 's'}"
+        what = f"has {cells}, where the header has {width}{others(len(bad) - 1)}; nothing was imported"
+        raise InputError(what, file=path, line=bad[0][0])
+
+
+def others(count: int) -> str:
+    """Say how many more lines are bad than the one that is named."""
+    return f" (and {count:,} more bad line{'' if count == 1 else 's'})" if count else ""
+
+
+def is_headed(row: list[str]) -> bool:
+    """Tell whether the first row names the columns: it does unless it holds a number."""
+    return not any(_is_number(cell) for cell in row)
+
+
+def distinct(header: list[str]) -> tuple[str, ...]:
+    """Give every column a name of its own."""
+    found: list[str] = []
+    for index, name in enumerate(header, start=1):
+        name = name or f"column {index}"
+        count, told_apart = 2, name
+        while told_apart in found:
+            told_apart, count = f"{name} ({count})", count + 1
+        found.append(told_apart)
+    return tuple(found)
+
+
+def _is_number(cell: str) -> bool:
+    return bool(re.fullmatch(r"\s*[-+]?\d+([.,]\d*)?(e[-+]?\d+)?\s*", cell, re.IGNORECASE | re.ASCII))
