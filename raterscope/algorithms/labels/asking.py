@@ -1,0 +1,270 @@
+"""Which task needs another vote most, and whose: the information to expect of it.
+
+The paper's section 11 (V_object of eq. 94) names the expected information gain about a task's class as what
+an assignment of tasks to annotators should maximise; this is it for one more vote.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from heapq import heapify, heappop, heappushpop
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterscope.algorithms.labels.data import OPEN, FloatArray, IndexArray, LabelFusion, Labels
+from raterscope.algorithms.progress import Watch, part, silent
+
+__all__ = ["NextVotes", "information", "next_votes"]
+
+_LEAST = 1e-6
+"""Bits: a vote that tells less is not asked for."""
+
+_PROBES = 24
+"""Doubts at which the annotators are tried out, to find those by whom the tasks are sifted."""
+
+_SIFTED = (10, 1000)
+"""Tasks that are tried with every annotator: so many times those asked for, and at least so many."""
+
+_PAIRS = 50_000_000
+"""Tasks times annotators times outputs that are tried, at most, where that leaves twice the tasks needed."""
+
+_CELLS = 1_000_000
+"""Of those, between two reports."""
+
+_SPREAD = 10
+"""No annotator is asked for more than one in so many votes, where there are that many annotators."""
+
+
+@dataclass(frozen=True, eq=False)
+class NextVotes:
+    """M votes to ask for, the most telling first; each is on another task.
+
+    Attributes
+    ----------
+    task : (M,) int32
+    annotator : (M,) int32
+        Whom to ask; `OPEN` where all who may be asked have voted on the task or are asked for enough others:
+        somebody new.
+    gain : (M,) float64
+        Bits that the vote is expected to tell about the task's class.
+    gain_of_new : (M,) float64
+        What a vote of somebody new would tell, of whom only the prior is known.
+    """
+
+    task: IndexArray
+    annotator: IndexArray
+    gain: FloatArray
+    gain_of_new: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.task)
+
+
+def information(posterior: FloatArray, rates: FloatArray) -> FloatArray:
+    """Give the information to expect of annotators' votes on tasks: what doubt there is, less what remains.
+
+    With m = p . pi^(k), the distribution of the next output, it is H(m) - sum_j p_j H(pi_j^(k)).
+
+    Parameters
+    ----------
+    posterior : (M, J) float64
+    rates : (K, J, L) float64
+        Probabilities of the next output: the means of the confusion matrices' Dirichlet distributions, which
+        for a single vote is exact, not a plug-in.
+
+    Returns
+    -------
+    (M, K) float64
+        Bits.
+    """
+    annotators, classes, outputs = rates.shape
+    flat = np.ascontiguousarray(rates.transpose(1, 0, 2)).reshape(classes, annotators * outputs)
+    following = (posterior @ flat).reshape(len(posterior), annotators, outputs)
+    gain = _entropy(following) - posterior @ _entropy(rates).T
+    return np.asarray(np.maximum(gain, 0.0, out=gain))
+
+
+def next_votes(
+    labels: Labels,
+    fusion: LabelFusion,
+    count: int = 100,
+    annotators: Collection[str] | None = None,
+    watch: Watch = silent,
+) -> NextVotes:
+    """Say which votes to ask for next.
+
+    Nobody is asked for a second vote on a task, nor for more than a tenth of all (with fewer than ten
+    annotators, for more than an equal share). Taken one after the other, each is the most telling that is
+    left.
+
+    Not all pairs are tried. A vote cannot tell more than the task's own entropy, so tasks are gone through
+    from the most doubtful one, and only as long as their entropy exceeds what has been found. They are
+    sifted by a few annotators, those who tell most where all classes or the two classes that are most often
+    in doubt are equally probable; what is left, ten times the tasks asked for and at least a thousand,
+    is tried with everybody. With fewer tasks than that the answer is that of trying all pairs.
+
+    Parameters
+    ----------
+    labels : Labels
+        What was fused.
+    fusion : LabelFusion
+    count : int
+        Votes to ask for, at most.
+    annotators : collection of str, optional
+        Who may be asked, by name; by default all who have voted. Somebody named without votes counts as new.
+    watch : Watch
+
+    Returns
+    -------
+    NextVotes
+        Empty where nothing is in doubt.
+    """
+    eligible = _eligible(labels, annotators)
+    rates = fusion.confusion.mean()
+    newcomer = (fusion.confusion.prior / fusion.confusion.prior.sum(axis=1, keepdims=True))[None]
+    everybody = np.concatenate([rates[eligible], newcomer])
+    posterior = fusion.posterior
+    room = _PAIRS // (len(everybody) * len(labels.outputs))
+    many = max(2 * count, min(max(_SIFTED[0] * count, _SIFTED[1]), room))
+    sifted = _sift(posterior, everybody, many, part(watch, 0.0, 0.6))
+    most = max(-(-count // _SPREAD), -(-count // max(1, len(eligible))))
+    keep = min(len(eligible), count // most + 1)
+    who, gain = _best(labels, posterior, sifted, eligible, rates, keep, part(watch, 0.6, 1.0))
+    new = information(posterior[sifted], newcomer)[:, 0]
+    rows, chosen, told = _assign(who, gain, new, count, most)
+    return NextVotes(sifted[rows].astype(np.int32), chosen, told, new[rows])
+
+
+def _entropy(chances: FloatArray) -> FloatArray:
+    """Give the entropy along the last axis, bits."""
+    terms = np.maximum(chances, np.finfo(np.float64).tiny)
+    np.log2(terms, out=terms)
+    terms *= chances
+    return np.asarray(-terms.sum(axis=-1))
+
+
+def _eligible(labels: Labels, annotators: Collection[str] | None) -> NDArray[np.int64]:
+    if annotators is None:
+        return np.flatnonzero(labels.votes_of_annotators() > 0)
+    names = frozenset(annotators)
+    return np.array([k for k, name in enumerate(labels.annotators) if name in names], dtype=np.int64)
+
+
+def _sift(posterior: FloatArray, rates: FloatArray, many: int, watch: Watch) -> NDArray[np.int64]:
+    """Find the tasks on which the best of a few annotators would tell most."""
+    doubt = np.empty(len(posterior))
+    for span in _spans(len(posterior), posterior.shape[1], part(watch, 0.0, 0.3), "finding doubtful tasks"):
+        doubt[span] = _entropy(posterior[span])
+    doubtful = np.flatnonzero(doubt > _LEAST)
+    if len(doubtful) <= many:
+        return doubtful
+    doubtful = doubtful[np.argsort(-doubt[doubtful], kind="stable")]
+    tried = information(_probes(posterior[doubtful[: 20 * many]]), rates)
+    few = rates[np.unique(tried.argmax(axis=1))]
+    gain = np.zeros(len(doubtful))
+    bar = 0.0
+    cells = few.shape[0] * few.shape[2]
+    for span in _spans(len(doubtful), cells, part(watch, 0.3, 1.0), "sifting tasks"):
+        rows = doubtful[span]
+        if doubt[rows[0]] <= bar:
+            break
+        gain[span] = information(posterior[rows], few).max(axis=1)
+        if span.stop >= many:
+            bar = float(np.partition(gain[: span.stop], -many)[-many:].min())
+    best = np.argsort(-gain, kind="stable")[:many]
+    return np.asarray(doubtful[best])
+
+
+def _probes(posterior: FloatArray) -> FloatArray:
+    """Make up doubts: between all classes, and between the two most probable ones of many tasks."""
+    classes = posterior.shape[1]
+    two = np.sort(np.argsort(-posterior, axis=1, kind="stable")[:, :2], axis=1)
+    pairs, often = np.unique(two[:, 0] * classes + two[:, 1], return_counts=True)
+    pairs = pairs[np.argsort(-often, kind="stable")[: _PROBES - 1]]
+    probes = np.zeros((len(pairs) + 1, classes))
+    probes[0] = 1.0 / classes
+    rows = np.arange(1, len(probes))
+    probes[rows, pairs // classes] = probes[rows, pairs % classes] = 0.5
+    return probes
+
+
+def _best(
+    labels: Labels,
+    posterior: FloatArray,
+    tasks: NDArray[np.int64],
+    eligible: NDArray[np.int64],
+    rates: FloatArray,
+    keep: int,
+    watch: Watch,
+) -> tuple[IndexArray, FloatArray]:
+    """Find whom to ask about every task, the best first, (M, keep), and what each would tell.
+
+    Where fewer may be asked about a task, the gain of the rest is -inf. Never can more annotators have been
+    asked for enough than `keep` - 1, so nobody else is needed.
+    """
+    who = np.zeros((len(tasks), keep), dtype=np.int32)
+    gain = np.full((len(tasks), keep), -np.inf)
+    if not keep or not len(tasks):
+        return who, gain
+    column = np.full(len(labels.annotators), OPEN, dtype=np.int64)
+    column[eligible] = np.arange(len(eligible))
+    row = np.full(len(labels.tasks), OPEN, dtype=np.int64)
+    row[tasks] = np.arange(len(tasks))
+    votes = np.flatnonzero((row[labels.task] != OPEN) & (column[labels.annotator] != OPEN))
+    voted_row, voted_column = row[labels.task[votes]], column[labels.annotator[votes]]
+    asked = rates[eligible]
+    cells = len(eligible) * rates.shape[2]
+    for span in _spans(len(tasks), cells, watch, "trying annotators"):
+        told = information(posterior[tasks[span]], asked)
+        here = (voted_row >= span.start) & (voted_row < span.stop)
+        told[voted_row[here] - span.start, voted_column[here]] = -np.inf
+        top = np.argpartition(-told, keep - 1, axis=1)[:, :keep]
+        value = np.take_along_axis(told, top, axis=1)
+        order = np.lexsort((top, -value), axis=1)
+        who[span] = eligible[np.take_along_axis(top, order, axis=1)]
+        gain[span] = np.take_along_axis(value, order, axis=1)
+    return who, gain
+
+
+def _spans(many: int, cells: int, watch: Watch, words: str) -> Iterator[slice]:
+    size = max(1, _CELLS // max(1, cells))
+    for start in range(0, many, size):
+        watch(start / many, words)
+        yield slice(start, min(start + size, many))
+
+
+def _assign(
+    who: IndexArray, gain: FloatArray, new: FloatArray, count: int, most: int
+) -> tuple[NDArray[np.int64], IndexArray, FloatArray]:
+    """Take the most telling vote left, again and again; each task once, each annotator `most` times."""
+    choices = who.shape[1]
+
+    def offer(row: int, at: int) -> tuple[float, int, int]:
+        if at < choices and gain[row, at] >= 0.0:
+            return -float(gain[row, at]), row, at
+        return -float(new[row]), row, choices
+
+    left = [offer(row, 0) for row in range(len(who))]
+    heapify(left)
+    asked: dict[int, int] = {}
+    rows: list[int] = []
+    chosen: list[int] = []
+    told: list[float] = []
+    while left and len(rows) < count:
+        value, row, at = heappop(left)
+        while at < choices and asked.get(int(who[row, at]), 0) >= most:
+            value, row, at = heappushpop(left, offer(row, at + 1))
+        if -value < _LEAST:
+            break
+        annotator = int(who[row, at]) if at < choices else OPEN
+        asked[annotator] = asked.get(annotator, 0) + 1
+        rows.append(row)
+        chosen.append(annotator)
+        told.append(-value)
+    return (
+        np.array(rows, dtype=np.int64),
+        np.array(chosen, dtype=np.int32),
+        np.array(told, dtype=np.float64),
+    )
