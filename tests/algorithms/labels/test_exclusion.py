@@ -1,0 +1,62 @@
+"""What leaving annotators out would change."""
+
+import numpy as np
+import pytest
+
+from raterscope.algorithms.labels.data import OPEN, LabelFusion, Labels
+from raterscope.algorithms.labels.exclusion import preview
+from raterscope.algorithms.labels.voting import majority
+from raterscope.algorithms.progress import Watch
+
+VOTES = [
+    *((0, annotator, 0) for annotator in (0, 1)),
+    *((0, annotator, 1) for annotator in (2, 3, 4)),
+    *((1, annotator, 1) for annotator in (0, 1, 2)),
+    (2, 3, 0),
+    (3, 3, 1),
+    (4, 0, 0),
+    (4, 3, 1),
+    (4, 4, 1),
+]
+
+
+def run(labels: Labels, watch: Watch) -> LabelFusion:
+    return majority(labels, watch=watch)
+
+
+def fused(known: list[int] | None = None) -> tuple[Labels, LabelFusion]:
+    held = None if known is None else np.array(known)
+    columns = np.array(VOTES).T
+    labels = Labels(*columns, tuple("pqrst"), tuple("abcde"), ("no", "yes"), ("no", "yes"), known=held)
+    return labels, majority(labels)
+
+
+def test_changed_and_lost_tasks_are_told_apart() -> None:
+    labels, fusion = fused()
+    found = preview(labels, fusion, {"d", "e"}, run)
+    assert found.task.tolist() == [4, 0]  # 4 becomes certain, 0 only two thirds
+    assert (found.before.tolist(), found.after.tolist()) == ([1, 1], [0, 0])
+    assert found.lost.tolist() == [2, 3]
+    assert found.votes == 6
+    assert found.fusion.votes.tolist() == [3, 3, 0, 0, 1]
+    assert np.isnan(found.accuracy_before)
+
+
+def test_a_known_task_is_not_lost() -> None:
+    labels, fusion = fused([OPEN, OPEN, 0, OPEN, OPEN])
+    assert preview(labels, fusion, {"d", "e"}, run).lost.tolist() == [3]
+
+
+def test_accuracy_before_and_after() -> None:
+    labels, fusion = fused()
+    found = preview(labels, fusion, {"d", "e"}, run, truth=np.array([0, 1, OPEN, OPEN, 0], dtype=np.int16))
+    assert found.accuracy_before == pytest.approx(1 / 3)
+    assert found.accuracy_after == 1.0
+
+
+def test_leaving_nobody_out_changes_nothing_and_leaving_all_out_loses_all() -> None:
+    labels, fusion = fused()
+    nobody = preview(labels, fusion, set(), run)
+    assert (len(nobody.task), len(nobody.lost), nobody.votes) == (0, 0, 0)
+    everybody = preview(labels, fusion, set("abcde"), run)
+    assert (len(everybody.task), everybody.lost.tolist()) == (0, [0, 1, 2, 3, 4])
