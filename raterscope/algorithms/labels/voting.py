@@ -93,7 +93,7 @@ def weighted_majority(
     labels = labels.settled(settings.repeats)
     posterior, log_weight, trace = _weigh(labels, settings, part(watch, 0.0, 0.9))
     notices = _ties(labels, posterior) + _unsettled(trace)
-    return _result(labels, "weighted_majority", posterior, trace, notices, np.exp(log_weight))
+    return _result(labels, "weighted-majority", posterior, trace, notices, np.exp(log_weight))
 
 
 def weighted_sum(
@@ -117,7 +117,7 @@ def weighted_sum(
     _, log_weight, trace = _weigh(labels, settings, part(watch, 0.0, 0.7))
     posterior, notices = _by_score(labels, log_weight, part(watch, 0.7, 0.9))
     notices += _unsettled(trace)
-    return _result(labels, "weighted_sum", posterior, trace, notices, np.exp(log_weight))
+    return _result(labels, "weighted-sum", posterior, trace, notices, np.exp(log_weight))
 
 
 def mean_score(labels: Labels, settings: LabelSettings | None = None, watch: Watch = silent) -> LabelFusion:
@@ -144,7 +144,7 @@ def mean_score(labels: Labels, settings: LabelSettings | None = None, watch: Wat
     labels = labels.settled(settings.repeats)
     posterior, notices = _by_score(labels, None, part(watch, 0.0, 0.9))
     trace = LabelTrace(np.empty(0), np.empty(0), True)
-    return _result(labels, "mean_score", posterior, trace, notices)
+    return _result(labels, "mean-score", posterior, trace, notices)
 
 
 def scores_of(outputs: tuple[str, ...]) -> tuple[FloatArray, bool]:

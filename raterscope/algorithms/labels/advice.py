@@ -1,0 +1,207 @@
+"""When a model of the annotators should not be trusted over the vote, and what to do about it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from raterscope.algorithms.labels.assessment import Assessment, better_than
+from raterscope.algorithms.labels.data import OPEN, LabelFusion, Labels
+from raterscope.algorithms.labels.intervals import accuracy_of, crowd
+
+__all__ = ["advice"]
+
+_VOTES = ("majority", "weighted-majority", "weighted-sum", "mean-score")
+"""These model nothing, so there is nothing to distrust."""
+
+_FEW_VOTES = 3.0
+"""Votes a task: two people who disagree cannot be told apart."""
+
+_FEW_ANNOTATORS = 6
+_FEW_VOTES_OF_CLASS = 5.0
+"""Votes of an annotator for each class: a row of the confusion matrix from fewer is mostly chance."""
+
+_STRONG = (8.0, 0.6)
+"""Pseudo-counts of a row and share of right ones from which a prior already does what is advised."""
+
+_FEW_JUDGED = 20
+"""Judged tasks: of fewer, calibration says nothing."""
+
+_SURER = 0.03
+"""By so much may the model's calibration error exceed the vote's."""
+
+_CHANCE = 0.05
+"""p-value from which chance may have made the difference between model and vote."""
+
+_CHANGED = (3.0, 0.2)
+"""Standard errors between the halves of an annotator's votes, and the share of rates that are beyond."""
+
+_RATES = (5, 5)
+"""Rates that are compared, at least, and votes in either half of each."""
+
+_PRIOR = "a prior of strength 10 and accuracy 0.7"
+
+
+def advice(
+    labels: Labels,
+    fusion: LabelFusion,
+    model: Assessment | None = None,
+    vote: Assessment | None = None,
+) -> tuple[str, ...]:
+    """Say in plain sentences what speaks against trusting a fusion, and what would help.
+
+    Looked at are: votes a task; annotators; votes of an annotator for each class; classes that seem to have
+    changed places, or annotators who are mostly worse than chance, while no truth is known; rates of right
+    votes that differ by more than three standard errors between the first and the second half of an
+    annotator's votes on a class, where a fifth of all do (by chance one in 400 does); whether the iteration
+    ended. With assessments also: whether the vote has more tasks right (McNemar's exact test, 5 %), and
+    whether the model's probabilities are further off the mark than the vote's.
+
+    Parameters
+    ----------
+    labels : Labels
+        What was fused, its repeated votes settled or not.
+    fusion : LabelFusion
+    model, vote : Assessment, optional
+        Of the fusion and of the majority vote, on the same tasks with a known truth that was kept from both.
+
+    Returns
+    -------
+    tuple of str
+        Empty where nothing speaks against it, and for methods that are votes themselves.
+    """
+    if fusion.algorithm in _VOTES or not len(labels):
+        return ()
+    said = [*_of_the_truth(model, vote, _is_strong(fusion)), *_of_little(labels, fusion)]
+    if fusion.known.max(initial=OPEN) == OPEN:
+        said += _of_swaps(labels, fusion)
+    if fusion.drift is None:
+        said += _of_change(labels, fusion)
+    if not fusion.trace.converged:
+        last = f" (the last change of a probability was {fusion.trace.change[-1]:.2g})"
+        said.append(
+            f"The iteration ended before it came to rest{last if len(fusion.trace.change) else ''}:"
+            " allow for more iterations."
+        )
+    return tuple(said)
+
+
+def _is_strong(fusion: LabelFusion) -> bool:
+    """Whether what is advised of the prior is done already; each row's greatest entry is the right one's."""
+    prior = fusion.confusion.prior
+    row = prior.sum(axis=1)
+    strength, accuracy = _STRONG
+    return bool((row >= strength).all() and (prior.max(axis=1) >= accuracy * row).all())
+
+
+def _of_the_truth(model: Assessment | None, vote: Assessment | None, strong: bool) -> list[str]:
+    if model is None or vote is None:
+        return []
+    said = []
+    ours, theirs, chance = better_than(model, vote)
+    remedy = "take the vote" if strong else f"take the vote, or try {_PRIOR}"
+    if theirs > ours and chance < _CHANCE:
+        said.append(
+            f"The vote is right more often than the model, in {vote.accuracy:.1%} against"
+            f" {model.accuracy:.1%} of {model.judged:,} tasks, and hardly by chance (p = {chance:.2g}):"
+            f" {remedy}."
+        )
+    error, reference = model.calibration.error, vote.calibration.error
+    worse = vote.accuracy > model.accuracy and model.log_loss > vote.log_loss
+    if model.judged >= _FEW_JUDGED and _is_too_sure(model) and (error > reference + _SURER or worse):
+        said.append(
+            "The model is surer than it should be: its probabilities are off by"
+            f" {error:.1%} on average, with a log loss of {model.log_loss:.2f}; the vote's by"
+            f" {reference:.1%}, with one of {vote.log_loss:.2f}. Trust its order of tasks more than its"
+            " probabilities."
+        )
+    return said
+
+
+def _is_too_sure(model: Assessment) -> bool:
+    """Whether the most probable classes are said to be right more often than they are."""
+    bins = model.calibration
+    filled = bins.count > 0
+    return float(bins.posterior[filled] @ bins.count[filled]) > model.accuracy * model.judged
+
+
+def _of_little(labels: Labels, fusion: LabelFusion) -> list[str]:
+    votes, given = fusion.votes[fusion.votes > 0], labels.votes_of_annotators()
+    given = given[given > 0]
+    reasons = []
+    each = float(np.median(votes)) if len(votes) else 0.0
+    if each < _FEW_VOTES:
+        reasons.append(f"most tasks have no more than {each:g} vote{'' if each == 1 else 's'}")
+    if len(given) < _FEW_ANNOTATORS:
+        reasons.append("there is one annotator" if len(given) == 1 else f"there are {len(given)} annotators")
+    of_class = float(np.median(given)) / len(labels.classes) if len(given) else 0.0
+    if of_class < _FEW_VOTES_OF_CLASS:
+        reasons.append(f"half of the annotators have at most {of_class:.2g} votes for each class")
+    if not reasons:
+        return []
+    remedy = "" if _is_strong(fusion) else f" {_PRIOR[0].upper()}{_PRIOR[1:]} steadies it."
+    return [
+        f"The model has little to learn from: {', '.join(reasons)}. Where it differs from the vote, the vote"
+        f" may be right.{remedy}"
+    ]
+
+
+def _of_swaps(labels: Labels, fusion: LabelFusion) -> list[str]:
+    assert labels.meaning is not None
+    classes = len(labels.classes)
+    if classes < 2:
+        return []
+    stands = labels.meaning[:, None] == np.arange(classes)
+    said_of = crowd(fusion.confusion) @ stands
+    most = np.where(stands.any(axis=0), said_of.argmax(axis=1), np.arange(classes))
+    swapped = [(j, int(most[j])) for j in range(classes) if most[j] > j and most[most[j]] == j]
+    if swapped:
+        first, second = (labels.classes[j] for j in swapped[0])
+        return [
+            f"What the model calls {first} most annotators call {second}, and the other way round: these"
+            " classes may have changed places. Give the truth of some tasks, or take the vote."
+        ]
+    votes = labels.votes_of_annotators()
+    _, _, high = accuracy_of(fusion.confusion, fusion.shares, labels.meaning)
+    worse = int(((high < 1 / classes) & (votes > 0)).sum())
+    if 2 * worse > int((votes > 0).sum()):
+        return [
+            f"{worse:,} of {int((votes > 0).sum()):,} annotators would be worse than chance: that is more"
+            " likely a mistake of the model. Give the truth of some tasks, or take the vote."
+        ]
+    return []
+
+
+def _of_change(labels: Labels, fusion: LabelFusion) -> list[str]:
+    """Compare the first half of each annotator's votes on each class with the second."""
+    assert labels.meaning is not None
+    order, classes = labels.in_time(), len(labels.classes)
+    annotator = labels.annotator[order].astype(np.int64)
+    found = fusion.label()[labels.task[order]]
+    right = labels.meaning[labels.label[order]] == found
+    cell = annotator * classes + found
+    by_cell = np.argsort(cell, kind="stable")
+    cells = len(labels.annotators) * classes
+    many = np.bincount(cell, minlength=cells)
+    start = np.cumsum(many) - many
+    late = np.arange(len(cell)) - start[cell[by_cell]] >= many[cell[by_cell]] / 2
+    both = cell[by_cell] * 2 + late
+    count = np.bincount(both, minlength=2 * cells).reshape(cells, 2)
+    hits = np.bincount(both, right[by_cell], minlength=2 * cells).reshape(cells, 2)
+    least, votes = _RATES
+    tried = count.min(axis=1) >= votes
+    count, hits = count[tried], hits[tried]
+    share = hits.sum(axis=1) / count.sum(axis=1)
+    varying = (share > 0) & (share < 1)
+    count, hits, share = count[varying], hits[varying], share[varying]
+    error = np.sqrt(share * (1 - share) * (1 / count).sum(axis=1))
+    beyond, often = _CHANGED
+    changed = np.abs(hits[:, 1] / count[:, 1] - hits[:, 0] / count[:, 0]) > beyond * error
+    if len(changed) < least or changed.mean() < often:
+        return []
+    remedy = "take the dynamic model"
+    if len(labels.classes) == 2 and fusion.known.max(initial=OPEN) == OPEN:
+        remedy += " and give the truth of some tasks, without which two classes can mislead it as well"
+    return [
+        f"Annotators change: {changed.mean():.0%} of their rates of right votes differ between the first and"
+        f" the second half of their votes, far beyond chance, and the model takes them as fixed: {remedy}."
+    ]

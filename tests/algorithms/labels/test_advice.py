@@ -1,0 +1,144 @@
+"""When the model is not to be trusted over the vote: said where it is so, and nowhere else."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from raterscope.algorithms.labels.advice import advice
+from raterscope.algorithms.labels.assessment import assess
+from raterscope.algorithms.labels.data import Labels
+from raterscope.algorithms.labels.dawid_skene import dawid_skene
+from raterscope.algorithms.labels.ibcc import IBCCSettings, ibcc
+from raterscope.algorithms.labels.voting import majority
+from tests.algorithms.labels.test_voting import METHODS, crowd, names, read
+
+STRONG = IBCCSettings(prior_strength=10, prior_accuracy=0.7)
+
+
+def simulated(
+    tasks: int, annotators: int, each: int, classes: int, right: np.ndarray, seed: int = 0
+) -> tuple[Labels, np.ndarray]:
+    """`each` random annotators a task; `right` (A, T) is how often an annotator is right on a task."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, classes, tasks)
+    who = np.argsort(rng.random((tasks, annotators)), axis=1)[:, :each].ravel()
+    task = np.repeat(np.arange(tasks), each)
+    error = (truth[task] + rng.integers(1, max(2, classes), len(task))) % classes
+    label = np.where(rng.random(len(task)) < right[who, task], truth[task], error)
+    kinds = names("c", classes)
+    labels = Labels(task, who, label, names("t", tasks), names("a", annotators), kinds, kinds)
+    return labels, truth.astype(np.int16)
+
+
+def pathologists(seed: int) -> tuple[Labels, np.ndarray]:
+    """Four who see all of 130 tasks of 18 classes; what is hard for one is hard for all."""
+    hard = np.random.default_rng(seed).beta(6, 1.5, 130)
+    return simulated(130, 4, 4, 18, np.tile(hard, (4, 1)), seed)
+
+
+def all_said(labels: Labels, truth: np.ndarray, settings: IBCCSettings | None = None) -> tuple[str, ...]:
+    fusion = ibcc(labels, settings)
+    model, vote = (assess(one.posterior, truth, one.classes) for one in (fusion, majority(labels)))
+    return advice(labels, fusion, model, vote)
+
+
+@pytest.mark.parametrize("name", ["bluebirds", "rte", "sp_amt"])
+def test_nothing_is_said_of_crowds_that_the_model_suits(real_data: Path, name: str) -> None:
+    assert all_said(*read(real_data, name)) == ()
+
+
+def test_few_votes_for_each_class_are_told_of_a_real_crowd(real_data: Path) -> None:
+    """There the vote is right in 76 % and the model in 74 %; with the prior that is advised, in 77 %."""
+    labels, truth = read(real_data, "adult2")
+    said = " ".join(all_said(labels, truth))
+    assert "votes for each class" in said
+    assert "prior of strength 10" in said
+    assert "surer than it should be" in said
+    weak, strong = (assess(ibcc(labels, one).posterior, truth, labels.classes) for one in (None, STRONG))
+    assert weak is not None
+    assert strong is not None
+    assert strong.accuracy > weak.accuracy + 0.02
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_few_annotators_with_many_classes_are_told(seed: int) -> None:
+    labels, _ = pathologists(seed)
+    said = advice(labels, ibcc(labels))
+    assert "there are 4 annotators" in said[0]
+    assert "A prior of strength 10 and accuracy 0.7" in said[0]
+    assert "rior of" not in " ".join(advice(labels, ibcc(labels, STRONG)))
+
+
+@pytest.mark.parametrize("each", [1, 2])
+def test_few_votes_a_task_are_told(each: int) -> None:
+    labels, _ = simulated(600, 20, each, 2, np.full((20, 600), 0.8))
+    assert any(f"no more than {each} vote" in one for one in advice(labels, ibcc(labels)))
+    enough, _ = simulated(600, 20, 5, 2, np.full((20, 600), 0.8))
+    assert advice(enough, ibcc(enough)) == ()
+
+
+def test_annotators_who_change_are_told_and_steady_ones_are_not() -> None:
+    right = np.full((20, 1500), 0.85)
+    right[5:, 750:] = 0.4  # tasks come in order: three in four tire
+    labels, _ = simulated(1500, 20, 6, 3, right)
+    assert any(one.startswith("Annotators change") for one in advice(labels, ibcc(labels)))
+    steady, _ = simulated(
+        1500, 20, 6, 3, np.random.default_rng(1).uniform(0.5, 0.95, (20, 1)) * np.ones(1500)
+    )
+    assert advice(steady, ibcc(steady)) == ()
+
+
+def test_classes_that_changed_places_are_told() -> None:
+    """Told so by a prior that takes everybody for a liar; a known truth takes the doubt away."""
+    right = np.full((9, 300), 0.8)
+    labels, truth = simulated(300, 9, 9, 2, right)
+    liars = np.array([[2.0, 8.0], [8.0, 2.0]])
+    turned = Labels(
+        labels.task, labels.annotator, labels.label, labels.tasks, labels.annotators, labels.outputs,
+        labels.classes, prior=liars,
+    )  # fmt: skip
+    fusion = ibcc(turned)
+    assert (fusion.label() == truth).mean() < 0.1
+    assert any("changed places" in one for one in advice(turned, fusion))
+    assert not any("changed places" in one for one in advice(labels, ibcc(labels)))
+
+
+def test_a_vote_that_is_better_beyond_chance_is_told() -> None:
+    labels, truth = simulated(400, 9, 9, 2, np.full((9, 400), 0.8))
+    fusion = ibcc(labels)
+    vote = assess(majority(labels).posterior, truth, labels.classes)
+    wrong = fusion.posterior.copy()
+    wrong[::5] = wrong[::5, ::-1]
+    said = advice(labels, fusion, assess(wrong, truth, labels.classes), vote)
+    assert any(one.startswith("The vote is right more often than the model") for one in said)
+    assert any("surer than it should be" in one for one in said)
+    assert advice(labels, fusion, assess(fusion.posterior, truth, labels.classes), vote) == ()
+
+
+def test_an_iteration_that_was_cut_off_is_told() -> None:
+    labels, _ = simulated(300, 12, 5, 3, np.full((12, 300), 0.7))
+    said = advice(labels, ibcc(labels, IBCCSettings(iterations=2)))
+    assert any("before it came to rest" in one for one in said)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_votes_are_not_warned_against(method: object) -> None:
+    labels, _ = pathologists(0)
+    assert advice(labels, method(labels)) == ()  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("method", [ibcc, dawid_skene])
+@pytest.mark.parametrize(
+    "labels",
+    [
+        crowd([], 0, ("a", "b")),
+        crowd([], 3, ("a", "b")),
+        crowd([(0, 0, 0), (1, 1, 0)], 2, ("only",)),
+        crowd([(0, 0, 1)], 1, ("a", "b"), known=np.array([1])),
+        crowd([(0, 0, 1), (1, 5, 1)], 2, ("x", "y"), classes=("a", "b", "c"), meaning=np.array([2, -1])),
+    ],
+    ids=["nothing", "no votes", "one output", "all known", "more classes than outputs"],
+)
+def test_odd_crowds_are_advised_without_a_warning(method: object, labels: Labels) -> None:
+    assert all("nan" not in one for one in advice(labels, method(labels)))  # type: ignore[operator]
