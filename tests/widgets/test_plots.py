@@ -109,6 +109,27 @@ def test_curves_change_with_their_kind(qtbot):
     assert "&lt;i>" in [item.name() for item in plot.item.listDataItems()]
 
 
+def test_several_curves_each_say_their_area_and_none_looks_like_another(qtbot):
+    plot = CurvesPlot("Import known truths.")
+    qtbot.addWidget(plot)
+    rate, nothing = np.linspace(0, 1, 5), np.empty(0)
+    areas = [*np.linspace(0.95, 0.98, 7), np.nan]
+    plot.set_curves(
+        [Curve(f"class {place}", rate, rate, nothing, nothing, area) for place, area in enumerate(areas)]
+    )
+    lines = [item for item in plot.item.listDataItems() if item.name()]
+    assert [line.name() for line in lines][::7] == ["class 0 0.950", "class 7"]
+    assert (
+        len({(line.opts["pen"].color().name(), tuple(line.opts["pen"].dashPattern())) for line in lines}) == 8
+    )
+    said = {label.text() for label in plot.findChildren(QLabel)}
+    assert {"ROC", "area 0.950 to 0.980"} <= said
+    assert plot.kind.isHidden()  # there is nothing but the ROC
+    plot.set_curves([Curve("OEM", rate, rate, rate, rate, 0.7)])
+    assert not plot.kind.isHidden()
+    assert "area 0.700" in {label.text() for label in plot.findChildren(QLabel)}
+
+
 def test_a_plot_follows_the_theme(qapp, dots):
     theme.apply_theme(qapp, theme.LIGHT)
     try:

@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QComboBox, QWidget
 from raterscope.widgets import theme
 from raterscope.widgets.plots.plot import Plot, pen
 
-__all__ = ["Curve", "CurvesPlot"]
+__all__ = ["DASHES", "Curve", "CurvesPlot", "legend_words"]
 
 DASHES: tuple[tuple[float, ...], ...] = ((), (5, 3), (1.5, 2), (6, 2, 1.5, 2))
 NAMES = {"roc": "ROC", "precision-recall": "Precision-recall"}
@@ -32,6 +32,7 @@ class Curve:
     false_positive_rate, true_positive_rate : (K,) float
         The ROC.
     recall, precision : (L,) float
+        Empty where only the ROC is known.
     area : float
         Under the ROC; NaN where not known.
     """
@@ -44,14 +45,20 @@ class Curve:
     area: float = float("nan")
 
 
-class CurvesPlot(Plot):
-    """ROC or precision-recall, a line a run; runs differ by colour and dashes."""
+NOTHING = "Import known places to measure the runs against: their curves are drawn here."
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(
-            "Curves", *AXES["roc"],
-            "Import known places to measure the runs against: their curves are drawn here.", parent,
-        )  # fmt: skip
+
+class CurvesPlot(Plot):
+    """ROC or precision-recall, a line a run or class; they differ by colour and dashes.
+
+    Parameters
+    ----------
+    nothing : str
+        What belongs here.
+    """
+
+    def __init__(self, nothing: str = NOTHING, parent: QWidget | None = None) -> None:
+        super().__init__("Curves", *AXES["roc"], nothing, parent)
         self._curves: tuple[Curve, ...] = ()
         self.kind = QComboBox()
         self.kind.setAccessibleName("Which curve")
@@ -65,6 +72,11 @@ class CurvesPlot(Plot):
     def set_curves(self, curves: Sequence[Curve]) -> None:
         """Show the curves of runs."""
         self._curves = tuple(curves)
+        both = not curves or any(len(curve.recall) for curve in curves)
+        if not both:
+            self.kind.setCurrentIndex(self.kind.findData("roc"))
+        self.kind.setVisible(both)
+        self.header.set_title("Curves" if both else NAMES["roc"])
         self.set_filled(bool(curves))
         self.draw()
 
@@ -91,11 +103,15 @@ class CurvesPlot(Plot):
                 if kind == "roc"
                 else (curve.recall, curve.precision)
             )
-            line = pen(hues[place % len(hues)], 1.8, DASHES[place % len(DASHES)])
-            self.item.plot(across, down, pen=line, name=_legend_words(curve.title))
+            # The second four of one colour each have other dashes than the first.
+            dashes = DASHES[(place + place // len(hues)) % len(DASHES)]
+            title = curve.title
+            if kind == "roc" and len(self._curves) > 1 and np.isfinite(curve.area):
+                title += f" {curve.area:.3f}"
+            line = pen(hues[place % len(hues)], 1.8, dashes)
+            self.item.plot(across, down, pen=line, name=legend_words(title))
         self._legend.setVisible(len(self._curves) > 1)
-        areas = [curve.area for curve in self._curves if np.isfinite(curve.area)]
-        self.header.set_aside(f"area {areas[0]:.3f}" if len(areas) == 1 and kind == "roc" else "")
+        self.header.set_aside(_areas(self._curves) if kind == "roc" else "")
 
     def _on_kind(self) -> None:
         across, down = AXES[str(self.kind.currentData())]
@@ -103,6 +119,15 @@ class CurvesPlot(Plot):
         self._on_theme()
 
 
-def _legend_words(text: str) -> str:
+def _areas(curves: Sequence[Curve]) -> str:
+    """Say the area under the ROC, or between which they lie: "area 0.951 to 0.984"."""
+    known = [curve.area for curve in curves if np.isfinite(curve.area)]
+    if not known:
+        return ""
+    ends = list(dict.fromkeys(f"{end:.3f}" for end in (min(known), max(known))))
+    return f"area {' to '.join(ends)}"
+
+
+def legend_words(text: str) -> str:
     """Make text safe for the legend, which reads markup."""
     return text.replace("&", "&amp;").replace("<", "&lt;")
