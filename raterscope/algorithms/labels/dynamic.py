@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from math import log
 from typing import TypeVar
@@ -30,6 +30,7 @@ from raterscope.algorithms.labels.data import (
     LabelsError,
     LabelTrace,
 )
+from raterscope.algorithms.labels.drift import moved
 from raterscope.algorithms.labels.prior import PriorSettings, prior_of
 from raterscope.algorithms.labels.results import counted, fused
 from raterscope.algorithms.progress import Watch, silent
@@ -53,6 +54,9 @@ _TASKS = 200_000
 
 _MOST_STEPS = 1_500_000_000
 """Entries of all smoothed matrices together: 6 GB."""
+
+_FAR, _MUCH = 0.2, 0.25
+"""By how much annotators move, and what share of votes is theirs, where without truths nothing is sure."""
 
 _COUNTS = (1e-12, 1e12)
 """Between these pseudo-counts are taken."""
@@ -153,7 +157,22 @@ def dynibcc(labels: Labels, settings: DynamicSettings | None = None, watch: Watc
         )
     shares = run.shares(nu)
     watch(1.0, f"{len(trace.change)} iterations")
-    return fused(labels, "dynibcc", posterior, confusion, trace, notices, shares=shares, drift=drift)
+    fusion = fused(labels, "dynibcc", posterior, confusion, trace, notices, shares=shares, drift=drift)
+    return replace(fusion, notices=(*_warning(labels, fusion), *fusion.notices))
+
+
+def _warning(labels: Labels, fusion: LabelFusion) -> list[str]:
+    """Warn of what defeats the model: of two classes, who changes sides is told from the rest by chance."""
+    if len(labels.classes) != 2 or labels.known is not None or fusion.drift is None or not len(labels):
+        return []
+    changed = moved(fusion.drift, labels, fusion) > _FAR
+    share = float(labels.votes_of_annotators()[changed].sum() / len(labels))
+    if share < _MUCH:
+        return []
+    return [
+        f"Annotators with {share:.0%} of the votes changed their ways. With two classes and no known truth it"
+        " cannot be told whether they or the others are right since then: decide some tasks by hand."
+    ]
 
 
 def _check_size(labels: Labels) -> None:

@@ -283,6 +283,22 @@ def test_what_does_not_converge_says_so():
     assert not dynibcc(crowd()).notices
 
 
+def test_a_crowd_that_changes_sides_without_truths_is_warned_of():
+    rng = np.random.default_rng(4)
+    truth = rng.integers(0, 2, 800)
+    task, annotator = np.repeat(np.arange(800), 5), np.tile(np.arange(5), 800)
+    right = rng.random(len(task)) < np.where((annotator < 3) & (task >= 400), 0.2, 0.9)
+    label = np.where(right, truth[task], 1 - truth[task])
+    fusion = dynibcc(make(task, annotator, label))
+    assert any("decide some tasks" in notice for notice in fusion.notices)
+    known = np.where(np.arange(800) % 4 == 0, truth, -1)
+    informed = dynibcc(make(task, annotator, label, known=known))
+    assert not informed.notices
+    assert (informed.label() == truth).mean() > 0.9 > (fusion.label() == truth).mean()
+    steady = np.where(rng.random(len(task)) < 0.8, truth[task], 1 - truth[task])
+    assert not dynibcc(make(task, annotator, steady)).notices
+
+
 def test_cancelling_goes_through():
     def watch(fraction, words, **_):
         if "iteration 3" in words:

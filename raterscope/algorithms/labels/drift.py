@@ -1,0 +1,330 @@
+"""What a drift says: rows of a confusion matrix over time, where they changed, and whose changed the most."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from math import log
+
+import numpy as np
+
+from raterscope.algorithms.labels.data import Confusion, Drift, FloatArray, LabelFusion, Labels
+from raterscope.algorithms.labels.intervals import credible
+
+__all__ = [
+    "Aligned",
+    "ChangePoint",
+    "RowsOverTime",
+    "aligned",
+    "at",
+    "change_points",
+    "moved",
+    "row_over_time",
+    "trend",
+]
+
+_EVIDENCE = log(100.0)
+"""Logarithm of the Bayes factor from which on a row has changed: Kass and Raftery call it decisive."""
+
+_LEAST_VOTES = 5.0
+"""Expected votes on tasks of the class that a row is held for, before and after: less is an episode."""
+
+_JEFFREYS = 0.5
+"""Pseudo-count of every output where votes before and after are compared."""
+
+_NOISE = 2.0
+"""Standard deviations of a difference that are put down to chance."""
+
+_SEEN = 1e-3
+"""A vote on a task that is less probably of a class says nothing of that class's row."""
+
+
+@dataclass(frozen=True, eq=False)
+class RowsOverTime:
+    """One annotator's confusion matrix after each of S votes.
+
+    Attributes
+    ----------
+    mean, low, high : (S, J, L) float64
+        Expected probabilities, and the ends of their credible intervals.
+    """
+
+    mean: FloatArray
+    low: FloatArray
+    high: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Aligned:
+    """How much was known of each row after each of S votes.
+
+    Attributes
+    ----------
+    informed : (S, J) float64
+        Expected votes so far on tasks of each class; never falling. Steps of several classes at which this
+        is the same are those to be compared.
+    """
+
+    informed: FloatArray
+
+    def step(self, true: int, votes: float) -> int:
+        """Give the first step at which a class has had so many votes; the last one where it never has."""
+        found = int(np.searchsorted(self.informed[:, true], votes - 1e-9))
+        return max(min(found, len(self.informed) - 1), 0)
+
+
+@dataclass(frozen=True, eq=False)
+class ChangePoint:
+    """Where a row of a confusion matrix changed for good, or until the next such point.
+
+    Attributes
+    ----------
+    step : int
+        The first of the annotator's votes, from 0, that is of the new row.
+    true : int
+        The class whose row it is.
+    size : float
+        Total variation distance between the rows before and after, 0 to 1.
+    evidence : float
+        Natural logarithm of the Bayes factor for a change.
+    before, after : (L,) float64
+        The rows, by the votes from the last such point and up to the next one.
+    """
+
+    step: int
+    true: int
+    size: float
+    evidence: float
+    before: FloatArray
+    after: FloatArray
+
+    def in_words(self, outputs: tuple[str, ...]) -> str:
+        """Say what changed the most: "says cat less often, 0.90 before and 0.20 after"."""
+        most = int(np.abs(self.after - self.before).argmax())
+        how = "more" if self.after[most] > self.before[most] else "less"
+        before, after = self.before[most], self.after[most]
+        return f"says {outputs[most]} {how} often, {before:.2f} before and {after:.2f} after"
+
+
+def row_over_time(drift: Drift, annotator: int, level: float = 0.95) -> RowsOverTime:
+    """Give an annotator's confusion matrix after each vote, with credible intervals.
+
+    Parameters
+    ----------
+    drift : Drift
+    annotator : int
+    level : float
+        Share of the probability within the interval, by the Beta distribution of one entry of a row.
+    """
+    alpha = drift.alpha[drift.steps(annotator)]
+    changed = np.ones(len(alpha), dtype=bool)  # most votes leave all as it was
+    changed[1:] = (alpha[1:] != alpha[:-1]).any(axis=(1, 2))
+    which = np.cumsum(changed) - 1
+    different = Confusion(alpha[changed].astype(np.float64), np.ones(alpha.shape[1:]))
+    low, high = credible(different, level)
+    return RowsOverTime(different.mean()[which], low[which], high[which])
+
+
+def aligned(drift: Drift, labels: Labels, fusion: LabelFusion, annotator: int) -> Aligned:
+    """Count an annotator's votes so far by the class of the task, to align the rows of several classes."""
+    tasks = labels.task[drift.vote[drift.steps(annotator)]]
+    return Aligned(fusion.posterior[tasks].cumsum(axis=0))
+
+
+def at(fusion: LabelFusion, *, share: float | None = None, votes: int | None = None) -> Confusion:
+    """Give every annotator's confusion matrix at a moment.
+
+    Parameters
+    ----------
+    fusion : LabelFusion
+        Of a dynamic model.
+    share : float, optional
+        The moment as a share of each annotator's own history, 0 to 1.
+    votes : int, optional
+        Or as the number of each annotator's votes until then, at least 1. Who has fewer is taken at the last.
+
+    Returns
+    -------
+    Confusion
+        Annotators without votes have the prior.
+
+    Raises
+    ------
+    ValueError
+        Without a drift, or unless one of `share` and `votes` is given and within its range.
+    """
+    drift, prior = fusion.drift, fusion.confusion.prior
+    if drift is None:
+        raise ValueError(f"{fusion.algorithm} has no drift")
+    many = np.diff(drift.start)
+    if share is not None and votes is None and 0 <= share <= 1:
+        step = np.rint(share * np.maximum(many - 1, 0)).astype(np.int64)
+    elif votes is not None and share is None and votes >= 1:
+        step = np.minimum(votes, many) - 1
+    else:
+        raise ValueError(f"share {share} and votes {votes}; expected one of them, 0 to 1 or at least 1")
+    alpha = np.broadcast_to(prior, (len(many), *prior.shape)).copy()
+    heard = many > 0
+    alpha[heard] = drift.alpha[(drift.start[:-1] + step)[heard]]
+    return Confusion(alpha, prior)
+
+
+def change_points(
+    drift: Drift, labels: Labels, fusion: LabelFusion, annotator: int
+) -> tuple[ChangePoint, ...]:
+    """Find where an annotator's rows changed for good by more than chance explains.
+
+    A row's votes, each weighed by the probability that the task is of the class, are compared before and
+    after every step: the marginal likelihood of two rows against that of one, both with Jeffreys' Dirichlet
+    prior, averaged over the steps. From a Bayes factor of 100 on (R. E. Kass and A. E. Raftery, "Bayes
+    factors", J. Am. Stat. Assoc. 90 (1995) 773-795: decisive) the row changed at the most probable step, and
+    both parts are searched in turn (binary segmentation: A. J. Scott and M. Knott, Biometrics 30 (1974)
+    507-512). Where a row does not change, such a factor comes about once in a hundred at most (Markov's
+    inequality), whatever the length. A gradual drift comes out as one or several steps.
+
+    Parameters
+    ----------
+    drift : Drift
+    labels : Labels
+    fusion : LabelFusion
+        Whose probabilities weigh the votes.
+    annotator : int
+
+    Returns
+    -------
+    tuple of ChangePoint
+        By step.
+    """
+    votes = drift.vote[drift.steps(annotator)]
+    posterior = fusion.posterior[labels.task[votes]]
+    said = labels.label[votes]
+    found: list[ChangePoint] = []
+    for true in range(posterior.shape[1]):
+        seen = np.flatnonzero(posterior[:, true] >= _SEEN)
+        counts = np.zeros((len(seen) + 1, len(labels.outputs)))
+        counts[np.arange(1, len(seen) + 1), said[seen]] = posterior[seen, true]
+        counts = counts.cumsum(axis=0)
+        split = sorted(_split(counts, 0, len(seen)))
+        bounds = [0, *(place for place, _ in split), len(seen)]
+        rows = [_rates(counts[b] - counts[a]) for a, b in pairwise(bounds)]
+        found += [
+            ChangePoint(
+                int(seen[place]), true, float(np.abs(after - before).sum() / 2), evidence, before, after
+            )
+            for (place, evidence), (before, after) in zip(split, pairwise(rows), strict=True)
+        ]
+    return tuple(sorted(found, key=lambda one: (one.step, one.true)))
+
+
+def _split(counts: FloatArray, first: int, last: int) -> Iterator[tuple[int, float]]:
+    """Give where votes `first` to `last` fall apart, and the evidence; `counts` is of those before each."""
+    from scipy.special import logsumexp
+
+    waiting = [(first, last)]
+    while waiting:
+        first, last = waiting.pop()
+        total = counts[first : last + 1].sum(axis=1) - counts[first].sum()
+        low = first + int(np.searchsorted(total, _LEAST_VOTES))
+        high = first + int(np.searchsorted(total, total[-1] - _LEAST_VOTES, side="right"))
+        if low >= high:
+            continue
+        factor = (
+            _marginal(counts[low:high] - counts[first])
+            + _marginal(counts[last] - counts[low:high])
+            - _marginal(counts[last] - counts[first])
+        )
+        evidence = float(logsumexp(factor) - log(len(factor)))
+        if evidence > _EVIDENCE:
+            place = low + int(factor.argmax())
+            yield place, evidence
+            waiting += [(first, place), (place, last)]
+
+
+def _marginal(counts: FloatArray) -> FloatArray:
+    """Give the logarithm of the marginal likelihood of (..., L) counts under Jeffreys' prior."""
+    from scipy.special import gammaln
+
+    outputs = counts.shape[-1]
+    counts = np.maximum(counts, 0.0)  # differences of sums
+    each = gammaln(counts + _JEFFREYS).sum(axis=-1) - outputs * gammaln(_JEFFREYS)
+    return np.asarray(
+        each + gammaln(outputs * _JEFFREYS) - gammaln(counts.sum(axis=-1) + outputs * _JEFFREYS)
+    )
+
+
+def _rates(counts: FloatArray) -> FloatArray:
+    counts = np.maximum(counts, 0.0) + _JEFFREYS
+    return np.asarray(counts / counts.sum())
+
+
+def moved(drift: Drift, labels: Labels, fusion: LabelFusion) -> FloatArray:
+    """Measure how far each annotator's rows moved, to sort annotators by it.
+
+    It is the largest total variation distance, of any class, between the row of the first third of the votes
+    on that class and that of the last third, less what two standard deviations of each probability explain.
+
+    Parameters
+    ----------
+    drift : Drift
+    labels : Labels
+    fusion : LabelFusion
+
+    Returns
+    -------
+    (K,) float64
+        0 to 1; 0 for who did not move beyond chance, or has too few votes to tell.
+    """
+    largest = np.zeros(len(labels.annotators))
+    for counts in _thirds(drift, labels, fusion):
+        rates, overall, many = _compared(counts)
+        chance = np.sqrt(overall * (1 - overall) * (1 / (many[:, :1] + 1) + 1 / (many[:, 2:] + 1)))
+        beyond = np.maximum(np.abs(rates[:, 2] - rates[:, 0]) - _NOISE * chance, 0.0)
+        largest = np.maximum(largest, beyond.sum(axis=1) / 2)
+    return largest
+
+
+def trend(drift: Drift, labels: Labels, fusion: LabelFusion) -> FloatArray:
+    """Measure who improves and who tires: by how much the share of right votes grew.
+
+    From the first third of the votes on each class to the last one, the classes weighed by their shares, so
+    that what tasks came when does not matter.
+
+    Returns
+    -------
+    (K,) float64
+        -1 to 1; 0 for who has no votes.
+    """
+    assert labels.meaning is not None
+    grown = np.zeros(len(labels.annotators))
+    for true, counts in enumerate(_thirds(drift, labels, fusion)):
+        rates, _, _ = _compared(counts)
+        right = labels.meaning == true
+        grown += fusion.shares[true] * (rates[:, 2, right] - rates[:, 0, right]).sum(axis=1)
+    return grown
+
+
+def _thirds(drift: Drift, labels: Labels, fusion: LabelFusion) -> Iterator[FloatArray]:
+    """Count, for each class, what annotators said in each third of their votes on it: (K, 3, L)."""
+    annotators, outputs = len(labels.annotators), len(labels.outputs)
+    who = np.repeat(np.arange(annotators), np.diff(drift.start))
+    task, said = labels.task[drift.vote], labels.label[drift.vote]
+    for true in range(len(labels.classes)):
+        weight = fusion.posterior[task, true]
+        sofar = np.concatenate([[0.0], weight.cumsum()])
+        begin, end = sofar[drift.start[:-1]], sofar[drift.start[1:]]
+        middle = (sofar[:-1] + sofar[1:]) / 2 - begin[who]
+        whole = np.maximum(end - begin, 1e-12)[who]
+        third = np.clip((3 * middle / whole).astype(np.int64), 0, 2)
+        cell = (who * 3 + third) * outputs + said
+        counts = np.bincount(cell, weight, minlength=annotators * 3 * outputs)
+        yield np.asarray(counts, dtype=np.float64).reshape(annotators, 3, outputs)
+
+
+def _compared(counts: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Give rates by thirds, (K, 3, L), drawn by a vote to the overall ones, (K, L); and the votes, (K, 3)."""
+    whole = counts.sum(axis=1) + _JEFFREYS
+    overall = whole / whole.sum(axis=1, keepdims=True)
+    many = counts.sum(axis=2)
+    rates = (counts + overall[:, None, :]) / (many[:, :, None] + 1)
+    return rates, overall, many

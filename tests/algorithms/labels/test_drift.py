@@ -1,0 +1,196 @@
+"""What is read from a drift: changes that were planted are found, chance is not, rows are aligned."""
+
+import numpy as np
+import pytest
+from scipy.special import betaln, logsumexp
+from scipy.stats import beta
+
+from raterscope.algorithms.labels import Labels
+from raterscope.algorithms.labels.drift import aligned, at, change_points, moved, row_over_time, trend
+from raterscope.algorithms.labels.dynamic import dynibcc
+from raterscope.algorithms.labels.ibcc import ibcc
+
+
+def known_crowd(rates, steps, seed=0, first=()):
+    """Annotators whose rates (a list of (K, J, L) by stretch of `steps` votes each) are seen on known tasks.
+
+    Every annotator votes on tasks of its own. The annotators in `first` have no votes.
+    """
+    rng = np.random.default_rng(seed)
+    many, classes, outputs = rates[0].shape
+    truth = rng.integers(0, classes, (many, steps * len(rates)))
+    label = np.empty_like(truth)
+    for number, stretch in enumerate(rates):
+        for k in range(many):
+            for step in range(number * steps, (number + 1) * steps):
+                label[k, step] = rng.choice(outputs, p=stretch[k, truth[k, step]])
+    annotator = np.repeat(np.arange(many), truth.shape[1])
+    voting = ~np.isin(annotator, first)
+    names = [tuple(map(str, range(count))) for count in (truth.size, many, outputs, classes)]
+    return Labels(
+        np.arange(truth.size)[voting], annotator[voting], label.ravel()[voting], *names,
+        meaning=np.where(np.arange(outputs) < classes, np.arange(outputs), -1), known=truth.ravel(),
+    )  # fmt: skip
+
+
+def steady(many, classes=2, outputs=3, accuracy=0.7):
+    rates = np.full((many, classes, outputs), (1 - accuracy) / (outputs - 1))
+    rates[:, np.arange(classes), np.arange(classes)] = accuracy
+    return rates
+
+
+def test_a_planted_change_is_found_in_its_row_alone():
+    before, after = steady(6), steady(6)
+    after[:3, 1] = [0.8, 0.1, 0.1]
+    labels = known_crowd([before, after], 150)
+    fusion = dynibcc(labels)
+    for k in range(6):
+        changes = change_points(fusion.drift, labels, fusion, k)
+        if k >= 3:
+            assert changes == ()
+            continue
+        (one,) = changes
+        assert one.true == 1
+        assert abs(one.step - 150) < 15
+        assert one.size == pytest.approx(0.65, abs=0.15)
+        assert one.after == pytest.approx(after[k, 1], abs=0.12)
+        assert one.in_words(("a", "b", "c")).startswith(("says a more often, 0.", "says b less often, 0."))
+
+
+def test_an_episode_has_a_beginning_and_an_end():
+    odd = steady(1)
+    odd[:, 0] = [0.1, 0.1, 0.8]
+    labels = known_crowd([steady(1), odd, steady(1)], 150)
+    fusion = dynibcc(labels)
+    changes = change_points(fusion.drift, labels, fusion, 0)
+    assert [one.true for one in changes] == [0, 0]
+    assert [one.step for one in changes] == pytest.approx([150, 300], abs=20)
+
+
+def test_chance_is_no_change():
+    # A Bayes factor of 100 comes about by chance at most once in a hundred rows: here, of 400.
+    rng = np.random.default_rng(8)
+    rates = rng.dirichlet(np.ones(3), (200, 2))
+    labels = known_crowd([rates], 120)
+    fusion = dynibcc(labels)
+    assert sum(len(change_points(fusion.drift, labels, fusion, k)) for k in range(200)) <= 6
+
+
+def test_the_evidence_is_the_bayes_factor():
+    said = np.array([0] * 14 + [1, 0] + [1] * 12)
+    names = (tuple(map(str, range(len(said)))), ("k",), ("0", "1"), ("c",))
+    labels = Labels(np.arange(len(said)), np.zeros(len(said), int), said, *names, meaning=[0, -1])
+    fusion = dynibcc(labels)
+    (one,) = change_points(fusion.drift, labels, fusion, 0)
+
+    def marginal(part):
+        return betaln(0.5 + (part == 0).sum(), 0.5 + (part == 1).sum()) - betaln(0.5, 0.5)
+
+    places = range(5, len(said) - 4)
+    factors = [marginal(said[:n]) + marginal(said[n:]) - marginal(said) for n in places]
+    assert one.evidence == pytest.approx(logsumexp(factors) - np.log(len(factors)), rel=1e-9)
+    assert one.step == places[int(np.argmax(factors))]
+
+
+def test_moved_sorts_annotators_and_trend_tells_learning_from_tiring():
+    good, poor = steady(2, accuracy=0.9), steady(2, accuracy=0.5)
+    before = np.concatenate([poor, good, steady(2)])
+    after = np.concatenate([good, poor, steady(2)])
+    labels = known_crowd([before, after], 200, first=[5])
+    fusion = dynibcc(labels)
+    far = moved(fusion.drift, labels, fusion)
+    assert far[:4].min() > 0.1 > 0.05 > far[4:].max()
+    assert far[5] == 0
+    grown = trend(fusion.drift, labels, fusion)
+    assert grown == pytest.approx([0.4, 0.4, -0.4, -0.4, 0, 0], abs=0.12)
+    assert grown[5] == 0
+
+
+def test_rows_over_time_have_beta_intervals():
+    labels = known_crowd([steady(2, accuracy=0.9), steady(2, accuracy=0.2)], 60)
+    fusion = dynibcc(labels)
+    way = row_over_time(fusion.drift, 1)
+    alpha = fusion.drift.alpha[fusion.drift.steps(1)].astype(float)
+    rest = alpha.sum(axis=2, keepdims=True) - alpha
+    assert way.mean.shape == (120, 2, 3)
+    np.testing.assert_allclose(way.mean, alpha / (alpha + rest), rtol=1e-6)
+    np.testing.assert_allclose(way.low, beta.ppf(0.025, alpha, rest), rtol=1e-5)
+    np.testing.assert_allclose(way.high, beta.ppf(0.975, alpha, rest), rtol=1e-5)
+    right = way.mean[:, 0, 0]
+    assert right[0] > 0.7 > 0.5 > right[-1]
+
+
+def test_steps_of_several_classes_are_aligned_by_their_votes():
+    labels = known_crowd([steady(2)], 50)
+    fusion = dynibcc(labels)
+    counted = aligned(fusion.drift, labels, fusion, 1)
+    truth = labels.known[labels.task[labels.annotator == 1]]
+    np.testing.assert_array_equal(counted.informed, np.cumsum(truth[:, None] == [0, 1], axis=0))
+    for true in (0, 1):
+        steps = [counted.step(true, votes) for votes in range(1, int((truth == true).sum()) + 1)]
+        np.testing.assert_array_equal(steps, np.flatnonzero(truth == true))
+        assert counted.step(true, 1000) == 49
+
+
+def test_confusion_at_a_moment():
+    labels = known_crowd([steady(3), steady(3, accuracy=0.2)], 80, first=[1])
+    fusion = dynibcc(labels)
+    drift = fusion.drift
+    last = at(fusion, share=1.0)
+    np.testing.assert_allclose(last.alpha, fusion.confusion.alpha, rtol=1e-6)
+    np.testing.assert_array_equal(at(fusion, votes=10**9).alpha, last.alpha)
+    np.testing.assert_array_equal(at(fusion, share=0.0).alpha, at(fusion, votes=1).alpha)
+    np.testing.assert_array_equal(at(fusion, votes=31).alpha[2], drift.alpha[drift.steps(2)][30])
+    np.testing.assert_array_equal(last.alpha[1], last.prior)
+    for wrong in ({}, {"share": 1.1}, {"votes": 0}, {"share": 0.5, "votes": 3}):
+        with pytest.raises(ValueError, match="expected one of them"):
+            at(fusion, **wrong)
+    with pytest.raises(ValueError, match="no drift"):
+        at(ibcc(labels), share=0.5)
+
+
+@pytest.mark.parametrize("votes", [0, 1, 2, 12])
+def test_few_votes_say_nothing(votes):
+    names = (("a", "b"), ("k", "silent"), ("0", "1", "2"), ("x", "y"))
+    labels = Labels([0] * votes, [0] * votes, [2] * votes, *names, meaning=[0, 1, -1])
+    fusion = dynibcc(labels)
+    for k in (0, 1):
+        assert change_points(fusion.drift, labels, fusion, k) == ()
+        assert row_over_time(fusion.drift, k).low.shape == (0 if k else votes, 2, 3)
+        assert aligned(fusion.drift, labels, fusion, k).step(0, 3) == (0 if k else max(min(votes, 6) - 1, 0))
+    assert (moved(fusion.drift, labels, fusion) == 0).all()
+    assert np.abs(trend(fusion.drift, labels, fusion)).max() < 1e-12
+    assert np.isfinite(at(fusion, share=0.5).alpha).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "least"), [("jump_J3", 1.0), ("drift_J3", 0.85), ("jump_J2", 1.0), ("static_J3", None)]
+)
+def test_crowds_that_drift(real_data, name, least):
+    with np.load(real_data / "labels" / "synth" / f"{name}_seed7.npz", allow_pickle=False) as file:
+        classes = int(name[-1])
+        names = [
+            tuple(map(str, range(many)))
+            for many in (len(file["truth"]), int(file["worker"].max()) + 1, classes, classes)
+        ]
+        known = file["known20"].astype(np.int16) if classes == 2 else None
+        labels = Labels(file["task"], file["worker"], file["label"], *names, known=known)
+        rates = file["pi_true"]
+    fusion = dynibcc(labels)
+    true = rates[fusion.drift.vote]
+    planted, away = [], []
+    for k in range(len(labels.annotators)):
+        own = true[fusion.drift.steps(k)]
+        changes = change_points(fusion.drift, labels, fusion, k)
+        if np.ptp(own, axis=0).max() < 0.01:
+            assert changes == ()
+            continue
+        planted += [any(one.true == j for one in changes) for j in range(classes)]
+        jump = int(np.abs(np.diff(own, axis=0)).sum(axis=(1, 2)).argmax()) + 1
+        away += [abs(one.step - jump) for one in changes]
+    if least is None:
+        assert not planted
+        return
+    assert np.mean(planted) >= least
+    if name.startswith("jump"):
+        assert np.median(away) < 10
