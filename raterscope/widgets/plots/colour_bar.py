@@ -58,9 +58,13 @@ def paint_colour_bar(
     painter.setPen(QColor(look.second))
     under = box.adjusted(0, THICKNESS + 2, 0, 0)
     sides = (
-        (Qt.AlignmentFlag.AlignLeft, f"{low:.3g}"),
+        (Qt.AlignmentFlag.AlignLeft, _end(low)),
         (Qt.AlignmentFlag.AlignHCenter, words),
-        (Qt.AlignmentFlag.AlignRight, f"{high:.3g}"),
+        (Qt.AlignmentFlag.AlignRight, _end(high)),
     )
     for side, text in sides:
         painter.drawText(under, side | Qt.AlignmentFlag.AlignTop, text)
+
+
+def _end(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"

@@ -1,0 +1,195 @@
+import numpy as np
+import pytest
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtGui import QColor
+
+from raterscope.widgets import theme
+from raterscope.widgets.plots.cells import short_rate
+from raterscope.widgets.plots.communities import community_colour, community_ink, contrast, ink_on
+from raterscope.widgets.plots.confusion_matrix import ConfusionMatrix, MatrixView
+
+
+def view(rows=2, columns=3, width=0.06, **more) -> MatrixView:
+    rng = np.random.default_rng(1)
+    mean = rng.dirichlet(np.ones(columns), rows)
+    given = {
+        "title": "Annotator 79142",
+        "subtitle": "2,965 votes | accuracy 0.88 (0.85 to 0.91)",
+        "classes": tuple(f"class {row}" for row in range(rows)),
+        "outputs": tuple(f"says {column}" for column in range(columns)),
+        "mean": mean,
+        "low": np.maximum(mean - width / 2, 0),
+        "high": np.minimum(mean + width / 2, 1),
+        "counts": np.round(1000 * mean),
+        "crowd": np.full((rows, columns), 1 / columns),
+    }
+    return MatrixView(**{**given, **more})
+
+
+@pytest.fixture
+def matrix(qtbot):
+    widget = ConfusionMatrix()
+    qtbot.addWidget(widget)
+    widget.resize(360, 260)
+    widget.show()
+    return widget
+
+
+def centre(figure, part) -> QPoint:
+    found = [
+        (x, y)
+        for x in range(0, figure.width(), 2)
+        for y in range(0, figure.height(), 2)
+        if figure.part_at(QPoint(x, y)) == part
+    ]
+    assert found, part
+    return QPoint(*np.mean(found, axis=0).round().astype(int).tolist())
+
+
+SPOT = {
+    "classes": ("not", "supernova"),
+    "outputs": ("-1", "3"),
+    "mean": np.array([[0.934, 0.066], [0.5, 0.5]]),
+    "low": np.array([[0.906, 0.038], [0.1, 0.1]]),
+    "high": np.array([[0.962, 0.094], [0.9, 0.9]]),
+    "counts": np.array([[1204.3, 0.2], [1.0, 0.0]]),
+    "crowd": np.array([[0.8, 0.2], [0.6, 0.4]]),
+}
+
+
+def test_a_cell_says_its_rate_interval_votes_and_the_crowds_with_the_digits_it_deserves(matrix):
+    matrix.show_matrix(view(**SPOT))
+    words = matrix.figure.words
+    assert words((0, 0)) == (
+        "true not, said -1: 0.93 (0.91 to 0.96), 1,204 votes; the crowd 0.80, difference +0.13"
+    )
+    assert words((0, 1)).endswith("less than one vote; the crowd 0.20, difference −0.13")
+    # An interval from 0.1 to 0.9 has no second decimal, and a difference within it says nothing.
+    assert words((1, 0)) == (
+        "true supernova, said -1: 0.5 (0.1 to 0.9), 1 vote; the crowd 0.60, within the interval"
+    )
+
+
+def test_a_class_that_nobody_knows_of_is_said_to_be_so(matrix):
+    unknown = np.array([[0.9, 0.1], [np.nan, np.nan]])
+    matrix.show_matrix(view(**{**SPOT, "mean": unknown, "low": unknown, "high": unknown}))
+    assert "not known" in matrix.figure.words((1, 0))
+    for mode in ("rates", "counts", "difference"):
+        matrix.set_mode(mode)
+        assert not matrix.figure.grab().isNull()
+
+
+@pytest.mark.parametrize("shape", [(2, 2), (2, 3), (5, 5), (3, 7), (20, 20)])
+def test_every_cell_can_be_clicked(matrix, qtbot, shape):
+    chosen = []
+    matrix.cell_chosen.connect(lambda *cell: chosen.append(cell))
+    matrix.show_matrix(view(*shape))
+    cells = [(0, 0), (shape[0] - 1, 0), (shape[0] // 2, shape[1] - 1)]
+    for cell in cells:
+        qtbot.mouseClick(matrix.figure, Qt.MouseButton.LeftButton, pos=centre(matrix.figure, cell))
+    assert chosen == cells
+    assert all(
+        matrix.figure.part_at(QPoint(x, 0)) is None for x in range(0, matrix.figure.width(), 5)
+    )  # the names
+
+
+def test_the_cells_are_walked_by_keyboard_from_the_selected_one_and_not_over_the_edge(matrix, qtbot):
+    chosen = []
+    matrix.cell_chosen.connect(lambda *cell: chosen.append(cell))
+    matrix.show_matrix(view())
+    matrix.select_cell(1, 2)
+    assert chosen == []
+    for key in (Qt.Key.Key_Down, Qt.Key.Key_Space, Qt.Key.Key_Up, *[Qt.Key.Key_Left] * 5, Qt.Key.Key_Return):
+        qtbot.keyClick(matrix.figure, key)
+    assert chosen == [(1, 2), (0, 0)]
+    assert matrix.figure.accessibleDescription().startswith("true class 0, said says 0: ")
+
+
+def test_without_a_crowd_there_is_no_difference_from_it(matrix, qtbot):
+    matrix.show_matrix(view())
+    qtbot.mouseClick(matrix.modes.buttons["difference"], Qt.MouseButton.LeftButton)
+    assert matrix.modes.mode == "difference"
+    matrix.show_matrix(view(crowd=None))
+    assert matrix.modes.mode == "rates"
+    assert not matrix.modes.buttons["difference"].isEnabled()
+    assert "no crowd" in matrix.modes.buttons["difference"].toolTip()
+    assert "crowd" not in matrix.figure.words((0, 0))
+
+
+def test_the_mode_stays_from_annotator_to_annotator(matrix):
+    matrix.show_matrix(view())
+    matrix.set_mode("counts")
+    before = matrix.figure.grab().toImage()
+    matrix.show_matrix(view(counts=np.ones((2, 3))))
+    assert matrix.modes.mode == "counts"
+    assert matrix.figure.grab().toImage() != before
+
+
+def test_in_the_difference_what_is_more_is_orange_and_what_is_less_purple(matrix):
+    matrix.show_matrix(view(**SPOT))
+    matrix.set_mode("difference")
+    picture = matrix.figure.grab().toImage()
+
+    def ground(part):
+        return picture.pixelColor(centre(matrix.figure, part) + QPoint(-34, -24))
+
+    more, less = ground((0, 0)), ground((0, 1))
+    assert more.red() > more.blue()
+    assert less.blue() > less.green()
+
+
+def test_a_selected_row_is_outlined_whole(matrix):
+    matrix.show_matrix(view())
+    plain = matrix.figure.grab().toImage()
+    matrix.select_cell(1)
+    row = matrix.figure.grab().toImage()
+    matrix.select_cell(1, 0)
+    cell = matrix.figure.grab().toImage()
+    assert len({plain.cacheKey(), row.cacheKey(), cell.cacheKey()}) == 3
+    assert plain != row != cell
+    matrix.select_cell(None)
+    assert matrix.figure.grab().toImage() == plain
+
+
+def test_names_of_strangers_are_cut_and_shown_as_they_are(matrix):
+    matrix.show_matrix(view(title="<b>annotator</b> " * 20, classes=("x" * 400, "<i>")))
+    assert matrix.minimumSizeHint().width() < 700
+    assert "&lt;b&gt;" in matrix.header.toolTip()
+    assert matrix.figure.words((1, 0)).startswith("true <i>, said")
+
+
+def test_nobody_chosen_says_what_to_do(matrix):
+    matrix.show_matrix(view())
+    matrix.clear()
+    assert not matrix.filled
+    assert not matrix.modes.isVisible()
+
+
+def test_what_does_not_fit_its_classes_is_refused():
+    with pytest.raises(ValueError, match=r"low of shape \(2, 2\) for \(2, 3\)"):
+        view(low=np.zeros((2, 2)))
+
+
+def test_rates_are_written_short():
+    assert [short_rate(value) for value in (0.834, 0.0, 1.0, 0.999, np.nan)] == [
+        ".83",
+        ".00",
+        "1.0",
+        "1.0",
+        "",
+    ]
+
+
+@pytest.mark.parametrize("look", [theme.DARK, theme.LIGHT])
+def test_what_is_written_in_or_on_a_communitys_colour_can_be_read(look, monkeypatch):
+    monkeypatch.setattr(theme._State, "theme", look)
+    for number in (*range(12), -1):
+        assert contrast(community_ink(number), QColor(look.raised)) >= 4.5
+        assert contrast(ink_on(community_ink(number)), community_ink(number)) >= 4.5
+    assert len({community_colour(number) for number in range(8)}) == 8
+    assert community_colour(8) == community_colour(29) == community_colour(-1)
+
+
+def test_contrast_is_that_of_the_guidelines():
+    assert contrast(QColor("#000000"), QColor("#ffffff")) == pytest.approx(21.0)
+    assert contrast(QColor("#777777"), QColor("#ffffff")) == pytest.approx(4.48, abs=0.01)
