@@ -22,7 +22,7 @@ from raterscope.app.study.places import Names
 from raterscope.app.study.records import QuestionEntry, RunEntry, Scheme, StudyError
 from raterscope.app.study.references import read_image_entries
 from raterscope.app.study.study import Study
-from raterscope.app.study.votes import Crowd, VotesRecord, packed
+from raterscope.app.study.votes import Crowd, VotesRecord, record_of_truth, record_of_votes
 
 __all__ = [
     "add_true_labels",
@@ -33,6 +33,8 @@ __all__ = [
     "pictures_of",
     "set_scheme",
     "usual_meaning",
+    "widened",
+    "with_classes",
 ]
 
 UNNAMED = "labels"
@@ -62,13 +64,9 @@ def add_votes(study: Study, table: LabelTable, watch: Watch = silent) -> str:
         )
         known |= numbers
         people = np.array([known[name] for name in table.annotators], dtype=np.int32)
-        shown = [table.pictures.get(at, "") for at in range(len(table.tasks))] if table.pictures else []
-        record = VotesRecord(
-            packed(table.tasks), packed(shown), table.outputs, table.task, people[table.annotator],
-            table.label, table.time,
-        )  # fmt: skip
-        question = _taken_up(study, before, table.question, _widened(before, table.outputs))
-        _store(study, question, 0, table.path.name, table.notices, record)
+        scheme = widened(before.scheme if before else None, table.outputs)
+        question = _taken_up(study, before, table.question, scheme)
+        _store(study, question, 0, table.path.name, table.notices, record_of_votes(table, people))
     link_pictures(study)
     words = (
         f"{counted(len(table), 'vote')} by {counted(len(table.annotators), 'annotator')}"
@@ -95,15 +93,11 @@ def add_true_labels(study: Study, table: TrueLabels, watch: Watch = silent) -> s
             "tells what is true of tasks that the study has no votes on; import the votes first",
             file=table.path,
         )
-    scheme, notices = _with_classes(question.scheme, table.classes)
-    record = VotesRecord(
-        packed(table.tasks), packed([]), table.classes, np.arange(len(table), dtype=np.int32),
-        np.empty(0, dtype=np.int32), table.label,
-    )  # fmt: skip
+    scheme, notices = with_classes(question.scheme, table.classes, "the question's settings change it")
     there = sum(name in study.crowd(question.id).number_of for name in table.tasks)
     with study.change():
         number = _taken_up(study, question, question.name, scheme)
-        _store(study, number, 1, table.path.name, (*table.notices, *notices), record)
+        _store(study, number, 1, table.path.name, (*table.notices, *notices), record_of_truth(table))
     words = f"the truth of {counted(len(table), 'task')}"
     words += f" ({len(table) - there:,} of them without votes)" if there < len(table) else ""
     return " ".join([words + ".", *table.notices, *notices])
@@ -204,11 +198,10 @@ def _question_for(
     return best
 
 
-def _widened(question: QuestionEntry | None, outputs: Sequence[str]) -> Scheme:
+def widened(scheme: Scheme | None, outputs: Sequence[str]) -> Scheme:
     """Let a scheme take outputs that it does not have; while classes are outputs, they stay so."""
-    if question is None:
+    if scheme is None:
         return Scheme(tuple(outputs), tuple(outputs), tuple(range(len(outputs))))
-    scheme = question.scheme
     new = [name for name in outputs if name not in scheme.outputs]
     if not new:
         return scheme
@@ -219,8 +212,12 @@ def _widened(question: QuestionEntry | None, outputs: Sequence[str]) -> Scheme:
     return Scheme(together, scheme.classes, tuple(meaning.get(name, OPEN) for name in together))
 
 
-def _with_classes(scheme: Scheme, classes: Sequence[str]) -> tuple[Scheme, list[str]]:
-    """Let a scheme know the classes that truths name."""
+def with_classes(scheme: Scheme, classes: Sequence[str], remedy: str) -> tuple[Scheme, list[str]]:
+    """Let a scheme know the classes that truths name.
+
+    Gives also, where none of them is an output, what the outputs are taken to stand for, in a sentence that
+    ends with how that is changed.
+    """
     new = [name for name in classes if name not in scheme.classes]
     if not new:
         return scheme, []
@@ -232,7 +229,7 @@ def _with_classes(scheme: Scheme, classes: Sequence[str]) -> tuple[Scheme, list[
         )
         return (
             Scheme(scheme.outputs, tuple(classes), meaning),
-            [f"The answers are taken to stand so: {said}; the question's settings change it."],
+            [f"The answers are taken to stand so: {said}; {remedy}."],
         )
     together = (*scheme.classes, *new)
     return replace(scheme, classes=together, prior=None), []

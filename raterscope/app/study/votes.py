@@ -12,10 +12,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.labels.data import OPEN, ClassArray, Labels, LabelsError
+from raterscope.app.formats.label_records import LabelTable, TrueLabels
 from raterscope.app.study.objects import read_object
 from raterscope.app.study.records import Scheme, StudyError
 
-__all__ = ["Crowd", "VotesRecord", "names_of", "packed", "read_crowd", "renumbered"]
+__all__ = [
+    "Crowd",
+    "VotesRecord",
+    "joined",
+    "names_of",
+    "packed",
+    "read_crowd",
+    "record_of_truth",
+    "record_of_votes",
+    "renumbered",
+    "take_truth",
+]
 
 _LAST = 2**62
 
@@ -134,6 +146,30 @@ def renumbered(values: ClassArray, names: Sequence[str], others: Sequence[str]) 
     return table[values]
 
 
+def record_of_votes(table: LabelTable, people: NDArray[np.int32]) -> VotesRecord:
+    """Make the record of a file's votes.
+
+    Parameters
+    ----------
+    table : LabelTable
+    people : (K,) int32
+        The number of each of its annotators.
+    """
+    shown = [table.pictures.get(at, "") for at in range(len(table.tasks))] if table.pictures else []
+    return VotesRecord(
+        packed(table.tasks), packed(shown), table.outputs, table.task, people[table.annotator], table.label,
+        table.time,
+    )  # fmt: skip
+
+
+def record_of_truth(table: TrueLabels) -> VotesRecord:
+    """Make the record of a file's true classes."""
+    return VotesRecord(
+        packed(table.tasks), packed([]), table.classes, np.arange(len(table), dtype=np.int32),
+        np.empty(0, dtype=np.int32), table.label,
+    )  # fmt: skip
+
+
 def read_crowd(
     connection: sqlite3.Connection,
     path: Path,
@@ -155,16 +191,32 @@ def read_crowd(
     ).fetchall()
     records = [(truth, read_object(connection, number, VotesRecord, path)) for truth, number in rows]
     try:
-        crowd = _joined([one for truth, one in records if not truth], scheme, annotators)
+        crowd = joined([one for truth, one in records if not truth], scheme, annotators)
         for truth, record in records:
             if truth:
-                _take_truth(crowd, record)
+                take_truth(crowd, record)
     except (LabelsError, IndexError, ValueError) as error:
         raise StudyError(f"is damaged: votes on a question cannot be read ({error})", file=path) from error
     return crowd
 
 
-def _joined(records: Sequence[VotesRecord], scheme: Scheme, annotators: int) -> Crowd:
+def joined(records: Sequence[VotesRecord], scheme: Scheme, annotators: int) -> Crowd:
+    """Join the votes of several imports or files.
+
+    Parameters
+    ----------
+    records : sequence of VotesRecord
+        In the order in which they came.
+    scheme : Scheme
+        Knows all of their outputs.
+    annotators : int
+        How many there are; the records number them.
+
+    Raises
+    ------
+    ValueError, IndexError
+        Where these are no votes of so many annotators.
+    """
     number: dict[str, int] = {}
     pictures: list[str] = []
     place = {name: at for at, name in enumerate(scheme.outputs)}
@@ -217,7 +269,8 @@ def _times(records: Sequence[VotesRecord]) -> NDArray[np.float64] | None:
     )
 
 
-def _take_truth(crowd: Crowd, record: VotesRecord) -> None:
+def take_truth(crowd: Crowd, record: VotesRecord) -> None:
+    """Note true classes in a crowd, on those of its tasks and classes that it has."""
     label = renumbered(record.label, record.outputs, crowd.scheme.classes)
     names = names_of(record.tasks)
     for task, true in zip(record.task.tolist(), label.tolist(), strict=True):
