@@ -25,6 +25,9 @@ _THREADS = min(_PARTS, os.cpu_count() or 1)
 _WORK = 2_000_000
 """Votes times classes of a piece: some 10 ms."""
 
+_FEW_CLASSES = 6
+"""Up to so many, a pass is compiled for their number."""
+
 Piece = tuple[int, int, int]
 """A part, its first task (or annotator), and the one after its last."""
 
@@ -105,6 +108,7 @@ def alternate(
     weights, logs = np.zeros(size), np.zeros(votes.classes)
     total = np.empty((len(counts), votes.classes))
     update = expect_two if votes.classes == 2 else expect_tasks
+    each_class = (0.0,) * votes.classes if votes.classes <= _FEW_CLASSES else logs
     objective: list[float] = []
     changes: list[float] = []
     done = 0.0
@@ -132,7 +136,7 @@ def alternate(
             part, first, last = piece
             return update(  # type: ignore[no-any-return]
                 votes.start, votes.pair, votes.known, logs, weights, first, last, posterior, counts[part],
-                total[part],
+                total[part], each_class,
             )  # fmt: skip
 
         def rated(piece: Piece) -> float:

@@ -121,6 +121,7 @@ def expect_tasks(
     posterior: Array,
     counts: Array,
     total: Array,
+    each: Array,
 ) -> tuple[float, float]:
     """Update the tasks' probabilities (eqs. 7, 8), and count with them (eqs. 9, 10) in the same pass.
 
@@ -134,14 +135,17 @@ def expect_tasks(
         Logarithm of the annotators' rates, or its expectation.
     posterior : (N, J) float64
         Overwritten.
+    each : tuple of J numbers, or array (J,)
+        Only its length is used. That of a tuple is known when this is compiled: a few classes are then
+        a quarter to a third faster.
 
     Returns
     -------
     float, float
         Sum of the entropies, and the greatest change of a probability.
     """
-    classes = len(logs)
-    x = np.empty(classes)
+    x = np.empty(len(each))
+    counted, weight = counts.reshape(-1), weights.reshape(-1)
     entropy, change = 0.0, 0.0
     for i in range(first, last):
         low, high = start[i], start[i + 1]
@@ -149,33 +153,33 @@ def expect_tasks(
         if held < 0:
             if low == high:
                 continue
-            for j in range(classes):
+            for j in range(len(each)):
                 x[j] = logs[j]
             for v in range(low, high):
-                p = pair[v]
-                for j in range(classes):
-                    x[j] += weights[p, j]
+                at = np.uint64(pair[v]) * np.uint64(len(each))
+                for j in range(len(each)):
+                    x[j] += weight[at + np.uint64(j)]
             highest = x[0]
-            for j in range(1, classes):
+            for j in range(1, len(each)):
                 highest = max(highest, x[j])
             norm, dot = 0.0, 0.0
-            for j in range(classes):
+            for j in range(len(each)):
                 away = x[j] - highest
                 x[j] = np.exp(away)
                 norm += x[j]
                 dot += x[j] * away
             entropy += np.log(norm) - dot / norm
-            for j in range(classes):
+            for j in range(len(each)):
                 x[j] /= norm
                 change = max(change, abs(x[j] - posterior[i, j]))
                 posterior[i, j] = x[j]
-        for j in range(classes):
+        for j in range(len(each)):
             x[j] = posterior[i, j]
             total[j] += x[j]
         for v in range(low, high):
-            p = pair[v]
-            for j in range(classes):
-                counts[p, j] += x[j]
+            at = np.uint64(pair[v]) * np.uint64(len(each))
+            for j in range(len(each)):
+                counted[at + np.uint64(j)] += x[j]
     return entropy, change
 
 
@@ -191,6 +195,7 @@ def expect_two(
     posterior: Array,
     counts: Array,
     total: Array,
+    each: Array,  # noqa: ARG001 - as of `expect_tasks`
 ) -> tuple[float, float]:
     """Do what `expect_tasks` does for two classes, by their odds: three times as fast."""
     base = logs[1] - logs[0]
