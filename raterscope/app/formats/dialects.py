@@ -15,7 +15,7 @@ from raterscope.app.formats.records import refuse_study
 
 __all__ = [
     "bytes_of", "decoded", "delimiter_of", "distinct", "encodings_of", "even", "header_of", "is_headed",
-    "others", "refuse_uneven", "rows_of",
+    "no_text", "others", "refuse_uneven", "rows_of",
 ]  # fmt: skip
 
 LONGEST_FILE = 2 << 30
@@ -83,7 +83,12 @@ def decoded(data: bytes, path: Path, *, whole: bool = True) -> str:
             and sum(letter < " " and letter not in "\t\r\n\f" for letter in head) <= len(head) // 100
         ):
             return text
-    raise InputError("is no text; expected a table (CSV) or an image", file=path)
+    raise no_text(path)
+
+
+def no_text(path: Path) -> InputError:
+    """Say that a file is no text."""
+    return InputError("is no text; expected a table (CSV) or an image", file=path)
 
 
 def delimiter_of(text: str, path: Path) -> tuple[str, int]:

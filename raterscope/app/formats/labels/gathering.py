@@ -1,0 +1,129 @@
+"""Votes of one file put together: a table for each question."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from raterscope.app.errors import InputError
+from raterscope.app.formats.clicks import seconds_of
+from raterscope.app.formats.label_records import LabelTable, TrueLabels
+from raterscope.app.formats.labels.outputs import outputs_of
+from raterscope.app.formats.strangers import text_of
+
+__all__ = ["Gathering", "answer_text", "joined", "seconds_or_nan"]
+
+_JOINT = " + "
+
+
+def joined(choices: list[str]) -> str:
+    """Make one answer of several that were chosen together, whatever the order they were chosen in."""
+    return _JOINT.join(sorted(set(choices), key=str.casefold))
+
+
+def seconds_or_nan(text: str) -> float:
+    """Give a date and time in seconds, NaN for what is none."""
+    try:
+        return seconds_of(text)
+    except ValueError:
+        return math.nan
+
+
+def answer_text(value: Any) -> str:
+    """Give an answer as one line, its blanks and line breaks as single blanks."""
+    return text_of(" ".join(value.split()) if isinstance(value, str) else value)
+
+
+@dataclass
+class _Question:
+    annotators: dict[str, int] = field(default_factory=dict)
+    tasks: dict[str, int] = field(default_factory=dict)
+    rows: list[tuple[int, int, float]] = field(default_factory=list)
+    answers: list[str] = field(default_factory=list)
+    pictures: dict[int, str] = field(default_factory=dict)
+    truths: dict[str, str] = field(default_factory=dict)
+    words: str = ""
+    missing: int = 0
+
+
+@dataclass
+class Gathering:
+    """Votes while they are read.
+
+    Attributes
+    ----------
+    path : Path
+    left_out : Counter
+        What was not read, in words, with how often.
+    """
+
+    path: Path
+    left_out: Counter[str] = field(default_factory=Counter)
+    _questions: dict[str, _Question] = field(default_factory=dict)
+
+    def add(
+        self, question: str, annotator: str, task: str, answer: str, *, time: float = math.nan,
+        picture: str = "", words: str = "",
+    ) -> None:  # fmt: skip
+        """Take up one vote; `words` is how the question was put, the first time is kept."""
+        asked = self._questions.setdefault(question, _Question())
+        asked.words = asked.words or words
+        who = asked.annotators.setdefault(annotator, len(asked.annotators))
+        what = asked.tasks.setdefault(task, len(asked.tasks))
+        if picture:
+            asked.pictures.setdefault(what, picture)
+        if not answer.strip():
+            asked.missing += 1
+            return
+        asked.rows.append((who, what, time))
+        asked.answers.append(answer)
+
+    def add_truth(self, question: str, task: str, answer: str) -> None:
+        """Take up what is said to be true; what is said first counts."""
+        self._questions.setdefault(question, _Question()).truths.setdefault(task, answer)
+
+    def tables(self) -> tuple[LabelTable | TrueLabels, ...]:
+        """Give a table of votes, and one of truths, for each question that has some.
+
+        Raises
+        ------
+        InputError
+            For a file without any.
+        """
+        found: list[LabelTable | TrueLabels] = []
+        left = [f"{name} {count:,}" for name, count in self.left_out.items() if count]
+        general = [f"Left out: {', '.join(left)}."] if left else []
+        for name, asked in self._questions.items():
+            if not asked.answers and not asked.truths:
+                continue
+            given = [*asked.answers, *asked.truths.values()]
+            outputs, place, notices = outputs_of(given, self.path)
+            said = [*notices, *general]
+            if any(_JOINT in answer for answer in given):
+                said.append('Answers that were chosen together are one label, such as "a + b".')
+            label = place[: len(asked.answers)]
+            votes, question = label >= 0, asked.words or name
+            if votes.any():
+                rows = np.array(asked.rows, dtype=np.float64)[votes]
+                time = rows[:, 2].copy()
+                found.append(
+                    LabelTable(
+                        path=self.path, question=question, annotators=tuple(asked.annotators),
+                        tasks=tuple(asked.tasks), outputs=outputs, annotator=rows[:, 0].astype(np.int32),
+                        task=rows[:, 1].astype(np.int32), label=label[votes],
+                        time=time if np.isfinite(time).any() else None, pictures=asked.pictures,
+                        missing=asked.missing + int((~votes).sum()), notices=tuple(said),
+                    )
+                )  # fmt: skip
+            if asked.truths:
+                true = place[len(asked.answers) :]
+                names = tuple(task for task, at in zip(asked.truths, true, strict=True) if at >= 0)
+                found.append(TrueLabels(self.path, question, names, outputs, true[true >= 0]))
+        if not found:
+            raise InputError("has no labels; expected some", file=self.path)
+        return tuple(found)

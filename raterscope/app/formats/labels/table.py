@@ -1,0 +1,237 @@
+"""Tables of labels: task, annotator, label and perhaps time; and tables of true labels: task, label."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.app.errors import InputError, plain
+from raterscope.app.formats import dialects
+from raterscope.app.formats.label_records import LabelTable, TrueLabels
+from raterscope.app.formats.labels.columns import Coded, Columns, Head, read_columns
+from raterscope.app.formats.labels.outputs import outputs_of
+from raterscope.app.formats.tables import LONGEST_NAME, Table, UnknownColumns, assign
+
+__all__ = ["FIELDS", "labels_of", "tells_table", "truth_of"]
+
+FIELDS = (
+    ("annotator", "annotator", True), ("task", "task", True), ("label", "label", True),
+    ("time", "time", False), ("truth", "true label", False), ("question", "question", False),
+    ("picture", "picture of the task", False),
+)  # fmt: skip
+"""What a column may hold: the word, the label for people, and whether it must be there."""
+
+_NEEDED = ("annotator", "task", "label")
+_WANTED = ("time", "truth", "question", "picture")
+_TRUE = ("task", "truth")
+_TRUE_FROM_LABEL = ("task", "label")
+_OTHERS = ({"x", "y"}, {"left", "right"})
+
+
+def tells_table(table: Table) -> Literal["labels", "truth"] | None:
+    """Tell by the header whether a table holds labels, or true labels, or neither."""
+    if any(others <= {name.casefold().strip() for name in table.header} for others in _OTHERS):
+        return None
+    if _assigned(table, ("x", "y")) or _assigned(table, ("image", "width", "height")):
+        return None
+    if _assigned(table, _NEEDED):
+        return "labels"
+    return "truth" if _assigned(table, _TRUE) or _assigned(table, _TRUE_FROM_LABEL) else None
+
+
+def _assigned(table: Table, fields: Sequence[str]) -> dict[str, str] | None:
+    try:
+        return assign(table, fields, (), None)
+    except UnknownColumns:
+        return None
+
+
+def labels_of(
+    head: Head, mapping: Mapping[str, str] | None = None, watch: Watch = silent
+) -> tuple[LabelTable | TrueLabels, ...]:
+    """Read a table of labels, with the true ones where a column has them.
+
+    A column "question" makes a table of each question. Rows without a label are counted and left out.
+
+    Parameters
+    ----------
+    head : Head
+    mapping : mapping of column to field, optional
+        Fields: see `FIELDS`; and ignore.
+    watch : Watch
+
+    Raises
+    ------
+    UnknownColumns
+        When the header does not tell which column is which.
+    InputError
+        For the first bad line; nothing is read by halves.
+    """
+    column = assign(head.table, _NEEDED, _WANTED, mapping)
+    columns = read_columns(head, column, part(watch, 0.0, 0.9))
+    coded = columns.coded
+    filled = _filled(columns, column, ("task", "annotator", "label"), ("task", "annotator"))
+    watch(0.92, "sorting labels")
+    question = coded.pop("question", None)
+    asked = [("", filled)]
+    if question is not None:
+        asked = [
+            (name, filled & (question.index == at)) for at, name in enumerate(question.names) if name
+        ] or asked
+    tables: list[LabelTable | TrueLabels] = []
+    for at, (words, rows) in enumerate(asked):
+        watch(0.92 + 0.08 * at / len(asked), "sorting labels")
+        if rows.any():
+            tables += _tables(columns, column, words, rows, whole=question is None)
+    if not any(len(table) for table in tables):
+        raise InputError("has no labels; expected some", file=head.table.path, field=column["label"])
+    return tuple(tables)
+
+
+def truth_of(
+    head: Head, mapping: Mapping[str, str] | None = None, watch: Watch = silent
+) -> tuple[TrueLabels, ...]:
+    """Read a table of true labels, one or several rows a task.
+
+    Raises
+    ------
+    UnknownColumns
+        When the header does not tell which column is which.
+    InputError
+        For the first bad line, and for a task with two different true labels.
+    """
+    by_hand = {name: "truth" if field == "label" else field for name, field in (mapping or {}).items()}
+    try:
+        column = assign(head.table, _TRUE, (), by_hand)
+    except UnknownColumns:
+        column = assign(head.table, _TRUE_FROM_LABEL, (), mapping)
+        column = {"task": column["task"], "truth": column["label"]}
+    columns = read_columns(head, column, part(watch, 0.0, 0.9))
+    filled = _filled(columns, column, ("task", "truth"), ("task",))
+    truth = _truth(columns, column, filled, columns.coded["task"], "")
+    if truth is None:
+        raise InputError("has no labels; expected some", file=head.table.path, field=column["truth"])
+    return (truth,)
+
+
+def _filled(
+    columns: Columns, column: Mapping[str, str], fields: Sequence[str], needed: Sequence[str]
+) -> NDArray[np.bool_]:
+    """Find the rows that hold something, refusing those without a name, or with an endless one."""
+    empty = {name: _is(columns.coded[name], "") for name in fields}
+    filled = ~np.logical_and.reduce(list(empty.values()))
+    if not len(filled):
+        raise InputError("has a header but no rows", file=columns.head.table.path)
+    for name, coded in columns.coded.items():
+        if name in needed:
+            _refuse(columns, column[name], empty[name] & filled, "is empty; expected a name")
+        endless = [at for at, text in enumerate(coded.names) if len(text) > LONGEST_NAME]
+        if endless:
+            what = f"is longer than {LONGEST_NAME} letters; expected a name"
+            _refuse(columns, column[name], np.isin(coded.index, endless), what)
+    return np.asarray(filled)
+
+
+def _is(coded: Coded, name: str) -> NDArray[np.bool_]:
+    if name not in coded.names:
+        return np.zeros(len(coded.index), dtype=np.bool_)
+    return np.asarray(coded.index == coded.names.index(name))
+
+
+def _refuse(columns: Columns, field: str, bad: NDArray[np.bool_], what: str) -> None:
+    rows = np.flatnonzero(bad)
+    if len(rows):
+        raise InputError(
+            f"{what}{dialects.others(len(rows) - 1)}; nothing was imported",
+            file=columns.head.table.path, line=columns.line(int(rows[0])), field=field,
+        )  # fmt: skip
+
+
+def _tables(
+    columns: Columns, column: Mapping[str, str], question: str, rows: NDArray[np.bool_], *, whole: bool
+) -> list[LabelTable | TrueLabels]:
+    path, coded = columns.head.table.path, columns.coded
+    written = coded["label"]
+    used = np.unique(written.index[rows]) if not whole else np.arange(len(written.names))
+    outputs, place, notices = outputs_of([written.names[at] for at in used], path, column["label"])
+    number = np.full(len(written.names), -1, dtype=np.int16)
+    number[used] = place
+    label = number[written.index]
+    voted = rows & (label >= 0)
+    missing = int(rows.sum() - voted.sum())
+    said = list(notices)
+    if missing:
+        said.append(f"{missing:,} row{'s' if missing > 1 else ''} without a label were left out.")
+    task, annotator = (_numbered(coded[name], rows) for name in ("task", "annotator"))
+    time = None if columns.time is None else _of(columns.time, voted)
+    if columns.no_time is not None:
+        row, cell = columns.no_time
+        said.append(
+            f"The times in {plain(column['time'], 40)} were left out: line {columns.line(row)} has"
+            f' "{plain(cell, 40)}", which is no time.'
+        )
+    found: list[LabelTable | TrueLabels] = []
+    truth = _truth(columns, column, rows, task, question) if "truth" in coded else None
+    if truth is not None and not set(truth.classes) & set(outputs):
+        said.append(f"The column {plain(column['truth'], 40)} was left out: it holds none of the labels.")
+        truth = None
+    if len(outputs):
+        found.append(
+            LabelTable(
+                path=path, question=question, annotators=tuple(annotator.names), tasks=tuple(task.names),
+                outputs=outputs, annotator=_of(annotator.index, voted), task=_of(task.index, voted),
+                label=_of(label, voted), time=time, pictures=_pictures(coded.get("picture"), task, rows),
+                missing=missing, notices=tuple(said),
+            )
+        )  # fmt: skip
+    return found if truth is None else [*found, truth]
+
+
+def _of(values: NDArray[Any], rows: NDArray[np.bool_]) -> NDArray[Any]:
+    return values if rows.all() else values[rows]
+
+
+def _numbered(coded: Coded, rows: NDArray[np.bool_]) -> Coded:
+    """Give names new numbers where some rows, and so perhaps some names, are left out."""
+    if rows.all():
+        return coded
+    seen, first = np.unique(coded.index[rows], return_index=True)
+    seen = seen[np.argsort(first)]
+    place = np.zeros(len(coded.names), dtype=np.int32)
+    place[seen] = np.arange(len(seen), dtype=np.int32)
+    return Coded([coded.names[at] for at in seen.tolist()], place[coded.index])
+
+
+def _first(values: NDArray[Any], task: Coded, rows: NDArray[np.bool_]) -> NDArray[Any]:
+    """Give each task's first value among some rows, -1 where there is none."""
+    found = np.full(len(task.names), -1, dtype=values.dtype)
+    found[task.index[rows][::-1]] = values[rows][::-1]
+    return found
+
+
+def _pictures(picture: Coded | None, task: Coded, rows: NDArray[np.bool_]) -> dict[int, str]:
+    if picture is None:
+        return {}
+    first = _first(picture.index, task, rows & ~_is(picture, ""))
+    return {at: picture.names[first[at]] for at in np.flatnonzero(first >= 0).tolist()}
+
+
+def _truth(
+    columns: Columns, column: Mapping[str, str], rows: NDArray[np.bool_], task: Coded, question: str
+) -> TrueLabels | None:
+    path, truth = columns.head.table.path, columns.coded["truth"]
+    classes, place, notices = outputs_of(truth.names, path, column["truth"])
+    if not classes:
+        return None
+    label = place[truth.index]
+    known = rows & (label >= 0)
+    first = _first(label, task, known)
+    what = "gives the task another true label than the lines before"
+    _refuse(columns, column["truth"], known & (first[task.index] != label), what)
+    where = np.flatnonzero(first >= 0)
+    names = tuple(task.names[at] for at in where.tolist())
+    return TrueLabels(path, question, names, classes, first[where], notices)
