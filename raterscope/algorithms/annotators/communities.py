@@ -47,7 +47,8 @@ class CommunitySettings(FactorisationSettings):
     )  # fmt: skip
     scale: float | None = number(
         None, "Similarity scale", "How fast similarity falls with distance: more tells apart finer "
-        "differences, and begins to split by chance. Left open: 30, or less where even like annotators lie apart.",
+        "differences, and begins to split by chance. Left open: 30, or less where even like ones "
+        "lie apart.",
         minimum=0.01, maximum=1000, optional=True, advanced=True,
     )  # fmt: skip
 

@@ -18,7 +18,7 @@ from raterscope.algorithms.annotators.similarity import Float32Array
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.settings import Settings, integer, number
 
-__all__ = ["FactorisationSettings", "Factors", "factorise", "join"]
+__all__ = ["FactorisationSettings", "Factors", "by_links", "factorise", "join"]
 
 FloatArray = NDArray[np.float64]
 
@@ -34,6 +34,9 @@ _GONE = 1e-6
 
 _EVERY = 10
 """Iterations between two looks at the objective."""
+
+_REFINED = 4
+"""Rounds in which annotators of equal links are told apart by whom the links are to."""
 
 _JOINING = 20
 """Iterations that place another annotator among communities that stand."""
@@ -141,7 +144,7 @@ def factorise(
     _check(network)
     size = network.shape[0]
     many = np.ones(size, dtype=np.float32) if weight is None else np.asarray(weight, dtype=np.float32)
-    order = _by_links(network)
+    order = by_links(network)
     back = np.argsort(order)
     ordered, many = _reordered(network, order), many[order]
     total = float(many @ (ordered @ many)) if size else 0.0
@@ -321,16 +324,34 @@ def _self_information(network: Network, many: NDArray[np.float32]) -> float:
     return _summed(network, terms, many)
 
 
-def _by_links(network: Network) -> NDArray[np.int64]:
-    """Order annotators by their links alone: sums of powers of them, each added up in order of size."""
+def by_links(network: Network) -> NDArray[np.int64]:
+    """Order annotators by their links alone, (M,), whatever order they come in.
+
+    By sums of powers of their links, each added up in order of size; those who are the same in that, by sums
+    of their links weighted by the places that the others have reached so far.
+    """
+    place = np.zeros(network.shape[0], dtype=np.int64)
+    order = place
+    for _ in range(_REFINED):
+        keys = _powers(network, 1.0 + place)
+        order = np.lexsort((*keys, place))
+        rows = np.stack([place, *keys])[:, order]
+        place = np.empty_like(place)
+        place[order] = np.concatenate([[0], np.cumsum((np.diff(rows) != 0).any(axis=0))])[: len(order)]
+        if len(place) == 0 or place.max() == len(place) - 1:
+            break
+    return order
+
+
+def _powers(network: Network, weight: FloatArray) -> list[FloatArray]:
     if isinstance(network, np.ndarray):
-        links = np.sort(network, axis=1).astype(np.float64)
-        return np.lexsort([(links**power).sum(axis=1) for power in (3, 2, 1)])
+        links = np.sort(network * weight, axis=1)
+        return [(links**power).sum(axis=1) for power in (3, 2, 1)]
     row = np.repeat(np.arange(network.shape[0]), np.diff(network.indptr))
-    order = np.lexsort((network.data, row))
-    links = network.data[order].astype(np.float64)
-    sums = [np.bincount(row, links**power, minlength=network.shape[0]) for power in (3, 2, 1)]
-    return np.lexsort(sums)
+    values = network.data * weight[network.indices]
+    values = values[np.lexsort((values, row))]
+    many = network.shape[0]
+    return [np.bincount(row, values**power, minlength=many).astype(np.float64) for power in (3, 2, 1)]
 
 
 def _reordered(network: Network, order: NDArray[np.int64]) -> Network:

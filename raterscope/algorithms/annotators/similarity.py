@@ -89,7 +89,8 @@ def hellinger_similarity(mean: ArrayLike, scale: float = SCALE) -> Float32Array:
 
     The distance is that of equations 32 and 33 of the dynamic combination paper: over the classes, the sum of
     1 - sum_l sqrt(pi_jl pi'_jl). That is the *squared* Hellinger distance, so small that with a scale of
-    1, as printed, nearly all similarities lie near 1 and two of five planted communities are found; hence `scale`.
+    1, as printed, nearly all similarities lie near 1 and two of five planted communities are
+    found; hence `scale`.
 
     Parameters
     ----------
