@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QHBoxLayout, QPushButton, QSlider, QStackedWidget,
 
 from raterscope.widgets import theme
 from raterscope.widgets.figures import count
-from raterscope.widgets.parts import Header, plain_label
+from raterscope.widgets.parts import ElidedLabel, Header, plain_label
 from raterscope.widgets.plots.drift_view import DriftView
 from raterscope.widgets.plots.mode_switch import ModeSwitch
 from raterscope.widgets.plots.row_lines import RowLines
@@ -153,7 +153,8 @@ class DriftPanel(QWidget):
         self.play.setToolTip("Go through the votes (Space)")
         self.play.setMinimumWidth(70)
         self._first = plain_label("vote 1", "hint")
-        self._present = plain_label("", "small")
+        self._present = ElidedLabel("", "small")
+        self._present.setAlignment(Qt.AlignmentFlag.AlignHCenter)
         self._last = plain_label("", "hint")
         row = QHBoxLayout()
         row.setSpacing(8)
@@ -161,9 +162,7 @@ class DriftPanel(QWidget):
         row.addWidget(self.play)
         ends = QHBoxLayout()
         ends.addWidget(self._first)
-        ends.addStretch(1)
-        ends.addWidget(self._present)
-        ends.addStretch(1)
+        ends.addWidget(self._present, 1)
         ends.addWidget(self._last)
         page = QWidget()
         column = QVBoxLayout(page)

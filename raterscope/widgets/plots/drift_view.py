@@ -14,10 +14,13 @@ from raterscope.widgets.figures import estimate
 from raterscope.widgets.glyphs import rater_colour, readable, symbol_path
 from raterscope.widgets.tokens import ANNOTATOR_SYMBOLS
 
-__all__ = ["DriftView", "label_colour", "marker_radius", "paint_label"]
+__all__ = ["DriftView", "label_colour", "line_width", "marker_radius", "paint_label"]
 
 ROUND = np.array([one * 10**power for power in range(7) for one in (1, 2, 5)])
 """Numbers of votes at which a line carries a marker."""
+
+SMOOTH = 640
+"""Lines of no more points together have little to and fro. Wide ones take thirty times as long to draw."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,6 +88,11 @@ class DriftView:
 def label_colour(number: int) -> QColor:
     """Give the colour of a class or an output, as it is seen on the theme's ground."""
     return readable(rater_colour(number))
+
+
+def line_width(points: int) -> float:
+    """Give how wide lines of so many points are drawn: those that go to and fro are seen better when thin."""
+    return 1.8 if points <= SMOOTH else 1.0
 
 
 def marker_radius(votes: float) -> float:

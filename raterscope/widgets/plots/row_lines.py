@@ -14,7 +14,13 @@ from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 from raterscope.widgets import theme
 from raterscope.widgets.painting import paint_words
 from raterscope.widgets.parts import ChoiceBox
-from raterscope.widgets.plots.drift_view import DriftView, label_colour, marker_radius, paint_label
+from raterscope.widgets.plots.drift_view import (
+    DriftView,
+    label_colour,
+    line_width,
+    marker_radius,
+    paint_label,
+)
 from raterscope.widgets.plots.figure_panel import Figure
 from raterscope.widgets.plots.mode_switch import ModeSwitch
 
@@ -24,6 +30,9 @@ LEFT, RIGHT, TITLE, AXIS = 30.0, 76.0, 17.0, 18.0
 NAME_HEIGHT = 14.0
 MOST_TOGETHER = 6
 """So many classes are drawn one above the other; of more, one at a time."""
+
+SMOOTH = 5.0
+"""A line that goes less up and down within every column of pixels is drawn through the middle."""
 
 EVERY = -1
 AXES = {
@@ -281,7 +290,7 @@ class _Lines(Figure[Part]):
                 x = self._x(box, at, step)
                 painter.drawLine(QPointF(x, box.top()), QPointF(x, box.bottom()))
         for place, line in enumerate(lines):
-            painter.setPen(QPen(label_colour(place), 1))
+            painter.setPen(QPen(label_colour(place), line_width(line.way.size())))
             painter.drawPolyline(line.way)
         for step in self._view.milestones(at).tolist():
             x, radius = self._x(box, at, step), 0.8 * marker_radius(float(self._view.informed[step, at]))
@@ -306,17 +315,16 @@ class _Lines(Figure[Part]):
             ends = _reduced(np.minimum, low, starts), _reduced(np.maximum, high, starts)
         lines = []
         for place in range(len(view.outputs)):
-            # Up and down within a column, so that the line shows how far it went there.
-            way = np.stack([least[place], most[place]], axis=1).ravel()
-            if len(starts) == len(across):
-                way, twice = least[place], x
+            if float((most[place] - least[place]).max()) * box.height() < SMOOTH:
+                way, along = (least[place] + most[place]) / 2, x
             else:
-                twice = np.repeat(x, 2)
+                # Up and down within a column, so that the line shows how far it went there.
+                way, along = np.stack([least[place], most[place]], axis=1).ravel(), np.repeat(x, 2)
             band = None
             if ends is not None:
                 edge = np.concatenate([ends[0][place], ends[1][place, ::-1]])
                 band = _polygon(np.concatenate([x, x[::-1]]), edge, box)
-            lines.append(_Line(_polygon(twice, way, box), band))
+            lines.append(_Line(_polygon(along, way, box), band))
         return lines
 
     def _draw_names(self, painter: QPainter, box: QRectF, at: int) -> None:

@@ -13,7 +13,13 @@ from PySide6.QtWidgets import QWidget
 
 from raterscope.widgets import theme
 from raterscope.widgets.painting import paint_words
-from raterscope.widgets.plots.drift_view import DriftView, label_colour, marker_radius, paint_label
+from raterscope.widgets.plots.drift_view import (
+    DriftView,
+    label_colour,
+    line_width,
+    marker_radius,
+    paint_label,
+)
 from raterscope.widgets.plots.figure_panel import Figure
 
 __all__ = ["TernaryPlot"]
@@ -168,14 +174,10 @@ class TernaryPlot(Figure[Part]):
         painter.setFont(theme.font(theme.CAPTION))
         lines, middle = self._view.outputs, Qt.TextElideMode.ElideMiddle
         for corner, name, above in zip(corners, lines, (False, True, False), strict=True):
-            left = min(max(corner.x() - NAME / 2, 0.0), self.width() - NAME)
-            box = QRectF(left, corner.y() - 19 if above else corner.y() + 5, NAME, 15)
-            side = Qt.AlignmentFlag.AlignHCenter
-            if corner.x() - NAME / 2 < 0:
-                side = Qt.AlignmentFlag.AlignLeft
-            elif corner.x() + NAME / 2 > self.width():
-                side = Qt.AlignmentFlag.AlignRight
-            paint_words(painter, box, name, look.second, side=side, elide=middle)
+            width = min(painter.fontMetrics().horizontalAdvance(name) + 2.0, NAME)
+            left = min(max(corner.x() - width / 2, 0.0), self.width() - width)
+            box = QRectF(left, corner.y() - 19 if above else corner.y() + 5, width, 15)
+            paint_words(painter, box, name, look.second, elide=middle)
         self._draw_legend(painter)
 
     def _draw_legend(self, painter: QPainter) -> None:
@@ -200,9 +202,10 @@ class TernaryPlot(Figure[Part]):
         colour, faint = label_colour(at), label_colour(at)
         faint.setAlpha(FAINT)
         painter.setBrush(Qt.BrushStyle.NoBrush)
+        width = line_width(sum(len(path) for path, _ in self._paths))
         for ink, way in ((faint, (present, places[gone:])), (colour, (places[:gone], present))):
             x, y = np.concatenate(way).T
-            painter.setPen(QPen(ink, 1))
+            painter.setPen(QPen(ink, width))
             painter.drawPolyline(pg.functions.arrayToQPolygonF(x, y))
 
     def _draw_marks(self, painter: QPainter, at: int) -> None:
