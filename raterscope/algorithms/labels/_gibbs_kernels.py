@@ -17,17 +17,27 @@ _TINY = 1e-100
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def number_repeats(
-    start: Array, annotator: Array, label: Array, seen: Array, heard: Array, again: Array, said: Array
+    first: int,
+    last: int,
+    start: Array,
+    annotator: Array,
+    label: Array,
+    seen: Array,
+    heard: Array,
+    again: Array,
+    said: Array,
 ) -> bool:
-    """Count, for every vote, the annotator's earlier ones on the same task.
+    """Count, for every vote on some tasks, the annotator's earlier ones on the same task.
 
     Parameters
     ----------
+    first, last : int
+        Tasks between which to count, called in their order.
     start, annotator, label : as in `place`
     seen : (K,) int64
-        -1 throughout. Overwritten: the last vote of each annotator.
+        -1 to begin with. Overwritten: the last vote of each annotator.
     heard : (K, L) int64
-        -1 throughout. Overwritten: the last vote of each annotator for each output.
+        -1 to begin with. Overwritten: the last vote of each annotator for each output.
     again, said : (V,) int32
         Overwritten: how many there are, and how many of them say the same.
 
@@ -37,7 +47,7 @@ def number_repeats(
         Whether there are any.
     """
     repeated = False
-    for i in range(len(start) - 1):
+    for i in range(first, last):
         for v in range(start[i], start[i + 1]):
             k, output = annotator[v], label[v]
             again[v] = said[v] = 0
@@ -51,23 +61,32 @@ def number_repeats(
 
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def place(start: Array, annotator: Array, label: Array, state: Array, cells: Array, rows: Array) -> None:
-    """Count the votes of the tasks that have a class.
+def place(
+    first: int,
+    last: int,
+    start: Array,
+    annotator: Array,
+    label: Array,
+    state: Array,
+    cells: Array,
+    rows: Array,
+) -> None:
+    """Count the votes on some tasks.
 
     Parameters
     ----------
+    first, last : int
+        Tasks between which to count; those with votes have a class.
     start : (N + 1,) int64
         The votes of task i are `start[i]` to `start[i + 1]`.
     annotator, label : (V,) int32, int16
     state : (N,) int16
     cells : (K, L, J) int32
-        Overwritten: votes of each annotator for each output on tasks of each class.
+        Votes of each annotator for each output on tasks of each class. Added to.
     rows : (K, J) int32
-        Overwritten: their sums over outputs.
+        Their sums over outputs. Added to.
     """
-    cells[:] = 0
-    rows[:] = 0
-    for i in range(len(state)):
+    for i in range(first, last):
         for v in range(start[i], start[i + 1]):
             cells[annotator[v], label[v], state[i]] += 1
             rows[annotator[v], state[i]] += 1

@@ -6,7 +6,6 @@ Intelligence 6 (1984) 721-741.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 
@@ -25,6 +24,7 @@ from raterscope.algorithms.labels.data import (
 )
 from raterscope.algorithms.labels.prior import LabelSettings, PriorSettings, prior_of
 from raterscope.algorithms.labels.results import counted, fused
+from raterscope.algorithms.labels.voting import shares_of_votes
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.settings import integer, number
 
@@ -111,8 +111,8 @@ def gibbs(labels: Labels, settings: GibbsSettings | None = None, watch: Watch = 
     settings = GibbsSettings() if settings is None else settings
     labels = labels.settled(settings.repeats)
     prior = prior_of(labels, settings)
-    votes = _sorted(labels, part(watch, 0.0, _SORTED))
-    chain = _begun(labels, votes)
+    votes = _sorted(labels, part(watch, 0.0, _SORTED / 2))
+    chain = _begun(labels, votes, part(watch, _SORTED / 2, _SORTED))
     step = part(watch, _SORTED, 1.0)
     objective, change, total, converged = _sampled(chain, votes, prior, settings, labels, step)
     posterior = _posterior(chain, labels)
@@ -132,29 +132,35 @@ def _sorted(labels: Labels, watch: Watch) -> _Votes:
     """Sort the votes by task, and number an annotator's repeated ones."""
     from raterscope.algorithms.labels._gibbs_kernels import number_repeats
 
-    votes = by_task(labels, watch)
+    votes = by_task(labels, part(watch, 0.0, 0.5))
     annotator = (votes.pair // votes.outputs).astype(np.int32)
     label = (votes.pair % votes.outputs).astype(np.int16)
     again, said = np.zeros(len(label), dtype=np.int32), np.zeros(len(label), dtype=np.int32)
     stamps = (np.full(votes.annotators, OPEN), np.full((votes.annotators, votes.outputs), OPEN))
-    if not number_repeats(votes.start, annotator, label, *stamps, again, said):
+    repeated = False
+    for first, last in _spans(votes.start, _TERMS):
+        watch(0.5 + 0.5 * first / len(labels.tasks), "looking for repeated votes")
+        repeated |= number_repeats(first, last, votes.start, annotator, label, *stamps, again, said)
+    if not repeated:
         again = said = np.empty(0, dtype=np.int32)
     return _Votes(votes.start, annotator, label, again, said)
 
 
-def _begun(labels: Labels, votes: _Votes) -> _Chain:
+def _begun(labels: Labels, votes: _Votes, watch: Watch) -> _Chain:
     """Begin with the vote: the class with most votes, of equal ones the first."""
     from raterscope.algorithms.labels._gibbs_kernels import place
-    from raterscope.algorithms.labels.voting import majority
 
     classes, outputs, annotators = len(labels.classes), len(labels.outputs), len(labels.annotators)
     known = np.full(len(labels.tasks), OPEN, dtype=np.int16) if labels.known is None else labels.known
     heard = np.diff(votes.start) > 0
     tasks = np.flatnonzero(heard & (known == OPEN))
-    state = np.where(known != OPEN, known, np.where(heard, majority(labels).label(), OPEN)).astype(np.int16)
+    vote = shares_of_votes(labels, part(watch, 0.0, 0.5)).argmax(axis=1)
+    state = np.where(known != OPEN, known, np.where(heard, vote, OPEN)).astype(np.int16)
     cells = np.zeros((annotators, outputs, classes), dtype=np.int32)
     rows = np.zeros((annotators, classes), dtype=np.int32)
-    place(votes.start, votes.annotator, votes.label, state, cells, rows)
+    for first, last in _spans(votes.start, _TERMS):
+        watch(0.5 + 0.5 * first / len(state), "counting votes")
+        place(first, last, votes.start, votes.annotator, votes.label, state, cells, rows)
     shares = np.bincount(state[state != OPEN], minlength=classes).astype(np.int64)
     chance = np.zeros((len(tasks), classes))
     return _Chain(tasks, state, cells, rows, shares, chance, np.eye(classes)[state[tasks]])
@@ -169,7 +175,8 @@ def _sampled(
     turned = np.ascontiguousarray(prior.T)
     whole = turned.sum(axis=0)
     share = settings.share_strength
-    spans = list(_spans(chain, votes, len(labels.classes)))
+    each = np.diff(votes.start)[chain.tasks]
+    spans = _spans(np.concatenate([[0], np.cumsum(each)]), _TERMS // len(labels.classes))
     objective: list[float] = []
     change: list[float] = []
     sweeps = settings.burn_in + settings.samples if len(chain.tasks) else 0
@@ -199,11 +206,13 @@ def _sampled(
     return objective, change, total, sweeps == 0
 
 
-def _spans(chain: _Chain, votes: _Votes, classes: int) -> Iterator[tuple[int, int]]:
-    """Cut the tasks where some work has come together."""
-    work = np.cumsum(np.diff(votes.start)[chain.tasks] * classes) // _TERMS
-    ends = np.flatnonzero(np.diff(work, append=-1)) + 1
-    yield from zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True) if len(ends) else ()
+def _spans(start: NDArray[np.int64], votes: int) -> list[tuple[int, int]]:
+    """Cut tasks, whose votes begin at `start`, where about so many votes have come together."""
+    if len(start) < 2:
+        return []
+    piece = start[1:] // max(1, votes)
+    ends = (np.flatnonzero(np.diff(piece, append=-1)) + 1).tolist()
+    return list(zip([0, *ends[:-1]], ends, strict=True))
 
 
 def _posterior(chain: _Chain, labels: Labels) -> FloatArray:

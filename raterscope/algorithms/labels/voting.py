@@ -19,12 +19,20 @@ from raterscope.algorithms.labels.results import counted, fused
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.settings import choice, number
 
-__all__ = ["WeightedSettings", "majority", "mean_score", "scores_of", "weighted_majority", "weighted_sum"]
+__all__ = [
+    "WeightedSettings",
+    "majority",
+    "mean_score",
+    "scores_of",
+    "shares_of_votes",
+    "weighted_majority",
+    "weighted_sum",
+]
 
 _VOTES = 1_000_000
 """Votes between two reports; also what bounds the memory for a step."""
 
-_ROUNDS = 50
+_ROUNDS = 20
 """Weights that still move after so many rounds go round in a circle."""
 
 _TIE = 1e-12
@@ -63,7 +71,7 @@ def majority(labels: Labels, settings: LabelSettings | None = None, watch: Watch
     """
     settings = LabelSettings() if settings is None else settings
     labels = labels.settled(settings.repeats)
-    posterior = _shares(labels, _tally(labels, None, part(watch, 0.0, 0.9)))
+    posterior = shares_of_votes(labels, part(watch, 0.0, 0.9))
     trace = LabelTrace(np.empty(0), np.empty(0), True)
     return _result(labels, "majority", posterior, trace, _ties(labels, posterior))
 
@@ -147,6 +155,14 @@ def mean_score(labels: Labels, settings: LabelSettings | None = None, watch: Wat
     return _result(labels, "mean-score", posterior, trace, notices)
 
 
+def shares_of_votes(labels: Labels, watch: Watch = silent) -> FloatArray:
+    """Give the share of each class among the votes of every task, (N, J).
+
+    A known task has 0 and 1; one without votes that stand for a class has the mean of the others.
+    """
+    return _shares(labels, _tally(labels, None, watch))
+
+
 def scores_of(outputs: tuple[str, ...]) -> tuple[FloatArray, bool]:
     """Read outputs as scores, (L,); where one is no finite number, their places in the order are taken.
 
@@ -217,7 +233,7 @@ def _weigh(
     """Give the posterior, and the logarithm of each annotator's weight, at which neither changes any more."""
     votes = labels.votes_of_annotators()
     log_weight = np.zeros(len(votes))
-    posterior = _shares(labels, _tally(labels, None, part(watch, 0.0, 1 / _ROUNDS)))
+    posterior = shares_of_votes(labels, part(watch, 0.0, 1 / _ROUNDS))
     change: list[float] = []
     settled = False
     while not settled and len(change) < _ROUNDS:
