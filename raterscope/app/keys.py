@@ -85,6 +85,34 @@ KEYS: dict[str, tuple[Column, ...]] = {
         ),
         ("In the rater table", (("Delete", "exclude, include"),)),
     ),
+    "labels": (
+        (
+            "Review",
+            (
+                ("Tab", "next disputed task"),
+                ("Shift+Tab", "previous disputed task"),
+                ("1 ... 9", "the task is of this class"),
+                ("S", "skip"),
+                ("Backspace", "take back what was decided"),
+                ("X", "exclude who is chosen"),
+                *_UNDO,
+            ),
+        ),
+        (
+            "Look",
+            (
+                ("Arrows", "next annotator, cell, task"),
+                ("Ctrl+A", "all annotators"),
+                ("+", "larger matrices"),
+                ("-", "smaller matrices"),
+                ("Space", "play an annotator's way"),
+                ("B", "hide names"),
+                ("PgDown", "next question"),
+                ("PgUp", "previous question"),
+                *_REGIONS,
+            ),
+        ),
+    ),
 }
 """What the keys do in each workspace."""
 
@@ -92,7 +120,7 @@ STUDY: Column = (
     "Study",
     (
         ("F5", "fuse"),
-        ("Ctrl+1, 2", "clicks, masks"),
+        ("Ctrl+1, 2, 3", "clicks, masks, labels"),
         ("Ctrl+N", "new study"),
         ("Ctrl+O", "open a study"),
         ("Ctrl+I", "import files"),

@@ -232,7 +232,7 @@ class MainWindow(QMainWindow):
             return
         workspace = WORKSPACES[kind]
         page: QWidget
-        if not contents.images:
+        if not any(contents.items.values()):
             page, self.workspace = self._empty, None
         elif workspace.holds(contents):
             page = self.workspace = self._made(workspace)

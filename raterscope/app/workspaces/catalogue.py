@@ -71,6 +71,14 @@ WORKSPACES = {
             "No masks in this study yet",
             "Drop a CT or MR volume and its raters' masks here: DICOM, NIfTI, NRRD, contours.",
         ),
+        WorkspaceKind(
+            "labels",
+            "Labels",
+            "raterscope.app.workspaces.labels:LabelsWorkspace",
+            "Join the annotators' labels into an answer (F5)",
+            "No labels in this study yet",
+            "Drop a table of labels here: annotator, task, label; known truths and pictures beside it.",
+        ),
     )
 }
 """By kind, in the order of the tabs."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from operator import attrgetter
 
 from raterscope.app.document import Contents
 from raterscope.app.jobs import Job
+from raterscope.app.review import Decision
 from raterscope.app.study import RunEntry
 from raterscope.widgets.panels.history_panel import HistoryEntry
 from raterscope.widgets.panels.jobs_panel import JobLine
@@ -18,6 +20,7 @@ TONES = {
     "accept": "accepted",
     "add": "accepted",
     "move": "accepted",
+    "label": "accepted",
     "take": "accepted",
     "paint": "accepted",
     "reject": "rejected",
@@ -27,11 +30,11 @@ TONES = {
 
 def history(contents: Contents) -> tuple[HistoryEntry, ...]:
     """List the last decisions and the runs by time, the latest first."""
-    names = {entry.id: entry.name for entry in contents.images}
+    names = {(kind, one.id): one.name for kind, of in contents.items.items() for one in of}
     entries = [
         HistoryEntry(
             time=decision.at,
-            words=contents.words(decision) + (f", {names[decision.item]}" if decision.item in names else ""),
+            words=_words(contents, decision, names),
             tone=TONES.get(decision.verb, "plain"),
             in_effect=contents.review.in_effect(decision.id),
         )
@@ -42,6 +45,12 @@ def history(contents: Contents) -> tuple[HistoryEntry, ...]:
         count = _count(run)
         entries.append(HistoryEntry(run.started, f"fuse {_name(run)}, {count}"))
     return tuple(sorted(entries, key=attrgetter("time"), reverse=True))
+
+
+def _words(contents: Contents, decision: Decision, names: Mapping[tuple[str, int], str]) -> str:
+    kind = decision.subject.kind if decision.subject is not None else ""
+    where = "" if decision.item is None else names.get((kind, decision.item), "")
+    return contents.words(decision) + (f", {where}" if where else "")
 
 
 def job_line(job: Job) -> JobLine:
@@ -83,5 +92,5 @@ def _name(run: RunEntry) -> str:
 
 
 def _count(run: RunEntry) -> str:
-    noun = "case" if run.kind == "masks" else "image"
+    noun = {"masks": "case", "labels": "question"}.get(run.kind, "image")
     return f"{len(run.items)} {noun}{'' if len(run.items) == 1 else 's'}"

@@ -51,7 +51,7 @@ class Runs(QObject):
         self._kind = kind
         self.fusing = Fusing(document, jobs, self)
         self.shown: int | None = None
-        """The run to be shown; None for the latest of each image."""
+        """The run to be shown; None for the latest of each item."""
         jobs.updated.connect(self._on_job)
         screen.history.undo_requested.connect(document.undo)
         screen.history.redo_requested.connect(document.redo)
@@ -65,29 +65,30 @@ class Runs(QObject):
         self.fusing.refused.connect(screen.refused)
 
     def start(self, wanted: RunRequest, work: FusionWork, here: int | None) -> None:
-        """Fuse the images that are wanted, the one on screen first, and show what comes out."""
+        """Fuse the items that are wanted, the one on screen first, and show what comes out."""
         contents = self._document.contents
         if contents is None:
             return
-        images = [entry.id for entry in contents.of(self._kind) if wanted.all_items or entry.id == here]
-        if images:
+        items = [one.id for one in contents.of(self._kind) if wanted.all_items or one.id == here]
+        if items:
             self.shown = None
             self._screen.close_fuse_panel()
-            self.fusing.start(work, sorted(images, key=lambda image: image != here))
+            self.fusing.start(work, sorted(items, key=lambda item: item != here))
 
     def choose(self, run: int) -> None:
         """Show a run."""
         self.shown = run
         self.chosen.emit()
 
-    def run_of(self, image: int) -> int | None:
-        """Give the run to be shown of an image: that chosen; where it has no such image, the latest."""
+    def run_of(self, item: int) -> int | None:
+        """Give the run to be shown of an item: that chosen; where it has no such item, the latest."""
         contents = self._document.contents
-        entry = None if contents is None else contents.image(image)
+        of = () if contents is None else contents.of(self._kind)
+        entry = next((one for one in of if one.id == item), None)
         run = next((one for one in contents.runs if one.id == self.shown), None) if contents else None
         if run is None or entry is None:
             return None
-        if image not in run.items:
+        if item not in run.items:
             self._screen.said.emit(f"The chosen run leaves out {plain(entry.name)}: its latest is shown.")
             return None
         return run.id
@@ -97,13 +98,13 @@ class Runs(QObject):
         self.fusing.cancel()
         self.shown = None
 
-    def list_runs(self, image: str, shown: RunEntry | None) -> None:
-        """List the runs, one of them shown, and offer to fuse the image on screen alone."""
+    def list_runs(self, item: str, shown: RunEntry | None) -> None:
+        """List the runs, one of them shown, and offer to fuse the item on screen alone."""
         contents = self._document.contents
         if contents is not None:
             run = None if shown is None else shown.id
             self._screen.fuse_panel.set_runs(lines.run_lines(contents, self._kind, run))
-            self._screen.fuse_panel.set_scope(image, len(contents.of(self._kind)))
+            self._screen.fuse_panel.set_scope(item, len(contents.of(self._kind)))
 
     def show_history(self) -> bool:
         """Show what was decided and run; tells whether there is something to undo."""

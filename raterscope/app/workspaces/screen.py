@@ -13,7 +13,6 @@ from raterscope.app.window_parts import without_checked
 from raterscope.widgets.panels.fuse_panel import FusePanel
 from raterscope.widgets.panels.history_panel import HistoryPanel
 from raterscope.widgets.panels.jobs_panel import JobsPanel
-from raterscope.widgets.panels.queue_panel import QueuePanel
 
 __all__ = ["WorkspaceScreen"]
 
@@ -27,8 +26,7 @@ class WorkspaceScreen(QWidget):
 
     Parameters
     ----------
-    queue : QueuePanel
-    canvas, evidence : QWidget
+    queue, canvas, evidence : QWidget
     below : sequence of QWidget
         What stands beside history and jobs at the bottom.
     fuse_panel : FusePanel
@@ -57,7 +55,7 @@ class WorkspaceScreen(QWidget):
 
     def __init__(
         self,
-        queue: QueuePanel,
+        queue: QWidget,
         canvas: QWidget,
         evidence: QWidget,
         below: Sequence[QWidget],

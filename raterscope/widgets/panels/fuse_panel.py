@@ -66,7 +66,7 @@ class FusePanel(QWidget):
     algorithms, detectors : mapping of str to Algorithm
         The two steps of a fusion; without detectors there is one step.
     between : type of Settings, optional
-        Of what lies between the two.
+        Of what lies between the two, or follows the one.
     titles : tuple of str
         Over the choice of each step.
     item : str
@@ -129,9 +129,9 @@ class FusePanel(QWidget):
         body.setContentsMargins(16, 16, 16, 16)
         body.setSpacing(12)
         body.addWidget(self.algorithm)
+        if self.assignment is not None:
+            body.addWidget(self.assignment)
         if self.detector is not None:
-            if self.assignment is not None:
-                body.addWidget(self.assignment)
             body.addWidget(rule())
             body.addWidget(self.detector)
         body.addWidget(rule())

@@ -32,11 +32,17 @@ class ObjectivePlot(Plot):
         nothing: str = "What the clustering maximised is drawn here once an image is fused.",
         parent: QWidget | None = None,
     ) -> None:
-        super().__init__(f"{objective.capitalize()} by iteration", "iteration", objective, nothing, parent)
+        super().__init__(_title(objective), "iteration", objective, nothing, parent)
         self._objective = np.empty(0)
         self._components: NDArray[np.integer] = np.empty(0, dtype=np.int64)
         self._removed = np.empty(0, dtype=bool)
         self._best = -1
+
+    def set_objective(self, objective: str) -> None:
+        """Call what is drawn by another name."""
+        self.header.set_title(_title(objective))
+        self._axes["left"] = objective
+        self._on_theme()
 
     def set_trace(
         self,
@@ -115,3 +121,7 @@ class ObjectivePlot(Plot):
         if len(self._components) == len(fewer):
             fewer[1:] = np.diff(self._components) < 0
         return fewer
+
+
+def _title(objective: str) -> str:
+    return f"{objective.capitalize()} by iteration"

@@ -21,6 +21,7 @@ __all__ = ["ClicksScreen"]
 class ClicksScreen(WorkspaceScreen):
     """The widgets of the clicks workspace in their frame."""
 
+    queue: QueuePanel
     canvas: ImageCanvas
     evidence: EvidencePanel
 

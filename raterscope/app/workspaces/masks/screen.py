@@ -25,6 +25,8 @@ __all__ = ["MasksScreen"]
 class MasksScreen(WorkspaceScreen):
     """The widgets of the masks workspace in their frame."""
 
+    queue: QueuePanel
+
     def __init__(self, parent: QWidget | None = None) -> None:
         self.maps = MapBar()
         self.volume = VolumeView()

@@ -1,0 +1,60 @@
+"""The algorithms for labels, by name."""
+
+from __future__ import annotations
+
+from raterscope.algorithms.catalogue import Algorithm
+from raterscope.algorithms.labels.dawid_skene import DawidSkeneSettings, dawid_skene
+from raterscope.algorithms.labels.dynamic import DynamicSettings, dynibcc
+from raterscope.algorithms.labels.gibbs import GibbsSettings, gibbs
+from raterscope.algorithms.labels.ibcc import IBCCSettings, ibcc
+from raterscope.algorithms.labels.prior import LabelSettings
+from raterscope.algorithms.labels.voting import (
+    WeightedSettings,
+    majority,
+    mean_score,
+    weighted_majority,
+    weighted_sum,
+)
+
+__all__ = ["LABELLERS"]
+
+LABELLERS: dict[str, Algorithm] = {
+    algorithm.name: algorithm
+    for algorithm in (
+        Algorithm(
+            "ibcc", "IBCC", "Learns every annotator's confusion matrix and weighs votes by it. Take it unless "
+            "annotators change.",
+            "dynamic combination paper, sections 2 and 3", IBCCSettings, ibcc,
+        ),
+        Algorithm(
+            "dynibcc", "dynamic IBCC", "As IBCC, with confusion matrices that move from vote to vote: who "
+            "learns, tires or jumps.",
+            "dynamic combination paper, section 7, as corrected", DynamicSettings, dynibcc,
+        ),
+        Algorithm(
+            "gibbs", "IBCC by Gibbs sampling", "The same model as IBCC, sampled: slower, and sure of less.",
+            "dynamic combination paper, sections 2 and 4", GibbsSettings, gibbs,
+        ),
+        Algorithm(
+            "dawid-skene", "Dawid-Skene", "Confusion matrices of the greatest likelihood, as many know them.",
+            "Dawid and Skene, Applied Statistics 28 (1979) 20-28", DawidSkeneSettings, dawid_skene,
+        ),
+        Algorithm(
+            "majority", "majority vote", "The share of the votes; every annotator counts alike.",
+            "dynamic combination paper, section 4", LabelSettings, majority,
+        ),
+        Algorithm(
+            "weighted-majority", "weighted majority", "An annotator counts for less with each mistake.",
+            "Littlestone and Warmuth, Foundations of Computer Science (1989) 256-261", WeightedSettings,
+            weighted_majority,
+        ),
+        Algorithm(
+            "weighted-sum", "weighted sum", "An annotator counts for as much as the share that was right.",
+            "dynamic combination paper, section 4", WeightedSettings, weighted_sum,
+        ),
+        Algorithm(
+            "mean-score", "mean of scores", "Labels that are numbers, or in order, are averaged.",
+            "dynamic combination paper, section 4", LabelSettings, mean_score,
+        ),
+    )
+}  # fmt: skip

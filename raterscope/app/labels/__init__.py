@@ -1,0 +1,1 @@
+"""Labels in the program: runs, results, the command line, the sample."""

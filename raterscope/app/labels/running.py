@@ -1,0 +1,196 @@
+"""A run over the questions of a study: votes read, fused, annotators grouped, and all kept whole."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from raterscope.algorithms.labels.assessment import assess
+from raterscope.algorithms.labels.data import OPEN, ClassArray, LabelFusion, Labels, LabelsError
+from raterscope.algorithms.labels.fusion import LabelPlan, fuse
+from raterscope.algorithms.labels.result import LabelResult
+from raterscope.algorithms.progress import Watch, part, silent, wrapping
+from raterscope.app.outcome import Outcome, attempt, versions
+from raterscope.app.review import fold
+from raterscope.app.study import RunRecord, Study
+from raterscope.app.study.labels import decided_classes
+
+__all__ = ["Answer", "Draft", "Inputs", "Question", "digest_of", "fuse_questions", "gather", "keep"]
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """What is fused: the votes, what the expert decided held fixed in them, and the imported truths."""
+
+    labels: Labels
+    truth: ClassArray
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """What a run is made from.
+
+    Attributes
+    ----------
+    items : mapping of a question's name to its number in the study
+    questions : mapping of name to Question
+        Without the votes of annotators that the expert excluded.
+    decision : int
+        The last decision that is taken into account.
+    imported : int
+        The last import.
+    excluded : tuple of str
+        Annotators that are left out.
+    """
+
+    items: Mapping[str, int]
+    questions: Mapping[str, Question]
+    decision: int
+    imported: int
+    excluded: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Draft:
+    """What the fusion of a question has come to, while it is at work."""
+
+    item: str
+    fusion: LabelFusion
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """What a run came to: the outcome for every question, when it started, how long it took."""
+
+    plan: LabelPlan
+    inputs: Inputs
+    outcomes: Mapping[str, Outcome[LabelResult]]
+    started: datetime
+    seconds: float
+
+
+def gather(questions: Sequence[int], study: Study, watch: Watch = silent) -> Inputs:
+    """Read the votes on questions of a study, in this order; those without any are left out."""
+    decisions = study.decisions()
+    state = fold(decisions)
+    found: dict[str, Question] = {}
+    numbers: dict[str, int] = {}
+    for done, number in enumerate(questions):
+        entry = study.question(number)
+        watch(done / len(questions), f"reading the votes on {entry.name}")
+        crowd = study.crowd(number)
+        labels = crowd.labels(study.annotators(), decided_classes(crowd, state, number))
+        labels = labels.without(state.excluded)
+        if len(labels):
+            found[entry.name] = Question(labels, crowd.truth)
+            numbers[entry.name] = number
+    if not found:
+        raise LabelsError("There are no votes to fuse here.")
+    return Inputs(
+        items=numbers,
+        questions=found,
+        decision=decisions[-1].id if decisions else 0,
+        imported=study.last_import(),
+        excluded=tuple(sorted(state.excluded)),
+    )
+
+
+def fuse_questions(inputs: Inputs, plan: LabelPlan, watch: Watch = silent) -> Answer:
+    """Fuse one question after the other; none is lost because another fails."""
+    started, clock = datetime.now(UTC), time.perf_counter()
+    outcomes: dict[str, Outcome[LabelResult]] = {}
+    for step, (name, question) in enumerate(inputs.questions.items()):
+        prefix = f"{name}: " if len(inputs.questions) > 1 else ""
+        here = part(watch, step / len(inputs.questions), (step + 1) / len(inputs.questions), prefix)
+        begun = time.perf_counter()
+        told = wrapping(here, partial(Draft, name))
+        result, problem, details = attempt(partial(fuse, question.labels, plan, question.truth, told))
+        outcomes[name] = Outcome(name, result, problem, details, time.perf_counter() - begun)
+    return Answer(plan, inputs, outcomes, started, time.perf_counter() - clock)
+
+
+def keep(answer: Answer, study: Study, watch: Watch = silent) -> int:
+    """Store a run whole, without the questions that failed; gives its number."""
+    plan, inputs = answer.plan, answer.inputs
+    record = RunRecord(
+        kind="labels",
+        algorithm=plan.algorithm,
+        settings=plan.as_dict(),
+        seed=plan.settings.as_dict().get("seed"),
+        versions=versions(),
+        digest=digest_of(inputs.questions),
+        started=answer.started,
+        seconds=answer.seconds,
+        log={
+            "questions": [
+                question_record(outcome, inputs.questions[name]) for name, outcome in answer.outcomes.items()
+            ]
+        },
+        known=inputs.decision,
+        imported=inputs.imported,
+        excluded=inputs.excluded,
+    )
+    kept = {inputs.items[name]: one.fusion for name, one in answer.outcomes.items() if one.fusion is not None}
+    return study.add_run(record, kept, watch)
+
+
+def question_record(outcome: Outcome[LabelResult], question: Question) -> dict[str, Any]:
+    """Say how the fusion of a question went, ready for JSON."""
+    record: dict[str, Any] = {"question": outcome.item, "seconds": round(outcome.seconds, 4)}
+    if outcome.fusion is None:
+        return record | {"problem": outcome.problem}
+    fusion, labels = outcome.fusion.fusion, question.labels
+    trace = fusion.trace
+    groups = outcome.fusion.communities
+    record |= {
+        "tasks": len(labels.tasks),
+        "annotators": int((labels.votes_of_annotators() > 0).sum()),
+        "votes": int(fusion.votes.sum()),
+        "held_fixed": int((fusion.known != OPEN).sum()),
+        "iterations": len(trace.change),
+        "converged": trace.converged,
+        "last_change": float(trace.change[-1]) if len(trace.change) else None,
+        "objective": float(trace.objective[-1]) if len(trace.objective) else None,
+        "objective_is": trace.name,
+        "truths": outcome.fusion.truths,
+        "communities": None
+        if outcome.fusion.communities is None
+        else len(outcome.fusion.communities.prototype),
+        "notices": list(fusion.notices),
+    }
+    judged = assess(fusion.posterior, measured(outcome.fusion, question.truth), fusion.classes)
+    if judged is not None:
+        record |= {"accuracy": judged.accuracy, "auc": judged.area, "log_loss": judged.log_loss,
+                   "calibration_error": judged.calibration.error, "judged": judged.judged}  # fmt: skip
+    return record
+
+
+def measured(result: LabelResult, truth: ClassArray) -> ClassArray:
+    """Give the truths that a result may be measured against: those that it was not told."""
+    return np.where(result.fusion.known == OPEN, truth, OPEN).astype(np.int16)
+
+
+def digest_of(questions: Mapping[str, Question]) -> str:
+    """Compute the SHA-256 of the votes on some questions, with what was held fixed and known."""
+    machine = hashlib.sha256()
+
+    def take(*texts: str) -> None:
+        for text in texts:
+            machine.update(len(text.encode()).to_bytes(8, "little") + text.encode())
+
+    for name, question in sorted(questions.items()):
+        labels = question.labels
+        take(name, *labels.outputs, *labels.classes, *labels.tasks, *labels.annotators)
+        for array in (
+            labels.task, labels.annotator, labels.label, labels.meaning, labels.time, labels.known,
+            labels.prior, question.truth,
+        ):  # fmt: skip
+            machine.update(b"-" if array is None else np.ascontiguousarray(array).tobytes())
+    return f"sha256:{machine.hexdigest()}"

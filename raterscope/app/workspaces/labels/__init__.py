@@ -1,0 +1,5 @@
+"""The labels workspace."""
+
+from raterscope.app.workspaces.labels.workspace import LabelsWorkspace
+
+__all__ = ["LabelsWorkspace"]

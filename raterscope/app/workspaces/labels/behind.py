@@ -1,0 +1,45 @@
+"""The tasks behind a cell of a confusion matrix."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from raterscope.app.workspaces.labels.scene import Scene
+from raterscope.widgets.panels.task_grid import GridView
+
+__all__ = ["behind_cell"]
+
+
+def behind_cell(scene: Scene, annotators: tuple[int, ...], true: int, given: int) -> GridView:
+    """Give the tasks of a class, known or most probable, of which annotators gave an output.
+
+    Parameters
+    ----------
+    scene : Scene
+        With an answer.
+    annotators : tuple of int
+        Nobody in particular is everybody.
+    true, given : int
+        Class and output.
+    """
+    labels, fusion = scene.labels, scene.fusion
+    assert fusion is not None
+    theirs = np.ones(len(labels.annotators), dtype=bool)
+    if annotators:
+        theirs[:] = False
+        theirs[list(annotators)] = True
+    is_class = np.where(scene.truth >= 0, scene.truth, fusion.label()) == true
+    votes = (labels.label == given) & is_class[labels.task] & theirs[labels.annotator]
+    tasks, said = np.unique(labels.task[votes], return_counts=True)
+    order = np.argsort(-said, kind="stable")
+    who = "they" if len(annotators) != 1 else labels.annotators[annotators[0]]
+    return GridView(
+        title=f"{who} said {labels.outputs[given]} where {fusion.classes[true]} is true",
+        tasks=tasks[order],
+        names=labels.tasks,
+        classes=fusion.classes,
+        posterior=fusion.posterior,
+        outputs=labels.outputs,
+        given=np.full(len(tasks), given, dtype=np.int16),
+        pictures=bool(scene.pictures),
+    )

@@ -1,0 +1,157 @@
+"""Methods beside each other: every run of a question, and the plain vote, measured by known truths."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QVBoxLayout, QWidget
+
+from raterscope.algorithms.labels import OPEN
+from raterscope.algorithms.labels.assessment import Assessment, assess
+from raterscope.algorithms.labels.catalogue import LABELLERS
+from raterscope.algorithms.labels.voting import majority
+from raterscope.algorithms.progress import Watch
+from raterscope.app.labels.running import measured
+from raterscope.app.study import RunEntry, Study
+from raterscope.app.study.labels import labels_of
+from raterscope.app.study.votes import renumbered
+from raterscope.widgets import theme
+from raterscope.widgets.figures import count
+from raterscope.widgets.parts import plain_label
+from raterscope.widgets.plots.curves_plot import Curve
+from raterscope.widgets.tables.comparison_table import ComparisonRow, ComparisonTable, Measure
+
+__all__ = ["Comparing", "Measured", "curves_of", "measure_runs"]
+
+NAN = float("nan")
+MOST_RUNS = 12
+NOTHING = "Import known truths (task, label): every run and the plain vote are measured by them here."
+MEASURES = (
+    Measure("accuracy", "Share of the tasks with known truth whose most probable class is right"),
+    Measure("AUC", "How probably a task of a class ranks above one of another, mean over classes"),
+    Measure("log loss", "Mean of -ln posterior of the true class: sure and wrong costs most", "lowest"),
+    Measure(
+        "calibration", "Expected calibration error: how far posteriors are from the share right", "lowest"
+    ),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """A run, or with None the plain vote, and how good it is."""
+
+    run: RunEntry | None
+    found: Assessment
+
+
+class Comparing(QWidget):
+    """The table of methods, and a sentence that says how far to trust the model.
+
+    Signals
+    -------
+    run_chosen : object
+        Key of the run gone to.
+    """
+
+    run_chosen = Signal(object)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        theme.set_role(self, "panel")
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self.table = ComparisonTable(MEASURES, NOTHING)
+        self.table.header.set_title("Methods")
+        self.advice = plain_label("", "disputed", wrap=True)
+        self.advice.setContentsMargins(12, 0, 12, 8)
+        self.advice.hide()
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(self.table, 1)
+        column.addWidget(self.advice)
+        self.table.run_chosen.connect(self._on_chosen)
+
+    def set_advice(self, sentences: Sequence[str]) -> None:
+        """Say how far to trust the model; nothing where there is nothing to say."""
+        self.advice.setText(" ".join(sentences[:2]))
+        self.advice.setToolTip("\n".join(sentences))
+        self.advice.setVisible(bool(sentences))
+
+    def show_runs(self, runs: Sequence[Measured]) -> None:
+        """Show runs and the vote."""
+        judged = runs[0].found.judged if runs else 0
+        self.table.set_rows(tuple(map(_row, runs)), f"{count(judged, 'known task')}" if runs else "")
+
+    def _on_chosen(self, key: object) -> None:
+        if key is not None:
+            self.run_chosen.emit(key)
+
+
+def _row(one: Measured) -> ComparisonRow:
+    found = one.found
+    figures = (
+        (found.accuracy, found.accuracy_low, found.accuracy_high),
+        (found.area, NAN, NAN),
+        (found.log_loss, NAN, NAN),
+        (found.calibration.error, NAN, NAN),
+    )
+    if one.run is None:
+        return ComparisonRow(
+            None, "the vote", "", figures, "The share of the votes, everybody counting alike"
+        )
+    started = one.run.started.astimezone().strftime("%H:%M")
+    use = str(one.run.settings.get("about", {}).get("truths", "measure"))
+    told = {"hold": ", told truths", "folds": ", in folds"}.get(use, "")
+    title = LABELLERS[one.run.algorithm].title if one.run.algorithm in LABELLERS else one.run.algorithm
+    return ComparisonRow(one.run.id, title, f"{started}{told}", figures)
+
+
+def curves_of(name: str, found: Assessment) -> tuple[Curve, ...]:
+    """Give the ROC and precision-recall curves of an answer: one of the last of two classes, else all."""
+    curves = found.curves[1:] if len(found.curves) == 2 else found.curves
+    drawn = []
+    for curve in curves:
+        if not np.isfinite(curve.area):
+            continue
+        others = found.judged - curve.count
+        hits, false = curve.sensitivity * curve.count, curve.false_positive_rate * others
+        with np.errstate(invalid="ignore"):
+            precision = np.where(hits + false > 0, hits / (hits + false), 1.0)
+        title = name if len(curves) == 1 else f"{name}, {curve.name}"
+        drawn.append(
+            Curve(
+                title=title,
+                false_positive_rate=curve.false_positive_rate,
+                true_positive_rate=curve.sensitivity,
+                recall=curve.sensitivity,
+                precision=precision,
+                area=curve.area,
+            )
+        )
+    return tuple(drawn)
+
+
+def measure_runs(question: int, runs: Sequence[int], study: Study, watch: Watch) -> tuple[Measured, ...]:
+    """Measure runs of a question, each on the truths that it was not told, and the vote on all."""
+    scheme = study.question(question).scheme
+    truth = study.crowd(question).truth
+    if not (truth != OPEN).any():
+        return ()
+    found = []
+    for done, number in enumerate(runs[-MOST_RUNS:]):
+        watch(done / len(runs), f"measuring run {number}")
+        result = study.result(number, question)
+        if result is None:
+            continue
+        fusion = result.fusion
+        own = renumbered(truth[: len(fusion.known)], scheme.classes, fusion.classes)
+        one = assess(fusion.posterior, measured(result, own), fusion.classes)
+        if one is not None:
+            found.append(Measured(study.run(number), one))
+    vote = assess(majority(labels_of(study, question)).posterior, truth, scheme.classes)
+    if vote is not None:
+        found.append(Measured(None, vote))
+    return tuple(found)

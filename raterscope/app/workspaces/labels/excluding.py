@@ -1,0 +1,146 @@
+"""Leaving annotators out: what would change is fused and shown first, then it is decided with a reason."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+
+from PySide6.QtCore import QObject, Signal
+
+from raterscope.algorithms.labels import OPEN, LabelFusion, Labels
+from raterscope.algorithms.labels.exclusion import ExclusionPreview, preview
+from raterscope.algorithms.labels.fusion import LabelPlan, run
+from raterscope.algorithms.progress import Watch
+from raterscope.algorithms.settings import SettingsError
+from raterscope.app.document import Document
+from raterscope.app.errors import counted
+from raterscope.app.jobs import Job, Jobs
+from raterscope.app.review import Decision
+from raterscope.app.workspaces.labels.scene import Analysis, Scene
+from raterscope.widgets.panels.exclusion_panel import ExclusionPanel
+from raterscope.widgets.panels.exclusion_panel import ExclusionPreview as Preview
+
+__all__ = ["Excluding"]
+
+
+class Excluding(QObject):
+    """Joins the panel that leaves annotators out with the journal.
+
+    Signals
+    -------
+    said(str)
+    """
+
+    said = Signal(str)
+
+    def __init__(self, document: Document, jobs: Jobs, panel: ExclusionPanel, parent: QObject) -> None:
+        super().__init__(parent)
+        self._document = document
+        self._jobs = jobs
+        self._panel = panel
+        self._scene: Scene | None = None
+        self._chosen: tuple[str, ...] = ()
+        self._job: Job | None = None
+        panel.preview_wanted.connect(self.begin)
+        panel.excluded.connect(self._on_excluded)
+        panel.cancelled.connect(self._on_cancelled)
+
+    def show(self, scene: Scene | None, _analysis: Analysis | None) -> None:
+        """Take another question or answer."""
+        self._stop()
+        self._scene = scene
+        self._chosen = ()
+        self.refresh()
+
+    def choose(self, annotators: tuple[int, ...]) -> None:
+        """Take those who are chosen."""
+        self._stop()
+        names = () if self._scene is None else self._scene.labels.annotators
+        self._chosen = tuple(names[one] for one in annotators)
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Say who is chosen, and whether they are left out already."""
+        who = self._chosen[0] if len(self._chosen) == 1 else counted(len(self._chosen), "annotator")
+        reasons = sorted({self._excluded[name] for name in self._chosen if name in self._excluded})
+        out = sum(name in self._excluded for name in self._chosen)
+        words = ""
+        if out:
+            words = (
+                f"{'' if out == len(self._chosen) else f'{out} of them '}left out ({'; '.join(reasons[:3])})"
+            )
+        if out and out == len(self._chosen):
+            words += ": X takes them in again" if out > 1 else ": X takes it in again"
+        self._panel.set_who(who if self._chosen else "", words)
+
+    @property
+    def _excluded(self) -> Mapping[str, str]:
+        contents = self._document.contents
+        return contents.review.excluded if contents else {}
+
+    def begin(self) -> None:
+        """Fuse without those chosen and show what would change."""
+        scene, contents = self._scene, self._document.contents
+        if scene is None or contents is None or not self._chosen:
+            self.said.emit("Choose an annotator or a community first.")
+            return
+        if all(name in self._excluded for name in self._chosen):
+            self._document.record(Decision(verb="include", annotators=self._chosen))
+            return
+        if scene.fusion is None or scene.run is None:
+            self._panel.show_failure("Nothing is fused yet: what would change cannot be told.")
+            return
+        try:
+            plan = LabelPlan.from_dict(scene.run.settings)
+        except SettingsError as error:
+            self._panel.show_failure(f"The run's settings cannot be read: {error}")
+            return
+        self._stop()
+        work = partial(_preview, scene, plan, frozenset(self._chosen))
+        job = self._jobs.start("Fusing without them", work)
+        self._job = job
+        self._panel.set_working(0.0, "fusing without them")
+        job.progressed.connect(partial(self._on_progress, job))
+        job.finished.connect(partial(self._on_preview, job))
+        job.failed.connect(self._panel.show_failure)
+
+    def _on_progress(self, job: Job) -> None:
+        if job is self._job:
+            self._panel.set_working(job.fraction, job.words)
+
+    def _on_preview(self, job: Job, found: ExclusionPreview) -> None:
+        scene = self._scene
+        if job is not self._job or scene is None:
+            return
+        self._job = None
+        self._panel.show_preview(
+            Preview(found.task, found.before, found.after, scene.labels.tasks, scene.classes)
+        )
+
+    def _on_excluded(self, reason: str) -> None:
+        names = tuple(name for name in self._chosen if name not in self._excluded)
+        if names:
+            self._document.record(Decision(verb="exclude", annotators=names, reason=reason))
+
+    def _on_cancelled(self) -> None:
+        self._stop()
+        self.refresh()
+
+    def _stop(self) -> None:
+        if self._job is not None:
+            self._job.cancel()
+            self._job = None
+
+
+def _preview(scene: Scene, plan: LabelPlan, names: frozenset[str], watch: Watch) -> ExclusionPreview:
+    assert scene.fusion is not None
+    return preview(
+        with_known(scene.labels, scene.fusion), scene.fusion, names,
+        lambda labels, step: run(labels, plan, step), watch, scene.truth,
+    )  # fmt: skip
+
+
+def with_known(labels: Labels, fusion: LabelFusion) -> Labels:
+    """Hold fixed what an answer held fixed."""
+    return replace(labels, known=fusion.known if (fusion.known != OPEN).any() else None)

@@ -1,0 +1,167 @@
+"""Whom to trust: the annotators of a question; who is chosen in one place is chosen in all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtCore import QObject, Signal
+
+from raterscope.algorithms.progress import Watch
+from raterscope.app.document import Document
+from raterscope.app.jobs import Jobs
+from raterscope.app.workspaces.labels import communities, view
+from raterscope.app.workspaces.labels.drifting import drift_view
+from raterscope.app.workspaces.labels.scene import Analysis, Scene
+from raterscope.app.workspaces.labels.screen import LabelsScreen
+from raterscope.widgets.plots.drift_view import DriftView
+
+__all__ = ["People"]
+
+
+class People(QObject):
+    """Joins wall, matrix, communities, similarity and drift: who is chosen in one is chosen in all.
+
+    Signals
+    -------
+    chosen
+        Others are chosen: `current`.
+    community_chosen
+        Another community is chosen, or none: `members`.
+    cell_chosen(int true, int given)
+        A cell of the matrix of those chosen.
+    """
+
+    chosen = Signal()
+    community_chosen = Signal()
+    cell_chosen = Signal(int, int)
+
+    def __init__(self, document: Document, jobs: Jobs, screen: LabelsScreen) -> None:
+        super().__init__(screen)
+        self._document = document
+        self._jobs = jobs
+        self._screen = screen
+        self._scene: Scene | None = None
+        self._analysis: Analysis | None = None
+        self._asked = 0
+        self.current: tuple[int, ...] = ()
+        self.community: int | None = None
+        self.blind = False
+        self.similar = communities.Similar(jobs, screen, self)
+        screen.wall.selection_changed.connect(self._on_wall)
+        screen.matrix.cell_chosen.connect(self.cell_chosen)
+        screen.cards.community_chosen.connect(self.choose_community)
+        screen.participation.community_chosen.connect(self.choose_community)
+        self.similar.chosen.connect(self.choose)
+
+    @property
+    def members(self) -> tuple[int, ...]:
+        """The annotators of the chosen community."""
+        if self._analysis is None or self._analysis.groups is None or self.community is None:
+            return ()
+        return tuple(np.flatnonzero(self._analysis.groups.of == self.community).tolist())
+
+    def names(self, annotators: Iterable[int]) -> tuple[str, ...]:
+        """Give the names of annotators."""
+        return () if self._scene is None else tuple(self._scene.labels.annotators[one] for one in annotators)
+
+    def show(self, scene: Scene | None, analysis: Analysis | None) -> None:
+        """Take another question or answer; who was chosen stays chosen while the question does."""
+        same = self._scene is not None and scene is not None and scene.question.id == self._scene.question.id
+        self._scene, self._analysis = scene, analysis
+        people = 0 if scene is None else len(scene.labels.annotators)
+        self.current = tuple(one for one in self.current if one < people) if same else ()
+        self.community = None
+        self._show_wall()
+        communities.show_cards(self._screen.cards, scene, analysis)
+        self._screen.cards.select(None)
+        self._screen.wall.highlight(None)
+        self.similar.show(scene, analysis)
+        self._mark()
+        self.community_chosen.emit()
+
+    def refresh(self) -> None:
+        """Show who is left out after a decision."""
+        self._show_wall()
+
+    def set_blind(self, blind: bool) -> None:
+        """Hide the annotators' names."""
+        self.blind = blind
+        self._screen.wall.set_blind(blind)
+        self._mark()
+
+    def choose(self, annotators: Sequence[int]) -> None:
+        """Choose annotators everywhere, or nobody."""
+        self.current = tuple(annotators)
+        self._screen.wall.select(self.current)
+        self._mark()
+
+    def choose_community(self, number: int | None) -> None:
+        """Choose a community everywhere, or none."""
+        self.community = number
+        self._screen.cards.select(number)
+        members = self.members
+        self._screen.wall.highlight(members if number is not None else None)
+        self.choose(members)
+        self.community_chosen.emit()
+
+    def _on_wall(self, annotators: tuple[int, ...]) -> None:
+        self.current = tuple(annotators)
+        self._mark()
+
+    def _show_wall(self) -> None:
+        contents = self._document.contents
+        if self._scene is None or self._analysis is None or contents is None:
+            self._screen.wall.set_wall(None)
+            return
+        wall = view.wall_view(self._scene, self._analysis, contents.review.excluded)
+        self._screen.wall.set_wall(wall)
+        self._screen.wall.select(self.current)
+
+    def _mark(self) -> None:
+        """Show what is known of those chosen."""
+        scene, analysis = self._scene, self._analysis
+        matrix = None
+        if scene is not None and analysis is not None:
+            matrix = view.matrix_view(scene, analysis, self.current, blind=self.blind)
+        if matrix is None:
+            self._screen.matrix.clear()
+        else:
+            self._screen.matrix.show_matrix(matrix)
+        communities.show_participation(
+            self._screen.participation, scene, analysis, self.current, blind=self.blind
+        )
+        self._show_drift()
+        self.chosen.emit()
+
+    def _show_drift(self) -> None:
+        scene = self._scene
+        self._asked += 1
+        panel = self._screen.drift
+        if scene is None or scene.fusion is None:
+            panel.show_drift(None)
+        elif scene.fusion.drift is None:
+            panel.show_static()
+        elif len(self.current) != 1:
+            panel.show_drift(None)
+        else:
+            work = partial(_drift, scene, self.current[0])
+            job = self._jobs.start("Following an annotator", work, quiet=True)
+            job.finished.connect(partial(self._on_drift, self._asked))
+
+    def _on_drift(self, asked: int, drawn: DriftView | None) -> None:
+        if asked == self._asked:
+            self._screen.drift.show_drift(drawn)
+
+
+def _drift(scene: Scene, annotator: int, watch: Watch) -> DriftView | None:
+    watch(0.0, "following an annotator")
+    return drift_view(scene, annotator)
+
+
+def numbers_of(scene: Scene, names: Iterable[str]) -> NDArray[np.int64]:
+    """Give the numbers of annotators by name."""
+    place = {name: number for number, name in enumerate(scene.labels.annotators)}
+    return np.array([place[name] for name in names if name in place], dtype=np.int64)

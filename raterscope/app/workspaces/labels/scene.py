@@ -1,0 +1,280 @@
+"""What is shown of a question: its votes, a run's answer, and what follows from both. No Qt here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterscope.algorithms.annotators.communities import Communities, all_in_words
+from raterscope.algorithms.labels import OPEN, Confusion, LabelFusion, Labels
+from raterscope.algorithms.labels.advice import advice
+from raterscope.algorithms.labels.assessment import Assessment, assess
+from raterscope.algorithms.labels.data import ClassArray, FloatArray
+from raterscope.algorithms.labels.drift import moved
+from raterscope.algorithms.labels.intervals import accuracy_of, credible, crowd
+from raterscope.algorithms.labels.result import LabelResult
+from raterscope.algorithms.labels.voting import majority
+from raterscope.algorithms.progress import Watch, part
+from raterscope.app.labels.running import measured
+from raterscope.app.study import RunEntry, Study
+from raterscope.app.study.labels import labels_of, pictures_of
+from raterscope.app.study.records import ImageEntry, QuestionEntry
+from raterscope.app.study.votes import renumbered
+
+__all__ = ["Analysis", "Groups", "Index", "Scene", "analyse", "pooled", "read_scene"]
+
+
+@dataclass(frozen=True, eq=False)
+class Scene:
+    """A question, the answer shown, and the votes that went into it; without an answer, all votes.
+
+    Attributes
+    ----------
+    question : QuestionEntry
+    run : RunEntry or None
+    result : LabelResult or None
+    labels : Labels
+        Without what was held fixed.
+    people : (K,) int32
+        The annotators' numbers in the study.
+    truth : (N,) int16
+        Imported truths, counted by `classes`.
+    pictures : mapping of task to ImageEntry
+    later : int
+        Votes that came after the run.
+    """
+
+    question: QuestionEntry
+    run: RunEntry | None
+    result: LabelResult | None
+    labels: Labels
+    people: NDArray[np.int32]
+    truth: ClassArray
+    pictures: Mapping[int, ImageEntry]
+    later: int = 0
+
+    @cached_property
+    def number_of(self) -> dict[str, int]:
+        """The number of each task, by its name."""
+        return {name: number for number, name in enumerate(self.labels.tasks)}
+
+    @property
+    def fusion(self) -> LabelFusion | None:
+        """The answer shown."""
+        return None if self.result is None else self.result.fusion
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """As the answer has them, or without one the question."""
+        return self.labels.classes if self.result is None else self.result.fusion.classes
+
+
+def read_scene(question: int, run: int | None, study: Study, watch: Watch) -> Scene:
+    """Read a question with a run's answer, or the latest; in the study's thread."""
+    watch(0.0, "reading votes")
+    entry = study.question(question)
+    result: LabelResult | None = None
+    shown: RunEntry | None = None
+    if run is None:
+        latest = study.latest_result(question, "labels")
+        if latest is not None:
+            shown, result = latest
+    elif (result := study.result(run, question)) is not None:
+        shown = study.run(run)
+    crowd_then = study.crowd(question, None if shown is None else shown.imported)
+    labels = labels_of(study, question, shown)
+    truth = crowd_then.truth
+    if result is not None and result.fusion.classes != entry.scheme.classes:
+        truth = renumbered(truth, entry.scheme.classes, result.fusion.classes)
+    if result is not None:
+        labels = _as_it_was(labels, result.fusion)
+    entries = {one.id: one for one in study.images()}
+    pictures = {task: entries[image] for task, image in pictures_of(study, question).items()}
+    later = 0 if shown is None else len(study.crowd(question).task) - len(crowd_then.task)
+    return Scene(entry, shown, result, labels, crowd_then.people, truth, pictures, later)
+
+
+def _as_it_was(labels: Labels, fusion: LabelFusion) -> Labels:
+    """Count outputs and classes as an answer from before another order was set does."""
+    if (labels.outputs, labels.classes) == (fusion.outputs, fusion.classes):
+        return labels
+    assert labels.meaning is not None
+    stands = {
+        output: labels.classes[at] if at != OPEN else ""
+        for output, at in zip(labels.outputs, labels.meaning.tolist(), strict=True)
+    }
+    place = {name: number for number, name in enumerate(fusion.classes)}
+    meaning = np.array([place.get(stands.get(name, ""), OPEN) for name in fusion.outputs], dtype=np.int16)
+    return replace(
+        labels,
+        label=renumbered(labels.label, labels.outputs, fusion.outputs),
+        outputs=fusion.outputs,
+        classes=fusion.classes,
+        meaning=meaning,
+        known=None,
+        prior=None,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Index:
+    """Votes by task or by annotator: those of the i-th are `votes[start[i]:start[i + 1]]`."""
+
+    start: NDArray[np.int64]
+    votes: NDArray[np.int64]
+
+    def of(self, number: int) -> NDArray[np.int64]:
+        """Give the votes of one, in the order in which they came."""
+        return self.votes[self.start[number] : self.start[number + 1]]
+
+    @classmethod
+    def by(cls, key: NDArray[np.int32], many: int) -> Index:
+        """Sort votes by a key of 0 to `many` - 1."""
+        count = np.bincount(key, minlength=many)
+        return cls(np.concatenate([[0], np.cumsum(count)]), np.argsort(key, kind="stable"))
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """Communities with what is said of them.
+
+    Attributes
+    ----------
+    found : Communities
+    names : tuple of C words
+    of : (K,) int16
+        Each annotator's, -1 for none.
+    votes : (C,) float
+        Share of all votes.
+    accuracy : (C,) float
+        Expected share of right votes.
+    """
+
+    found: Communities
+    names: tuple[str, ...]
+    of: NDArray[np.int16]
+    votes: FloatArray
+    accuracy: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Analysis:
+    """What follows from a question's votes and answer.
+
+    Attributes
+    ----------
+    by_task, by_annotator : Index
+    votes_of : (K,) int64
+    vote : (N, J) float64
+        Shares of the votes: what the majority says.
+    votes : (N,) int64
+        Votes a task.
+    entropy : (N,) float64 or None
+        Doubt of the answer, 0 to 1. This and the following are None before there is an answer.
+    mean, low, high : (K, J, L) float64 or None
+    accuracy : tuple of three (K,) float64 or None
+        Expected share of right votes with its interval.
+    crowd : (J, L) float64 or None
+    difference : (K,) float64 or None
+        From the crowd: total variation, mean over classes.
+    moved : (K,) float64 or None
+        How much each annotator changed; of a dynamic answer.
+    groups : Groups or None
+    measured : (N,) int16
+        Truths that the answer may be measured against.
+    model, crowd_vote : Assessment or None
+        The answer, and the vote, against them.
+    advice : tuple of str
+    """
+
+    by_task: Index
+    by_annotator: Index
+    votes_of: NDArray[np.int64]
+    vote: FloatArray
+    votes: NDArray[np.int64]
+    entropy: FloatArray | None = None
+    mean: FloatArray | None = None
+    low: FloatArray | None = None
+    high: FloatArray | None = None
+    accuracy: tuple[FloatArray, FloatArray, FloatArray] | None = None
+    crowd: FloatArray | None = None
+    difference: FloatArray | None = None
+    moved: FloatArray | None = None
+    groups: Groups | None = None
+    measured: ClassArray | None = None
+    model: Assessment | None = None
+    crowd_vote: Assessment | None = None
+    advice: tuple[str, ...] = ()
+
+
+def analyse(scene: Scene, watch: Watch) -> Analysis:
+    """Work out what is shown, in a thread of its own."""
+    labels, fusion = scene.labels, scene.fusion
+    watch(0.0, "sorting votes")
+    by_task = Index.by(labels.task, len(labels.tasks))
+    watch(0.2, "sorting votes")
+    by_annotator = Index.by(labels.annotator, len(labels.annotators))
+    vote = majority(replace(labels, known=None), watch=part(watch, 0.3, 0.5)).posterior
+    plainly = partial(
+        Analysis, by_task, by_annotator, np.diff(by_annotator.start), vote, np.diff(by_task.start)
+    )
+    if fusion is None or scene.result is None:
+        return plainly()
+    watch(0.5, "measuring annotators")
+    assert labels.meaning is not None
+    confusion = fusion.confusion
+    mean, (low, high) = confusion.mean(), credible(confusion)
+    accuracy = accuracy_of(confusion, fusion.shares, labels.meaning)
+    everybody = crowd(confusion)
+    truths = measured(scene.result, scene.truth)
+    watch(0.8, "measuring the answer")
+    model = assess(fusion.posterior, truths, fusion.classes)
+    by_vote = assess(vote, truths, fusion.classes)
+    return plainly(
+        entropy=fusion.entropy(),
+        mean=mean,
+        low=low,
+        high=high,
+        accuracy=accuracy,
+        crowd=everybody,
+        difference=np.abs(mean - everybody).sum(axis=2).mean(axis=1) / 2,
+        moved=None if fusion.drift is None else moved(fusion.drift, labels, fusion),
+        groups=_groups(scene, scene.result.communities, accuracy[0], np.diff(by_annotator.start)),
+        measured=truths,
+        model=model,
+        crowd_vote=by_vote,
+        advice=tuple(advice(labels, fusion, model, by_vote)),
+    )
+
+
+def _groups(
+    scene: Scene, found: Communities | None, accuracy: FloatArray, votes: NDArray[np.int64]
+) -> Groups | None:
+    if found is None or not found.count:
+        return None
+    labels = scene.labels
+    assert labels.meaning is not None
+    of = found.of(len(labels.annotators))
+    weight = [votes[of == number] for number in range(found.count)]
+    return Groups(
+        found=found,
+        names=all_in_words(found.prototype, scene.classes, labels.outputs, labels.meaning.tolist()),
+        of=of,
+        votes=np.array([one.sum() for one in weight]) / max(int(votes.sum()), 1),
+        accuracy=np.array(
+            [
+                np.average(accuracy[of == number], weights=one) if one.sum() else np.nan
+                for number, one in enumerate(weight)
+            ]
+        ),
+    )
+
+
+def pooled(confusion: Confusion, annotators: NDArray[np.integer]) -> Confusion:
+    """Take several annotators for one: their counts together, with one prior."""
+    counts = confusion.counts()[annotators].sum(axis=0, keepdims=True)
+    return Confusion(counts + confusion.prior, confusion.prior)

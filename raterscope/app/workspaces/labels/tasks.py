@@ -1,0 +1,268 @@
+"""The tasks of a question: which are listed, which one is looked at, what the expert decides about it."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtCore import QObject, Signal
+from PySide6.QtGui import QImage
+
+from raterscope.algorithms.labels import OPEN
+from raterscope.algorithms.labels.data import ClassArray
+from raterscope.algorithms.progress import Watch
+from raterscope.app.document import Document
+from raterscope.app.jobs import Jobs
+from raterscope.app.review import Decision, TaskSubject
+from raterscope.app.workspaces.labels import view
+from raterscope.app.workspaces.labels.pictures import Pictures
+from raterscope.app.workspaces.labels.scene import Analysis, Scene
+from raterscope.widgets.panels.task_list import TaskList
+from raterscope.widgets.panels.task_panel import TaskPanel
+
+__all__ = ["FEW", "Tasks", "in_order"]
+
+FEW = 3
+"""A task with fewer votes has few."""
+
+CERTAIN = 0.05
+"""A task of less doubt is not waiting for a decision."""
+
+
+class Tasks(QObject):
+    """Joins the queue and the panel of the task looked at with the journal.
+
+    Signals
+    -------
+    selected(int or None)
+        The task looked at.
+    changed
+        What is decided has changed.
+    exhausted
+        Nothing is left in the queue.
+    """
+
+    selected = Signal(object)
+    changed = Signal()
+    exhausted = Signal()
+
+    def __init__(
+        self, document: Document, jobs: Jobs, queue: TaskList, panel: TaskPanel, pictures: Pictures
+    ) -> None:
+        super().__init__(queue)
+        self._document = document
+        self._jobs = jobs
+        self._queue = queue
+        self._panel = panel
+        self._pictures = pictures
+        self._scene: Scene | None = None
+        self._analysis: Analysis | None = None
+        self._order: NDArray[np.int64] = np.empty(0, dtype=np.int64)
+        self._asked = 0
+        self._wanted = ("", "undecided")
+        self._members: frozenset[int] = frozenset()
+        self._writing = False
+        self._begin = False
+        self.decided: ClassArray = np.empty(0, dtype=np.int16)
+        self.blind = False
+        queue.chosen.connect(self.select)
+        queue.filter_changed.connect(self._on_filter)
+        panel.decided.connect(self.decide)
+        panel.cleared.connect(self.clear)
+        panel.skipped.connect(self.skip)
+        pictures.ready.connect(self._on_picture)
+
+    @property
+    def current(self) -> int | None:
+        """The task looked at."""
+        return self._queue.current
+
+    @property
+    def waiting(self) -> int:
+        """How many tasks are in doubt and undecided."""
+        if self._analysis is None or self._analysis.entropy is None:
+            return 0
+        return int(((self._analysis.entropy > CERTAIN) & (self.decided == OPEN)).sum())
+
+    def show(self, scene: Scene | None, analysis: Analysis | None) -> None:
+        """Take another question or answer."""
+        before = self._scene
+        self._scene, self._analysis = scene, analysis
+        if scene is None or analysis is None:
+            self._queue.set_tasks(None)
+            self._queue.select(None)
+            self._show_task()
+            return
+        self._pictures.set_tasks(scene.pictures)
+        self._begin = before is None or before.question.id != scene.question.id
+        self._read_decided()
+        self._sort()
+
+    def set_members(self, annotators: frozenset[int]) -> None:
+        """Name the annotators of the chosen community, whose tasks the queue can be narrowed to."""
+        if annotators != self._members:
+            self._members = annotators
+            if self._wanted[1] == "community":
+                self._sort()
+
+    def set_blind(self, blind: bool) -> None:
+        """Hide who voted."""
+        self.blind = blind
+        self._show_task()
+
+    def refresh(self, item: int | None) -> None:
+        """Read the journal anew after a decision on a question, and go on where that is what was asked."""
+        if self._scene is None or (item is not None and item != self._scene.question.id):
+            return
+        self._read_decided()
+        self._list()
+        if self._writing:
+            self._writing = False
+            self.go(1)
+        else:
+            self._show_task()
+        self.changed.emit()
+
+    def select(self, task: int | None) -> None:
+        """Look at a task."""
+        self._queue.select(task)
+        self._show_task()
+        self.selected.emit(task)
+
+    def go(self, by: int) -> None:
+        """Go to the next task that waits for a decision, or the one before."""
+        here = self._queue.current
+        self._queue.go(by)
+        if self._queue.current == here:
+            self._show_task()
+            if by > 0:
+                self.exhausted.emit()
+
+    def decide(self, number: int) -> None:
+        """Say which class is true of the task, and go on to the next when that is on disk."""
+        scene, task = self._scene, self.current
+        if scene is None or task is None:
+            self.go(1)
+        elif number < len(scene.classes):
+            self._record(Decision(
+                verb="label", item=scene.question.id, run=None if scene.run is None else scene.run.id,
+                subject=TaskSubject(task=scene.labels.tasks[task], label=scene.classes[number]),
+            ))  # fmt: skip
+
+    def skip(self) -> None:
+        """Pass over the task."""
+        scene, task = self._scene, self.current
+        if scene is not None and task is not None:
+            subject = TaskSubject(task=scene.labels.tasks[task])
+            self._record(Decision(verb="skip", item=scene.question.id, subject=subject))
+
+    def clear(self) -> None:
+        """Take back what was decided about the task."""
+        scene, contents, task = self._scene, self._document.contents, self.current
+        if scene is None or contents is None or task is None or self._writing:
+            return
+        made = contents.review.tasks(scene.question.id).get(scene.labels.tasks[task])
+        if made is not None:
+            self._document.record(Decision(verb="undo", undoes=made.decision))
+
+    def _record(self, decision: Decision) -> None:
+        if self._writing:  # the last one is still on its way to the disk
+            return
+        self._writing = True
+        self._document.record(decision).failed.connect(self._on_not_written)
+
+    def _on_not_written(self) -> None:
+        self._writing = False
+
+    def _read_decided(self) -> None:
+        scene, contents = self._scene, self._document.contents
+        if scene is None or contents is None:
+            return
+        made = contents.review.tasks(scene.question.id)
+        place = {name: number for number, name in enumerate(scene.classes)}
+        number_of = scene.number_of
+        self.decided = np.full(len(scene.labels.tasks), OPEN, dtype=np.int16)
+        for name, one in made.items():
+            if name in number_of and one.label in place:
+                self.decided[number_of[name]] = place[one.label]
+
+    def _on_filter(self, words: str, which: str) -> None:
+        self._wanted = (words, which)
+        self._sort()
+
+    def _sort(self) -> None:
+        if self._scene is None or self._analysis is None:
+            return
+        self._asked += 1
+        work = partial(
+            in_order, self._scene, self._analysis, self.decided.copy(), *self._wanted, self._members
+        )
+        job = self._jobs.start("Sorting tasks", work, quiet=True)
+        job.finished.connect(partial(self._on_sorted, self._asked))
+
+    def _on_sorted(self, asked: int, order: NDArray[np.int64]) -> None:
+        if asked != self._asked:
+            return
+        self._order = order
+        self._list()
+        if self._begin:
+            self._begin = False
+            self.select(int(order[0]) if len(order) else None)
+        else:
+            self._show_task()
+        self.changed.emit()
+
+    def _list(self) -> None:
+        if self._scene is not None and self._analysis is not None:
+            self._queue.set_tasks(view.tasks_view(self._scene, self._analysis, self.decided, self._order))
+
+    def _show_task(self) -> None:
+        scene, analysis, task = self._scene, self._analysis, self.current
+        if scene is None or analysis is None or task is None:
+            self._panel.show_task(None)
+            return
+        picture = self._pictures.get(task)
+        self._panel.show_task(
+            view.task_view(scene, analysis, task, int(self.decided[task]), picture, blind=self.blind)
+        )
+
+    def _on_picture(self, task: int, _picture: QImage) -> None:
+        if task == self.current:
+            self._show_task()
+
+
+def in_order(
+    scene: Scene,
+    analysis: Analysis,
+    decided: ClassArray,
+    words: str,
+    which: str,
+    members: frozenset[int],
+    watch: Watch,
+) -> NDArray[np.int64]:
+    """Narrow tasks to those wanted, the most disputed first, by the answer or without one by the votes."""
+    watch(0.0, "sorting tasks")
+    count = len(scene.labels.tasks)
+    keep = np.ones(count, dtype=bool)
+    if which == "undecided":
+        known = np.full(count, OPEN) if scene.fusion is None else scene.fusion.known
+        keep &= (decided == OPEN) & (known == OPEN)
+    elif which == "decided":
+        keep &= decided != OPEN
+    elif which == "disagree":
+        said = analysis.vote.argmax(axis=1) if scene.fusion is None else scene.fusion.label()
+        keep &= (scene.truth != OPEN) & (scene.truth != said)
+    elif which == "community":
+        theirs = np.zeros(count, dtype=bool)
+        for member in members:
+            theirs[scene.labels.task[analysis.by_annotator.of(member)]] = True
+        keep &= theirs
+    elif which == "few":
+        keep &= analysis.votes < FEW
+    if words:
+        part = words.casefold()
+        keep &= np.fromiter((part in name.casefold() for name in scene.labels.tasks), bool, count)
+    doubt = 1.0 - analysis.vote.max(axis=1) if analysis.entropy is None else analysis.entropy
+    found = np.flatnonzero(keep)
+    return found[np.argsort(-doubt[found], kind="stable")]

@@ -1,0 +1,233 @@
+"""From a question's scene and analysis to what the widgets draw."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtGui import QImage
+
+from raterscope.algorithms.labels import OPEN, Confusion
+from raterscope.algorithms.labels.data import ClassArray, FloatArray
+from raterscope.algorithms.labels.intervals import accuracy_of, credible
+from raterscope.app.workspaces.labels.scene import Analysis, Scene, pooled
+from raterscope.widgets.figures import count, estimate
+from raterscope.widgets.panels.task_list import TasksView
+from raterscope.widgets.panels.task_panel import TaskView, TaskVote
+from raterscope.widgets.plots.confusion_matrix import MatrixView
+from raterscope.widgets.plots.confusion_wall import Measure, WallView
+
+__all__ = ["matrix_view", "name_of", "status", "task_view", "tasks_view", "wall_view", "weights_of"]
+
+LISTED_VOTES = 500
+"""Of a task that more annotators voted on, so many votes are listed."""
+
+
+def name_of(scene: Scene, annotator: int, *, blind: bool) -> str:
+    """Call an annotator by name, or while names are hidden by number."""
+    return f"annotator {scene.people[annotator] + 1}" if blind else scene.labels.annotators[annotator]
+
+
+def wall_view(scene: Scene, analysis: Analysis, excluded: Mapping[str, str]) -> WallView | None:
+    """Give the wall of those who voted; None before there is an answer."""
+    if analysis.mean is None or analysis.accuracy is None or analysis.difference is None:
+        return None
+    there = np.flatnonzero(
+        (analysis.votes_of > 0) | np.array([name in excluded for name in scene.labels.annotators])
+    )
+    measures = [
+        Measure("accuracy", analysis.accuracy[0][there]),
+        Measure("votes", analysis.votes_of[there].astype(float), ",.0f"),
+        Measure("difference from the crowd", analysis.difference[there]),
+    ]
+    if analysis.moved is not None:
+        measures.append(Measure("change over time", analysis.moved[there]))
+    community = np.full(len(there), -1, dtype=np.int16)
+    if analysis.groups is not None:
+        community = analysis.groups.of[there]
+        measures.append(Measure("community", np.where(community < 0, np.nan, -1.0 - community), ".0f"))
+    return WallView(
+        numbers=there,
+        names=tuple(scene.labels.annotators[number] for number in there.tolist()),
+        mean=analysis.mean[there],
+        votes=analysis.votes_of[there],
+        measures=tuple(measures),
+        excluded=np.array([scene.labels.annotators[number] in excluded for number in there.tolist()], bool),
+        community=community,
+        classes=scene.classes,
+        outputs=scene.labels.outputs,
+    )
+
+
+def matrix_view(
+    scene: Scene, analysis: Analysis, annotators: Sequence[int], *, blind: bool = False
+) -> MatrixView | None:
+    """Give the confusion matrix of some annotators, or of nobody in particular the crowd's."""
+    fusion = scene.fusion
+    if fusion is None or analysis.mean is None or analysis.low is None or analysis.high is None:
+        return None
+    several = np.array(annotators if len(annotators) else np.flatnonzero(analysis.votes_of), dtype=np.int64)
+    assert scene.labels.meaning is not None
+    if len(several) == 1:
+        one = int(several[0])
+        confusion = Confusion(fusion.confusion.alpha[one : one + 1], fusion.confusion.prior)
+        title = name_of(scene, one, blind=blind)
+        low, high = analysis.low[one], analysis.high[one]
+    else:
+        confusion = pooled(fusion.confusion, several)
+        title = count(len(several), "annotator") if len(annotators) else "The crowd"
+        both = credible(confusion)
+        low, high = both[0][0], both[1][0]
+    accuracy = [float(value[0]) for value in accuracy_of(confusion, fusion.shares, scene.labels.meaning)]
+    votes = int(analysis.votes_of[several].sum())
+    return MatrixView(
+        title=title,
+        subtitle=f"{count(votes, 'vote')} | accuracy {estimate(*accuracy)}",
+        classes=scene.classes,
+        outputs=scene.labels.outputs,
+        mean=confusion.mean()[0],
+        low=low,
+        high=high,
+        counts=confusion.counts()[0],
+        crowd=analysis.crowd if len(annotators) else None,
+    )
+
+
+def tasks_view(
+    scene: Scene, analysis: Analysis, decided: ClassArray, order: NDArray[np.integer]
+) -> TasksView:
+    """Give the queue of tasks in an order."""
+    fusion = scene.fusion
+    known = np.full(len(decided), OPEN, dtype=np.int16) if fusion is None else fusion.known
+    return TasksView(
+        names=scene.labels.tasks,
+        order=order,
+        classes=scene.classes,
+        votes=analysis.votes,
+        decided=decided,
+        known=known if fusion is None else _held(fusion.known, decided, scene),
+        posterior=None if fusion is None else fusion.posterior,
+        entropy=analysis.entropy,
+    )
+
+
+def _held(known: ClassArray, decided: ClassArray, scene: Scene) -> ClassArray:
+    """Give what was held fixed because it was imported: a decision that was taken back is no truth."""
+    return np.where((decided == OPEN) & (scene.truth == known), known, OPEN).astype(np.int16)
+
+
+def weights_of(scene: Scene, votes: NDArray[np.int64], leading: int) -> FloatArray:
+    """Give what votes weigh for a class, as a logarithm of odds against the other classes; NaN where unknown.
+
+    The odds are those of the expected probabilities of the output given, the other classes weighing by the
+    answer's shares.
+    """
+    fusion, labels = scene.fusion, scene.labels
+    if fusion is None or len(fusion.classes) < 2:
+        return np.full(len(votes), np.nan)
+    if fusion.drift is not None:
+        place = np.empty(len(fusion.drift.vote), dtype=np.int64)
+        place[fusion.drift.vote] = np.arange(len(place))
+        alpha = fusion.drift.alpha[place[votes]].astype(float)
+    else:
+        alpha = fusion.confusion.alpha[labels.annotator[votes]]
+    said = (alpha / alpha.sum(axis=2, keepdims=True))[np.arange(len(votes)), :, labels.label[votes]]
+    others = np.delete(fusion.shares, leading)
+    against = np.delete(said, leading, axis=1) @ (others / max(others.sum(), 1e-300))
+    return np.asarray(np.log(said[:, leading]) - np.log(against))
+
+
+def task_view(
+    scene: Scene,
+    analysis: Analysis,
+    task: int,
+    decided: int,
+    picture: QImage | None = None,
+    *,
+    blind: bool = False,
+) -> TaskView:
+    """Give all that is known of a task.
+
+    Parameters
+    ----------
+    scene : Scene
+    analysis : Analysis
+    task : int
+    decided : int
+        Class that the expert decided, `OPEN` for none.
+    picture : QImage, optional
+    blind : bool
+        Hide names.
+    """
+    labels, fusion = scene.labels, scene.fusion
+    assert labels.meaning is not None
+    votes = analysis.by_task.of(task)
+    posterior = None if fusion is None else fusion.posterior[task]
+    vote = analysis.vote[task]
+    leading = int(np.argmax(vote if posterior is None else posterior))
+    listed = votes[:LISTED_VOTES]
+    weight = weights_of(scene, listed, leading)
+    lines = [
+        TaskVote(
+            annotator=int(scene.people[labels.annotator[one]]),
+            name=name_of(scene, int(labels.annotator[one]), blind=blind),
+            said=labels.outputs[labels.label[one]],
+            agrees=int(labels.meaning[labels.label[one]]) == leading,
+            weight=float(heavy),
+            time=_time(labels.time, int(one)),
+        )
+        for one, heavy in zip(listed.tolist(), weight.tolist(), strict=True)
+    ]
+    stands = labels.meaning[labels.label[votes]]
+    tally = np.bincount(stands[stands >= 0], minlength=len(labels.classes))
+    first = int(tally.argmax()) if len(votes) else -1
+    alone = len(votes) > 0 and int((tally == tally.max()).sum()) == 1
+    return TaskView(
+        title=f"Task {labels.tasks[task]}",
+        classes=scene.classes,
+        posterior=posterior,
+        votes=tuple(sorted(lines, key=lambda line: line.agrees)),
+        majority=first if alone else -1,
+        majority_votes=int(tally.max()) if alone else 0,
+        decided=decided,
+        known=int(scene.truth[task]),
+        picture=picture,
+        blind=blind,
+    )
+
+
+def _time(times: FloatArray | None, vote: int) -> str:
+    if times is None or not np.isfinite(times[vote]):
+        return ""
+    try:
+        return datetime.fromtimestamp(float(times[vote])).astimezone().strftime("%Y-%m-%d %H:%M")
+    except (ValueError, OverflowError, OSError):  # seconds from another origin than 1970
+        return f"{times[vote]:g} s"
+
+
+def status(scene: Scene | None, analysis: Analysis | None, waiting: int) -> str:
+    """Say what is shown, which run, how it ended, how far the review is."""
+    if scene is None:
+        return ""
+    labels = scene.labels
+    people = int(np.count_nonzero(np.bincount(labels.annotator)))
+    words = [
+        count(len(labels.tasks), "task"),
+        f"{count(len(labels), 'vote')} by {count(people, 'annotator')}",
+    ]
+    if scene.run is None or scene.fusion is None:
+        return "  |  ".join([*words, "not fused yet"])
+    trace = scene.fusion.trace
+    ended = f"run {scene.run.id}: {scene.run.algorithm}"
+    if len(trace.change):
+        ended += f", change {trace.change[-1]:.0e} after {count(len(trace.change), 'iteration')}"
+    words.append(ended)
+    if analysis is not None and analysis.model is not None:
+        words.append(f"accuracy {analysis.model.accuracy:.3f}")
+        words.append(f"calibration error {analysis.model.calibration.error:.2f}")
+    words.append(f"{waiting:,} undecided and in doubt")
+    if scene.later:
+        words.append(f"{count(scene.later, 'vote')} came since")
+    return "  |  ".join(words)

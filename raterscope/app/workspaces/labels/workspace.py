@@ -1,0 +1,330 @@
+"""The labels workspace: the tasks of a question, who answered it, how far to trust whom."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+from PySide6.QtWidgets import QWidget
+
+from raterscope.algorithms.labels.fusion import LabelPlan, TruthSettings
+from raterscope.algorithms.progress import Watch
+from raterscope.app.document import Document
+from raterscope.app.jobs import Jobs
+from raterscope.app.labels.running import Answer, Draft, Inputs, fuse_questions, gather, keep
+from raterscope.app.review import Decision
+from raterscope.app.workspaces.fusing import FusionWork
+from raterscope.app.workspaces.labels import view
+from raterscope.app.workspaces.labels.answering import answers_of, store_answers
+from raterscope.app.workspaces.labels.behind import behind_cell
+from raterscope.app.workspaces.labels.comparing import Measured, curves_of, measure_runs
+from raterscope.app.workspaces.labels.excluding import Excluding
+from raterscope.app.workspaces.labels.people import People
+from raterscope.app.workspaces.labels.pictures import Pictures
+from raterscope.app.workspaces.labels.scene import Analysis, Scene, analyse, read_scene
+from raterscope.app.workspaces.labels.screen import LabelsScreen
+from raterscope.app.workspaces.labels.tasks import Tasks
+from raterscope.app.workspaces.runs import Runs
+from raterscope.widgets.dialogs.answers import AnswersDialog
+from raterscope.widgets.panels.fuse_panel import RunRequest
+from raterscope.widgets.panels.task_grid import GridView
+from raterscope.widgets.plots.calibration_plot import CalibrationLine
+
+__all__ = ["LabelsWorkspace"]
+
+
+class LabelsWorkspace(LabelsScreen):
+    """One screen: which task, who said what of it, whom to trust, what the expert decides."""
+
+    def __init__(self, document: Document, jobs: Jobs, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._document = document
+        self._jobs = jobs
+        self.scene: Scene | None = None
+        self.analysis: Analysis | None = None
+        self._current: int | None = None
+        self._asked = 0
+        self._notices = ""
+        self._blind = False
+        self.runs = Runs(document, jobs, self, "labels")
+        self.fusing = self.runs.fusing
+        self.pictures = Pictures(document, jobs, self)
+        self.tasks = Tasks(document, jobs, self.queue, self.task_panel, self.pictures)
+        self.people = People(document, jobs, self)
+        self.excluding = Excluding(document, jobs, self.exclusion, self)
+        self._connect()
+        self._make_actions()
+        self._on_replaced()
+
+    def _connect(self) -> None:
+        self._document.replaced.connect(self._on_replaced)
+        self._document.changed.connect(self._on_changed)
+        self._document.decided.connect(self._on_decided)
+        self.question.activated.connect(self._on_question)
+        self.describe.clicked.connect(self._on_describe)
+        self.tasks.changed.connect(self._show_status)
+        self.tasks.exhausted.connect(self._on_exhausted)
+        self.task_panel.annotator_chosen.connect(self._on_voter)
+        self.people.chosen.connect(self._on_people)
+        self.people.community_chosen.connect(self._on_community)
+        self.people.cell_chosen.connect(self._on_cell)
+        self.drift.dynamic_wanted.connect(self._on_dynamic_wanted)
+        self.excluding.said.connect(self.said)
+        self.behind.chosen.connect(self.tasks.select)
+        self.exclusion.task_chosen.connect(self.tasks.select)
+        self.behind.picture_wanted.connect(self._on_picture_wanted)
+        self.pictures.ready.connect(self.behind.set_picture)
+        self.comparing.run_chosen.connect(self.runs.choose)
+        self.fuse_panel.run_requested.connect(self._on_run_requested)
+        self.fuse_panel.compare_requested.connect(self._on_compare_requested)
+        self.fusing.partial.connect(self._on_partial)
+        self.runs.chosen.connect(self._load)
+        self.runs.changed.connect(self._load)
+
+    def _make_actions(self) -> None:
+        described = (
+            ("Next disputed task", "Tab", partial(self.tasks.go, 1)),
+            ("Previous disputed task", "Shift+Tab", partial(self.tasks.go, -1)),
+            ("Skip", "S", self.tasks.skip),
+            ("Take back what was decided", "Backspace", self.tasks.clear),
+            ("Exclude who is chosen", "X", self.excluding.begin),
+            ("Hide names", "B", self._toggle_blind),
+            ("Next question", "PgDown", partial(self._step, 1)),
+            ("Previous question", "PgUp", partial(self._step, -1)),
+            ("Leave the panel", "Esc", self.close_fuse_panel),
+        )
+        self.add_actions(described, (self.wall, self.queue.view, self.task_panel))
+        self.add_digits(self.tasks.decide)
+
+    # What is shown
+
+    def current_item(self) -> int | None:
+        """Give the study's number of the question on screen."""
+        return self._current
+
+    def _on_replaced(self) -> None:
+        self.runs.forget()
+        self._current = None
+        self._show(None, None)
+        self._on_changed()
+
+    def _on_changed(self) -> None:
+        self.runs.show_history()
+        contents = self._document.contents
+        questions = contents.of("labels") if contents else ()
+        self.question.clear()
+        for one in questions:
+            self.question.addItem(one.name, one.id)
+        self.describe.setEnabled(bool(questions))
+        numbers = [one.id for one in questions]
+        if self._current not in numbers:
+            self._current = numbers[0] if numbers else None
+        if self._current is not None:
+            self.question.setCurrentIndex(numbers.index(self._current))
+        self._load()
+        self.tell_stale()
+
+    def _on_question(self, index: int) -> None:
+        self._current = self.question.itemData(index)
+        self._load()
+
+    def _step(self, by: int) -> None:
+        there = self.question.currentIndex() + by
+        if 0 <= there < self.question.count():
+            self.question.setCurrentIndex(there)
+            self._on_question(there)
+
+    def _load(self) -> None:
+        """Read the question on screen with the answer that is to be shown."""
+        self._asked += 1
+        if self._current is None:
+            self._show(None, None)
+            return
+        run = self.runs.run_of(self._current)
+        job = self._document.ask("Reading votes", partial(read_scene, self._current, run))
+        job.finished.connect(partial(self._on_scene, self._asked))
+
+    def _on_scene(self, asked: int, scene: Scene) -> None:
+        if asked != self._asked:
+            return
+        self.runs.list_runs(scene.question.name, scene.run)
+        job = self._jobs.start("Looking at the votes", partial(analyse, scene), quiet=True)
+        job.finished.connect(partial(self._on_analysis, asked, scene))
+        job.failed.connect(self.refused)
+
+    def _on_analysis(self, asked: int, scene: Scene, analysis: Analysis) -> None:
+        if asked == self._asked:
+            self._show(scene, analysis)
+
+    def _show(self, scene: Scene | None, analysis: Analysis | None) -> None:
+        self.scene, self.analysis = scene, analysis
+        self.tasks.show(scene, analysis)
+        self.people.show(scene, analysis)
+        self.excluding.show(scene, analysis)
+        self.behind.show_tasks(None)
+        self._show_measures()
+        self._show_status()
+        fusion = None if scene is None else scene.fusion
+        self._show_trace(None if fusion is None else Draft("", fusion))
+        self.comparing.set_advice(() if analysis is None else analysis.advice)
+        notices = " ".join(fusion.notices) if fusion else ""
+        if notices != self._notices:
+            self._notices = notices
+            self.said.emit(notices)
+
+    def _show_measures(self) -> None:
+        analysis, scene = self.analysis, self.scene
+        if analysis is None or scene is None or analysis.model is None or scene.run is None:
+            self.curves.set_curves(())
+            self.calibration.set_lines(())
+        else:
+            named = [(scene.run.algorithm, analysis.model)]
+            if analysis.crowd_vote is not None:
+                named.append(("the vote", analysis.crowd_vote))
+            self.curves.set_curves([curve for name, one in named for curve in curves_of(name, one)])
+            self.calibration.set_lines(
+                [
+                    CalibrationLine(
+                        name, one.calibration.posterior, one.calibration.share, one.calibration.count,
+                        one.calibration.error,
+                    )
+                    for name, one in named
+                ]
+            )  # fmt: skip
+        contents = self._document.contents
+        if scene is None or contents is None:
+            self.comparing.show_runs(())
+            return
+        runs = [run.id for run in contents.runs_of("labels") if scene.question.id in run.items]
+        work = partial(measure_runs, scene.question.id, runs)
+        job = self._document.ask("Measuring runs", work)
+        job.finished.connect(partial(self._on_measured, self._asked))
+
+    def _on_measured(self, asked: int, measured: Sequence[Measured]) -> None:
+        if asked == self._asked:
+            self.comparing.show_runs(measured)
+
+    def _show_trace(self, draft: Draft | None) -> None:
+        if draft is None:
+            self.progress.set_trace(np.empty(0))
+            return
+        trace = draft.fusion.trace
+        if len(trace.objective):
+            self.progress.set_objective(trace.name)
+            self.progress.set_trace(trace.objective, converged=trace.converged)
+        else:
+            self.progress.set_objective("log10 of the largest change")
+            change = np.log10(np.maximum(trace.change, 1e-16))
+            self.progress.set_trace(change, converged=trace.converged)
+
+    def _show_status(self) -> None:
+        self.status_changed.emit(view.status(self.scene, self.analysis, self.tasks.waiting))
+
+    # Whom the expert looks at
+
+    def _on_people(self) -> None:
+        self.excluding.choose(self.people.current)
+
+    def _on_community(self) -> None:
+        self.tasks.set_members(frozenset(self.people.members))
+
+    def _on_voter(self, number: int) -> None:
+        """Go to the annotator of a vote, who is named by the number in the study."""
+        if self.scene is not None:
+            found = np.flatnonzero(self.scene.people == number)
+            self.people.choose(found.tolist())
+
+    def _on_cell(self, true: int, given: int) -> None:
+        scene = self.scene
+        if scene is None or scene.fusion is None:
+            return
+        work = partial(_behind, scene, self.people.current, true, given)
+        job = self._jobs.start("Finding the tasks of a cell", work, quiet=True)
+        job.finished.connect(partial(self._on_behind, self._asked))
+
+    def _on_behind(self, asked: int, found: GridView) -> None:
+        if asked == self._asked:
+            self.behind.show_tasks(found)
+            self.middle_tabs.setCurrentWidget(self.behind)
+
+    def _on_picture_wanted(self, task: int) -> None:
+        picture = self.pictures.get(task)
+        if picture is not None:
+            self.behind.set_picture(task, picture)
+
+    def _toggle_blind(self) -> None:
+        self._blind = not self._blind
+        self.people.set_blind(self._blind)
+        self.tasks.set_blind(self._blind)
+        self.said.emit("Names are hidden." if self._blind else "Names are shown.")
+
+    # What the expert does
+
+    def _on_decided(self, decision: Decision) -> None:
+        contents = self._document.contents
+        if contents is None:
+            return
+        self.runs.show_history()
+        item = contents.item_of(decision, "labels")
+        if item is not None:
+            self.tasks.refresh(item)
+        elif decision.annotators or (target := contents.target(decision)) is None or target.annotators:
+            self.people.refresh()
+            self.excluding.refresh()
+        self.tell_stale()
+
+    def _on_exhausted(self) -> None:
+        if self.scene is not None and self.scene.fusion is not None:
+            self.said.emit("Nothing more in this list waits for a decision.")
+
+    def _on_describe(self) -> None:
+        if self.scene is None:
+            return
+        question = self.scene.question
+        dialog = AnswersDialog(question.name, answers_of(question.scheme), self)
+        dialog.accepted.connect(partial(self._on_described, question.id, dialog))
+        dialog.open()
+
+    def _on_described(self, question: int, dialog: AnswersDialog) -> None:
+        work = partial(store_answers, question, dialog.answers)
+        self._document.ask("Keeping the answers", work, changes=True)
+
+    # Fusing
+
+    def cancel_fusing(self) -> None:
+        """Stop the fusion under way."""
+        self.fusing.cancel()
+
+    def tell_stale(self) -> None:
+        """Say whether it is time to fuse again, and why."""
+        self.runs.tell_stale()
+
+    def _on_dynamic_wanted(self) -> None:
+        self.fuse_panel.algorithm.choose("dynibcc")
+        if not self.fuse_panel.isVisible():
+            self.toggle_fuse_panel()
+
+    def _on_run_requested(self, wanted: RunRequest) -> None:
+        if not isinstance(wanted.assignment, TruthSettings):
+            raise TypeError("labels are fused with what truths are for")
+        plan = LabelPlan(wanted.algorithm, wanted.settings, wanted.assignment)
+        work = FusionWork("labels", "question", gather, partial(_fuse, plan), keep)
+        self.runs.start(wanted, work, self._current)
+
+    def _on_partial(self, question: int, draft: Draft) -> None:
+        if question == self._current:
+            self._show_trace(draft)
+
+    def _on_compare_requested(self, _runs: Sequence[int]) -> None:
+        self.close_fuse_panel()
+        self.comparing.table.view.setFocus()
+
+
+def _fuse(plan: LabelPlan, inputs: Inputs, watch: Watch) -> Answer:
+    return fuse_questions(inputs, plan, watch)
+
+
+def _behind(scene: Scene, annotators: tuple[int, ...], true: int, given: int, watch: Watch) -> GridView:
+    watch(0.0, "finding the tasks of a cell")
+    return behind_cell(scene, annotators, true, given)

@@ -1,0 +1,280 @@
+"""How the answers to a question are to be understood: their order, what each stands for, the prior."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QDialog,
+    QDialogButtonBox,
+    QHBoxLayout,
+    QListWidget,
+    QListWidgetItem,
+    QPushButton,
+    QScrollArea,
+    QTableWidget,
+    QTableWidgetItem,
+    QVBoxLayout,
+    QWidget,
+)
+
+from raterscope.algorithms.labels.data import OPEN, Labels
+from raterscope.algorithms.labels.prior import PriorSettings, prior_of
+from raterscope.algorithms.settings import Settings
+from raterscope.widgets import theme
+from raterscope.widgets.panels.prior_form import PriorForm
+from raterscope.widgets.parts import ChoiceBox, plain_label
+
+__all__ = ["Answers", "AnswersDialog"]
+
+NOTHING = "none of them"
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """What annotators may say, what may be true, and what is taken for granted.
+
+    Attributes
+    ----------
+    outputs, classes : tuple of L and J names
+    meaning : tuple of L int
+        The class that each output stands for, -1 for none.
+    prior : (J, L) float, optional
+        Pseudo-counts that were set for this question.
+    """
+
+    outputs: tuple[str, ...]
+    classes: tuple[str, ...]
+    meaning: tuple[int, ...]
+    prior: NDArray[np.float64] | None = None
+
+
+class AnswersDialog(QDialog):
+    """Open it with ``open()`` and read `answers` when accepted."""
+
+    def __init__(self, question: str, answers: Answers, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.setWindowTitle("Answers")
+        self.resize(760, 640)
+        self._quiet = False
+        self.outputs = QTableWidget(0, 2)
+        self.outputs.setAccessibleName("What annotators may say")
+        self.outputs.setHorizontalHeaderLabels(["they say", "it stands for"])
+        self.outputs.horizontalHeader().setStretchLastSection(True)
+        self.outputs.verticalHeader().hide()
+        self.outputs.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+        self.outputs.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+        self.outputs.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+        self.classes = QListWidget()
+        self.classes.setAccessibleName("What may be true")
+        self.prior = PriorForm(PriorSettings)
+        self._error = plain_label("", "error", wrap=True)
+        self._box = QDialogButtonBox(
+            QDialogButtonBox.StandardButton.Ok | QDialogButtonBox.StandardButton.Cancel
+        )
+        self._box.accepted.connect(self.accept)
+        self._box.rejected.connect(self.reject)
+        self._lay_out(question)
+        for name in answers.classes:
+            self._add_class(name)
+        self._fill(answers.outputs, [self._name(answers.classes, at) for at in answers.meaning])
+        self.classes.itemChanged.connect(self._on_renamed)
+        self.outputs.setCurrentCell(0, 0)
+        self._show_prior(answers.prior)
+        self.prior.changed.connect(self._check)
+        self._check()
+
+    @property
+    def answers(self) -> Answers:
+        """What the dialog says."""
+        classes = self._classes()
+        meaning = tuple(classes.index(name) if name in classes else OPEN for name in self._stands())
+        return Answers(self._outputs(), classes, meaning, self._prior())
+
+    def _lay_out(self, question: str) -> None:
+        left, right = QVBoxLayout(), QVBoxLayout()
+        left.addWidget(plain_label("WHAT ANNOTATORS MAY SAY", "caption"))
+        left.addWidget(self.outputs, 1)
+        left.addLayout(_buttons(
+            ("Up", "Earlier in the order", partial(self._move_output, -1)),
+            ("Down", "Later in the order", partial(self._move_output, 1)),
+        ))  # fmt: skip
+        right.addWidget(plain_label("WHAT MAY BE TRUE", "caption"))
+        right.addWidget(self.classes, 1)
+        right.addLayout(_buttons(
+            ("Up", "Earlier in the order", partial(self._move_class, -1)),
+            ("Down", "Later in the order", partial(self._move_class, 1)),
+            ("Add", "One more class", self._on_add),
+            ("Remove", "Take the class away", self._on_remove),
+        ))  # fmt: skip
+        above = QHBoxLayout()
+        above.setSpacing(16)
+        above.addLayout(left, 3)
+        above.addLayout(right, 2)
+        inner = QWidget()
+        theme.set_role(inner, "panel")
+        body = QVBoxLayout(inner)
+        body.setContentsMargins(0, 0, 0, 0)
+        body.addWidget(self.prior)
+        area = QScrollArea()
+        area.setWidgetResizable(True)
+        area.setWidget(inner)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(16, 16, 16, 16)
+        column.setSpacing(8)
+        column.addWidget(plain_label(f"How answers to “{question}” are to be understood", "title", wrap=True))
+        column.addLayout(above, 2)
+        column.addWidget(area, 3)
+        column.addWidget(self._error)
+        column.addWidget(self._box)
+
+    def _outputs(self) -> tuple[str, ...]:
+        items = (self.outputs.item(row, 0) for row in range(self.outputs.rowCount()))
+        return tuple(item.text() for item in items if item is not None)
+
+    def _stands(self) -> list[str]:
+        boxes = [self.outputs.cellWidget(row, 1) for row in range(self.outputs.rowCount())]
+        return [str(box.currentData()) for box in boxes if isinstance(box, ChoiceBox)]
+
+    def _classes(self) -> tuple[str, ...]:
+        return tuple(self.classes.item(row).text().strip() for row in range(self.classes.count()))
+
+    @staticmethod
+    def _name(classes: tuple[str, ...], at: int) -> str:
+        return classes[at] if at != OPEN else ""
+
+    def _fill(self, outputs: tuple[str, ...], stands: list[str]) -> None:
+        """Show outputs in an order, each with what it stands for."""
+        self.outputs.setRowCount(len(outputs))
+        classes = self._classes()
+        for row, (output, name) in enumerate(zip(outputs, stands, strict=True)):
+            self.outputs.setItem(row, 0, QTableWidgetItem(output))
+            box = ChoiceBox()
+            box.setAccessibleName(f"What {output} stands for")
+            for one in classes:
+                box.addItem(one, one)
+            box.addItem(NOTHING, "")
+            box.setCurrentIndex(box.findData(name) if name in classes else len(classes))
+            box.currentIndexChanged.connect(self._on_meaning)
+            self.outputs.setCellWidget(row, 1, box)
+
+    def _add_class(self, name: str) -> None:
+        item = QListWidgetItem(name)
+        item.setFlags(item.flags() | Qt.ItemFlag.ItemIsEditable)
+        item.setData(Qt.ItemDataRole.UserRole, name)
+        self.classes.addItem(item)
+
+    def _move_output(self, by: int) -> None:
+        here = self.outputs.currentRow()
+        there = here + by
+        names, stands = list(self._outputs()), self._stands()
+        if not (0 <= here < len(names) and 0 <= there < len(names)):
+            return
+        names[here], names[there] = names[there], names[here]
+        stands[here], stands[there] = stands[there], stands[here]
+        self._fill(tuple(names), stands)
+        self.outputs.setCurrentCell(there, 0)
+        self._show_prior()
+
+    def _move_class(self, by: int) -> None:
+        here = self.classes.currentRow()
+        there = here + by
+        if not 0 <= there < self.classes.count() or here < 0:
+            return
+        self.classes.insertItem(there, self.classes.takeItem(here))
+        self.classes.setCurrentRow(there)
+        self._classes_changed()
+
+    def _on_add(self) -> None:
+        taken, number = self._classes(), self.classes.count() + 1
+        while f"class {number}" in taken:
+            number += 1
+        self._add_class(f"class {number}")
+        self.classes.setCurrentRow(self.classes.count() - 1)
+        self._classes_changed()
+        self.classes.editItem(self.classes.currentItem())
+
+    def _on_remove(self) -> None:
+        if self.classes.count() > 1 and self.classes.currentRow() >= 0:
+            self.classes.takeItem(self.classes.currentRow())
+            self._classes_changed()
+
+    def _on_renamed(self, item: QListWidgetItem) -> None:
+        if self._quiet:
+            return
+        before = str(item.data(Qt.ItemDataRole.UserRole))
+        self._quiet = True
+        item.setData(Qt.ItemDataRole.UserRole, item.text().strip())
+        self._quiet = False
+        stands = [item.text().strip() if name == before else name for name in self._stands()]
+        self._fill(self._outputs(), stands)
+        self._show_prior()
+
+    def _classes_changed(self) -> None:
+        self._fill(self._outputs(), self._stands())
+        self._show_prior()
+
+    def _on_meaning(self) -> None:
+        self._show_prior()
+
+    def _show_prior(self, by_hand: NDArray[np.float64] | None = None) -> None:
+        """Show the prior of other labels; one that was set by hand is of the old ones and goes."""
+        self._check()
+        if not self._error.text():
+            outputs, classes, meaning = self.answers.outputs, self.answers.classes, self.answers.meaning
+            self.prior.set_labels(classes, outputs, partial(_meant, outputs, classes, meaning), by_hand)
+
+    def _prior(self) -> NDArray[np.float64] | None:
+        """Give the pseudo-counts that were set, by hand or by the fields; None where they are the usual."""
+        by_hand = self.prior.by_hand()
+        if by_hand is not None or self.prior.form.error():
+            return by_hand
+        settings = self.prior.settings()
+        if settings == PriorSettings():
+            return None
+        classes = self._classes()
+        meaning = tuple(classes.index(name) if name in classes else OPEN for name in self._stands())
+        return _meant(self._outputs(), classes, meaning, settings)
+
+    def _check(self) -> None:
+        classes = self._classes()
+        wrong = ""
+        if not all(classes):
+            wrong = "A class has no name."
+        elif len(set(classes)) != len(classes):
+            wrong = "Two classes have the same name."
+        self._error.setText(wrong)
+        self._error.setVisible(bool(wrong))
+        self._box.button(QDialogButtonBox.StandardButton.Ok).setEnabled(
+            not wrong and not self.prior.form.error()
+        )
+
+
+def _meant(
+    outputs: tuple[str, ...], classes: tuple[str, ...], meaning: tuple[int, ...], settings: Settings
+) -> NDArray[np.float64]:
+    assert isinstance(settings, PriorSettings)
+    none = np.empty(0, dtype=np.int32)
+    labels = Labels(
+        none, none, none.astype(np.int16), (), (), outputs, classes, np.array(meaning, dtype=np.int16)
+    )
+    return prior_of(labels, settings)
+
+
+def _buttons(*described: tuple[str, str, object]) -> QHBoxLayout:
+    row = QHBoxLayout()
+    row.setSpacing(8)
+    for words, tip, slot in described:
+        button = QPushButton(words)
+        button.setToolTip(tip)
+        button.setAutoDefault(False)
+        button.clicked.connect(slot)
+        row.addWidget(button)
+    row.addStretch(1)
+    return row

@@ -1,0 +1,87 @@
+"""Whether a posterior of p is right in a share p of cases: a line a method beside the diagonal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtWidgets import QWidget
+
+from raterscope.widgets import theme
+from raterscope.widgets.plots.curves_plot import DASHES, legend_words
+from raterscope.widgets.plots.plot import Plot, pen
+
+__all__ = ["CalibrationLine", "CalibrationPlot"]
+
+
+@dataclass(frozen=True, eq=False)
+class CalibrationLine:
+    """One method's posteriors in bins.
+
+    Attributes
+    ----------
+    title : str
+    posterior, share : (B,) float
+        Mean posterior of each bin and the share of it that is right; NaN where it is empty.
+    count : (B,) int
+    error : float
+        Expected calibration error.
+    """
+
+    title: str
+    posterior: NDArray[np.floating]
+    share: NDArray[np.floating]
+    count: NDArray[np.integer]
+    error: float
+
+
+class CalibrationPlot(Plot):
+    """A dot a bin, larger for more cases; the diagonal is what perfect posteriors give."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(
+            "Calibration", "posterior", "share right",
+            "Import known truths to see whether posteriors can be taken at their word.", parent,
+        )  # fmt: skip
+        self._lines: tuple[CalibrationLine, ...] = ()
+        self._legend = self.item.addLegend(offset=(-8, -8), labelTextSize="8pt")
+        self.show_all()
+
+    @property
+    def lines(self) -> tuple[CalibrationLine, ...]:
+        """The lines shown."""
+        return self._lines
+
+    def set_lines(self, lines: Sequence[CalibrationLine]) -> None:
+        """Show methods, the one that matters first."""
+        self._lines = tuple(lines)
+        self.set_filled(bool(lines))
+        self.draw()
+
+    def show_all(self) -> None:
+        """Show the unit square."""
+        self.item.setXRange(0, 1, padding=0.02)
+        self.item.setYRange(0, 1, padding=0.02)
+
+    def draw(self) -> None:
+        """Draw the methods."""
+        if not hasattr(self, "_legend"):
+            return
+        look = theme.current()
+        self.item.clear()
+        self._legend.clear()
+        self._legend.setLabelTextColor(look.text)
+        self.item.plot([0, 1], [0, 1], pen=pen(look.line, 1.0, (4, 4)))
+        for place, line in enumerate(self._lines):
+            there = line.count > 0
+            colour = (look.accent, look.second)[place % 2]
+            size = 4 + 8 * np.sqrt(line.count[there] / max(int(line.count.max(initial=0)), 1))
+            self.item.plot(
+                line.posterior[there], line.share[there], pen=pen(colour, 1.8, DASHES[place % len(DASHES)]),
+                symbol="o", symbolSize=size, symbolBrush=colour, symbolPen=None,
+                name=legend_words(line.title),
+            )  # fmt: skip
+        self._legend.setVisible(len(self._lines) > 1)
+        self.header.set_aside(f"error {self._lines[0].error:.2f}" if self._lines else "")
