@@ -19,9 +19,6 @@ __all__ = ["DriftView", "label_colour", "line_width", "marker_radius", "paint_la
 ROUND = np.array([one * 10**power for power in range(7) for one in (1, 2, 5)])
 """Numbers of votes at which a line carries a marker."""
 
-SMOOTH = 640
-"""Lines of no more points together have little to and fro. Wide ones take thirty times as long to draw."""
-
 
 @dataclass(frozen=True, eq=False)
 class DriftView:
@@ -90,9 +87,9 @@ def label_colour(number: int) -> QColor:
     return readable(rater_colour(number))
 
 
-def line_width(points: int) -> float:
-    """Give how wide lines of so many points are drawn: those that go to and fro are seen better when thin."""
-    return 1.8 if points <= SMOOTH else 1.0
+def line_width(*, smooth: bool) -> float:
+    """Give how wide a line is drawn: one that goes to and fro is seen better, and drawn faster, when thin."""
+    return 1.8 if smooth else 1.0
 
 
 def marker_radius(votes: float) -> float:

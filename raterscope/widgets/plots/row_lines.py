@@ -113,6 +113,7 @@ class _Line:
     """What is drawn of one output in one class."""
 
     way: QPolygonF
+    width: float
     band: QPolygonF | None
 
 
@@ -290,7 +291,7 @@ class _Lines(Figure[Part]):
                 x = self._x(box, at, step)
                 painter.drawLine(QPointF(x, box.top()), QPointF(x, box.bottom()))
         for place, line in enumerate(lines):
-            painter.setPen(QPen(label_colour(place), line_width(line.way.size())))
+            painter.setPen(QPen(label_colour(place), line.width))
             painter.drawPolyline(line.way)
         for step in self._view.milestones(at).tolist():
             x, radius = self._x(box, at, step), 0.8 * marker_radius(float(self._view.informed[step, at]))
@@ -315,7 +316,8 @@ class _Lines(Figure[Part]):
             ends = _reduced(np.minimum, low, starts), _reduced(np.maximum, high, starts)
         lines = []
         for place in range(len(view.outputs)):
-            if float((most[place] - least[place]).max()) * box.height() < SMOOTH:
+            smooth = float((most[place] - least[place]).max()) * box.height() < SMOOTH
+            if smooth:
                 way, along = (least[place] + most[place]) / 2, x
             else:
                 # Up and down within a column, so that the line shows how far it went there.
@@ -324,7 +326,7 @@ class _Lines(Figure[Part]):
             if ends is not None:
                 edge = np.concatenate([ends[0][place], ends[1][place, ::-1]])
                 band = _polygon(np.concatenate([x, x[::-1]]), edge, box)
-            lines.append(_Line(_polygon(along, way, box), band))
+            lines.append(_Line(_polygon(along, way, box), line_width(smooth=smooth), band))
         return lines
 
     def _draw_names(self, painter: QPainter, box: QRectF, at: int) -> None:

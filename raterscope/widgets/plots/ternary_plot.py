@@ -32,6 +32,9 @@ MOST_POINTS = 1200
 
 FAINT = 80
 COARSEST = 24.0
+SMOOTH = 640
+"""Paths of no more points together have little to and fro."""
+
 Part = tuple[int, int]
 
 
@@ -202,7 +205,7 @@ class TernaryPlot(Figure[Part]):
         colour, faint = label_colour(at), label_colour(at)
         faint.setAlpha(FAINT)
         painter.setBrush(Qt.BrushStyle.NoBrush)
-        width = line_width(sum(len(path) for path, _ in self._paths))
+        width = line_width(smooth=sum(len(path) for path, _ in self._paths) <= SMOOTH)
         for ink, way in ((faint, (present, places[gone:])), (colour, (places[:gone], present))):
             x, y = np.concatenate(way).T
             painter.setPen(QPen(ink, width))
