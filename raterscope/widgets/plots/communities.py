@@ -17,6 +17,7 @@ __all__ = [
     "community_word",
     "contrast",
     "ink_on",
+    "mixed",
     "paint_community",
 ]
 
@@ -54,6 +55,15 @@ def contrast(first: QColor, second: QColor) -> float:
     return (light + 0.05) / (dark + 0.05)
 
 
+def mixed(first: QColor, second: QColor, share: float) -> QColor:
+    """Mix two colours, the second's share being 0 to 1."""
+    return QColor.fromRgbF(
+        (1 - share) * first.redF() + share * second.redF(),
+        (1 - share) * first.greenF() + share * second.greenF(),
+        (1 - share) * first.blueF() + share * second.blueF(),
+    )
+
+
 def ink_on(ground: QColor) -> QColor:
     """Give black or white, whichever is read better on a ground."""
     black, white = QColor(theme.DARK.canvas), QColor("#ffffff")
@@ -72,11 +82,7 @@ def _luminance(colour: QColor) -> float:
 def _ink(look: Theme, number: int) -> str:
     hue, words, ground = QColor(community_colour(number)), QColor(look.text), QColor(look.raised)
     for share in (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8):
-        mixed = QColor.fromRgbF(
-            (1 - share) * hue.redF() + share * words.redF(),
-            (1 - share) * hue.greenF() + share * words.greenF(),
-            (1 - share) * hue.blueF() + share * words.blueF(),
-        )
-        if contrast(mixed, ground) >= READABLE:
-            return mixed.name()
+        tried = mixed(hue, words, share)
+        if contrast(tried, ground) >= READABLE:
+            return tried.name()
     return look.text

@@ -1,0 +1,234 @@
+"""The communities found among the annotators, a card each: how they label, and how many they are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtCore import QPointF, QRectF, Qt, Signal
+from PySide6.QtGui import QColor, QFocusEvent, QKeyEvent, QPainter, QPaintEvent, QPen
+from PySide6.QtWidgets import QAbstractButton, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
+
+from raterscope.widgets import theme
+from raterscope.widgets.figures import count, percent
+from raterscope.widgets.painting import paint_words
+from raterscope.widgets.parts import ElidedLabel, Header, plain_label, plain_tip
+from raterscope.widgets.plots.cells import paint_rates
+from raterscope.widgets.plots.communities import community_ink, paint_community
+
+__all__ = ["CommunitiesView", "CommunityCards"]
+
+NOTHING = "Find communities: annotators who label alike come together here, with what they have in common."
+WIDTH, PAD = 148, 8
+NAME, LINE, MATRIX = 20, 15, 66
+MOST_SAID = 12
+
+
+@dataclass(frozen=True, eq=False)
+class CommunitiesView:
+    """C communities.
+
+    Attributes
+    ----------
+    names : tuple of C str
+    members : (C,) int
+        How many annotators each has.
+    share : (C,) float
+        Of all votes; NaN where not known.
+    accuracy : (C,) float
+        Of their votes; NaN where not known.
+    prototype : (C, J, L) float or None
+        How they label: rate of each output where a class is true.
+    classes, outputs : tuple of J and L names
+    words : str
+        How they were found: "by behaviour, non-negative factorisation | modularity 0.41".
+    """
+
+    names: tuple[str, ...]
+    members: NDArray[np.integer]
+    share: NDArray[np.floating]
+    accuracy: NDArray[np.floating]
+    prototype: NDArray[np.floating] | None
+    classes: tuple[str, ...]
+    outputs: tuple[str, ...]
+    words: str = ""
+
+    def __post_init__(self) -> None:
+        many = len(self.names)
+        if {len(self.members), len(self.share), len(self.accuracy)} != {many}:
+            raise ValueError(f"not as much of everything as there are communities: {many}")
+        shape = (many, len(self.classes), len(self.outputs))
+        if self.prototype is not None and self.prototype.shape != shape:
+            raise ValueError(f"prototypes of shape {self.prototype.shape}; expected {shape}")
+
+
+class CommunityCards(QWidget):
+    """A click, or Space, selects a community; a second one none. Arrow keys walk.
+
+    Signals
+    -------
+    community_chosen : int or None
+    """
+
+    community_chosen = Signal(object)
+
+    def __init__(self, title: str = "Communities", parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        theme.set_role(self, "panel")
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self.setAccessibleName(title)
+        self.header = Header(title)
+        self._words = ElidedLabel(role="small")
+        self._nothing = plain_label(NOTHING, "second", wrap=True)
+        self.cards: list[_Card] = []
+        inner = QWidget()
+        theme.set_role(inner, "panel")
+        self._row = QHBoxLayout(inner)
+        self._row.setContentsMargins(0, 0, 0, 0)
+        self._row.setSpacing(8)
+        self._row.addStretch(1)
+        self._area = QScrollArea()
+        self._area.setWidgetResizable(True)
+        self._area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self._area.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self._area.setWidget(inner)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(12, 8, 12, 4)
+        column.setSpacing(4)
+        column.addWidget(self.header)
+        column.addWidget(self._words)
+        column.addWidget(self._nothing)
+        column.addWidget(self._area, 1)
+        column.addStretch(0)
+        self.show_communities(None)
+
+    def show_communities(self, view: CommunitiesView | None, chosen: int | None = None) -> None:
+        """Show communities, one of them selected without a signal; None shows none."""
+        for card in self.cards:
+            self._row.removeWidget(card)
+            card.hide()
+            card.deleteLater()
+        self.cards = []
+        many = 0 if view is None else len(view.names)
+        if view is not None:
+            self.cards = [_Card(view, place) for place in range(many)]
+        for place, card in enumerate(self.cards):
+            self._row.insertWidget(place, card, 0, Qt.AlignmentFlag.AlignTop)
+            card.picked.connect(self._on_picked)
+            card.walked.connect(self._on_walked)
+            card.focused.connect(self._on_focused)
+        self.select(chosen)
+        self._words.setText(view.words if view is not None else "")
+        self._words.setVisible(bool(many and self._words.text()))
+        self._nothing.setVisible(not many)
+        self._area.setVisible(bool(many))
+        self.header.set_aside(f"{many:,} found | click to select" if many else "")
+
+    def select(self, place: int | None) -> None:
+        """Select a community without a signal; None selects none."""
+        for at, card in enumerate(self.cards):
+            card.setChecked(at == place)
+        if place is not None and 0 <= place < len(self.cards):
+            self._area.ensureWidgetVisible(self.cards[place])
+
+    @property
+    def selected(self) -> int | None:
+        """The community selected."""
+        return next((place for place, card in enumerate(self.cards) if card.isChecked()), None)
+
+    def _on_picked(self, place: int, checked: bool) -> None:
+        self.select(place if checked else None)
+        self.community_chosen.emit(place if checked else None)
+
+    def _on_walked(self, place: int, steps: int) -> None:
+        goal = min(max(place + steps, 0), len(self.cards) - 1)
+        self.cards[goal].setFocus(Qt.FocusReason.TabFocusReason)
+
+    def _on_focused(self, place: int) -> None:
+        self._area.ensureWidgetVisible(self.cards[place])
+
+
+class _Card(QAbstractButton):
+    picked = Signal(int, bool)
+    walked = Signal(int, int)
+    focused = Signal(int)
+
+    def __init__(self, view: CommunitiesView, place: int) -> None:
+        super().__init__()
+        self._view, self._place = view, place
+        self.setCheckable(True)
+        self.clicked.connect(self._on_clicked)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        lines = ", ".join(self._lines())
+        self.setAccessibleName(f"Community {place + 1}, {view.names[place]}: {lines}")
+        self.setToolTip(plain_tip(self.accessibleName() + self._rates_in_words()))
+        matrix = MATRIX + PAD if view.prototype is not None else 0
+        self.setFixedSize(WIDTH, 2 * PAD + NAME + LINE * len(self._lines()) + matrix)
+
+    def _lines(self) -> list[str]:
+        view, place = self._view, self._place
+        lines = [count(int(view.members[place]), "member")]
+        if np.isfinite(view.share).any():
+            lines.append(f"{percent(float(view.share[place]))} of votes")
+        if np.isfinite(view.accuracy).any():
+            value = view.accuracy[place]
+            lines.append(f"accuracy {value:.2f}" if np.isfinite(value) else "accuracy not known")
+        return lines
+
+    def _rates_in_words(self) -> str:
+        view = self._view
+        if view.prototype is None or view.prototype[0].size > MOST_SAID:
+            return ""
+        rows = zip(view.classes, view.prototype[self._place], strict=True)
+        return "".join(
+            f"; true {name}: "
+            + ", ".join(f"{given} {rate:.2f}" for given, rate in zip(view.outputs, row, strict=True))
+            for name, row in rows
+        )
+
+    def _on_clicked(self, checked: bool) -> None:
+        self.picked.emit(self._place, checked)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        key = event.key()
+        if key in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+            self.click()
+        elif key in (Qt.Key.Key_Left, Qt.Key.Key_Right):
+            self.walked.emit(self._place, 1 if key == Qt.Key.Key_Right else -1)
+        else:
+            super().keyPressEvent(event)
+
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        super().focusInEvent(event)
+        self.focused.emit(self._place)
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        with QPainter(self) as painter:
+            self._paint(painter)
+
+    def _paint(self, painter: QPainter) -> None:
+        look, view, place = theme.current(), self._view, self._place
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        lit = self.isChecked() or self.hasFocus()
+        painter.setPen(QPen(QColor(look.accent if lit else look.line), 2 if self.isChecked() else 1))
+        painter.setBrush(QColor(look.raised) if self.isChecked() else Qt.BrushStyle.NoBrush)
+        painter.drawRoundedRect(QRectF(self.rect()).adjusted(1, 1, -1, -1), 5, 5)
+        inner = QRectF(self.rect()).adjusted(PAD, PAD, -PAD, -PAD)
+        paint_community(painter, QPointF(inner.left() + 5, inner.top() + NAME / 2 - 1), place, 5)
+        painter.setFont(theme.font(bold=True))
+        title = QRectF(inner.left() + 16, inner.top(), inner.width() - 16, NAME - 2)
+        number = f"{place + 1} "
+        words = (
+            view.names[place] if view.names[place].startswith("community ") else number + view.names[place]
+        )
+        paint_words(painter, title, words, community_ink(place).name())
+        painter.setFont(theme.font(theme.CAPTION))
+        line = QRectF(inner.left(), inner.top() + NAME, inner.width(), LINE)
+        for text in self._lines():
+            paint_words(painter, line, text, look.second)
+            line = line.translated(0, LINE)
+        if view.prototype is not None:
+            paint_rates(
+                painter, QRectF(inner.left(), line.top() + 4, inner.width(), MATRIX), view.prototype[place]
+            )

@@ -1,0 +1,107 @@
+import numpy as np
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QLabel
+
+from raterscope.widgets.panels.community_cards import CommunitiesView, CommunityCards
+
+LEFT = Qt.MouseButton.LeftButton
+
+
+def view(many=3, **more) -> CommunitiesView:
+    given = {
+        "names": ("extremists", "<b>always no</b>", "community 3", *("x",) * 27)[:many],
+        "members": np.arange(many) * 1000 + 1,
+        "share": np.linspace(0.24, 0.5, many),
+        "accuracy": np.array([0.91, np.nan, *[0.5] * 28])[:many],
+        "prototype": np.tile([[0.9, 0.03, 0.07], [0.12, 0.05, 0.83]], (many, 1, 1)),
+        "classes": ("not", "supernova"),
+        "outputs": ("-1", "1", "3"),
+        "words": "by behaviour | modularity 0.41",
+    }
+    return CommunitiesView(**{**given, **more})
+
+
+@pytest.fixture
+def cards(qtbot):
+    widget = CommunityCards()
+    qtbot.addWidget(widget)
+    widget.resize(640, 220)
+    widget.show()
+    widget.heard = []
+    widget.community_chosen.connect(widget.heard.append)
+    return widget
+
+
+def visible_words(widget) -> str:
+    return "\n".join(label.text() for label in widget.findChildren(QLabel) if label.isVisible())
+
+
+def test_a_card_says_all_that_is_known(cards):
+    cards.show_communities(view())
+    said = [card.accessibleName() for card in cards.cards]
+    assert said[0] == "Community 1, extremists: 1 member, 24 % of votes, accuracy 0.91"
+    assert said[1] == "Community 2, <b>always no</b>: 1,001 members, 37 % of votes, accuracy not known"
+    assert "&lt;b&gt;always no" in cards.cards[1].toolTip()
+    assert "true supernova: -1 0.12, 1 0.05, 3 0.83" in cards.cards[0].toolTip()
+    assert "3 found | click to select" in visible_words(cards)
+    assert "by behaviour | modularity 0.41" in visible_words(cards)
+
+
+def test_what_nobody_knows_is_left_out(cards):
+    unknown = np.full(3, np.nan)
+    cards.show_communities(view(accuracy=unknown, share=unknown, prototype=None, words=""))
+    assert cards.cards[0].accessibleName() == "Community 1, extremists: 1 member"
+    assert not cards.grab().isNull()
+
+
+def test_a_click_selects_and_a_second_one_clears(cards, qtbot):
+    cards.show_communities(view())
+    for place in (1, 2, 2):
+        qtbot.mouseClick(cards.cards[place], LEFT)
+    assert cards.heard == [1, 2, None]
+    assert cards.selected is None
+
+
+def test_the_cards_are_walked_by_keyboard(cards, qtbot):
+    cards.show_communities(view())
+    cards.cards[0].setFocus()
+    for at, key in (
+        (0, Qt.Key.Key_Right),
+        (1, Qt.Key.Key_Right),
+        (2, Qt.Key.Key_Right),
+        (2, Qt.Key.Key_Left),
+    ):
+        assert cards.cards[at].hasFocus()
+        qtbot.keyClick(cards.cards[at], key)
+    qtbot.keyClick(cards.cards[1], Qt.Key.Key_Return)
+    qtbot.keyClick(cards.cards[1], Qt.Key.Key_Space)
+    assert cards.heard == [1, None]
+
+
+def test_selecting_by_program_is_silent_and_thirty_cards_scroll_to_the_one(cards, qtbot):
+    cards.show_communities(view(30), chosen=0)
+    assert cards.selected == 0
+    assert cards.minimumSizeHint().width() < 640
+    qtbot.waitUntil(lambda: cards.cards[29].x() > 3000)
+    assert cards.cards[29].visibleRegion().isEmpty()
+    cards.select(29)
+    assert not cards.cards[29].visibleRegion().isEmpty()
+    assert cards.selected == 29
+    assert cards.heard == []
+
+
+def test_without_communities_a_sentence_says_what_belongs_here(cards):
+    cards.show_communities(view())
+    for nothing in (None, view(0, prototype=None)):
+        cards.show_communities(nothing)
+        assert cards.cards == []
+        assert "Find communities" in visible_words(cards)
+        assert "found |" not in visible_words(cards)
+
+
+def test_what_does_not_fit_is_refused():
+    with pytest.raises(ValueError, match="communities: 3"):
+        view(members=np.ones(2, int))
+    with pytest.raises(ValueError, match="prototypes"):
+        view(classes=("one",))

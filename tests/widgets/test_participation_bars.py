@@ -1,0 +1,123 @@
+import numpy as np
+import pytest
+from PySide6.QtCore import QPoint, Qt
+
+from raterscope.widgets.plots.participation_bars import ParticipationBars
+
+LEFT = Qt.MouseButton.LeftButton
+COMMUNITIES = ("careful", "<i>hasty</i>", "community 3")
+SHARES = np.array([[0.7, 0.3, 0.0], [0.1, 0.1, 0.8]])
+
+
+@pytest.fixture
+def bars(qtbot):
+    widget = ParticipationBars()
+    qtbot.addWidget(widget)
+    widget.resize(400, 200)
+    widget.show()
+    widget.heard = []
+    widget.community_chosen.connect(widget.heard.append)
+    return widget
+
+
+def centre(figure, part) -> QPoint:
+    found = [
+        (x, y)
+        for x in range(0, figure.width(), 2)
+        for y in range(24, figure.height(), 2)
+        if figure.part_at(QPoint(x, y)) == part
+    ]
+    assert found, part
+    return QPoint(*np.mean(found, axis=0).round().astype(int).tolist())
+
+
+def test_a_part_says_who_belongs_how_far_to_what_and_chooses_the_community(bars, qtbot):
+    bars.show_participation(SHARES, ("ann", "<b>ben</b>"), COMMUNITIES)
+    assert bars.figure.words((0, 0)) == "ann: 70 % careful (community 1)"
+    assert bars.figure.words((1, 2)) == "<b>ben</b>: 80 % community 3"
+    qtbot.mouseClick(bars.figure, LEFT, pos=centre(bars.figure, (0, 1)))
+    qtbot.mouseClick(bars.figure, LEFT, pos=centre(bars.figure, (1, 2)))
+    assert bars.heard == [1, 2]
+    assert bars.figure.accessibleDescription() == "<b>ben</b>: 80 % community 3"
+
+
+def test_a_part_is_as_wide_as_its_share(bars):
+    bars.show_participation(SHARES, ("ann", "ben"), COMMUNITIES)
+    line = centre(bars.figure, (0, 0)).y()
+    parts = [bars.figure.part_at(QPoint(x, line)) for x in range(bars.figure.width())]
+    wide = [parts.count((0, community)) for community in range(3)]
+    assert wide[0] / sum(wide) == pytest.approx(0.7, abs=0.02)
+    assert wide[2] <= 1
+
+
+def test_the_legend_chooses_too(bars, qtbot):
+    bars.show_participation(SHARES, ("ann", "ben"), COMMUNITIES)
+    qtbot.mouseClick(bars.figure, LEFT, pos=QPoint(5, 8))
+    assert bars.heard == [0]
+
+
+def test_the_bars_are_walked_by_keyboard(bars, qtbot):
+    bars.show_participation(SHARES, ("ann", "ben"), COMMUNITIES)
+    for key in (Qt.Key.Key_Down, Qt.Key.Key_Down, *[Qt.Key.Key_Right] * 5, Qt.Key.Key_Space):
+        qtbot.keyClick(bars.figure, key)
+    assert bars.heard == [2]
+    assert bars.figure.accessibleDescription().startswith("ben: 80 %")
+
+
+def test_many_are_one_area_in_which_those_of_a_community_stand_together(bars, qtbot):
+    shares = np.random.default_rng(0).dirichlet(np.full(3, 0.4), 5000)
+    bars.show_participation(shares, [f"user {row}" for row in range(5000)], COMMUNITIES)
+    figure = bars.figure
+    height = figure.height()
+    # Of every column that which most belongs to: it rises from the first community to the last.
+    main = []
+    for x in range(4, figure.width() - 6, 4):
+        column = [figure.part_at(QPoint(x, y)) for y in range(24, height - 6)]
+        found = [part[1] for part in column if part is not None]
+        main.append(int(np.bincount(found).argmax()))
+    assert main == sorted(main)
+    assert set(main) == {0, 1, 2}
+    part = figure.part_at(QPoint(figure.width() // 2, height // 2))
+    assert "annotators from user " in figure.words(part)
+    qtbot.mouseClick(figure, LEFT, pos=QPoint(figure.width() - 8, height - 10))
+    assert bars.heard == [2]
+
+
+def test_the_area_follows_the_size_of_the_window(bars):
+    bars.show_participation(np.full((700, 3), 1 / 3), [f"user {row}" for row in range(700)], COMMUNITIES)
+    few = bars.figure.part_at(QPoint(bars.figure.width() - 3, 60))
+    bars.resize(1200, 200)
+    many = bars.figure.part_at(QPoint(bars.figure.width() - 3, 60))
+    assert many[0] > few[0]
+    assert bars.figure.words(many) == "user 699: 33 % careful (community 1)"
+
+
+def test_a_community_is_set_off(bars):
+    for many in (2, 50):
+        bars.show_participation(SHARES[np.arange(many) % 2], ["x"] * many, COMMUNITIES)
+        bars.select_community(None)
+        plain = bars.figure.grab().toImage()
+        bars.select_community(1)
+        assert bars.figure.grab().toImage() != plain
+    assert bars.heard == []
+
+
+def test_of_whom_nothing_is_known_has_no_bar(bars):
+    bars.show_participation(np.array([[np.nan] * 3, SHARES[0]]), ("ann", "ben"), COMMUNITIES)
+    assert bars.figure.words((0, 0)).startswith("ben: 70 %")
+    bars.show_participation(np.full((2, 3), np.nan), ("ann", "ben"), COMMUNITIES)
+    assert not bars.filled
+    bars.show_participation(np.empty((0, 3)), (), COMMUNITIES)
+    assert not bars.filled
+
+
+def test_thirty_communities_are_painted(bars):
+    bars.show_participation(
+        np.full((20, 30), 1 / 30), ["x"] * 20, [f"community {place + 1}" for place in range(30)]
+    )
+    assert not bars.figure.grab().isNull()
+
+
+def test_what_does_not_fit_is_refused(bars):
+    with pytest.raises(ValueError, match="for 1 annotators"):
+        bars.show_participation(SHARES, ("ann",), COMMUNITIES)
