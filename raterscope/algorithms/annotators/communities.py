@@ -33,7 +33,7 @@ METHODS = {
 _CELLS = 1000
 """Up to so many annotators are compared each with each, more are gathered into so many cells."""
 
-_CHUNK = 250
+_CHUNK = 100
 
 
 @dataclass(frozen=True)

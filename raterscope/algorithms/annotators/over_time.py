@@ -78,6 +78,11 @@ class CommunitiesOverTime:
         matrices = [self.moments[t].prototype[c] for t, c in at]
         return found, np.array(matrices).reshape(len(at), *shape)
 
+    def latest(self) -> FloatArray:
+        """Give the last prototype of each lasting number, (count, J, L), to name them by."""
+        last = [self.path(number)[1][-1] for number in range(self.count)]
+        return np.array(last).reshape(len(last), *(self.moments[0].prototype.shape[1:] if last else (0, 0)))
+
     def told(self, names: Sequence[str]) -> tuple[str, ...]:
         """Say what happened, a sentence an event; `names` are those of the lasting numbers."""
         said = []

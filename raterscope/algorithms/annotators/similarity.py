@@ -23,7 +23,7 @@ SCALE = 30.0
 an annotator, 12 joined communities that differ in one class only, 40 began to split single ones by chance.
 """
 
-_CHUNK = 200
+_CHUNK = 100
 
 
 def roots_of(mean: ArrayLike) -> Float32Array:

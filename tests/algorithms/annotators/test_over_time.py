@@ -41,6 +41,7 @@ def test_a_community_keeps_its_number_when_sizes_turn_round() -> None:
         at, matrices = moved.path(int(number))
         assert at.tolist() == [0, 1]
         assert np.abs(matrices - FIVE[kind]).max() < 0.1
+        np.testing.assert_array_equal(moved.latest()[number], matrices[-1])
 
 
 def test_a_community_that_changes_its_ways_with_all_its_members_goes_on() -> None:
@@ -84,6 +85,7 @@ def test_moments_must_fit_and_may_be_empty() -> None:
     with pytest.raises(ValueError, match="votes"):
         over_time([mean], [])
     nothing = over_time([], [])
+    assert nothing.latest().shape[0] == 0
     assert (nothing.count, nothing.moments, nothing.path(0)[0].tolist()) == (0, (), [])
     nobody = over_time([mean, mean], [np.zeros(5), np.full(5, 20)])
     assert _kinds(nobody) == [("begins", 0, -1)]
