@@ -170,6 +170,14 @@ def test_a_spike_among_thousands_of_votes_is_still_seen(lines):
     assert lines.figure.grab().toImage() != before
 
 
+def test_lines_kept_as_a_picture_follow_the_theme(qapp, lines):
+    before = lines.figure.grab().toImage()
+    assert lines.figure.grab().toImage() == before
+    theme.apply_theme(qapp, theme.LIGHT)
+    assert lines.figure._drawn is None
+    assert lines.figure.grab().toImage() != before
+
+
 def test_the_slider_and_the_figures_go_to_the_same_step(panel, qtbot):
     panel.show_drift(view())
     assert "100 votes" in words(panel)
