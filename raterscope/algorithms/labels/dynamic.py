@@ -143,22 +143,31 @@ def dynibcc(labels: Labels, settings: DynamicSettings | None = None, watch: Watc
     settings = DynamicSettings() if settings is None else settings
     _check_size(labels)
     prior = np.clip(prior_of(labels, settings), *_COUNTS)
-    (steps,) = _each(lambda *_: _steps_of(labels), [(0, 1)], partial(watch, 0.0, "sorting votes by time"))
-    posterior = _begin(labels, prior, settings.share_strength)
+    steps = _aside(partial(_steps_of, labels), partial(watch, 0.0, "sorting votes by time"))
+    begin = partial(_begin, labels, prior, settings.share_strength)
+    posterior = _aside(begin, partial(watch, 0.0, "counting votes"))
     nu = np.full(len(labels.classes), settings.share_strength)
     run = _Run(steps, prior, posterior, settings.form, watch)
     trace = run.iterate(nu, settings.iterations, settings.tolerance)
     confusion, drift = run.drift(labels)
-    notices = []
-    if not trace.converged and len(labels):
-        notices.append(
-            f"The probabilities still changed by up to {trace.change[-1]:.2g} in the last of"
-            f" {len(trace.change):,} iterations; nothing says which of the last ones is the best."
-        )
-    shares = run.shares(nu)
+
+    def finished() -> LabelFusion:
+        shares, notices = run.shares(nu), _unsettled(trace)
+        fusion = fused(labels, "dynibcc", posterior, confusion, trace, notices, shares=shares, drift=drift)
+        return replace(fusion, notices=(*_warning(labels, fusion), *fusion.notices))
+
+    fusion = _aside(finished, partial(watch, 0.98, "looking at who changed"))
     watch(1.0, f"{len(trace.change)} iterations")
-    fusion = fused(labels, "dynibcc", posterior, confusion, trace, notices, shares=shares, drift=drift)
-    return replace(fusion, notices=(*_warning(labels, fusion), *fusion.notices))
+    return fusion
+
+
+def _unsettled(trace: LabelTrace) -> list[str]:
+    if trace.converged:
+        return []
+    return [
+        f"The probabilities still changed by up to {trace.change[-1]:.2g} in the last of"
+        f" {len(trace.change):,} iterations; nothing says which of the last ones is the best."
+    ]
 
 
 def _warning(labels: Labels, fusion: LabelFusion) -> list[str]:
@@ -324,6 +333,11 @@ def _each(
         raise
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+def _aside(make: Callable[[], _T], report: Callable[[], None]) -> _T:
+    """Make something in another thread, and report meanwhile."""
+    return _each(lambda *_: make(), [(0, 1)], report)[0]
 
 
 def _pieces(work: NDArray[np.int64], step: int) -> list[tuple[int, int]]:
