@@ -66,10 +66,10 @@ def test_the_most_accurate_come_first_and_the_unknown_last_either_way(wall):
 
 
 def test_the_measure_is_chosen_in_words_and_stays(wall, qtbot):
-    wall.measure.setCurrentText("sorted by votes")
+    wall.measure.setCurrentText("by votes")
     assert wall.shown[0] == 100
     wall.set_wall(wall_of(20))
-    assert wall.measure.currentText() == "sorted by votes"
+    assert wall.measure.currentText() == "by votes"
     wall.sort_by("accuracy", falling=False)
     assert wall.shown[:2] == (100, 101)
     with pytest.raises(KeyError):
@@ -262,3 +262,24 @@ def test_what_does_not_fit_is_refused():
         wall_of(classes=("a",))
     with pytest.raises(ValueError, match="sort"):
         wall_of(measures=())
+
+
+def test_a_highlight_stays_when_the_wall_is_shown_or_sorted_anew(wall):
+    wall.highlight([139, 135])
+    wall.sort_by("votes")
+    wall.set_wall(wall_of(38))
+    assert "1 of 38" in wall.header._aside.text()
+    wall.highlight(())
+    assert wall.header._aside.text() == "size = votes"
+
+
+def test_in_a_narrow_window_the_header_keeps_what_can_be_done(wall):
+    wall.resize(420, 300)
+    assert wall.width() == 420
+    assert wall.filter.isVisible()
+    assert wall.measure.isVisible()
+    assert wall.direction.accessibleDescription() == "highest first"
+    assert wall.direction.geometry().right() <= wall.header.width()
+    wall.direction.click()
+    assert wall.direction.accessibleDescription() == "lowest first"
+    assert wall.shown[0] == 100

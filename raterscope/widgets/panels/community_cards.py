@@ -118,6 +118,8 @@ class CommunityCards(QWidget):
             card.picked.connect(self._on_picked)
             card.walked.connect(self._on_walked)
             card.focused.connect(self._on_focused)
+        room = self._area.horizontalScrollBar().sizeHint().height() + 2
+        self._area.setMinimumHeight(self.cards[0].height() + room if self.cards else 0)
         self.select(chosen)
         self._words.setText(view.words if view is not None else "")
         self._words.setVisible(bool(many and self._words.text()))

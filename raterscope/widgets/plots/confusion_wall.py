@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QRectF, Qt, Signal
-from PySide6.QtGui import QKeyEvent, QPainter, QPaintEvent
+from PySide6.QtGui import QKeyEvent, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QLineEdit, QStackedWidget, QToolButton, QVBoxLayout, QWidget
 
 from raterscope.widgets.figures import count
@@ -23,6 +23,8 @@ from raterscope.widgets.plots.wall_tiles import WallTiles
 __all__ = ["ConfusionWall", "Measure", "WallView"]
 
 NOTHING = "Fuse labels: how every annotator takes one class for another is shown here, all at once."
+NARROW = (740, 620, 540, 400)
+"""Below these widths go, one after the other: the scale, the word at the right, the button's words."""
 NOBODY = "No annotator has such a name."
 MOST_SAID = 12
 
@@ -104,6 +106,7 @@ class ConfusionWall(QWidget):
         super().__init__(parent)
         self._title, self._blind, self._falling = title, False, True
         self._view: WallView | None = None
+        self._lit: frozenset[int] = frozenset()
         self._place_of: dict[int, int] = {}
         self._folded: list[str] = []
         self.header = Header(title)
@@ -115,11 +118,12 @@ class ConfusionWall(QWidget):
         self.filter.setMaximumWidth(150)
         self.measure = ChoiceBox()
         self.measure.setAccessibleName("Sort by")
-        self.measure.setMinimumContentsLength(14)
+        self.measure.setMinimumContentsLength(9)
         self.direction = QToolButton()
         self.direction.setAccessibleName("Order")
         for widget in (self.scale, self.filter, self.measure, self.direction):
             self.header.row.addWidget(widget)
+        self.header.setMinimumWidth(NARROW[-1])
         self.tiles = _NamedTiles(self._words)
         self._nothing = plain_label(NOTHING, "second", wrap=True)
         self._nothing.setAlignment(Qt.AlignmentFlag.AlignTop)
@@ -142,6 +146,11 @@ class ConfusionWall(QWidget):
         self.tiles.typed.connect(self._on_typed)
         self._settle()
 
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Leave out of the header what there is no room for."""
+        super().resizeEvent(event)
+        self._settle()
+
     def set_wall(self, view: WallView | None) -> None:
         """Show annotators; who is selected, the order and the filter stay. None shows nobody."""
         kept, chosen = self.selected, self.measure.currentData()
@@ -155,13 +164,14 @@ class ConfusionWall(QWidget):
         blocked = self.measure.blockSignals(True)
         self.measure.clear()
         for label in labels:
-            self.measure.addItem(f"sorted by {label}", label)
+            self.measure.addItem(f"by {label}", label)
         self.measure.setCurrentIndex(labels.index(chosen) if chosen in labels else 0)
         self.measure.blockSignals(blocked)
         most = np.log1p(max(float(np.max(view.votes, initial=0)), 1.0))
         size = np.log1p(np.maximum(view.votes, 0)) / most
         self._name()
         self.tiles.set_tiles(Tiles(view.mean, size, view.excluded, view.community), self._names())
+        self._dim()
         self._arrange()
         self.select(kept)
 
@@ -204,11 +214,12 @@ class ConfusionWall(QWidget):
 
     def highlight(self, numbers: Iterable[int] | None) -> None:
         """Dim all but these, as the members of a community; None, or nobody, dims none."""
-        lit = [self._place_of[number] for number in numbers or () if number in self._place_of]
-        self.tiles.light(lit or None)
+        self._lit = frozenset(numbers or ())
+        self._dim()
         self._settle()
-        if lit and self._view is not None:
-            self.header.set_aside(f"{len(lit):,} of {len(self._view.numbers):,} | size = votes")
+
+    def _dim(self) -> None:
+        self.tiles.light([self._place_of[number] for number in self._lit if number in self._place_of] or None)
 
     def _numbers(self, places: Iterable[int]) -> tuple[int, ...]:
         view = self._view
@@ -269,11 +280,17 @@ class ConfusionWall(QWidget):
         self.header.set_title(self._title + (f" {many:,}" if many else ""))
         self._nothing.setText(NOBODY if many else NOTHING)
         self._pages.setCurrentIndex(int(shown > 0))
-        for widget in (self.scale, self.filter, self.measure, self.direction):
+        for widget in (self.filter, self.measure, self.direction):
             widget.setVisible(many > 0)
-        self.direction.setText("highest first" if self._falling else "lowest first")
-        aside = "" if not many else "size = votes" if shown == many else f"{shown:,} found | size = votes"
-        self.header.set_aside(aside)
+        self.scale.setVisible(many > 0 and self.width() >= NARROW[0])
+        words, sign = ("highest first", "↓") if self._falling else ("lowest first", "↑")
+        self.direction.setText(words if self.width() >= NARROW[2] else sign)
+        self.direction.setAccessibleDescription(words)
+        self.direction.setToolTip(words)
+        told = [f"{len(self._lit.intersection(self._place_of)):,} of {many:,}"] if self._lit else []
+        told += [f"{shown:,} found"] if shown < many else []
+        told += ["size = votes"] if many and self.width() >= NARROW[1] else []
+        self.header.set_aside(" | ".join(told))
         self.tiles.setAccessibleName(f"Confusion matrices of {count(shown, 'annotator')}")
 
     def _on_direction(self) -> None:

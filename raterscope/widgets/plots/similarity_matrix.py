@@ -29,7 +29,7 @@ MODES = {
 }
 STRIP = 18.0
 NEAR = 12.0
-FEW_LINES = 400
+FEW_LINES, FEW_MARKS = 400, 60
 STRENGTHS = (0.15, 0.35, 0.7)
 """How far the lines of the weakest, middle and strongest third are from the ground to words."""
 MOST_LINES = 4000
@@ -372,7 +372,8 @@ class _Similarity(Figure[tuple[int, int]]):
         painter.setFont(theme.font(theme.CAPTION, bold=True))
         for number in sorted(set(network.communities.tolist()) - {-1}):
             middle = np.median(places[network.communities == number], axis=0)
-            box = QRectF(middle[0] - 11, middle[1] - 8, 22, 16)
+            lift = 0 if len(places) > FEW_MARKS else 20  # so that it covers no mark
+            box = QRectF(middle[0] - 11, max(middle[1] - 8 - lift, 1.0), 22, 16)
             painter.setPen(QPen(community_ink(number), 1))
             painter.setBrush(QColor(theme.current().raised))
             painter.drawRoundedRect(box, 4, 4)

@@ -309,7 +309,7 @@ class WallTiles(QAbstractScrollArea):
             super().wheelEvent(event)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Keep in view what was."""
+        """Lay the tiles anew."""
         super().resizeEvent(event)
         self._settle()
 
