@@ -3,9 +3,9 @@
 Usage: OPENBLAS_NUM_THREADS=1 python -m tests.benchmarks.labels_speed [full]
 
 "full" adds crowd-kit on ten million votes, which takes it minutes and more than 2 GB. Each figure is of a
-process of its own that draws the votes, fuses a few, and then all of them. Each method goes on until it finds
-that it has converged: ours when no task's probabilities change by the tolerance, crowd-kit's when its bound
-rises by less than 1e-5 a vote, which is sooner.
+process of its own that draws the votes, fuses a few, and then all of them; the best of three where they are a
+million. Each method goes on until it finds that it has converged: ours when no task's probabilities change by
+the tolerance, crowd-kit's when its bound rises by less than 1e-5 a vote, which is sooner.
 """
 
 from __future__ import annotations
@@ -83,7 +83,8 @@ def measure(method: str, votes: int, classes: int) -> None:
     labels, truth = crowd(votes, classes)
     run = peer if method == "crowd-kit" else ours
     run(few, method)
-    found = run(labels, method)
+    times = 3 if votes <= 1_000_000 else 1
+    found = min((run(labels, method) for _ in range(times)), key=lambda one: one["seconds"])
     status = Path("/proc/self/status").read_text()  # what getrusage tells begins with the parent's
     found["memory"] = int(status.split("VmHWM:")[1].split()[0]) / 2**20
     found["accuracy"] = float((np.array(found.pop("label")) == truth).mean())
@@ -145,15 +146,17 @@ def main() -> None:
     start = time.perf_counter()
     ibcc(few)
     print(f"first call, compilation or its cache: {time.perf_counter() - start:.2f} s")
-    print(f"{'votes':>12s}{'classes':>8s}  {'method':14s}{'time':>9s}{'turns':>7s}{'right':>8s}{'silence':>9s}"
-          f"{'memory':>9s}{'peer':>7s}")  # fmt: skip
+    columns = ("votes", 12), ("classes", 8), ("method", 16), ("time", 9), ("turns", 7), ("right", 8)
+    print(
+        "".join(f"{name:>{width}s}" for name, width in (*columns, ("silence", 9), ("memory", 9), ("peer", 7)))
+    )
     for votes, classes in CASES:
         beside = known and (full or votes <= 1_000_000)
         other = apart("crowd-kit", votes, classes) if beside else None
         methods = [(name, apart(name, votes, classes)) for name in ("ibcc", "dawid_skene")]
         for name, found in [*methods, *([("crowd-kit", other)] if other else [])]:
             print(
-                f"{votes:12,d}{classes:8d}  {name:14s}{found['seconds']:8.2f}s{found['iterations']:7d}"
+                f"{votes:12,d}{classes:8d}{name:>16s}{found['seconds']:8.2f}s{found['iterations']:7d}"
                 f"{found['accuracy']:8.4f}"
                 + (f"{found['silence'] * 1e3:7.0f}ms" if "silence" in found else " " * 9)
                 + f"{found['memory']:7.2f}GB"
