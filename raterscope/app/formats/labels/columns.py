@@ -80,19 +80,24 @@ class Columns:
         Seconds, NaN where a cell is empty.
     no_time : (row, cell) or None
         The first cell that is no time; then there are no times.
+    even : bool
+        Whether the rows were brought to one width, and those of empty cells alone left out.
     """
 
     head: Head
     coded: dict[str, Coded] = field(default_factory=dict)
     time: NDArray[np.float64] | None = None
     no_time: tuple[int, str] | None = None
+    even: bool = False
 
     def line(self, row: int) -> int:
         """Tell on which line a row begins, by going through the file again."""
         wanted = row + self.head.headed
         for encoding in self.head.encodings:
             try:
-                for _, lines in _rows(self.head, encoding):
+                for rows, lines in _rows(self.head, encoding):
+                    if self.even:
+                        _, lines = dialects.even(rows, lines, len(self.head.table.header), [])
                     if wanted < len(lines):
                         return lines[wanted]
                     wanted -= len(lines)
@@ -152,7 +157,9 @@ def read_columns(head: Head, column: Mapping[str, str], watch: Watch) -> Columns
     refused: UnicodeError | None = None
     for encoding in head.encodings:
         try:
-            return _gathered(head, column, _cut(head, encoding, list(column.values())), watch)
+            found = _gathered(head, column, _cut(head, encoding, list(column.values())), watch)
+            found.even = True
+            return found
         except UnicodeError as error:
             refused = error
     assert refused is not None
@@ -222,8 +229,9 @@ def _gathered(head: Head, column: Mapping[str, str], batches: Iterator[Any], wat
                 pieces[name].append(array)
         rows += len(arrays[0])
         read += _BLOCK
-    for at, name in enumerate([name for name in pieces if name != "time"]):
-        step = part(watch, 0.7 + 0.2 * at / len(pieces), 0.7 + 0.2 * (at + 1) / len(pieces))
+    coded = [name for name in column if name != "time"]
+    for at, name in enumerate(coded):
+        step = part(watch, 0.7 + 0.3 * at / len(coded), 0.7 + 0.3 * (at + 1) / len(coded))
         kind = pyarrow.dictionary(pyarrow.int32(), pyarrow.string())
         found.coded[name] = _united(pyarrow.chunked_array(pieces.pop(name), type=kind), name, step)
     if "time" in column:

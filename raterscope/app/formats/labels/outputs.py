@@ -75,7 +75,8 @@ def _numbers(words: Sequence[str]) -> tuple[dict[str, str], tuple[str, ...]]:
         alike = sorted(spellings[value], key=lambda word: (len(word), word))
         name = f"{value:.0f}" if value.is_integer() and abs(value) < 1e15 else alike[0]
         names.update(dict.fromkeys(alike, name))
-        if len(alike) > 1:
+        if len(alike) > 1 or name not in alike:
+            alike = sorted({*alike, name}, key=lambda word: (len(word), word))
             merged.append(" and ".join(plain(word, 20) for word in alike[:3]))
     if not merged:
         return names, ()

@@ -165,7 +165,7 @@ def _tables(
     missing = int(rows.sum() - voted.sum())
     said = list(notices)
     if missing:
-        said.append(f"{missing:,} row{'s' if missing > 1 else ''} without a label were left out.")
+        said.append(f"{missing:,} {'rows were' if missing > 1 else 'row was'} left out, without a label.")
     task, annotator = (_numbered(coded[name], rows) for name in ("task", "annotator"))
     time = None if columns.time is None else _of(columns.time, voted)
     if columns.no_time is not None:

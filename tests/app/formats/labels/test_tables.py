@@ -1,0 +1,311 @@
+"""Tables of labels and of true labels, as spreadsheets and strangers write them."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from raterscope.algorithms.progress import Cancelled
+from raterscope.app.errors import InputError
+from raterscope.app.formats import UnknownColumns
+from raterscope.app.formats.label_records import LabelTable, TrueLabels
+from raterscope.app.formats.labels import read_labels, tells
+from raterscope.app.formats.labels.outputs import outputs_of
+
+PLAIN = "task,worker,label\nt1,ann,cat\nt1,bob,dog\nt2,ann,Zoë\n"
+VOTES = [("t1", "ann", "cat"), ("t1", "bob", "dog"), ("t2", "ann", "Zoë")]
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "labels.csv"
+
+
+def written(path: Path, text: str, encoding: str = "utf-8") -> Path:
+    path.write_bytes(text.encode(encoding))
+    return path
+
+
+def table_of(path: Path, mapping: dict[str, str] | None = None) -> LabelTable:
+    (table,) = read_labels(path, mapping)
+    assert isinstance(table, LabelTable)
+    return table
+
+
+def votes(table: LabelTable) -> list[tuple[str, str, str]]:
+    return [
+        (table.tasks[t], table.annotators[a], table.outputs[o])
+        for t, a, o in zip(table.task, table.annotator, table.label, strict=True)
+    ]
+
+
+def truths(table: TrueLabels) -> dict[str, str]:
+    return {task: table.classes[at] for task, at in zip(table.tasks, table.label, strict=True)}
+
+
+def refusal(path: Path) -> str:
+    with pytest.raises(InputError) as caught:
+        read_labels(path)
+    assert not isinstance(caught.value, UnknownColumns)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-32", "cp1252"])
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_any_encoding_delimiter_and_end_of_line(
+    file: Path, encoding: str, end: str, delimiter: str
+) -> None:  # fmt: skip
+    text = PLAIN.replace("\n", end).replace(",", delimiter)
+    assert votes(table_of(written(file, text, encoding))) == VOTES
+
+
+@pytest.mark.parametrize(
+    "header",
+    ["item,rater,answer", "object,user_id,response", "image,judge,class", "Question,Annotator ID,Vote",
+     "unit_id,_worker_id,category", "document,coder,value", "task,expert,rating"],
+)  # fmt: skip
+def test_the_usual_names_of_columns(file: Path, header: str) -> None:
+    path = written(file, PLAIN.replace("task,worker,label", header))
+    assert votes(table_of(path)) == VOTES
+    assert tells(path) == "labels"
+
+
+def test_a_header_may_be_mapped_by_hand(file: Path) -> None:
+    path = written(file, PLAIN.replace("task,worker,label", "a,b,c"))
+    with pytest.raises(UnknownColumns) as caught:
+        read_labels(path)
+    assert caught.value.header == ("a", "b", "c")
+    assert caught.value.rows[0] == ("t1", "ann", "cat")
+    assert tells(path) is None
+    assert votes(table_of(path, {"a": "task", "b": "annotator", "c": "label"})) == VOTES
+
+
+def test_a_table_without_a_header_is_asked_about(file: Path) -> None:
+    path = written(file, "1,7,0\n2,7,1\n")
+    with pytest.raises(UnknownColumns):
+        read_labels(path)
+    mapping = {"column 1": "task", "column 2": "annotator", "column 3": "label"}
+    assert votes(table_of(path, mapping)) == [("1", "7", "0"), ("2", "7", "1")]
+
+
+def test_numbers_are_in_order_of_value_and_equal_ones_are_one(file: Path) -> None:
+    table = table_of(written(file, "task,worker,label\na,w,10\na,v,9\nb,w,1.0\nb,v,1\nc,v,-1\n"))
+    assert table.outputs == ("-1", "1", "9", "10")
+    assert "1 and 1.0" in table.notices[0]
+
+
+def test_words_are_in_order_of_the_alphabet_and_true_is_not_1(file: Path) -> None:
+    table = table_of(written(file, "task,worker,label\na,w,True\na,v,1\nb,w,1.0\nb,v, beta \nc,v,Alpha\n"))
+    assert table.outputs == ("1", "1.0", "Alpha", "beta", "True")
+
+
+def test_rows_without_a_label_are_counted_and_their_task_stays(file: Path) -> None:
+    table = table_of(written(file, "task,worker,label\na,w,1\nb,w,\nc,v,NaN\n"))
+    assert table.missing == 2
+    assert votes(table) == [("a", "w", "1")]
+    assert table.tasks == ("a", "b", "c")
+    assert table.annotators == ("w", "v")
+    assert "2 rows" in table.notices[0]
+
+
+def test_nan_is_a_word_among_words(file: Path) -> None:
+    table = table_of(written(file, "task,worker,label\na,w,NA\nb,w,yes\n"))
+    assert (table.outputs, table.missing) == (("NA", "yes"), 0)
+
+
+@pytest.mark.parametrize(
+    ("times", "expected"),
+    [
+        (("5", "", "7.5"), (5.0, math.nan, 7.5)),
+        (("1970-01-01 00:00:10 UTC", "", "1970-01-01 00:01:00 UTC"), (10.0, math.nan, 60.0)),
+        (("1970-01-01T00:00:10Z", "1970-01-01T00:00:10.5Z", "1970-01-01T01:00:00Z"), (10.0, 10.5, 3600.0)),
+        (("1970-01-01T01:00:10+01:00", "1970-01-02", "1970-01-01 00:00"), (10.0, 86400.0, 0.0)),
+    ],
+)
+def test_times(file: Path, times: tuple[str, ...], expected: tuple[float, ...]) -> None:
+    rows = "".join(f"a{at},w,1,{time}\n" for at, time in enumerate(times))
+    table = table_of(written(file, f"task,worker,label,created_at\n{rows}"))
+    assert table.time is not None
+    np.testing.assert_allclose(table.time, expected)
+
+
+def test_a_column_of_no_times_is_left_out_and_that_is_said(file: Path) -> None:
+    table = table_of(written(file, "task,worker,label,time\na,w,1,5\n\nb,w,0,late\n"))
+    assert table.time is None
+    assert 'line 4 has "late"' in table.notices[0]
+
+
+def test_pictures_of_the_tasks(file: Path) -> None:
+    table = table_of(written(file, "task,worker,label,image_url\na,w,1,a.png\na,v,1,\nb,v,1,\n"))
+    assert table.pictures == {0: "a.png"}
+
+
+def test_gold_beside_the_votes_is_the_truth(file: Path) -> None:
+    path = written(file, "task,worker,label,gold\na,w,1,1.0\na,v,0,\nb,v,0,0.0\nc,v,1,\n")
+    table, truth = read_labels(path)
+    assert isinstance(table, LabelTable)
+    assert isinstance(truth, TrueLabels)
+    assert len(table) == 4
+    assert truths(truth) == {"a": "1", "b": "0"}
+
+
+def test_a_column_of_other_things_is_no_gold(file: Path) -> None:
+    table = table_of(written(file, "unit,worker,label,_golden\na,w,cat,TRUE\nb,v,dog,FALSE\n"))
+    assert "_golden" in table.notices[0]
+
+
+def test_two_truths_of_a_task_are_refused(file: Path) -> None:
+    path = written(file, "task,worker,label,gold\na,w,1,1\nb,w,1,0\na,v,0,0\n")
+    assert "line 4, field gold" in refusal(path)
+
+
+@pytest.mark.parametrize("header", ["task,label", "item,truth", "image,ground_truth", "object,expert"])
+def test_a_table_without_annotators_is_the_truth(file: Path, header: str) -> None:
+    path = written(file, f"{header}\na,yes\nb,no\na,yes\n")
+    (truth,) = read_labels(path)
+    assert tells(path) == "truth"
+    assert isinstance(truth, TrueLabels)
+    assert truths(truth) == {"a": "yes", "b": "no"}
+
+
+def test_an_experts_own_votes_may_be_taken_for_the_truth(file: Path) -> None:
+    (truth,) = read_labels(written(file, PLAIN.replace("t1,bob,dog\n", "")), truth=True)
+    assert isinstance(truth, TrueLabels)
+    assert truths(truth) == {"t1": "cat", "t2": "Zoë"}
+
+
+def test_each_question_is_a_table(file: Path) -> None:
+    text = "task,worker,question,label\na,w,size,2\na,w,kind,cat\nb,v,size,10\n"
+    size, kind = read_labels(written(file, text))
+    assert isinstance(size, LabelTable)
+    assert isinstance(kind, LabelTable)
+    assert (size.question, size.outputs, size.tasks, size.annotators) == (
+        "size",
+        ("2", "10"),
+        ("a", "b"),
+        ("w", "v"),
+    )
+    assert (kind.question, kind.outputs, kind.tasks, kind.annotators) == ("kind", ("cat",), ("a",), ("w",))
+
+
+@pytest.mark.parametrize(
+    "header",
+    ["annotator,left,right,label", "annotator,image,x,y,label", "image,width,height,class", "a,b,c"],
+)
+def test_other_tables_are_none_of_labels(file: Path, header: str) -> None:
+    width = header.count(",") + 1
+    assert tells(written(file, f"{header}\n{','.join('pqrst'[:width])}\n")) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "where"),
+    [
+        ("", "empty"),
+        ("task,worker,label\n", "no rows"),
+        ("task,worker,label\na,w,1\na,w\n", "line 3"),
+        ("task,worker,label\na,w,1\n\na,w,1,2\n", "line 4"),
+        ("task,worker,label\na,w,1\n\n,w,1\n", "line 4, field task"),
+        ('task,worker,label\n"a\nb",w,1\nc,,1\n', "line 4, field worker"),
+        ("task,worker,label\na,w,1,\n,,,\nb,,1,\n", "line 4, field worker"),
+        (f"task,worker,label\na,{'w' * 501},1\n", "line 2, field worker"),
+        ("task,worker,label\na,w,\nb,w,\n", "no labels"),
+        ("task,worker,label\n" + "".join(f"a,w,{one}\n" for one in range(1001)), "1,001 different labels"),
+        ("\x01\x02,\x03\n", "no text"),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_line(file: Path, text: str, where: str) -> None:
+    assert where in refusal(written(file, text))
+
+
+def test_rows_may_end_in_empty_cells(file: Path) -> None:
+    assert votes(table_of(written(file, PLAIN.replace("cat", "cat,,")))) == VOTES
+
+
+def test_a_formulas_apostrophe_is_taken_away(file: Path) -> None:
+    table = table_of(written(file, "task,worker,label\n'=a,w,1\n'b,'@v,1\n"))
+    assert (table.tasks, table.annotators) == (("=a", "'b"), ("w", "@v"))
+
+
+def test_blocks_are_one_table(file: Path) -> None:
+    """Of a file that is read in several pieces, every name has one number, in the order of appearance."""
+    rng = np.random.default_rng(0)
+    count = 400_000
+    task, worker, label = rng.integers(0, (90_000, 500, 4), (count, 3)).T.tolist()
+    rows = [f"task {t},worker {w},{'abcd'[o]}" for t, w, o in zip(task, worker, label, strict=True)]
+    fractions: list[float] = []
+    (table,) = read_labels(
+        written(file, "task,worker,label\n" + "\n".join(rows)),
+        None,
+        lambda done, words, **_: fractions.append(done),
+    )
+    assert isinstance(table, LabelTable)
+    assert table.tasks == tuple(dict.fromkeys(f"task {t}" for t in task))
+    assert table.annotators == tuple(dict.fromkeys(f"worker {w}" for w in worker))
+    assert np.array(table.tasks)[table.task].tolist() == [f"task {t}" for t in task]
+    assert np.array(table.annotators)[table.annotator].tolist() == [f"worker {w}" for w in worker]
+    assert table.label.tolist() == label
+    assert fractions == sorted(fractions)
+    assert len(set(fractions)) > 5
+
+
+def test_reading_is_cancelled(file: Path) -> None:
+    calls = 0
+
+    def watch(fraction: float, words: str, **more: object) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == 4:
+            raise Cancelled
+
+    with pytest.raises(Cancelled):
+        read_labels(written(file, PLAIN), None, watch)
+
+
+@given(st.lists(st.floats(-1e6, 1e6) | st.integers(-50, 50), min_size=1, max_size=30))
+def test_equal_numbers_and_no_others_are_one_output(values: list[float]) -> None:
+    outputs, place, _ = outputs_of([repr(value) for value in values], Path("labels.csv"))
+    assert [float(outputs[at]) for at in place] == pytest.approx(values, abs=0)
+    assert [float(name) for name in outputs] == sorted(set(map(float, values)))
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.binary(max_size=20), st.integers(0, len(PLAIN)), st.integers(0, 8))
+def test_a_damaged_file_is_read_or_refused_in_a_sentence(
+    tmp_path_factory: pytest.TempPathFactory, noise: bytes, at: int, cut: int
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "damaged.csv"
+    data = PLAIN.encode()
+    path.write_bytes(data[:at] + noise + data[at + cut :])
+    try:
+        tables = read_labels(path)
+    except InputError as error:
+        said = str(error)
+    else:
+        assert all(len(table) for table in tables)
+        return
+    assert said.startswith("damaged.csv")
+    assert said.endswith(".")
+
+
+@pytest.mark.parametrize(
+    ("name", "count", "tasks", "workers", "classes", "true"),
+    [
+        ("bluebirds", 4212, 108, 39, 2, 108), ("rte", 8000, 800, 164, 2, 800),
+        ("duchenne", 30319, 2134, 64, 2, 159), ("dog", 8070, 807, 109, 4, 807),
+        ("product", 24945, 8315, 176, 2, 8315), ("cf_amt", 6030, 300, 110, 5, 300),
+        ("sp_amt", 10000, 500, 143, 2, 500), ("adult2", 92721, 11040, 825, 4, 333),
+    ],
+)  # fmt: skip
+def test_real_crowds(
+    real_data: Path, name: str, count: int, tasks: int, workers: int, classes: int, true: int
+) -> None:
+    table = table_of(real_data / "labels" / f"{name}.csv")
+    (truth,) = read_labels(real_data / "labels" / f"{name}_truth.csv")
+    assert isinstance(truth, TrueLabels)
+    assert (len(table), len(table.tasks), len(table.annotators)) == (count, tasks, workers)
+    assert len(table.outputs) == classes
+    assert len(set(table.tasks) & set(truth.tasks)) == true
