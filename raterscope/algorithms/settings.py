@@ -25,7 +25,8 @@ class SettingsError(ValueError):
 class Spec:
     """What is known of one setting.
 
-    `default` None means that the value may be left open: the algorithm learns it, as `help` says.
+    `default` None means that the value may be left open, which `left_open` says in a word: the algorithm
+    learns it or takes the usual, as `help` says.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Spec:
     choices: tuple[tuple[str, str], ...] = ()
     optional: bool = False
     advanced: bool = False
+    left_open: str = "learnt"
 
     def parse(self, text: str) -> Any:
         """Turn text from a command line into a value; `check` judges it."""
@@ -97,7 +99,7 @@ class Spec:
     def in_words(self, value: Any) -> str:
         """Say a value as a person reads it."""
         if value is None:
-            return "learnt"
+            return self.left_open
         if self.kind == "switch":
             return "yes" if value else "no"
         if self.kind == "choice":
@@ -119,11 +121,12 @@ def number(
     maximum: float = math.inf,
     optional: bool = False,
     advanced: bool = False,
+    left_open: str = "learnt",
 ) -> Any:
     """Describe a real number. With `optional` it may be left open."""
     return _field(
         default, label=label, help=help, kind="number", unit=unit, minimum=minimum, maximum=maximum,
-        optional=optional or default is None, advanced=advanced,
+        optional=optional or default is None, advanced=advanced, left_open=left_open,
     )  # fmt: skip
 
 

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from raterscope.algorithms.catalogue import Algorithm
 from raterscope.algorithms.clicks import CLUSTERERS, DETECTORS
 from raterscope.algorithms.clicks.assignment import AssignmentSettings
+from raterscope.algorithms.labels.catalogue import LABELLERS
+from raterscope.algorithms.labels.fusion import TruthSettings
 from raterscope.algorithms.masks.catalogue import FUSERS
 from raterscope.algorithms.settings import Settings, Spec
 
@@ -18,7 +20,7 @@ _WIDTH = 100
 
 def settings_in_words(kind: str | None = None) -> str:
     """List the algorithms of a kind, or of all kinds, with their settings, as --set takes them."""
-    lists = {"clicks": _of_clicks, "masks": _of_masks}
+    lists = {"clicks": _of_clicks, "masks": _of_masks, "labels": _of_labels}
     return "\n".join("\n".join(make()) + "\n" for name, make in lists.items() if kind in (None, name))
 
 
@@ -34,6 +36,11 @@ def _of_clicks() -> list[str]:
 
 def _of_masks() -> list[str]:
     return _catalogue("algorithms for masks (--algorithm, with run: ALGORITHM)", FUSERS)
+
+
+def _of_labels() -> list[str]:
+    lines = _catalogue("algorithms for labels (--algorithm, with run: ALGORITHM)", LABELLERS)
+    return [*lines, "with all of them:", "", *_settings(TruthSettings)]
 
 
 def _catalogue(heading: str, catalogue: Mapping[str, Algorithm]) -> list[str]:

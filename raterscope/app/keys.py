@@ -93,7 +93,7 @@ KEYS: dict[str, tuple[Column, ...]] = {
                 ("Shift+Tab", "previous disputed task"),
                 ("1 ... 9", "the task is of this class"),
                 ("S", "skip"),
-                ("Backspace", "take back what was decided"),
+                ("0", "take back what was decided"),
                 ("X", "exclude who is chosen"),
                 *_UNDO,
             ),

@@ -11,6 +11,7 @@ from typing import Generic, TypeVar
 
 from raterscope import __version__
 from raterscope.algorithms.clicks.data import ClicksError
+from raterscope.algorithms.labels.data import LabelsError
 from raterscope.algorithms.masks.data import MasksError
 from raterscope.algorithms.progress import Cancelled
 
@@ -48,7 +49,7 @@ def attempt(work: Callable[[], Result]) -> tuple[Result | None, str, str]:
         return work(), "", ""
     except Cancelled:
         raise
-    except (ClicksError, MasksError) as error:
+    except (ClicksError, LabelsError, MasksError) as error:
         return None, str(error), ""
     except MemoryError:
         return None, "there is not enough memory to fuse it.", ""

@@ -283,3 +283,11 @@ def test_in_a_narrow_window_the_header_keeps_what_can_be_done(wall):
     wall.direction.click()
     assert wall.direction.accessibleDescription() == "lowest first"
     assert wall.shown[0] == 100
+
+
+def test_who_is_selected_is_not_dimmed(wall):
+    wall.select([138])
+    box = wall.tiles.box_of(38).toRect()
+    before = wall.tiles.viewport().grab(box).toImage()
+    wall.highlight([139])
+    assert wall.tiles.viewport().grab(box).toImage() == before

@@ -49,7 +49,7 @@ LABELLERS: dict[str, Algorithm] = {
             weighted_majority,
         ),
         Algorithm(
-            "weighted-sum", "weighted sum", "An annotator counts for as much as the share that was right.",
+            "weighted-sum", "weighted sum", "Scores averaged with the weights of weighted majority.",
             "dynamic combination paper, section 4", WeightedSettings, weighted_sum,
         ),
         Algorithm(

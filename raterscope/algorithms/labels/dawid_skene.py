@@ -33,7 +33,7 @@ class DawidSkeneSettings(LabelSettings):
     )  # fmt: skip
     iterations: int = integer(500, "Iterations", "At most.", minimum=1, maximum=100_000, advanced=True)
     tolerance: float = number(
-        1e-4, "Tolerance", "Change of every task's probabilities beneath which this ends.",
+        1e-3, "Tolerance", "Change of every task's probabilities beneath which this ends.",
         minimum=0.0, maximum=0.1, advanced=True,
     )  # fmt: skip
 

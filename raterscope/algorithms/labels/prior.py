@@ -36,13 +36,13 @@ class PriorSettings(Settings):
         None, "Prior strength",
         "How many votes of each class the prior counts for. Left open: one for every label, and one more for "
         "the right one. Take 10 or more where annotators or votes a task are few.",
-        unit="votes", minimum=1e-6, maximum=1e8, optional=True,
+        unit="votes", minimum=1e-6, maximum=1e8, left_open="usual",
     )  # fmt: skip
     prior_accuracy: float | None = number(
         None, "Prior accuracy",
         "How often an annotator of whom nothing is known is right. Left open: a little more often than by "
         "chance.",
-        minimum=1e-6, maximum=1 - 1e-6, optional=True,
+        minimum=1e-6, maximum=1 - 1e-6, left_open="usual",
     )  # fmt: skip
     share_strength: float = number(
         1.0, "Prior of the classes' shares", "Pseudo-counts of tasks of each class.",

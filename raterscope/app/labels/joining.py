@@ -54,7 +54,7 @@ class Understanding:
     prior: tuple[tuple[float, ...], ...] | None = None
 
     def scheme(self, said: Sequence[str], truths: Sequence[TrueLabels]) -> tuple[Scheme, list[str]]:
-        """Give the scheme of a question with these outputs, and what was taken for granted, in sentences.
+        """Give a question's scheme, its outputs being these, and what was taken for granted, in sentences.
 
         Raises
         ------
@@ -81,8 +81,8 @@ class Understanding:
             return replace(scheme, prior=self.prior), notices
         except ValueError:
             raise InputError(
-                f"the prior has {_shape(self.prior)}; expected {len(scheme.classes)} of {len(scheme.outputs)} "
-                f"numbers above 0: a row for each of {_listed(scheme.classes)}, a number for each of "
+                f"the prior has {_shape(self.prior)}; expected {len(scheme.classes)} of {len(scheme.outputs)}"
+                f" numbers above 0: a row for each of {_listed(scheme.classes)}, a number for each of "
                 f"{_listed(scheme.outputs)}"
             ) from None
 
@@ -100,7 +100,7 @@ class Understanding:
 def by_question(tables: Sequence[LabelTable | TrueLabels]) -> tuple[list[Asked], list[str]]:
     """Sort files by the question that they answer.
 
-    A file that does not name its question answers the only one that is named, if they have a label in common.
+    A file that does not name its question answers the only one that is, if they have a label in common.
     True classes go to the question of their name, else to the one that has the most of their tasks.
 
     Returns
@@ -143,7 +143,7 @@ def by_question(tables: Sequence[LabelTable | TrueLabels]) -> tuple[list[Asked],
 
 
 def question_of(asked: Asked, understanding: Understanding) -> tuple[Question, list[str]]:
-    """Join the votes of a question, and its true classes; with what was taken for granted, in sentences.
+    """Join the votes of a question, and its true classes; gives also what was taken for granted.
 
     Raises
     ------

@@ -119,7 +119,7 @@ class TilePainter:
         top : int
             Where the grid begins, in pixels.
         chosen : set of int
-            Places whose names are lit.
+            Places that are selected: they are never dimmed.
         lit : frozenset of int or None
             Places beside which all others are dimmed; None dims none.
         """
@@ -127,8 +127,9 @@ class TilePainter:
         targets = self._targets(grid, first, top, places)
         shown = places.tolist()
         boxes = list(zip(shown, targets, strict=True))
-        dim = [] if lit is None else [pair for pair in boxes if pair[0] not in lit]
-        bright = boxes if lit is None else [pair for pair in boxes if pair[0] in lit]
+        clear = set(shown) if lit is None else lit | chosen
+        dim = [pair for pair in boxes if pair[0] not in clear]
+        bright = [pair for pair in boxes if pair[0] in clear]
         for pairs, opacity in ((dim, DIMMED), (bright, 1.0)):
             if pairs:
                 painter.setOpacity(opacity)

@@ -18,7 +18,7 @@ from raterscope.app.errors import counted
 from raterscope.app.jobs import Job, Jobs
 from raterscope.app.review import Decision
 from raterscope.app.workspaces.labels.scene import Analysis, Scene
-from raterscope.widgets.panels.exclusion_panel import ExclusionPanel
+from raterscope.app.workspaces.labels.screen import LabelsScreen
 from raterscope.widgets.panels.exclusion_panel import ExclusionPreview as Preview
 
 __all__ = ["Excluding"]
@@ -34,17 +34,18 @@ class Excluding(QObject):
 
     said = Signal(str)
 
-    def __init__(self, document: Document, jobs: Jobs, panel: ExclusionPanel, parent: QObject) -> None:
-        super().__init__(parent)
+    def __init__(self, document: Document, jobs: Jobs, screen: LabelsScreen) -> None:
+        super().__init__(screen)
         self._document = document
         self._jobs = jobs
-        self._panel = panel
+        self._panel = screen.exclusion
+        self._drift = screen.drift
         self._scene: Scene | None = None
         self._chosen: tuple[str, ...] = ()
         self._job: Job | None = None
-        panel.preview_wanted.connect(self.begin)
-        panel.excluded.connect(self._on_excluded)
-        panel.cancelled.connect(self._on_cancelled)
+        self._panel.preview_wanted.connect(self.begin)
+        self._panel.excluded.connect(self._on_excluded)
+        self._panel.cancelled.connect(self._on_cancelled)
 
     def show(self, scene: Scene | None, _analysis: Analysis | None) -> None:
         """Take another question or answer."""
@@ -73,6 +74,7 @@ class Excluding(QObject):
         if out and out == len(self._chosen):
             words += ": X takes them in again" if out > 1 else ": X takes it in again"
         self._panel.set_who(who if self._chosen else "", words)
+        self._drift.show()
 
     @property
     def _excluded(self) -> Mapping[str, str]:
@@ -101,6 +103,7 @@ class Excluding(QObject):
         job = self._jobs.start("Fusing without them", work)
         self._job = job
         self._panel.set_working(0.0, "fusing without them")
+        self._drift.hide()  # its room is needed
         job.progressed.connect(partial(self._on_progress, job))
         job.finished.connect(partial(self._on_preview, job))
         job.failed.connect(self._panel.show_failure)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QHBoxLayout, QPushButton, QSplitter, QTabWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QPushButton, QSplitter, QTabWidget, QWidget
 
 from raterscope.algorithms.labels.catalogue import LABELLERS
 from raterscope.algorithms.labels.fusion import TruthSettings
@@ -29,6 +29,10 @@ from raterscope.widgets.plots.similarity_matrix import SimilarityMatrix
 __all__ = ["LabelsScreen"]
 
 
+CORNER = 24
+"""Pixels: what stands beside tabs is no higher than they are."""
+
+
 class LabelsScreen(WorkspaceScreen):
     """The widgets of the labels workspace in their frame."""
 
@@ -37,7 +41,10 @@ class LabelsScreen(WorkspaceScreen):
     def __init__(self, parent: QWidget | None = None) -> None:
         self.question = ChoiceBox()
         self.question.setAccessibleName("Question")
+        self.question.setSizeAdjustPolicy(ChoiceBox.SizeAdjustPolicy.AdjustToContents)
+        self.question.setFixedHeight(CORNER)
         self.describe = QPushButton("Answers…")
+        theme.set_role(self.describe, "link")
         self.describe.setToolTip("The order of the labels, what each stands for, and the prior")
         self.wall = ConfusionWall()
         self.cards = CommunityCards()
@@ -48,49 +55,46 @@ class LabelsScreen(WorkspaceScreen):
         self.drift = DriftPanel()
         self.exclusion = ExclusionPanel()
         self.task_panel = TaskPanel()
-        self.curves = CurvesPlot()
+        self.curves = CurvesPlot("Import known truths to measure the answer by: its curves are drawn here.")
         self.calibration = CalibrationPlot()
         self.progress = ObjectivePlot("bound", "Fuse to see how the answer settles.")
         self.comparing = Comparing()
-        people = _split(Qt.Orientation.Vertical, (self.wall, self.cards), (430, 190))
+        people = _split(Qt.Orientation.Vertical, (self.wall, self.cards), (380, 240))
         alike = _split(Qt.Orientation.Horizontal, (self.similarity, self.participation), (520, 300))
         self.middle_tabs = QTabWidget()
         for title, widget in (("Annotators", people), ("Similarity", alike), ("Tasks", self.behind)):
             self.middle_tabs.addTab(widget, title)
-        canvas = QWidget()
-        column = QVBoxLayout(canvas)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self._top())
-        column.addWidget(self.middle_tabs, 1)
-        canvas.setFocusProxy(self.wall)
-        why = _split(Qt.Orientation.Vertical, (self.matrix, self.drift, self.exclusion), (220, 320, 90))
+        self.middle_tabs.setCornerWidget(self._corner())
+        self.middle_tabs.setFocusProxy(self.wall)
+        self.why = _split(Qt.Orientation.Vertical, (self.matrix, self.drift, self.exclusion), (220, 320, 90))
         self.plots = QTabWidget()
         for title, plot in (
-            ("ROC", self.curves), ("Calibration", self.calibration), ("Progress", self.progress),
-        ):  # fmt: skip
+            ("Methods", self.comparing),
+            ("ROC", self.curves),
+            ("Calibration", self.calibration),
+            ("Progress", self.progress),
+        ):
             self.plots.addTab(plot, title)
         super().__init__(
             TaskList(),
-            canvas,
-            why,
-            (self.task_panel, self.plots, self.comparing),
+            self.middle_tabs,
+            self.why,
+            (self.task_panel, self.plots),
             FusePanel(
                 LABELLERS, None, TruthSettings, titles=("Fuse the labels with",), item="question",
                 alone="Each question is fused by itself in either way", truth=False,
             ),
-            (200, 420, 280, 330),
+            (190, 620, 390),
             parent,
         )  # fmt: skip
 
-    def _top(self) -> QWidget:
+    def _corner(self) -> QWidget:
+        """Which question, and how its answers are understood, beside the tabs."""
         bar = QWidget()
-        theme.set_role(bar, "panel")
         row = QHBoxLayout(bar)
-        row.setContentsMargins(12, 6, 12, 6)
+        row.setContentsMargins(8, 0, 8, 0)
         row.setSpacing(8)
-        row.addWidget(self.question, 1)
-        row.addStretch(1)
+        row.addWidget(self.question)
         row.addWidget(self.describe)
         return bar
 

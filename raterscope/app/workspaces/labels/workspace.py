@@ -52,7 +52,7 @@ class LabelsWorkspace(LabelsScreen):
         self.pictures = Pictures(document, jobs, self)
         self.tasks = Tasks(document, jobs, self.queue, self.task_panel, self.pictures)
         self.people = People(document, jobs, self)
-        self.excluding = Excluding(document, jobs, self.exclusion, self)
+        self.excluding = Excluding(document, jobs, self)
         self._connect()
         self._make_actions()
         self._on_replaced()
@@ -87,7 +87,7 @@ class LabelsWorkspace(LabelsScreen):
             ("Next disputed task", "Tab", partial(self.tasks.go, 1)),
             ("Previous disputed task", "Shift+Tab", partial(self.tasks.go, -1)),
             ("Skip", "S", self.tasks.skip),
-            ("Take back what was decided", "Backspace", self.tasks.clear),
+            ("Take back what was decided", "0", self.tasks.clear),
             ("Exclude who is chosen", "X", self.excluding.begin),
             ("Hide names", "B", self._toggle_blind),
             ("Next question", "PgDown", partial(self._step, 1)),
@@ -318,7 +318,7 @@ class LabelsWorkspace(LabelsScreen):
 
     def _on_compare_requested(self, _runs: Sequence[int]) -> None:
         self.close_fuse_panel()
-        self.comparing.table.view.setFocus()
+        self.plots.setCurrentWidget(self.comparing)
 
 
 def _fuse(plan: LabelPlan, inputs: Inputs, watch: Watch) -> Answer:
