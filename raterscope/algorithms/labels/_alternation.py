@@ -22,7 +22,7 @@ _PARTS = 4
 
 _THREADS = min(_PARTS, os.cpu_count() or 1)
 
-_WORK = 2_000_000
+_WORK = 1_000_000
 """Votes times classes of a piece: some 10 ms."""
 
 _FEW_CLASSES = 6

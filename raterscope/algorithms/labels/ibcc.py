@@ -8,7 +8,7 @@ import numpy as np
 
 from raterscope.algorithms.labels._alternation import alternate
 from raterscope.algorithms.labels._start import standing
-from raterscope.algorithms.labels._votes import by_task
+from raterscope.algorithms.labels._votes import TaskVotes, by_task
 from raterscope.algorithms.labels.data import Confusion, FloatArray, LabelFusion, Labels
 from raterscope.algorithms.labels.prior import LabelSettings, PriorSettings, prior_of
 from raterscope.algorithms.labels.results import fused, unsettled
@@ -95,23 +95,23 @@ def ibcc(labels: Labels, settings: IBCCSettings | None = None, watch: Watch = si
         "lower bound",
         part(watch, 0.1, 1.0, "estimating classes and confusion matrices, "),
     )
+    notices = [*unsettled(done.trace), *_advice(labels, settings, votes, done.counts)]
     del votes
     shares = (nu + done.total) / (nu + done.total).sum()
     alpha = np.empty(done.counts.shape)
     np.add(done.counts, prior, out=alpha)
-    notices = [*unsettled(done.trace), *_advice(labels, settings)]
     return fused(labels, "ibcc", done.posterior, Confusion(alpha, prior), done.trace, notices, shares=shares)
 
 
-def _advice(labels: Labels, settings: IBCCSettings) -> list[str]:
+def _advice(labels: Labels, settings: IBCCSettings, votes: TaskVotes, counts: FloatArray) -> list[str]:
     """Advise a stronger prior where there is little to learn from and the prior is the weak default."""
     if labels.prior is not None or settings.prior_strength is not None or len(labels.classes) < 2:
         return []
-    heard = int((labels.votes_of_annotators() > 0).sum())
+    heard = int((counts.sum(axis=(1, 2)) > 0).sum())
     if heard < 2:
         return []
-    votes = labels.votes_of_tasks()
-    usual = float(np.median(votes[votes > 0]))
+    each = np.diff(votes.start)
+    usual = float(np.median(each[each > 0]))
     if heard >= _FEW_ANNOTATORS and usual >= _FEW_VOTES:
         return []
     few = f"{heard:,} annotators" if heard < _FEW_ANNOTATORS else f"{usual:g} votes a task"
