@@ -2,41 +2,24 @@
 
 from __future__ import annotations
 
-import math
 import re
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.app.doubtful import Settled, Shape, settle_pictures, settle_voxels
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.images import is_image
 from raterscope.app.formats.mask_records import VolumeFile
 from raterscope.app.formats.masks import holds_masks
-from raterscope.app.formats.masks.label_maps import head_of, is_plain_image, is_voxel_file
+from raterscope.app.formats.masks.label_maps import is_voxel_file
 from raterscope.app.formats.records import refuse_study
-from raterscope.app.formats.voxel_files import sentences
 
 __all__ = ["Sorted", "sort_files"]
 
-MOST_DECODED = 64
-"""Images without compression that are looked into for masks."""
-
-_DENSE = 0.15
-"""Bytes a pixel and channel: what takes more when it is compressed is a photograph."""
-
-_HEAD = 4096
-"""Bytes that a file may have beside its pixels."""
-
-_LARGE = 64_000_000
-"""Voxels: what is larger is told by its density alone."""
-
-_MASK_WORDS = re.compile(r"mask|seg|label|contour|annot|rater|reader|observer|truth", re.IGNORECASE)
 _DICOMDIR = "dicomdir"
 _MARKS = (".json", ".xml")
-
-Shape = tuple[int, int, int]
 
 
 @dataclass(frozen=True)
@@ -79,6 +62,12 @@ class _Piles:
         """Tell whether a file belongs to a volume that was found already."""
         return any(path in volume.files for volume in self.volumes)
 
+    def add(self, settled: Settled) -> None:
+        """Take up what was in doubt."""
+        self.images += settled.images
+        self.masks += settled.masks
+        self.volumes += settled.volumes
+
 
 def sort_files(
     paths: Sequence[Path], kind: str | None = None, shapes: Sequence[Shape] = (), watch: Watch = silent
@@ -111,8 +100,10 @@ def sort_files(
             _sort_file(path, kind, piles, step)
     if kind is None:
         anchors = {*shapes, *(volume.grid.shape for volume in piles.volumes)}
-        _settle_doubtful(piles, anchors)
-        _sort_images(piles, anchors, part(watch, 0.8, 1.0))
+        piles.add(settle_voxels(piles.doubtful, piles.masks, anchors))
+        alone = not piles.tables and not piles.volumes
+        pictures, piles.images = piles.images, []
+        piles.add(settle_pictures(pictures, anchors, alone=alone, watch=part(watch, 0.8, 1.0)))
     return Sorted(
         tables=tuple(piles.tables), images=tuple(piles.images), masks=tuple(piles.masks),
         volumes=tuple(piles.volumes), walked=frozenset(piles.masks) - set(paths), left=tuple(piles.left),
@@ -230,94 +221,3 @@ def _sort_voxels(path: Path, piles: _Piles, watch: Watch) -> None:
         piles.doubtful.append(path)
     else:
         piles.volumes += find_volumes(path, watch)
-
-
-def _settle_doubtful(piles: _Piles, anchors: set[Shape]) -> None:
-    """Decide what may be a mask or a volume: by its name, and by the others of its shape."""
-    from raterscope.app.formats.volumes import find_volumes
-
-    shapes = {path: head_of(path).grid.shape for path in piles.doubtful}
-    large = {path for path, shape in shapes.items() if math.prod(shape) > _LARGE}
-    marked = {head_of(path).grid.shape for path in piles.masks if is_voxel_file(path)} | anchors
-    for path, shape in shapes.items():
-        alike = sum(other == shape for one, other in shapes.items() if one not in large)
-        if path in large:
-            masks = path.stat().st_size / math.prod(shape) < _DENSE
-        else:
-            masks = shape in marked or alike > 1
-        if masks or _MASK_WORDS.search(path.name):
-            piles.masks.append(path)
-            continue
-        found = find_volumes(path)
-        if path not in large:
-            words = f"{plain(path.name)} was taken for a volume, though it may be a label map."
-            found = (replace(found[0], notices=(*found[0].notices, words)), *found[1:])
-        piles.volumes += found
-
-
-@dataclass(frozen=True)
-class _Picture:
-    """The head of a plain image; `dense` where it cannot be a mask, or too much would have to be read."""
-
-    path: Path
-    shape: Shape
-    colours: bool
-    dense: bool
-    packed: bool
-
-
-def _sort_images(piles: _Piles, anchors: set[Shape], watch: Watch) -> None:
-    """Find the masks among plain images, and the volumes among TIFFs."""
-    from raterscope.app.formats.volumes import find_volumes
-
-    pictures = []
-    for done, path in enumerate(piles.images):
-        watch(0.5 * done / len(piles.images), f"looking at {plain(path.name)}")
-        pictures.append(_picture(path))
-    alone = not piles.tables and not piles.volumes
-    count = Counter(picture.shape for picture in pictures)
-    seen = {picture.shape for picture in pictures if picture.dense} | anchors
-    candidates = [
-        one
-        for one in pictures
-        if not one.dense and (one.shape in seen or (not one.colours and (alone or count[one.shape] > 1)))
-    ]
-    unpacked = [one for one in candidates if not one.packed]
-    if len(unpacked) > MOST_DECODED:
-        candidates = [one for one in candidates if one.packed]
-    holds = {}
-    for done, one in enumerate(candidates):
-        watch(0.5 + 0.5 * done / len(candidates), f"looking into {plain(one.path.name)}")
-        holds[one.path] = holds_masks(one.path)
-    seen |= {one.shape for one in pictures if holds.get(one.path) is False}
-    images = []
-    for one in pictures:
-        sure = holds.get(one.path, False)
-        if sure or (sure is None and (one.shape in seen or _MASK_WORDS.search(one.path.name))):
-            piles.masks.append(one.path)
-        elif one.shape[0] > 1:
-            piles.volumes += find_volumes(one.path)
-        else:
-            images.append(one.path)
-    piles.images = images
-
-
-def _picture(path: Path) -> _Picture:
-    from raterscope.app.formats.stacks import image_file, is_tiff
-
-    if is_tiff(path):
-        import tifffile
-
-        shape = image_file(path).grid.shape
-        with sentences(path), tifffile.TiffFile(path) as file:
-            page = file.pages[0]
-            channels, packed = int(page.samplesperpixel), int(page.compression) != 1
-    else:
-        from PIL import Image
-
-        # Not by `read_image`: to see whether a PNG asks to be turned, all of it is decoded.
-        with sentences(path), Image.open(path, formats=("PNG", "JPEG")) as image:
-            shape, packed = (1, image.height, image.width), True
-            channels = 1 if image.mode == "P" else len(image.getbands())
-    heavy = path.stat().st_size > _DENSE * channels * math.prod(shape) + _HEAD if packed else channels > 1
-    return _Picture(path, shape, channels > 1, heavy or not is_plain_image(path), packed)

@@ -1,0 +1,159 @@
+"""What may be a mask as well as an image or volume: told by sizes, by names, and by what comes with it."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from raterscope.algorithms.progress import Watch, silent
+from raterscope.app.errors import plain
+from raterscope.app.formats.mask_records import VolumeFile
+from raterscope.app.formats.masks import holds_masks
+from raterscope.app.formats.masks.label_maps import head_of, is_plain_image, is_voxel_file
+from raterscope.app.formats.voxel_files import sentences
+
+__all__ = ["MOST_DECODED", "Settled", "Shape", "settle_pictures", "settle_voxels"]
+
+MOST_DECODED = 64
+"""Images without compression that are looked into for masks."""
+
+_DENSE = 0.15
+"""Bytes a pixel and channel: what takes more when it is compressed is a photograph."""
+
+_HEAD = 4096
+"""Bytes that a file may have beside its pixels."""
+
+_LARGE = 64_000_000
+"""Voxels: what is larger is told by its density alone."""
+
+_MASK_WORDS = re.compile(r"mask|seg|label|contour|annot|rater|reader|observer|truth", re.IGNORECASE)
+
+Shape = tuple[int, int, int]
+"""Slices, rows and columns."""
+
+
+@dataclass
+class Settled:
+    """What was in doubt, by what it was taken for."""
+
+    images: list[Path] = field(default_factory=list)
+    masks: list[Path] = field(default_factory=list)
+    volumes: list[VolumeFile] = field(default_factory=list)
+
+
+def settle_voxels(doubtful: Sequence[Path], masks: Sequence[Path], anchors: set[Shape]) -> Settled:
+    """Decide what may be a mask or a volume: by its name, and by the others of its shape.
+
+    Parameters
+    ----------
+    doubtful : sequence of Path
+        NIfTI, NRRD and MetaImage files.
+    masks : sequence of Path
+        What is sure to be masks.
+    anchors : set of Shape
+        Of images and volumes that are at hand.
+    """
+    from raterscope.app.formats.volumes import find_volumes
+
+    shapes = {path: head_of(path).grid.shape for path in doubtful}
+    large = {path for path, shape in shapes.items() if math.prod(shape) > _LARGE}
+    marked = {head_of(path).grid.shape for path in masks if is_voxel_file(path)} | anchors
+    settled = Settled()
+    for path, shape in shapes.items():
+        alike = sum(other == shape for one, other in shapes.items() if one not in large)
+        if path in large:
+            dense = path.stat().st_size / math.prod(shape) >= _DENSE
+        else:
+            dense = shape not in marked and alike < 2
+        if not dense or _MASK_WORDS.search(path.name):
+            settled.masks.append(path)
+            continue
+        found = find_volumes(path)
+        if path not in large:
+            words = f"{plain(path.name)} was taken for a volume, though it may be a label map."
+            found = (replace(found[0], notices=(*found[0].notices, words)), *found[1:])
+        settled.volumes += found
+    return settled
+
+
+def settle_pictures(
+    paths: Sequence[Path], anchors: set[Shape], *, alone: bool, watch: Watch = silent
+) -> Settled:
+    """Find the masks among plain images, and the volumes among TIFFs.
+
+    Parameters
+    ----------
+    paths : sequence of Path
+    anchors : set of Shape
+        Of images and volumes that are at hand.
+    alone : bool
+        Whether no table and no volume comes with them.
+    watch : Watch
+    """
+    from raterscope.app.formats.volumes import find_volumes
+
+    pictures = []
+    for done, path in enumerate(paths):
+        watch(0.5 * done / len(paths), f"looking at {plain(path.name)}")
+        pictures.append(_picture(path))
+    count = Counter(picture.shape for picture in pictures)
+    seen = {picture.shape for picture in pictures if picture.dense} | anchors
+    candidates = [
+        one
+        for one in pictures
+        if not one.dense and (one.shape in seen or (not one.colours and (alone or count[one.shape] > 1)))
+    ]
+    unpacked = [one for one in candidates if not one.packed]
+    if len(unpacked) > MOST_DECODED:
+        candidates = [one for one in candidates if one.packed]
+    holds = {}
+    for done, one in enumerate(candidates):
+        watch(0.5 + 0.5 * done / len(candidates), f"looking into {plain(one.path.name)}")
+        holds[one.path] = holds_masks(one.path)
+    seen |= {one.shape for one in pictures if holds.get(one.path) is False}
+    settled = Settled()
+    for one in pictures:
+        sure = holds.get(one.path, False)
+        if sure or (sure is None and (one.shape in seen or _MASK_WORDS.search(one.path.name))):
+            settled.masks.append(one.path)
+        elif one.shape[0] > 1:
+            settled.volumes += find_volumes(one.path)
+        else:
+            settled.images.append(one.path)
+    return settled
+
+
+@dataclass(frozen=True)
+class _Picture:
+    """The head of a plain image; `dense` where it cannot be a mask, or too much would have to be read."""
+
+    path: Path
+    shape: Shape
+    colours: bool
+    dense: bool
+    packed: bool
+
+
+def _picture(path: Path) -> _Picture:
+    from raterscope.app.formats.stacks import image_file, is_tiff
+
+    if is_tiff(path):
+        import tifffile
+
+        shape = image_file(path).grid.shape
+        with sentences(path), tifffile.TiffFile(path) as file:
+            page = file.pages[0]
+            channels, packed = int(page.samplesperpixel), int(page.compression) != 1
+    else:
+        from PIL import Image
+
+        # Not by `read_image`: to see whether a PNG asks to be turned, all of it is decoded.
+        with sentences(path), Image.open(path, formats=("PNG", "JPEG")) as image:
+            shape, packed = (1, image.height, image.width), True
+            channels = 1 if image.mode == "P" else len(image.getbands())
+    heavy = path.stat().st_size > _DENSE * channels * math.prod(shape) + _HEAD if packed else channels > 1
+    return _Picture(path, shape, channels > 1, heavy or not is_plain_image(path), packed)
