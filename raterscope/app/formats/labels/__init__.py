@@ -30,13 +30,14 @@ def tells(path: Path | str) -> Literal["labels", "truth"] | None:
             return "labels" if _is_of_labels(path) else None
         from raterscope.app.formats.labels.columns import head_of
         from raterscope.app.formats.labels.table import tells_table
+        from raterscope.app.formats.labels.wide import annotators_of
         from raterscope.app.formats.labels.zooniverse import asks
         from raterscope.app.formats.zooniverse import is_export
 
         table = head_of(path).table
         if is_export(table):
             return "labels" if asks(table) else None
-        return tells_table(table)
+        return "labels" if annotators_of(table) else tells_table(table)
     except InputError:
         return None
 
@@ -55,7 +56,8 @@ def read_labels(
     ----------
     path : Path
     mapping : mapping of column to field, optional
-        Names columns of a table by hand: see `FIELDS`.
+        Names columns of a table by hand: see `FIELDS`. In a table with a column an annotator, each of these
+        is "votes".
     watch : Watch
     truth : bool
         Take a table's labels for the true ones, whoever gave them.
@@ -79,6 +81,7 @@ def read_labels(
         return _read_marks(path, annotator or path.stem, watch)
     from raterscope.app.formats.labels.columns import head_of
     from raterscope.app.formats.labels.table import labels_of, tells_table, truth_of
+    from raterscope.app.formats.labels.wide import annotators_of, votes_of
     from raterscope.app.formats.tables import read_table
     from raterscope.app.formats.zooniverse import is_export
 
@@ -88,6 +91,8 @@ def read_labels(
         from raterscope.app.formats.labels.zooniverse import answers_of
 
         return answers_of(read_table(path, watch), watch)
+    if annotators_of(head.table, mapping) and not truth:
+        return votes_of(read_table(path, watch), mapping, watch)
     told = {field for field in (mapping or {}).values() if field != "ignore"}
     if truth or (told and told <= {"task", "label", "truth"} and "annotator" not in told):
         return truth_of(head, mapping, watch)

@@ -317,7 +317,7 @@ class _Times:
             if self._numbers:
                 values = np.asarray(cells.cast(pyarrow.float64()).to_numpy())
                 return values if np.isfinite(values).all() else None
-            bare = compute.replace_substring_regex(cells, "( UTC|Z)$", "")
+            bare = compute.replace_substring_regex(cells, r"( UTC|Z|[+]00:?00)$", "")
             since = bare.cast(pyarrow.timestamp("us")).cast(pyarrow.int64()).to_numpy()
             return np.asarray(since / 1e6)
         except (pyarrow.ArrowInvalid, pyarrow.ArrowNotImplementedError):

@@ -221,6 +221,28 @@ def test_what_is_wrong_is_said_with_its_line(file: Path, text: str, where: str) 
     assert where in refusal(written(file, text))
 
 
+def test_a_column_an_annotator(file: Path) -> None:
+    path = written(file, "item,rater 1,rater_2,gold\na,1,0,1\nb,,1,\n")
+    table, truth = read_labels(path)
+    assert isinstance(table, LabelTable)
+    assert votes(table) == [("a", "rater 1", "1"), ("a", "rater_2", "0"), ("b", "rater_2", "1")]
+    assert table.missing == 1
+    assert isinstance(truth, TrueLabels)
+    assert truths(truth) == {"a": "1"}
+    assert tells(path) == "labels"
+
+
+def test_columns_are_told_to_be_annotators(file: Path) -> None:
+    path = written(file, "case,blurred,dark\na,yes,no\n")
+    assert tells(path) is None
+    table = table_of(path, {"case": "task", "blurred": "votes", "dark": "votes"})
+    assert votes(table) == [("a", "blurred", "yes"), ("a", "dark", "no")]
+
+
+def test_a_task_twice_in_a_wide_table_is_refused(file: Path) -> None:
+    assert "twice" in refusal(written(file, "task,w1,w2\na,1,0\na,1,1\n".replace("w", "worker ")))
+
+
 def test_rows_may_end_in_empty_cells(file: Path) -> None:
     assert votes(table_of(written(file, PLAIN.replace("cat", "cat,,")))) == VOTES
 
