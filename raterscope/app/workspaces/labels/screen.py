@@ -29,7 +29,7 @@ from raterscope.widgets.plots.similarity_matrix import SimilarityMatrix
 __all__ = ["LabelsScreen"]
 
 
-CORNER = 24
+CORNER = 22
 """Pixels: what stands beside tabs is no higher than they are."""
 
 
@@ -67,26 +67,30 @@ class LabelsScreen(WorkspaceScreen):
         self.middle_tabs.setCornerWidget(self._corner())
         self.middle_tabs.setFocusProxy(self.wall)
         self.why = _split(Qt.Orientation.Vertical, (self.matrix, self.drift, self.exclusion), (220, 320, 90))
-        self.plots = QTabWidget()
-        for title, plot in (
-            ("Methods", self.comparing),
-            ("ROC", self.curves),
-            ("Calibration", self.calibration),
-            ("Progress", self.progress),
-        ):
-            self.plots.addTab(plot, title)
         super().__init__(
             TaskList(),
             self.middle_tabs,
             self.why,
-            (self.task_panel, self.plots),
+            (self.task_panel,),
             FusePanel(
                 LABELLERS, None, TruthSettings, titles=("Fuse the labels with",), item="question",
                 alone="Each question is fused by itself in either way", truth=False,
             ),
-            (190, 620, 390),
+            (1, 1),
             parent,
         )  # fmt: skip
+        for place, (title, plot) in enumerate(
+            (
+                ("Methods", self.comparing),
+                ("ROC", self.curves),
+                ("Calibration", self.calibration),
+                ("Progress", self.progress),
+            )
+        ):
+            self.left_tabs.insertTab(place, plot, title)
+        self.left_tabs.setCurrentIndex(0)
+        self.bottom.insertWidget(0, self.task_panel)
+        self.bottom.setSizes([640, 560])
 
     def _corner(self) -> QWidget:
         """Which question, and how its answers are understood, beside the tabs."""

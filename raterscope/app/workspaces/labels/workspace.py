@@ -318,7 +318,7 @@ class LabelsWorkspace(LabelsScreen):
 
     def _on_compare_requested(self, _runs: Sequence[int]) -> None:
         self.close_fuse_panel()
-        self.plots.setCurrentWidget(self.comparing)
+        self.left_tabs.setCurrentWidget(self.comparing)
 
 
 def _fuse(plan: LabelPlan, inputs: Inputs, watch: Watch) -> Answer:
