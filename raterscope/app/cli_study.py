@@ -7,11 +7,13 @@ import contextlib
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from raterscope.algorithms.clicks import CLUSTERERS
 from raterscope.algorithms.clicks.fusion import FusionPlan
+from raterscope.algorithms.labels.catalogue import LABELLERS
+from raterscope.algorithms.labels.fusion import LabelPlan
 from raterscope.algorithms.masks.catalogue import FUSERS
 from raterscope.algorithms.masks.fusion import MaskPlan
 from raterscope.algorithms.progress import part
@@ -21,12 +23,16 @@ from raterscope.app.cli_results import failures
 from raterscope.app.clicks.cli_fuse import summary_of
 from raterscope.app.clicks.running import fuse_inputs, gather, keep
 from raterscope.app.errors import InputError, plain
-from raterscope.app.exports import Request, find_export, format_of, write_export
+from raterscope.app.exports import Export, Request, find_export, format_of, write_export
+from raterscope.app.labels import running as labels_running
+from raterscope.app.labels.cli_fuse import judged_of, notices_of
+from raterscope.app.labels.cli_fuse import summary_of as summary_of_labels
 from raterscope.app.masks import running as masks_running
 from raterscope.app.masks.cli_fuse import summary_of as summary_of_masks
 from raterscope.app.masks.reading import NOTHING, AtHand, MaskReading
 from raterscope.app.study import ImageEntry, Study
 from raterscope.app.study.places import Names
+from raterscope.app.study.records import Item
 from raterscope.app.terminal import ProgressLine, one_line
 
 __all__ = ["export", "import_files", "run"]
@@ -73,13 +79,31 @@ def _at_hand(path: Path, files: Sequence[Path]) -> AtHand:
 
 def run(options: argparse.Namespace) -> int:
     """Fuse what annotators marked in a study and keep the run in it; the algorithm's name tells the kind."""
-    return _run_masks(options) if options.algorithm in FUSERS else _run_clicks(options)
+    return _RUNS[_kind_of(options)](options)
+
+
+def _kind_of(options: argparse.Namespace) -> str:
+    """Tell the kind of annotation: what the algorithm is for; of several, what the study has."""
+    named = [kind for kind, names in _ALGORITHMS.items() if options.algorithm in names]
+    if not named:
+        known = "; ".join(f"{', '.join(names)} for {kind}" for kind, names in _ALGORITHMS.items())
+        raise InputError(f"'{plain(options.algorithm)}' is no algorithm; expected one of {known}")
+    if options.kind is not None:
+        if options.kind not in named:
+            raise InputError(f"{options.algorithm} is for {' and '.join(named)}, not for {options.kind}")
+        return str(options.kind)
+    if len(named) == 1:
+        return named[0]
+    with Study.open(options.study) as study:
+        there = [kind for kind in named if study.items()[kind]]
+    if len(there) > 1:
+        both = " and ".join(there)
+        what = f"holds {both}, and {options.algorithm} is for {both}; --kind tells which are meant"
+        raise InputError(what, file=options.study)
+    return (there or named)[0]
 
 
 def _run_clicks(options: argparse.Namespace) -> int:
-    if options.algorithm not in CLUSTERERS:
-        known = f"{', '.join(CLUSTERERS)} for clicks, {', '.join(FUSERS)} for masks"
-        raise InputError(f"'{plain(options.algorithm)}' is no algorithm; expected one of {known}")
     plan = FusionPlan.make(options.algorithm, options.detector, dict(options.settings))
     clock = time.perf_counter()
     with Study.open(options.study) as study, ProgressLine(sys.stderr) as watch:
@@ -115,6 +139,32 @@ def _run_masks(options: argparse.Namespace) -> int:
     return 0
 
 
+def _run_labels(options: argparse.Namespace) -> int:
+    texts = dict(options.settings) | ({"truths": "hold"} if options.hold_truth else {})
+    plan = LabelPlan.make(options.algorithm, texts)
+    clock = time.perf_counter()
+    with Study.open(options.study) as study, ProgressLine(sys.stderr) as watch:
+        questions = [entry.id for entry in _chosen(study, options.item, "labels")]
+        inputs = labels_running.gather(questions, study, part(watch, 0.0, 0.1))
+        answer = labels_running.fuse_questions(inputs, plan, part(watch, 0.1, 0.8))
+        number = None
+        if any(outcome.fusion is not None for outcome in answer.outcomes.values()):
+            number = labels_running.keep(answer, study, part(watch, 0.8, 0.9))
+        judged, _ = judged_of(answer, texts, watch=part(watch, 0.9, 1.0))
+    for notice in notices_of(answer, judged):
+        print(f"note: {one_line(notice)}", file=sys.stderr)
+    for line in summary_of_labels(answer, time.perf_counter() - clock, judged):
+        print(one_line(line))
+    if number is not None:
+        print(f"run {number} is in {options.study}")
+    failures(answer.outcomes)
+    return 0
+
+
+_RUNS = {"clicks": _run_clicks, "masks": _run_masks, "labels": _run_labels}
+_ALGORITHMS: Mapping[str, Collection[str]] = {"clicks": CLUSTERERS, "masks": FUSERS, "labels": LABELLERS}
+
+
 def export(options: argparse.Namespace) -> int:
     """Write what a study holds as a table, masks or maps."""
     with Study.open(options.study) as study, ProgressLine(sys.stderr) as watch:
@@ -123,7 +173,7 @@ def export(options: argparse.Namespace) -> int:
             what=options.what,
             format=format_of(found, options.output, options.format),
             path=options.output,
-            items=tuple(entry.id for entry in _chosen(study, options.item)) if options.item else (),
+            items=tuple(one.id for one in _named(study, options, found)) if options.item else (),
             deidentify=options.deidentify,
         )
         written = write_export(found, study, request, watch)
@@ -132,15 +182,22 @@ def export(options: argparse.Namespace) -> int:
     return 0
 
 
+def _named(study: Study, options: argparse.Namespace, found: Export) -> Sequence[Item]:
+    """Find the questions that are named, for an export of labels alone, else the images."""
+    return _chosen(study, options.item, "labels" if found.kinds == ("labels",) else None)
+
+
 def _kinds(study: Study) -> list[str]:
     """List the kinds of annotation, those of the latest runs first, then those that the study has."""
     fused = [run.kind for run in reversed(study.runs())]
-    marked = [kind for kind, images in study.items().items() if images]
-    return list(dict.fromkeys([*fused, *marked, "clicks", "masks"]))
+    marked = [kind for kind, items in study.items().items() if items]
+    return list(dict.fromkeys([*fused, *marked, *_ALGORITHMS]))
 
 
-def _chosen(study: Study, items: Sequence[str], kind: str | None = None) -> list[ImageEntry]:
-    """Find the images that are named; without a name, all that there is something of the kind on."""
+def _chosen(study: Study, items: Sequence[str], kind: str | None = None) -> Sequence[Item]:
+    """Find the images or questions that are named; without a name, all that the kind has."""
+    if kind == "labels":
+        return _questions(study, items)
     entries = study.images()
     if not entries:
         raise InputError("holds no images yet; `raterscope import` reads them", file=study.path)
@@ -154,8 +211,24 @@ def _chosen(study: Study, items: Sequence[str], kind: str | None = None) -> list
     for item in items:
         entry = names.find(item)
         if entry is None:
-            known = ", ".join(plain(one.name, 40) for one in entries[:5])
-            more = f" and {len(entries) - 5:,} more" if len(entries) > 5 else ""
-            raise InputError(f"holds no image {plain(item)}; it holds {known}{more}", file=study.path)
+            raise _unknown(study, "image", item, entries)
         chosen[entry.id] = entry
     return list(chosen.values())
+
+
+def _questions(study: Study, items: Sequence[str]) -> Sequence[Item]:
+    entries = study.items()["labels"]
+    if not entries:
+        raise InputError("holds no labels; `raterscope import` reads them", file=study.path)
+    by_name = {entry.name.casefold(): entry for entry in entries}
+    for item in items:
+        if item.casefold() not in by_name:
+            raise _unknown(study, "question", item, entries)
+    wanted = {item.casefold() for item in items} or set(by_name)
+    return [entry for name, entry in by_name.items() if name in wanted]
+
+
+def _unknown(study: Study, what: str, item: str, entries: Sequence[Item]) -> InputError:
+    known = ", ".join(plain(one.name, 40) for one in entries[:5])
+    more = f" and {len(entries) - 5:,} more" if len(entries) > 5 else ""
+    return InputError(f"holds no {what} {plain(item)}; it holds {known}{more}", file=study.path)

@@ -1,0 +1,244 @@
+"""What a fusion of labels is written as: tables, and the record of how it was made."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterscope.algorithms.annotators.communities import Communities, all_in_words
+from raterscope.algorithms.labels.asking import next_votes
+from raterscope.algorithms.labels.assessment import Assessment
+from raterscope.algorithms.labels.data import LabelFusion, Labels
+from raterscope.algorithms.labels.fusion import LabelPlan
+from raterscope.algorithms.labels.intervals import accuracy_of
+from raterscope.algorithms.labels.result import LabelResult
+from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.app.errors import InputError
+from raterscope.app.formats.export import replacing, write_table
+from raterscope.app.formats.label_writers import write_annotators, write_confusion, write_labels
+from raterscope.app.labels.running import Answer, digest_of, question_record
+from raterscope.app.outcome import versions
+
+__all__ = [
+    "COMMUNITIES",
+    "EVALUATION",
+    "NEXT_VOTES",
+    "QuestionOutput",
+    "community_columns",
+    "community_names",
+    "community_rows",
+    "counted_votes",
+    "next_vote_rows",
+    "run_record",
+    "write_question",
+]
+
+Row = Sequence[object]
+
+COMMUNITIES = ("community", "name", "members", "share_of_votes", "accuracy")
+"""Then the entries of the prototype, named "true: given"."""
+
+NEXT_VOTES = ("task", "annotator", "gain", "gain_of_new", "label", "probability", "votes")
+EVALUATION = (
+    "method", "tasks", "accuracy", "accuracy_low", "accuracy_high", "auc", "log_loss", "brier",
+    "calibration_error",
+)  # fmt: skip
+ASKED = 100
+"""Rows of next_votes.csv, at most."""
+
+
+@dataclass(frozen=True, eq=False)
+class QuestionOutput:
+    """All that the folder of one question holds.
+
+    Attributes
+    ----------
+    labels : Labels
+        What was fused.
+    plan : LabelPlan
+    result : LabelResult
+    record : dict
+        For run.json.
+    assessments : mapping of method to Assessment
+        On the tasks whose truth is known and was kept from the methods.
+    steps : int, optional
+        Of every annotator's history in confusion.csv; None for all.
+    """
+
+    labels: Labels
+    plan: LabelPlan
+    result: LabelResult
+    record: Mapping[str, Any]
+    assessments: Mapping[str, Assessment] = field(default_factory=dict)
+    steps: int | None = 1
+
+
+def write_question(folder: Path, output: QuestionOutput, watch: Watch = silent) -> list[Path]:
+    """Write tables and run.json into a folder that is there; gives the files.
+
+    Each file replaces one that is there, whole or not at all. What an earlier run wrote and this one does not
+    have is taken away. run.json comes last, and goes first where there is one: where it is, all that it tells
+    of is there.
+
+    Raises
+    ------
+    InputError
+        When something cannot be written.
+    """
+    labels, result = output.labels, output.result
+    fusion, groups = result.fusion, result.communities
+    _take_away(folder / "run.json")
+    votes = counted_votes(labels, output.plan)
+    written = [
+        write_labels(
+            folder / "labels.csv", labels.tasks, fusion.classes, fusion.posterior, fusion.label(),
+            fusion.entropy(), fusion.votes, part(watch, 0.0, 0.2),
+        ),
+        write_annotators(
+            folder / "annotators.csv", labels.annotators, votes, accuracy_of_votes(labels, fusion)[0],
+            community_column(groups, len(labels.annotators)),
+        ),
+        write_confusion(
+            folder / "confusion.csv", labels.annotators, fusion.outputs, fusion.classes, fusion.confusion,
+            votes, drift=fusion.drift, steps=output.steps, watch=part(watch, 0.2, 0.7),
+        ),
+    ]  # fmt: skip
+    if groups is not None:
+        columns = community_columns(fusion)
+        rows = community_rows(labels, fusion, groups)
+        written.append(write_table(folder / "communities.csv", columns, rows))
+    if output.assessments:
+        columns = (*EVALUATION, *_class_areas(fusion.classes))
+        written.append(write_table(folder / "evaluation.csv", columns, evaluation_rows(output.assessments)))
+    asked = next_vote_rows(labels, fusion, part(watch, 0.7, 1.0))
+    written.append(write_table(folder / "next_votes.csv", NEXT_VOTES, asked))
+    for name in ("communities.csv", "evaluation.csv"):
+        if folder / name not in written:
+            _take_away(folder / name)
+    with replacing(folder / "run.json") as file:
+        json.dump(output.record, file, indent=1, ensure_ascii=False, allow_nan=False)
+        file.write("\n")
+    return [*written, folder / "run.json"]
+
+
+def run_record(answer: Answer, name: str, inputs: Sequence[Mapping[str, object]]) -> dict[str, Any]:
+    """Make the contents of run.json: all that a question's results are made from, and how it went."""
+    outcome, question = answer.outcomes[name], answer.inputs.questions[name]
+    labels = question.labels
+    assert labels.meaning is not None
+    stands = [labels.classes[at] if at >= 0 else None for at in labels.meaning.tolist()]
+    return {
+        "versions": versions(),
+        "settings": answer.plan.as_dict(),
+        "methods": answer.plan.in_words(),
+        "seed": answer.plan.settings.as_dict().get("seed"),
+        "digest": digest_of({name: question}),
+        "inputs": list(inputs),
+        "started": answer.started.isoformat(timespec="milliseconds"),
+        "seconds": round(outcome.seconds, 3),
+        "outputs": list(labels.outputs),
+        "classes": list(labels.classes),
+        "stands_for": dict(zip(labels.outputs, stands, strict=True)),
+        "prior": None if labels.prior is None else labels.prior.tolist(),
+        "questions": [question_record(outcome, question)],
+    }
+
+
+def counted_votes(labels: Labels, plan: LabelPlan) -> NDArray[np.int64]:
+    """Count every annotator's votes, (K,), of repeated ones those that the plan lets count."""
+    return labels.settled(getattr(plan.settings, "repeats", "all")).votes_of_annotators()
+
+
+def accuracy_of_votes(labels: Labels, fusion: LabelFusion) -> tuple[NDArray[np.float64], ...]:
+    """Give how often each annotator is right, (K,), with its interval; NaN for who has no votes."""
+    assert labels.meaning is not None
+    found = accuracy_of(fusion.confusion, fusion.shares, labels.meaning)
+    silent_ones = labels.votes_of_annotators() == 0
+    return tuple(np.where(silent_ones, np.nan, values) for values in found)
+
+
+def community_column(groups: Communities | None, annotators: int) -> list[str] | None:
+    """Give the number of each annotator's community, from 1; empty for who is in none."""
+    if groups is None:
+        return None
+    return [str(at + 1) if at >= 0 else "" for at in groups.of(annotators).tolist()]
+
+
+def community_names(labels: Labels, fusion: LabelFusion, groups: Communities) -> tuple[str, ...]:
+    """Name each community by its behaviour."""
+    assert labels.meaning is not None
+    return all_in_words(groups.prototype, fusion.classes, fusion.outputs, labels.meaning.tolist())
+
+
+def community_columns(fusion: LabelFusion) -> tuple[str, ...]:
+    """Name the columns of communities.csv."""
+    entries = (f"{true}: {given}" for true in fusion.classes for given in fusion.outputs)
+    return (*COMMUNITIES, *entries)
+
+
+def community_rows(labels: Labels, fusion: LabelFusion, groups: Communities) -> Iterator[Row]:
+    """Give the rows of communities.csv, the largest first."""
+    assert labels.meaning is not None
+    of = groups.of(len(labels.annotators))
+    votes = labels.votes_of_annotators()
+    stands = labels.meaning[None, :] == np.arange(len(fusion.classes))[:, None]
+    sizes = groups.sizes()
+    for at, name in enumerate(community_names(labels, fusion, groups)):
+        prototype = groups.prototype[at]
+        right = float(fusion.shares @ (prototype * stands).sum(axis=1))
+        share = float(votes[of == at].sum()) / max(int(votes.sum()), 1)
+        figures = map(_number, (share, right, *prototype.ravel().tolist()))
+        yield (str(at + 1), name, int(sizes[at]), *figures)
+
+
+def next_vote_rows(labels: Labels, fusion: LabelFusion, watch: Watch = silent) -> Iterator[Row]:
+    """Give the rows of next_votes.csv, the most telling vote first; no annotator for somebody new."""
+    asked = next_votes(labels, fusion, ASKED, watch=watch)
+    found = fusion.label()
+    for row in range(len(asked)):
+        task, who = int(asked.task[row]), int(asked.annotator[row])
+        best = int(found[task])
+        yield (
+            labels.tasks[task],
+            labels.annotators[who] if who >= 0 else "",
+            _number(float(asked.gain[row])),
+            _number(float(asked.gain_of_new[row])),
+            fusion.classes[best],
+            _number(float(fusion.posterior[task, best])),
+            int(fusion.votes[task]),
+        )
+
+
+def evaluation_rows(assessments: Mapping[str, Assessment]) -> Iterator[Row]:
+    """Give the rows of evaluation.csv, a method each."""
+    for method, one in assessments.items():
+        figures = (
+            one.accuracy, one.accuracy_low, one.accuracy_high, one.area, one.log_loss, one.brier,
+            one.calibration.error,
+        )  # fmt: skip
+        areas = [curve.area for curve in one.curves] if len(one.classes) > 2 else []
+        yield (method, one.judged, *map(_number, (*figures, *areas)))
+
+
+def _class_areas(classes: Sequence[str]) -> list[str]:
+    """Name the columns of each class's AUC; of two classes both are the same."""
+    return [f"auc: {name}" for name in classes] if len(classes) > 2 else []
+
+
+def _take_away(path: Path) -> None:
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror or error}", file=path) from error
+
+
+def _number(value: float) -> str:
+    """Write a number in the shortest way that loses nothing of worth; nothing for none."""
+    return f"{value:.9g}" if math.isfinite(value) else ""
