@@ -101,8 +101,11 @@ def alternate(
     from raterscope.algorithms.labels._ibcc_kernels import begin, expect_tasks, expect_two
 
     size = (votes.annotators * votes.outputs, votes.classes)
+    # Each part counts into tables of its own: not worth it where those are as large as the votes.
     tasks = _pieces(votes, _PARTS if 8 * size[0] * size[1] < len(votes.pair) else 1)
-    annotators = _evenly(votes.annotators, _WORK // (8 * votes.classes * votes.outputs) + 1)
+    annotators = _evenly(
+        votes.annotators, _WORK // (100 * votes.classes * votes.outputs) + 1
+    )  # 100 terms each
     posterior = np.zeros((len(votes.known), votes.classes))
     counts = np.empty((len(tasks[0]), *size))
     weights, logs = np.zeros(size), np.zeros(votes.classes)
