@@ -20,9 +20,10 @@ from raterscope.app.formats.export import distinct, safe
 from raterscope.app.formats.label_records import LabelTable, TrueLabels
 from raterscope.app.formats.labels import read_labels
 from raterscope.app.formats.tables import UnknownColumns
+from raterscope.app.labels.answers import groups_of
 from raterscope.app.labels.comparing import advice_on, judgements
 from raterscope.app.labels.joining import Asked, Understanding, by_question, question_of, read_prior
-from raterscope.app.labels.results import QuestionOutput, community_names, run_record, write_question
+from raterscope.app.labels.results import QuestionOutput, accuracies, run_record, write_question
 from raterscope.app.labels.running import Answer, Inputs, Question, fuse_questions
 from raterscope.app.study.places import digest_of_file
 from raterscope.app.terminal import ProgressLine, one_line
@@ -93,7 +94,7 @@ def summary_of(
 
 
 def _of_question(question: Question, result: LabelResult, judged: Mapping[str, Assessment]) -> Iterator[str]:
-    fusion, groups = result.fusion, result.communities
+    fusion = result.fusion
     shares = [
         f"{plain(name, 30)} {share:.1%}" for name, share in zip(fusion.classes, fusion.shares, strict=True)
     ]
@@ -104,10 +105,10 @@ def _of_question(question: Question, result: LabelResult, judged: Mapping[str, A
         f"{counted(doubtful, 'task')} in doubt (< {_DOUBTFUL:.0%})",
     ]
     yield "; ".join(words + ([f"{counted(held, 'truth')} held fixed"] if held else []))
-    if groups is not None and groups.count:
-        names = community_names(question.labels, fusion, groups)
-        sizes = groups.sizes()
-        parts = [f"{plain(name)} ({size:,})" for name, size in zip(names, sizes.tolist(), strict=True)]
+    groups = groups_of(question.labels, result, accuracies(question.labels, fusion)[0])
+    if groups is not None:
+        sizes = groups.found.sizes().tolist()
+        parts = [f"{plain(name)} ({size:,})" for name, size in zip(groups.names, sizes, strict=True)]
         many = "1 community" if len(parts) == 1 else f"{len(parts)} communities"
         yield f"{many} of annotators: {_few(parts)}"
     for method, one in judged.items():

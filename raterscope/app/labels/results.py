@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.annotators.communities import Communities, all_in_words
 from raterscope.algorithms.labels.asking import next_votes
 from raterscope.algorithms.labels.assessment import Assessment
-from raterscope.algorithms.labels.data import LabelFusion, Labels
+from raterscope.algorithms.labels.data import FloatArray, LabelFusion, Labels
 from raterscope.algorithms.labels.fusion import LabelPlan
 from raterscope.algorithms.labels.intervals import accuracy_of
 from raterscope.algorithms.labels.result import LabelResult
@@ -23,6 +22,7 @@ from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import InputError
 from raterscope.app.formats.export import replacing, write_table
 from raterscope.app.formats.label_writers import write_annotators, write_confusion, write_labels
+from raterscope.app.labels.answers import Groups, groups_of
 from raterscope.app.labels.running import Answer, digest_of, question_record
 from raterscope.app.outcome import versions
 
@@ -31,8 +31,9 @@ __all__ = [
     "EVALUATION",
     "NEXT_VOTES",
     "QuestionOutput",
+    "accuracies",
+    "community_column",
     "community_columns",
-    "community_names",
     "community_rows",
     "counted_votes",
     "next_vote_rows",
@@ -92,8 +93,9 @@ def write_question(folder: Path, output: QuestionOutput, watch: Watch = silent) 
     InputError
         When something cannot be written.
     """
-    labels, result = output.labels, output.result
-    fusion, groups = result.fusion, result.communities
+    labels, fusion = output.labels, output.result.fusion
+    accuracy, _, _ = accuracies(labels, fusion)
+    groups = groups_of(labels, output.result, accuracy)
     _take_away(folder / "run.json")
     votes = counted_votes(labels, output.plan)
     written = [
@@ -102,8 +104,8 @@ def write_question(folder: Path, output: QuestionOutput, watch: Watch = silent) 
             fusion.entropy(), fusion.votes, part(watch, 0.0, 0.2),
         ),
         write_annotators(
-            folder / "annotators.csv", labels.annotators, votes, accuracy_of_votes(labels, fusion)[0],
-            community_column(groups, len(labels.annotators)),
+            folder / "annotators.csv", labels.annotators, votes, accuracy,
+            community_column(groups),
         ),
         write_confusion(
             folder / "confusion.csv", labels.annotators, fusion.outputs, fusion.classes, fusion.confusion,
@@ -112,8 +114,7 @@ def write_question(folder: Path, output: QuestionOutput, watch: Watch = silent) 
     ]  # fmt: skip
     if groups is not None:
         columns = community_columns(fusion)
-        rows = community_rows(labels, fusion, groups)
-        written.append(write_table(folder / "communities.csv", columns, rows))
+        written.append(write_table(folder / "communities.csv", columns, community_rows(groups)))
     if output.assessments:
         columns = (*EVALUATION, *_class_areas(fusion.classes))
         written.append(write_table(folder / "evaluation.csv", columns, evaluation_rows(output.assessments)))
@@ -156,25 +157,17 @@ def counted_votes(labels: Labels, plan: LabelPlan) -> NDArray[np.int64]:
     return labels.settled(getattr(plan.settings, "repeats", "all")).votes_of_annotators()
 
 
-def accuracy_of_votes(labels: Labels, fusion: LabelFusion) -> tuple[NDArray[np.float64], ...]:
+def accuracies(labels: Labels, fusion: LabelFusion) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Give how often each annotator is right, (K,), with its interval; NaN for who has no votes."""
     assert labels.meaning is not None
-    found = accuracy_of(fusion.confusion, fusion.shares, labels.meaning)
-    silent_ones = labels.votes_of_annotators() == 0
-    return tuple(np.where(silent_ones, np.nan, values) for values in found)
+    mean, low, high = accuracy_of(fusion.confusion, fusion.shares, labels.meaning)
+    mute = labels.votes_of_annotators() == 0
+    return np.where(mute, np.nan, mean), np.where(mute, np.nan, low), np.where(mute, np.nan, high)
 
 
-def community_column(groups: Communities | None, annotators: int) -> list[str] | None:
+def community_column(groups: Groups | None) -> list[str] | None:
     """Give the number of each annotator's community, from 1; empty for who is in none."""
-    if groups is None:
-        return None
-    return [str(at + 1) if at >= 0 else "" for at in groups.of(annotators).tolist()]
-
-
-def community_names(labels: Labels, fusion: LabelFusion, groups: Communities) -> tuple[str, ...]:
-    """Name each community by its behaviour."""
-    assert labels.meaning is not None
-    return all_in_words(groups.prototype, fusion.classes, fusion.outputs, labels.meaning.tolist())
+    return None if groups is None else [str(at + 1) if at >= 0 else "" for at in groups.of.tolist()]
 
 
 def community_columns(fusion: LabelFusion) -> tuple[str, ...]:
@@ -183,19 +176,12 @@ def community_columns(fusion: LabelFusion) -> tuple[str, ...]:
     return (*COMMUNITIES, *entries)
 
 
-def community_rows(labels: Labels, fusion: LabelFusion, groups: Communities) -> Iterator[Row]:
+def community_rows(groups: Groups) -> Iterator[Row]:
     """Give the rows of communities.csv, the largest first."""
-    assert labels.meaning is not None
-    of = groups.of(len(labels.annotators))
-    votes = labels.votes_of_annotators()
-    stands = labels.meaning[None, :] == np.arange(len(fusion.classes))[:, None]
-    sizes = groups.sizes()
-    for at, name in enumerate(community_names(labels, fusion, groups)):
-        prototype = groups.prototype[at]
-        right = float(fusion.shares @ (prototype * stands).sum(axis=1))
-        share = float(votes[of == at].sum()) / max(int(votes.sum()), 1)
-        figures = map(_number, (share, right, *prototype.ravel().tolist()))
-        yield (str(at + 1), name, int(sizes[at]), *figures)
+    sizes = groups.found.sizes().tolist()
+    for at, name in enumerate(groups.names):
+        figures = (groups.votes[at], groups.accuracy[at], *groups.found.prototype[at].ravel().tolist())
+        yield (str(at + 1), name, sizes[at], *map(_number, figures))
 
 
 def next_vote_rows(labels: Labels, fusion: LabelFusion, watch: Watch = silent) -> Iterator[Row]:

@@ -9,8 +9,7 @@ from functools import cached_property, partial
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.annotators.communities import Communities, all_in_words
-from raterscope.algorithms.labels import OPEN, Confusion, LabelFusion, Labels
+from raterscope.algorithms.labels import Confusion, LabelFusion, Labels
 from raterscope.algorithms.labels.advice import advice
 from raterscope.algorithms.labels.assessment import Assessment, assess
 from raterscope.algorithms.labels.data import ClassArray, FloatArray
@@ -19,11 +18,11 @@ from raterscope.algorithms.labels.intervals import accuracy_of, credible, crowd
 from raterscope.algorithms.labels.result import LabelResult
 from raterscope.algorithms.labels.voting import majority
 from raterscope.algorithms.progress import Watch, part
+from raterscope.app.labels.answers import Groups, as_it_was, groups_of, truth_as_it_was
 from raterscope.app.labels.running import measured
 from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.labels import labels_of, pictures_of
 from raterscope.app.study.records import ImageEntry, QuestionEntry
-from raterscope.app.study.votes import renumbered
 
 __all__ = ["Analysis", "Groups", "Index", "Scene", "analyse", "pooled", "read_scene"]
 
@@ -88,36 +87,13 @@ def read_scene(question: int, run: int | None, study: Study, watch: Watch) -> Sc
     crowd_then = study.crowd(question, None if shown is None else shown.imported)
     labels = labels_of(study, question, shown)
     truth = crowd_then.truth
-    if result is not None and result.fusion.classes != entry.scheme.classes:
-        truth = renumbered(truth, entry.scheme.classes, result.fusion.classes)
     if result is not None:
-        labels = _as_it_was(labels, result.fusion)
+        truth = truth_as_it_was(truth, entry.scheme.classes, result.fusion)
+        labels = as_it_was(labels, result.fusion)
     entries = {one.id: one for one in study.images()}
     pictures = {task: entries[image] for task, image in pictures_of(study, question).items()}
     later = 0 if shown is None else len(study.crowd(question).task) - len(crowd_then.task)
     return Scene(entry, shown, result, labels, crowd_then.people, truth, pictures, later)
-
-
-def _as_it_was(labels: Labels, fusion: LabelFusion) -> Labels:
-    """Count outputs and classes as an answer from before another order was set does."""
-    if (labels.outputs, labels.classes) == (fusion.outputs, fusion.classes):
-        return labels
-    assert labels.meaning is not None
-    stands = {
-        output: labels.classes[at] if at != OPEN else ""
-        for output, at in zip(labels.outputs, labels.meaning.tolist(), strict=True)
-    }
-    place = {name: number for number, name in enumerate(fusion.classes)}
-    meaning = np.array([place.get(stands.get(name, ""), OPEN) for name in fusion.outputs], dtype=np.int16)
-    return replace(
-        labels,
-        label=renumbered(labels.label, labels.outputs, fusion.outputs),
-        outputs=fusion.outputs,
-        classes=fusion.classes,
-        meaning=meaning,
-        known=None,
-        prior=None,
-    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,29 +112,6 @@ class Index:
         """Sort votes by a key of 0 to `many` - 1."""
         count = np.bincount(key, minlength=many)
         return cls(np.concatenate([[0], np.cumsum(count)]), np.argsort(key, kind="stable"))
-
-
-@dataclass(frozen=True, eq=False)
-class Groups:
-    """Communities with what is said of them.
-
-    Attributes
-    ----------
-    found : Communities
-    names : tuple of C words
-    of : (K,) int16
-        Each annotator's, -1 for none.
-    votes : (C,) float
-        Share of all votes.
-    accuracy : (C,) float
-        Expected share of right votes.
-    """
-
-    found: Communities
-    names: tuple[str, ...]
-    of: NDArray[np.int16]
-    votes: FloatArray
-    accuracy: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -243,34 +196,11 @@ def analyse(scene: Scene, watch: Watch) -> Analysis:
         crowd=everybody,
         difference=np.abs(mean - everybody).sum(axis=2).mean(axis=1) / 2,
         moved=None if fusion.drift is None else moved(fusion.drift, labels, fusion),
-        groups=_groups(scene, scene.result.communities, accuracy[0], np.diff(by_annotator.start)),
+        groups=groups_of(labels, scene.result, accuracy[0]),
         measured=truths,
         model=model,
         crowd_vote=by_vote,
         advice=tuple(advice(labels, fusion, model, by_vote)),
-    )
-
-
-def _groups(
-    scene: Scene, found: Communities | None, accuracy: FloatArray, votes: NDArray[np.int64]
-) -> Groups | None:
-    if found is None or not found.count:
-        return None
-    labels = scene.labels
-    assert labels.meaning is not None
-    of = found.of(len(labels.annotators))
-    weight = [votes[of == number] for number in range(found.count)]
-    return Groups(
-        found=found,
-        names=all_in_words(found.prototype, scene.classes, labels.outputs, labels.meaning.tolist()),
-        of=of,
-        votes=np.array([one.sum() for one in weight]) / max(int(votes.sum()), 1),
-        accuracy=np.array(
-            [
-                np.average(accuracy[of == number], weights=one) if one.sum() else np.nan
-                for number, one in enumerate(weight)
-            ]
-        ),
     )
 
 
