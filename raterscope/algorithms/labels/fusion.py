@@ -14,12 +14,14 @@ from raterscope.algorithms.labels.catalogue import LABELLERS
 from raterscope.algorithms.labels.crossing import cross_validate
 from raterscope.algorithms.labels.data import OPEN, ClassArray, LabelFusion, Labels
 from raterscope.algorithms.labels.ibcc import IBCCSettings
+from raterscope.algorithms.labels.prior import PriorSettings
 from raterscope.algorithms.labels.result import LabelResult
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.settings import Settings, SettingsError, choice, switch
 
 __all__ = ["TRUTHS", "LabelPlan", "TruthSettings", "fuse", "run"]
 
+_OVERRIDDEN = "The prior that was set for the question is taken, not that of the settings."
 _FUSED = 0.7  # share of the time, the rest goes to communities
 
 TRUTHS = {
@@ -137,6 +139,8 @@ def fuse(
     use = plan.about.truths if truth is not None and bool((truth != OPEN).any()) else "measure"
     asked = plan.about.communities
     step = part(watch, 0.0, _FUSED) if asked else watch
+    if truth is not None:
+        truth = np.where(_known(labels) == OPEN, truth, OPEN).astype(np.int16)
     if truth is not None and use == "folds":
         crossed = cross_validate(labels, truth, lambda some, w: run(some, plan, w), watch=step)
         fusion = replace(crossed.fusion, posterior=crossed.posterior, known=_known(labels))
@@ -145,6 +149,8 @@ def fuse(
         fusion = run(replace(labels, known=known), plan, step)
     else:
         fusion = run(labels, plan, step)
+    if labels.prior is not None and _has_prior(plan.settings):
+        fusion = replace(fusion, notices=(*fusion.notices, _OVERRIDDEN))
     groups = None
     if asked:
         groups = communities(
@@ -152,6 +158,12 @@ def fuse(
             part(watch, _FUSED, 1.0),
         )  # fmt: skip
     return LabelResult(fusion, use, groups)
+
+
+def _has_prior(settings: Settings) -> bool:
+    return isinstance(settings, PriorSettings) and (
+        settings.prior_strength is not None or settings.prior_accuracy is not None
+    )
 
 
 def _known(labels: Labels) -> ClassArray:

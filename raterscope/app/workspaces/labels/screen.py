@@ -10,6 +10,7 @@ from raterscope.algorithms.labels.fusion import TruthSettings
 from raterscope.app.workspaces.labels.comparing import Comparing
 from raterscope.app.workspaces.screen import WorkspaceScreen
 from raterscope.widgets import theme
+from raterscope.widgets.panels.ask_list import AskList
 from raterscope.widgets.panels.community_cards import CommunityCards
 from raterscope.widgets.panels.drift_panel import DriftPanel
 from raterscope.widgets.panels.exclusion_panel import ExclusionPanel
@@ -59,6 +60,7 @@ class LabelsScreen(WorkspaceScreen):
         self.calibration = CalibrationPlot()
         self.progress = ObjectivePlot("bound", "Fuse to see how the answer settles.")
         self.comparing = Comparing()
+        self.ask = AskList()
         people = _split(Qt.Orientation.Vertical, (self.wall, self.cards), (380, 240))
         alike = _split(Qt.Orientation.Horizontal, (self.similarity, self.participation), (520, 300))
         self.middle_tabs = QTabWidget()
@@ -84,6 +86,7 @@ class LabelsScreen(WorkspaceScreen):
                 ("Methods", self.comparing),
                 ("ROC", self.curves),
                 ("Calibration", self.calibration),
+                ("Ask next", self.ask),
                 ("Progress", self.progress),
             )
         ):

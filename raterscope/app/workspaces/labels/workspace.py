@@ -17,6 +17,7 @@ from raterscope.app.review import Decision
 from raterscope.app.workspaces.fusing import FusionWork
 from raterscope.app.workspaces.labels import view
 from raterscope.app.workspaces.labels.answering import answers_of, store_answers
+from raterscope.app.workspaces.labels.asking import Asking
 from raterscope.app.workspaces.labels.behind import behind_cell
 from raterscope.app.workspaces.labels.comparing import Measured, curves_of, measure_runs
 from raterscope.app.workspaces.labels.excluding import Excluding
@@ -53,6 +54,7 @@ class LabelsWorkspace(LabelsScreen):
         self.tasks = Tasks(document, jobs, self.queue, self.task_panel, self.pictures)
         self.people = People(document, jobs, self)
         self.excluding = Excluding(document, jobs, self)
+        self.asking = Asking(jobs, self)
         self._connect()
         self._make_actions()
         self._on_replaced()
@@ -72,6 +74,7 @@ class LabelsWorkspace(LabelsScreen):
         self.drift.dynamic_wanted.connect(self._on_dynamic_wanted)
         self.excluding.said.connect(self.said)
         self.behind.chosen.connect(self.tasks.select)
+        self.ask.chosen.connect(self.tasks.select)
         self.exclusion.task_chosen.connect(self.tasks.select)
         self.behind.picture_wanted.connect(self._on_picture_wanted)
         self.pictures.ready.connect(self.behind.set_picture)
@@ -162,6 +165,7 @@ class LabelsWorkspace(LabelsScreen):
         self.tasks.show(scene, analysis)
         self.people.show(scene, analysis)
         self.excluding.show(scene, analysis)
+        self.asking.show(scene)
         self.behind.show_tasks(None)
         self._show_measures()
         self._show_status()
@@ -257,6 +261,7 @@ class LabelsWorkspace(LabelsScreen):
         self._blind = not self._blind
         self.people.set_blind(self._blind)
         self.tasks.set_blind(self._blind)
+        self.asking.set_blind(self._blind)
         self.said.emit("Names are hidden." if self._blind else "Names are shown.")
 
     # What the expert does

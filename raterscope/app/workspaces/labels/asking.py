@@ -1,0 +1,86 @@
+"""Which tasks need another vote most, and whom to ask, worked out once somebody looks."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from PySide6.QtCore import QObject
+
+from raterscope.algorithms.labels import OPEN
+from raterscope.algorithms.labels.asking import NextVotes, next_votes
+from raterscope.algorithms.progress import Watch
+from raterscope.app.jobs import Jobs
+from raterscope.app.workspaces.labels import view
+from raterscope.app.workspaces.labels.scene import Scene
+from raterscope.app.workspaces.labels.screen import LabelsScreen
+from raterscope.widgets.panels.ask_list import AskLine
+
+__all__ = ["Asking"]
+
+MOST = 200
+
+
+class Asking(QObject):
+    """Fills the list of votes to ask for when it is in sight."""
+
+    def __init__(self, jobs: Jobs, screen: LabelsScreen) -> None:
+        super().__init__(screen)
+        self._jobs = jobs
+        self._screen = screen
+        self._scene: Scene | None = None
+        self._asked = 0
+        self._found: NextVotes | None = None
+        self._blind = False
+        screen.left_tabs.currentChanged.connect(self._look)
+
+    def show(self, scene: Scene | None) -> None:
+        """Take another question or answer."""
+        self._asked += 1
+        self._scene = scene
+        self._found = None
+        self._screen.ask.show_lines(())
+        self._look()
+
+    def set_blind(self, blind: bool) -> None:
+        """Hide the annotators' names."""
+        self._blind = blind
+        self._show()
+
+    def _look(self) -> None:
+        scene = self._scene
+        seen = self._screen.left_tabs.currentWidget() is self._screen.ask
+        if not seen or scene is None or scene.fusion is None or self._found is not None:
+            return
+        job = self._jobs.start("Looking for votes to ask for", partial(_ask, scene), quiet=True)
+        job.finished.connect(partial(self._on_found, self._asked))
+
+    def _on_found(self, asked: int, found: NextVotes) -> None:
+        if asked == self._asked:
+            self._found = found
+            self._show()
+
+    def _show(self) -> None:
+        scene, found = self._scene, self._found
+        if scene is None or found is None:
+            return
+        rows = zip(
+            found.task.tolist(), found.annotator.tolist(), found.gain.tolist(), found.gain_of_new.tolist(),
+            strict=True,
+        )  # fmt: skip
+        self._screen.ask.show_lines(
+            [
+                AskLine(
+                    task=task,
+                    name=scene.labels.tasks[task],
+                    who="somebody new" if who == OPEN else view.name_of(scene, who, blind=self._blind),
+                    gain=gain,
+                    gain_of_new=gain_of_new,
+                )
+                for task, who, gain, gain_of_new in rows
+            ]
+        )
+
+
+def _ask(scene: Scene, watch: Watch) -> NextVotes:
+    assert scene.fusion is not None
+    return next_votes(scene.labels, scene.fusion, MOST, watch=watch)

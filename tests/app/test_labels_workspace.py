@@ -1,0 +1,289 @@
+"""The labels workspace: fuse, walk the disputed tasks, decide them, judge and leave out annotators."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from PySide6.QtCore import Qt
+
+from raterscope.algorithms.labels import OPEN, Labels
+from raterscope.algorithms.labels.dynamic import dynibcc
+from raterscope.algorithms.labels.ibcc import ibcc
+from raterscope.app.formats.images import read_image
+from raterscope.app.formats.label_records import LabelTable, TrueLabels
+from raterscope.app.study import Study
+from raterscope.app.study.labels import add_true_labels, add_votes, link_pictures
+from raterscope.widgets.dialogs.answers import AnswersDialog
+from tests.app.driving import LONG, idle
+
+CLASSES = ("healthy", "infected")
+TASKS, PEOPLE = 60, 12
+LIAR = 11
+
+
+def votes() -> tuple[np.ndarray, np.ndarray]:
+    """Twelve annotators on sixty cells: eleven mostly right, the last always says healthy."""
+    rng = np.random.default_rng(5)
+    truth = rng.integers(0, 2, TASKS)
+    said = np.where(rng.random((TASKS, PEOPLE)) < 0.8, truth[:, None], 1 - truth[:, None])
+    said[:, LIAR] = 0
+    return truth, said
+
+
+def table(path: Path) -> LabelTable:
+    _, said = votes()
+    task, annotator = np.divmod(np.arange(TASKS * PEOPLE), PEOPLE)
+    start = datetime(2026, 3, 1, tzinfo=UTC).timestamp()
+    return LabelTable(
+        path / "votes.csv", "Infected?", tuple(f"ann {n:02}" for n in range(PEOPLE)),
+        tuple(f"cell-{n:03}" for n in range(TASKS)), CLASSES, annotator.astype(np.int32),
+        task.astype(np.int32), said.ravel().astype(np.int16), start + 60.0 * np.arange(TASKS * PEOPLE),
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="session", autouse=True)
+def compiled():
+    """Fuse once, so that no test waits for the compiler."""
+    few = np.array([0, 0, 1, 1], dtype=np.int32)
+    labels = Labels(few, few[::-1].copy(), np.array([0, 1, 1, 0]), ("a", "b"), ("x", "y"), CLASSES, CLASSES)
+    ibcc(labels)
+    dynibcc(labels)
+
+
+@pytest.fixture
+def labels_study(tmp_path) -> Path:
+    truth, _ = votes()
+    path = tmp_path / "cells.rscope"
+    with Study.create(path) as study:
+        add_votes(study, table(tmp_path))
+        known = tuple(range(0, TASKS, 3))
+        add_true_labels(
+            study,
+            TrueLabels(
+                tmp_path / "truth.csv", "Infected?", tuple(f"cell-{n:03}" for n in known), CLASSES,
+                truth[list(known)].astype(np.int16),
+            ),
+        )  # fmt: skip
+        for number in range(0, TASKS, 2):
+            Image.new("RGB", (40, 30), (number * 4, 60, 90)).save(tmp_path / f"cell-{number:03}.png")
+        study.add_images([read_image(one) for one in sorted(tmp_path.glob("cell-*.png"))])
+        link_pictures(study)
+    return path
+
+
+@pytest.fixture
+def opened(window, qtbot, labels_study):
+    window.open_paths([labels_study])
+    qtbot.waitUntil(
+        lambda: window.workspace is not None and window.workspace.analysis is not None, timeout=LONG
+    )
+    idle(window, qtbot)
+    return window
+
+
+@pytest.fixture
+def fused(opened, qtbot):
+    fuse(opened, qtbot)
+    return opened
+
+
+def fuse(window, qtbot):
+    before = len(window.document.contents.runs)
+    key(window, qtbot, Qt.Key.Key_F5)
+    qtbot.waitUntil(lambda: len(window.document.contents.runs) > before, timeout=LONG)
+    idle(window, qtbot)
+
+
+def key(window, qtbot, which, place=None):
+    window.activateWindow()
+    qtbot.waitUntil(window.isActiveWindow)
+    place = place or window.workspace.queue.view
+    place.setFocus()
+    qtbot.keyClick(place, which)
+    idle(window, qtbot)
+
+
+def queue(window) -> list[str]:
+    return [line.title for line in window.workspace.queue.view.lines[:]]
+
+
+def task_on_screen(window) -> str:
+    workspace = window.workspace
+    return workspace.scene.labels.tasks[workspace.tasks.current]
+
+
+def test_a_study_of_labels_opens_on_its_tasks_and_says_that_it_is_not_fused(opened):
+    workspace = opened.workspace
+    assert len(queue(opened)) == TASKS
+    assert "60 tasks" in opened.status._text.text()
+    assert "720 votes by 12 annotators" in opened.status._text.text()
+    assert "not fused yet" in opened.status._text.text()
+    assert workspace.task_panel.votes.lines  # who said what is told before there is an answer
+
+
+def test_fusing_shows_the_wall_the_doubt_and_how_good_the_answer_is(fused):
+    workspace = fused.workspace
+    truth, _ = votes()
+    label = workspace.scene.fusion.label()
+    assert (label == truth).mean() > 0.9
+    assert len(workspace.wall.shown) == PEOPLE
+    doubt = workspace.analysis.entropy[[workspace.scene.number_of[name] for name in queue(fused)]]
+    assert (np.diff(doubt) <= 0).all()
+    titles = [row.title for row in workspace.comparing.table.view.model().rows]
+    assert titles == ["IBCC", "the vote"]
+    assert workspace.curves.filled
+    assert workspace.calibration.filled
+    assert "accuracy" in fused.status._text.text()
+
+
+def test_a_digit_decides_the_task_and_goes_on_and_undo_takes_it_back(fused, qtbot):
+    workspace = fused.workspace
+    first = task_on_screen(fused)
+    key(fused, qtbot, Qt.Key.Key_2)
+    assert task_on_screen(fused) != first
+    decided = fused.document.contents.review.tasks(workspace.scene.question.id)
+    assert {name: one.label for name, one in decided.items()} == {first: "infected"}
+    assert f"label {first} infected" in fused.undo_action.text()
+    fused.undo_action.trigger()
+    idle(fused, qtbot)
+    assert not fused.document.contents.review.tasks(workspace.scene.question.id)
+    assert workspace.tasks.decided[workspace.scene.number_of[first]] == OPEN
+
+
+def test_a_digit_beyond_the_classes_and_letters_in_the_filter_decide_nothing(fused, qtbot):
+    key(fused, qtbot, Qt.Key.Key_3)
+    key(fused, qtbot, Qt.Key.Key_1, fused.workspace.queue.filter)
+    assert not fused.document.contents.decisions
+    qtbot.waitUntil(lambda: all("1" in name for name in queue(fused)), timeout=LONG)
+
+
+def test_what_is_decided_is_held_fixed_in_the_next_fusion(fused, qtbot):
+    workspace = fused.workspace
+    name = task_on_screen(fused)
+    against = 1 - int(workspace.scene.fusion.label()[workspace.scene.number_of[name]])
+    key(fused, qtbot, Qt.Key.Key_1 if against == 0 else Qt.Key.Key_2)
+    assert "decided things" in fused.workspace.fuse_panel._changes.text()
+    fuse(fused, qtbot)
+    posterior = workspace.scene.fusion.posterior[workspace.scene.number_of[name]]
+    assert posterior[against] == 1.0
+    assert name not in queue(fused)
+
+
+def test_zero_takes_back_what_was_decided_about_the_task_on_screen(fused, qtbot):
+    workspace = fused.workspace
+    first = workspace.tasks.current
+    key(fused, qtbot, Qt.Key.Key_1)
+    workspace.tasks.select(first)
+    key(fused, qtbot, Qt.Key.Key_0)
+    assert workspace.tasks.decided[first] == OPEN
+    assert len(fused.document.contents.decisions) == 2  # nothing is ever removed
+
+
+def test_choosing_an_annotator_shows_the_matrix_and_a_cell_its_tasks(fused, qtbot):
+    workspace = fused.workspace
+    _, said = votes()
+    workspace.wall.selection_changed.emit((LIAR,))
+    idle(fused, qtbot)
+    assert "ann 11" in workspace.matrix.header._title.text().lower()
+    workspace.matrix.cell_chosen.emit(1, 0)
+    idle(fused, qtbot)
+    assert workspace.middle_tabs.currentWidget() is workspace.behind
+    truth = np.where(workspace.scene.truth >= 0, workspace.scene.truth, workspace.scene.fusion.label())
+    expected = int(((truth == 1) & (said[:, LIAR] == 0)).sum())
+    assert f"{expected} tasks" in workspace.behind._header._aside.text()
+    assert "ann 11 said healthy where infected is true" in workspace.behind._header._title.text().lower()
+
+
+def test_excluding_shows_what_would_change_and_is_one_decision_that_undo_takes_back(fused, qtbot):
+    workspace = fused.workspace
+    workspace.people.choose((LIAR, 3))
+    key(fused, qtbot, Qt.Key.Key_X)
+    qtbot.waitUntil(lambda: workspace.exclusion.state == "shown", timeout=LONG)
+    assert not fused.document.contents.decisions
+    workspace.exclusion.reason.words.setText("always the same answer")
+    workspace.exclusion.exclude.click()
+    idle(fused, qtbot)
+    review = fused.document.contents.review
+    assert review.excluded == {"ann 11": "always the same answer", "ann 03": "always the same answer"}
+    fuse(fused, qtbot)
+    assert workspace.analysis.votes_of[[LIAR, 3]].sum() == 0
+    assert len(workspace.wall.shown) == PEOPLE  # they stay in sight, crossed out
+    fused.undo_action.trigger()
+    idle(fused, qtbot)
+    assert not fused.document.contents.review.excluded
+
+
+def test_without_anybody_chosen_excluding_says_whom_to_choose(fused, qtbot):
+    key(fused, qtbot, Qt.Key.Key_X)
+    assert "Choose an annotator" in fused.status.news
+
+
+def test_blind_mode_hides_every_name_and_shows_them_again(fused, qtbot):
+    workspace = fused.workspace
+    workspace.people.choose((4,))
+    idle(fused, qtbot)
+    key(fused, qtbot, Qt.Key.Key_B)
+    assert "ann 04" not in workspace.matrix.header._title.text().lower()
+    assert all(
+        "ann" not in vote.name or vote.name.startswith("annotator")
+        for vote in workspace.task_panel.votes.lines
+    )
+    key(fused, qtbot, Qt.Key.Key_B)
+    assert "ann 04" in workspace.matrix.header._title.text().lower()
+
+
+def test_the_dynamic_model_shows_how_an_annotator_changed(fused, qtbot):
+    workspace = fused.workspace
+    workspace.drift.dynamic_wanted.emit()
+    fuse(fused, qtbot)
+    workspace.people.choose((2,))
+    idle(fused, qtbot)
+    assert workspace.scene.run.algorithm == "dynibcc"
+    assert f"{TASKS} votes" in workspace.drift._header._aside.text()
+    sorts = [workspace.wall.measure.itemText(at) for at in range(workspace.wall.measure.count())]
+    assert any("change over time" in words for words in sorts)
+
+
+def test_pictures_of_tasks_come_where_there_are_files(fused, qtbot):
+    workspace = fused.workspace
+    shown = workspace.scene.number_of["cell-004"]
+    workspace.tasks.select(shown)
+    qtbot.waitUntil(lambda: workspace.pictures.get(shown) is not None, timeout=LONG)
+    assert workspace.pictures.get(shown).width() == 40
+    assert workspace.pictures.get(workspace.scene.number_of["cell-005"]) is None
+
+
+def test_classes_in_another_order_and_a_prior_are_kept_with_the_question(fused, qtbot):
+    workspace = fused.workspace
+    workspace.describe.click()
+    dialog = workspace.findChild(AnswersDialog)
+    dialog.classes.setCurrentRow(1)
+    dialog._move_class(-1)
+    dialog.accept()
+    idle(fused, qtbot)
+    (question,) = fused.document.contents.of("labels")
+    assert question.scheme.classes == ("infected", "healthy")
+    assert question.scheme.meaning == (1, 0)
+    fuse(fused, qtbot)
+    truth, _ = votes()
+    assert (workspace.scene.fusion.label() == 1 - truth).mean() > 0.9
+
+
+def test_an_old_run_is_shown_as_it_was(fused, qtbot):
+    workspace = fused.workspace
+    fused.workspace.fuse_panel.algorithm.choose("majority")
+    fuse(fused, qtbot)
+    assert workspace.scene.run.algorithm == "majority"
+    workspace.runs.choose(fused.document.contents.runs[0].id)
+    idle(fused, qtbot)
+    assert workspace.scene.run.algorithm == "ibcc"
+
+
+def test_closing_the_study_leaves_an_empty_workspace(fused, qtbot):
+    workspace = fused.workspace
+    fused.document.close()
+    idle(fused, qtbot)
+    assert workspace.scene is None
+    assert workspace.tasks.current is None
