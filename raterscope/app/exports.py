@@ -39,7 +39,12 @@ FORMATS = {
     "seg.nrrd": FileFormat(".seg.nrrd", "Segmentations of 3D Slicer (*.seg.nrrd)"),
     "dicom-seg": FileFormat(".dcm", "DICOM segmentations (*.dcm)"),
     "rtstruct": FileFormat(".dcm", "DICOM structure sets (*.dcm)"),
+    "crowd-kit": FileFormat(".csv", "Tables of crowd-kit (*.csv)"),
+    "label-studio": FileFormat(".json", "Tasks of Label Studio (*.json)"),
 }
+
+_ALSO = {"nifti": (".nii",), "seg.nrrd": (".nrrd",)}
+"""Other endings of a format."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +57,7 @@ class Request:
     path : Path
         A file; a folder where there is one of that name, or where several files come.
     items : tuple of int
-        Numbers of images; empty for all.
+        Numbers of images or questions; empty for all.
     deidentify : bool
         Leave out whatever could tell the patient.
     """
@@ -105,6 +110,7 @@ class Export:
 _CLICKS = "clicks.study_tables:export_table"
 _MAPS = "masks.exporting:export_maps"
 _TABLES = "masks.exporting:export_table"
+_LABELS = "labels.exporting:export_labels"
 _EVERY_MASK = ("nifti", "seg.nrrd", "dicom-seg", "rtstruct")
 
 EXPORTS = (
@@ -119,7 +125,15 @@ EXPORTS = (
     Export("agreement", ("masks",), "Agreement", ("csv",), _TABLES),
     Export("disputes", ("masks",), "Disputed regions", ("csv",), _TABLES),
     Export("clicks", ("clicks",), "Clicks", ("csv",), _CLICKS),
-    Export("decisions", ("clicks", "masks"), "Decisions", ("csv",), _CLICKS),
+    Export("labels", ("labels",), "Labels", ("csv", "label-studio", "crowd-kit"), _LABELS),
+    Export("probability", ("labels",), "Probabilities", ("crowd-kit",), _LABELS),
+    Export("annotators", ("labels",), "Annotators", ("csv",), _LABELS),
+    Export("confusion", ("labels",), "Confusion matrices", ("csv", "crowd-kit"), _LABELS),
+    Export("communities", ("labels",), "Communities", ("csv",), _LABELS),
+    Export("votes", ("labels",), "Votes", ("csv", "crowd-kit"), _LABELS),
+    Export("next-votes", ("labels",), "Votes to ask for", ("csv",), _LABELS),
+    Export("decided", ("labels",), "Decided tasks", ("csv", "crowd-kit"), _LABELS),
+    Export("decisions", ("clicks", "masks", "labels"), "Decisions", ("csv",), _CLICKS),
 )
 
 
@@ -152,19 +166,18 @@ def format_of(export: Export, path: Path, given: str | None = None) -> str:
             raise InputError(f"{export.what} does not leave as {plain(given)}; expected one of {expected}")
         return given
     name = path.name.casefold()
-    ending = {".nii": "nifti", ".nrrd": "seg.nrrd", **{one.suffix: key for key, one in FORMATS.items()}}
-    ending[".dcm"] = "dicom-seg"
-    told = next((key for suffix, key in ending.items() if name.endswith(suffix)), None)
-    if told is not None and told not in export.formats:
+    endings = {key: (one.suffix, *_ALSO.get(key, ())) for key, one in FORMATS.items()}
+    fitting = [key for key in export.formats if name.endswith(endings[key])]
+    if not fitting and any(name.endswith(those) for those in endings.values()):
         expected = " or ".join(dict.fromkeys(FORMATS[key].suffix for key in export.formats))
         raise InputError(
             f"{export.what} leaves in another format; expected a name that ends in {expected}", file=path
         )
-    return told or export.formats[0]
+    return (fitting or export.formats)[0]
 
 
 def write_export(export: Export, study: Study, request: Request, watch: Watch = silent) -> list[Path]:
-    """Write something of a study; of each image its latest run counts.
+    """Write something of a study; of each image or question its latest run counts.
 
     Raises
     ------
