@@ -21,8 +21,6 @@ KEYS = 9
 """Digits that decide; classes beyond them are decided for by a click or with Return."""
 
 CAP, FIGURE_ROOM = 26.0, 40.0
-SEEN = 3
-"""So many classes are in sight however low the panel is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +67,7 @@ class ClassBars(LineList[ClassBar]):
     def show_bars(self, bars: Sequence[ClassBar]) -> None:
         """Show the classes of a task."""
         self.set_lines(bars)
-        self.setMinimumHeight(min(len(bars), SEEN) * _BarKind.height)
+        self.setMinimumHeight(_BarKind.height)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Decide for the current class with Return."""

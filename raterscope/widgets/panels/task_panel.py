@@ -20,7 +20,10 @@ from raterscope.widgets.parts import ElidedLabel, Header, plain_label
 
 __all__ = ["TaskPanel", "TaskView", "TaskVote"]
 
-SIDE = 120
+SIDE, NARROW_SIDE = 120, 72
+NARROW = 360
+"""Below this width the picture is smaller."""
+
 BESIDE_FROM = 560
 """From this width on, votes stand beside the classes, below it beneath them."""
 
@@ -152,6 +155,8 @@ class TaskPanel(QWidget):
         beside = self.width() >= BESIDE_FROM
         way = QBoxLayout.Direction.LeftToRight if beside else QBoxLayout.Direction.TopToBottom
         self._sides.setDirection(way)
+        side = NARROW_SIDE if self.width() < NARROW else SIDE
+        self._picture.setFixedSize(side, side)
 
     def _task(self) -> QWidget:
         self._picture = _Picture()

@@ -19,6 +19,9 @@ __all__ = ["Asking"]
 
 MOST = 200
 
+LEAST = 0.005
+"""Bits: a vote that tells less is not worth asking for."""
+
 
 class Asking(QObject):
     """Fills the list of votes to ask for when it is in sight."""
@@ -77,6 +80,7 @@ class Asking(QObject):
                     gain_of_new=gain_of_new,
                 )
                 for task, who, gain, gain_of_new in rows
+                if gain >= LEAST
             ]
         )
 

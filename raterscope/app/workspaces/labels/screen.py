@@ -30,10 +30,6 @@ from raterscope.widgets.plots.similarity_matrix import SimilarityMatrix
 __all__ = ["LabelsScreen"]
 
 
-CORNER = 22
-"""Pixels: what stands beside tabs is no higher than they are."""
-
-
 class LabelsScreen(WorkspaceScreen):
     """The widgets of the labels workspace in their frame."""
 
@@ -42,8 +38,8 @@ class LabelsScreen(WorkspaceScreen):
     def __init__(self, parent: QWidget | None = None) -> None:
         self.question = ChoiceBox()
         self.question.setAccessibleName("Question")
-        self.question.setSizeAdjustPolicy(ChoiceBox.SizeAdjustPolicy.AdjustToContents)
-        self.question.setFixedHeight(CORNER)
+        self.question.setMinimumContentsLength(8)
+        theme.set_role(self.question, "beside-tabs")
         self.describe = QPushButton("Answers…")
         theme.set_role(self.describe, "link")
         self.describe.setToolTip("The order of the labels, what each stands for, and the prior")

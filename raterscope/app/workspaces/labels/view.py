@@ -73,18 +73,18 @@ def matrix_view(
     if len(several) == 1:
         one = int(several[0])
         confusion = Confusion(fusion.confusion.alpha[one : one + 1], fusion.confusion.prior)
-        title = name_of(scene, one, blind=blind)
+        title, who = "Annotator", f"{name_of(scene, one, blind=blind)}, "
         low, high = analysis.low[one], analysis.high[one]
     else:
         confusion = pooled(fusion.confusion, several)
-        title = count(len(several), "annotator") if len(annotators) else "The crowd"
+        title, who = (count(len(several), "annotator") if len(annotators) else "The crowd"), ""
         both = credible(confusion)
         low, high = both[0][0], both[1][0]
     accuracy = [float(value[0]) for value in accuracy_of(confusion, fusion.shares, scene.labels.meaning)]
     votes = int(analysis.votes_of[several].sum())
     return MatrixView(
         title=title,
-        subtitle=f"{count(votes, 'vote')} | accuracy {estimate(*accuracy)}",
+        subtitle=f"{who}{count(votes, 'vote')} | accuracy {estimate(*accuracy)}",
         classes=scene.classes,
         outputs=scene.labels.outputs,
         mean=confusion.mean()[0],

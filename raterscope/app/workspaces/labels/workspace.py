@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 from PySide6.QtWidgets import QWidget
 
+from raterscope.algorithms.labels.catalogue import LABELLERS
 from raterscope.algorithms.labels.fusion import LabelPlan, TruthSettings
 from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Document
@@ -183,7 +184,7 @@ class LabelsWorkspace(LabelsScreen):
             self.curves.set_curves(())
             self.calibration.set_lines(())
         else:
-            named = [(scene.run.algorithm, analysis.model)]
+            named = [(LABELLERS[scene.run.algorithm].title, analysis.model)]
             if analysis.crowd_vote is not None:
                 named.append(("the vote", analysis.crowd_vote))
             self.curves.set_curves([curve for name, one in named for curve in curves_of(name, one)])
