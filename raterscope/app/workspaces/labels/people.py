@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 from PySide6.QtCore import QObject, Signal
 
 from raterscope.algorithms.progress import Watch
@@ -159,9 +158,3 @@ class People(QObject):
 def _drift(scene: Scene, annotator: int, watch: Watch) -> DriftView | None:
     watch(0.0, "following an annotator")
     return drift_view(scene, annotator)
-
-
-def numbers_of(scene: Scene, names: Iterable[str]) -> NDArray[np.int64]:
-    """Give the numbers of annotators by name."""
-    place = {name: number for number, name in enumerate(scene.labels.annotators)}
-    return np.array([place[name] for name in names if name in place], dtype=np.int64)

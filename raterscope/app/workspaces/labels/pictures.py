@@ -47,9 +47,13 @@ class Pictures(QObject):
         self._reading = False
         self._generation = 0
 
+    def forget(self) -> None:
+        """Drop everything: another study."""
+        self.set_tasks({})
+
     def set_tasks(self, shown: Mapping[int, ImageEntry]) -> None:
         """Take other tasks."""
-        if shown != self._shown:
+        if shown.keys() != self._shown.keys():
             self._generation += 1
             self._shown = shown
             self._kept.clear()

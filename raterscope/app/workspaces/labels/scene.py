@@ -136,6 +136,8 @@ class Analysis:
         From the crowd: total variation, mean over classes.
     moved : (K,) float64 or None
         How much each annotator changed; of a dynamic answer.
+    step_of : (V,) int32 or None
+        The step that each vote is, of a dynamic answer.
     groups : Groups or None
     measured : (N,) int16
         Truths that the answer may be measured against.
@@ -157,6 +159,7 @@ class Analysis:
     crowd: FloatArray | None = None
     difference: FloatArray | None = None
     moved: FloatArray | None = None
+    step_of: NDArray[np.int32] | None = None
     groups: Groups | None = None
     measured: ClassArray | None = None
     model: Assessment | None = None
@@ -168,6 +171,7 @@ def analyse(scene: Scene, watch: Watch) -> Analysis:
     """Work out what is shown, in a thread of its own."""
     labels, fusion = scene.labels, scene.fusion
     watch(0.0, "sorting votes")
+    assert len(scene.number_of) == len(labels.tasks)  # made here, where nobody waits for it
     by_task = Index.by(labels.task, len(labels.tasks))
     watch(0.2, "sorting votes")
     by_annotator = Index.by(labels.annotator, len(labels.annotators))
@@ -196,12 +200,19 @@ def analyse(scene: Scene, watch: Watch) -> Analysis:
         crowd=everybody,
         difference=np.abs(mean - everybody).sum(axis=2).mean(axis=1) / 2,
         moved=None if fusion.drift is None else moved(fusion.drift, labels, fusion),
+        step_of=None if fusion.drift is None else _steps(fusion.drift.vote),
         groups=groups_of(labels, scene.result, accuracy[0]),
         measured=truths,
         model=model,
         crowd_vote=by_vote,
         advice=tuple(advice(labels, fusion, model, by_vote)),
     )
+
+
+def _steps(vote: NDArray[np.int32]) -> NDArray[np.int32]:
+    step = np.empty(len(vote), dtype=np.int32)
+    step[vote] = np.arange(len(vote), dtype=np.int32)
+    return step
 
 
 def pooled(confusion: Confusion, annotators: NDArray[np.integer]) -> Confusion:

@@ -118,7 +118,7 @@ def _held(known: ClassArray, decided: ClassArray, scene: Scene) -> ClassArray:
     return np.where((decided == OPEN) & (scene.truth == known), known, OPEN).astype(np.int16)
 
 
-def weights_of(scene: Scene, votes: NDArray[np.int64], leading: int) -> FloatArray:
+def weights_of(scene: Scene, analysis: Analysis, votes: NDArray[np.int64], leading: int) -> FloatArray:
     """Give what votes weigh for a class, as a logarithm of odds against the other classes; NaN where unknown.
 
     The odds are those of the expected probabilities of the output given, the other classes weighing by the
@@ -127,10 +127,8 @@ def weights_of(scene: Scene, votes: NDArray[np.int64], leading: int) -> FloatArr
     fusion, labels = scene.fusion, scene.labels
     if fusion is None or len(fusion.classes) < 2:
         return np.full(len(votes), np.nan)
-    if fusion.drift is not None:
-        place = np.empty(len(fusion.drift.vote), dtype=np.int64)
-        place[fusion.drift.vote] = np.arange(len(place))
-        alpha = fusion.drift.alpha[place[votes]].astype(float)
+    if fusion.drift is not None and analysis.step_of is not None:
+        alpha = fusion.drift.alpha[analysis.step_of[votes]].astype(float)
     else:
         alpha = fusion.confusion.alpha[labels.annotator[votes]]
     said = (alpha / alpha.sum(axis=2, keepdims=True))[np.arange(len(votes)), :, labels.label[votes]]
@@ -168,7 +166,7 @@ def task_view(
     vote = analysis.vote[task]
     leading = int(np.argmax(vote if posterior is None else posterior))
     listed = votes[:LISTED_VOTES]
-    weight = weights_of(scene, listed, leading)
+    weight = weights_of(scene, analysis, listed, leading)
     lines = [
         TaskVote(
             annotator=int(scene.people[labels.annotator[one]]),
@@ -212,7 +210,7 @@ def status(scene: Scene | None, analysis: Analysis | None, waiting: int) -> str:
     if scene is None:
         return ""
     labels = scene.labels
-    people = int(np.count_nonzero(np.bincount(labels.annotator)))
+    people = len(labels.annotators) if analysis is None else int(np.count_nonzero(analysis.votes_of))
     words = [
         count(len(labels.tasks), "task"),
         f"{count(len(labels), 'vote')} by {count(people, 'annotator')}",

@@ -109,6 +109,7 @@ class LabelsWorkspace(LabelsScreen):
 
     def _on_replaced(self) -> None:
         self.runs.forget()
+        self.pictures.forget()
         self._current = None
         self._show(None, None)
         self._on_changed()
