@@ -93,17 +93,18 @@ def _describe_demo(commands: argparse._SubParsersAction[_Parser]) -> None:
 def _describe_study_commands(commands: argparse._SubParsersAction[_Parser]) -> None:
     reading = commands.add_parser(
         "import",
-        help="read images, volumes, clicks, masks and truths into a study",
+        help="read images, volumes, clicks, masks, labels and truths into a study",
         description="Reads files into a study, which is made where it does not exist; of a folder, the "
-        "images, volumes and masks in it.",
+        "images, volumes and masks in it. Images that are called as tasks of labels are, show them.",
     )
     reading.add_argument("study", type=Path, metavar="STUDY")
     reading.add_argument("files", nargs="+", type=Path, metavar="FILE")
-    reading.add_argument("--kind", choices=("clicks", "truth", "image", "volume", "masks"),
+    reading.add_argument("--kind", choices=("clicks", "truth", "image", "volume", "masks", "labels", "true-labels"),
                          help="what the files hold, where they do not show it")  # fmt: skip
     _add_extent(reading, "width and height of images that nothing else tells the size of, pixels")
-    _add_mapping(reading)
-    _add_masks(reading)
+    _add_mapping(reading, "annotator, image, x, y, time; of labels annotator, task, label, time, truth, "
+                 "question, picture, votes (a column an annotator)")  # fmt: skip
+    _add_masks(reading, "who drew the masks, or gave the labels, where it is one for all")
 
     running = commands.add_parser(
         "run",
@@ -301,8 +302,8 @@ def _add_mapping(parser: _Parser, fields: str = "annotator, image, x, y, time") 
                         f"unknown: {fields}")  # fmt: skip
 
 
-def _add_masks(parser: _Parser) -> None:
-    parser.add_argument("--annotator", metavar="NAME", help="who drew the masks, where it is one for all")
+def _add_masks(parser: _Parser, who: str = "who drew the masks, where it is one for all") -> None:
+    parser.add_argument("--annotator", metavar="NAME", help=who)
     parser.add_argument("--naming", metavar="PATTERN",
                         help="what the names of mask files tell, as in {item}_{annotator}_{structure} or "
                              "{annotator}/{item}")  # fmt: skip

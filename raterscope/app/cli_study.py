@@ -27,6 +27,7 @@ from raterscope.app.exports import Export, Request, find_export, format_of, writ
 from raterscope.app.labels import running as labels_running
 from raterscope.app.labels.cli_fuse import judged_of, notices_of
 from raterscope.app.labels.cli_fuse import summary_of as summary_of_labels
+from raterscope.app.labels.reading import tasks_of
 from raterscope.app.masks import running as masks_running
 from raterscope.app.masks.cli_fuse import summary_of as summary_of_masks
 from raterscope.app.masks.reading import NOTHING, AtHand, MaskReading
@@ -74,7 +75,7 @@ def _at_hand(path: Path, files: Sequence[Path]) -> AtHand:
     if all(file.suffix.casefold() in importing.TABLES for file in files):
         return NOTHING  # a study that is opened is not quite the same file afterwards
     with Study.open(path) as study:
-        return AtHand(tuple(study.images()), study.path)
+        return AtHand(tuple(study.images()), study.path, tasks_of(study))
 
 
 def run(options: argparse.Namespace) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -14,9 +14,10 @@ from raterscope.app.errors import plain
 from raterscope.app.formats.mask_records import VolumeFile
 from raterscope.app.formats.masks import holds_masks
 from raterscope.app.formats.masks.label_maps import head_of, is_plain_image, is_voxel_file
+from raterscope.app.formats.masks.naming import bare
 from raterscope.app.formats.voxel_files import sentences
 
-__all__ = ["MOST_DECODED", "Settled", "Shape", "settle_pictures", "settle_voxels"]
+__all__ = ["MOST_DECODED", "Settled", "Shape", "pictures_among", "settle_pictures", "settle_voxels"]
 
 MOST_DECODED = 64
 """Images without compression that are looked into for masks."""
@@ -78,6 +79,20 @@ def settle_voxels(doubtful: Sequence[Path], masks: Sequence[Path], anchors: set[
             found = (replace(found[0], notices=(*found[0].notices, words)), *found[1:])
         settled.volumes += found
     return settled
+
+
+def pictures_among(paths: Sequence[Path], tasks: Iterable[str]) -> set[Path]:
+    """Find the images that are called as tasks are, or as the files that are said to show tasks."""
+    named: dict[str, set[Path]] = {}
+    for path in paths:
+        named.setdefault(path.name.casefold(), set()).add(path)
+        named.setdefault(bare(path).casefold(), set()).add(path)
+    found: set[Path] = set()
+    for task in tasks if named else ():
+        # An address or a path of any system, as a table may have it.
+        name = task.replace("\\", "/").rpartition("/")[2].casefold()
+        found |= named.get(name) or named.get(name.rpartition(".")[0]) or set()
+    return found
 
 
 def settle_pictures(

@@ -1,4 +1,4 @@
-"""Files into a study, in an order that works: images and volumes, then sizes and clicks, truth, masks."""
+"""Files into a study, in an order that works: images, volumes, labels, sizes and clicks, truth, masks."""
 
 from __future__ import annotations
 
@@ -7,14 +7,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from raterscope.algorithms.progress import Watch, part, silent
-from raterscope.app.errors import counted, plain
-from raterscope.app.formats import ClickTable, ImageFile, PointTable, read
+from raterscope.app.errors import InputError, counted, plain
+from raterscope.app.formats import ClickTable, ImageFile, PointTable, UnknownColumns, read
+from raterscope.app.formats.label_records import LabelTable, TrueLabels
+from raterscope.app.formats.labels import tells
 from raterscope.app.formats.mask_records import MaskTable, VolumeFile
+from raterscope.app.labels.reading import are_of_labels, likelier, names_of, read_label_files, store_labels
 from raterscope.app.masks.placing import Placement, Site, place, placed_mask
 from raterscope.app.masks.raters import SignedMask, sign
 from raterscope.app.masks.reading import NOTHING, TELLING, AtHand, MaskReading, read_mask_files, sites_of
-from raterscope.app.sorting import sort_files
+from raterscope.app.sorting import Piles, Sorted, settle, take_apart
 from raterscope.app.study import ImageEntry, Study
+from raterscope.app.study.labels import link_pictures
 from raterscope.app.study.masks import add_case, add_masks
 
 __all__ = ["TABLES", "Readings", "read_files", "store"]
@@ -37,6 +41,7 @@ class Readings:
     volumes: tuple[VolumeFile, ...] = ()
     masks: tuple[MaskTable, ...] = ()
     signed: tuple[SignedMask, ...] = ()
+    labels: tuple[LabelTable | TrueLabels, ...] = ()
     notices: tuple[str, ...] = ()
 
 
@@ -49,7 +54,7 @@ def read_files(
     at_hand: AtHand = NOTHING,
     watch: Watch = silent,
 ) -> Readings:
-    """Read files; of a folder, its images, volumes and masks.
+    """Read files; of a folder, its images, volumes, masks, and the labels that are no tables.
 
     Parameters
     ----------
@@ -58,9 +63,9 @@ def read_files(
         One of `formats.KINDS`, where the files do not show it.
     mappings : mapping of file to {column: field}, optional
     reading : MaskReading
-        What is told of the masks by hand.
+        What is told of the masks by hand; its annotator gave the labels of files that do not tell.
     at_hand : AtHand
-        The images that the masks may have been drawn on, besides those that are read.
+        The images that the masks may have been drawn on, besides those that are read; and tasks.
     watch : Watch
 
     Raises
@@ -72,19 +77,26 @@ def read_files(
     InputError
         For the first file that cannot be read; nothing of the others is lost, for nothing is stored yet.
     """
-    lot = sort_files(paths, kind, at_hand.shapes(), part(watch, 0.0, 0.2))
-    files = [*lot.images, *lot.tables]
-    found: list[ImageFile | ClickTable | PointTable] = []
-    share = 0.7 if not lot.masks else 0.3
-    for done, file in enumerate(files):
-        step = part(watch, 0.2 + share * done / len(files), 0.2 + share * (done + 1) / len(files))
-        step(0.0, f"reading {plain(file.name)}")
-        found.append(read(file, "image" if file in lot.images else kind, (mappings or {}).get(file), step))
+    mappings = mappings or {}
+    piles = take_apart(paths, kind, part(watch, 0.0, 0.15))
+    beside: tuple[Path, ...] = ()
+    if kind is None:
+        _heed(mappings, piles)
+        beside = _with_labels_beside(piles.masks, piles.tables)
+    labels = read_label_files(
+        [*piles.labels, *beside], truth=kind in ("truth", "true-labels"), mappings=mappings,
+        annotator=reading.annotator, watch=part(watch, 0.15, 0.5 if piles.labels else 0.2),
+    )  # fmt: skip
+    now = 0.5 if piles.labels else 0.2
+    lot = settle(piles, at_hand.shapes(), [*names_of(labels), *at_hand.tasks], part(watch, now, now + 0.1))
+    share = 0.5 if lot.masks else 0.9
+    found, refused = _read_each(lot, kind, mappings, frozenset(beside), part(watch, now + 0.1, share))
     images = tuple(image for image in found if isinstance(image, ImageFile))
-    masks, refused = read_mask_files(
-        lot.masks, lot.volumes, reading, at_hand, lot.walked, part(watch, 0.2 + share, 1.0)
+    masks, more = read_mask_files(
+        lot.masks, lot.volumes, reading, at_hand, lot.walked | set(beside), part(watch, share, 1.0)
     )
-    if refused and not (found or lot.volumes or masks):
+    refused += more
+    if refused and not (found or lot.volumes or masks or labels):
         raise refused[0]
     names = [site.name for site in sites_of(at_hand.entries, images, lot.volumes)]
     tables = [table for table in found if isinstance(table, ClickTable)]
@@ -96,9 +108,57 @@ def read_files(
         left=lot.left,
         volumes=lot.volumes,
         masks=masks,
+        labels=labels,
         signed=tuple(sign(masks, names, reading.by_hand, naming=reading.naming, truth=kind == "truth")),
         notices=(*lot.notices, *(f"Left out: {error}" for error in refused[:3]), *_more(refused[3:])),
     )
+
+
+def _heed(mappings: Mapping[Path, Mapping[str, str]], piles: Piles) -> None:
+    """Let the columns that were named by hand tell what a table is."""
+    for path, mapping in mappings.items():
+        if path in piles.tables and are_of_labels(mapping):
+            piles.tables.remove(path)
+            piles.labels.append(path)
+        elif path in piles.labels and not {"x", "y"}.isdisjoint(mapping.values()):
+            piles.labels.remove(path)
+            piles.tables.append(path)
+
+
+def _with_labels_beside(*piles: Sequence[Path]) -> tuple[Path, ...]:
+    """Find the files that have labels beside marks: answers to questions, choices, tags."""
+    return tuple(
+        path for pile in piles for path in pile if _may_have_labels(path) and tells(path, alone=False)
+    )
+
+
+def _may_have_labels(path: Path) -> bool:
+    return path.suffix.casefold() in (*TABLES, ".json", ".xml")
+
+
+def _read_each(
+    lot: Sorted,
+    kind: str | None,
+    mappings: Mapping[Path, Mapping[str, str]],
+    optional: frozenset[Path],
+    watch: Watch,
+) -> tuple[list[ImageFile | ClickTable | PointTable], list[InputError]]:
+    """Read images and tables; gives too why optional ones were left out."""
+    found: list[ImageFile | ClickTable | PointTable] = []
+    refused: list[InputError] = []
+    files = [*((path, "image") for path in lot.images), *((path, kind) for path in lot.tables)]
+    for done, (path, its_kind) in enumerate(files):
+        step = part(watch, done / len(files), (done + 1) / len(files))
+        step(0.0, f"reading {plain(path.name)}")
+        try:
+            found.append(read(path, its_kind, mappings.get(path), step))
+        except UnknownColumns as unknown:
+            raise unknown if kind is not None else likelier(unknown) from None
+        except InputError as error:
+            if path not in optional:
+                raise
+            refused.append(error)
+    return found, refused
 
 
 def store(
@@ -135,7 +195,7 @@ def store(
     placement = place(readings.signed, sites, may_resample=may_resample)
     sentences = []
     tables: tuple[ClickTable | PointTable, ...] = (*readings.clicks, *readings.truths)
-    share = 0.5 if tables or readings.masks else 1.0
+    share = 0.5 if tables or readings.masks or readings.labels else 1.0
     entries: list[ImageEntry] = []
     before = {entry.id for entry in study.images() if entry.path is not None}
     if readings.images:
@@ -146,6 +206,11 @@ def store(
         sentences.append(_came("volume", {entry.id for entry in added}, before, len(added)))
         sentences += [notice for volume in readings.volumes for notice in volume.notices]
         entries += added
+    if readings.labels:
+        now, share = share, 0.5 + share / 2
+        sentences += store_labels(readings.labels, study, part(watch, now, share))
+    elif readings.images and study.questions():
+        link_pictures(study)
     parts = len(tables) + len(readings.masks)
     for done, table in enumerate(tables):
         step = part(watch, share + (1 - share) * done / parts, share + (1 - share) * (done + 1) / parts)

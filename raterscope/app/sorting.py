@@ -1,25 +1,30 @@
-"""What files are, as their content tells: tables, images, volumes, masks."""
+"""What files are, as their content tells: tables, labels, images, volumes, masks."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from raterscope.algorithms.progress import Watch, part, silent
-from raterscope.app.doubtful import Settled, Shape, settle_pictures, settle_voxels
+from raterscope.app.doubtful import Settled, Shape, pictures_among, settle_pictures, settle_voxels
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.images import is_image
+from raterscope.app.formats.labels import tells
 from raterscope.app.formats.mask_records import VolumeFile
 from raterscope.app.formats.masks import holds_masks
 from raterscope.app.formats.masks.label_maps import is_voxel_file
 from raterscope.app.formats.records import refuse_study
 
-__all__ = ["Sorted", "sort_files"]
+__all__ = ["Piles", "Sorted", "settle", "sort_files", "take_apart"]
 
 _DICOMDIR = "dicomdir"
 _MARKS = (".json", ".xml")
+_PILES = {
+    "clicks": "tables", "labels": "labels", "true-labels": "labels", "image": "images", "masks": "masks",
+}  # fmt: skip
+"""Where files go whose kind is told by hand."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +33,8 @@ class Sorted:
 
     Attributes
     ----------
-    tables, images, masks : tuple of Path
+    tables, labels, images, masks : tuple of Path
+        Tables of clicks or true points; tables and other files of labels, true ones too.
     volumes : tuple of VolumeFile
     walked : frozenset of Path
         Those of the masks that nobody named, for they lie in a folder: one that cannot be read is left out.
@@ -38,6 +44,7 @@ class Sorted:
     """
 
     tables: tuple[Path, ...] = ()
+    labels: tuple[Path, ...] = ()
     images: tuple[Path, ...] = ()
     masks: tuple[Path, ...] = ()
     volumes: tuple[VolumeFile, ...] = ()
@@ -47,10 +54,21 @@ class Sorted:
 
 
 @dataclass
-class _Piles:
-    """The files while they are sorted."""
+class Piles:
+    """The files while they are sorted, see `Sorted`.
 
+    Attributes
+    ----------
+    named : tuple of Path
+        Files and folders that were named.
+    doubtful : list of Path
+        What may be masks or volumes, which `settle` decides; among the images too there may be masks.
+    """
+
+    named: tuple[Path, ...] = ()
+    kind: str | None = None
     tables: list[Path] = field(default_factory=list)
+    labels: list[Path] = field(default_factory=list)
     images: list[Path] = field(default_factory=list)
     masks: list[Path] = field(default_factory=list)
     volumes: list[VolumeFile] = field(default_factory=list)
@@ -74,14 +92,11 @@ def sort_files(
 ) -> Sorted:
     """Tell what each file is; of a folder, what is in it and in the folders below.
 
-    A plain image is a mask where its pixels look so, and another image or volume of its size is there or
-    nothing else is. Photographs are not decoded for it.
-
     Parameters
     ----------
     paths : sequence of Path
     kind : str, optional
-        clicks, truth, image, volume or masks, where the files do not show it.
+        One of `formats.KINDS`, where the files do not show it.
     shapes : sequence of (slices, rows, columns)
         Of images that are at hand already.
     watch : Watch
@@ -91,27 +106,55 @@ def sort_files(
     InputError
         For a file that is named and cannot be read, and for a folder without anything to read.
     """
-    piles = _Piles()
+    return settle(take_apart(paths, kind, part(watch, 0.0, 0.8)), shapes, watch=part(watch, 0.8, 1.0))
+
+
+def take_apart(paths: Sequence[Path], kind: str | None = None, watch: Watch = silent) -> Piles:
+    """Tell what each file is, as far as it shows it by itself; see `sort_files`."""
+    piles = Piles(tuple(paths), kind)
     for done, path in enumerate(paths):
-        step = part(watch, 0.8 * done / len(paths), 0.8 * (done + 1) / len(paths))
+        step = part(watch, done / len(paths), (done + 1) / len(paths))
         if path.is_dir():
             _sort_folder(path, kind, piles, step)
         else:
             _sort_file(path, kind, piles, step)
-    if kind is None:
+    return piles
+
+
+def settle(
+    piles: Piles, shapes: Sequence[Shape] = (), tasks: Iterable[str] = (), watch: Watch = silent
+) -> Sorted:
+    """Decide what is still in doubt, by what came together.
+
+    A plain image is a mask where its pixels look so, and another image or volume of its size is there or
+    nothing else is; never where it is called as a task of labels is. Photographs are not decoded for it.
+
+    Parameters
+    ----------
+    piles : Piles
+    shapes : sequence of (slices, rows, columns)
+        Of images that are at hand already.
+    tasks : iterable of names
+        Of tasks that annotators gave labels to, and of the files that are said to show them.
+    watch : Watch
+    """
+    if piles.kind is None:
         anchors = {*shapes, *(volume.grid.shape for volume in piles.volumes)}
         piles.add(settle_voxels(piles.doubtful, piles.masks, anchors))
-        alone = not piles.tables and not piles.volumes
-        pictures, piles.images = piles.images, []
-        piles.add(settle_pictures(pictures, anchors, alone=alone, watch=part(watch, 0.8, 1.0)))
+        pictures = pictures_among(piles.images, tasks)
+        alone = not piles.tables and not piles.labels and not piles.volumes
+        others = [path for path in piles.images if path not in pictures]
+        piles.images = [path for path in piles.images if path in pictures]
+        piles.add(settle_pictures(others, anchors, alone=alone, watch=watch))
     return Sorted(
-        tables=tuple(piles.tables), images=tuple(piles.images), masks=tuple(piles.masks),
-        volumes=tuple(piles.volumes), walked=frozenset(piles.masks) - set(paths), left=tuple(piles.left),
+        tables=tuple(piles.tables), labels=tuple(piles.labels), images=tuple(piles.images),
+        masks=tuple(piles.masks), volumes=tuple(piles.volumes),
+        walked=frozenset(piles.masks) - set(piles.named), left=tuple(piles.left),
         notices=tuple(piles.notices),
     )  # fmt: skip
 
 
-def _sort_file(path: Path, kind: str | None, piles: _Piles, watch: Watch) -> None:
+def _sort_file(path: Path, kind: str | None, piles: Piles, watch: Watch) -> None:
     """Sort a file that was named: whatever is wrong with it is said."""
     from raterscope.app.formats.dicom_headers import is_dicom
     from raterscope.app.formats.volumes import find_volumes
@@ -124,13 +167,14 @@ def _sort_file(path: Path, kind: str | None, piles: _Piles, watch: Watch) -> Non
     if piles.has(path):
         return
     if kind == "truth":
-        (piles.masks if _may_be_masks(path) else piles.tables).append(path)
-    elif kind in ("clicks", "image", "masks"):
-        {"clicks": piles.tables, "image": piles.images, "masks": piles.masks}[kind].append(path)
+        others = piles.masks if _may_be_masks(path) else piles.tables
+        (piles.labels if tells(path) else others).append(path)
+    elif kind in _PILES:
+        getattr(piles, _PILES[kind]).append(path)
     elif kind == "volume" or path.name.casefold() == _DICOMDIR:
         piles.volumes += [one for one in find_volumes(path, watch) if one not in piles.volumes]
     elif path.suffix.casefold() in _MARKS:
-        piles.masks.append(path)
+        (piles.labels if tells(path) else piles.masks).append(path)
     elif is_voxel_file(path):
         _sort_voxels(path, piles, watch)
     elif path.is_file() and is_dicom(path):
@@ -141,10 +185,10 @@ def _sort_file(path: Path, kind: str | None, piles: _Piles, watch: Watch) -> Non
     elif is_image(path):
         piles.images.append(path)
     else:
-        piles.tables.append(path)
+        (piles.labels if tells(path) else piles.tables).append(path)
 
 
-def _sort_folder(folder: Path, kind: str | None, piles: _Piles, watch: Watch) -> None:
+def _sort_folder(folder: Path, kind: str | None, piles: Piles, watch: Watch) -> None:
     """Sort what lies in a folder: what cannot be read is left, and said to be."""
     from raterscope.app.formats import dicom
     from raterscope.app.formats.dicom_headers import is_dicom
@@ -163,7 +207,8 @@ def _sort_folder(folder: Path, kind: str | None, piles: _Piles, watch: Watch) ->
             if path.name.casefold() == _DICOMDIR or path.name.casefold().endswith((".img", ".img.gz")):
                 continue  # what it lists or belongs to is looked at
             if kind in (None, "masks", "truth") and path.suffix.casefold() in _MARKS:
-                (piles.masks if holds_masks(path) else piles.left).append(path)
+                others = piles.masks if holds_masks(path) else piles.left
+                (piles.labels if kind is None and tells(path) else others).append(path)
             elif is_voxel_file(path) and kind is None:
                 _sort_voxels(path, piles, watch)
             elif is_dicom(path):
@@ -199,8 +244,8 @@ def _natural(path: Path) -> list[tuple[bool, int, str]]:
     return [(piece.isdecimal(), int(piece) if piece.isdecimal() else 0, piece) for piece in pieces]
 
 
-def _count(piles: _Piles) -> int:
-    return len(piles.images) + len(piles.masks) + len(piles.volumes) + len(piles.doubtful)
+def _count(piles: Piles) -> int:
+    return len(piles.labels) + len(piles.images) + len(piles.masks) + len(piles.volumes) + len(piles.doubtful)
 
 
 def _may_be_masks(path: Path) -> bool:
@@ -211,7 +256,7 @@ def _may_be_masks(path: Path) -> bool:
     return path.is_file() and is_dicom(path)
 
 
-def _sort_voxels(path: Path, piles: _Piles, watch: Watch) -> None:
+def _sort_voxels(path: Path, piles: Piles, watch: Watch) -> None:
     from raterscope.app.formats.volumes import find_volumes
 
     holds = holds_masks(path)

@@ -43,10 +43,20 @@ class MaskReading:
 
 @dataclass(frozen=True)
 class AtHand:
-    """The images of the study that masks come to: its entries, and where it is."""
+    """What the study has that files come to.
+
+    Attributes
+    ----------
+    entries : tuple of ImageEntry
+        Images that masks may lie on.
+    study : Path
+    tasks : tuple of names
+        Of tasks that annotators gave labels to, and of the files that are said to show them.
+    """
 
     entries: tuple[ImageEntry, ...] = ()
     study: Path = Path()
+    tasks: tuple[str, ...] = ()
 
     def shapes(self) -> tuple[tuple[int, int, int], ...]:
         """Give the images' shapes."""

@@ -65,7 +65,8 @@ def add_votes(study: Study, table: LabelTable, watch: Watch = silent) -> str:
         known |= numbers
         people = np.array([known[name] for name in table.annotators], dtype=np.int32)
         scheme = widened(before.scheme if before else None, table.outputs)
-        question = _taken_up(study, before, table.question, scheme)
+        name = table.question or _free_name(study, table.path.stem)
+        question = _taken_up(study, before, name, scheme)
         _store(study, question, 0, table.path.name, table.notices, record_of_votes(table, people))
     link_pictures(study)
     words = (
@@ -187,15 +188,15 @@ def _question_for(
 ) -> QuestionEntry | None:
     """Find the question that a file is about; None where it is one of its own."""
     questions = study.questions()
-    named = next((one for one in questions if one.name.casefold() == (name or UNNAMED).casefold()), None)
+    named = next((one for one in questions if name and one.name.casefold() == name.casefold()), None)
     if named is not None or (name and votes):
         return named
     shares = {one: sum(task in study.crowd(one.id).number_of for task in tasks) for one in questions}
     likely = [one for one in questions if not votes or set(labels) & set(one.scheme.outputs)]
     best = max(likely, key=lambda one: shares[one], default=None)
-    if best is None or (not shares[best] and (not votes or len(questions) > 1)):
-        return None
-    return best
+    if best is None or shares[best] or (votes and len(questions) == 1):
+        return best
+    return next((one for one in likely if votes and one.name == UNNAMED), None)
 
 
 def widened(scheme: Scheme | None, outputs: Sequence[str]) -> Scheme:
@@ -244,9 +245,16 @@ def _taken_up(study: Study, question: QuestionEntry | None, name: str, scheme: S
             connection.execute("UPDATE questions SET scheme = ? WHERE id = ?", (text, question.id))
             return question.id
         row = connection.execute(
-            "INSERT INTO questions(name, scheme) VALUES (?, ?) RETURNING id", (name or UNNAMED, text)
+            "INSERT INTO questions(name, scheme) VALUES (?, ?) RETURNING id", (name, text)
         ).fetchone()
         return int(row[0])
+
+
+def _free_name(study: Study, file: str) -> str:
+    """Name a question that its file does not: as its file, where another unnamed one is there already."""
+    taken = {one.name.casefold() for one in study.questions()}
+    names = (UNNAMED, plain(file, 80), *(f"{UNNAMED} {number}" for number in range(2, len(taken) + 3)))
+    return next(name for name in names if name.casefold() not in taken)
 
 
 def _store(

@@ -10,24 +10,31 @@ from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError
 from raterscope.app.formats.label_records import LabelTable, TrueLabels
 from raterscope.app.formats.labels.table import FIELDS
+from raterscope.app.formats.tables import Table, UnknownColumns, assign
 
 __all__ = ["FIELDS", "read_labels", "tells"]
 
 _MARKS = (".json", ".xml")
 
 
-def tells(path: Path | str) -> Literal["labels", "truth"] | None:
+def tells(path: Path | str, *, alone: bool = True) -> Literal["labels", "truth"] | None:
     """Tell by a file's first rows, or by all of a JSON or XML file, whether it holds labels or true labels.
+
+    Parameters
+    ----------
+    path : Path
+    alone : bool
+        Whether a file with marks of another kind beside the labels is none of labels.
 
     Returns
     -------
     "labels", "truth" or None
-        None also for what cannot be read, and for a file with marks of another kind, which go first.
+        None also for what cannot be read.
     """
     path = Path(path)
     try:
         if path.suffix.casefold() in _MARKS:
-            return "labels" if _is_of_labels(path) else None
+            return "labels" if _is_of_labels(path, alone) else None
         from raterscope.app.formats.labels.columns import head_of
         from raterscope.app.formats.labels.table import tells_table
         from raterscope.app.formats.labels.wide import annotators_of
@@ -36,7 +43,7 @@ def tells(path: Path | str) -> Literal["labels", "truth"] | None:
 
         table = head_of(path).table
         if is_export(table):
-            return "labels" if asks(table) else None
+            return "labels" if asks(table, alone=alone) else None
         return "labels" if annotators_of(table) else tells_table(table)
     except InputError:
         return None
@@ -94,11 +101,20 @@ def read_labels(
     if annotators_of(head.table, mapping) and not truth:
         return votes_of(read_table(path, watch), mapping, watch)
     told = {field for field in (mapping or {}).values() if field != "ignore"}
-    if truth or (told and told <= {"task", "label", "truth"} and "annotator" not in told):
+    if truth or (told and told <= {"task", "label", "truth"} and not _is_by_many(head.table, mapping)):
         return truth_of(head, mapping, watch)
     if not mapping and tells_table(head.table) == "truth":
         return truth_of(head, None, watch)
     return labels_of(head, mapping, watch)
+
+
+def _is_by_many(table: Table, mapping: Mapping[str, str] | None) -> bool:
+    """Tell whether a column that was not named by hand is known as the annotator."""
+    try:
+        assign(table, ("annotator",), (), dict.fromkeys(mapping or (), "ignore"))
+    except UnknownColumns:
+        return False
+    return True
 
 
 def _opened(path: Path) -> tuple[str, Any]:
@@ -115,13 +131,12 @@ def _opened(path: Path) -> tuple[str, Any]:
     return "coco" if coco.is_coco(content) else "", content
 
 
-def _is_of_labels(path: Path) -> bool:
+def _is_of_labels(path: Path, alone: bool) -> bool:
     from raterscope.app.formats.labels import coco, cvat, label_studio
 
     kind, content = _opened(path)
-    tests = {"cvat": cvat.has_tags_alone, "label studio": label_studio.has_choices_alone,
-             "coco": coco.has_categories_alone}  # fmt: skip
-    return kind in tests and tests[kind](content)
+    tests = {"cvat": cvat.has_tags, "label studio": label_studio.has_choices, "coco": coco.has_categories}
+    return kind in tests and tests[kind](content, alone=alone)
 
 
 def _read_marks(path: Path, annotator: str, watch: Watch) -> tuple[LabelTable | TrueLabels, ...]:

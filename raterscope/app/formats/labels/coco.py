@@ -12,15 +12,16 @@ from raterscope.app.formats.labels.gathering import Gathering, joined
 from raterscope.app.formats.masks.coco import annotator_of
 from raterscope.app.formats.strangers import entries, text_of
 
-__all__ = ["has_categories_alone", "read_coco_labels"]
+__all__ = ["has_categories", "read_coco_labels"]
 
 _PLACES = ("segmentation", "keypoints", "bbox")
 
 
-def has_categories_alone(content: Any) -> bool:
-    """Tell whether the annotations name categories, and no places."""
+def has_categories(content: Any, *, alone: bool) -> bool:
+    """Tell whether annotations name categories of whole images; `alone` if no other names a place."""
     found = entries(content["annotations"])
-    return bool(found) and all("category_id" in one and not _is_placed(one) for one in found)
+    whole = ["category_id" in one and not _is_placed(one) for one in found]
+    return bool(found) and (all(whole) if alone else any(whole))
 
 
 def read_coco_labels(

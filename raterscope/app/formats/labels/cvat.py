@@ -11,13 +11,13 @@ from raterscope.app.formats.labels.gathering import Gathering, joined
 from raterscope.app.formats.masks.cvat import assignees
 from raterscope.app.formats.strangers import text_of
 
-__all__ = ["has_tags_alone", "read_cvat_tags"]
+__all__ = ["has_tags", "read_cvat_tags"]
 
 
-def has_tags_alone(root: Any) -> bool:
-    """Tell whether images have tags, and no shapes."""
+def has_tags(root: Any, *, alone: bool) -> bool:
+    """Tell whether images have tags; `alone` if they have no shapes."""
     kinds = {shape.tag for image in root.iterfind("image") for shape in image}
-    return kinds == {"tag"}
+    return kinds == {"tag"} if alone else "tag" in kinds
 
 
 def read_cvat_tags(

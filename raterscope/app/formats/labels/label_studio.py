@@ -12,17 +12,19 @@ from raterscope.app.formats.labels.gathering import Gathering, answer_text, join
 from raterscope.app.formats.masks.label_studio import annotations_of, item_of
 from raterscope.app.formats.strangers import entries, is_number, text_of
 
-__all__ = ["has_choices_alone", "read_choices"]
+__all__ = ["has_choices", "read_choices"]
+
+_PLACES = {"x", "points", "rle", "start"}
 
 
-def has_choices_alone(content: Any) -> bool:
-    """Tell whether there are choices, and no marks on pictures."""
+def has_choices(content: Any, *, alone: bool) -> bool:
+    """Tell whether there are choices; `alone` if there are no marks on pictures."""
     choices = 0
     for task in entries(content):
         for made in (task.get("annotations"), task.get("completions")):
             for one in entries(made):
                 for region in entries(one.get("result")):
-                    if "original_width" in region:
+                    if alone and "original_width" in region:
                         return False
                     choices += _answer(region) is not None
     return choices > 0
@@ -69,8 +71,8 @@ def read_choices(
 
 def _answer(region: Any) -> str | None:
     value = region.get("value") if isinstance(region, dict) else None
-    if not isinstance(value, dict):
-        return None
+    if not isinstance(value, dict) or not _PLACES.isdisjoint(value):
+        return None  # what is said of a region is not said of the task
     choices = value.get("choices")
     if isinstance(choices, list):
         # The choices of a tree are lists from its root.

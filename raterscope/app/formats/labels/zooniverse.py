@@ -30,13 +30,13 @@ class _Vote(NamedTuple):
     time: float
 
 
-def asks(table: Table) -> bool:
-    """Tell by some rows of an export whether it holds answers, and no marks."""
+def asks(table: Table, *, alone: bool) -> bool:
+    """Tell by some rows of an export whether it holds answers; `alone` if it holds no marks."""
     answers = 0
     for cell in table.column("annotations"):
         try:
             tasks = decode_json(cell)
-            if any(True for _ in marks_in(tasks)):
+            if alone and any(True for _ in marks_in(tasks)):
                 return False
             answers += any(isinstance(answer, str) for _, _, answer in _answers(tasks))
         except ValueError:
