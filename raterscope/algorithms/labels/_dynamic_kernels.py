@@ -139,6 +139,37 @@ def _smooth(
 
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def _share_out(logit: Array, variance: Array, shown: Array) -> None:
+    """Give each row the Dirichlet distribution that says what the outputs' Beta distributions say.
+
+    Its means are theirs, pi = odds / (1 + odds), scaled to add up to one. Its total sets the sum of the
+    outputs' variances, pi (1 - pi) / total, to that of the Beta distributions, (pi (1 - pi))^2 times the
+    variance of the log odds. Where all of these have the same total, as without noise, it is that one.
+
+    Parameters
+    ----------
+    logit, variance : (L, J) float64
+        As of `_smooth`.
+    shown : (L, J) float64
+        Filled with the pseudo-counts.
+    """
+    outputs, classes = logit.shape
+    for j in range(classes):
+        norm, one_vote, known = 0.0, 0.0, 0.0
+        for m in range(outputs):
+            odds = np.exp(logit[m, j])
+            chance = odds / (1.0 + odds)
+            spread = chance / (1.0 + odds)
+            shown[m, j] = chance
+            norm += chance
+            one_vote += spread
+            known += spread * spread * variance[m, j]
+        total = one_vote / known
+        for m in range(outputs):
+            shown[m, j] = min(max(total * (shown[m, j] / norm), LEAST), MOST)
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def follow(
     prior: Array,
     start: Array,
@@ -157,7 +188,8 @@ def follow(
 
     A vote counts for every class by its probability. The noise q of an output is the same for all classes: by
     how much a whole vote raises the variance pi (1 - pi) of the output, expected over the classes (eqs. 43-45
-    where the class is known). With two outputs one says what the other does.
+    where the class is known). With two outputs one says what the other does. With more, what is filled into
+    `steps` and `final` is that of `_share_out`, but `logs` are those of eqs. 77 and 78.
 
     Parameters
     ----------
@@ -189,6 +221,7 @@ def follow(
     logit, variance = np.empty((many, classes)), np.empty((many, classes))
     alpha, psi = np.empty((outputs, classes)), np.empty((outputs, classes))
     whole, fresh = np.empty(classes), np.empty(outputs, dtype=np.bool_)
+    shown = alpha if many < outputs else np.empty((outputs, classes))
     for at in range(first, last):
         k = order[at]
         begin, length = start[k], start[k + 1] - start[k]
@@ -232,6 +265,8 @@ def follow(
                         for m in range(outputs):
                             total += alpha[m, j]
                         whole[j] = digamma(total)
+                    if many == outputs and (len(steps) or not later):
+                        _share_out(logit, variance, shown)
                 said = label[step]
                 if not fresh[said]:
                     fresh[said] = True
@@ -240,9 +275,9 @@ def follow(
                 for j in range(classes):
                     logs[step, j] = psi[said, j] - whole[j]
                 if not later:
-                    final[k] = alpha.T
+                    final[k] = shown.T
                 if len(steps):
-                    steps[step] = alpha.T
+                    steps[step] = shown.T
             if halt[0]:
                 return
 

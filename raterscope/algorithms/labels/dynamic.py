@@ -40,7 +40,8 @@ __all__ = ["FORMS", "DynamicSettings", "dynibcc"]
 
 FORMS = {
     "scalar": "each class by itself, doubtful votes in parts; without drift it is the static model",
-    "paper": "all classes together, as in the paper with its misprints put right",
+    "paper": "all classes together, as in the paper with its misprints put right;"
+    " the rates of more than two outputs are biased",
 }
 
 _T = TypeVar("_T")
@@ -122,6 +123,21 @@ def dynibcc(labels: Labels, settings: DynamicSettings | None = None, watch: Watc
     static model exactly. The noise is common to all classes as in the paper: by how much a vote raises the
     variance of the output (eqs. 43-45), expected over the classes.
 
+    With more than two outputs that form departs from the paper once more, in the rates that it gives. Every
+    output has a filter of its own, a Beta distribution: alpha of it against beta of all others. Noise, which
+    is each output's own, takes from alpha + beta, so that soon each has another total, and the shares of the
+    alphas alone (eqs. 76-78) are not rates: an output of which the filter is surer gets too much. Annotators
+    who keep to .82, .06, .12 or to .50, .30, .20 come out as .64, .21, .15 or as .92, .05, .04, after however
+    many votes. So the rates are the filters' own means alpha / (alpha + beta), scaled to add up to one, and
+    the total of a row is such that the variances of its rates add up to what they do by the filters. In
+    simulated crowds the 95 % intervals then hold the true rates of who keeps them in 96 to 99 % of cases, of
+    who drifts in 95 %, and of crowds that change in several ways in 87 to 89 %: a jump is followed slowly,
+    and 70 % is what is left with annotators who jump.
+
+    The tasks' update stays with eq. 78 in both forms. With the Dirichlet distributions of the rates in its
+    place, some simulated crowds gain one percent of right tasks, but crowds in which most drift or jump lose
+    half to one percent.
+
     Parameters
     ----------
     labels : Labels
@@ -131,9 +147,8 @@ def dynibcc(labels: Labels, settings: DynamicSettings | None = None, watch: Watc
     Returns
     -------
     LabelFusion
-        With `drift`; the confusion matrices are those of each annotator's last vote. With more than two
-        outputs the filters' pseudo-counts need not add up, and stand for the Dirichlet distribution of their
-        shares (eq. 78).
+        With `drift`; the confusion matrices are those of each annotator's last vote. In the form "paper" the
+        rates of more than two outputs are the paper's shares of alphas, with their bias.
 
     Raises
     ------

@@ -117,7 +117,47 @@ def test_rows_over_time_have_beta_intervals():
     np.testing.assert_allclose(way.low, beta.ppf(0.025, alpha, rest), rtol=1e-5)
     np.testing.assert_allclose(way.high, beta.ppf(0.975, alpha, rest), rtol=1e-5)
     right = way.mean[:, 0, 0]
-    assert right[0] > 0.7 > 0.5 > right[-1]
+    assert right[0] > 0.65 > 0.5 > right[-1]
+
+
+@pytest.mark.parametrize("row", [(0.82, 0.06, 0.12), (0.5, 0.3, 0.2), (0.9, 0.025, 0.025, 0.025, 0.025)])
+def test_rates_of_a_steady_annotator_have_no_bias(row):
+    # Shares of the filters' pseudo-counts were .64, .92 and .60 for the first output.
+    labels = known_crowd([np.array([[row]])], 3000)
+    fusion = dynibcc(labels)
+    way = row_over_time(fusion.drift, 0)
+    said = np.bincount(labels.label) / 3000
+    np.testing.assert_allclose(way.mean[:, 0].mean(axis=0), said, atol=0.01)
+    np.testing.assert_allclose(fusion.confusion.mean()[0, 0], row, atol=0.1)
+
+
+def covered(rates, steps, seed):
+    """Give the share of true rates within their 95 % intervals, by outputs, and the mean width."""
+    labels = known_crowd(rates, steps, seed)
+    fusion = dynibcc(labels)
+    within, width = [], []
+    for k in range(len(rates[0])):
+        way = row_over_time(fusion.drift, k)
+        true = np.repeat(np.array(rates)[:, k], steps, axis=0)
+        within.append(((way.low <= true) & (true <= way.high)).mean(axis=(0, 1)))
+        width.append((way.high - way.low).mean())
+    return np.mean(within, axis=0), np.mean(width)
+
+
+@pytest.mark.parametrize(("seed", "outputs", "even"), [(1, 3, 1.0), (2, 5, 1.0), (3, 3, 0.3), (4, 4, 10.0)])
+def test_intervals_hold_the_rates_of_steady_annotators(seed, outputs, even):
+    rates = np.random.default_rng(seed).dirichlet(np.full(outputs, even), (60, 2))
+    within, width = covered([rates], 400, seed)
+    assert within.min() > 0.9
+    assert width < 0.25
+
+
+def test_intervals_hold_the_rates_of_those_who_drift():
+    rng = np.random.default_rng(5)
+    before, after = rng.dirichlet(np.ones(3), (2, 60, 2))
+    within, width = covered([before + (after - before) * share for share in np.linspace(0, 1, 80)], 10, 5)
+    assert within.min() > 0.85
+    assert width < 0.3
 
 
 def test_steps_of_several_classes_are_aligned_by_their_votes():
