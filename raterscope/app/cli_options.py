@@ -99,7 +99,8 @@ def _describe_study_commands(commands: argparse._SubParsersAction[_Parser]) -> N
     )
     reading.add_argument("study", type=Path, metavar="STUDY")
     reading.add_argument("files", nargs="+", type=Path, metavar="FILE")
-    reading.add_argument("--kind", choices=("clicks", "truth", "image", "volume", "masks", "labels", "true-labels"),
+    reading.add_argument("--kind", choices=("clicks", "truth", "image", "volume", "masks", "labels",
+                                            "true-labels"),
                          help="what the files hold, where they do not show it")  # fmt: skip
     _add_extent(reading, "width and height of images that nothing else tells the size of, pixels")
     _add_mapping(reading, "annotator, image, x, y, time; of labels annotator, task, label, time, truth, "
@@ -153,11 +154,11 @@ def _describe_report(commands: argparse._SubParsersAction[_Parser]) -> None:
     report = commands.add_parser(
         "report",
         help="write what a study has come to as HTML or PDF",
-        description="Writes one file for people: the slices in dispute, tables of raters and of their "
-        "agreement, the expert's decisions, the methods with every setting.",
+        description="Writes one file for people: the slices or tasks in dispute, tables of annotators and of "
+        "their agreement, the expert's decisions, the methods with every setting.",
     )
     report.add_argument("study", type=Path, metavar="STUDY")
-    report.add_argument("--item", metavar="IMAGE", help="only this image (default: all)")
+    report.add_argument("--item", metavar="ITEM", help="only this image or question (default: all)")
     report.add_argument("-o", "--output", required=True, type=Path, metavar="REPORT",
                         help="a name that ends in .html or .pdf")  # fmt: skip
 

@@ -15,14 +15,15 @@ __all__ = ["report"]
 
 
 def report(options: argparse.Namespace) -> int:
-    """Write the report of a study, or of one image of it."""
+    """Write the report of a study, or of one image or question of it."""
     with Study.open(options.study) as study, ProgressLine(sys.stderr) as watch:
-        item = None
+        item = question = None
         if options.item is not None:
             entry = Names(study.images()).find(options.item)
-            if entry is None:
-                raise InputError(f"holds no image {plain(options.item)}", file=study.path)
-            item = entry.id
-        path = write_report(study, options.output, watch, item=item)
+            asked = {one.name.casefold(): one.id for one in study.questions()}
+            item, question = (entry.id, None) if entry else (None, asked.get(options.item.casefold()))
+            if item is None and question is None:
+                raise InputError(f"holds no image or question {plain(options.item)}", file=study.path)
+        path = write_report(study, options.output, watch, item=item, question=question)
     print(path)
     return 0

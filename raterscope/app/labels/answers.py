@@ -10,14 +10,25 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.annotators.communities import Communities, all_in_words
 from raterscope.algorithms.labels.data import OPEN, ClassArray, FloatArray, LabelFusion, Labels
+from raterscope.algorithms.labels.fusion import LabelPlan
 from raterscope.algorithms.labels.result import LabelResult
+from raterscope.algorithms.settings import SettingsError
 from raterscope.app.labels.running import Question
 from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.labels import labels_of
 from raterscope.app.study.records import QuestionEntry
 from raterscope.app.study.votes import renumbered
 
-__all__ = ["Answered", "Groups", "as_it_was", "groups_of", "read_answer", "truth_as_it_was"]
+__all__ = [
+    "Answered",
+    "Groups",
+    "as_it_was",
+    "described",
+    "groups_of",
+    "names_of",
+    "read_answer",
+    "truth_as_it_was",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +60,14 @@ def read_answer(study: Study, entry: QuestionEntry) -> Answered | None:
     labels = as_it_was(labels_of(study, entry.id, run), result.fusion)
     truth = truth_as_it_was(study.crowd(entry.id, run.imported).truth, entry.scheme.classes, result.fusion)
     return Answered(entry, run, result, Question(labels, truth))
+
+
+def plan_of(run: RunEntry) -> LabelPlan | None:
+    """Give the plan of a run; None for one of another version that cannot be understood."""
+    try:
+        return LabelPlan.from_dict(run.settings)
+    except SettingsError:
+        return None
 
 
 def truth_as_it_was(truth: ClassArray, classes: Sequence[str], fusion: LabelFusion) -> ClassArray:
@@ -92,6 +111,8 @@ class Groups:
         Share of all votes.
     accuracy : (C,) float
         Expected share of right votes.
+    basis : str
+        What members have in common: "behaviour" or "tasks".
     """
 
     found: Communities
@@ -99,6 +120,7 @@ class Groups:
     of: NDArray[np.int16]
     votes: FloatArray
     accuracy: FloatArray
+    basis: str = "behaviour"
 
 
 def groups_of(labels: Labels, result: LabelResult, accuracy: FloatArray) -> Groups | None:
@@ -111,16 +133,29 @@ def groups_of(labels: Labels, result: LabelResult, accuracy: FloatArray) -> Grou
     accuracy : (K,) float64
         Of every annotator; a community's is the mean over its votes.
     """
-    found, fusion = result.communities, result.fusion
-    if found is None or not found.count:
-        return None
-    assert labels.meaning is not None
+    found = result.communities
+    return None if found is None or not found.count else described(labels, found, accuracy)
+
+
+def described(labels: Labels, found: Communities, accuracy: FloatArray, basis: str = "behaviour") -> Groups:
+    """Say of communities what there is to say.
+
+    Parameters
+    ----------
+    labels : Labels
+        The votes; outputs and classes those of the communities' prototypes.
+    found : Communities
+    accuracy : (K,) float64
+        Of every annotator; a community's is the mean over its votes.
+    basis : str
+        What members have in common.
+    """
     of = found.of(len(labels.annotators))
     given = labels.votes_of_annotators()
     weight = [given[of == number] for number in range(found.count)]
     return Groups(
         found=found,
-        names=all_in_words(found.prototype, fusion.classes, fusion.outputs, labels.meaning.tolist()),
+        names=names_of(labels, found.prototype, basis),
         of=of,
         votes=np.array([one.sum() for one in weight]) / max(int(given.sum()), 1),
         accuracy=np.array(
@@ -129,4 +164,22 @@ def groups_of(labels: Labels, result: LabelResult, accuracy: FloatArray) -> Grou
                 for number, one in enumerate(weight)
             ]
         ),
+        basis=basis,
     )
+
+
+def names_of(labels: Labels, prototypes: FloatArray, basis: str, first: int = 0) -> tuple[str, ...]:
+    """Name communities by how they behave, or where that is not what they have in common by their number.
+
+    Parameters
+    ----------
+    labels : Labels
+    prototypes : (C, J, L) float64
+    basis : str
+    first : int
+        The first one's number, from 0.
+    """
+    assert labels.meaning is not None
+    if basis == "behaviour":
+        return all_in_words(prototypes, labels.classes, labels.outputs, labels.meaning.tolist())
+    return tuple(f"community {number + 1}" for number in range(first, first + len(prototypes)))

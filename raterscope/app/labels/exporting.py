@@ -10,9 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.labels.data import ClassArray, FloatArray
-from raterscope.algorithms.labels.fusion import LabelPlan
 from raterscope.algorithms.progress import Watch, part, silent
-from raterscope.algorithms.settings import SettingsError
 from raterscope.app.errors import InputError, plain
 from raterscope.app.exports import FORMATS, Request
 from raterscope.app.formats.export import distinct, safe, write_table
@@ -29,7 +27,7 @@ from raterscope.app.formats.label_writers import (
     write_labels,
     write_votes,
 )
-from raterscope.app.labels.answers import Answered, groups_of, read_answer
+from raterscope.app.labels.answers import Answered, groups_of, plan_of, read_answer
 from raterscope.app.labels.results import (
     NEXT_VOTES,
     accuracies,
@@ -241,11 +239,8 @@ def _write_decided(study: Study, entry: QuestionEntry, form: str, path: Path, wa
 
 def _votes(answered: Answered) -> NDArray[np.int64]:
     """Count every annotator's votes as the run did."""
-    labels = answered.question.labels
-    try:
-        return counted_votes(labels, LabelPlan.from_dict(answered.run.settings))
-    except SettingsError:  # of another version
-        return labels.votes_of_annotators()
+    labels, plan = answered.question.labels, plan_of(answered.run)
+    return labels.votes_of_annotators() if plan is None else counted_votes(labels, plan)
 
 
 def _model(answered: Answered) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -156,19 +157,19 @@ def question_record(outcome: Outcome[LabelResult], question: Question) -> dict[s
         "held_fixed": int((fusion.known != OPEN).sum()),
         "iterations": len(trace.change),
         "converged": trace.converged,
-        "last_change": float(trace.change[-1]) if len(trace.change) else None,
-        "objective": float(trace.objective[-1]) if len(trace.objective) else None,
+        "last_change": _json(trace.change[-1]) if len(trace.change) else None,
+        "objective": _json(trace.objective[-1]) if len(trace.objective) else None,
         "objective_is": trace.name,
         "truths": outcome.fusion.truths,
-        "communities": None
-        if outcome.fusion.communities is None
-        else len(outcome.fusion.communities.prototype),
+        "communities": None if groups is None else groups.count,
         "notices": list(fusion.notices),
     }
     judged = assess(fusion.posterior, measured(outcome.fusion, question.truth), fusion.classes)
     if judged is not None:
-        record |= {"accuracy": judged.accuracy, "auc": judged.area, "log_loss": judged.log_loss,
-                   "calibration_error": judged.calibration.error, "judged": judged.judged}  # fmt: skip
+        record |= {
+            "accuracy": judged.accuracy, "auc": _json(judged.area), "log_loss": judged.log_loss,
+            "calibration_error": _json(judged.calibration.error), "judged": judged.judged,
+        }  # fmt: skip
     return record
 
 
@@ -194,3 +195,8 @@ def digest_of(questions: Mapping[str, Question]) -> str:
         ):  # fmt: skip
             machine.update(b"-" if array is None else np.ascontiguousarray(array).tobytes())
     return f"sha256:{machine.hexdigest()}"
+
+
+def _json(value: float) -> float | None:
+    """Give a number as JSON has it, which knows no NaN."""
+    return float(value) if math.isfinite(value) else None

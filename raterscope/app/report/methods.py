@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from raterscope.algorithms.settings import SettingsError
-from raterscope.app.errors import plain
+from raterscope.app.errors import counted, plain
 from raterscope.app.report.contents import Prose, Section
 from raterscope.app.report.figures import Figures
 from raterscope.app.review import Decision, fold
@@ -56,6 +56,25 @@ _MEASURES = (
 )
 
 
+_MEASURES_OF_LABELS = (
+    (
+        "Confusion matrix",
+        "For each true class the probability of each label that an annotator may give: a Dirichlet "
+        "distribution a row, of prior pseudo-counts and the votes weighed by the tasks' probabilities. "
+        "Intervals are those of the Beta distribution of one entry, 2.5 to 97.5 %.",
+    ),
+    (
+        "Doubt of a task",
+        "The entropy of its probabilities over that of equal ones: 0 certain, 1 all classes alike.",
+    ),
+    (
+        "Communities",
+        "Annotators' confusion matrices compared by the Hellinger distance of their rows, and the network of "
+        "their similarities taken apart.",
+    ),
+)
+
+
 def methods_section(
     runs: Sequence[RunEntry],
     figures: Sequence[Figures],
@@ -80,6 +99,8 @@ def methods_section(
         paragraphs += _about(run, [one for one in figures if one.run.id == run.id], decisions, items)
     if figures:
         paragraphs += _MEASURES
+    if any(run.kind == "labels" for run in runs):
+        paragraphs += _MEASURES_OF_LABELS
     return Section("Methods", [Prose(paragraphs)])
 
 
@@ -90,6 +111,10 @@ def _plan_in_words(run: RunEntry) -> str:
             from raterscope.algorithms.clicks.fusion import FusionPlan
 
             return FusionPlan.from_dict(run.settings).in_words()
+        if run.kind == "labels":
+            from raterscope.algorithms.labels.fusion import LabelPlan
+
+            return LabelPlan.from_dict(run.settings).in_words()
         from raterscope.algorithms.masks.fusion import MaskPlan
 
         return MaskPlan.from_dict(run.settings).in_words()
@@ -114,6 +139,10 @@ def _about(
             if regions:
                 count = len(regions)
                 fixed.append(f"{count} region{'' if count == 1 else 's'} of {plain(items[run.kind, number])}")
+        elif run.kind == "labels":
+            tasks = then.tasks(number)
+            if tasks:
+                fixed.append(f"{counted(len(tasks), 'task')} of {plain(items[run.kind, number])}")
         else:
             spots = [one for one in then.spots(number) if one.verdict != "skipped"]
             if spots:

@@ -11,6 +11,7 @@ from raterscope.algorithms.masks.data import FloatArray
 from raterscope.algorithms.masks.disputes import Dispute, in_words
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.app.errors import plain
+from raterscope.app.report.charts import tint
 from raterscope.app.report.contents import Cell, Table
 from raterscope.app.report.figures import Figures
 from raterscope.app.report.slices import colour_of
@@ -19,8 +20,8 @@ from raterscope.app.review import Region
 
 __all__ = ["alternatives_table", "dice_table", "disputes_table", "model_table", "raters_table"]
 
-_PALEST, _DARKEST = 0.5, "#1668c7"
-"""Dice at which a cell is white, and the colour at 1."""
+_PALEST = 0.5
+"""Dice at which a cell is white."""
 
 _SIDES = (("left", "right"), ("back", "front"), ("head", "feet"))
 """The patient's sides up and down each axis in mm."""
@@ -193,11 +194,7 @@ def _box(figures: Figures) -> str:
 def _shaded(value: float, same: bool = False) -> Cell:
     if same or not math.isfinite(value):
         return Cell("" if same else NONE)
-    weight = min(max((value - _PALEST) / (1 - _PALEST), 0.0), 1.0)
-    dark = [int(_DARKEST[at : at + 2], 16) for at in (1, 3, 5)]
-    ground = [round(255 + weight * (part - 255)) for part in dark]
-    ink = "#ffffff" if weight > 0.75 else "#15181c"
-    return Cell(share(value), "#" + "".join(f"{part:02x}" for part in ground), ink)
+    return Cell(share(value), *tint((value - _PALEST) / (1 - _PALEST)))
 
 
 def _off_diagonal(table: FloatArray) -> FloatArray:

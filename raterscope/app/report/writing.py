@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,6 +17,7 @@ from raterscope.app.formats.records import STUDY_SUFFIX
 from raterscope.app.report.contents import Contents, Notices, Section
 from raterscope.app.review import ReviewState, differ, fold
 from raterscope.app.study import ImageEntry, RunEntry, Study
+from raterscope.app.study.records import QuestionEntry
 
 if TYPE_CHECKING:
     from raterscope.app.report.figures import Figures
@@ -26,7 +27,14 @@ __all__ = ["SUFFIXES", "report_job", "write_report"]
 SUFFIXES = (".html", ".pdf")
 
 
-def write_report(study: Study, path: Path, watch: Watch = silent, *, item: int | None = None) -> Path:
+def write_report(
+    study: Study,
+    path: Path,
+    watch: Watch = silent,
+    *,
+    item: int | None = None,
+    question: int | None = None,
+) -> Path:
     """Write what a study has come to, for people: slices, tables, decisions, methods.
 
     Parameters
@@ -36,7 +44,9 @@ def write_report(study: Study, path: Path, watch: Watch = silent, *, item: int |
         Ends in .html or .pdf; replaced where it exists, whole or not at all.
     watch : Watch
     item : int, optional
-        The number of the only image to tell of; by default all.
+        The number of the only image to tell of.
+    question : int, optional
+        The number of the only question to tell of; without either, all is told.
 
     Returns
     -------
@@ -52,7 +62,7 @@ def write_report(study: Study, path: Path, watch: Watch = silent, *, item: int |
     ending = path.suffix.casefold()
     if ending not in SUFFIXES or path.resolve().suffix.casefold() == STUDY_SUFFIX:
         raise InputError("is no name of a report; expected one that ends in .html or .pdf", file=path)
-    contents = gather(study, part(watch, 0.0, 0.9), item)
+    contents = gather(study, part(watch, 0.0, 0.9), item, question)
     watch(0.9, "writing the report")
     if ending == ".pdf":
         try:
@@ -73,18 +83,22 @@ def report_job(path: Path, study: Study, watch: Watch) -> Path:
     return write_report(study, path, watch)
 
 
-def gather(study: Study, watch: Watch = silent, item: int | None = None) -> Contents:
+def gather(
+    study: Study, watch: Watch = silent, item: int | None = None, question: int | None = None
+) -> Contents:
     """Read and measure all that a report tells, see `write_report`."""
     from raterscope.app.report.decisions import decisions_section
     from raterscope.app.report.methods import methods_section
 
     decisions = study.decisions()
     state = fold(decisions)
-    entries = study.images() if item is None else [study.image(item)]
-    images = {entry.id: entry.name for entry in entries}
+    whole = item is None and question is None
+    entries = [entry for entry in study.images() if whole or entry.id == item]
+    questions = [entry for entry in study.questions() if whole or entry.id == question]
     runs: dict[int, RunEntry] = {}
-    sections, figures = _masks(study, entries, state, runs, part(watch, 0.0, 0.8))
-    sections += _clicks(study, entries, state, runs, part(watch, 0.8, 1.0))
+    sections, figures = _masks(study, entries, state, runs, part(watch, 0.0, 0.6))
+    sections += _clicks(study, entries, state, runs, part(watch, 0.6, 0.8))
+    sections += _labels(study, questions, state, runs, part(watch, 0.8, 1.0))
     if not sections:
         raise InputError("holds nothing that was fused yet; `raterscope run` fuses it", file=study.path)
     stale = _stale(study, runs)
@@ -92,9 +106,9 @@ def gather(study: Study, watch: Watch = silent, item: int | None = None) -> Cont
         sections[0] = replace(sections[0], breaks=False)
     if stale:
         sections.insert(0, Section("", [Notices(stale)]))
-    named = study.names()
-    if item is not None:
-        named = {key: name for key, name in named.items() if key[0] != "labels" and key[1] == item}
+    told_of = {("labels", one.id) for one in questions}
+    told_of |= {(kind, one.id) for kind in ("clicks", "masks") for one in entries}
+    named = {key: name for key, name in study.names().items() if key in told_of}
     sections.append(decisions_section(decisions, named))
     sections.append(methods_section([runs[number] for number in sorted(runs)], figures, decisions, named))
     now = datetime.now(UTC)
@@ -102,8 +116,8 @@ def gather(study: Study, watch: Watch = silent, item: int | None = None) -> Cont
         ("Study", plain(study.path.stem, 200)),
         ("Written", f"{now:%Y-%m-%d %H:%M} UTC by Raterscope {__version__}"),
     ]
-    if item is not None:
-        facts.insert(1, ("Only", plain(images[item])))
+    if not whole:
+        facts.insert(1, ("Only", plain(next(iter(named.values())))))
     return Contents(f"Report on {plain(study.path.stem, 200)}", facts, sections)
 
 
@@ -154,6 +168,30 @@ def _clicks(
             found.append(counted)
             runs[counted.run.id] = counted.run
     return [clicks_section(study, found, part(watch, 0.5, 1.0))]
+
+
+def _labels(
+    study: Study,
+    questions: Sequence[QuestionEntry],
+    state: ReviewState,
+    runs: dict[int, RunEntry],
+    watch: Watch,
+) -> list[Section]:
+    """Tell of the questions of labels; fills in the runs."""
+    fused = {number for run in study.runs() if run.kind == "labels" for number in run.items}
+    here = [entry for entry in questions if entry.id in fused]
+    if not here:
+        return []
+    from raterscope.app.report.labels import question_section, read_question
+
+    sections = []
+    for done, entry in enumerate(here):
+        step = part(watch, done / len(here), (done + 1) / len(here), f"{plain(entry.name)}: ")
+        found = read_question(study, entry, state.excluded, part(step, 0.0, 0.7))
+        if found is not None:
+            runs[found.answered.run.id] = found.answered.run
+            sections.append(question_section(found, part(step, 0.7, 1.0)))
+    return sections
 
 
 def _stale(study: Study, runs: Mapping[int, RunEntry]) -> list[str]:

@@ -1,0 +1,341 @@
+"""The questions of labels in a report: answers against truths, the crowd, what is in dispute."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from raterscope.algorithms.labels.assessment import Assessment
+from raterscope.algorithms.labels.data import OPEN, FloatArray
+from raterscope.algorithms.labels.drift import change_points, moved, row_over_time, trend
+from raterscope.algorithms.labels.fusion import LabelPlan
+from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.app.errors import InputError, counted, plain
+from raterscope.app.labels.answers import Answered, Groups, groups_of, plan_of, read_answer
+from raterscope.app.labels.comparing import VOTE, advice_on, assessed, judgements
+from raterscope.app.labels.exporting import Settled, settled
+from raterscope.app.labels.results import accuracies
+from raterscope.app.report.charts import LINES, Line, draw_lines, draw_rates
+from raterscope.app.report.contents import Block, Facts, Gallery, Notices, Picture, Section, Swatch
+from raterscope.app.report.label_tables import (
+    annotators_table,
+    communities_table,
+    crowd_table,
+    disputed_table,
+    methods_table,
+    moved_table,
+    share_of,
+)
+from raterscope.app.report.masks import run_in_words
+from raterscope.app.report.units import significant
+from raterscope.app.study import RunEntry, Study
+from raterscope.app.study.labels import pictures_of
+from raterscope.app.study.records import QuestionEntry
+
+__all__ = ["AnsweredQuestion", "question_section", "read_question"]
+
+_SIDE = 260  # pixels of a thumbnail's longer side
+_LARGEST = 1 << 26
+"""Bytes of a file that is worth a thumbnail."""
+
+_MOST_DISPUTED, _LEAST_DOUBT = 20, 0.01
+_MOST_THUMBNAILS = 12
+_MOST_MOVED = 10
+_DRAWN = 3
+_MOST_LINES = 6
+"""Classes or methods that have lines."""
+
+_POINTS = 400
+_MOST_PROTOTYPES = 12
+_LARGEST_PROTOTYPE = 16
+
+
+@dataclass(frozen=True, eq=False)
+class AnsweredQuestion:
+    """What the report says of a question, in numbers.
+
+    Attributes
+    ----------
+    answered : Answered
+    now : Settled
+    excluded : mapping of annotator to reason
+        As the expert has it now.
+    judged : mapping of method to Assessment
+        The answer's own first, the vote second, then earlier runs; empty without truths.
+    advice : tuple of str
+    accuracy, low, high : (K,) float64
+    groups : Groups or None
+    moved, trend : (K,) float64 or None
+        Of a dynamic model.
+    pictures : mapping of task to Picture
+        Of tasks in dispute.
+    disputed : list of int
+        The most doubtful tasks that nobody decided.
+    """
+
+    answered: Answered
+    now: Settled
+    excluded: Mapping[str, str]
+    judged: Mapping[str, Assessment]
+    advice: tuple[str, ...]
+    accuracy: FloatArray
+    low: FloatArray
+    high: FloatArray
+    groups: Groups | None
+    moved: FloatArray | None
+    trend: FloatArray | None
+    pictures: Mapping[int, Picture]
+    disputed: Sequence[int]
+
+
+def read_question(
+    study: Study, entry: QuestionEntry, excluded: Mapping[str, str], watch: Watch = silent
+) -> AnsweredQuestion | None:
+    """Read the latest answer to a question and measure what it does not say; None before there is one."""
+    watch(0.0, f"reading {plain(entry.name)}")
+    answered = read_answer(study, entry)
+    if answered is None:
+        return None
+    question, result = answered.question, answered.result
+    labels, fusion = question.labels, result.fusion
+    plan = plan_of(answered.run) or LabelPlan()
+    judged, _ = judgements(question, plan, result, watch=part(watch, 0.1, 0.4))
+    advised = advice_on(question, result, judged, plan.algorithm)
+    if judged:
+        judged |= _earlier(study, answered, part(watch, 0.4, 0.6))
+    watch(0.6, "measuring annotators")
+    accuracy, low, high = accuracies(labels, fusion)
+    drift = fusion.drift
+    now = settled(study, answered)
+    disputed = _disputed(now, fusion.votes)
+    return AnsweredQuestion(
+        answered=answered,
+        now=now,
+        excluded=excluded,
+        judged=judged,
+        advice=advised,
+        accuracy=accuracy,
+        low=low,
+        high=high,
+        groups=groups_of(labels, result, accuracy),
+        moved=None if drift is None else moved(drift, labels, fusion),
+        trend=None if drift is None else trend(drift, labels, fusion),
+        pictures=_thumbnails(study, entry, disputed[:_MOST_THUMBNAILS], part(watch, 0.7, 1.0)),
+        disputed=disputed,
+    )
+
+
+def question_section(found: AnsweredQuestion, watch: Watch = silent) -> Section:
+    """Tell of one question."""
+    watch(0.0, "drawing")
+    blocks: list[Block] = [_facts(found)]
+    notices = [plain(one, 400) for one in found.advice]
+    if notices:
+        blocks.append(Notices(notices))
+    if found.judged:
+        blocks += [methods_table(found.answered, found.judged), _curves(found)]
+    blocks.append(crowd_table(found.answered))
+    if found.groups is not None:
+        blocks.append(communities_table(found.groups))
+        blocks += _prototypes(found.answered, found.groups)
+    three = (found.accuracy, found.low, found.high)
+    blocks.append(annotators_table(found.answered, three, found.groups, found.excluded))
+    blocks += _movers(found)
+    if found.disputed:
+        blocks.append(disputed_table(found.answered, found.now, found.disputed))
+        if found.pictures:
+            blocks.append(Gallery("Tasks in dispute", list(found.pictures.values())))
+    return Section(plain(found.answered.entry.name), blocks, breaks=True)
+
+
+def _earlier(study: Study, answered: Answered, watch: Watch) -> dict[str, Assessment]:
+    """Judge the latest run of every other algorithm, on the truths that were kept from it."""
+    found: dict[str, Assessment] = {}
+    entry = answered.entry
+    latest: dict[str, RunEntry] = {}
+    for run in study.runs():
+        if run.kind == "labels" and entry.id in run.items and run.id != answered.run.id:
+            latest[run.algorithm] = run
+    for name in (answered.run.algorithm, VOTE):
+        latest.pop(name, None)
+    for done, (name, run) in enumerate(latest.items()):
+        watch(done / len(latest), f"measuring {plain(name)}")
+        result = study.result(run.id, entry.id)
+        if result is None or result.fusion.classes != answered.result.fusion.classes:
+            continue
+        then = answered.question.truth
+        if len(result.fusion.posterior) != len(then):  # from before another import
+            continue
+        judged = assessed(result, answered.question)
+        if judged is not None:
+            found[f"{name} (run {run.id})"] = judged
+    return found
+
+
+def _disputed(now: Settled, votes: NDArray[np.integer]) -> list[int]:
+    """List the most doubtful tasks; a certain one is in nobody's way."""
+    order = np.argsort(-now.entropy, kind="stable")
+    doubtful = [
+        int(at) for at in order[: 10 * _MOST_DISPUTED] if now.entropy[at] > _LEAST_DOUBT and votes[at]
+    ]
+    return doubtful[:_MOST_DISPUTED]
+
+
+def _facts(found: AnsweredQuestion) -> Facts:
+    answered, fusion = found.answered, found.answered.result.fusion
+    labels, question = answered.question.labels, answered.question
+    assert labels.meaning is not None
+    heard = int((labels.votes_of_annotators() > 0).sum())
+    votes = labels.votes_of_tasks()
+    least, most = int(votes.min()), int(votes.max())
+    spread = (
+        f"{least:,} to {most:,} a task, median {np.median(votes):g}" if least < most else f"{most:,} a task"
+    )
+    stands = [
+        _standing(output, labels.classes[at] if at >= 0 else "none")
+        for output, at in zip(labels.outputs, labels.meaning.tolist(), strict=True)
+    ]
+    shares = [
+        f"{plain(name, 30)}: {share_of(share)}"
+        for name, share in zip(fusion.classes, fusion.shares.tolist(), strict=True)
+    ]
+    facts = [
+        ("Votes", f"{counted(len(labels), 'vote')} by {counted(heard, 'annotator')}; {spread}"),
+        ("Tasks", f"{len(labels.tasks):,}, {len(found.now.decided):,} of them decided"),
+        ("Labels given", _few(stands)),
+        ("Expected shares of the classes", _few(shares)),
+    ]
+    held = int((fusion.known != OPEN).sum())
+    known = int((question.truth != OPEN).sum())
+    if held or known:
+        facts.append(("Known truths", f"{known:,} imported; {held:,} tasks were held fixed"))
+    facts.append(("Run", run_in_words(answered.run)))
+    trace = fusion.trace
+    if len(trace.change):
+        end = "converged" if trace.converged else "stopped before it converged"
+        value = f", {trace.name} {significant(float(trace.objective[-1]), 6)}" if len(trace.objective) else ""
+        facts.append(("Fit", f"{counted(len(trace.change), 'iteration')}{value}, {end}"))
+    groups = answered.result.communities
+    said = [*fusion.notices, *(groups.notices if groups is not None else ())]
+    return Facts([*facts, *(("Note", plain(sentence, 400)) for sentence in said)])
+
+
+def _standing(output: str, true: str) -> str:
+    return plain(output, 30) if output == true else f"{plain(output, 30)} (for {plain(true, 30)})"
+
+
+def _few(parts: Sequence[str]) -> str:
+    return ", ".join(parts[:12]) + (f" and {len(parts) - 12:,} more" if len(parts) > 12 else "")
+
+
+def _curves(found: AnsweredQuestion) -> Gallery:
+    """Draw the ROC curve and the calibration of each method."""
+    shown = list(found.judged.items())[:_MOST_LINES]
+    first = shown[0][1]
+    most = max(range(len(first.curves)), key=lambda j: first.curves[j].count)
+    if len(first.curves) == 2:  # of two classes both curves say the same
+        most = 1
+    roc, sure = [], []
+    for colour, (_, one) in zip(LINES, shown, strict=False):
+        curve = one.curves[most]
+        roc.append(Line(*_thinned(curve.false_positive_rate, curve.sensitivity), colour))
+        known = one.calibration.count > 0
+        sure.append(Line(one.calibration.posterior[known], one.calibration.share[known], colour, dots=True))
+    of = first.curves[most]
+    pictures = [
+        draw_lines(roc, "share of other tasks taken for it", "share of its tasks found",
+                   f"ROC of {plain(of.name, 40)}", "the class with the most truths", diagonal=True),
+        draw_lines(sure, "probability of the label", "share that is right", "Calibration",
+                   "on the diagonal a probability is what it says; below it, too sure", diagonal=True),
+    ]  # fmt: skip
+    legend = [Swatch(colour, plain(name, 40)) for colour, (name, _) in zip(LINES, shown, strict=False)]
+    return Gallery("Against the truth", pictures, legend)
+
+
+def _prototypes(answered: Answered, groups: Groups) -> list[Block]:
+    fusion = answered.result.fusion
+    if max(len(fusion.classes), len(fusion.outputs)) > _LARGEST_PROTOTYPE:
+        return []
+    pictures = []
+    for at, name in enumerate(groups.names[:_MOST_PROTOTYPES]):
+        members = counted(int(groups.found.sizes()[at]), "annotator")
+        title = f"Community {at + 1}: {plain(name, 60)}"
+        pictures.append(draw_rates(groups.found.prototype[at], title, members))
+    note = (
+        f"Rows: what is true, {_few([plain(one, 30) for one in fusion.classes])}, from above. "
+        f"Columns: what is said, {_few([plain(one, 30) for one in fusion.outputs])}, from the left."
+    )
+    return [Gallery("Prototypes of the communities", pictures, (), note)]
+
+
+def _movers(found: AnsweredQuestion) -> list[Block]:
+    """Tell who changed the most over their votes, with the rates of the first few as lines."""
+    fusion, labels = found.answered.result.fusion, found.answered.question.labels
+    drift = fusion.drift
+    if drift is None or found.moved is None or found.trend is None:
+        return []
+    order = [int(k) for k in np.argsort(-found.moved, kind="stable")[:_MOST_MOVED] if found.moved[k] > 0]
+    if not order:
+        return []
+    points = {k: change_points(drift, labels, fusion, k) for k in order}
+    table = moved_table(found.answered, order, found.moved, found.trend, points)
+    assert labels.meaning is not None
+    named = [j for j in range(len(fusion.classes)) if (labels.meaning == j).any()][:_MOST_LINES]
+    pictures = []
+    for k in order[:_DRAWN]:
+        rows = row_over_time(drift, k)
+        step = np.unique(np.linspace(0, len(rows.mean) - 1, min(len(rows.mean), _POINTS)).astype(np.int64))
+        lines = []
+        for colour, j in zip(LINES, named, strict=False):
+            said = labels.meaning == j
+            one = np.flatnonzero(said)
+            alone = len(one) == 1
+            lines.append(
+                Line(
+                    (step + 1).astype(np.float64), rows.mean[step][:, j, said].sum(axis=1), colour,
+                    low=rows.low[step, j, one[0]] if alone else None,
+                    high=rows.high[step, j, one[0]] if alone else None,
+                )
+            )  # fmt: skip
+        title = plain(labels.annotators[k], 40)
+        words = f"moved by {found.moved[k]:.2f}; shaded: 95 %"
+        most = float(len(rows.mean))
+        pictures.append(draw_lines(lines, "votes so far", "probability to be right", title, words, most=most))
+    true = [f"true: {plain(fusion.classes[j], 30)}" for j in named]
+    legend = [Swatch(colour, name) for colour, name in zip(LINES, true, strict=False)]
+    return [table, Gallery("Annotators who changed", pictures, legend)]
+
+
+def _thinned(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+    if len(x) <= _POINTS:
+        return x, y
+    kept = np.unique(np.linspace(0, len(x) - 1, _POINTS).astype(np.int64))
+    return x[kept], y[kept]
+
+
+def _thumbnails(study: Study, entry: QuestionEntry, tasks: Sequence[int], watch: Watch) -> dict[int, Picture]:
+    """Read small pictures of some tasks; those whose file is not at hand are left out."""
+    from raterscope.app.formats.images import load_image
+
+    shown = pictures_of(study, entry.id)
+    names = study.crowd(entry.id).tasks
+    found = {}
+    for done, task in enumerate(tasks):
+        watch(done / len(tasks), "reading pictures of tasks")
+        place = study.locate(study.image(shown[task])) if task in shown else None
+        try:
+            if place is None or not place.is_file() or place.stat().st_size > _LARGEST:
+                continue
+            image = Image.fromarray(load_image(place)).convert("RGB")
+        except (InputError, OSError, MemoryError):
+            continue
+        image.thumbnail((_SIDE, _SIDE), Image.Resampling.BOX)
+        file = io.BytesIO()
+        image.save(file, "PNG", optimize=True)
+        found[task] = Picture(file.getvalue(), image.width, image.height, plain(names[task], 60))
+    return found
