@@ -83,12 +83,21 @@ class CommunitiesOverTime:
         last = [self.path(number)[1][-1] for number in range(self.count)]
         return np.array(last).reshape(len(last), *(self.moments[0].prototype.shape[1:] if last else (0, 0)))
 
-    def told(self, names: Sequence[str]) -> tuple[str, ...]:
-        """Say what happened, a sentence an event; `names` are those of the lasting numbers."""
+    def told(self, names: Sequence[str], moments: Sequence[str] = ()) -> tuple[str, ...]:
+        """Say what happened, a sentence an event.
+
+        Parameters
+        ----------
+        names : sequence of str
+            Of the lasting numbers.
+        moments : sequence of str, optional
+            What to call the moments: "at moment 1" by default.
+        """
         said = []
         for moment, kind, number, other in self.events.tolist():
             rest = "" if other < 0 else f" {'from ' if kind == _SPLITS else ''}{names[other]}"
-            said.append(f"At moment {moment + 1} {names[number]} {EVENTS[kind]}{rest}.")
+            when = moments[moment] if moments else f"at moment {moment + 1}"
+            said.append(f"{when[:1].upper()}{when[1:]} {names[number]} {EVENTS[kind]}{rest}.")
         return tuple(said)
 
 
@@ -159,7 +168,7 @@ def follow(moments: Sequence[Communities], annotators: int) -> CommunitiesOverTi
         for new in np.flatnonzero(mine < 0).tolist():
             mine[new] = number
             number += 1
-        events += _events(at, match, flow[:-1, :-1], identity[-1], mine)
+        events += _events(at, match, flow, identity[-1], mine)
         identity.append(mine)
         flows.append(flow)
     table = np.array(events, dtype=np.int32).reshape(-1, 4)
@@ -191,22 +200,22 @@ def _matched(before: Communities, now: Communities, common: IntArray) -> list[tu
 def _events(
     at: int,
     match: list[tuple[int, int]],
-    common: IntArray,
+    flow: IntArray,
     old_number: NDArray[np.int16],
     new_number: NDArray[np.int16],
 ) -> list[tuple[int, int, int, int]]:
-    """Say of those unmatched whence most of their members came, or where they went."""
+    """Say of those unmatched whence most of their members came, or where they went; it may be from none."""
     stayed, known = {old for old, _ in match}, {new for _, new in match}
     said = []
-    for old in range(common.shape[0]):
+    for old in range(len(old_number)):
         if old not in stayed:
-            went = _most(common[old])
-            other = -1 if went < 0 else int(new_number[went])
+            went = _most(flow[old])
+            other = int(new_number[went]) if 0 <= went < len(new_number) else -1
             said.append((at, _ENDS if other < 0 else _JOINS, int(old_number[old]), other))
-    for new in range(common.shape[1]):
+    for new in range(len(new_number)):
         if new not in known:
-            came = _most(common[:, new])
-            other = -1 if came < 0 else int(old_number[came])
+            came = _most(flow[:, new])
+            other = int(old_number[came]) if 0 <= came < len(old_number) else -1
             said.append((at, _BEGINS if other < 0 else _SPLITS, int(new_number[new]), other))
     return said
 

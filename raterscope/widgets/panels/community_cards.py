@@ -125,7 +125,16 @@ class CommunityCards(QWidget):
         self._words.setVisible(bool(many and self._words.text()))
         self._nothing.setVisible(not many)
         self._area.setVisible(bool(many))
-        self.header.set_aside(f"{many:,} found | click to select" if many else "")
+        self.set_working("")
+
+    def set_working(self, words: str) -> None:
+        """Say how far a search is, beside the title; without words, how many there are."""
+        many = len(self.cards)
+        self.header.set_aside(words or (f"{many:,} found | click to select" if many else ""))
+
+    def set_nothing(self, words: str) -> None:
+        """Say why there are no communities."""
+        self._nothing.setText(words or NOTHING)
 
     def select(self, place: int | None) -> None:
         """Select a community without a signal; None selects none."""

@@ -42,6 +42,7 @@ class _Table:
     names: Sequence[str]
     communities: Sequence[int]
     label: str
+    high: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +81,7 @@ class SimilarityMatrix(FigurePanel):
         names: Sequence[str],
         communities: Sequence[int] | None = None,
         label: str = "similarity",
+        high: float = 1.0,
     ) -> None:
         """Show how alike the annotators of every two rows are.
 
@@ -96,6 +98,8 @@ class SimilarityMatrix(FigurePanel):
             Their numbers, -1 for those of none; 0 to C - 1 without.
         label : str
             What the values are.
+        high : float
+            What is drawn the brightest, as are values above it.
         """
         many, blocks = len(names), len(edges) - 1
         if values.shape != (many, many):
@@ -105,7 +109,7 @@ class SimilarityMatrix(FigurePanel):
         numbers = tuple(range(blocks)) if communities is None else tuple(communities)
         if len(numbers) != blocks:
             raise ValueError(f"{len(numbers)} numbers for {blocks} communities")
-        self.figure.show_table(_Table(values, np.asarray(edges), names, numbers, label))
+        self.figure.show_table(_Table(values, np.asarray(edges), names, numbers, label, high))
         self._settle("matrix", many > 1)
 
     def show_graph(
@@ -184,7 +188,7 @@ class _Similarity(Figure[tuple[int, int]]):
         self._anew()
 
     def show_table(self, table: _Table) -> None:
-        shades = np.asarray(table.values, dtype=np.float32) * np.float32(255)
+        shades = np.asarray(table.values, dtype=np.float32) * np.float32(255 / table.high)
         shades = np.clip(np.nan_to_num(shades, copy=False), 0, 255, out=shades)
         pixels = np.ascontiguousarray(shades.astype(np.uint8))
         many = len(pixels)
@@ -348,7 +352,7 @@ class _Similarity(Figure[tuple[int, int]]):
                     QLineF(square.left(), square.top() + start, square.right(), square.top() + start)
                 )
         bar = QRectF(square.left(), square.bottom() + 6, max(square.width(), 110.0), BAR_HEIGHT)
-        paint_colour_bar(painter, bar, VIRIDIS, 0.0, 1.0, table.label)
+        paint_colour_bar(painter, bar, VIRIDIS, 0.0, table.high, table.label)
 
     def _draw_graph(self, painter: QPainter) -> None:
         network, places = self._network, self._places()

@@ -100,3 +100,22 @@ def test_it_can_be_cancelled_late() -> None:
 
     with pytest.raises(Cancelled):
         over_time([mean] * 3, [np.full(20, 150)] * 3, CommunitySettings(), stop)
+
+
+def test_a_community_of_newcomers_with_a_deserter_begins_and_splits_off_from_none() -> None:
+    """One of forty-one members came from elsewhere, the others had too few votes before."""
+    before = _moment([1, 1, 2], [20, 1, 40], 10)
+    now = _moment([1, 2, 2], [20, 1, 40], 11)
+    early = np.where(np.arange(61) < 21, 150, 0)
+    late = np.full(61, 150)
+    moved = over_time([before, now], [early, late])
+    assert sorted(moved.flows[0][0].tolist()) == [0, 1, 20]
+    assert _kinds(moved) == [("begins", 1, -1)]
+    back = over_time([now, before], [late, early])
+    assert _kinds(back) == [("ends", int(back.of(0)[40]), -1)]
+
+
+def test_moments_are_called_as_they_are_wanted() -> None:
+    mean = _moment([1, 2], [20, 20], 12)
+    moved = over_time([mean, mean], [np.repeat([150, 0], 20), np.full(40, 150)])
+    assert moved.told(["old", "new"], ["at 1 %:", "at 100 %:"]) == ("At 100 %: new begins.",)

@@ -1,41 +1,181 @@
-"""Communities of annotators: their cards, who takes part in which, and how alike everybody is."""
+"""Communities of annotators: which grouping is shown, its cards, who takes part, how alike all are."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import QObject, QSignalBlocker, Signal
+from PySide6.QtWidgets import QPushButton
 
-from raterscope.algorithms.annotators.similarity import fitting_scale, roots_of, similarity_of_roots
-from raterscope.algorithms.progress import Watch
-from raterscope.app.jobs import Jobs
+from raterscope.app.jobs import Job, Jobs
+from raterscope.app.labels.answers import Groups
 from raterscope.app.workspaces.labels import view
-from raterscope.app.workspaces.labels.scene import Analysis, Groups, Scene
+from raterscope.app.workspaces.labels.alike import Alike, alike
+from raterscope.app.workspaces.labels.grouping import BASES, METHODS, Way, find_groups, way_of
+from raterscope.app.workspaces.labels.scene import Analysis, Scene
 from raterscope.app.workspaces.labels.screen import LabelsScreen
+from raterscope.widgets import theme
+from raterscope.widgets.figures import percent
 from raterscope.widgets.panels.community_cards import CommunitiesView, CommunityCards
+from raterscope.widgets.plots.mode_switch import ModeSwitch
 from raterscope.widgets.plots.participation_bars import ParticipationBars
 
-__all__ = ["Alike", "Similar", "alike", "show_cards", "show_participation"]
+__all__ = ["Grouping", "Similar", "show_cards", "show_participation"]
 
-MOST_ROWS = 500
-"""More annotators than these are drawn several to a row."""
-
-LINKS = 4
-"""Of every mark in the graph, to those most like it."""
-
-METHODS = {"nmf": "by behaviour, non-negative factorisation", "louvain": "by behaviour, Louvain"}
+IN_WORDS = {"nmf": "non-negative factorisation", "louvain": "Louvain"}
+STORED: Way = ("behaviour", "nmf")
+"""What a run finds."""
 
 
-def show_cards(cards: CommunityCards, scene: Scene | None, analysis: Analysis | None) -> None:
-    """Show a card a community; nothing where none was looked for."""
-    groups = None if analysis is None else analysis.groups
+class Grouping(QObject):
+    """The grouping that is shown: the run's own, or another one, found when it is asked for and then kept.
+
+    Signals
+    -------
+    changed
+        Another grouping is shown: `groups`.
+    """
+
+    changed = Signal()
+
+    def __init__(self, jobs: Jobs, screen: LabelsScreen, parent: QObject) -> None:
+        super().__init__(parent)
+        self._jobs = jobs
+        self._screen = screen
+        self._scene: Scene | None = None
+        self._analysis: Analysis | None = None
+        self._kept: dict[Way, Groups] = {}
+        self._job: Job | None = None
+        self.way = STORED
+        self.bases, self.methods = ModeSwitch(BASES), ModeSwitch(METHODS)
+        self.bases.setAccessibleName("What communities have in common")
+        self.methods.setAccessibleName("How communities are found")
+        self.find, self.stop = QPushButton("Find"), QPushButton("Cancel")
+        row = screen.cards.header.row
+        for button in (self.find, self.stop):
+            theme.set_role(button, "link")
+            button.setFixedHeight(self.bases.sizeHint().height())
+            button.hide()
+            row.addWidget(button)
+        row.addWidget(self.bases)
+        row.addWidget(self.methods)
+        self.bases.chosen.connect(self._on_switched)
+        self.methods.chosen.connect(self._on_switched)
+        self.find.clicked.connect(self._find)
+        self.stop.clicked.connect(self.cancel)
+
+    @property
+    def groups(self) -> Groups | None:
+        """The communities shown."""
+        groups = self._kept.get(self.way)
+        return groups if groups is not None and groups.found.count else None
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """What is to be known of how they were found."""
+        if self.way in self._kept:
+            return self._kept[self.way].found.notices
+        result = None if self._scene is None else self._scene.result
+        stored = None if result is None or self.way != STORED else result.communities
+        return () if stored is None else stored.notices
+
+    def show(self, scene: Scene | None, analysis: Analysis | None) -> None:
+        """Take another question or answer; of the same answer what was found is kept."""
+        if _answer_of(scene) != _answer_of(self._scene):
+            self.cancel()
+            self._kept.clear()
+            self.way = STORED
+        self._scene, self._analysis = scene, analysis
+        if analysis is not None and analysis.groups is not None:
+            way = way_of(analysis.groups)
+            if not self._kept:
+                self.way = way
+            self._kept.setdefault(way, analysis.groups)
+        able = scene is not None and scene.fusion is not None
+        self.bases.setVisible(able)
+        self.methods.setVisible(able)
+        self._settle()
+
+    def cancel(self) -> None:
+        """Give up the search under way; what is shown stays."""
+        if self._job is not None:
+            self._job.cancel()
+
+    def _on_switched(self, _mode: str) -> None:
+        wanted = (self.bases.mode, self.methods.mode)
+        self.cancel()
+        self._job = None
+        if wanted in self._kept:
+            self._take(wanted)
+        else:
+            self._find()
+
+    def _find(self) -> None:
+        scene, analysis, way = self._scene, self._analysis, (self.bases.mode, self.methods.mode)
+        if scene is None or analysis is None or scene.fusion is None:
+            return
+        title = f"Grouping annotators {_in_words(way)}"
+        job = self._jobs.start(title, partial(find_groups, scene, analysis, way))
+        self._job = job
+        job.progressed.connect(partial(self._on_progress, job))
+        job.finished.connect(partial(self._on_found, job, way))
+        job.failed.connect(self._screen.refused)
+        job.ended.connect(partial(self._on_ended, job))
+        self.find.hide()
+        self.stop.show()
+        self._screen.cards.set_working("grouping …")
+
+    def _on_progress(self, job: Job) -> None:
+        if job is self._job:
+            self._screen.cards.set_working(f"grouping: {percent(job.fraction)}")
+
+    def _on_found(self, job: Job, way: Way, found: Groups) -> None:
+        if job is self._job:
+            self._job = None
+            self._kept[way] = found
+            self._take(way)
+
+    def _on_ended(self, job: Job) -> None:
+        if job is self._job:
+            self._job = None
+            self._screen.cards.set_working("")
+            self._settle()
+
+    def _take(self, way: Way) -> None:
+        self.way = way
+        self._settle()
+        self.changed.emit()
+
+    def _settle(self) -> None:
+        """Let the switches say what is shown."""
+        if self._job is None:
+            for switch, mode in zip((self.bases, self.methods), self.way, strict=True):
+                with QSignalBlocker(switch):
+                    switch.set_mode(mode)
+        able = self._scene is not None and self._scene.fusion is not None
+        self.stop.setVisible(self._job is not None)
+        self.find.setVisible(able and self._job is None and self.way not in self._kept)
+
+
+def _answer_of(scene: Scene | None) -> tuple[int, int] | None:
+    return None if scene is None or scene.run is None else (scene.question.id, scene.run.id)
+
+
+def _in_words(way: Way) -> str:
+    return f"by {BASES[way[0]][0]}, {IN_WORDS[way[1]]}"
+
+
+def show_cards(
+    cards: CommunityCards, scene: Scene | None, groups: Groups | None, notices: tuple[str, ...]
+) -> None:
+    """Show a card a community; where there are none, why."""
     if scene is None or groups is None:
+        cards.set_nothing(" ".join(notices))
         cards.show_communities(None)
         return
     found = groups.found
+    words = [_in_words((groups.basis, found.method)), f"modularity {found.modularity:.2f}", *notices]
     cards.show_communities(
         CommunitiesView(
             names=groups.names,
@@ -45,7 +185,7 @@ def show_cards(cards: CommunityCards, scene: Scene | None, analysis: Analysis | 
             prototype=found.prototype,
             classes=scene.classes,
             outputs=scene.labels.outputs,
-            words=f"{METHODS.get(found.method, found.method)} | modularity {found.modularity:.2f}",
+            words=" | ".join(words),
         )
     )
 
@@ -53,47 +193,19 @@ def show_cards(cards: CommunityCards, scene: Scene | None, analysis: Analysis | 
 def show_participation(
     bars: ParticipationBars,
     scene: Scene | None,
-    analysis: Analysis | None,
+    groups: Groups | None,
     chosen: tuple[int, ...],
     *,
     blind: bool,
 ) -> None:
     """Show how much those chosen, or all, take part in each community."""
-    groups = None if analysis is None else analysis.groups
     if scene is None or groups is None:
         bars.show_participation(np.zeros((0, 0)), (), ())
         return
     found = groups.found
     rows = np.flatnonzero(np.isin(found.members, chosen)) if chosen else np.arange(len(found.members))
-    names = tuple(view.name_of(scene, int(who), blind=blind) for who in found.members[rows].tolist())
+    names = tuple(view.name_of(scene, who, blind=blind) for who in found.members[rows].tolist())
     bars.show_participation(found.participation[rows], names, groups.names)
-
-
-@dataclass(frozen=True, eq=False)
-class Alike:
-    """How alike annotators are, ordered by community, several to a row where there are many.
-
-    Attributes
-    ----------
-    values : (m, m) float32
-    edges : (C + 1,) int
-        Where the communities begin and end among the rows.
-    rows : tuple of m arrays of annotators
-    names : tuple of m words
-    places : (m, 2) float
-        Of the rows as marks of a graph.
-    links : (e, 2) int
-        Between rows.
-    weights : (e,) float
-    """
-
-    values: NDArray[np.float32]
-    edges: NDArray[np.int64]
-    rows: tuple[NDArray[np.int64], ...]
-    names: tuple[str, ...]
-    places: NDArray[np.float64]
-    links: NDArray[np.int64]
-    weights: NDArray[np.float64]
 
 
 class Similar(QObject):
@@ -112,96 +224,59 @@ class Similar(QObject):
         self._jobs = jobs
         self._screen = screen
         self._scene: Scene | None = None
-        self._groups: Groups | None = None
-        self._mean: NDArray[np.float64] | None = None
+        self._analysis: Analysis | None = None
         self._asked = 0
         self._drawn: Alike | None = None
+        self._blind = False
         screen.middle_tabs.currentChanged.connect(self._draw)
         screen.similarity.rows_chosen.connect(self._on_rows)
 
     def show(self, scene: Scene | None, analysis: Analysis | None) -> None:
-        """Take another question or answer."""
+        """Take another question, answer or grouping."""
         self._asked += 1
-        self._scene = scene
-        self._groups = None if analysis is None else analysis.groups
-        self._mean = None if analysis is None else analysis.mean
+        self._scene, self._analysis = scene, analysis
         self._drawn = None
         self._screen.similarity.clear()
         self._draw()
 
+    def set_blind(self, blind: bool) -> None:
+        """Hide the annotators' names."""
+        self._blind = blind
+        if self._drawn is not None:
+            self._show(self._drawn)
+
     def _draw(self) -> None:
-        seen = self._screen.middle_tabs.currentWidget()
+        scene, analysis, seen = self._scene, self._analysis, self._screen.middle_tabs.currentWidget()
         if (
-            self._scene is None or self._groups is None or self._mean is None or self._drawn is not None
+            scene is None or analysis is None or analysis.groups is None or self._drawn is not None
             or seen is None or not seen.isAncestorOf(self._screen.similarity)
         ):  # fmt: skip
             return
-        work = partial(_alike, self._scene, self._groups, self._mean)
+        self._asked += 1
+        work = partial(alike, scene, analysis, analysis.groups)
         job = self._jobs.start("Comparing annotators", work, quiet=True)
         job.finished.connect(partial(self._on_alike, self._asked))
 
     def _on_alike(self, asked: int, drawn: Alike) -> None:
-        if asked != self._asked:
-            return
-        self._drawn = drawn
+        if asked == self._asked:
+            self._drawn = drawn
+            self._show(drawn)
+
+    def _show(self, drawn: Alike) -> None:
+        assert self._scene is not None
+        names = [
+            view.name_of(self._scene, int(row[0]), blind=self._blind)
+            if len(row) == 1
+            else f"{len(row)} annotators"
+            for row in drawn.rows
+        ]
         community = np.repeat(np.arange(len(drawn.edges) - 1), np.diff(drawn.edges))
         picture = self._screen.similarity
-        picture.show_similarity(drawn.values, drawn.edges, drawn.names)
-        picture.show_graph(drawn.places, drawn.links, drawn.weights, drawn.names, community)
+        picture.header.set_title(drawn.title)
+        picture.show_similarity(drawn.values, drawn.edges, names, label=drawn.label, high=drawn.high)
+        picture.show_graph(drawn.places, drawn.links, drawn.weights, names, community)
 
     def _on_rows(self, row: int, column: int) -> None:
         if self._drawn is not None:
             both = np.unique(np.concatenate([self._drawn.rows[row], self._drawn.rows[column]]))
             self.chosen.emit(tuple(both.tolist()))
-
-
-def _alike(scene: Scene, groups: Groups, mean: NDArray[np.float64], watch: Watch) -> Alike:
-    watch(0.0, "comparing annotators")
-    return alike(scene, groups, mean)
-
-
-def alike(scene: Scene, groups: Groups, mean: NDArray[np.float64]) -> Alike:
-    """Compare annotators, those of a community together and its most devoted members first."""
-    found = groups.found
-    devotion = found.participation[np.arange(len(found.members)), found.community]
-    order = np.lexsort((-devotion, found.community))
-    sizes = found.sizes()
-    share = max(1, -(-len(order) // MOST_ROWS))
-    rows: list[NDArray[np.int64]] = []
-    edges = [0]
-    begin = 0
-    for size in sizes.tolist():
-        mine = order[begin : begin + size]
-        begin += size
-        rows += [found.members[mine[at : at + share]].astype(np.int64) for at in range(0, size, share)]
-        edges.append(len(rows))
-    middle = np.array([mean[row].mean(axis=0) for row in rows])
-    roots = roots_of(middle)
-    scale = fitting_scale(roots, mean.shape[1])
-    values = similarity_of_roots(roots, roots, mean.shape[1], scale)
-    names = tuple(
-        scene.labels.annotators[int(row[0])] if len(row) == 1 else f"{len(row)} annotators" for row in rows
-    )
-    return Alike(values, np.array(edges), tuple(rows), names, *_graph(values, np.array(edges)))
-
-
-def _graph(
-    values: NDArray[np.float32], edges: NDArray[np.int64]
-) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.float64]]:
-    """Lay marks out, a disc a community round a circle, and link each to those most like it."""
-    count = len(edges) - 1
-    places = np.zeros((len(values), 2))
-    for at in range(count):
-        step = np.arange(edges[at + 1] - edges[at])
-        radius = 0.6 * np.sqrt((step + 0.5) / max(len(values), 1)) * min(1.5, count**0.5)
-        turn, middle = step * np.pi * (3 - 5**0.5), 2 * np.pi * at / max(count, 1)
-        centre = np.array([np.cos(middle), np.sin(middle)]) * (count > 1)
-        places[edges[at] : edges[at + 1]] = centre + radius[:, None] * np.column_stack(
-            [np.cos(turn), np.sin(turn)]
-        )
-    near = values.astype(float)
-    np.fill_diagonal(near, -1.0)
-    nearest = np.argsort(-near, axis=1, kind="stable")[:, : min(LINKS, max(len(values) - 1, 0))]
-    pairs = np.column_stack([np.repeat(np.arange(len(values)), nearest.shape[1]), nearest.ravel()])
-    links = np.unique(np.sort(pairs, axis=1), axis=0)
-    return places, links, near[links[:, 0], links[:, 1]]

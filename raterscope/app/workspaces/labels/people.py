@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -13,6 +14,7 @@ from raterscope.app.document import Document
 from raterscope.app.jobs import Jobs
 from raterscope.app.workspaces.labels import communities, view
 from raterscope.app.workspaces.labels.drifting import drift_view
+from raterscope.app.workspaces.labels.flowing import Flowing
 from raterscope.app.workspaces.labels.scene import Analysis, Scene
 from raterscope.app.workspaces.labels.screen import LabelsScreen
 from raterscope.widgets.plots.drift_view import DriftView
@@ -48,12 +50,16 @@ class People(QObject):
         self.current: tuple[int, ...] = ()
         self.community: int | None = None
         self.blind = False
+        self.grouping = communities.Grouping(jobs, screen, self)
         self.similar = communities.Similar(jobs, screen, self)
+        self.flowing = Flowing(jobs, screen, self)
         screen.wall.selection_changed.connect(self._on_wall)
         screen.matrix.cell_chosen.connect(self.cell_chosen)
         screen.cards.community_chosen.connect(self.choose_community)
         screen.participation.community_chosen.connect(self.choose_community)
+        self.grouping.changed.connect(self._on_grouped)
         self.similar.chosen.connect(self.choose)
+        self.flowing.chosen.connect(self.choose)
 
     @property
     def members(self) -> tuple[int, ...]:
@@ -72,14 +78,8 @@ class People(QObject):
         self._scene, self._analysis = scene, analysis
         people = 0 if scene is None else len(scene.labels.annotators)
         self.current = tuple(one for one in self.current if one < people) if same else ()
-        self.community = None
-        self._show_wall()
-        communities.show_cards(self._screen.cards, scene, analysis)
-        self._screen.cards.select(None)
-        self._screen.wall.highlight(None)
-        self.similar.show(scene, analysis)
-        self._mark()
-        self.community_chosen.emit()
+        self.grouping.show(scene, analysis)
+        self._on_grouped()
 
     def refresh(self) -> None:
         """Show who is left out after a decision."""
@@ -89,6 +89,7 @@ class People(QObject):
         """Hide the annotators' names."""
         self.blind = blind
         self._screen.wall.set_blind(blind)
+        self.similar.set_blind(blind)
         self._mark()
 
     def choose(self, annotators: Sequence[int]) -> None:
@@ -101,9 +102,27 @@ class People(QObject):
         """Choose a community everywhere, or none."""
         self.community = number
         self._screen.cards.select(number)
+        self._screen.similarity.select_community(number)
+        self._screen.flow.select_community(number)
         members = self.members
         self._screen.wall.highlight(members if number is not None else None)
         self.choose(members)
+        self.community_chosen.emit()
+
+    def _on_grouped(self) -> None:
+        """Show the communities of the grouping in use everywhere."""
+        groups = self.grouping.groups
+        if self._analysis is not None:
+            self._analysis = replace(self._analysis, groups=groups)
+        self.community = None
+        self._show_wall()
+        communities.show_cards(self._screen.cards, self._scene, groups, self.grouping.notices)
+        self._screen.wall.highlight(None)
+        self._screen.similarity.select_community(None)
+        self._screen.flow.select_community(None)
+        self.similar.show(self._scene, self._analysis)
+        self.flowing.show(self._scene, self._analysis)
+        self._mark()
         self.community_chosen.emit()
 
     def _on_wall(self, annotators: tuple[int, ...]) -> None:
@@ -130,7 +149,7 @@ class People(QObject):
         else:
             self._screen.matrix.show_matrix(matrix)
         communities.show_participation(
-            self._screen.participation, scene, analysis, self.current, blind=self.blind
+            self._screen.participation, scene, self.grouping.groups, self.current, blind=self.blind
         )
         self._show_drift()
         self.chosen.emit()

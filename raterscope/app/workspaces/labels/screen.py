@@ -20,6 +20,7 @@ from raterscope.widgets.panels.task_list import TaskList
 from raterscope.widgets.panels.task_panel import TaskPanel
 from raterscope.widgets.parts import ChoiceBox
 from raterscope.widgets.plots.calibration_plot import CalibrationPlot
+from raterscope.widgets.plots.community_flow import CommunityFlow
 from raterscope.widgets.plots.confusion_matrix import ConfusionMatrix
 from raterscope.widgets.plots.confusion_wall import ConfusionWall
 from raterscope.widgets.plots.curves_plot import CurvesPlot
@@ -47,6 +48,7 @@ class LabelsScreen(WorkspaceScreen):
         self.cards = CommunityCards()
         self.similarity = SimilarityMatrix()
         self.participation = ParticipationBars()
+        self.flow = CommunityFlow()
         self.behind = TaskGrid()
         self.matrix = ConfusionMatrix()
         self.drift = DriftPanel()
@@ -60,7 +62,9 @@ class LabelsScreen(WorkspaceScreen):
         people = _split(Qt.Orientation.Vertical, (self.wall, self.cards), (380, 240))
         alike = _split(Qt.Orientation.Horizontal, (self.similarity, self.participation), (520, 300))
         self.middle_tabs = QTabWidget()
-        for title, widget in (("Annotators", people), ("Similarity", alike), ("Tasks", self.behind)):
+        for title, widget in (
+            ("Annotators", people), ("Similarity", alike), ("Over time", self.flow), ("Tasks", self.behind),
+        ):  # fmt: skip
             self.middle_tabs.addTab(widget, title)
         self.middle_tabs.setCornerWidget(self._corner())
         self.middle_tabs.setFocusProxy(self.wall)

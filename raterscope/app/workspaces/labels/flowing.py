@@ -1,0 +1,146 @@
+"""How the communities shown came about: found at earlier moments once that is looked at."""
+
+from __future__ import annotations
+
+from functools import partial
+from weakref import WeakKeyDictionary
+
+from PySide6.QtCore import QObject, Signal
+from PySide6.QtWidgets import QPushButton
+
+from raterscope.app.jobs import Job, Jobs
+from raterscope.app.labels.answers import Groups
+from raterscope.app.workspaces.labels.grouping import Course, follow_groups, obstacle
+from raterscope.app.workspaces.labels.scene import Analysis, Scene
+from raterscope.app.workspaces.labels.screen import LabelsScreen
+from raterscope.widgets import theme
+from raterscope.widgets.figures import percent
+
+__all__ = ["Flowing"]
+
+NO_GROUPS = "Find communities first: how they change over time is drawn here."
+ROW = 20
+"""Pixels: the title's line stays as high as it is without buttons."""
+
+STOPPED = "The communities were not followed to the end."
+
+
+class Flowing(QObject):
+    """Joins the picture of communities over time with those chosen.
+
+    Signals
+    -------
+    chosen(tuple of int)
+        The annotators of a block or a band.
+    """
+
+    chosen = Signal(object)
+
+    def __init__(self, jobs: Jobs, screen: LabelsScreen, parent: QObject) -> None:
+        super().__init__(parent)
+        self._jobs = jobs
+        self._screen = screen
+        self._scene: Scene | None = None
+        self._analysis: Analysis | None = None
+        self._kept: WeakKeyDictionary[Groups, Course] = WeakKeyDictionary()
+        self._job: Job | None = None
+        self._stopped = False
+        self.follow, self.stop = QPushButton("Follow them"), QPushButton("Cancel")
+        for button in (self.follow, self.stop):
+            theme.set_role(button, "link")
+            button.setFixedHeight(ROW)
+            button.hide()
+            screen.flow.header.row.addWidget(button)
+        self.follow.clicked.connect(self._on_follow)
+        self.stop.clicked.connect(self.cancel)
+        screen.middle_tabs.currentChanged.connect(self._draw)
+        screen.flow.block_chosen.connect(self._on_block)
+        screen.flow.band_chosen.connect(self._on_band)
+
+    @property
+    def course(self) -> Course | None:
+        """What is drawn."""
+        return None if self._groups is None else self._kept.get(self._groups)
+
+    @property
+    def _groups(self) -> Groups | None:
+        return None if self._analysis is None else self._analysis.groups
+
+    def show(self, scene: Scene | None, analysis: Analysis | None) -> None:
+        """Take another question, answer or grouping."""
+        before = self._groups
+        self._scene, self._analysis = scene, analysis
+        if self._groups is before and before is not None:
+            return
+        self.cancel()
+        self._job = None
+        self._stopped = False
+        groups = self._groups
+        if scene is None or groups is None:
+            self._say(NO_GROUPS)
+        elif groups in self._kept:
+            self._screen.flow.show_flow(self._kept[groups].view)
+        else:
+            self._say(obstacle(scene, groups))
+            self._draw()
+        self._settle()
+
+    def cancel(self) -> None:
+        """Give up the search under way."""
+        if self._job is not None:
+            self._job.cancel()
+
+    def _draw(self) -> None:
+        scene, analysis, groups = self._scene, self._analysis, self._groups
+        if (
+            scene is None or analysis is None or groups is None or groups in self._kept or self._stopped
+            or self._job is not None or obstacle(scene, groups)
+            or self._screen.middle_tabs.currentWidget() is not self._screen.flow
+        ):  # fmt: skip
+            return
+        work = partial(follow_groups, scene, analysis, groups)
+        job = self._jobs.start("Following communities over time", work)
+        self._job = job
+        job.progressed.connect(partial(self._on_progress, job))
+        job.finished.connect(partial(self._on_followed, job, groups))
+        job.failed.connect(self._screen.refused)
+        job.ended.connect(partial(self._on_ended, job))
+        self._say("Finding the communities of earlier moments.")
+        self._settle()
+
+    def _on_follow(self) -> None:
+        self._stopped = False
+        self._draw()
+
+    def _on_progress(self, job: Job) -> None:
+        if job is self._job:
+            self._say(f"Finding the communities of earlier moments: {percent(job.fraction)}.")
+
+    def _on_followed(self, job: Job, groups: Groups, course: Course) -> None:
+        if job is self._job:
+            self._job = None
+            self._kept[groups] = course
+            self._screen.flow.show_flow(course.view)
+            self._settle()
+
+    def _on_ended(self, job: Job) -> None:
+        if job is self._job:
+            self._job = None
+            self._stopped = True
+            self._say(STOPPED)
+            self._settle()
+
+    def _say(self, words: str) -> None:
+        self._screen.flow.show_nothing(words or NO_GROUPS)
+
+    def _settle(self) -> None:
+        self.stop.setVisible(self._job is not None)
+        self.follow.setVisible(self._stopped)
+
+    def _on_block(self, moment: int, community: int) -> None:
+        if self.course is not None:
+            self.chosen.emit(self.course.block(moment, community))
+
+    def _on_band(self, moment: int, community: int, goal: int) -> None:
+        if self.course is not None:
+            self.chosen.emit(self.course.band(moment, community, goal))
