@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import argparse
 import csv
+import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
 from raterscope import __version__
 
-__all__ = ["KINDS", "WHAT", "Misused", "parser_of"]
+__all__ = ["KINDS", "WHAT", "Misused", "options_of"]
 
 KINDS = ("clicks", "masks", "labels")
 """Of annotations that can be fused."""
@@ -22,6 +24,7 @@ WHAT = (
 )  # fmt: skip
 """What `export` writes, as `exports.EXPORTS` has it."""
 
+_NEGATIVE = re.compile(r"-[\d.]+[,=]")
 _USAGE = "raterscope [STUDY | IMAGE | FILE ...]\n       raterscope COMMAND ..."
 
 
@@ -56,8 +59,22 @@ class _ListSettings(argparse.Action):
         parser.exit()
 
 
-def parser_of() -> argparse.ArgumentParser:
-    """Describe the whole command line."""
+def options_of(arguments: Sequence[str]) -> argparse.Namespace:
+    """Understand what stands after the program's name.
+
+    Raises
+    ------
+    Misused
+        Where that cannot be understood.
+    SystemExit
+        After help or a version was asked for.
+    """
+    # A space before it keeps "-1,1,3" or "-1=no" from being taken for an option.
+    spaced = [f" {one}" if _NEGATIVE.match(one) else one for one in arguments]
+    return _parser().parse_args(spaced)
+
+
+def _parser() -> _Parser:
     parser = _Parser(
         prog="raterscope",
         usage=_USAGE,

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.labels.data import OPEN, ClassArray, Labels
-from raterscope.algorithms.progress import Watch, silent
+from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import counted, plain
 from raterscope.app.formats.label_records import LabelTable, TrueLabels
 from raterscope.app.review import ReviewState
@@ -37,6 +37,8 @@ __all__ = [
     "with_classes",
 ]
 
+_SOME = 20_000
+
 UNNAMED = "labels"
 """What a question is called that nobody named."""
 
@@ -53,6 +55,7 @@ def add_votes(study: Study, table: LabelTable, watch: Watch = silent) -> str:
         What came in, in a sentence or more.
     """
     watch(0.0, "storing votes")
+    repeats = _repeats(table, part(watch, 0.0, 0.2))
     before = _question_for(study, table.question, table.outputs, table.tasks)
     study.forget_names()
     with study.change() as connection:
@@ -67,14 +70,14 @@ def add_votes(study: Study, table: LabelTable, watch: Watch = silent) -> str:
         scheme = widened(before.scheme if before else None, table.outputs)
         name = table.question or _free_name(study, table.path.stem)
         question = _taken_up(study, before, name, scheme)
-        _store(study, question, 0, table.path.name, table.notices, record_of_votes(table, people))
-    link_pictures(study)
+        record = record_of_votes(table, people)
+        _store(study, question, 0, table.path.name, table.notices, record, part(watch, 0.2, 0.8))
+    link_pictures(study, part(watch, 0.8, 1.0))
     words = (
         f"{counted(len(table), 'vote')} by {counted(len(table.annotators), 'annotator')}"
         f" on {counted(len(table.tasks), 'task')}"
     )
     remarks = [f"{table.missing:,} without a label, left out"] if table.missing else []
-    repeats = _repeats(table)
     remarks += [f"{repeats:,} of a task that its annotator had labelled before"] if repeats else []
     return " ".join([words + (f" ({'; '.join(remarks)})" if remarks else "") + ".", *table.notices])
 
@@ -98,7 +101,8 @@ def add_true_labels(study: Study, table: TrueLabels, watch: Watch = silent) -> s
     there = sum(name in study.crowd(question.id).number_of for name in table.tasks)
     with study.change():
         number = _taken_up(study, question, question.name, scheme)
-        _store(study, number, 1, table.path.name, (*table.notices, *notices), record_of_truth(table))
+        record = record_of_truth(table)
+        _store(study, number, 1, table.path.name, (*table.notices, *notices), record, watch)
     words = f"the truth of {counted(len(table), 'task')}"
     words += f" ({len(table) - there:,} of them without votes)" if there < len(table) else ""
     return " ".join([words + ".", *table.notices, *notices])
@@ -158,7 +162,7 @@ def pictures_of(study: Study, question: int) -> dict[int, int]:
         return {crowd.number_of[task]: image for task, image in rows if task in crowd.number_of}
 
 
-def link_pictures(study: Study) -> int:
+def link_pictures(study: Study, watch: Watch = silent) -> int:
     """Find the images that show tasks, by the name that the votes give or by the task's own.
 
     Returns
@@ -169,11 +173,14 @@ def link_pictures(study: Study) -> int:
     with study.sound() as connection:
         entries = [one for one in read_image_entries(connection, study.path) if one.grid is None]
         marked = {image for (image,) in connection.execute("SELECT DISTINCT image FROM marks")}
-    names = Names(one for one in entries if one.id not in marked and one.path is not None)
+    able = [one for one in entries if one.id not in marked and one.path is not None]
+    names = Names(able)
     found: list[tuple[int, str, int]] = []
-    for question in study.questions():
+    for question in study.questions() if able else ():
         crowd = study.crowd(question.id)
-        for task, picture in zip(crowd.tasks, crowd.pictures, strict=True):
+        for at, (task, picture) in enumerate(zip(crowd.tasks, crowd.pictures, strict=True)):
+            if at % _SOME == 0:
+                watch(at / len(crowd.tasks), "looking for pictures")
             entry = names.find(picture or task)
             if entry is not None:
                 found.append((question.id, task, entry.id))
@@ -258,8 +265,9 @@ def _free_name(study: Study, file: str) -> str:
 
 
 def _store(
-    study: Study, question: int, truth: int, file: str, notices: Sequence[str], record: VotesRecord
-) -> None:
+    study: Study, question: int, truth: int, file: str, notices: Sequence[str], record: VotesRecord,
+    watch: Watch,
+) -> None:  # fmt: skip
     with study.sound() as connection:
         (number,) = connection.execute(
             "INSERT INTO imports(kind, file, at, notices) VALUES (?, ?, ?, ?) RETURNING id",
@@ -270,14 +278,21 @@ def _store(
         ).fetchone()  # fmt: skip
         connection.execute(
             "INSERT INTO votes(question, import, truth, object) VALUES (?, ?, ?, ?)",
-            (question, number, truth, write_object(connection, record)),
+            (question, number, truth, write_object(connection, record, watch)),
         )
 
 
-def _repeats(table: LabelTable) -> int:
-    pair = table.annotator.astype(np.int64) * max(len(table.tasks), 1) + table.task
-    pair.sort()
-    return int((pair[1:] == pair[:-1]).sum())
+def _repeats(table: LabelTable, watch: Watch) -> int:
+    """Count the votes on a task that its annotator had labelled before, some tasks at a time."""
+    parts = len(table) // 1_000_000 + 1
+    repeats = 0
+    for at in range(parts):
+        watch(at / parts, "looking for repeated votes")
+        mine = table.task % parts == at if parts > 1 else slice(None)
+        pair = table.annotator[mine].astype(np.int64) * len(table.tasks) + table.task[mine]
+        pair.sort()
+        repeats += int((pair[1:] == pair[:-1]).sum())
+    return repeats
 
 
 def _number(name: str) -> float:

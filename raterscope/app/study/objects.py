@@ -9,7 +9,8 @@ from typing import Any, TypeVar
 from raterscope.algorithms.clicks.data import Fusion
 from raterscope.algorithms.labels.result import LabelResult
 from raterscope.algorithms.masks.report import CaseResult
-from raterscope.app.study.arrays import DamagedError, pack, unpack
+from raterscope.algorithms.progress import Watch, silent
+from raterscope.app.study.arrays import CHUNK, DamagedError, pack, unpack
 from raterscope.app.study.records import StudyError
 
 __all__ = ["RESULTS", "read_object", "remove_object", "write_object"]
@@ -24,13 +25,13 @@ RESULTS: dict[str, type[Fusion] | type[CaseResult] | type[LabelResult]] = {
 Record = TypeVar("Record")
 
 
-def write_object(connection: sqlite3.Connection, record: Any) -> int:
+def write_object(connection: sqlite3.Connection, record: Any, watch: Watch = silent) -> int:
     """Store a record within the present transaction and give its number."""
     size, chunks = pack(record)
     number = connection.execute("INSERT INTO objects(size) VALUES (?)", (size,)).lastrowid
-    connection.executemany(
-        "INSERT INTO chunks VALUES (?, ?, ?)", ((number, part, data) for part, data in enumerate(chunks))
-    )
+    for part, data in enumerate(chunks):
+        connection.execute("INSERT INTO chunks VALUES (?, ?, ?)", (number, part, data))
+        watch(min((part + 1) * CHUNK / size, 1.0), "storing")
     assert number is not None
     return number
 

@@ -103,7 +103,8 @@ def digest_of_file(path: Path, watch: Watch = silent, words: str = "reading") ->
 
 
 def _base(name: str) -> str:
-    return PureWindowsPath(name).name.casefold() or name.casefold()
+    """Give a name without the folders of any system."""
+    return (name.replace("\\", "/").rstrip("/").rpartition("/")[2] or name).casefold()
 
 
 def _stem(name: str) -> str:
