@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO
 
-from raterscope.app.cli_options import Misused, parser_of
+from raterscope.app.cli_options import Misused, options_of
 
 __all__ = ["main"]
 
@@ -79,7 +79,7 @@ def _act(arguments: list[str]) -> int:
         os.environ.setdefault(name, "1")
     if not arguments or (arguments[0] not in COMMANDS and not arguments[0].startswith("-")):
         return _window(arguments)
-    options = parser_of().parse_args(arguments)
+    options = options_of(arguments)
     place = FUSING[options.kind] if options.command == "fuse" else COMMANDS[options.command]
     module, function = place.split(":")
     status = getattr(importlib.import_module(f"raterscope.app.{module}"), function)(options)

@@ -78,7 +78,7 @@ def test_the_command_says_what_is_wrong_in_one_line(study, tmp_path, capsys):
     study.close()
     for extra, words in (
         (("-o", "report.odt"), "ends in .html or .pdf"),
-        (("-o", "report.html", "--item", "leg"), "holds no image leg"),
+        (("-o", "report.html", "--item", "leg"), "holds no image or question leg"),
     ):
         assert main(["report", str(study.path), *extra]) == 1
         told = capsys.readouterr().err

@@ -1,0 +1,226 @@
+"""`raterscope fuse labels` on files."""
+
+import json
+
+import numpy as np
+import pytest
+
+from raterscope.algorithms.labels.catalogue import LABELLERS
+from raterscope.app.cli import main
+from tests.app.labels.made import (
+    CLASSES,
+    GOOD,
+    LAZY,
+    LIAR,
+    PEOPLE,
+    rows_of,
+    truth,
+    write,
+    write_truth,
+    write_votes,
+)
+from tests.app.without_qt import nothing_is_left  # noqa: F401
+
+TRUE = {f"t{t}": CLASSES[one] for t, one in enumerate(truth())}
+
+
+@pytest.fixture
+def fuse(tmp_path, capsys):
+    """Fuse into a folder; gives it and what was said."""
+
+    def run(*arguments):
+        status = main(["fuse", "labels", *map(str, arguments), "-o", str(tmp_path / "out")])
+        told = capsys.readouterr()
+        assert status == 0, told.err
+        return tmp_path / "out", told.out + told.err
+
+    return run
+
+
+@pytest.fixture
+def refusal(tmp_path, capsys):
+    def run(*arguments):
+        assert main(["fuse", "labels", *map(str, arguments), "-o", str(tmp_path / "out")]) == 1
+        err = capsys.readouterr().err
+        assert err.count("\n") == 1
+        return err.removeprefix("raterscope: ").strip()
+
+    return run
+
+
+@pytest.fixture
+def votes(tmp_path):
+    return write_votes(tmp_path / "votes.csv")
+
+
+def test_the_tables_hold_what_was_planted(fuse, votes):
+    out, _ = fuse(votes)
+    labels = rows_of(out / "labels.csv")
+    assert list(labels[0]) == ["task", "label", *CLASSES, "entropy", "votes"]
+    assert {row["task"]: row["label"] for row in labels} == TRUE
+    for row in labels:
+        assert float(row["cat"]) + float(row["dog"]) == pytest.approx(1)
+        assert row["votes"] == str(len(PEOPLE))
+    people = {row["annotator"]: row for row in rows_of(out / "annotators.csv")}
+    assert list(people) == list(PEOPLE)
+    assert all(0.8 < float(people[name]["accuracy"]) < 0.95 for name in GOOD)
+    assert float(people[LIAR]["accuracy"]) < 0.1
+    assert {people[name]["community"] for name in GOOD}.isdisjoint(
+        {people[name]["community"] for name in (LIAR, LAZY)}
+    )
+    entries = {(row["annotator"], row["true"], row["given"]): row for row in rows_of(out / "confusion.csv")}
+    assert len(entries) == 4 * len(PEOPLE)
+    lazy = entries[LAZY, "dog", "cat"]
+    # 80 dogs, all said to be cats: counts 80 + 1 of 80 + 3 with the usual prior.
+    assert float(lazy["probability"]) == pytest.approx(81 / 83, abs=1e-3)
+    assert float(lazy["low"]) < 81 / 83 < float(lazy["high"])
+    assert lazy["step"] == "120"
+    groups = rows_of(out / "communities.csv")
+    assert sum(int(row["members"]) for row in groups) == len(PEOPLE)
+    assert sum(float(row["share_of_votes"]) for row in groups) == pytest.approx(1)
+    assert not (out / "evaluation.csv").exists()
+
+
+def test_the_record_says_how_it_was_made(fuse, votes):
+    out, _ = fuse(votes, "--set", "prior_strength=7", "communities=no", "--prior", "3 1; 1 3")
+    record = json.loads((out / "run.json").read_text(encoding="utf-8"))
+    assert record["settings"]["settings"]["prior_strength"] == 7
+    assert record["prior"] == [[3, 1], [1, 3]]
+    assert record["stands_for"] == {"cat": "cat", "dog": "dog"}
+    assert record["inputs"][0]["file"] == "votes.csv"
+    assert record["questions"][0]["converged"] is True
+    assert not (out / "communities.csv").exists()
+
+
+def test_every_method_is_judged_by_the_truth(fuse, votes, tmp_path):
+    out, said = fuse(votes, "--truth", write_truth(tmp_path / "truth.csv"), "--compare")
+    rows = {row["method"]: row for row in rows_of(out / "evaluation.csv")}
+    assert set(rows) == set(LABELLERS)
+    assert all(row["tasks"] == "120" for row in rows.values())
+    assert float(rows["ibcc"]["accuracy"]) == 1.0
+    assert float(rows["ibcc"]["accuracy_low"]) == pytest.approx(1 / (1 + 1.959964**2 / 120), abs=1e-6)
+    assert float(rows["ibcc"]["auc"]) == 1.0
+    assert "majority against the truth of 120 tasks" in said
+
+
+@pytest.mark.parametrize(("option", "judged", "fixed"), [("--folds", 60, 0), ("--hold-truth", None, 60)])
+def test_truths_are_held_fixed_or_by_turns(fuse, votes, tmp_path, option, judged, fixed):
+    out, said = fuse(votes, "--truth", write_truth(tmp_path / "truth.csv", every=2), option)
+    record = json.loads((out / "run.json").read_text(encoding="utf-8"))["questions"][0]
+    assert record["held_fixed"] == fixed
+    if judged is None:
+        assert not (out / "evaluation.csv").exists()
+        assert "--folds" in said
+    else:
+        assert {row["tasks"] for row in rows_of(out / "evaluation.csv")} == {str(judged)}
+
+
+def test_an_earlier_evaluation_does_not_outlive_its_truth(fuse, votes, tmp_path):
+    out, _ = fuse(votes, "--truth", write_truth(tmp_path / "truth.csv"))
+    assert (out / "evaluation.csv").exists()
+    fuse(votes)
+    assert not (out / "evaluation.csv").exists()
+
+
+def test_the_matrices_of_a_dynamic_model_are_written_step_by_step(fuse, tmp_path):
+    votes = write_votes(tmp_path / "votes.csv", times=True)
+    for steps, expected in (("last", [120]), ("all", list(range(1, 121))), ("4", [1, 41, 80, 120])):
+        out, _ = fuse(votes, "--algorithm", "dynibcc", "--steps", steps, "--set", "communities=no")
+        found = {int(row["step"]) for row in rows_of(out / "confusion.csv") if row["annotator"] == LIAR}
+        assert sorted(found) == expected
+
+
+def test_votes_of_two_files_are_one_crowd(fuse, votes, tmp_path):
+    lines = votes.read_text(encoding="utf-8").splitlines()
+    halves = []
+    for number, rows in enumerate((lines[1:600], lines[600:])):
+        halves.append(tmp_path / f"half{number}.csv")
+        halves[-1].write_text("\n".join([lines[0], *rows]), encoding="utf-8")
+    out, _ = fuse(votes)
+    whole = [(out / name).read_bytes() for name in ("labels.csv", "annotators.csv", "confusion.csv")]
+    out, said = fuse(*halves)
+    assert "1,320 votes by 11 annotators on 120 tasks" in said
+    assert [(out / name).read_bytes() for name in ("labels.csv", "annotators.csv", "confusion.csv")] == whole
+
+
+def test_each_of_several_questions_has_a_folder(fuse, tmp_path):
+    files = [write_votes(tmp_path / f"{name}.csv", question=name) for name in ("first?", "second?")]
+    out, said = fuse(*files)
+    assert "of 2 questions" in said
+    folders = sorted(path for path in out.iterdir() if path.is_dir())
+    assert len(folders) == 2
+    for folder in folders:
+        assert {row["task"]: row["label"] for row in rows_of(folder / "labels.csv")} == TRUE
+    _, said = fuse(*files, "--question", "SECOND?")
+    assert "on 120 tasks, fused" in said
+
+
+def test_scores_stand_for_classes_as_they_are_told_to(fuse, tmp_path):
+    """Three people who say -1 of a no, and 1 or 3 of a yes; who hesitates says 0."""
+    true = np.arange(40) % 2
+    rows = [[f"w{k}", f"t{t}", ("-1", str(1 + 2 * (k == 1)))[true[t]]] for t in range(40) for k in range(3)]
+    rows += [["w3", f"t{t}", "0"] for t in range(40)]
+    path = write(tmp_path / "scores.csv", ["worker", "item", "score"], rows)
+    told = ["--classes", "no,yes", "--stands", "-1=no", "0=", "1=yes", "3=yes"]
+    out, _ = fuse(path, "--outputs", "-1,0,1,3", *told)
+    assert [row["label"] for row in rows_of(out / "labels.csv")] == [("no", "yes")[one] for one in true]
+    entries = [row for row in rows_of(out / "confusion.csv") if row["annotator"] == "w1"]
+    assert [(row["true"], row["given"]) for row in entries][:4] == [
+        ("no", one) for one in ("-1", "0", "1", "3")
+    ]
+    record = json.loads((out / "run.json").read_text(encoding="utf-8"))
+    assert record["stands_for"] == {"-1": "no", "0": None, "1": "yes", "3": "yes"}
+
+
+def test_the_vote_to_ask_for_is_on_the_task_that_is_most_in_doubt(fuse, votes):
+    lines = votes.read_text(encoding="utf-8").splitlines()
+    scarce = [lines[0], *(line for line in lines[1:] if ",t7," not in line), "good 0,t7,cat", "good 1,t7,dog"]
+    votes.write_text("\n".join(scarce), encoding="utf-8")
+    out, _ = fuse(votes)
+    first = rows_of(out / "next_votes.csv")[0]
+    assert first["task"] == "t7"
+    assert first["votes"] == "2"
+    assert first["annotator"] == LIAR  # who never fails to say the other class
+    assert float(first["gain"]) > 0.5
+
+
+class TestRefusals:
+    @pytest.mark.parametrize(
+        ("arguments", "words"),
+        [
+            (["--algorithm", "oem"], "oem is no algorithm for labels"),
+            (["--set", "iterations=none"], "iterations"),
+            (["--hold-truth"], "--truth"),
+            (["--hold-truth", "--folds"], "exclude each other"),
+            (["--outputs", "cat,cow"], "dog was said by annotators"),
+            (["--stands", "cat=cow"], "cow is no class; expected one of cat, dog"),
+            (["--prior", "1 2 3; 1 2 3"], "2 rows of 3 numbers; expected 2 of 2"),
+            (["--prior", "1 x; 2 1"], "1 x; 2 1: cannot be read as a prior"),
+            (["--question", "which?"], "there is no question which?; expected one of labels"),
+            (["--steps", "some"], "neither last, nor all, nor a number"),
+        ],
+    )  # fmt: skip
+    def test_options_that_do_not_fit(self, refusal, votes, arguments, words):
+        assert words in refusal(votes, *arguments)
+
+    def test_files_that_do_not_fit(self, refusal, votes, tmp_path):
+        (tmp_path / "empty.csv").write_text("annotator,task,label\n")
+        assert refusal(tmp_path / "empty.csv").startswith("empty.csv: ")
+        other = write(tmp_path / "other.csv", ["task", "label"], [["elsewhere", "cat"]])
+        assert refusal(votes, "--truth", other).startswith("other.csv: tells the truth of none")
+        write(tmp_path / "odd.csv", ["wer", "was", "wie"], [["a", "b", "c"]])
+        assert "by --map column=field" in refusal(tmp_path / "odd.csv")
+        assert refusal(tmp_path / "gone.csv").startswith("gone.csv: ")
+
+    def test_columns_are_named_by_hand(self, fuse, tmp_path):
+        path = write(tmp_path / "odd.csv", ["wer", "was", "wie"], [["a", "b", "c"], ["d", "b", "c"]])
+        out, _ = fuse(path, "--map", "wer=annotator", "was=task", "wie=label")
+        assert [row["label"] for row in rows_of(out / "labels.csv")] == ["c"]
+
+
+def test_help_lists_the_algorithms_of_labels_alone(capsys):
+    assert main(["fuse", "labels", "--help"]) == 0
+    said = capsys.readouterr().out
+    assert "dynibcc: dynamic IBCC" in said
+    assert "truths=measure" in said
+    assert "staple" not in said
