@@ -1,0 +1,180 @@
+"""Pairs: the input of a fusion, and the shape of its result."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["BEHAVIOURS", "FloatArray", "IndexArray", "PairFusion", "Pairs", "PairsError"]
+
+FloatArray = NDArray[np.float64]
+IndexArray = NDArray[np.int32]
+BoolArray = NDArray[np.bool_]
+
+BEHAVIOURS = ("good", "ugly", "bad")
+"""Of annotators, by number: no bias found; clicks one side more often; clicks one side nearly always."""
+
+
+class PairsError(ValueError):
+    """Comparisons that cannot be fused, in a sentence for people."""
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """E comparisons of n items, two at a time, by p annotators.
+
+    Attributes
+    ----------
+    annotator, left, right : (E,) int32
+        Indices into `annotators` and `items`; an item is never compared with itself.
+    choice : (E,) float64
+        Above 0 where the left item was preferred, below 0 for the right one, 0 for a tie; how far from 0
+        where answers are graded, else 1 and -1. Finite.
+    annotators, items : tuple of p and n names
+        Those without comparisons are allowed.
+    time : (E,) float64, optional
+        Seconds from any origin; NaN where it is not known.
+    """
+
+    annotator: IndexArray
+    left: IndexArray
+    right: IndexArray
+    choice: FloatArray
+    annotators: tuple[str, ...]
+    items: tuple[str, ...]
+    time: FloatArray | None = None
+
+    def __post_init__(self) -> None:
+        count = len(self.choice)
+        for name, many in (
+            ("annotator", len(self.annotators)),
+            ("left", len(self.items)),
+            ("right", len(self.items)),
+        ):
+            values = np.ascontiguousarray(getattr(self, name), dtype=np.int32)
+            if values.shape != (count,):
+                raise PairsError(f"{name} is of shape {values.shape}; expected one a comparison.")
+            if count and not 0 <= int(values.min()) <= int(values.max()) < many:
+                raise PairsError(f"a comparison is of {name} {int(values.max())}; expected 0 to {many - 1}.")
+            object.__setattr__(self, name, values)
+        choice = np.ascontiguousarray(self.choice, dtype=np.float64)
+        if choice.ndim != 1 or not bool(np.isfinite(choice).all()):
+            raise PairsError("a choice is no number; expected one above 0 for left, below for right.")
+        object.__setattr__(self, "choice", choice)
+        if bool((self.left == self.right).any()):
+            raise PairsError("an item is compared with itself.")
+        if self.time is not None:
+            time = np.ascontiguousarray(self.time, dtype=np.float64)
+            if time.shape != (count,) or bool(np.isinf(time).any()):
+                raise PairsError("times of the comparisons are missing or infinite; expected one each.")
+            object.__setattr__(self, "time", None if bool(np.isnan(time).all()) else time)
+
+    def __len__(self) -> int:
+        return len(self.choice)
+
+    def counts(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """Count every annotator's choices of left, of right, and ties; (p,) each."""
+        many = len(self.annotators)
+        left, right, ties = (
+            np.bincount(self.annotator[chosen], minlength=many)
+            for chosen in (self.choice > 0, self.choice < 0, self.choice == 0)
+        )
+        return left, right, ties
+
+    def without(self, annotators: Collection[str]) -> Pairs:
+        """Leave out the comparisons of some annotators; annotators and items keep their numbers."""
+        left_out = np.array([name in annotators for name in self.annotators], dtype=bool)
+        if not left_out.any():
+            return self
+        kept = ~left_out[self.annotator]
+        return replace(
+            self,
+            annotator=self.annotator[kept],
+            left=self.left[kept],
+            right=self.right[kept],
+            choice=self.choice[kept],
+            time=None if self.time is None else self.time[kept],
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class PairFusion:
+    """Who is biased to a side, and the ranking before and after; numbered as in the `Pairs`.
+
+    The model is choice = score of the left item - score of the right one + bias of the annotator + noise
+    (section 2): a bias above 0 prefers the left side.
+
+    Attributes
+    ----------
+    algorithm : str
+    left, right, ties : (p,) int32
+    untested : (p,) int8
+        0 for an annotator who was tested; else a key of `knockoffs.UNTESTED`, which says why not.
+    entry : (p,) float64
+        Where on the path, without knockoffs, the annotator's bias comes in (Z, section 3); NaN if untested.
+    path_at : (T,) float64
+        Places on the path, falling lambda for LASSO, rising time for ISS and LBI.
+    path : (T, p) float32
+        The biases there.
+    statistic : (D, p) float32
+        W of each of D draws of knockoffs (eq. 8); NaN for the untested. What is flagged at any rate follows
+        from it without fitting again: `knockoffs.shares`.
+    bias, bias_low, bias_high : (p,) float64
+        By least squares with all tested annotators, and 95 % intervals; NaN if untested.
+    p_value : (p,) float64
+        Of the t test of each bias.
+    rate, share : float
+        The false discovery rate that was asked for, and the share of draws from which on one is flagged.
+    flagged : (p,) bool
+    behaviour : (p,) int8
+        Numbers in `BEHAVIOURS`.
+    match : (p,) float64
+        Share of the annotator's answers that agree with the corrected ranking; NaN without any.
+    component : (n,) int32
+        Items of one component are linked by comparisons; -1 for one that was never compared.
+    score, score_low, score_high : (n,) float64
+        Without looking at bias, mean 0 in each component, with 95 % intervals; NaN if never compared.
+    corrected, corrected_low, corrected_high : (n,) float64
+        With the biases of the flagged re-estimated beside them (eq. 11).
+    variance : float
+        Of the noise.
+    freedom : int
+        Degrees of freedom that are left.
+    inconsistency : float
+        Share of the choices' sum of squares that no ranking explains, 0 to 1.
+    notices : tuple of str
+        What the person should know, a sentence each.
+    """
+
+    algorithm: str
+    left: IndexArray
+    right: IndexArray
+    ties: IndexArray
+    untested: NDArray[np.int8]
+    entry: FloatArray
+    path_at: FloatArray
+    path: NDArray[np.float32]
+    statistic: NDArray[np.float32]
+    bias: FloatArray
+    bias_low: FloatArray
+    bias_high: FloatArray
+    p_value: FloatArray
+    rate: float
+    share: float
+    flagged: BoolArray
+    behaviour: NDArray[np.int8]
+    match: FloatArray
+    component: IndexArray
+    score: FloatArray
+    score_low: FloatArray
+    score_high: FloatArray
+    corrected: FloatArray
+    corrected_low: FloatArray
+    corrected_high: FloatArray
+    variance: float
+    freedom: int
+    inconsistency: float
+    notices: tuple[str, ...] = ()
