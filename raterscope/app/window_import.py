@@ -15,27 +15,32 @@ from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Contents, Document
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats import UnknownColumns
+from raterscope.app.formats.labels import FIELDS as LABEL_FIELDS
 from raterscope.app.formats.masks.naming import by_path
+from raterscope.app.formats.tables import Table, assign
 from raterscope.app.importing import Readings, read_files, store
 from raterscope.app.jobs import Jobs
+from raterscope.app.labels.reading import tasks_of
 from raterscope.app.masks.placing import OtherGrid, place
 from raterscope.app.masks.raters import TRUTH_WORD, UnknownAnnotators
 from raterscope.app.masks.reading import NOTHING, TELLING, AtHand, MaskReading, sites_of
 from raterscope.app.study import Study
-from raterscope.widgets.dialogs.column_mapping import ColumnMappingDialog, MappingField
+from raterscope.widgets.dialogs.column_mapping import ColumnMappingDialog, MappingField, TableKind
 from raterscope.widgets.dialogs.who_marked import WhoMarkedDialog
 
 __all__ = ["STUDIES", "Importing", "new_study_path"]
 
 STUDIES = "Raterscope studies (*.rscope)"
 
-FIELDS = (
+CLICKS = (
     MappingField("annotator", "annotator"),
     MappingField("image", "image"),
     MappingField("x", "x, pixels"),
     MappingField("y", "y, pixels"),
     MappingField("time", "time", required=False),
 )
+LABELS = tuple(MappingField(name, words, needed) for name, words, needed in LABEL_FIELDS)
+TRUTHS = (MappingField("task", "task"), MappingField("truth", "true label"))
 
 
 def new_study_path(file: Path) -> Path | None:
@@ -106,10 +111,20 @@ class Importing(QObject):
             self._waiting.clear()
 
     def _read(self, lot: _Lot) -> None:
+        contents = self._document.contents
+        if contents is None or not contents.of("labels"):
+            self._read_beside(_at_hand(contents), lot)
+        else:  # images may show tasks, which the study alone knows
+            job = self._document.ask("Looking for tasks", _tasks)
+            job.finished.connect(partial(self._on_tasks, _at_hand(contents), lot))
+
+    def _on_tasks(self, at_hand: AtHand, lot: _Lot, tasks: tuple[str, ...]) -> None:
+        self._read_beside(replace(at_hand, tasks=tasks), lot)
+
+    def _read_beside(self, at_hand: AtHand, lot: _Lot) -> None:
         first, *others = lot.paths
         title = f"Reading {len(lot.paths)} files" if others else f"Reading {first.name}"
-        contents = self._document.contents
-        job = self._jobs.start(title, partial(_read_or_ask, lot, _at_hand(contents)))
+        job = self._jobs.start(title, partial(_read_or_ask, lot, at_hand))
         job.finished.connect(partial(self._on_read, lot))
         job.failed.connect(self.refused)
 
@@ -149,15 +164,22 @@ class Importing(QObject):
 
     def _ask_columns(self, lot: _Lot, unknown: UnknownColumns) -> None:
         file = _file_of(unknown)
+        kinds = (
+            TableKind("clicks", CLICKS, _guess(unknown, CLICKS)),
+            TableKind("labels", LABELS, _guess(unknown, LABELS)),
+            TableKind("true labels", TRUTHS, _guess(unknown, TRUTHS)),
+        )
+        chosen = 0 if {"x", "y"} & {*unknown.missing, *unknown.guess.values()} else 1
         dialog = ColumnMappingDialog(
-            unknown.header, unknown.rows, unknown.guess, FIELDS, file.name, parent=self._window
+            unknown.header, unknown.rows, kinds, chosen, file.name, parent=self._window
         )
         dialog.accepted.connect(partial(self._on_mapped, lot, file, dialog))
         dialog.rejected.connect(partial(self._on_unanswered, f"the columns of {file.name} are not known"))
         dialog.open()
 
     def _on_mapped(self, lot: _Lot, file: Path, dialog: ColumnMappingDialog) -> None:
-        self._read(replace(lot, mappings={**lot.mappings, file: dialog.mapping}))
+        mapping = dict.fromkeys(dialog.header, "ignore") | dialog.mapping
+        self._read(replace(lot, mappings={**lot.mappings, file: mapping}))
 
     def _ask_annotators(self, lot: _Lot, unknown: UnknownAnnotators) -> None:
         shown = [plain(file.name, 200) for file in unknown.files]
@@ -204,6 +226,18 @@ def _at_hand(contents: Contents | None) -> AtHand:
 def _file_of(unknown: UnknownColumns) -> Path:
     assert unknown.file is not None
     return unknown.file
+
+
+def _guess(unknown: UnknownColumns, fields: Sequence[MappingField]) -> dict[str, str]:
+    """Tell what columns hold, were the table of another kind."""
+    cells = tuple(zip(*unknown.rows, strict=True)) or ((),) * len(unknown.header)
+    table = Table(_file_of(unknown), unknown.header, cells, range(len(unknown.rows)))
+    found = assign(table, (), [field.name for field in fields], None)
+    return {column: name for name, column in found.items()}
+
+
+def _tasks(study: Study, _watch: Watch) -> tuple[str, ...]:
+    return tasks_of(study)
 
 
 def _by_pattern(files: Sequence[Path], number: int, pattern: str) -> str | None:

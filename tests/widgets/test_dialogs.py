@@ -2,7 +2,7 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QDialog
 
-from raterscope.widgets.dialogs.column_mapping import ColumnMappingDialog, MappingField
+from raterscope.widgets.dialogs.column_mapping import ColumnMappingDialog, MappingField, TableKind
 from raterscope.widgets.dialogs.reason import ReasonDialog
 from raterscope.widgets.dialogs.who_marked import WhoMarkedDialog
 
@@ -53,11 +53,28 @@ def test_escape_excludes_nobody(asked, qtbot):
     assert answers == []
 
 
+def clicks(guess):
+    return [TableKind("clicks", tuple(FIELDS), guess)]
+
+
+def test_a_table_may_be_said_to_hold_another_kind(asked):
+    ask, answers = asked
+    truths = (MappingField("task", "task"), MappingField("truth", "true label"))
+    kinds = [*clicks({"cell": "x"}), TableKind("true labels", truths, {"cell": "task"})]
+    dialog = ask(ColumnMappingDialog(["cell", "said"], [["c1", "ring"]], kinds), lambda d: d.mapping)
+    assert dialog.mapping == {"cell": "x"}
+    dialog.kind.setCurrentIndex(1)
+    assert dialog.problem() == "No column is chosen for true label."
+    dialog.choices[1].setCurrentIndex(dialog.choices[1].findData("truth"))
+    dialog.read.click()
+    assert answers == [{"cell": "task", "said": "truth"}]
+
+
 def test_columns_are_mapped_by_hand(asked):
     ask, answers = asked
     dialog = ask(
         ColumnMappingDialog(
-            ["wer", "px", "py", "note"], [["anna", "1", "2"]] * 9, {"px": "x", "py": "y"}, FIELDS
+            ["wer", "px", "py", "note"], [["anna", "1", "2"]] * 9, clicks({"px": "x", "py": "y"})
         ),
         lambda d: d.mapping,
     )
@@ -73,7 +90,7 @@ def test_columns_are_mapped_by_hand(asked):
 def test_one_field_in_two_columns_is_refused(asked):
     ask, _ = asked
     dialog = ask(
-        ColumnMappingDialog(["a", "b", "c"], [], {"a": "annotator", "b": "x", "c": "y"}, FIELDS), str
+        ColumnMappingDialog(["a", "b", "c"], [], clicks({"a": "annotator", "b": "x", "c": "y"})), str
     )
     choice = dialog.choices[2]
     choice.setCurrentIndex(choice.findData("x"))
@@ -86,7 +103,7 @@ def test_one_field_in_two_columns_is_refused(asked):
 
 
 def test_long_and_many_lined_cells_stay_one_short_line(qtbot):
-    dialog = ColumnMappingDialog(["x" * 500], [["a\nb" * 400]], {}, FIELDS)
+    dialog = ColumnMappingDialog(["x" * 500], [["a\nb" * 400]], clicks({}))
     dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose, False)
     qtbot.addWidget(dialog)
     assert len(dialog._table.item(1, 0).text()) <= 60

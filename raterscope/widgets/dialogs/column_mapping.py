@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QSignalBlocker, Qt
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QComboBox,
     QDialog,
     QDialogButtonBox,
+    QHBoxLayout,
     QHeaderView,
     QTableWidget,
     QTableWidgetItem,
@@ -21,7 +22,7 @@ from PySide6.QtWidgets import (
 from raterscope.widgets import theme
 from raterscope.widgets.parts import plain_label
 
-__all__ = ["ColumnMappingDialog", "MappingField"]
+__all__ = ["ColumnMappingDialog", "MappingField", "TableKind"]
 
 ROWS_SHOWN = 6
 LONGEST_CELL = 60
@@ -46,6 +47,25 @@ class MappingField:
     required: bool = True
 
 
+@dataclass(frozen=True, slots=True)
+class TableKind:
+    """Something that a table may hold.
+
+    Attributes
+    ----------
+    label : str
+        For people.
+    fields : tuple of MappingField
+        What its columns hold.
+    guess : mapping of column to field
+        What to begin with.
+    """
+
+    label: str
+    fields: tuple[MappingField, ...]
+    guess: Mapping[str, str]
+
+
 class ColumnMappingDialog(QDialog):
     """One choice above each column; open it with ``open()`` and read `mapping` when accepted.
 
@@ -55,9 +75,10 @@ class ColumnMappingDialog(QDialog):
         Names of the columns.
     rows : sequence of sequences of str
         The first rows.
-    guess : mapping of column to field
-        What to begin with.
-    fields : sequence of MappingField
+    kinds : sequence of TableKind
+        What the table may hold; where there is one alone, it is not asked about.
+    chosen : int
+        The kind to begin with.
     title : str
         Name of the file.
     """
@@ -66,8 +87,8 @@ class ColumnMappingDialog(QDialog):
         self,
         header: Sequence[str],
         rows: Sequence[Sequence[str]],
-        guess: Mapping[str, str],
-        fields: Sequence[MappingField],
+        kinds: Sequence[TableKind],
+        chosen: int = 0,
         title: str = "",
         parent: QWidget | None = None,
     ) -> None:
@@ -75,7 +96,11 @@ class ColumnMappingDialog(QDialog):
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setWindowTitle("Which column holds what?")
         self.resize(720, 380)
-        self._header, self._fields = tuple(header), tuple(fields)
+        self.header, self._kinds = tuple(header), tuple(kinds)
+        self.kind = QComboBox()
+        self.kind.setAccessibleName("The table holds")
+        self.kind.addItems([kind.label for kind in kinds])
+        self.kind.setCurrentIndex(chosen)
         self._table = QTableWidget(min(len(rows), ROWS_SHOWN) + 1, len(header))
         self._table.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
         self._table.setSelectionMode(QAbstractItemView.SelectionMode.NoSelection)
@@ -87,7 +112,8 @@ class ColumnMappingDialog(QDialog):
         self._table.horizontalHeader().setMinimumSectionSize(130)
         self.choices: list[QComboBox] = []
         for column, name in enumerate(header):
-            choice = self._choice(name, guess.get(name, NOT_USED))
+            choice = QComboBox()
+            choice.setAccessibleName(f"Column {name} holds")
             self._table.setCellWidget(0, column, choice)
             self.choices.append(choice)
             for row, cells in enumerate(rows[:ROWS_SHOWN], start=1):
@@ -105,38 +131,51 @@ class ColumnMappingDialog(QDialog):
         column_box.setSpacing(8)
         column_box.addWidget(plain_label(title or "A table with an unknown header", "title"))
         column_box.addWidget(plain_label("Say what each column holds; the rest is not read.", "second"))
+        if len(kinds) > 1:
+            line = QHBoxLayout()
+            line.addWidget(plain_label("The table holds", "second"))
+            line.addWidget(self.kind)
+            line.addStretch(1)
+            column_box.addLayout(line)
         column_box.addWidget(self._table, 1)
         column_box.addWidget(self._problem)
         column_box.addWidget(box)
         # Only now, in their place, do they heed which of them Return presses.
         box.button(QDialogButtonBox.StandardButton.Cancel).setAutoDefault(False)
         self.read.setDefault(True)
-        self._settle()
+        self._offer()
+        self.kind.currentIndexChanged.connect(self._offer)
+        for choice in self.choices:
+            choice.currentIndexChanged.connect(self._settle)
 
     @property
     def mapping(self) -> dict[str, str]:
         """Field of each column that is used."""
-        pairs = zip(self._header, self.choices, strict=True)
+        pairs = zip(self.header, self.choices, strict=True)
         return {name: choice.currentData() for name, choice in pairs if choice.currentData() != NOT_USED}
 
     def problem(self) -> str:
         """Give the sentence that says what is missing or twice, empty where the mapping will do."""
         used = list(self.mapping.values())
-        missing = [field.label for field in self._fields if field.required and field.name not in used]
+        fields = self._kinds[self.kind.currentIndex()].fields
+        missing = [field.label for field in fields if field.required and field.name not in used]
         if missing:
             return f"No column is chosen for {' and '.join(missing)}."
-        twice = [field.label for field in self._fields if used.count(field.name) > 1]
+        twice = [field.label for field in fields if used.count(field.name) > 1]
         return f"Two columns are chosen for {twice[0]}; one will do." if twice else ""
 
-    def _choice(self, column: str, chosen: str) -> QComboBox:
-        choice = QComboBox()
-        choice.setAccessibleName(f"Column {column} holds")
-        choice.addItem("not used", NOT_USED)
-        for field in self._fields:
-            choice.addItem(field.label if field.required else f"{field.label} (may be missing)", field.name)
-        choice.setCurrentIndex(max(0, choice.findData(chosen)))
-        choice.currentIndexChanged.connect(self._settle)
-        return choice
+    def _offer(self) -> None:
+        """Offer what the columns of the chosen kind of table hold."""
+        kind = self._kinds[self.kind.currentIndex()]
+        for name, choice in zip(self.header, self.choices, strict=True):
+            with QSignalBlocker(choice):
+                choice.clear()
+                choice.addItem("not used", NOT_USED)
+                for field in kind.fields:
+                    words = field.label if field.required else f"{field.label} (may be missing)"
+                    choice.addItem(words, field.name)
+                choice.setCurrentIndex(max(0, choice.findData(kind.guess.get(name, NOT_USED))))
+        self._settle()
 
     def _settle(self) -> None:
         problem = self.problem()
