@@ -33,7 +33,7 @@ __all__ = [
 
 @dataclass(frozen=True, eq=False)
 class Answered:
-    """A question, the latest answer to it, and the votes that went into that, without what was held fixed.
+    """A question, the latest answer to it, and the votes that went into that with what was held fixed.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ def read_answer(study: Study, entry: QuestionEntry) -> Answered | None:
     if latest is None:
         return None
     run, result = latest
-    labels = as_it_was(labels_of(study, entry.id, run), result.fusion)
+    labels = replace(as_it_was(labels_of(study, entry.id, run), result.fusion), known=result.fusion.known)
     truth = truth_as_it_was(study.crowd(entry.id, run.imported).truth, entry.scheme.classes, result.fusion)
     return Answered(entry, run, result, Question(labels, truth))
 

@@ -10,16 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from raterscope.algorithms.labels.assessment import Assessment
+from raterscope.algorithms.labels.assessment import Assessment, assess
 from raterscope.algorithms.labels.data import OPEN, FloatArray
 from raterscope.algorithms.labels.drift import change_points, moved, row_over_time, trend
 from raterscope.algorithms.labels.fusion import LabelPlan
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import InputError, counted, plain
 from raterscope.app.labels.answers import Answered, Groups, groups_of, plan_of, read_answer
-from raterscope.app.labels.comparing import VOTE, advice_on, assessed, judgements
+from raterscope.app.labels.comparing import VOTE, advice_on, judgements
 from raterscope.app.labels.exporting import Settled, settled
 from raterscope.app.labels.results import accuracies
+from raterscope.app.labels.running import measured
 from raterscope.app.report.charts import LINES, Line, draw_lines, draw_rates
 from raterscope.app.report.contents import Block, Facts, Gallery, Notices, Picture, Section, Swatch
 from raterscope.app.report.label_tables import (
@@ -154,7 +155,8 @@ def question_section(found: AnsweredQuestion, watch: Watch = silent) -> Section:
 
 
 def _earlier(study: Study, answered: Answered, watch: Watch) -> dict[str, Assessment]:
-    """Judge the latest run of every other algorithm, on the truths that were kept from it."""
+    """Judge the latest run of every other algorithm by the same truths, unless it was told some of them."""
+    kept = measured(answered.result, answered.question.truth)
     found: dict[str, Assessment] = {}
     entry = answered.entry
     latest: dict[str, RunEntry] = {}
@@ -168,10 +170,10 @@ def _earlier(study: Study, answered: Answered, watch: Watch) -> dict[str, Assess
         result = study.result(run.id, entry.id)
         if result is None or result.fusion.classes != answered.result.fusion.classes:
             continue
-        then = answered.question.truth
-        if len(result.fusion.posterior) != len(then):  # from before another import
+        if len(result.fusion.posterior) != len(kept):  # from before another import
             continue
-        judged = assessed(result, answered.question)
+        told = (result.fusion.known != OPEN) & (kept != OPEN)
+        judged = None if told.any() else assess(result.fusion.posterior, kept, result.fusion.classes)
         if judged is not None:
             found[f"{name} (run {run.id})"] = judged
     return found

@@ -1,0 +1,155 @@
+"""What a report says of labels: the figures that were planted, in words that nobody can misuse."""
+
+import base64
+import io
+import re
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from raterscope.algorithms.labels.fusion import LabelPlan
+from raterscope.app.formats.images import read_image
+from raterscope.app.labels import running
+from raterscope.app.report import write_report
+from raterscope.app.review import Decision, TaskSubject
+from raterscope.app.study import Study
+from raterscope.app.study.labels import link_pictures
+from tests.app.labels.made import LAZY, LIAR, PEOPLE, TASKS, make_study, write, write_truth, write_votes
+
+
+def fuse(study, algorithm="ibcc"):
+    inputs = running.gather([one.id for one in study.questions()], study)
+    return running.keep(running.fuse_questions(inputs, LabelPlan.make(algorithm)), study)
+
+
+@pytest.fixture
+def labels(tmp_path):
+    """The planted crowd, all truths known, one task on which two people differ and nobody else voted."""
+    votes = write_votes(tmp_path / "votes.csv", times=True)
+    lines = [line for line in votes.read_text(encoding="utf-8").splitlines() if ",t7," not in line]
+    votes.write_text("\n".join([*lines, "good 0,t7,cat,1", "good 1,t7,dog,2"]), encoding="utf-8")
+    path = make_study(tmp_path / "crowd.rscope", votes, write_truth(tmp_path / "truth.csv"))
+    with Study.open(path) as opened:
+        yield opened
+
+
+def rows_under(made, columns):
+    return [[cell.strip() for cell in row] for row in made.rows if len(row) == columns]
+
+
+def test_methods_are_held_against_the_truth_and_the_vote(labels, page):
+    fuse(labels, "dynibcc")
+    fuse(labels)
+    made = page(labels)
+    methods = {row[0]: row for row in rows_under(made, 8)}
+    assert {"ibcc", "majority", "dynibcc (run 1)"} <= set(methods)
+    for name in ("ibcc", "majority"):
+        assert methods[name][1] == str(TASKS)
+        right = float(methods[name][2].split()[0])
+        assert right >= (TASKS - 1) / TASKS - 0.001
+
+
+def test_the_crowds_matrix_is_that_of_all_votes(labels, page):
+    fuse(labels)
+    made = page(labels)
+    # Nine of eleven are good, wrong on a tenth of the tasks; of the others one is always wrong on dogs, and
+    # one always says cat.
+    cat, dog = made.row("cat", 4), made.row("dog", 4)
+    assert float(cat[1].split()[0]) == pytest.approx((9 * 0.9 + 1) / 11, abs=0.02)
+    assert float(dog[2].split()[0]) == pytest.approx(9 * 0.9 / 11, abs=0.02)
+
+
+def test_annotators_are_ranked_and_nobody_is_markup(labels, page):
+    labels.record(Decision(verb="exclude", annotators=("good 8",), reason="<i>asleep</i>"))
+    fuse(labels)
+    made = page(labels)
+    assert LAZY in made.text
+    assert "good 8 (excluded: <i>asleep</i>)" in made.text
+    assert "i" not in {tag for tag, _ in made.tags}
+    ranked = [row[0] for row in rows_under(made, 5) if row[0] in PEOPLE]
+    assert ranked[-1] == LIAR
+    assert ranked.index(LAZY) == len(ranked) - 2
+    behaviour = made.row(LIAR, 5)[4]
+    assert behaviour == "the wrong way round"
+
+
+def test_the_disputed_task_is_told_until_it_is_decided(labels, page):
+    run = fuse(labels)
+    made = page(labels)
+    told = made.row("t7", 4)
+    assert "cat: 1" in told[3]
+    assert "dog: 1" in told[3]
+    question = labels.questions()[0].id
+    subject = TaskSubject(task="t7", label="cat")
+    labels.record(Decision(verb="label", item=question, run=run, subject=subject, reason="seen"))
+    made = page(labels)
+    assert "t7" not in {row[0] for row in rows_under(made, 4)}
+    assert "figures do not rest on them" in made.text
+    assert "label t7 cat" in made.text
+    fuse(labels)
+    made = page(labels)
+    assert "figures do not rest on them" not in made.text
+    assert "1 task of labels" in made.text
+
+
+def test_tasks_in_dispute_are_shown(labels, page, tmp_path):
+    Image.new("RGB", (400, 200), (10, 200, 30)).save(tmp_path / "t7.png")
+    labels.add_images([read_image(tmp_path / "t7.png")])
+    assert link_pictures(labels) == 1
+    fuse(labels)
+    made = page(labels)
+    colours = []
+    for tag, attributes in made.tags:
+        if tag == "img":
+            with Image.open(io.BytesIO(base64.b64decode(attributes["src"].split(",", 1)[1]))) as image:
+                colours.append((image.size, image.convert("RGB").getpixel((5, 5))))
+    assert ((260, 130), (10, 200, 30)) in colours
+
+
+def test_who_changes_is_told_with_the_vote_from_which_on(tmp_path, page):
+    """Six steady people, and one who says dog to everything from the hundredth task on."""
+    rng = np.random.default_rng(4)
+    true = np.arange(300) % 2
+    rows = []
+    for t in range(300):
+        for k in range(7):
+            right = rng.random() < 0.9
+            label = true[t] if right else 1 - true[t]
+            rows.append([f"w{k}", f"t{t}", ("cat", "dog")[1 if k == 6 and t >= 100 else label], str(60 * t)])
+    path = write(tmp_path / "votes.csv", ["annotator", "task", "label", "time"], rows)
+    with Study.open(make_study(tmp_path / "s.rscope", path)) as study:
+        fuse(study, "dynibcc")
+        made = page(study)
+    first = next(row for row in rows_under(made, 5) if row[0] == "w6" and "vote" in row[4])
+    changed = re.search(r"vote (\d+): of cat says cat less often", first[4])
+    assert changed is not None
+    assert 95 <= int(changed[1]) <= 105
+    assert first[3].startswith("\N{MINUS SIGN}")
+
+
+def test_every_setting_is_in_the_methods(labels, page):
+    fuse(labels, "gibbs")
+    made = page(labels)
+    settings = LabelPlan.make("gibbs").settings
+    for spec in settings.specs():
+        assert f"{spec.label.lower()} {spec.in_words(getattr(settings, spec.name))}" in made.text
+    assert f"seed {settings.seed}" in made.text
+
+
+def test_one_question_of_two(tmp_path, page):
+    files = [write_votes(tmp_path / f"{name}.csv", question=f"{name}?") for name in ("first", "second")]
+    with Study.open(make_study(tmp_path / "two.rscope", *files)) as study:
+        fuse(study)
+        made = page(study, question=study.questions()[1].id)
+    assert ["Only", "second?"] in made.rows
+    assert "first?" not in made.text
+
+
+def test_without_a_truth_or_a_model_there_is_still_a_report(tmp_path):
+    rows = [["a", "t1", "x"], ["b", "t1", "x"]]
+    path = write(tmp_path / "votes.csv", ["annotator", "task", "label"], rows)
+    with Study.open(make_study(tmp_path / "s.rscope", path)) as study:
+        for algorithm in ("majority", "dynibcc", "mean-score"):
+            fuse(study, algorithm)
+            assert write_report(study, tmp_path / "report.html").stat().st_size > 1000
