@@ -84,17 +84,27 @@ def misfit_of_labels(result: LabelResult, tasks: int, annotators: int, votes: in
         return "a probability is no number"
     if not (np.isfinite(fusion.confusion.alpha).all() and (fusion.confusion.alpha > 0).all()):
         return "a confusion matrix is no pseudo-counts"
-    return None if groups is None else _misfit_of_communities(groups, annotators)
+    return None if groups is None else _misfit_of_communities(groups, annotators, (classes, outputs))
 
 
-def _misfit_of_communities(groups: Communities, annotators: int) -> str | None:
+def _misfit_of_communities(groups: Communities, annotators: int, matrix: tuple[int, int]) -> str | None:
     members, count = len(groups.members), len(groups.prototype)
     if groups.community.shape != (members,) or groups.participation.shape != (members, count):
         return "the communities are of another shape"
+    if count and groups.prototype.shape[1:] != matrix:
+        return f"the communities' prototypes have the shape {groups.prototype.shape[1:]}, not {matrix}"
+    if not all(array.dtype.kind == "i" for array in (groups.members, groups.community)):
+        return "the members of communities are no numbers"
     if members and not 0 <= groups.members.min() <= groups.members.max() < annotators:
         return "a member of a community is nobody"
+    if (np.diff(groups.members) <= 0).any():
+        return "a member of communities is there twice"
     if members and not 0 <= groups.community.min() <= groups.community.max() < count:
         return "a community is one that there is not"
+    if not (np.isfinite(groups.participation).all() and np.isfinite(groups.prototype).all()):
+        return "a participation or a prototype is no number"
+    if not (np.isfinite(groups.modularity) and 0 <= groups.scale < np.inf):
+        return "the communities' modularity or scale is no number"
     return None
 
 

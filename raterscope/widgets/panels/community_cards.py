@@ -172,7 +172,9 @@ class _Card(QAbstractButton):
         self.clicked.connect(self._on_clicked)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         lines = ", ".join(self._lines())
-        self.setAccessibleName(f"Community {place + 1}, {view.names[place]}: {lines}")
+        name = view.names[place]
+        called = f"Community {place + 1}" + ("" if name == f"community {place + 1}" else f", {name}")
+        self.setAccessibleName(f"{called}: {lines}")
         self.setToolTip(plain_tip(self.accessibleName() + self._rates_in_words()))
         matrix = MATRIX + PAD if view.prototype is not None else 0
         self.setFixedSize(WIDTH, 2 * PAD + NAME + LINE * len(self._lines()) + matrix)

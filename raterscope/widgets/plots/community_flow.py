@@ -223,7 +223,7 @@ class _Flow(Figure[Part]):
             return said + "".join(f"; {words}" for words in self._events_of(moment, community))
         many = count(int(view.flows[moment][community, goal]), "annotator")
         here, there = self._called(moment, community), self._called(moment + 1, goal)
-        when = f"{view.moments[moment]} to {view.moments[moment + 1]}"
+        when = f"{view.moments[moment]}, then {view.moments[moment + 1]}"
         if self._number(moment, community) == self._number(moment + 1, goal):
             return f"{when}: {many} stay in {there}"
         return f"{when}: {many} from {here} to {there}"

@@ -225,7 +225,8 @@ class _Similarity(Figure[tuple[int, int]]):
         table = self._table
         assert table is not None
         value = table.values[row, column]
-        said = f"{table.label} {value:.2f}" if np.isfinite(value) else "not known"
+        digits = 2 if table.high > 0.5 else 4
+        said = f"{table.label} {value:.{digits}f}" if np.isfinite(value) else "not known"
         first, second = (f"{table.names[at]} ({community_word(self._community(at))})" for at in part)
         return f"{first} with itself" if row == column else f"{first} and {second}: {said}"
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import QObject, QTimer, Signal
 
 from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Document
@@ -79,7 +79,9 @@ class People(QObject):
         people = 0 if scene is None else len(scene.labels.annotators)
         self.current = tuple(one for one in self.current if one < people) if same else ()
         self.grouping.show(scene, analysis)
-        self._on_grouped()
+        self._show_groups()
+        self._show_relations()
+        self._mark()
 
     def refresh(self) -> None:
         """Show who is left out after a decision."""
@@ -110,7 +112,12 @@ class People(QObject):
         self.community_chosen.emit()
 
     def _on_grouped(self) -> None:
-        """Show the communities of the grouping in use everywhere."""
+        """Show the communities of another grouping everywhere: of ten thousand annotators in two steps."""
+        self._show_groups()
+        QTimer.singleShot(0, self, self._show_relations)
+        QTimer.singleShot(0, self, self._show_participation)
+
+    def _show_groups(self) -> None:
         groups = self.grouping.groups
         if self._analysis is not None:
             self._analysis = replace(self._analysis, groups=groups)
@@ -118,11 +125,12 @@ class People(QObject):
         self._show_wall()
         communities.show_cards(self._screen.cards, self._scene, groups, self.grouping.notices)
         self._screen.wall.highlight(None)
-        self._screen.similarity.select_community(None)
-        self._screen.flow.select_community(None)
+
+    def _show_relations(self) -> None:
+        self._screen.similarity.select_community(self.community)
+        self._screen.flow.select_community(self.community)
         self.similar.show(self._scene, self._analysis)
         self.flowing.show(self._scene, self._analysis)
-        self._mark()
         self.community_chosen.emit()
 
     def _on_wall(self, annotators: tuple[int, ...]) -> None:
@@ -148,11 +156,13 @@ class People(QObject):
             self._screen.matrix.clear()
         else:
             self._screen.matrix.show_matrix(matrix)
-        communities.show_participation(
-            self._screen.participation, scene, self.grouping.groups, self.current, blind=self.blind
-        )
+        self._show_participation()
         self._show_drift()
         self.chosen.emit()
+
+    def _show_participation(self) -> None:
+        bars, groups = self._screen.participation, self.grouping.groups
+        communities.show_participation(bars, self._scene, groups, self.current, blind=self.blind)
 
     def _show_drift(self) -> None:
         scene = self._scene

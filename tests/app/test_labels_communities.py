@@ -1,0 +1,420 @@
+"""Communities on the labels screen: grouped in several ways, followed over time, chosen everywhere."""
+
+import shutil
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PySide6.QtCore import Qt
+
+from raterscope.algorithms.annotators.communities import CommunitySettings, communities
+from raterscope.algorithms.labels.fusion import LabelPlan
+from raterscope.algorithms.labels.result import LabelResult
+from raterscope.algorithms.progress import silent
+from raterscope.app.formats.label_records import LabelTable
+from raterscope.app.labels.answers import described
+from raterscope.app.labels.running import fuse_questions, gather, keep
+from raterscope.app.outcome import Outcome
+from raterscope.app.study import Study
+from raterscope.app.study.arrays import pack, unpack
+from raterscope.app.study.labels import add_votes
+from raterscope.app.study.misfits import misfit_of_labels
+from raterscope.app.workspaces.labels import alike as comparing
+from raterscope.app.workspaces.labels import communities as showing
+from raterscope.app.workspaces.labels.grouping import find_groups, follow_groups, obstacle
+from raterscope.app.workspaces.labels.scene import analyse, read_scene
+from tests.app.driving import LONG, idle
+
+PEOPLE, TASKS, EACH = 24, 200, 100
+CLASSES = ("healthy", "infected")
+TURNED = (1, 3, 5)
+"""They were careful for the first half of their votes, where the answer is made to say so."""
+
+DAY = 86400.0
+
+
+def is_careful() -> np.ndarray:
+    return np.arange(PEOPLE) % 2 == 0
+
+
+def is_early() -> np.ndarray:
+    """Who worked on the first half of the tasks."""
+    return np.arange(PEOPLE) < PEOPLE // 2
+
+
+def table(*, times: bool = True, each: int = EACH) -> LabelTable:
+    """Half are careful, half always say healthy; half work on the first tasks, half on the others."""
+    rng = np.random.default_rng(3)
+    truth = rng.integers(0, 2, TASKS)
+    annotator, task, label, time = [], [], [], []
+    for who in range(PEOPLE):
+        mine = rng.permutation(EACH)[:each] + (0 if is_early()[who] else EACH)
+        careful = np.full(each, is_careful()[who])
+        right = np.where(rng.random(each) < 0.95, truth[mine], 1 - truth[mine])
+        annotator += [who] * each
+        task += mine.tolist()
+        label += np.where(careful, right, 0).tolist()
+        time += (np.arange(each) * DAY + 1e9 + who).tolist()
+    order = np.argsort(time, kind="stable")
+    columns = [np.array(column)[order] for column in (annotator, task, label, time)]
+    return LabelTable(
+        Path("votes.csv"), "Infected?", tuple(f"ann {n:02}" for n in range(PEOPLE)),
+        tuple(f"cell-{n:03}" for n in range(TASKS)), CLASSES, columns[0].astype(np.int32),
+        columns[1].astype(np.int32), columns[2].astype(np.int16), columns[3] if times else None,
+    )  # fmt: skip
+
+
+def make(path: Path, algorithm: str, votes: LabelTable | None = None, **settings: str) -> Path:
+    with Study.create(path) as study:
+        add_votes(study, votes or table())
+        numbers = [one.id for one in study.questions()]
+        answer = fuse_questions(gather(numbers, study), LabelPlan.make(algorithm, settings))
+        if algorithm == "dynibcc":
+            answer = replace(answer, outcomes={name: turned(one) for name, one in answer.outcomes.items()})
+        keep(answer, study)
+    return path
+
+
+def turned(outcome: Outcome[LabelResult]) -> Outcome[LabelResult]:
+    """Let some be careful for the first half of their votes, as a careful one was."""
+    fusion = outcome.fusion.fusion
+    drift = fusion.drift
+    alpha = drift.alpha.copy()
+    for who in TURNED:
+        alpha[drift.steps(who)][: EACH // 2] = drift.alpha[drift.steps(0)][: EACH // 2]
+    fusion = replace(fusion, drift=replace(drift, alpha=alpha))
+    return replace(outcome, fusion=replace(outcome.fusion, fusion=fusion))
+
+
+@pytest.fixture(scope="module")
+def dynamic(tmp_path_factory) -> Path:
+    return make(tmp_path_factory.mktemp("dynamic") / "dynamic.rscope", "dynibcc")
+
+
+@pytest.fixture
+def opened(window, qtbot, dynamic, tmp_path):
+    return show(window, qtbot, shutil.copy(dynamic, tmp_path / "cells.rscope"))
+
+
+def show(window, qtbot, path: Path):
+    window.open_paths([path])
+    qtbot.waitUntil(
+        lambda: window.workspace is not None and window.workspace.analysis is not None, timeout=LONG
+    )
+    idle(window, qtbot)
+    return window.workspace
+
+
+def switch(workspace, window, qtbot, basis: str, method: str = "nmf"):
+    grouping = workspace.people.grouping
+    for modes, name in ((grouping.bases, basis), (grouping.methods, method)):
+        qtbot.mouseClick(modes.buttons[name], Qt.MouseButton.LeftButton)
+        idle(window, qtbot)
+
+
+def cards(workspace) -> list[str]:
+    return [card.accessibleName() for card in workspace.cards.cards]
+
+
+def words(workspace) -> str:
+    return workspace.cards._words.text()
+
+
+def split_of(workspace) -> np.ndarray:
+    """Every annotator's community, as the wall draws it."""
+    return workspace.wall._view.community
+
+
+def is_split_by(found: np.ndarray, what: np.ndarray) -> bool:
+    return len(set(zip(found.tolist(), what.tolist(), strict=True))) == len(set(found.tolist())) == 2
+
+
+def test_a_switch_groups_the_annotators_by_common_tasks_everywhere(opened, window, qtbot):
+    assert is_split_by(split_of(opened), is_careful())
+    assert words(opened).startswith("by behaviour, non-negative factorisation | modularity 0.")
+    before = cards(opened)
+    switch(opened, window, qtbot, "tasks")
+    assert is_split_by(split_of(opened), is_early())
+    assert words(opened).startswith("by common tasks, non-negative factorisation")
+    assert [name.split(":")[0] for name in cards(opened)] == ["Community 1", "Community 2"]
+    assert all("12 members, 50 % of votes, accuracy 0." in name for name in cards(opened))
+    opened.middle_tabs.setCurrentIndex(1)
+    idle(window, qtbot)
+    figure = opened.similarity.figure
+    assert "share of their tasks" in figure.words((0, 1))
+    assert opened.participation.figure._communities == ("community 1", "community 2")
+    switch(opened, window, qtbot, "tasks", "louvain")
+    assert "Louvain" in words(opened)
+    assert is_split_by(split_of(opened), is_early())
+    switch(opened, window, qtbot, "behaviour")
+    assert cards(opened) == before
+    assert "similarity" in figure.words((0, 1))
+
+
+def test_what_was_found_once_is_there_at_once(opened, window, qtbot):
+    switch(opened, window, qtbot, "tasks")
+    begun = []
+    window.jobs.updated.connect(lambda job: begun.append(job.title))
+    switch(opened, window, qtbot, "behaviour")
+    switch(opened, window, qtbot, "tasks")
+    assert is_split_by(split_of(opened), is_early())
+    assert not any("Grouping" in title for title in begun)
+
+
+def test_a_chosen_community_of_common_tasks_is_seen_in_its_tasks_and_members(opened, window, qtbot):
+    switch(opened, window, qtbot, "tasks")
+    number = int(split_of(opened)[0])
+    opened.people.choose_community(number)
+    assert opened.people.current == tuple(range(PEOPLE // 2))
+    opened.queue.filter_changed.emit("", "community")
+    idle(window, qtbot)
+    assert sorted(opened.tasks._order.tolist()) == list(range(EACH))
+    switch(opened, window, qtbot, "behaviour")
+    assert opened.people.community is None
+    opened.people.choose_community(int(split_of(opened)[0]))
+    assert set(opened.people.current) == set(np.flatnonzero(is_careful()).tolist())
+
+
+@pytest.fixture
+def held(monkeypatch):
+    """The search waits until it is let go, or cancelled."""
+    go = threading.Event()
+
+    def wait(scene, analysis, way, watch):
+        while not go.wait(0.01):
+            watch(0.3, "waiting")
+        return find_groups(scene, analysis, way, watch)
+
+    monkeypatch.setattr(showing, "find_groups", wait)
+    yield go
+    go.set()
+
+
+@pytest.mark.parametrize("where", ["here", "jobs"])
+def test_a_search_can_be_cancelled_and_what_was_shown_stays(opened, window, qtbot, held, where):
+    grouping, before = opened.people.grouping, cards(opened)
+    qtbot.mouseClick(grouping.bases.buttons["tasks"], Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: "grouping: 30 %" in opened.cards.header._aside.text(), timeout=LONG)
+    assert grouping.stop.isVisible()
+    assert cards(opened) == before
+    if where == "here":
+        qtbot.mouseClick(grouping.stop, Qt.MouseButton.LeftButton)
+    else:
+        (key,) = (job.key for job in window.jobs._jobs.values() if job.title.startswith("Grouping"))
+        window.jobs.cancel(key)
+    idle(window, qtbot)
+    assert (grouping.bases.mode, cards(opened)) == ("behaviour", before)
+    assert "2 found" in opened.cards.header._aside.text()
+    assert not grouping.stop.isVisible()
+    held.set()
+    switch(opened, window, qtbot, "tasks")
+    assert is_split_by(split_of(opened), is_early())
+
+
+def test_who_wants_something_else_meanwhile_gets_that(opened, window, qtbot, held):
+    grouping = opened.people.grouping
+    qtbot.mouseClick(grouping.bases.buttons["tasks"], Qt.MouseButton.LeftButton)
+    qtbot.mouseClick(grouping.methods.buttons["louvain"], Qt.MouseButton.LeftButton)
+    held.set()
+    idle(window, qtbot)
+    assert words(opened).startswith("by common tasks, Louvain")
+    assert set(grouping._kept) == {("behaviour", "nmf"), ("tasks", "louvain")}
+
+
+def test_over_time_draws_who_turned_and_a_band_chooses_them(opened, window, qtbot):
+    opened.middle_tabs.setCurrentWidget(opened.flow)
+    idle(window, qtbot)
+    assert opened.flow.filled
+    over = opened.people.flowing.course.over
+    assert len(over.moments) == 5
+    np.testing.assert_array_equal(over.of(4), split_of(opened))  # numbered as the cards are
+    careful = int(split_of(opened)[0])
+    for moment, where in enumerate((careful, careful, 1 - careful, 1 - careful, 1 - careful)):
+        assert {int(over.of(moment)[who]) for who in TURNED} == {where}
+    here = int(np.flatnonzero(over.identity[1] == careful)[0])
+    there = int(np.flatnonzero(over.identity[2] == 1 - careful)[0])
+    assert "3 annotators from" in opened.flow.figure.words((1, here, there))
+    opened.flow.band_chosen.emit(1, here, there)
+    assert opened.people.current == TURNED
+    assert set(opened.wall.selected) == set(TURNED)
+    opened.flow.block_chosen.emit(4, careful)
+    assert set(opened.people.current) == set(np.flatnonzero(is_careful()).tolist())
+
+
+def test_common_tasks_over_time_follow_the_calendar(opened, window, qtbot):
+    switch(opened, window, qtbot, "tasks")
+    opened.middle_tabs.setCurrentWidget(opened.flow)
+    idle(window, qtbot)
+    view = opened.people.flowing.course.view
+    assert view.moments[-1] == "after all votes"
+    assert view.moments[0].startswith("until 2001-")
+    assert [each.tolist() for each in view.numbers] == [[0, 1]] * 3
+    assert opened.flow.told == "Every community goes on from the first moment to the last."
+
+
+def test_a_search_over_time_can_be_stopped_and_taken_up(opened, window, qtbot, monkeypatch):
+    from raterscope.app.workspaces.labels import flowing
+
+    go = threading.Event()
+
+    def wait(scene, analysis, groups, watch):
+        while not go.wait(0.01):
+            watch(0.5, "waiting")
+        return follow_groups(scene, analysis, groups, watch)
+
+    monkeypatch.setattr(flowing, "follow_groups", wait)
+    opened.middle_tabs.setCurrentWidget(opened.flow)
+    qtbot.waitUntil(lambda: "50 %" in opened.flow.told, timeout=LONG)
+    qtbot.mouseClick(opened.people.flowing.stop, Qt.MouseButton.LeftButton)
+    idle(window, qtbot)
+    assert opened.flow.told == "The communities were not followed to the end."
+    go.set()
+    qtbot.mouseClick(opened.people.flowing.follow, Qt.MouseButton.LeftButton)
+    idle(window, qtbot)
+    assert opened.flow.filled
+
+
+def test_a_static_answer_says_what_is_needed(window, qtbot, tmp_path):
+    workspace = show(window, qtbot, make(tmp_path / "static.rscope", "ibcc", table(times=False)))
+    workspace.middle_tabs.setCurrentWidget(workspace.flow)
+    idle(window, qtbot)
+    assert not workspace.flow.filled
+    assert "fuse with dynamic IBCC" in workspace.flow.told
+    switch(workspace, window, qtbot, "tasks")
+    assert "these have none" in workspace.flow.told
+
+
+def test_an_answer_without_communities_offers_to_find_them(window, qtbot, tmp_path):
+    workspace = show(window, qtbot, make(tmp_path / "without.rscope", "ibcc", communities="no"))
+    grouping = workspace.people.grouping
+    assert not cards(workspace)
+    assert grouping.find.isVisible()
+    qtbot.mouseClick(grouping.find, Qt.MouseButton.LeftButton)
+    idle(window, qtbot)
+    assert is_split_by(split_of(workspace), is_careful())
+    assert not grouping.find.isVisible()
+
+
+@pytest.mark.parametrize("basis", ["behaviour", "tasks"])
+def test_where_all_have_too_few_votes_the_reason_is_said(window, qtbot, tmp_path, basis):
+    workspace = show(window, qtbot, make(tmp_path / "few.rscope", "ibcc", table(each=5)))
+    switch(workspace, window, qtbot, basis)
+    assert not cards(workspace)
+    assert "24 annotators" in workspace.cards._nothing.text()
+    workspace.middle_tabs.setCurrentIndex(1)
+    workspace.middle_tabs.setCurrentWidget(workspace.flow)
+    idle(window, qtbot)
+    assert not workspace.flow.filled
+
+
+def test_names_are_hidden_beside_similarities_too(opened, window, qtbot):
+    opened.middle_tabs.setCurrentIndex(1)
+    idle(window, qtbot)
+    assert opened.similarity.figure.words((0, 1)).startswith("ann ")
+    opened.people.set_blind(True)
+    assert "ann " not in opened.similarity.figure.words((0, 1))
+
+
+@pytest.fixture(scope="module")
+def looked_at(dynamic, tmp_path_factory):
+    path = shutil.copy(dynamic, tmp_path_factory.mktemp("looked") / "at.rscope")
+    with Study.open(path) as study:
+        scene = read_scene(study.questions()[0].id, None, study, silent)
+    return scene, analyse(scene, silent)
+
+
+@pytest.mark.parametrize("most", [500, 7])
+def test_tasks_in_common_are_drawn_as_means_over_those_of_two_rows(looked_at, monkeypatch, most):
+    scene, analysis = looked_at
+    monkeypatch.setattr(comparing, "MOST_ROWS", most)
+    drawn = comparing.alike(scene, analysis, find_groups(scene, analysis, ("tasks", "nmf"), silent), silent)
+    votes = set(zip(scene.labels.annotator.tolist(), scene.labels.task.tolist(), strict=True))
+    done = [{task for who, task in votes if who == one} for one in range(PEOPLE)]
+    links = np.array([[len(a & b) / (len(a) + len(b)) * 2 for b in done] for a in done])
+    np.fill_diagonal(links, np.nan)
+    assert sorted(np.concatenate(drawn.rows).tolist()) == list(range(PEOPLE))
+    for at, row in enumerate(drawn.rows):
+        for to, column in enumerate(drawn.rows):
+            block = links[np.ix_(row, column)]
+            known = block[np.isfinite(block)]
+            wanted = known.mean() if len(known) else np.nan
+            np.testing.assert_allclose(drawn.values[at, to], wanted, rtol=1e-5)
+    assert (drawn.weights > 0).all()
+
+
+def test_similarity_is_drawn_at_the_scale_at_which_communities_were_found(looked_at):
+    scene, analysis = looked_at
+    wide, narrow = (
+        comparing.alike(
+            scene,
+            analysis,
+            described(
+                scene.labels,
+                communities(analysis.mean, analysis.votes_of, CommunitySettings(scale=scale)),
+                analysis.accuracy[0],
+            ),
+            silent,
+        )
+        for scale in (2.0, 20.0)
+    )
+    first, second = (
+        dict(zip(np.concatenate(one.rows).tolist(), range(PEOPLE), strict=True)) for one in (wide, narrow)
+    )
+    for a, b in ((0, 1), (2, 4), (5, 20)):
+        loose = wide.values[first[a], first[b]]
+        assert narrow.values[second[a], second[b]] == pytest.approx(loose**10, rel=1e-3)
+
+
+def test_votes_without_time_are_in_no_early_moment(looked_at):
+    scene, analysis = looked_at
+    unknown = scene.labels.time.copy()
+    unknown[scene.labels.annotator == 0] = np.nan
+    partly = replace(scene, labels=replace(scene.labels, time=unknown))
+    groups = find_groups(partly, analysis, ("tasks", "louvain"), silent)
+    assert obstacle(partly, groups) == ""
+    course = follow_groups(partly, analysis, groups, silent)
+    assert [int(course.over.of(moment)[0]) for moment in (0, 1)] == [-1, -1]
+    assert course.over.of(2)[0] >= 0
+    assert 0 in course.block(0, course.over.moments[0].count)
+
+
+def a_result(scene, found) -> LabelResult:
+    return LabelResult(scene.fusion, "measure", found)
+
+
+def kept(result: LabelResult) -> LabelResult:
+    size, chunks = pack(result)
+    return unpack(LabelResult, size, list(chunks))
+
+
+def test_communities_are_kept_as_they_were_found_also_none(looked_at):
+    scene, analysis = looked_at
+    sizes = TASKS, PEOPLE, len(scene.labels)
+    for least in (10, 1000):
+        found = communities(analysis.mean, analysis.votes_of, CommunitySettings(least_votes=least))
+        assert found.count == (2 if least == 10 else 0)
+        again = kept(a_result(scene, found))
+        assert misfit_of_labels(again, *sizes) is None
+        assert (again.communities.scale, again.communities.notices) == (found.scale, found.notices)
+        np.testing.assert_array_equal(again.communities.prototype, found.prototype)
+
+
+def test_communities_that_cannot_be_are_found_out(looked_at):
+    scene, analysis = looked_at
+    sizes = TASKS, PEOPLE, len(scene.labels)
+    found = communities(analysis.mean, analysis.votes_of)
+    twice = found.members.copy()
+    twice[1] = twice[0]
+    wrong = {
+        "prototype": found.prototype[:, :, :1],
+        "scale": float("nan"),
+        "modularity": float("inf"),
+        "participation": found.participation * np.float32(np.nan),
+        "members": twice,
+        "community": found.community.astype(np.float64),
+    }
+    assert misfit_of_labels(a_result(scene, found), *sizes) is None
+    for name, value in wrong.items():
+        assert misfit_of_labels(a_result(scene, replace(found, **{name: value})), *sizes), name
