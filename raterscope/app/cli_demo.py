@@ -24,7 +24,9 @@ from raterscope.app.clicks.running import Answer, fuse_inputs, gather, keep
 from raterscope.app.clicks.sample import STUDY, make_sample
 from raterscope.app.clicks.sample import about as about_clicks
 from raterscope.app.errors import InputError, plain
-from raterscope.app.masks.demo import demonstrate
+from raterscope.app.labels.demo import demonstrate as demonstrate_labels
+from raterscope.app.labels.sample import about as about_labels
+from raterscope.app.masks.demo import demonstrate as demonstrate_masks
 from raterscope.app.masks.sample import about as about_masks
 from raterscope.app.outcome import Outcome
 from raterscope.app.samples import is_kept
@@ -36,7 +38,7 @@ __all__ = ["demo"]
 RADIUS = 8.0
 """How far from a simulated parasite a detection may lie, pixels: about a ring's radius."""
 
-PICTURES = ("window.png", "window-masks.png")
+PICTURES = ("window.png", "window-masks.png", "window-labels.png")
 
 _PATIENCE = 120  # seconds for the picture
 _TAKE = """
@@ -52,16 +54,17 @@ def demo(options: argparse.Namespace) -> int:
     results = folder / "results"
     make_folder(results)
     with ProgressLine(sys.stderr) as watch:
-        clicks, said, of_clicks = _clicks(folder, results, part(watch, 0.0, 0.5))
-        masks, more, of_masks = demonstrate(folder, results, part(watch, 0.5, 1.0))
+        clicks, of_clicks, clicked = _clicks(folder, results, part(watch, 0.0, 0.4))
+        masks, of_masks, masked = demonstrate_masks(folder, results, part(watch, 0.4, 0.8))
+        labels, of_labels, labelled = demonstrate_labels(folder, results, part(watch, 0.8, 1.0))
         with Study.open(masks) as study:
-            text = f"{about_clicks()}\n{about_masks(study)}"
+            text = f"{about_clicks()}\n{about_labels()}\n{about_masks(study)}"
         (folder / "ABOUT.txt").write_text(text, encoding="utf-8")
-    for line in [*said, *more, f"the results of both are in {results}"]:
+    for line in [*of_clicks, *of_masks, *of_labels, f"the results of all are in {results}"]:
         print(line)
-    outcomes: list[Outcome[Any]] = [*of_clicks, *of_masks]
+    outcomes: list[Outcome[Any]] = [*clicked, *masked, *labelled]
     failures({str(number): outcome for number, outcome in enumerate(outcomes)})
-    return _show([clicks, masks], results)
+    return _show([clicks, masks, labels], results)
 
 
 def _clicks(folder: Path, results: Path, watch: Watch) -> tuple[Path, list[str], list[Outcome[Fusion]]]:
@@ -101,7 +104,7 @@ def _show(studies: Sequence[Path], results: Path) -> int:
     pictures = [results / name for name in PICTURES]
     for study, picture in zip(studies, pictures, strict=True):
         _picture(study, picture)
-    names = " and ".join(picture.name for picture in pictures)
+    names = ", ".join(picture.name for picture in pictures)
     print(f"there is no display to open the window on; pictures of it are in {results}: {names}")
     return 0
 

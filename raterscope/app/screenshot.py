@@ -14,7 +14,7 @@ SETTLED = 0.5  # seconds without work
 
 
 def take(study: Path, picture: Path) -> None:
-    """Open a study in a window that nobody sees, go to the first disputed spot, and leave a PNG.
+    """Open a study in a window that nobody sees, go to what is disputed first, and leave a PNG.
 
     Raises
     ------
@@ -25,6 +25,7 @@ def take(study: Path, picture: Path) -> None:
     from PySide6.QtWidgets import QApplication
 
     from raterscope.app.main_window import MainWindow, apply_look
+    from raterscope.app.workspaces.labels.workspace import LabelsWorkspace
 
     application = QApplication.instance() or QApplication(["raterscope"])
     apply_look("dark")
@@ -44,7 +45,8 @@ def take(study: Path, picture: Path) -> None:
     settle()
     if window.workspace is None:
         raise RuntimeError(window.notice.text or f"{study.name} did not open")
-    window.workspace.reviewing.next_disputed()
+    if not isinstance(window.workspace, LabelsWorkspace):  # which begins with the most disputed task
+        window.workspace.reviewing.next_disputed()
     settle()
     saved = window.grab().save(str(picture))
     window.close()

@@ -9,6 +9,7 @@ from PIL import Image
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.app.cli import main
 from raterscope.app.clicks.sample import make_sample
+from raterscope.app.labels.sample import make_sample as make_sample_of_labels
 from raterscope.app.masks.sample import make_sample as make_sample_of_masks
 from raterscope.app.review import Decision, SpotSubject, TaskSubject
 from raterscope.app.study import Study
@@ -258,10 +259,11 @@ class TestSample:
         finally:
             other.rename(folder)
 
-    def test_demo_fuses_both_and_leaves_pictures_where_there_is_no_display(self, folder, capsys, monkeypatch):
+    def test_demo_fuses_all_and_leaves_pictures_where_there_is_no_display(self, folder, capsys, monkeypatch):
         for name in ("DISPLAY", "WAYLAND_DISPLAY"):
             monkeypatch.delenv(name, raising=False)
         make_sample_of_masks(folder, cases=2)
+        make_sample_of_labels(folder, tasks=300, annotators=60, pictures=8)
         assert run("demo", folder) == 0
         said = capsys.readouterr().out
         assert "there is no display" in said
@@ -270,12 +272,14 @@ class TestSample:
         text = (folder / "ABOUT.txt").read_text()
         assert "Simulated are the blood smears" in text
         assert "LIDC-IDRI) are not in masks.rscope" in text
+        assert "Simulated are the cells" in text
         results = folder / "results"
         assert sorted(path.name for path in results.iterdir()) == [
-            "annotators.csv", "clicks.csv", "detections.csv", "evaluation.csv", "masks", "masks-report.html",
-            "run.json", "window-masks.png", "window.png",
+            "annotators.csv", "clicks.csv", "detections.csv", "evaluation.csv", "labels",
+            "labels-report.html", "masks", "masks-report.html", "run.json", "window-labels.png",
+            "window-masks.png", "window.png",
         ]  # fmt: skip
-        for name in ("window.png", "window-masks.png"):
+        for name in ("window.png", "window-masks.png", "window-labels.png"):
             with Image.open(results / name) as picture:
                 assert picture.width >= 1000
                 assert len(picture.convert("RGB").getcolors(1 << 24)) > 1000
@@ -288,7 +292,7 @@ class TestSample:
             assert float(consensus["dice"]) > np.median([float(row["dice"]) for row in raters])
         monkeypatch.setattr("raterscope.app.cli_demo._show", lambda studies, results: 0)
         assert run("demo", folder) == 0
-        for name, runs in (("sample.rscope", 1), ("masks.rscope", 2)):
+        for name, runs in (("sample.rscope", 1), ("masks.rscope", 2), ("labels.rscope", 3)):
             with Study.open(folder / name) as study:
                 assert len(study.runs()) == runs
 

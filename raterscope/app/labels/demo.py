@@ -1,0 +1,102 @@
+"""What `raterscope demo` does with labels: the sample fused, its results written, and what to say of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from raterscope.algorithms.labels.assessment import Assessment
+from raterscope.algorithms.labels.fusion import LabelPlan
+from raterscope.algorithms.labels.result import LabelResult
+from raterscope.algorithms.progress import Watch, part
+from raterscope.app.cli_results import make_folder
+from raterscope.app.labels.cli_fuse import summary_of
+from raterscope.app.labels.comparing import assessed
+from raterscope.app.labels.results import QuestionOutput, run_record, write_question
+from raterscope.app.labels.running import Answer, Inputs, digest_of, fuse_questions, gather, keep
+from raterscope.app.labels.sample import STUDY, make_sample
+from raterscope.app.outcome import Outcome
+from raterscope.app.report import write_report
+from raterscope.app.samples import is_kept
+from raterscope.app.study import Study
+
+__all__ = ["METHODS", "REPORT", "demonstrate"]
+
+REPORT = "labels-report.html"
+METHODS = ("majority", "ibcc", "dynibcc")
+"""The last is what the window shows."""
+
+
+def demonstrate(
+    folder: Path, results: Path, watch: Watch
+) -> tuple[Path, list[str], list[Outcome[LabelResult]]]:
+    """Make the sample of labels where there is none yet, fuse it, write its results and a report.
+
+    Parameters
+    ----------
+    folder : Path
+        Of the sample.
+    results : Path
+        A folder that is there.
+    watch : Watch
+
+    Returns
+    -------
+    study : Path
+    words : list of str
+        What came out, a line each.
+    outcomes : list of Outcome
+        Of all methods, those that failed included.
+    """
+    study_path = make_sample(folder, watch=part(watch, 0.0, 0.4))
+    with Study.open(study_path) as study:
+        inputs = gather([question.id for question in study.questions()], study, part(watch, 0.4, 0.45))
+        answers = _fused(study, inputs, part(watch, 0.45, 0.8))
+        judged = _judged(answers)
+        _write(results / "labels", answers, judged, part(watch, 0.8, 0.9))
+        write_report(study, results / REPORT, part(watch, 0.9, 1.0))
+    words = [f"{study_path}: simulated cells, and what a simulated crowd says of them"]
+    shown = answers[METHODS[-1]]
+    words += summary_of(shown, shown.seconds, judged)
+    return study_path, words, [outcome for one in answers.values() for outcome in one.outcomes.values()]
+
+
+def _fused(study: Study, inputs: Inputs, watch: Watch) -> dict[str, Answer]:
+    answers = {}
+    for done, method in enumerate(METHODS):
+        step = part(watch, done / len(METHODS), (done + 1) / len(METHODS))
+        answer = answers[method] = fuse_questions(inputs, LabelPlan.make(method), step)
+        if not is_kept(study, digest_of(inputs.questions), answer.plan.as_dict()):
+            keep(answer, study)
+    return answers
+
+
+def _judged(answers: Mapping[str, Answer]) -> dict[str, dict[str, Assessment]]:
+    """Judge every method by the truths, for each question."""
+    judged: dict[str, dict[str, Assessment]] = {}
+    for method, answer in answers.items():
+        for name, outcome in answer.outcomes.items():
+            if outcome.fusion is not None:
+                one = assessed(outcome.fusion, answer.inputs.questions[name])
+                if one is not None:
+                    judged.setdefault(name, {})[method] = one
+    return judged
+
+
+def _write(
+    folder: Path,
+    answers: Mapping[str, Answer],
+    judged: Mapping[str, Mapping[str, Assessment]],
+    watch: Watch,
+) -> None:
+    """Write a folder for each method."""
+    for done, (method, answer) in enumerate(answers.items()):
+        for name, outcome in answer.outcomes.items():
+            if outcome.fusion is None:
+                continue
+            here = folder / method
+            make_folder(here)
+            record = run_record(answer, name, [{"file": STUDY, "question": name, "simulated": True}])
+            labels = answer.inputs.questions[name].labels
+            output = QuestionOutput(labels, answer.plan, outcome.fusion, record, judged.get(name, {}))
+            write_question(here, output, part(watch, done / len(answers), (done + 1) / len(answers)))
