@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QPainter, QPen, QPixmap
+from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPen, QPixmap
 from PySide6.QtWidgets import QWidget
 
 from raterscope.widgets import theme
@@ -30,9 +30,12 @@ TOLD = 4
 
 HEAD = 20.0
 LINE = 15.0
-PAD = 5.0
-LEAST_MATRIX = 22.0
+STRIP, PAD = 4.0, 5.0
+LEAST_LINE, LEAST_MATRIX = 11.0, 24.0
 BAND, FAINT = 120, 36
+TINT = 0.1
+"""Of a block's ground: more, and what is written on it in its colour is not read easily."""
+
 MOST_SAID = 12
 
 
@@ -312,9 +315,9 @@ class _Flow(Figure[Part]):
         painter.setOpacity(1.0 if self._selected is None or block.number == self._selected else 0.3)
         hue = QColor(look.third if block.number < 0 else community_colour(block.number))
         painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(_ground(look, hue.name(), 0.10 if block.number < 0 else 0.22))
+        painter.setBrush(_ground(look, hue.name()))
         painter.drawRoundedRect(box, 4, 4)
-        painter.fillRect(QRectF(box.left(), box.top(), 3, box.height()), hue)
+        painter.fillRect(QRectF(box.left(), box.top(), STRIP, box.height()), hue)
         for event in view.events:
             if event.number == block.number and event.moment - event.leaves == block.moment:
                 x = box.right() if event.leaves else box.left()
@@ -323,31 +326,50 @@ class _Flow(Figure[Part]):
         painter.setOpacity(1.0)
 
     def _write(self, painter: QPainter, block: Block) -> None:
+        """Write number and size on a block, below them its name, then its matrix, as far as they fit."""
         view, look = self._view, theme.current()
         assert view is not None
-        inner = block.box.adjusted(3 + PAD, 1, -PAD, -1)
-        if inner.height() < LINE - 3:
+        inner = block.box.adjusted(STRIP + PAD, 0, -PAD, 0)
+        if inner.height() < LEAST_LINE:
             return
+        line = QRectF(inner.left(), inner.top() + 1, inner.width(), min(LINE, inner.height() - 1))
         many = f"{int(view.sizes[block.moment][block.community]):,}"
-        line = QRectF(inner.left(), inner.top(), inner.width(), min(LINE, inner.height()))
+        name = "none" if block.number < 0 else f"{block.number + 1}"
+        ink = look.second if block.number < 0 else community_ink(block.number).name()
+        painter.setFont(theme.font(theme.CAPTION))
+        paint_words(painter, line, many, look.second, side=Qt.AlignmentFlag.AlignRight)
+        room = inner.width() - QFontMetrics(painter.font()).horizontalAdvance(many) - 4
         painter.setFont(theme.font(theme.CAPTION, bold=True))
+        paint_words(painter, QRectF(line.left(), line.top(), room, line.height()), name, ink)
         if block.number < 0:
-            paint_words(painter, line, f"in none: {many}", look.second)
-            return
-        plain, name = f"{block.number + 1}", view.names[block.number]
-        named = "" if name.startswith("community ") else f" {name}"
-        below = inner.height() >= 2 * LINE
-        short = plain + named if below else f"{plain}: {many}"
-        paint_words(painter, line, short, community_ink(block.number).name())
-        if not below:
             return
         painter.setFont(theme.font(theme.CAPTION))
-        paint_words(painter, line.translated(0, LINE - 1), many, look.second)
-        left = QRectF(inner.left(), inner.top() + 2 * LINE, inner.width(), inner.height() - 2 * LINE - 3)
-        if view.prototypes is not None and left.height() >= LEAST_MATRIX:
+        rest = inner.bottom() - 3
+        matrix = LEAST_MATRIX if view.prototypes is not None else 0.0
+        for words in self._name(block, int((rest - line.bottom() - matrix) / LINE)):
+            line.translate(0, LINE - 1)
+            paint_words(painter, line, words, ink)
+        left = QRectF(inner.left(), line.bottom() + 2, inner.width(), rest - line.bottom() - 2)
+        if view.prototypes is not None and left.height() >= LEAST_MATRIX - 2:
             paint_rates(painter, left, view.prototypes[block.moment][block.community])
+
+    def _name(self, block: Block, lines: int) -> list[str]:
+        """Give a community's name in one or two lines of words; the last one may be too long."""
+        assert self._view is not None
+        name = self._view.names[block.number]
+        room = block.box.width() - STRIP - 2 * PAD
+        if name == f"community {block.number + 1}" or block.box.height() < 2 * LINE:
+            return []
+        metrics = QFontMetrics(theme.font(theme.CAPTION))
+        words = name.split(" ")
+        first = len(words)
+        while first > 1 and metrics.horizontalAdvance(" ".join(words[:first])) > room:
+            first -= 1
+        if first == len(words) or lines < 2:
+            return [name]
+        return [" ".join(words[:first]), " ".join(words[first:])]
 
 
 @lru_cache(maxsize=64)
-def _ground(look: Theme, hue: str, share: float) -> QColor:
-    return mixed(QColor(look.surface), QColor(hue), share)
+def _ground(look: Theme, hue: str) -> QColor:
+    return mixed(QColor(look.surface), QColor(hue), TINT)

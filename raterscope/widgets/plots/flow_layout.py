@@ -18,7 +18,7 @@ Part = tuple[int, int, int]
 BLOCK = -1
 """In a part: the community itself, not those who go from it to another."""
 
-WIDEST = 132.0
+NARROWEST, WIDEST = 76.0, 132.0
 GAP, LEAST = 6.0, 1.5
 REACH = 3.0
 
@@ -132,6 +132,7 @@ def lay_out(
     orders = [[*np.argsort(each, kind="stable").tolist(), len(each)] for each in numbers]
     many = len(numbers)
     width = min(1.15 * room.width() / (2 * many - 1), WIDEST)
+    width = max(width, min(NARROWEST, room.width() / (1.4 * many)))
     apart = (room.width() - width) / (many - 1)
     columns = tuple((room.left() + moment * apart, width) for moment in range(many))
     blocks_at_most = max(len(order) for order in orders)

@@ -55,9 +55,9 @@ class Grouping(QObject):
         row = screen.cards.header.row
         for button in (self.find, self.stop):
             theme.set_role(button, "link")
-            button.setFixedHeight(self.bases.sizeHint().height())
             button.hide()
             row.addWidget(button)
+        screen.cards.header.setMinimumHeight(self.find.sizeHint().height())  # also without buttons
         row.addWidget(self.bases)
         row.addWidget(self.methods)
         self.bases.chosen.connect(self._on_switched)

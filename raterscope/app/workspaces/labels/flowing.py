@@ -19,9 +19,6 @@ from raterscope.widgets.figures import percent
 __all__ = ["Flowing"]
 
 NO_GROUPS = "Find communities first: how they change over time is drawn here."
-ROW = 20
-"""Pixels: the title's line stays as high as it is without buttons."""
-
 STOPPED = "The communities were not followed to the end."
 
 
@@ -48,9 +45,9 @@ class Flowing(QObject):
         self.follow, self.stop = QPushButton("Follow them"), QPushButton("Cancel")
         for button in (self.follow, self.stop):
             theme.set_role(button, "link")
-            button.setFixedHeight(ROW)
             button.hide()
             screen.flow.header.row.addWidget(button)
+        screen.flow.header.setMinimumHeight(self.follow.sizeHint().height())  # also without buttons
         self.follow.clicked.connect(self._on_follow)
         self.stop.clicked.connect(self.cancel)
         screen.middle_tabs.currentChanged.connect(self._draw)
