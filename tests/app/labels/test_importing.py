@@ -97,7 +97,7 @@ class TestPictures:
             bring(table, tmp_path / "pictures")
         elif first == "votes":
             bring(table)
-            bring(*pictures)
+            assert "4 tasks have a picture now." in bring(*pictures)
         else:
             bring(*pictures, kind="image")
             bring(table)
