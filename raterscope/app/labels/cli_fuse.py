@@ -23,7 +23,13 @@ from raterscope.app.formats.tables import UnknownColumns
 from raterscope.app.labels.answers import groups_of
 from raterscope.app.labels.comparing import advice_on, judgements
 from raterscope.app.labels.joining import Asked, Understanding, by_question, question_of, read_prior
-from raterscope.app.labels.results import QuestionOutput, accuracies, run_record, write_question
+from raterscope.app.labels.results import (
+    QuestionOutput,
+    accuracies,
+    has_confusion,
+    run_record,
+    write_question,
+)
 from raterscope.app.labels.running import Answer, Inputs, Question, fuse_questions
 from raterscope.app.study.places import digest_of_file
 from raterscope.app.terminal import ProgressLine, one_line
@@ -55,9 +61,9 @@ def fuse_labels(options: argparse.Namespace) -> int:
         answer = fuse_questions(inputs, plan, part(watch, 0.2, 0.6 if options.compare else 0.8))
         rest = part(watch, 0.6 if options.compare else 0.8, 0.9)
         judged, failed = judged_of(answer, texts, every=options.compare, watch=rest)
-        written = _write(options, answer, judged, tables, part(watch, 0.9, 1.0))
+        written, large = _write(options, answer, judged, tables, part(watch, 0.9, 1.0))
     notices += [f"{plain(table.path.name)}: {notice}" for table in tables for notice in table.notices]
-    for notice in dict.fromkeys([*notices, *said, *failed, *notices_of(answer, judged)]):
+    for notice in dict.fromkeys([*notices, *said, *failed, *large, *notices_of(answer, judged)]):
         print(f"note: {one_line(notice)}", file=sys.stderr)
     for line in summary_of(answer, time.perf_counter() - clock, judged):
         print(one_line(line))
@@ -144,9 +150,10 @@ def _understanding(options: argparse.Namespace) -> Understanding:
 def _read(options: argparse.Namespace, watch: Watch) -> list[LabelTable | TrueLabels]:
     """Read votes and truths, columns named as for the votes understood in the truths too."""
     mapping = dict(options.mapping)
-    count = len(options.labels) + (options.truth is not None)
+    paths = list(dict.fromkeys(options.labels))  # a file that is named twice holds its votes once
+    count = len(paths) + (options.truth is not None)
     tables: list[LabelTable | TrueLabels] = []
-    for done, path in enumerate(options.labels):
+    for done, path in enumerate(paths):
         step = part(watch, done / count, (done + 1) / count)
         tables += read_labels(path, mapping or None, step, annotator=options.annotator)
     if not any(isinstance(table, LabelTable) and len(table) for table in tables):
@@ -231,11 +238,15 @@ def _write(
     judged: Judged,
     tables: list[LabelTable | TrueLabels],
     watch: Watch,
-) -> list[Path]:
-    """Write the folder of each question, below the given one where there are several."""
+) -> tuple[list[Path], list[str]]:
+    """Write the folder of each question, below the given one where there are several.
+
+    Gives the files, and what is left out of them.
+    """
     paths = dict.fromkeys(table.path for table in tables)
     inputs = [{"file": path.name, "digest": digest_of_file(path)} for path in paths]
     written: list[Path] = []
+    said: list[str] = []
     taken: set[str] = set()
     for done, (name, outcome) in enumerate(answer.outcomes.items()):
         if outcome.fusion is None:
@@ -250,7 +261,11 @@ def _write(
         )  # fmt: skip
         share = part(watch, done / len(answer.outcomes), (done + 1) / len(answer.outcomes))
         written += write_question(here, output, share)
-    return written
+        if not has_confusion(output):
+            where = f"{plain(name)}: " if len(answer.outcomes) > 1 else ""
+            rows = outcome.fusion.fusion.confusion.alpha.size
+            said.append(f"{where}confusion.csv is left out: it would have {rows:,} rows")
+    return written, said
 
 
 def notices_of(answer: Answer, judged: Judged) -> Iterator[str]:

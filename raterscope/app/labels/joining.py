@@ -129,10 +129,8 @@ def by_question(tables: Sequence[LabelTable | TrueLabels]) -> tuple[list[Asked],
             key = max(found, key=lambda one: len(tasks[one].intersection(truth.tasks)), default="")
         there = len(tasks[key].intersection(truth.tasks)) if found else 0
         if there < len(truth):
-            who = plain(truth.path.name)
-            said.append(
-                f"{who}: {counted(len(truth) - there, 'true class')} of tasks without votes, left out"
-            )
+            lost = counted(len(truth) - there, "task")
+            said.append(f"{plain(truth.path.name)}: the truth of {lost} without votes is left out")
         if there:
             truths[key].append(truth)
     asked = []

@@ -29,6 +29,7 @@ from raterscope.app.outcome import versions
 __all__ = [
     "COMMUNITIES",
     "EVALUATION",
+    "MOST_ENTRIES",
     "NEXT_VOTES",
     "QuestionOutput",
     "accuracies",
@@ -36,6 +37,7 @@ __all__ = [
     "community_columns",
     "community_rows",
     "counted_votes",
+    "has_confusion",
     "next_vote_rows",
     "run_record",
     "write_question",
@@ -53,6 +55,9 @@ EVALUATION = (
 )  # fmt: skip
 ASKED = 100
 """Rows of next_votes.csv, at most."""
+
+MOST_ENTRIES = 20_000_000
+"""Entries of all annotators' matrices at one step up to which confusion.csv is written."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,14 +109,15 @@ def write_question(folder: Path, output: QuestionOutput, watch: Watch = silent) 
             fusion.entropy(), fusion.votes, part(watch, 0.0, 0.2),
         ),
         write_annotators(
-            folder / "annotators.csv", labels.annotators, votes, accuracy,
-            community_column(groups),
-        ),
-        write_confusion(
-            folder / "confusion.csv", labels.annotators, fusion.outputs, fusion.classes, fusion.confusion,
-            votes, drift=fusion.drift, steps=output.steps, watch=part(watch, 0.2, 0.7),
+            folder / "annotators.csv", labels.annotators, votes, accuracy, community_column(groups)
         ),
     ]  # fmt: skip
+    if has_confusion(output):
+        confusion = write_confusion(
+            folder / "confusion.csv", labels.annotators, fusion.outputs, fusion.classes, fusion.confusion,
+            votes, drift=fusion.drift, steps=output.steps, watch=part(watch, 0.2, 0.7),
+        )  # fmt: skip
+        written.append(confusion)
     if groups is not None:
         columns = community_columns(fusion)
         written.append(write_table(folder / "communities.csv", columns, community_rows(groups)))
@@ -120,13 +126,18 @@ def write_question(folder: Path, output: QuestionOutput, watch: Watch = silent) 
         written.append(write_table(folder / "evaluation.csv", columns, evaluation_rows(output.assessments)))
     asked = next_vote_rows(labels, fusion, part(watch, 0.7, 1.0))
     written.append(write_table(folder / "next_votes.csv", NEXT_VOTES, asked))
-    for name in ("communities.csv", "evaluation.csv"):
+    for name in ("confusion.csv", "communities.csv", "evaluation.csv"):
         if folder / name not in written:
             _take_away(folder / name)
     with replacing(folder / "run.json") as file:
         json.dump(output.record, file, indent=1, ensure_ascii=False, allow_nan=False)
         file.write("\n")
     return [*written, folder / "run.json"]
+
+
+def has_confusion(output: QuestionOutput) -> bool:
+    """Tell whether confusion.csv is of a size that anybody opens: of a thousand labels it soon is not."""
+    return output.result.fusion.confusion.alpha.size <= MOST_ENTRIES
 
 
 def run_record(answer: Answer, name: str, inputs: Sequence[Mapping[str, object]]) -> dict[str, Any]:
