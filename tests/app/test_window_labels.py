@@ -1,0 +1,75 @@
+"""Labels brought into the window: tables, truths and pictures; unknown headers are asked about."""
+
+import pytest
+
+from raterscope.app.study.labels import pictures_of
+from raterscope.widgets.dialogs.column_mapping import ColumnMappingDialog
+from tests.app.driving import LONG, idle
+from tests.app.labels.test_importing import digits, truths, votes, written
+
+
+@pytest.fixture
+def folder(tmp_path):
+    place = tmp_path / "in"
+    place.mkdir()
+    return place
+
+
+def brought(window, qtbot, paths, news):
+    window.open_paths(list(paths))
+    qtbot.waitUntil(lambda: news in window.status.news, timeout=LONG)
+    idle(window, qtbot)
+    return window.document.contents
+
+
+def pictures(window, qtbot):
+    job = window.document.ask("Looking", lambda study, _: pictures_of(study, 1))
+    with qtbot.waitSignal(job.finished, timeout=LONG) as found:
+        pass
+    return found.args[0]
+
+
+def test_votes_truths_and_pictures_dropped_together_become_a_study(window, qtbot, folder):
+    shown = digits(folder / "cells", ["c0.png", "c3.png"])
+    contents = brought(window, qtbot, [*shown, truths(folder / "truth.csv"), votes(folder / "votes.csv")],
+                       "2 tasks have a picture now")  # fmt: skip
+    assert "8 votes by 2 annotators on 4 tasks" in window.status.news
+    assert contents.annotators == ("ann", "bob")
+    assert window.workspace.current_item() == contents.of("labels")[0].id
+    assert not contents.of("clicks")
+    assert not contents.of("masks")
+
+
+def test_pictures_may_come_when_the_study_knows_their_tasks(window, qtbot, folder):
+    brought(window, qtbot, [votes(folder / "votes.csv")], "8 votes")
+    contents = brought(window, qtbot, digits(folder / "cells", ["c0.png", "c3.png"]), "2 images")
+    assert sorted(pictures(window, qtbot)) == [0, 3]
+    assert not contents.of("masks")
+
+
+@pytest.mark.parametrize("kind", ["labels", "true labels"])
+def test_an_unknown_header_may_be_of_labels_or_truths(window, qtbot, folder, kind):
+    brought(window, qtbot, [votes(folder / "votes.csv")], "8 votes")
+    strange = written(folder / "strange.csv", "wer,was,gesagt", "eve,c0,dog", "eve,c2,dog")
+    window.open_paths([strange])
+    qtbot.waitUntil(lambda: window.findChild(ColumnMappingDialog) is not None, timeout=LONG)
+    dialog = window.findChild(ColumnMappingDialog)
+    assert dialog.kind.currentText() == "labels"
+    dialog.kind.setCurrentText(kind)
+    fields = {"labels": ("annotator", "task", "label"), "true labels": ("", "task", "truth")}[kind]
+    for choice, field in zip(dialog.choices, fields, strict=True):
+        choice.setCurrentIndex(choice.findData(field))
+    dialog.accept()
+    news = {"labels": "2 votes by 1 annotator", "true labels": "the truth of 2 tasks"}[kind]
+    qtbot.waitUntil(lambda: news in window.status.news, timeout=LONG)
+    idle(window, qtbot)
+    assert ("eve" in window.document.contents.annotators) is (kind == "labels")
+
+
+def test_a_bad_table_of_labels_is_one_sentence_and_leaves_no_study(window, qtbot, folder):
+    window.open_paths([written(folder / "votes.csv", "annotator,task,label", "ann,c0,cat", "bob,c0")])
+    qtbot.waitUntil(lambda: window.notice.isVisible(), timeout=LONG)
+    assert "votes.csv" in window.notice.text
+    assert "line 3" in window.notice.text
+    assert window.document.contents is None
+    assert not list(folder.glob("*.rscope"))
