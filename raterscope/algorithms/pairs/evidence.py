@@ -1,0 +1,348 @@
+"""What speaks for and against one annotator being biased to a side, and the comparisons behind any pair.
+
+All comparisons are sorted once, in `index`; what is shown of one annotator or pair then takes no longer than
+reading their own comparisons.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterscope.algorithms.pairs.behaviour import crowd_match
+from raterscope.algorithms.pairs.data import FloatArray, IndexArray, Pairs
+from raterscope.algorithms.progress import Watch, silent
+
+__all__ = ["Evidence", "OverTime", "PairIndex", "Side", "Speaking", "evidence", "index", "over_time"]
+
+_LEVEL = 0.95
+_PARTS = 3
+_FEWEST = 10
+_MOST_WINDOWS = 24
+
+LongArray = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class PairIndex:
+    """Comparisons sorted by annotator and by pair of items.
+
+    Attributes
+    ----------
+    pairs : Pairs
+    score : (n,) float64
+        What is taken for right: the corrected ranking.
+    match : float
+        Share of all answers that go with it.
+    near, far : float
+        A pair is close below the first difference of scores, and far apart from the second on: a third of
+        the comparisons each.
+    by_annotator, annotator_start : (E,) int32, (p + 1,) int64
+        Comparisons of annotator a: ``by_annotator[annotator_start[a]:annotator_start[a + 1]]``, in the order
+        of time where it is known, else of the file.
+    by_pair, pair_start : (E,) int32, (m + 1,) int64
+        The same for the m pairs that were compared, in the order of `key`.
+    key : (m,) int64
+        Number of the lower item times n, and that of the higher one.
+    pair : (E,) int32
+        Which of them each comparison is of.
+    lower, higher, tied : (m,) int32
+        How often the item of the lower number was preferred, that of the higher one, or neither.
+    """
+
+    pairs: Pairs
+    score: FloatArray
+    match: float
+    near: float
+    far: float
+    by_annotator: IndexArray
+    annotator_start: LongArray
+    by_pair: IndexArray
+    pair_start: LongArray
+    key: LongArray
+    pair: IndexArray
+    lower: IndexArray
+    higher: IndexArray
+    tied: IndexArray
+
+    def of(self, annotator: int) -> IndexArray:
+        """Give the comparisons of an annotator, by number, in the order of time."""
+        return self.by_annotator[self.annotator_start[annotator] : self.annotator_start[annotator + 1]]
+
+    def between(self, one: int, other: int) -> IndexArray:
+        """Give the comparisons of two items, by number; none if there are none."""
+        key = min(one, other) * len(self.pairs.items) + max(one, other)
+        at = int(np.searchsorted(self.key, key))
+        if at == len(self.key) or self.key[at] != key:
+            return self.by_pair[:0]
+        return self.by_pair[self.pair_start[at] : self.pair_start[at + 1]]
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """How often the left side was chosen among some comparisons.
+
+    Attributes
+    ----------
+    left, right, ties : int
+    share, low, high : float
+        Of left among the answers that are no ties, with Wilson's 95 % interval; NaN without any.
+    expected : float
+        The share of left that the ranking would give in the same comparisons; NaN without any.
+    """
+
+    left: int
+    right: int
+    ties: int
+    share: float
+    low: float
+    high: float
+    expected: float
+
+
+@dataclass(frozen=True, eq=False)
+class OverTime:
+    """The bias of one annotator in windows of equally many comparisons, W of them.
+
+    Attributes
+    ----------
+    timed : bool
+        Whether the order is that of time; else it is that of the file.
+    at : (W,) float64
+        Seconds, in the middle of each window; without times, the number of the comparison.
+    bias, low, high : (W,) float64
+        Mean choice less what the scores give, with a 95 % interval by the noise within the windows.
+    count : (W,) int32
+    p_value : float
+        Of the F test that the bias is the same in all windows; NaN for a single one.
+    """
+
+    timed: bool
+    at: FloatArray
+    bias: FloatArray
+    low: FloatArray
+    high: FloatArray
+    count: IndexArray
+    p_value: float
+
+
+@dataclass(frozen=True, eq=False)
+class Speaking:
+    """Comparisons of one annotator that say something of a bias, k of them, the strongest first.
+
+    Attributes
+    ----------
+    comparison : (k,) int32
+        Numbers in the `Pairs`.
+    same, otherwise, tied : (k,) int32
+        How many answers of others on the same two items prefer the same item, the other one, or neither.
+    gap : (k,) float64
+        By how much the scores differ against the answer; below 0 where they go with it.
+    """
+
+    comparison: IndexArray
+    same: IndexArray
+    otherwise: IndexArray
+    tied: IndexArray
+    gap: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.comparison)
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """What is shown of one annotator.
+
+    Attributes
+    ----------
+    annotator : int
+    side : int
+        1 where the left side was chosen more often than the ranking gives, -1 for the right one, 0 for
+        neither.
+    all, doubtful, clear : Side
+        Of all comparisons; of those of close pairs; and of those far apart, see `PairIndex`.
+    match, crowd : float
+        Share of the answers that go with the ranking, and that of all answers; ties left out.
+    time : OverTime
+    speaks_for : Speaking
+        The annotator's side was chosen against the ranking.
+    speaks_against : Speaking
+        The other side was chosen against the ranking.
+    turned_down : Speaking
+        The other side was chosen with the ranking: somebody who does not look would not have.
+    """
+
+    annotator: int
+    side: int
+    all: Side
+    doubtful: Side
+    clear: Side
+    match: float
+    crowd: float
+    time: OverTime
+    speaks_for: Speaking
+    speaks_against: Speaking
+    turned_down: Speaking
+
+
+def index(pairs: Pairs, score: FloatArray, watch: Watch = silent) -> PairIndex:
+    """Sort comparisons by annotator and by pair, once for all that is shown.
+
+    Parameters
+    ----------
+    pairs : Pairs
+    score : (n,) float64
+        The corrected ranking.
+    watch : Watch
+    """
+    watch(0.0, "sorting comparisons by time")
+    order = np.arange(len(pairs), dtype=np.int32)
+    if pairs.time is not None and bool((np.diff(np.nan_to_num(pairs.time)) < 0).any()):
+        order = np.argsort(pairs.time, kind="stable").astype(np.int32)
+    watch(0.3, "sorting comparisons by annotator")
+    many = len(pairs.items)
+    order, start = _sorted_by(pairs.annotator, len(pairs.annotators), order)
+    watch(0.4, "sorting comparisons by pair")
+    low, high = np.minimum(pairs.left, pairs.right), np.maximum(pairs.left, pairs.right)
+    by_pair, _ = _sorted_by(high, many, np.arange(len(pairs), dtype=np.int32))
+    by_pair, _ = _sorted_by(low, many, by_pair)
+    watch(0.6, "counting the answers of every pair")
+    code = low[by_pair].astype(np.int64) * many + high[by_pair]
+    first = np.flatnonzero(np.diff(code, prepend=-1))
+    pair = np.empty(len(pairs), dtype=np.int32)
+    pair[by_pair] = np.repeat(np.arange(len(first)), np.diff(first, append=len(code)))
+    preferred = np.where(pairs.left == low, 1, -1) * np.sign(pairs.choice)
+    counts = [
+        np.bincount(pair[preferred == value], minlength=len(first)).astype(np.int32) for value in (1, -1, 0)
+    ]
+    watch(0.9, "counting the answers of every pair")
+    gap = np.abs(score[pairs.left] - score[pairs.right])
+    places = [len(gap) * part // _PARTS for part in (1, _PARTS - 1)]
+    near, far = np.partition(gap, places)[places].tolist() if len(gap) else (0.0, 0.0)
+    watch(0.95, "counting answers with the ranking")
+    return PairIndex(
+        pairs, score, crowd_match(pairs, score), near, far, order, start,
+        by_pair, np.append(first, len(code)), code[first], pair, *counts,
+    )  # fmt: skip
+
+
+def _sorted_by(number: IndexArray, many: int, order: IndexArray) -> tuple[IndexArray, LongArray]:
+    """Sort comparisons, which are in some order, by a number below `many`; equal ones keep their order.
+
+    Counting, as tables of few rows are made, takes a tenth of the time of comparing.
+    """
+    from scipy.sparse import coo_array
+
+    ones, column = np.ones(len(order), dtype=np.int8), np.arange(len(order), dtype=np.int32)
+    table = coo_array((ones, (number[order], column)), shape=(many, max(len(order), 1))).tocsr()
+    return order[table.indices], table.indptr.astype(np.int64)
+
+
+def evidence(crowd: PairIndex, annotator: int) -> Evidence:
+    """Gather what speaks for and against one annotator being biased to a side.
+
+    Parameters
+    ----------
+    crowd : PairIndex
+    annotator : int
+    """
+    pairs, score, own = crowd.pairs, crowd.score, crowd.of(annotator)
+    choice = np.sign(pairs.choice[own])
+    gap = score[pairs.left[own]] - score[pairs.right[own]]
+    told = choice != 0
+    agreed = (1 + choice * np.sign(gap))[told] / 2
+    whole = _side(choice, gap)
+    beyond = whole.left - whole.expected * (whole.left + whole.right) if told.any() else 0.0
+    side = int(np.sign(np.round(beyond, 9)))
+    preferred = np.where(pairs.left[own] < pairs.right[own], 1, -1) * choice
+    pair = crowd.pair[own]
+    # The annotator's own answers on the same two items are no answers of others.
+    number = np.unique(pair, return_inverse=True)[1]
+    votes = [
+        counted[pair] - np.bincount(number[preferred == value], minlength=len(own) + 1)[number]
+        for value, counted in ((1, crowd.lower), (-1, crowd.higher), (0, crowd.tied))
+    ]
+    same = np.where(preferred > 0, votes[0], votes[1]).astype(np.int32)
+    otherwise = np.where(preferred > 0, votes[1], votes[0]).astype(np.int32)
+    tied = votes[2].astype(np.int32)
+    against = -choice * gap
+
+    def speaking(which: NDArray[np.bool_]) -> Speaking:
+        at = np.flatnonzero(which)
+        at = at[np.lexsort((same[at] - otherwise[at], -np.abs(against[at])))]
+        return Speaking(own[at], same[at], otherwise[at], tied[at], against[at])
+
+    wrong = told & (against > 0)
+    return Evidence(
+        annotator, side, whole,
+        _side(choice, gap, np.abs(gap) < crowd.near), _side(choice, gap, np.abs(gap) >= crowd.far),
+        float(agreed.mean()) if told.any() else float("nan"), crowd.match,
+        over_time(crowd, annotator),
+        speaking(wrong & (choice == side)), speaking(wrong & (choice == -side)),
+        speaking(told & (against < 0) & (choice == -side)),
+    )  # fmt: skip
+
+
+def over_time(crowd: PairIndex, annotator: int, windows: int | None = None) -> OverTime:
+    """Follow an annotator's bias.
+
+    Parameters
+    ----------
+    crowd : PairIndex
+    annotator : int
+    windows : int, optional
+        Of equally many comparisons; by default one for every 10, 24 at most. Comparisons whose time is not
+        known are left out where others have one.
+    """
+    from scipy.special import fdtrc, stdtrit
+
+    pairs, own = crowd.pairs, crowd.of(annotator)
+    timed = pairs.time is not None and bool(np.isfinite(pairs.time[own]).any())
+    if timed:
+        assert pairs.time is not None
+        own = own[np.isfinite(pairs.time[own])]
+        moment = pairs.time[own]
+    else:
+        moment = np.arange(1, len(own) + 1, dtype=np.float64)
+    rest = pairs.choice[own] - crowd.score[pairs.left[own]] + crowd.score[pairs.right[own]]
+    many = min(_MOST_WINDOWS, len(own) // _FEWEST) if windows is None else min(windows, len(own))
+    many = max(many, min(1, len(own)))
+    edge = np.arange(many + 1) * len(own) // max(many, 1)
+    number = np.repeat(np.arange(many), np.diff(edge))
+    count = np.bincount(number, minlength=many)
+    bias = np.bincount(number, weights=rest, minlength=many) / np.maximum(count, 1)
+    at = np.array([np.median(moment[low:high]) for low, high in pairwise(edge.tolist())])
+    within, freedom = float(((rest - bias[number]) ** 2).sum()), len(own) - many
+    if freedom > 0:
+        variance = within / freedom
+        wide = float(stdtrit(freedom, 0.5 + _LEVEL / 2)) * np.sqrt(variance / np.maximum(count, 1))
+    else:
+        variance, wide = float("nan"), np.full(many, np.nan)
+    p_value = float("nan")
+    if many > 1 and freedom > 0 and variance > 0:
+        between = float(count @ (bias - rest.mean()) ** 2) / (many - 1)
+        p_value = float(fdtrc(many - 1, freedom, between / variance))
+    return OverTime(timed, at, bias, bias - wide, bias + wide, count.astype(np.int32), p_value)
+
+
+def _side(choice: FloatArray, gap: FloatArray, which: NDArray[np.bool_] | None = None) -> Side:
+    if which is not None:
+        choice, gap = choice[which], gap[which]
+    left, right = int((choice > 0).sum()), int((choice < 0).sum())
+    many, nothing = left + right, float("nan")
+    if not many:
+        return Side(left, right, len(choice), nothing, nothing, nothing, nothing)
+    from scipy.special import ndtri
+
+    expected = float((1 + np.sign(gap[choice != 0])).mean() / 2)
+    z = float(ndtri(0.5 + _LEVEL / 2))
+    share = left / many
+    middle = (share + z * z / (2 * many)) / (1 + z * z / many)
+    wide = z / (1 + z * z / many) * float(np.sqrt(share * (1 - share) / many + (z / (2 * many)) ** 2))
+    return Side(
+        left, right, len(choice) - many, share, max(middle - wide, 0.0), min(middle + wide, 1.0), expected
+    )

@@ -1,0 +1,363 @@
+"""Scores of items from their comparisons, with and without the biases of some annotators."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterscope.algorithms.pairs.data import BoolArray, FloatArray, IndexArray, Pairs, PairsError
+from raterscope.algorithms.progress import Watch, silent
+
+__all__ = ["MOST_LINKED", "Scores", "bradley_terry", "components", "inconsistency", "ranks", "scores"]
+
+MOST_LINKED = 6000
+"""Items of one component that are ranked: their Gram matrix has 8 bytes for each two of them."""
+
+_LEVEL = 0.95
+_SINGULAR = 1e-9
+_TIED = 1e-9
+_PRIOR_VARIANCE = 100.0
+_FRESH = 0.05
+_DENSE = 4_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """Scores of items by least squares, perhaps with biases of annotators beside them (eq. 11).
+
+    Attributes
+    ----------
+    score, low, high : (n,) float64
+        Mean 0 in each component, with 95 % intervals. NaN for items that were never compared; the interval
+        is NaN too where a bias cannot be told from the score, or where nothing is left to tell the noise by.
+    bias, bias_low, bias_high : (p,) float64
+        Of the annotators whose bias was asked for; NaN for the others, and where it cannot be told from the
+        scores, as for one who alone compared an item.
+    residual : float
+        Sum of squares of what is not explained.
+    variance : float
+        Of the noise: the residual by the freedom; NaN without any.
+    freedom : int
+        Comparisons less the rank of the design; not above 0 where there are too few comparisons.
+    """
+
+    score: FloatArray
+    low: FloatArray
+    high: FloatArray
+    bias: FloatArray
+    bias_low: FloatArray
+    bias_high: FloatArray
+    residual: float
+    variance: float
+    freedom: int
+
+
+def components(pairs: Pairs) -> IndexArray:
+    """Tell which items comparisons link: the number of each one's component, that of most items first.
+
+    Returns
+    -------
+    (n,) int32
+        -1 for an item that was never compared.
+    """
+    from scipy.sparse.csgraph import connected_components
+
+    many = len(pairs.items)
+    found = np.full(many, -1, dtype=np.int32)
+    if not len(pairs):
+        return found
+    _, label = connected_components(_table(pairs.left, pairs.right, (many, many)), directed=False)
+    compared = np.zeros(many, dtype=bool)
+    compared[pairs.left] = compared[pairs.right] = True
+    names, first, inverse, size = np.unique(
+        label[compared], return_index=True, return_inverse=True, return_counts=True
+    )
+    place = np.empty(len(names), dtype=np.int32)
+    place[np.lexsort((first, -size))] = np.arange(len(names), dtype=np.int32)
+    found[compared] = place[inverse]
+    return found
+
+
+def scores(pairs: Pairs, biased: BoolArray | None = None, watch: Watch = silent) -> Scores:
+    """Find scores by least squares, re-estimating the biases of some annotators beside them (eq. 11).
+
+    With L the Laplacian of the comparisons and M = A' delta0, both small, the biases solve
+    (N - M L+ M') bias = A'y - M L+ delta0'y; the scores are L+ (delta0'y - M' bias). Each component of items
+    has a block of L of its own.
+
+    Parameters
+    ----------
+    pairs : Pairs
+    biased : (p,) bool, optional
+        Whose biases are estimated; nobody's by default. Those without comparisons are passed over.
+    watch : Watch
+
+    Raises
+    ------
+    PairsError
+        For more than `MOST_LINKED` items in one component.
+    """
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(1, "blas"):
+        return _scores(pairs, biased, watch)
+
+
+def _scores(pairs: Pairs, biased: BoolArray | None, watch: Watch) -> Scores:
+    watch(0.0, "linking items")
+    many, component = len(pairs.items), components(pairs)
+    who = np.zeros(len(pairs.annotators), dtype=bool) if biased is None else np.array(biased, dtype=bool)
+    who &= np.bincount(pairs.annotator, minlength=len(who)) > 0
+    people = np.flatnonzero(who)
+    watch(0.1, "linking items")
+    laplacian, pull = _normal(pairs)
+    watch(0.2, "counting comparisons of the biased")
+    small = None if not len(people) else _biased_sums(pairs, who)
+    score, spread = np.full(many, np.nan), np.full(many, np.nan)
+    kept: list[tuple[NDArray[np.int64], FloatArray]] = []
+    groups = _groups(component)
+    for at, items in enumerate(groups):
+        watch(0.3 + 0.5 * at / len(groups), f"scoring {len(items):,} items")
+        inverse = _pseudo_inverse(laplacian, items, watch, 0.3 + 0.5 * at / len(groups))
+        score[items] = inverse @ pull[items]
+        spread[items] = np.diagonal(inverse)
+        if small is not None:
+            mixed = np.asarray(small.mixed[:, items].toarray())
+            through = mixed @ inverse
+            small.gram -= through @ mixed.T
+            small.right -= through @ pull[items]
+            kept.append((items, through))
+    watch(0.85, "estimating biases")
+    bias = np.full(len(who), np.nan)
+    own = np.full(len(who), np.nan)
+    rank = int((component >= 0).sum()) - len(groups)
+    shift = np.zeros(len(who))
+    if small is not None:
+        inverse, null = _symmetric_inverse(small.gram, float(small.count.max()))
+        value = inverse @ small.right
+        rank += len(value) - null.shape[1]
+        known = (null**2).sum(axis=1) < _SINGULAR
+        shift[people] = value
+        bias[people[known]] = value[known]
+        own[people[known]] = np.diagonal(inverse)[known]
+        for items, through in kept:
+            score[items] -= through.T @ value
+            spread[items] += ((through.T @ inverse) * through.T).sum(axis=1)
+            unknown = np.abs(through.T @ null).max(axis=1, initial=0.0) > np.sqrt(_SINGULAR)
+            spread[items[unknown]] = np.nan
+    watch(0.95, "estimating biases")
+    rest = pairs.choice - score[pairs.left] + score[pairs.right] - shift[pairs.annotator]
+    residual, freedom = float(rest @ rest), len(pairs) - rank
+    variance = residual / freedom if freedom > 0 else float("nan")
+    wide = _quantile(freedom) * np.sqrt(variance * np.maximum(spread, 0.0))
+    far = _quantile(freedom) * np.sqrt(variance * np.maximum(own, 0.0))
+    return Scores(
+        score, score - wide, score + wide, bias, bias - far, bias + far, residual, variance, freedom
+    )
+
+
+@dataclass(eq=False)
+class _BiasedSums:
+    """Gram matrices of some annotators, from which the items are projected out one component at a time."""
+
+    count: FloatArray
+    mixed: Any
+    gram: FloatArray
+    right: FloatArray
+
+
+def _biased_sums(pairs: Pairs, who: BoolArray) -> _BiasedSums:
+    number = np.cumsum(who) - 1
+    theirs = who[pairs.annotator]
+    person = number[pairs.annotator[theirs]]
+    shape = (int(who.sum()), len(pairs.items))
+    mixed = _table(person, pairs.left[theirs], shape) - _table(person, pairs.right[theirs], shape)
+    count = np.bincount(person, minlength=shape[0]).astype(np.float64)
+    right = np.bincount(person, weights=pairs.choice[theirs], minlength=shape[0]).astype(np.float64)
+    return _BiasedSums(count, mixed.tocsc(), np.diag(count), right)
+
+
+def _table(row: Any, column: Any, shape: tuple[int, int], value: FloatArray | None = None) -> Any:
+    """Add values, or ones, up in a sparse table; over a dense one where that is small, which is faster."""
+    from scipy.sparse import coo_array, csr_array
+
+    if shape[0] * shape[1] <= _DENSE:
+        place = np.asarray(row, dtype=np.int64) * shape[1] + column
+        dense = np.bincount(place, weights=value, minlength=shape[0] * shape[1])
+        return csr_array(dense.astype(np.float64, copy=False).reshape(shape))
+    return coo_array((np.ones(len(row)) if value is None else value, (row, column)), shape=shape).tocsr()
+
+
+def _normal(pairs: Pairs) -> tuple[Any, FloatArray]:
+    """Give the Laplacian without its diagonal, as counts of comparisons, and delta0'y."""
+    many = len(pairs.items)
+    links = _table(pairs.left, pairs.right, (many, many))
+    pull = np.bincount(pairs.left, weights=pairs.choice, minlength=many).astype(np.float64)
+    pull -= np.bincount(pairs.right, weights=pairs.choice, minlength=many)
+    return (links + links.T).tocsr(), pull
+
+
+def _groups(component: IndexArray) -> list[NDArray[np.int64]]:
+    """Give the items of each component."""
+    order = np.argsort(component, kind="stable")
+    order = order[component[order] >= 0]
+    return np.split(order, np.flatnonzero(np.diff(component[order])) + 1) if len(order) else []
+
+
+def _pseudo_inverse(links: Any, items: NDArray[np.int64], watch: Watch, fraction: float) -> FloatArray:
+    """Invert the Laplacian of one component on the vectors of mean 0."""
+    from scipy.linalg import lapack
+
+    many = len(items)
+    if many > MOST_LINKED:
+        raise PairsError(f"{many:,} items are linked by comparisons; expected at most {MOST_LINKED:,}.")
+    block = np.asarray(links[items][:, items].toarray(), order="F")
+    degree = block.sum(axis=1)
+    np.negative(block, out=block)
+    # The mean, which no comparison tells, gets a weight like the items' own: that keeps the condition good.
+    weight = degree.mean() / many
+    block += weight
+    block[np.diag_indices(many)] += degree
+
+    def inverted() -> FloatArray:
+        factor, failed = lapack.dpotrf(block, lower=1, overwrite_a=1)
+        inverse, failed_too = lapack.dpotri(factor, lower=1, overwrite_c=1)
+        if failed or failed_too:
+            raise PairsError("the comparisons of these items cannot be told apart from rounding errors.")
+        inverse += np.tril(inverse, -1).T - np.triu(inverse, 1)
+        inverse -= 1.0 / (weight * many * many)
+        return np.asarray(inverse)
+
+    return np.asarray(_waited(inverted, watch, fraction, f"scoring {many:,} items"))
+
+
+def _waited(work: Any, watch: Watch, fraction: float, words: str) -> Any:
+    """Let a library's call, which tells nothing until it is done, run in another thread meanwhile."""
+    pool = ThreadPoolExecutor(1)
+    try:
+        waiting = pool.submit(work)
+        while True:
+            watch(fraction, words)
+            try:
+                return waiting.result(timeout=_FRESH)
+            except TimeoutError:
+                continue
+    finally:
+        pool.shutdown(wait=False)
+
+
+def _symmetric_inverse(gram: FloatArray, scale: float) -> tuple[FloatArray, FloatArray]:
+    """Give the pseudo-inverse, and the vectors that have none."""
+    value, vector = np.linalg.eigh((gram + gram.T) / 2)
+    good = value > _SINGULAR * scale
+    kept = vector[:, good]
+    return (kept / value[good]) @ kept.T, vector[:, ~good]
+
+
+def _quantile(freedom: int) -> float:
+    """Give the half width of the interval in standard errors, of Student's t."""
+    from scipy.special import stdtrit
+
+    return float(stdtrit(freedom, 0.5 + _LEVEL / 2)) if freedom > 0 else float("nan")
+
+
+def ranks(score: FloatArray, component: IndexArray) -> IndexArray:
+    """Rank items within their components, the highest score first; equal scores have one rank.
+
+    Returns
+    -------
+    (n,) int32
+        From 1; 0 for an item without a score.
+    """
+    found = np.zeros(len(score), dtype=np.int32)
+    for items in _groups(np.where(np.isfinite(score), component, -1).astype(np.int32)):
+        order = items[np.argsort(-score[items], kind="stable")]
+        value = score[order]
+        new = np.empty(len(order), dtype=bool)
+        new[0] = True
+        new[1:] = -np.diff(value) > _TIED * (1 + np.abs(value[1:]))
+        first = np.maximum.accumulate(np.where(new, np.arange(len(order)), 0))
+        found[order] = first + 1
+    return found
+
+
+def inconsistency(pairs: Pairs, component: IndexArray, score: FloatArray | None = None) -> float:
+    """Tell how much of the choices no ranking explains; `hodge.consistency` tells why.
+
+    Parameters
+    ----------
+    pairs : Pairs
+    component : (n,) int32
+        From `components`; items of no component must not have been compared.
+    score : (n,) float64, optional
+        Least squares scores, if they are known already.
+
+    Returns
+    -------
+    float
+        Share of the choices' sum of squares, 0 to 1; 0 without any.
+    """
+    if bool((component[pairs.left] != component[pairs.right]).any()):
+        raise PairsError("two items of different components are compared.")
+    known = scores(pairs).score if score is None else score
+    rest = pairs.choice - known[pairs.left] + known[pairs.right]
+    whole = float(pairs.choice @ pairs.choice)
+    return float(rest @ rest) / whole if whole > 0 else 0.0
+
+
+def bradley_terry(pairs: Pairs, watch: Watch = silent) -> FloatArray:
+    """Fit the Bradley-Terry model by scikit-learn's logistic regression, to compare with.
+
+    The log odds that the left item is preferred are the difference of two scores; a tie counts as half an
+    answer for either. Answers count by their sign alone. A normal prior of standard deviation 10 keeps scores
+    finite where one item always wins.
+
+    Returns
+    -------
+    (n,) float64
+        Log odds, mean 0 in each component; NaN for items that were never compared.
+    """
+    from sklearn.linear_model import LogisticRegression
+    from threadpoolctl import threadpool_limits
+
+    watch(0.0, "counting answers")
+    many, component = len(pairs.items), components(pairs)
+    found = np.full(many, np.nan)
+    if not len(pairs):
+        return found
+    sign = np.sign(pairs.choice)
+    better = np.concatenate([pairs.left, pairs.right])
+    worse = np.concatenate([pairs.right, pairs.left])
+    wins = _table(better, worse, (many, many), np.concatenate([1 + sign, 1 - sign]) / 2).tocoo()
+    told = wins.data > 0
+    # Each pair in one direction: as a win, class 1, or as a loss, class 0.
+    first, second, weight = wins.row[told], wins.col[told], wins.data[told]
+    won = first < second
+    rows = np.arange(len(weight))
+    low, high = np.minimum(first, second), np.maximum(first, second)
+    shape = (len(weight), many)
+    design = _table(rows, low, shape) - _table(rows, high, shape)
+    # Something of the other class is always there, of no weight, so that there is something to regress.
+    design = _stacked(design, design[:1])
+    model = LogisticRegression(C=_PRIOR_VARIANCE, fit_intercept=False, tol=1e-7, max_iter=5000)
+    with threadpool_limits(1, "blas"):
+        fitted = _waited(
+            lambda: model.fit(
+                design, np.append(won, ~won[0]), sample_weight=np.append(weight, np.finfo(float).tiny)
+            ),
+            watch, 0.5, "fitting the Bradley-Terry model",
+        )  # fmt: skip
+    value = fitted.coef_[0]
+    for items in _groups(component):
+        found[items] = value[items] - value[items].mean()
+    return found
+
+
+def _stacked(*tables: Any) -> Any:
+    from scipy.sparse import vstack
+
+    return vstack(tables, format="csr")

@@ -1,0 +1,253 @@
+"""Simulated crowds that compare pairs: the study of the position bias paper, and crowds to look at.
+
+The position bias paper is Q. Xu, J. Xiong, X. Cao and Y. Yao, "False Discovery Rate Control and Statistical
+Quality Assessment of Annotators in Crowdsourced Ranking", ICML 2016; its simulated study is section 3.1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from raterscope.algorithms.pairs.data import BoolArray, FloatArray, IndexArray, Pairs
+from raterscope.algorithms.simulation.cell_pictures import STAGES, draw_cell
+
+__all__ = ["WAYS", "PairCrowd", "SimulatedPairs", "draw_item", "simulate_pairs", "study_crowd"]
+
+WAYS = ("careful", "always one side", "mostly one side", "one side in doubt", "tires")
+"""How annotators answer: by what they see; one side without looking; one side now and then; one side where
+the items are alike; by what they see, until they tire and click one side more and more often."""
+
+_STUDY = 20160048
+_DAY = 86400.0
+_SLIP = 0.02
+_IN_DOUBT = 0.9
+_TIRES_AT, _TIRED = 0.3, 0.85
+"""Share of the comparisons after which one begins to tire; how often the side is clicked at the end."""
+
+
+@dataclass(frozen=True)
+class PairCrowd:
+    """What a simulated crowd is like.
+
+    Attributes
+    ----------
+    items, annotators : int
+    fewest, most : int
+        Comparisons of an annotator; their numbers have a Pareto distribution between the two.
+    tail : float
+        Its exponent: the smaller, the more annotators have many comparisons.
+    shares : 5 numbers
+        How many of the crowd answer in each of `WAYS`, in proportion.
+    leftwards : float
+        The share of those with a side whose side is the left one.
+    noise : float
+        What is seen of a pair is the difference of the scores, which have a normal distribution of standard
+        deviation 1, and logistic noise of this scale, times a factor of each annotator from 0.7 to 1.4.
+    ties : float
+        What is seen below this is a tie.
+    mostly : float
+        The chance of one who mostly clicks one side to do so whatever is seen; else the answer is careful.
+    doubt : float
+        Two items whose scores are nearer than this are alike to those who click one side in doubt.
+    groups : int
+        Groups of items; pairs are of one group but for the `bridges`.
+    bridges : int
+        Comparisons between each group and the next; without any, the groups cannot be ranked together.
+    weak : int
+        Items that hardly anybody compared: three times each.
+    prefix : str
+        What the items' names begin with.
+    """
+
+    items: int = 40
+    annotators: int = 120
+    fewest: int = 20
+    most: int = 400
+    tail: float = 1.2
+    shares: tuple[float, float, float, float, float] = (0.70, 0.06, 0.10, 0.08, 0.06)
+    leftwards: float = 0.7
+    noise: float = 0.5
+    ties: float = 0.0
+    mostly: float = 0.45
+    doubt: float = 0.8
+    groups: int = 1
+    bridges: int = 3
+    weak: int = 0
+    lopsided: float = 0.0
+    prefix: str = "cell"
+
+    def __post_init__(self) -> None:
+        if self.annotators < 1 or self.groups < 1 or self.items - self.weak < 2 * self.groups:
+            raise ValueError("a crowd needs annotators, and two items for every group.")
+        if not 1 <= self.fewest <= self.most or min(self.bridges, self.weak) < 0:
+            raise ValueError(f"{self.fewest} to {self.most} comparisons an annotator; expected at least 1.")
+        if len(self.shares) != len(WAYS) or min(self.shares) < 0 or not sum(self.shares) > 0:
+            raise ValueError(f"{len(WAYS)} shares that are not below 0 are needed, one a way of answering.")
+        chances = (self.leftwards, self.mostly, self.lopsided)
+        if not self.noise > 0 or not all(0 <= chance <= 1 for chance in chances):
+            raise ValueError("noise must be above 0, and chances from 0 to 1.")
+
+
+@dataclass(frozen=True, eq=False)
+class SimulatedPairs:
+    """Comparisons, and what they were drawn from.
+
+    Attributes
+    ----------
+    pairs : Pairs
+    score : (n,) float64
+        The true scores.
+    way : (p,) int8
+        Index into `WAYS`.
+    side : (p,) int8
+        1 for who prefers left, -1 for right, 0 for the careful.
+    begins : (p,) int32
+        The own comparison, from 0 in the order of time, with which one begins to tire; -1 for all others.
+    """
+
+    pairs: Pairs
+    score: FloatArray
+    way: NDArray[np.int8]
+    side: NDArray[np.int8]
+    begins: IndexArray
+
+    @property
+    def biased(self) -> BoolArray:
+        """Who prefers a side, (p,)."""
+        return np.asarray(self.side != 0)
+
+
+def study_crowd(
+    p1: float, p2: float, run: int = 0, items: int = 16, good: int = 100, biased: int = 50
+) -> SimulatedPairs:
+    """Draw the paper's simulated study (section 3.1), in which everybody compares every pair once.
+
+    The items have a random order. A good annotator's answer is wrong with the chance p1. With the chance p2
+    one of the biased answers their own side, left or right, and else as the good do. Which item is left is
+    drawn anew for every comparison.
+
+    Parameters
+    ----------
+    p1, p2 : float
+    run : int
+        Every run is another draw; the same one gives the same bits.
+    items, good, biased : int
+    """
+    rng = np.random.default_rng([_STUDY, round(100 * p1), round(100 * p2), run])
+    score = rng.permutation(items).astype(np.float64)
+    pair = np.array(list(combinations(range(items), 2)), dtype=np.int32)
+    people = good + biased
+    annotator = np.repeat(np.arange(people, dtype=np.int32), len(pair))
+    both = np.tile(pair, (people, 1))
+    turned = rng.random(len(both)) < 0.5
+    left, right = np.where(turned, both[:, 1], both[:, 0]), np.where(turned, both[:, 0], both[:, 1])
+    side = np.zeros(people, dtype=np.int8)
+    side[good:] = np.where(rng.random(biased) < 0.5, 1, -1)
+    choice = np.where(score[left] > score[right], 1.0, -1.0)
+    choice = np.where(rng.random(len(choice)) < p1, -choice, choice)
+    disturbed = (rng.random(len(choice)) < p2) & (side != 0)[annotator]
+    choice = np.where(disturbed, side[annotator], choice)
+    pairs = Pairs(annotator, left, right, choice, _numbered("", people), _numbered("", items))
+    way = np.where(side != 0, WAYS.index("mostly one side"), 0).astype(np.int8)
+    return SimulatedPairs(pairs, score, way, side, np.full(people, -1, dtype=np.int32))
+
+
+def simulate_pairs(plan: PairCrowd, seed: int = 0) -> SimulatedPairs:
+    """Draw a crowd and its comparisons, in the order of time; the same plan and seed give the same bits."""
+    rng = np.random.default_rng([seed, 11])
+    people = plan.annotators
+    score = ndtri((rng.permutation(plan.items) + 0.5) / plan.items)
+    edges = np.cumsum(plan.shares) / sum(plan.shares)
+    even = (np.arange(people) + 0.5) / people
+    way = rng.permutation(np.minimum(np.searchsorted(edges, even), len(WAYS) - 1)).astype(np.int8)
+    side = np.where(way > 0, np.where(rng.random(people) < plan.leftwards, 1, -1), 0).astype(np.int8)
+    counts = np.clip(np.rint(plan.fewest * rng.permutation(even) ** (-1 / plan.tail)), 1, plan.most)
+    counts = counts.astype(np.int64)
+    annotator = np.repeat(np.arange(people, dtype=np.int32), counts)
+    number = np.arange(len(annotator)) - np.repeat(np.cumsum(counts) - counts, counts)
+    left, right = _compared(plan, len(annotator), rng)
+    tendency = plan.lopsided * rng.uniform(-1.0, 1.0, plan.items)
+    turned = rng.random(len(left)) > 0.5 + (tendency[left] - tendency[right]) / 4
+    left, right = np.where(turned, right, left), np.where(turned, left, right)
+    begins = np.where(way == WAYS.index("tires"), np.ceil(_TIRES_AT * counts), -1).astype(np.int32)
+    progress = np.clip((number - begins[annotator]) / np.maximum(counts - begins, 1)[annotator], 0.0, 1.0)
+    own = plan.noise * rng.uniform(0.7, 1.4, people)
+    gap = score[left] - score[right]
+    seen = gap + own[annotator] * rng.logistic(size=len(gap))
+    choice = np.where(np.abs(seen) < plan.ties, 0.0, np.sign(seen))
+    chance = np.array([0.0, 1 - _SLIP, plan.mostly, 0.0, 0.0])[way[annotator]]
+    in_doubt = np.where(np.abs(gap) < plan.doubt, _IN_DOUBT, 0.0)
+    chance = np.where(way[annotator] == WAYS.index("one side in doubt"), in_doubt, chance)
+    chance = np.where(way[annotator] == WAYS.index("tires"), _TIRED * progress, chance)
+    choice = np.where(rng.random(len(chance)) < chance, side[annotator], choice)
+    time = _times(counts, annotator, rng)
+    order = np.argsort(time, kind="stable")
+    numbers = rng.choice(9 * max(people, 1000), people, replace=False) + 1
+    pairs = Pairs(
+        annotator[order], left[order], right[order], choice[order], _numbered("v-", people, numbers),
+        _numbered(f"{plan.prefix}-", plan.items), time[order],
+    )  # fmt: skip
+    return SimulatedPairs(pairs, score, way, side, begins)
+
+
+def draw_item(crowd: SimulatedPairs, item: int, size: int = 80) -> NDArray[np.uint8]:
+    """Draw a red blood cell for an item: the higher its score, the further a parasite in it has grown.
+
+    Parameters
+    ----------
+    crowd : SimulatedPairs
+    item : int
+    size : int
+        Pixels along a side, at least 64.
+
+    Returns
+    -------
+    (size, size, 3) uint8
+    """
+    stages = STAGES[:4]
+    place = float((np.count_nonzero(crowd.score < crowd.score[item]) + 0.5) / len(crowd.score)) * len(stages)
+    stage = min(int(place), len(stages) - 1)
+    within = place - stage
+    # Within a stage, a parasite is plainer the later it is; a cell without any looks more and more like one.
+    return draw_cell(item, stages[stage], within if stage == 0 else 0.8 * (1 - within), size)
+
+
+def _compared(plan: PairCrowd, count: int, rng: np.random.Generator) -> tuple[IndexArray, IndexArray]:
+    """Draw which items are compared, of one group each but for the bridges, and the weak ones last of all."""
+    strong = plan.items - plan.weak
+    group = np.arange(strong) * plan.groups // strong
+    first = np.searchsorted(group, np.arange(plan.groups))
+    size = np.bincount(group)
+    left = rng.integers(strong, size=count)
+    here = group[left]
+    step = 1 + np.floor(rng.random(count) * (size[here] - 1)).astype(np.int64)
+    right = first[here] + (left - first[here] + step) % size[here]
+    special: list[tuple[int, int]] = []
+    for at in range(plan.groups - 1):
+        ends = [first[g] + rng.integers(size[g], size=plan.bridges) for g in (at, at + 1)]
+        special += zip(*(end.tolist() for end in ends), strict=True)
+    for item in range(strong, plan.items):
+        special += [(item, int(other)) for other in rng.choice(strong, min(3, strong), replace=False)]
+    where = rng.choice(count, min(len(special), count), replace=False)
+    for at, (one, other) in zip(where.tolist(), special, strict=False):
+        left[at], right[at] = one, other
+    return left.astype(np.int32), right.astype(np.int32)
+
+
+def _times(counts: NDArray[np.int64], annotator: IndexArray, rng: np.random.Generator) -> FloatArray:
+    """Draw times: everybody comes once, in one of 30 days, and takes some seconds for each comparison."""
+    begin = rng.uniform(0.0, 30 * _DAY, len(counts))
+    taken = np.cumsum(rng.gamma(2.0, 3.0, len(annotator)))
+    before = np.concatenate([[0.0], taken])[np.cumsum(counts) - counts]
+    return np.asarray(np.round(begin[annotator] + taken - before[annotator], 3))
+
+
+def _numbered(prefix: str, count: int, numbers: NDArray[np.integer] | None = None) -> tuple[str, ...]:
+    found = np.arange(count) + 1 if numbers is None else numbers
+    width = len(str(int(found.max()))) if prefix else 0
+    return tuple(f"{prefix}{number:0{width}d}" for number in found.tolist())
