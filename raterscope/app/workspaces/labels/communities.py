@@ -167,7 +167,11 @@ def _in_words(way: Way) -> str:
 
 
 def show_cards(
-    cards: CommunityCards, scene: Scene | None, groups: Groups | None, notices: tuple[str, ...]
+    cards: CommunityCards,
+    scene: Scene | None,
+    groups: Groups | None,
+    notices: tuple[str, ...],
+    chosen: int | None,
 ) -> None:
     """Show a card a community; where there are none, why."""
     if scene is None or groups is None:
@@ -186,7 +190,8 @@ def show_cards(
             classes=scene.classes,
             outputs=scene.labels.outputs,
             words=" | ".join(words),
-        )
+        ),
+        chosen,
     )
 
 

@@ -79,7 +79,9 @@ class People(QObject):
         people = 0 if scene is None else len(scene.labels.annotators)
         self.current = tuple(one for one in self.current if one < people) if same else ()
         self.grouping.show(scene, analysis)
-        self._show_groups()
+        self._take_groups()
+        self._show_wall()
+        self._show_cards()
         self._show_relations()
         self._mark()
 
@@ -112,19 +114,22 @@ class People(QObject):
         self.community_chosen.emit()
 
     def _on_grouped(self) -> None:
-        """Show the communities of another grouping everywhere: of ten thousand annotators in two steps."""
-        self._show_groups()
-        QTimer.singleShot(0, self, self._show_relations)
-        QTimer.singleShot(0, self, self._show_participation)
+        """Show the communities of another grouping everywhere, one after the other: there may be many."""
+        self._take_groups()
+        for step in (self._show_wall, self._show_cards, self._show_relations, self._show_participation):
+            QTimer.singleShot(0, self, step)
 
-    def _show_groups(self) -> None:
-        groups = self.grouping.groups
+    def _take_groups(self) -> None:
         if self._analysis is not None:
-            self._analysis = replace(self._analysis, groups=groups)
+            self._analysis = replace(self._analysis, groups=self.grouping.groups)
         self.community = None
-        self._show_wall()
-        communities.show_cards(self._screen.cards, self._scene, groups, self.grouping.notices)
         self._screen.wall.highlight(None)
+
+    def _show_cards(self) -> None:
+        grouping = self.grouping
+        communities.show_cards(
+            self._screen.cards, self._scene, grouping.groups, grouping.notices, self.community
+        )
 
     def _show_relations(self) -> None:
         self._screen.similarity.select_community(self.community)
