@@ -21,7 +21,7 @@ from raterscope.app.labels.exporting import Settled
 from raterscope.app.report.charts import tint
 from raterscope.app.report.contents import Cell, Table
 from raterscope.app.report.units import NONE, share, signed, significant
-from raterscope.widgets.figures import estimate
+from raterscope.widgets.figures import estimate, figure
 
 __all__ = [
     "annotators_table",
@@ -39,7 +39,8 @@ _MOST = 10
 _ENOUGH = 10
 """Votes of those who are ranked."""
 
-_MOST_CLASSES = 12
+_MOST_CLASSES, _MOST_WITH_INTERVALS = 12, 6
+_WITH_INTERVALS = "with 95 % credible intervals"
 _FEWEST = 0.005
 """Probabilities below it are left out of a cell."""
 
@@ -91,21 +92,27 @@ def crowd_table(answered: Answered) -> Table:
     together = Confusion(pooled, fusion.confusion.prior)
     mean, (low, high) = together.mean()[0], credible(together)
     rows_shown = _largest(fusion.shares)
-    columns_shown = _largest(pooled[0].sum(axis=0))
+    same = fusion.outputs == fusion.classes
+    columns_shown = rows_shown if same else _largest(pooled[0].sum(axis=0))
+    narrow = len(columns_shown) > _MOST_WITH_INTERVALS
+    write = figure if narrow else estimate
     rows: list[list[Cell | str]] = []
     for j in rows_shown:
-        cells: list[Cell | str] = [Cell(plain(fusion.classes[j], 30))]
+        cells: list[Cell | str] = [Cell(plain(fusion.classes[j], 40))]
         for m in columns_shown:
             ends = float(low[0, j, m]), float(high[0, j, m])
-            cells.append(Cell(estimate(float(mean[j, m]), *ends), *tint(float(mean[j, m]))))
+            cells.append(Cell(write(float(mean[j, m]), *ends), *tint(float(mean[j, m]))))
         rows.append([*cells, f"{together.counts()[0, j].sum():,.0f}"])
-    note = (
-        "Rows: what is true, by the answer; columns: what annotators say. Probabilities with 95 % credible "
-        "intervals, everybody's votes counted together."
-    )
+    heads = [plain(fusion.outputs[m], 24) for m in columns_shown]
+    note = "Rows: what is true, by the answer; columns: what annotators say. Probabilities, "
+    note += "with as many digits as their 95 % credible intervals support" if narrow else _WITH_INTERVALS
+    note += ", everybody's votes counted together."
+    if narrow:
+        named = [f"{at} {plain(fusion.outputs[m], 40)}" for at, m in enumerate(columns_shown, start=1)]
+        heads = [str(at) for at in range(1, len(heads) + 1)]
+        note += f" Said: {', '.join(named)}."
     if len(rows_shown) < len(fusion.classes) or len(columns_shown) < len(fusion.outputs):
         note += f" Shown are the {_MOST_CLASSES} most frequent classes and labels."
-    heads = [plain(fusion.outputs[m], 24) for m in columns_shown]
     return Table("The crowd's confusion matrix", ("True", *heads, "Votes"), rows, note)
 
 

@@ -143,6 +143,20 @@ def test_votes_of_two_files_are_one_crowd(fuse, votes, tmp_path):
     assert [(out / name).read_bytes() for name in ("labels.csv", "annotators.csv", "confusion.csv")] == whole
 
 
+def test_a_file_that_is_named_twice_holds_its_votes_once(fuse, votes):
+    _, said = fuse(votes, votes)
+    assert "1,320 votes" in said
+
+
+def test_a_table_that_nobody_could_open_is_left_out_and_said_so(fuse, votes, monkeypatch):
+    out, _ = fuse(votes)
+    assert (out / "confusion.csv").exists()
+    monkeypatch.setattr("raterscope.app.labels.results.MOST_ENTRIES", 43)
+    out, said = fuse(votes)
+    assert "confusion.csv is left out: it would have 44 rows" in said
+    assert not (out / "confusion.csv").exists()
+
+
 def test_each_of_several_questions_has_a_folder(fuse, tmp_path):
     files = [write_votes(tmp_path / f"{name}.csv", question=name) for name in ("first?", "second?")]
     out, said = fuse(*files)
