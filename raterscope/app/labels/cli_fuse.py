@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 import time
 from collections.abc import Iterator, Mapping
@@ -118,9 +119,10 @@ def _of_question(question: Question, result: LabelResult, judged: Mapping[str, A
         many = "1 community" if len(parts) == 1 else f"{len(parts)} communities"
         yield f"{many} of annotators: {_few(parts)}"
     for method, one in judged.items():
+        area = f"AUC {one.area:.3f}, " if math.isfinite(one.area) else ""
         yield (
             f"{method} against the truth of {counted(one.judged, 'task')}: accuracy {one.accuracy:.3f} "
-            f"({one.accuracy_low:.3f} to {one.accuracy_high:.3f}), AUC {one.area:.3f}, "
+            f"({one.accuracy_low:.3f} to {one.accuracy_high:.3f}), {area}"
             f"log loss {one.log_loss:.3f}, calibration error {one.calibration.error:.3f}"
         )
 

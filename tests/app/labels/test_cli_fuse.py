@@ -103,6 +103,15 @@ def test_every_method_is_judged_by_the_truth(fuse, votes, tmp_path):
     assert "majority against the truth of 120 tasks" in said
 
 
+def test_truths_of_a_single_class_have_no_area_under_a_curve(fuse, votes, tmp_path):
+    known = write(tmp_path / "truth.csv", ["task", "label"], [["t1", "dog"], ["t2", "dog"]])
+    out, said = fuse(votes, "--truth", known)
+    assert "accuracy 1.000" in said
+    assert "nan" not in said
+    assert rows_of(out / "evaluation.csv")[0]["auc"] == ""
+    json.loads((out / "run.json").read_text(encoding="utf-8"), parse_constant=pytest.fail)
+
+
 @pytest.mark.parametrize(("option", "judged", "fixed"), [("--folds", 60, 0), ("--hold-truth", None, 60)])
 def test_truths_are_held_fixed_or_by_turns(fuse, votes, tmp_path, option, judged, fixed):
     out, said = fuse(votes, "--truth", write_truth(tmp_path / "truth.csv", every=2), option)
