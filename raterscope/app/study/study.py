@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import getpass
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -23,10 +22,9 @@ from raterscope.app.formats.mask_records import VolumeFile
 from raterscope.app.formats.records import ClickTable, ImageFile, PointTable
 from raterscope.app.review import Decision
 from raterscope.app.study import places
-from raterscope.app.study.file import StudyFile
 from raterscope.app.study.importing import assign_images, write_marks
 from raterscope.app.study.misfits import misfit_of_clicks, misfit_of_labels, misfit_of_masks
-from raterscope.app.study.objects import RESULTS, read_object, remove_object, write_object
+from raterscope.app.study.objects import read_object, write_object
 from raterscope.app.study.opening import told
 from raterscope.app.study.records import (
     ImageEntry,
@@ -34,7 +32,6 @@ from raterscope.app.study.records import (
     Item,
     QuestionEntry,
     RunEntry,
-    RunRecord,
     StudyError,
     TruePoints,
 )
@@ -49,22 +46,18 @@ from raterscope.app.study.references import (
 )
 from raterscope.app.study.rows import (
     DECISION,
-    RUN,
     decision_of,
     decision_row,
     question_of,
     read_marks,
-    run_of,
-    run_row,
 )
+from raterscope.app.study.runs import StudyRuns
 from raterscope.app.study.votes import Crowd, read_crowd
 
 __all__ = ["Study"]
 
-Result = Fusion | CaseResult | LabelResult
 
-
-class Study(StudyFile):
+class Study(StudyRuns):
     """An open study. Used by one thread at a time; every change is on disk when the method returns.
 
     Every method raises StudyError, in a sentence, when the file does not do what is asked.
@@ -72,9 +65,8 @@ class Study(StudyFile):
 
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
         super().__init__(path, connection)
-        # Nobody else changes the file while it is open, and no run or annotator ever changes.
+        # Nobody else changes the file while it is open, and no annotator ever changes.
         self._names: list[str] | None = None
-        self._runs: dict[int, RunEntry] = {}
         self._crowds: dict[tuple[int, int], Crowd] = {}
 
     # Images
@@ -292,11 +284,6 @@ class Study(StudyFile):
         points = points[np.sort(first)]
         return TruePoints(points[:, 0].copy(), points[:, 1].copy())
 
-    def last_import(self) -> int:
-        """Give the number of the last import, for a run that starts now; 0 before the first."""
-        with self.sound():
-            return int(self._connection.execute("SELECT ifnull(max(id), 0) FROM imports").fetchone()[0])
-
     # Questions
 
     def questions(self) -> tuple[QuestionEntry, ...]:
@@ -326,108 +313,6 @@ class Study(StudyFile):
     def forget_crowds(self) -> None:
         """Read votes anew when they are asked for next, as what is known of a question is about to change."""
         self._crowds.clear()
-
-    # Runs
-
-    def add_run(self, record: RunRecord, results: Mapping[int, Result], watch: Watch = silent) -> int:
-        """Store a run with all its results by item, whole or not at all.
-
-        Returns
-        -------
-        int
-            The run's number.
-
-        Raises
-        ------
-        StudyError
-            When a result is not one of the annotations that the record says it was made from.
-        """
-        imported = self.last_import() if record.imported is None else record.imported
-        entry = _as_entry(record, imported)
-        for step, (item, result) in enumerate(results.items()):
-            watch(0.5 * step / len(results), "checking the results")
-            wrong = self._misfit(entry, item, result)
-            if wrong is not None:
-                name = plain(self._name_of(entry.kind, item))
-                raise StudyError(f"the result for {name} does not fit its {entry.kind} ({wrong}); fuse again")
-        with self.change():
-            (number,) = self._connection.execute(
-                f"INSERT INTO runs({', '.join(RUN)}) VALUES ({', '.join('?' * len(RUN))}) RETURNING id",
-                run_row(record, imported),
-            ).fetchone()
-            for step, (item, result) in enumerate(results.items()):
-                watch(0.5 + 0.5 * step / len(results), "storing the results")
-                self._connection.execute(
-                    "INSERT INTO results(item, run, object) VALUES (?, ?, ?)",
-                    (item, number, write_object(self._connection, result)),
-                )
-        return int(number)
-
-    def runs(self) -> list[RunEntry]:
-        """List the runs, oldest first."""
-        with self.sound():
-            items: dict[int, list[int]] = {}
-            for run, item in self._connection.execute("SELECT run, item FROM results ORDER BY run, item"):
-                items.setdefault(run, []).append(item)
-            rows = self._connection.execute(f"SELECT id, {', '.join(RUN)} FROM runs ORDER BY id").fetchall()
-            return [run_of(row, tuple(items.get(row[0], ())), self.path) for row in rows]
-
-    def run(self, run_id: int) -> RunEntry:
-        """Give one run."""
-        if run_id in self._runs:
-            return self._runs[run_id]
-        with self.sound():
-            row = self._connection.execute(
-                f"SELECT id, {', '.join(RUN)} FROM runs WHERE id = ?", (run_id,)
-            ).fetchone()
-            if row is None:
-                raise StudyError(f"has no run number {run_id}", file=self.path)
-            items = self._connection.execute(
-                "SELECT item FROM results WHERE run = ? ORDER BY item", (run_id,)
-            )
-            self._runs[run_id] = run_of(row, tuple(item for (item,) in items), self.path)
-        return self._runs[run_id]
-
-    def result(self, run_id: int, item: int) -> Any:
-        """Give what a run says of an item, of the run's kind in `RESULTS`; None where it says nothing."""
-        with self.sound():
-            row = self._connection.execute(
-                "SELECT object FROM results WHERE item = ? AND run = ?", (item, run_id)
-            ).fetchone()
-            if row is None:
-                return None
-            entry = self.run(run_id)
-            if entry.kind not in RESULTS:
-                raise StudyError(f"holds a run of an unknown kind, {plain(entry.kind)}", file=self.path)
-            result = read_object(self._connection, row[0], RESULTS[entry.kind], self.path)
-            wrong = self._misfit(entry, item, result)
-            if wrong is not None:
-                raise StudyError(f"is damaged: in run {run_id}, {wrong}", file=self.path)
-            return result
-
-    def latest_result(self, item: int, kind: str = "clicks") -> tuple[RunEntry, Any] | None:
-        """Give the latest run of a kind that says something of an item, and what; None without one."""
-        with self.sound():
-            (number,) = self._connection.execute(
-                "SELECT max(run) FROM results JOIN runs ON runs.id = run WHERE item = ? AND kind = ?",
-                (item, kind),
-            ).fetchone()
-        if number is None:
-            return None
-        result = self.result(number, item)
-        return None if result is None else (self.run(number), result)
-
-    def delete_run(self, run_id: int) -> None:
-        """Remove a run with its results. Decisions that were made on it stay."""
-        self._runs.pop(run_id, None)
-        with self.change():
-            objects = self._connection.execute(
-                "SELECT object FROM results WHERE run = ?", (run_id,)
-            ).fetchall()
-            self._connection.execute("DELETE FROM results WHERE run = ?", (run_id,))
-            for (number,) in objects:
-                remove_object(self._connection, number)
-            self._connection.execute("DELETE FROM runs WHERE id = ?", (run_id,))
 
     # Decisions
 
@@ -466,7 +351,8 @@ class Study(StudyFile):
         with self.sound():
             return read_object(self._connection, voxels, Settled, self.path)
 
-    def _misfit(self, run: RunEntry, item: int, result: object) -> str | None:
+    def misfit(self, run: RunEntry, item: int, result: object) -> str | None:
+        """Say why a result cannot be one of an item as it was when the run began; None where it can."""
         if isinstance(result, Fusion):
             return misfit_of_clicks(result, self.clicks(item, run))
         if isinstance(result, CaseResult):
@@ -475,7 +361,8 @@ class Study(StudyFile):
         crowd = self.crowd(item, run.imported)
         return misfit_of_labels(result, len(crowd.tasks), len(crowd.people), len(crowd.task))
 
-    def _name_of(self, kind: str, item: int) -> str:
+    def name_of(self, kind: str, item: int) -> str:
+        """Give the name of an item."""
         return self.question(item).name if kind == "labels" else self.image(item).name
 
     def _refuse_vain_undo(self, target: int, number: int) -> None:
@@ -506,11 +393,6 @@ class Study(StudyFile):
             entries, notices = assign_images(table, names, add, extent, leave_out_unknown)
             present = partial(read_marks, self._connection, self.path, kind=kind)
             return write_marks(self._connection, table, entries, present, notices, watch)
-
-
-def _as_entry(record: RunRecord, imported: int) -> RunEntry:
-    values = {name: getattr(record, name) for name in RunRecord.__dataclass_fields__}
-    return RunEntry(**{**values, "imported": imported}, id=0)
 
 
 def _user() -> str:
