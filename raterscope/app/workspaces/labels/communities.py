@@ -57,6 +57,7 @@ class Grouping(QObject):
             theme.set_role(button, "link")
             button.hide()
             row.addWidget(button)
+        self.find.ensurePolished()
         screen.cards.header.setMinimumHeight(self.find.sizeHint().height())  # also without buttons
         row.addWidget(self.bases)
         row.addWidget(self.methods)

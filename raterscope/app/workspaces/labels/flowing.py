@@ -47,6 +47,7 @@ class Flowing(QObject):
             theme.set_role(button, "link")
             button.hide()
             screen.flow.header.row.addWidget(button)
+        self.follow.ensurePolished()
         screen.flow.header.setMinimumHeight(self.follow.sizeHint().height())  # also without buttons
         self.follow.clicked.connect(self._on_follow)
         self.stop.clicked.connect(self.cancel)
