@@ -61,7 +61,7 @@ def demo(options: argparse.Namespace) -> int:
             text = f"{about_clicks()}\n{about_labels()}\n{about_masks(study)}"
         (folder / "ABOUT.txt").write_text(text, encoding="utf-8")
     for line in [*of_clicks, *of_masks, *of_labels, f"the results of all are in {results}"]:
-        print(line)
+        print(line, flush=True)  # before the window is open, wherever it goes
     outcomes: list[Outcome[Any]] = [*clicked, *masked, *labelled]
     failures({str(number): outcome for number, outcome in enumerate(outcomes)})
     return _show([clicks, masks, labels], results)

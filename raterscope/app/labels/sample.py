@@ -25,7 +25,7 @@ STUDY = "labels.rscope"
 VOTES = "simulated_votes.csv"
 TRUTH = "simulated_cells_truth.csv"
 PICTURES = "simulated_cells"
-QUESTION = "Is there a parasite? (simulated)"
+QUESTION = "Simulated: is there a parasite?"
 
 _SEED = 7
 _TASKS, _ANNOTATORS = 3200, 500

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from raterscope.app.labels.demo import METHODS, REPORT, demonstrate
-from raterscope.app.labels.sample import make_sample
+from raterscope.app.labels.sample import QUESTION, make_sample
 from raterscope.app.study import Study
 
 
@@ -48,7 +48,7 @@ def test_each_method_has_a_folder_with_the_same_comparison(shown):
 
 def test_the_report_tells_the_question(shown):
     _, results, *_ = shown
-    assert "Is there a parasite? (simulated)" in (results / REPORT).read_text(encoding="utf-8")
+    assert QUESTION in (results / REPORT).read_text(encoding="utf-8")
 
 
 def test_runs_are_kept_once_however_often_it_is_shown(shown):
