@@ -1,0 +1,374 @@
+"""Inner loops of the exact paths: from one event to the next, with an active set that may shrink again.
+
+Column i of the regression is annotator i % p, itself for i < p and its knockoff beyond. With R their scaled
+Gram matrix and s the gaps of the knockoffs, the Gram matrix of all is [[R, R - S], [R - S, R]], so that a
+product with it is one with R of half the size: R (x + x~) less s x~ or s x.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+__all__ = ["BOUNDARY", "FREE", "INSIDE", "State", "iss_events", "lasso_events", "start"]
+
+Array = Any
+"""What numba compiles is not what a type checker sees; shapes and types stand in the docstrings."""
+
+INSIDE, BOUNDARY, FREE = 0, 1, 2
+"""Of a column: its dual is within -1 and 1; on one of them, with a coefficient of 0; with one that moves."""
+
+_TIE = 1e-12
+_DEPENDENT = 1e-11
+_STILL = 1e-11
+
+
+class State(NamedTuple):
+    """Where a path is; m columns.
+
+    Attributes
+    ----------
+    at : (3,) float64
+        Time of ISS or lambda of LASSO; the largest pull; free columns.
+    dual : (m,) float64
+        Of ISS p, of LASSO the correlations with what is left.
+    sign : (m,) float64
+        Of the side of the boundary.
+    kind : (m,) int8
+        `INSIDE`, `BOUNDARY`, `FREE`.
+    value : (m,) float64
+        Coefficients.
+    slope : (m,) float64
+        The solution of the last settling: of ISS the coefficients, of LASSO how fast they grow.
+    product : (m,) float64
+        The Gram matrix times the slope.
+    entry : (m,) float64
+        1 / time or lambda where the coefficient first leaves 0; 0 until it does.
+    order : (m,) int64
+        The free columns, as they came.
+    factor : (c, c) float64
+        Lower triangular: of the Gram matrix of the free columns.
+    half : (c,) float64
+        The right side, solved forward.
+    """
+
+    at: Array
+    dual: Array
+    sign: Array
+    kind: Array
+    value: Array
+    slope: Array
+    product: Array
+    entry: Array
+    order: Array
+    factor: Array
+    half: Array
+
+
+def start(columns: int, factor: Array | None = None) -> State:
+    """Begin a path at 0. The memory of a factor may be handed on from one path to the next."""
+    zeros = [np.zeros(columns) for _ in range(7)]
+    if factor is None:
+        factor = np.empty((columns, columns))
+    return State(
+        np.zeros(3), zeros[0], zeros[1], np.zeros(columns, dtype=np.int8), zeros[2], zeros[3], zeros[4],
+        zeros[5], np.zeros(columns, dtype=np.int64), factor, zeros[6],
+    )  # fmt: skip
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def _add(gram: Array, gap: Array, state: State, column: int, right: float) -> bool:
+    """Make a column free; False where it is a mixture of those that are."""
+    people = len(gram)
+    count = int(state.at[2])
+    row = state.factor[count]
+    own = column % people
+    for k in range(count):
+        other = state.order[k]
+        total = gram[own, other % people]
+        if other % people == own:
+            total -= gap[own]
+        before = state.factor[k]
+        for j in range(k):
+            total -= before[j] * row[j]
+        row[k] = total / before[k]
+    rest = 1.0
+    for k in range(count):
+        rest -= row[k] * row[k]
+        right -= row[k] * state.half[k]
+    if rest < _DEPENDENT:
+        return False
+    row[count] = np.sqrt(rest)
+    state.half[count] = right / row[count]
+    state.order[count] = column
+    state.kind[column] = FREE
+    state.at[2] = count + 1
+    return True
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def _drop(state: State, place: int) -> None:
+    """Let a free column be so no more: its row leaves the factor, and rotations make that triangular."""
+    count = int(state.at[2])
+    factor, half = state.factor, state.half
+    state.kind[state.order[place]] = BOUNDARY
+    for k in range(place, count - 1):
+        state.order[k] = state.order[k + 1]
+        factor[k, : k + 2] = factor[k + 1, : k + 2]
+    for k in range(place, count - 1):
+        one, two = factor[k, k], factor[k, k + 1]
+        far = np.hypot(one, two)
+        cosine, sine = one / far, two / far
+        for j in range(k, count - 1):
+            one, two = factor[j, k], factor[j, k + 1]
+            factor[j, k] = cosine * one + sine * two
+            factor[j, k + 1] = cosine * two - sine * one
+        one, two = half[k], half[k + 1]
+        half[k] = cosine * one + sine * two
+        half[k + 1] = cosine * two - sine * one
+    state.at[2] = count - 1
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def _solve(state: State, found: Array) -> None:
+    """Solve for the free columns; `found` is in their order."""
+    count = int(state.at[2])
+    for k in range(count):
+        found[k] = state.half[k]
+    for k in range(count - 1, -1, -1):
+        row = state.factor[k]
+        found[k] /= row[k]
+        for j in range(k):
+            found[j] -= row[j] * found[k]
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def _multiply(gram: Array, gap: Array, state: State, together: Array) -> None:
+    """Write the Gram matrix times the slope."""
+    people, columns = len(gram), len(state.slope)
+    product, slope = state.product, state.slope
+    both = columns > people
+    for i in range(people):
+        together[i] = slope[i] + (slope[people + i] if both else 0.0)
+        product[i] = 0.0
+    for k in range(people):
+        scale = together[k]
+        if scale != 0.0:
+            row = gram[k]
+            for i in range(people):
+                product[i] += scale * row[i]
+    if both:
+        for i in range(people):
+            product[people + i] = product[i] - gap[i] * slope[i]
+            product[i] -= gap[i] * slope[people + i]
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def _settle(
+    gram: Array,
+    gap: Array,
+    right: Array,
+    state: State,
+    still: float,
+    settled: bool,
+    found: Array,
+    together: Array,
+) -> None:
+    """Minimise x'Gx/2 - right'x over the boundary, where no sign is against the side (Lawson and Hanson).
+
+    Those that have a value already may move either way. It begins from the slope of the settling before;
+    `settled` says that this is still the best for the free columns.
+    """
+    slope, sign, kind, order = state.slope, state.sign, state.kind, state.order
+    columns = len(slope)
+    refused = np.zeros(columns, dtype=np.bool_)
+    while True:
+        best = -1
+        if settled:
+            most = still
+            for i in range(columns):
+                if kind[i] == BOUNDARY and not refused[i]:
+                    gain = sign[i] * (right[i] - state.product[i])
+                    if gain > most:
+                        best, most = i, gain
+            if best < 0:
+                return
+            if not _add(gram, gap, state, best, right[best]):
+                refused[best] = True
+                continue
+        settled = True
+        while True:
+            _solve(state, found)
+            count = int(state.at[2])
+            part, blocking = 1.0, -1
+            for k in range(count):
+                i = order[k]
+                if sign[i] * found[k] < 0.0 and state.value[i] * sign[i] <= 0.0:
+                    old = max(sign[i] * slope[i], 0.0)
+                    share = old / (old - sign[i] * found[k])
+                    if share < part or blocking < 0:
+                        part, blocking = share, k
+            for k in range(count):
+                i = order[k]
+                slope[i] += part * (found[k] - slope[i])
+            if blocking < 0:
+                break
+            gone = order[blocking]
+            slope[gone] = 0.0
+            _drop(state, blocking)
+            refused[gone] = refused[gone] or gone == best
+        _multiply(gram, gap, state, together)
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def _entered(state: State, place: float, people: int, stop: float) -> bool:
+    """Note where new columns came in; say whether enough knockoffs are before their annotators to stop."""
+    entry = state.entry
+    for k in range(int(state.at[2])):
+        i = state.order[k]
+        if entry[i] == 0.0:
+            entry[i] = place
+    if len(entry) == people:
+        return False
+    behind = 0
+    for i in range(people):
+        behind += entry[people + i] > entry[i]
+    return bool(behind > stop * (people - behind))
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def iss_events(gram: Array, gap: Array, pull: Array, state: State, most: int, stop: float) -> int:
+    """Follow the inverse scale space of eq. 4, theta projected out, exactly (Osher and others, 2016).
+
+    Between events the coefficients stand still and p moves at the speed of what they leave unexplained; where
+    a p comes to -1 or 1 they are the least squares ones among the columns there, none against its side.
+
+    Parameters
+    ----------
+    gram : (p, p) float64
+    gap : (p,) float64
+        s; empty without knockoffs.
+    pull : (m,) float64
+        m is p, or 2 p with knockoffs.
+    state : State
+        Overwritten.
+    most : int
+        Events at most.
+    stop : float
+        Knockoffs that came in before their annotators, as a share of the others, from which on it ends.
+
+    Returns
+    -------
+    int
+        Events that took place; fewer than `most` at the end of the path.
+    """
+    people, columns = len(gram), len(pull)
+    found, together = np.empty(columns), np.empty(people)
+    dual, sign, kind = state.dual, state.sign, state.kind
+    scale = 0.0
+    for i in range(columns):
+        scale = max(scale, abs(pull[i]))
+    for event in range(most):
+        step = np.inf
+        for i in range(columns):
+            if kind[i] == FREE:
+                continue
+            speed = pull[i] - state.product[i]
+            if abs(speed) <= _STILL * scale:
+                continue
+            far = (1.0 - dual[i]) / speed if speed > 0.0 else (-1.0 - dual[i]) / speed
+            if kind[i] == BOUNDARY and speed * sign[i] > 0.0:
+                continue
+            step = min(step, far)
+        if step == np.inf:
+            return event
+        state.at[0] += step
+        for i in range(columns):
+            if kind[i] == FREE:
+                continue
+            speed = pull[i] - state.product[i]
+            if abs(speed) <= _STILL * scale or (kind[i] == BOUNDARY and speed * sign[i] > 0.0):
+                continue
+            dual[i] += step * speed
+            kind[i] = INSIDE
+            if dual[i] * (1.0 if speed > 0.0 else -1.0) >= 1.0 - _TIE:
+                kind[i] = BOUNDARY
+                sign[i] = 1.0 if speed > 0.0 else -1.0
+                dual[i] = sign[i]
+        _settle(gram, gap, pull, state, _STILL * scale, True, found, together)
+        if _entered(state, 1.0 / state.at[0], people, stop):
+            return event
+    return most
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def lasso_events(gram: Array, gap: Array, pull: Array, state: State, most: int, stop: float) -> int:
+    """Follow the LASSO of eq. 5, theta projected out, exactly from the largest lambda down to 0.
+
+    Between events the coefficients move straight; where several columns come in or go at once, their
+    directions are those of the sign-constrained regression that keeps all conditions.
+
+    Parameters and result are as of `iss_events`.
+    """
+    people, columns = len(gram), len(pull)
+    found, together = np.empty(columns), np.empty(people)
+    dual, sign, kind, value = state.dual, state.sign, state.kind, state.value
+    slope, product = state.slope, state.product
+    for event in range(most):
+        if state.at[1] == 0.0:
+            for i in range(columns):
+                dual[i] = pull[i]
+                state.at[1] = max(state.at[1], abs(pull[i]))
+            step = 0.0
+            state.at[0] = state.at[1]
+        else:
+            step = state.at[0]
+            for i in range(columns):
+                if kind[i] == FREE:
+                    if value[i] * slope[i] < 0.0:
+                        step = min(step, -value[i] / slope[i])
+                    continue
+                if 1.0 - product[i] > _STILL and not (kind[i] == BOUNDARY and sign[i] > 0.0):
+                    step = min(step, (state.at[0] - dual[i]) / (1.0 - product[i]))
+                if 1.0 + product[i] > _STILL and not (kind[i] == BOUNDARY and sign[i] < 0.0):
+                    step = min(step, (state.at[0] + dual[i]) / (1.0 + product[i]))
+        if state.at[0] - step <= _TIE * state.at[1]:
+            if state.at[0] > 0.0:
+                for i in range(columns):
+                    value[i] += state.at[0] * slope[i]
+                    dual[i] -= state.at[0] * product[i]
+                state.at[0] = 0.0
+                return event + 1
+            return event
+        step = max(step, 0.0)
+        state.at[0] -= step
+        limit = state.at[0]
+        settled = True
+        for i in range(columns):
+            if kind[i] == BOUNDARY and abs(1.0 - sign[i] * product[i]) > _STILL and step > 0.0:
+                kind[i] = INSIDE
+            dual[i] -= step * product[i]
+            if kind[i] == INSIDE:
+                if abs(dual[i]) >= limit - _TIE * state.at[1]:
+                    kind[i] = BOUNDARY
+                    sign[i] = 1.0 if dual[i] > 0.0 else -1.0
+            else:
+                dual[i] = sign[i] * limit
+        place = 0
+        while place < int(state.at[2]):
+            i = state.order[place]
+            before = value[i]
+            value[i] += step * slope[i]
+            gone = before * sign[i] > 0.0 and value[i] * sign[i] <= _TIE * state.at[1]
+            if gone and slope[i] * sign[i] < 0.0:
+                value[i] = slope[i] = 0.0
+                _drop(state, place)
+                settled = False
+                continue
+            place += 1
+        _settle(gram, gap, sign, state, _STILL, settled, found, together)
+        if _entered(state, limit, people, stop):
+            return event
+    return most

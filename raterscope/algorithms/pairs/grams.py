@@ -1,0 +1,238 @@
+"""The small matrices that all of a fusion follows from, with the items projected out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterscope.algorithms.pairs.data import BoolArray, FloatArray, IndexArray, Pairs, PairsError
+from raterscope.algorithms.pairs.ranking import MOST_LINKED, components
+from raterscope.algorithms.progress import Watch, silent
+
+__all__ = ["Biases", "Grams", "Scaled", "grams", "least_squares", "scaled"]
+
+_SINGULAR = 1e-9
+_REGULAR = 1e-7
+_FITTED = 1e-10
+
+
+@dataclass(frozen=True, eq=False)
+class Grams:
+    """What is left of E comparisons once the scores of the items have been projected out.
+
+    With H the projector onto the columns of delta0 (section 2.3), A'(I - H)A is G and A'(I - H)Y the pull.
+
+    Attributes
+    ----------
+    count : (p,) int64
+        Comparisons of each annotator, N = A'A.
+    gram : (p, p) float64
+        G = N - M L+ M', where L = delta0'delta0 and M = A'delta0.
+    pull : (p,) float64
+        A'Y - M L+ delta0'Y.
+    square : float
+        Y'(I - H)Y.
+    total : float
+        Y'Y.
+    rank : int
+        Of delta0: the items that were compared less their components.
+    """
+
+    count: NDArray[np.int64]
+    gram: FloatArray
+    pull: FloatArray
+    square: float
+    total: float
+    rank: int
+
+
+def grams(pairs: Pairs, component: IndexArray | None = None, watch: Watch = silent) -> Grams:
+    """Add up comparisons and project the items out, one connected component of them after the other.
+
+    The pseudo-inverse of a component's Laplacian is never built: without its last item it is positive
+    definite, and one triangular solution gives the part of M' that the items explain.
+
+    Parameters
+    ----------
+    pairs : Pairs
+    component : (n,) int32, optional
+        As from `ranking.components`.
+    watch : Watch
+
+    Raises
+    ------
+    PairsError
+        For more than `ranking.MOST_LINKED` items in one component.
+    """
+    from scipy.linalg import cholesky, solve_triangular
+
+    component = components(pairs) if component is None else component
+    people, items = len(pairs.annotators), len(pairs.items)
+    watch(0.05, "adding up comparisons")
+    links = _table(pairs.left, pairs.right, (items, items))
+    laplacian = (links + links.T).tocsr()
+    watch(0.15, "adding up comparisons")
+    mixed = _table(pairs.annotator, pairs.left, (people, items))
+    watch(0.25, "adding up comparisons")
+    mixed = (mixed - _table(pairs.annotator, pairs.right, (people, items))).tocsc()
+    watch(0.35, "adding up comparisons")
+    score = np.bincount(pairs.left, weights=pairs.choice, minlength=items)
+    score -= np.bincount(pairs.right, weights=pairs.choice, minlength=items)
+    count = np.bincount(pairs.annotator, minlength=people).astype(np.int64)
+    gram = np.diag(count.astype(np.float64))
+    pull = np.zeros(people)
+    pull += np.bincount(pairs.annotator, weights=pairs.choice, minlength=people)
+    total = square = float(pairs.choice @ pairs.choice)
+    rank, done = 0, 0
+    groups = _groups(component)
+    work = max(sum(len(group) for group in groups), 1)
+    for group in groups:
+        if len(group) > MOST_LINKED:
+            raise PairsError(
+                f"{len(group):,} items are linked by comparisons; expected at most {MOST_LINKED:,}."
+            )
+        watch(0.4 + 0.6 * done / work, f"projecting out {len(group):,} items")
+        done += len(group)
+        kept = group[:-1]
+        block = -laplacian[kept][:, kept].toarray()
+        block[np.diag_indices_from(block)] += np.asarray(laplacian[kept].sum(axis=1)).ravel()
+        lower = cholesky(block, lower=True, overwrite_a=True, check_finite=False)
+        rank += len(kept)
+        part = mixed[:, kept]
+        who = np.unique(part.indices)
+        watch(0.4 + 0.6 * (done - 0.5 * len(group)) / work, f"projecting out {len(group):,} items")
+        right = np.column_stack((part[who].toarray().T, score[kept]))
+        through = solve_triangular(lower, right, lower=True, overwrite_b=True, check_finite=False)
+        shared = through.T @ through
+        gram[np.ix_(who, who)] -= shared[:-1, :-1]
+        pull[who] -= shared[:-1, -1]
+        square -= shared[-1, -1]
+    return Grams(count, gram, pull, max(square, 0.0), total, rank)
+
+
+@dataclass(frozen=True, eq=False)
+class Scaled:
+    """The regression of the choices on the annotators, with columns of length 1 and items projected out.
+
+    The constraint 0 <= s <= 1 of the knockoffs supposes columns of (I - H)A of length 1, which they are not
+    as printed: R = D^-1/2 G D^-1/2 with D the diagonal of G.
+
+    Attributes
+    ----------
+    tested : (m,) int64
+        The annotators' numbers.
+    length : (m,) float64
+        D^1/2: lengths of the columns, so that a bias is a scaled one by it.
+    gram : (m, m) float64
+        R.
+    pull : (m,) float64
+        D^-1/2 A'(I - H)Y.
+    """
+
+    tested: NDArray[np.int64]
+    length: FloatArray
+    gram: FloatArray
+    pull: FloatArray
+
+
+def scaled(small: Grams, tested: BoolArray) -> tuple[Scaled, BoolArray]:
+    """Scale the Gram matrix of some annotators, leaving out those whose bias the data cannot tell.
+
+    It cannot where a mixture of biases with theirs in it equals some scores of the items: an annotator alone
+    on an item, or all of them where an item always stands on the same side.
+
+    Returns
+    -------
+    Scaled
+        Of the annotators that are left; its Gram matrix is positive definite.
+    told : (p,) bool
+        Who they are.
+    """
+    from scipy.linalg import eigh
+
+    told = tested & (np.diagonal(small.gram) > _SINGULAR * np.maximum(small.count, 1))
+    who = np.flatnonzero(told).astype(np.int64)
+    found = _scaled(small, who)
+    if not _regular(found.gram):
+        value, vector = eigh(found.gram, check_finite=False)
+        mixed = (vector[:, value < _SINGULAR] ** 2).sum(axis=1) > _SINGULAR
+        told[who[mixed]] = False
+        found = _scaled(small, who[~mixed])
+    return found, told
+
+
+def _regular(gram: FloatArray) -> bool:
+    """Say whether no column is next to a mixture of those before it."""
+    from scipy.linalg import LinAlgError, cholesky
+
+    try:
+        factor = cholesky(gram, check_finite=False)
+    except LinAlgError:
+        return False
+    return bool((np.diagonal(factor) ** 2 > _REGULAR).all())
+
+
+def _scaled(small: Grams, who: NDArray[np.int64]) -> Scaled:
+    length = np.sqrt(np.diagonal(small.gram)[who])
+    gram = small.gram[np.ix_(who, who)] / np.outer(length, length)
+    gram = 0.5 * (gram + gram.T)
+    np.fill_diagonal(gram, 1.0)
+    return Scaled(who, length, gram, small.pull[who] / length)
+
+
+@dataclass(frozen=True, eq=False)
+class Biases:
+    """Biases of all tested annotators by least squares.
+
+    Attributes
+    ----------
+    scaled : (m,) float64
+        R^-1 times the pull: biases times the lengths of their columns.
+    inverse : (m, m) float64
+        Of R.
+    residual : float
+        Sum of squares of what neither scores nor biases explain; 0 where it is round-off.
+    freedom : int
+        E less the rank of delta0 and A together.
+    variance : float
+        Of the noise; NaN without freedom.
+    """
+
+    scaled: FloatArray
+    inverse: FloatArray
+    residual: float
+    freedom: int
+    variance: float
+
+
+def least_squares(small: Grams, problem: Scaled) -> Biases:
+    """Estimate all biases at once, with the noise that is left."""
+    from scipy.linalg import cho_factor, cho_solve
+
+    count = len(problem.tested)
+    inverse = np.zeros((0, 0))
+    if count:
+        inverse = cho_solve(cho_factor(problem.gram, check_finite=False), np.eye(count), check_finite=False)
+    bias = inverse @ problem.pull
+    residual = small.square - float(bias @ problem.pull)
+    if residual <= _FITTED * small.total:
+        residual = 0.0
+    freedom = int(small.count.sum()) - small.rank - count
+    return Biases(bias, inverse, residual, freedom, residual / freedom if freedom > 0 else float("nan"))
+
+
+def _table(row: IndexArray, column: IndexArray, shape: tuple[int, int]) -> Any:
+    """Count how often a row and a column meet."""
+    from scipy.sparse import coo_array
+
+    return coo_array((np.ones(len(row)), (row, column)), shape=shape).tocsr()
+
+
+def _groups(component: IndexArray) -> list[Any]:
+    """Give the items of each component."""
+    order = np.argsort(component, kind="stable")
+    order = order[component[order] >= 0]
+    return [] if not len(order) else np.split(order, np.flatnonzero(np.diff(component[order])) + 1)

@@ -1,0 +1,298 @@
+"""Knockoffs of annotators: who is flagged at a rate of false discoveries that is asked for (section 2.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from raterscope.algorithms.pairs.data import BoolArray, FloatArray
+from raterscope.algorithms.progress import Watch, silent
+
+__all__ = [
+    "CONSTRUCTIONS",
+    "HIGHEST_RATE",
+    "UNTESTED",
+    "Knockoffs",
+    "construct",
+    "cuts",
+    "gaps",
+    "selected",
+    "shares",
+    "sphere",
+    "statistic",
+]
+
+CONSTRUCTIONS = {
+    "entropy": "maximum entropy",
+    "sdp": "semi-definite programme",
+    "equal": "all equally far",
+}
+"""How s is chosen where the annotators are correlated; else it is 1 whatever is asked for."""
+
+HIGHEST_RATE = 0.3
+"""Beyond which false discovery rate W is not followed, so that nothing can be said."""
+
+UNTESTED = {
+    1: "made no comparisons",
+    2: "made too few comparisons to be tested",
+    3: "cannot be tested: all the comparisons are of items that nothing else ranks",
+    4: "cannot be tested: the bias cannot be told from the scores of the items or from others' bias",
+}
+"""Why an annotator was not tested, for people: "annotator 7 made no comparisons"."""
+
+_FAR_APART = 0.5
+_NEWTON_STEPS = 100
+
+
+def gaps(gram: FloatArray, construction: str = "entropy", watch: Watch = silent) -> FloatArray:
+    """Choose s, how far each knockoff is from its annotator: 0 <= s <= 1, diag(s) <= 2 R (after eq. 7).
+
+    Where the smallest eigenvalue of R is at least 1/2, s = 1 is allowed and the best of all. Else "sdp" makes
+    their sum as large as can be, as the paper does, which often leaves some at 0 and these annotators
+    without any chance; "entropy" makes det S det(2R - S) largest, by Newton's method, and "equal" takes
+    2 lambda_min for all.
+
+    Parameters
+    ----------
+    gram : (m, m) float64
+        R, of columns of length 1.
+    construction : str
+        A key of `CONSTRUCTIONS`.
+    watch : Watch
+    """
+    from scipy.linalg import eigvalsh
+
+    many = len(gram)
+    if not many:
+        return np.zeros(0)
+    smallest = float(eigvalsh(gram, check_finite=False, subset_by_index=(0, 0))[0])
+    if smallest >= _FAR_APART:
+        return np.ones(many)
+    if construction == "equal":
+        return np.full(many, min(1.0, 2.0 * smallest))
+    s = np.full(many, smallest)
+    if construction == "entropy":
+        return _climb(gram, s, 0.0, 1.0, watch)
+    weight = 1.0
+    while weight * many > 1e-8:
+        s = _climb(gram, s, 1.0, weight, watch)
+        weight *= 0.1
+    return s
+
+
+def _climb(gram: FloatArray, s: FloatArray, slope: float, weight: float, watch: Watch) -> FloatArray:
+    """Maximise slope sum s + weight (log det(2R - S) + sum log s), and log(1 - s) too where there is a slope.
+
+    Without a slope s stays below 1 by itself, since the diagonal of (2R - S)^-1 is at least 1 / (2 - s).
+    """
+    from scipy.linalg import cho_solve, lapack
+
+    bounded = slope > 0.0
+
+    def height(s: FloatArray) -> tuple[float, FloatArray]:
+        factor, fault = lapack.dpotrf(2.0 * gram - np.diag(s), lower=1)
+        if fault or s.min() <= 0.0 or (bounded and s.max() >= 1.0):
+            return -np.inf, factor
+        logs = 2.0 * np.log(np.diagonal(factor)).sum() + np.log(s).sum()
+        if bounded:
+            logs += np.log1p(-s).sum()
+        return float(slope * s.sum() + weight * logs), factor
+
+    now, factor = height(s)
+    for k in range(_NEWTON_STEPS):
+        watch(k / _NEWTON_STEPS, "making knockoffs")
+        inverse = cho_solve((factor, True), np.eye(len(s)), check_finite=False)
+        down = 1.0 / (1.0 - s) if bounded else np.zeros(len(s))
+        rise = slope + weight * (1.0 / s - np.diagonal(inverse) - down)
+        bend = weight * (inverse**2 + np.diag(1.0 / s**2 + down**2))
+        _, move, _ = lapack.dposv(bend, rise)
+        gain = float(rise @ move)
+        if gain <= 1e-13 * weight * len(s):
+            break
+        length = 1.0
+        while length > 1e-12:
+            then, factor = height(s + length * move)
+            if then >= now + 0.1 * length * gain or (gain < 1e-9 * weight and then > -np.inf):
+                s, now = s + length * move, then
+                break
+            length *= 0.5
+        else:
+            break
+    return s
+
+
+@dataclass(frozen=True, eq=False)
+class Knockoffs:
+    """What draws of knockoffs are made of; no column of them is ever built.
+
+    Attributes
+    ----------
+    gap : (m,) float64
+        s.
+    base : (m,) float64
+        The knockoffs' pull but for chance, X'y - S R^-1 X'y.
+    factor : (m, m) float64
+        C' with C'C = 2S - S R^-1 S; the pull is the base plus this times Q'y.
+    """
+
+    gap: FloatArray
+    base: FloatArray
+    factor: FloatArray
+
+    def pulls(self, pull: FloatArray, random: FloatArray) -> FloatArray:
+        """Put the pulls of the annotators and of their knockoffs together.
+
+        Parameters
+        ----------
+        pull : (m,) float64
+        random : (D, m) float64
+            Q'y of each draw, as from `sphere`.
+
+        Returns
+        -------
+        (D, 2 m) float64
+        """
+        own = np.broadcast_to(pull, random.shape)
+        return np.hstack((own, self.base + random @ self.factor.T))
+
+
+def construct(pull: FloatArray, inverse: FloatArray, gap: FloatArray) -> Knockoffs:
+    """Make what all draws share (the lines after eq. 7).
+
+    Parameters
+    ----------
+    pull : (m,) float64
+    inverse : (m, m) float64
+        Of R.
+    gap : (m,) float64
+        s, for which 2R - S may be singular.
+    """
+    from scipy.linalg import eigh, lapack
+
+    square = 2.0 * np.diag(gap) - inverse * np.outer(gap, gap)
+    factor, fault = lapack.dpotrf(square, lower=1)
+    if fault:
+        value, vector = eigh(square, check_finite=False)
+        factor = vector * np.sqrt(np.maximum(value, 0.0))
+    return Knockoffs(gap, pull - gap * (inverse @ pull), np.tril(factor) if not fault else factor)
+
+
+def sphere(columns: int, residual: float, freedom: int, seeds: Sequence[int]) -> FloatArray:
+    """Draw Q'y for random orthonormal Q that know nothing of items and annotators.
+
+    Such a Q'y is the length of the residual times coordinates of a point that is uniform on the sphere in
+    as many dimensions as there are degrees of freedom. Where there are fewer than columns, the data are
+    padded with rows of normal noise of the estimated size, as Barber and Candes (2015) do; what is promised
+    then holds as far as that size is right.
+
+    Parameters
+    ----------
+    columns : int
+    residual : float
+        Sum of squares.
+    freedom : int
+        Above 0.
+    seeds : (D, ...) sequence of int
+        Of the draws.
+
+    Returns
+    -------
+    (D, columns) float64
+    """
+    found = np.empty((len(seeds), columns))
+    for k, seed in enumerate(seeds):
+        generator = np.random.default_rng(seed)
+        point = generator.standard_normal(columns)
+        square = residual
+        rest = 0.0
+        if freedom >= columns:
+            rest = generator.chisquare(freedom - columns) if freedom > columns else 0.0
+        else:
+            square += residual / freedom * generator.chisquare(columns - freedom)
+        found[k] = point * np.sqrt(square / (point @ point + rest))
+    return found
+
+
+def statistic(entries: FloatArray) -> FloatArray:
+    """Compare where annotators and their knockoffs come in: W of eq. 8, 0 for a tie.
+
+    Parameters
+    ----------
+    entries : (D, 2 m) float64
+
+    Returns
+    -------
+    (D, m) float64
+    """
+    own, knockoff = np.split(entries, 2, axis=1)
+    return np.asarray(np.maximum(own, knockoff) * np.sign(own - knockoff))
+
+
+def cuts(statistic: FloatArray, rate: float, plus: bool = True) -> FloatArray:
+    """Find the cut T of each draw (section 2.3, step 3), over t > 0 and with a denominator of at least 1.
+
+    Parameters
+    ----------
+    statistic : (D, p) float
+        W; NaN for who was not tested.
+    rate : float
+        q, at most `HIGHEST_RATE`.
+    plus : bool
+        Of knockoff+, T1, which controls the rate; else of the plain knockoff, T0, which nearly does.
+
+    Returns
+    -------
+    (D,) float64
+        Infinite where no cut will do.
+
+    Raises
+    ------
+    ValueError
+        For a rate beyond which W was followed.
+    """
+    if not 0.0 < rate <= HIGHEST_RATE:
+        raise ValueError(f"the rate is {rate:g}; expected more than 0, at most {HIGHEST_RATE:g}")
+    w = np.nan_to_num(np.asarray(statistic, dtype=np.float64), nan=0.0)
+    found = np.full(len(w), np.inf)
+    if not w.shape[1]:
+        return found
+    order = np.argsort(-np.abs(w), axis=1)
+    w = np.take_along_axis(w, order, axis=1)
+    size = np.abs(w)
+    last = np.ones(w.shape, dtype=bool)
+    last[:, :-1] = size[:, :-1] > size[:, 1:]
+    against = np.cumsum(w < 0.0, axis=1) + int(plus)
+    chosen = np.maximum(np.cumsum(w > 0.0, axis=1), 1)
+    # a product, since 1 / 10 is no more than 0.1 whichever way it is rounded
+    good = last & (size > 0.0) & (against <= rate * chosen * (1.0 + 1e-12))
+    at = w.shape[1] - 1 - np.argmax(good[:, ::-1], axis=1)
+    some = good.any(axis=1)
+    found[some] = size[some, at[some]]
+    return found
+
+
+def shares(statistic: FloatArray, rate: float, plus: bool = True) -> FloatArray:
+    """Tell which share of the draws selects each annotator at a rate, from W alone and without refitting.
+
+    Parameters
+    ----------
+    statistic : (D, p) float
+        As of `PairFusion`.
+    rate, plus : as of `cuts`
+
+    Returns
+    -------
+    (p,) float64
+        NaN for who was not tested.
+    """
+    cut = cuts(statistic, rate, plus)
+    found = np.asarray((statistic >= cut[:, None].astype(statistic.dtype)).mean(axis=0), dtype=np.float64)
+    found[np.isnan(statistic).any(axis=0)] = np.nan
+    return found
+
+
+def selected(shares: FloatArray, share: float) -> BoolArray:
+    """Tell who is flagged: those whom enough draws select."""
+    return np.asarray(shares >= share - 1e-9)
