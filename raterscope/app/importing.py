@@ -10,7 +10,6 @@ from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import InputError, counted, plain
 from raterscope.app.formats import ClickTable, ImageFile, PointTable, UnknownColumns, read
 from raterscope.app.formats.label_records import LabelTable, TrueLabels
-from raterscope.app.formats.labels import tells
 from raterscope.app.formats.mask_records import MaskTable, VolumeFile
 from raterscope.app.labels.reading import are_of_labels, likelier, names_of, read_label_files, store_labels
 from raterscope.app.masks.placing import Placement, Site, place, placed_mask
@@ -79,21 +78,19 @@ def read_files(
     """
     mappings = mappings or {}
     piles = take_apart(paths, kind, part(watch, 0.0, 0.15))
-    beside: tuple[Path, ...] = ()
-    if kind is None:
-        _heed(mappings, piles)
-        beside = _with_labels_beside(piles.masks, piles.tables)
+    _heed(mappings, piles)
+    beside = frozenset(piles.beside).difference(piles.labels)
     labels = read_label_files(
-        [*piles.labels, *beside], truth=kind in ("truth", "true-labels"), mappings=mappings,
+        [*piles.labels, *sorted(beside)], truth=kind in ("truth", "true-labels"), mappings=mappings,
         annotator=reading.annotator, watch=part(watch, 0.15, 0.5 if piles.labels else 0.2),
     )  # fmt: skip
     now = 0.5 if piles.labels else 0.2
     lot = settle(piles, at_hand.shapes(), [*names_of(labels), *at_hand.tasks], part(watch, now, now + 0.1))
     share = 0.5 if lot.masks else 0.9
-    found, refused = _read_each(lot, kind, mappings, frozenset(beside), part(watch, now + 0.1, share))
+    found, refused = _read_each(lot, kind, mappings, beside, part(watch, now + 0.1, share))
     images = tuple(image for image in found if isinstance(image, ImageFile))
     masks, more = read_mask_files(
-        lot.masks, lot.volumes, reading, at_hand, lot.walked | set(beside), part(watch, share, 1.0)
+        lot.masks, lot.volumes, reading, at_hand, lot.walked | beside, part(watch, share, 1.0)
     )
     refused += more
     if refused and not (found or lot.volumes or masks or labels):
@@ -115,25 +112,14 @@ def read_files(
 
 
 def _heed(mappings: Mapping[Path, Mapping[str, str]], piles: Piles) -> None:
-    """Let the columns that were named by hand tell what a table is."""
-    for path, mapping in mappings.items():
+    """Let the columns that were named by hand tell what a table is, where its kind is not told."""
+    for path, mapping in mappings.items() if piles.kind is None else ():
         if path in piles.tables and are_of_labels(mapping):
             piles.tables.remove(path)
             piles.labels.append(path)
         elif path in piles.labels and not {"x", "y"}.isdisjoint(mapping.values()):
             piles.labels.remove(path)
             piles.tables.append(path)
-
-
-def _with_labels_beside(*piles: Sequence[Path]) -> tuple[Path, ...]:
-    """Find the files that have labels beside marks: answers to questions, choices, tags."""
-    return tuple(
-        path for pile in piles for path in pile if _may_have_labels(path) and tells(path, alone=False)
-    )
-
-
-def _may_have_labels(path: Path) -> bool:
-    return path.suffix.casefold() in (*TABLES, ".json", ".xml")
 
 
 def _read_each(

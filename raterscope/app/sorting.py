@@ -61,6 +61,8 @@ class Piles:
     ----------
     named : tuple of Path
         Files and folders that were named.
+    beside : list of Path
+        Those of the others that have labels beside marks: answers to questions, choices, tags.
     doubtful : list of Path
         What may be masks or volumes, which `settle` decides; among the images too there may be masks.
     """
@@ -69,6 +71,7 @@ class Piles:
     kind: str | None = None
     tables: list[Path] = field(default_factory=list)
     labels: list[Path] = field(default_factory=list)
+    beside: list[Path] = field(default_factory=list)
     images: list[Path] = field(default_factory=list)
     masks: list[Path] = field(default_factory=list)
     volumes: list[VolumeFile] = field(default_factory=list)
@@ -79,6 +82,16 @@ class Piles:
     def has(self, path: Path) -> bool:
         """Tell whether a file belongs to a volume that was found already."""
         return any(path in volume.files for volume in self.volumes)
+
+    def put(self, path: Path, others: list[Path]) -> None:
+        """Put a file to those of labels, or to others, with labels beside what they hold or without."""
+        if tells(path, alone=False) is None:
+            others.append(path)
+        elif tells(path) is not None:
+            self.labels.append(path)
+        else:
+            others.append(path)
+            self.beside.append(path)
 
     def add(self, settled: Settled) -> None:
         """Take up what was in doubt."""
@@ -174,7 +187,7 @@ def _sort_file(path: Path, kind: str | None, piles: Piles, watch: Watch) -> None
     elif kind == "volume" or path.name.casefold() == _DICOMDIR:
         piles.volumes += [one for one in find_volumes(path, watch) if one not in piles.volumes]
     elif path.suffix.casefold() in _MARKS:
-        (piles.labels if tells(path) else piles.masks).append(path)
+        piles.put(path, piles.masks)
     elif is_voxel_file(path):
         _sort_voxels(path, piles, watch)
     elif path.is_file() and is_dicom(path):
@@ -185,7 +198,7 @@ def _sort_file(path: Path, kind: str | None, piles: Piles, watch: Watch) -> None
     elif is_image(path):
         piles.images.append(path)
     else:
-        (piles.labels if tells(path) else piles.tables).append(path)
+        piles.put(path, piles.tables)
 
 
 def _sort_folder(folder: Path, kind: str | None, piles: Piles, watch: Watch) -> None:
@@ -208,7 +221,10 @@ def _sort_folder(folder: Path, kind: str | None, piles: Piles, watch: Watch) -> 
                 continue  # what it lists or belongs to is looked at
             if kind in (None, "masks", "truth") and path.suffix.casefold() in _MARKS:
                 others = piles.masks if holds_masks(path) else piles.left
-                (piles.labels if kind is None and tells(path) else others).append(path)
+                if kind is None:
+                    piles.put(path, others)
+                else:
+                    others.append(path)
             elif is_voxel_file(path) and kind is None:
                 _sort_voxels(path, piles, watch)
             elif is_dicom(path):
