@@ -50,6 +50,20 @@ FIELDS = {
     "file",
     "width": "width imagewidth naturalwidth",
     "height": "height imageheight naturalheight",
+    "left": "left leftitem leftid leftname lefttask leftobject leftmodel leftoption lefttext "
+    "itemleft a itema ida modela optiona texta responsea imagea objecta item1 id1 image1 object1 option1 "
+    "model1 text1 first firstitem itemi leftimage",
+    "right": "right rightitem rightid rightname righttask rightobject rightmodel rightoption "
+    "righttext itemright b itemb idb modelb optionb textb responseb imageb objectb item2 id2 image2 object2 "
+    "option2 model2 text2 second seconditem itemj rightimage",
+    "choice": "choice winner preferred preference chosen selected label answer response vote decision "
+    "judgment judgement verdict result outcome value score rating y",
+    "left_picture": "leftpicture leftpictureurl leftimageurl leftimagepath leftimage leftimg leftphoto "
+    "leftfile leftfilename leftpath lefturl imageleft pictureleft imagea imageurla picturea urla filea "
+    "image1 url1 file1",
+    "right_picture": "rightpicture rightpictureurl rightimageurl rightimagepath rightimage rightimg "
+    "rightphoto rightfile rightfilename rightpath righturl imageright pictureright imageb imageurlb "
+    "pictureb urlb fileb image2 url2 file2",
     "empty": "nemptyjobs emptyjobs nempty",
 }
 _NAMED = ("annotator", "image", "task")

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import InputError, plain
-from raterscope.app.formats import dialects
 from raterscope.app.formats.label_records import LabelTable, TrueLabels
 from raterscope.app.formats.labels.columns import Coded, Columns, Head, read_columns
 from raterscope.app.formats.labels.outputs import outputs_of
-from raterscope.app.formats.tables import LONGEST_NAME, Table, UnknownColumns, assign
+from raterscope.app.formats.labels.rows import (
+    cells_are,
+    filled_rows,
+    first_values,
+    refuse_rows,
+    renumbered,
+    time_notices,
+    values_of,
+)
+from raterscope.app.formats.tables import Table, UnknownColumns, assign
 
 __all__ = ["FIELDS", "labels_of", "tells_table", "truth_of"]
 
@@ -74,7 +82,7 @@ def labels_of(
     column = assign(head.table, _NEEDED, _WANTED, mapping)
     columns = read_columns(head, column, part(watch, 0.0, 0.9))
     coded = columns.coded
-    filled = _filled(columns, column, ("task", "annotator", "label"), ("task", "annotator"))
+    filled = filled_rows(columns, column, ("task", "annotator", "label"), ("task", "annotator"))
     watch(0.92, "sorting labels")
     question = coded.pop("question", None)
     asked = [("", filled)]
@@ -111,44 +119,11 @@ def truth_of(
         column = assign(head.table, _TRUE_FROM_LABEL, (), mapping)
         column = {"task": column["task"], "truth": column["label"]}
     columns = read_columns(head, column, part(watch, 0.0, 0.9))
-    filled = _filled(columns, column, ("task", "truth"), ("task",))
+    filled = filled_rows(columns, column, ("task", "truth"), ("task",))
     truth = _truth(columns, column, filled, columns.coded["task"], "")
     if truth is None:
         raise InputError("has no labels; expected some", file=head.table.path, field=column["truth"])
     return (truth,)
-
-
-def _filled(
-    columns: Columns, column: Mapping[str, str], fields: Sequence[str], needed: Sequence[str]
-) -> NDArray[np.bool_]:
-    """Find the rows that hold something, refusing those without a name, or with an endless one."""
-    empty = {name: _is(columns.coded[name], "") for name in fields}
-    filled = ~np.logical_and.reduce(list(empty.values()))
-    if not len(filled):
-        raise InputError("has a header but no rows", file=columns.head.table.path)
-    for name, coded in columns.coded.items():
-        if name in needed:
-            _refuse(columns, column[name], empty[name] & filled, "is empty; expected a name")
-        endless = [at for at, text in enumerate(coded.names) if len(text) > LONGEST_NAME]
-        if endless:
-            what = f"is longer than {LONGEST_NAME} letters; expected a name"
-            _refuse(columns, column[name], np.isin(coded.index, endless), what)
-    return np.asarray(filled)
-
-
-def _is(coded: Coded, name: str) -> NDArray[np.bool_]:
-    if name not in coded.names:
-        return np.zeros(len(coded.index), dtype=np.bool_)
-    return np.asarray(coded.index == coded.names.index(name))
-
-
-def _refuse(columns: Columns, field: str, bad: NDArray[np.bool_], what: str) -> None:
-    rows = np.flatnonzero(bad)
-    if len(rows):
-        raise InputError(
-            f"{what}{dialects.others(len(rows) - 1)}; nothing was imported",
-            file=columns.head.table.path, line=columns.line(int(rows[0])), field=field,
-        )  # fmt: skip
 
 
 def _tables(
@@ -166,14 +141,9 @@ def _tables(
     said = list(notices)
     if missing:
         said.append(f"{missing:,} {'rows were' if missing > 1 else 'row was'} left out, without a label.")
-    task, annotator = (_numbered(coded[name], rows) for name in ("task", "annotator"))
-    time = None if columns.time is None else _of(columns.time, voted)
-    if columns.no_time is not None:
-        row, cell = columns.no_time
-        said.append(
-            f"The times in {plain(column['time'], 40)} were left out: line {columns.line(row)} has"
-            f' "{plain(cell, 40)}", which is no time.'
-        )
+    task, annotator = (renumbered(coded[name], rows) for name in ("task", "annotator"))
+    time = None if columns.time is None else values_of(columns.time, voted)
+    said += time_notices(columns, column)
     found: list[LabelTable | TrueLabels] = []
     truth = _truth(columns, column, rows, task, question) if "truth" in coded else None
     if truth is not None and not set(truth.classes) & set(outputs):
@@ -183,40 +153,20 @@ def _tables(
         found.append(
             LabelTable(
                 path=path, question=question, annotators=tuple(annotator.names), tasks=tuple(task.names),
-                outputs=outputs, annotator=_of(annotator.index, voted), task=_of(task.index, voted),
-                label=_of(label, voted), time=time, pictures=_pictures(coded.get("picture"), task, rows),
+                outputs=outputs, annotator=values_of(annotator.index, voted),
+                task=values_of(task.index, voted),
+                label=values_of(label, voted), time=time,
+                pictures=_pictures(coded.get("picture"), task, rows),
                 missing=missing, notices=tuple(said),
             )
         )  # fmt: skip
     return found if truth is None else [*found, truth]
 
 
-def _of(values: NDArray[Any], rows: NDArray[np.bool_]) -> NDArray[Any]:
-    return values if rows.all() else values[rows]
-
-
-def _numbered(coded: Coded, rows: NDArray[np.bool_]) -> Coded:
-    """Give names new numbers where some rows, and so perhaps some names, are left out."""
-    if rows.all():
-        return coded
-    seen, first = np.unique(coded.index[rows], return_index=True)
-    seen = seen[np.argsort(first)]
-    place = np.zeros(len(coded.names), dtype=np.int32)
-    place[seen] = np.arange(len(seen), dtype=np.int32)
-    return Coded([coded.names[at] for at in seen.tolist()], place[coded.index])
-
-
-def _first(values: NDArray[Any], task: Coded, rows: NDArray[np.bool_]) -> NDArray[Any]:
-    """Give each task's first value among some rows, -1 where there is none."""
-    found = np.full(len(task.names), -1, dtype=values.dtype)
-    found[task.index[rows][::-1]] = values[rows][::-1]
-    return found
-
-
 def _pictures(picture: Coded | None, task: Coded, rows: NDArray[np.bool_]) -> dict[int, str]:
     if picture is None:
         return {}
-    first = _first(picture.index, task, rows & ~_is(picture, ""))
+    first = first_values(picture.index, task, rows & ~cells_are(picture, ""))
     return {at: picture.names[first[at]] for at in np.flatnonzero(first >= 0).tolist()}
 
 
@@ -229,9 +179,9 @@ def _truth(
         return None
     label = place[truth.index]
     known = rows & (label >= 0)
-    first = _first(label, task, known)
+    first = first_values(label, task, known)
     what = "gives the task another true label than the lines before"
-    _refuse(columns, column["truth"], known & (first[task.index] != label), what)
+    refuse_rows(columns, column["truth"], known & (first[task.index] != label), what)
     where = np.flatnonzero(first >= 0)
     names = tuple(task.names[at] for at in where.tolist())
     return TrueLabels(path, question, names, classes, first[where], notices)

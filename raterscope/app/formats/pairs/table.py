@@ -1,0 +1,222 @@
+"""Tables of pairs: annotator, left item, right item, choice and perhaps time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.app.errors import InputError, counted, plain
+from raterscope.app.formats.labels.columns import Coded, Columns, Head, read_columns
+from raterscope.app.formats.labels.rows import (
+    cells_are,
+    filled_rows,
+    first_values,
+    refuse_rows,
+    renumbered,
+    time_notices,
+    values_of,
+)
+from raterscope.app.formats.pair_records import PairTable
+from raterscope.app.formats.pairs.choices import EXPECTED, ScaleError, choices_of
+from raterscope.app.formats.tables import Table, UnknownColumns, assign
+
+__all__ = ["FIELDS", "pairs_of", "tells_table"]
+
+FIELDS = (
+    ("annotator", "annotator", True), ("left", "left item", True), ("right", "right item", True),
+    ("choice", "choice", True), ("time", "time", False), ("question", "question", False),
+    ("left_picture", "picture of the left item", False),
+    ("right_picture", "picture of the right item", False),
+)  # fmt: skip
+"""What a column may hold: the word, the label for people, and whether it must be there."""
+
+_NEEDED = ("annotator", "left", "right", "choice")
+_WANTED = ("time", "question", "left_picture", "right_picture")
+
+
+def tells_table(table: Table) -> bool:
+    """Tell by the header whether a table holds comparisons, whoever made them."""
+    try:
+        assign(table, _NEEDED[1:], (), None)
+    except UnknownColumns:
+        return False
+    return True
+
+
+def pairs_of(
+    head: Head, mapping: Mapping[str, str] | None = None, watch: Watch = silent
+) -> tuple[PairTable, ...]:
+    """Read a table of comparisons.
+
+    A column "question" makes a table of each question. Rows without an answer are counted and left out; so
+    are those of an item against itself, and those whose choice is not known, with a notice that names the
+    first, unless no row is left.
+
+    Parameters
+    ----------
+    head : Head
+    mapping : mapping of column to field, optional
+        Fields: see `FIELDS`; and ignore.
+    watch : Watch
+
+    Raises
+    ------
+    UnknownColumns
+        When the header does not tell which column is which.
+    InputError
+        For a row without a name, and for a table of which no row can be read.
+    """
+    column = assign(head.table, _NEEDED, _WANTED, mapping)
+    columns = read_columns(head, column, part(watch, 0.0, 0.8))
+    filled = filled_rows(columns, column, _NEEDED, _NEEDED[:3])
+    watch(0.82, "sorting comparisons")
+    coded = columns.coded
+    left, right, items = _united(coded.pop("left"), coded.pop("right"))
+    question = coded.pop("question", None)
+    asked = [("", filled)]
+    if question is not None:
+        asked = [
+            (name, filled & (question.index == at)) for at, name in enumerate(question.names) if name
+        ] or asked
+    tables = []
+    for at, (words, rows) in enumerate(asked):
+        step = part(watch, 0.85 + 0.15 * at / len(asked), 0.85 + 0.15 * (at + 1) / len(asked))
+        if rows.any():
+            tables += [*_tables(columns, column, words, rows, (left, right, items), step)]
+    if not tables:
+        what = f"has no answers; expected {EXPECTED}"
+        raise InputError(what, file=head.table.path, field=column["choice"])
+    return tuple(tables)
+
+
+def _united(left: Coded, right: Coded) -> tuple[NDArray[np.int32], NDArray[np.int32], list[str]]:
+    """Give the items of both sides one list of numbers, in the order of first appearance."""
+    names = {name: at for at, name in enumerate(left.names)}
+    place = np.array([names.setdefault(name, len(names)) for name in right.names], dtype=np.int32)
+    other = place[right.index] if len(place) else right.index
+    row = np.arange(len(left.index), dtype=np.int64)[::-1]
+    first = np.full(len(names), 2 * len(row), dtype=np.int64)
+    first[other[::-1]] = 2 * row + 1
+    earlier = np.full_like(first, 2 * len(row))
+    earlier[left.index[::-1]] = 2 * row
+    order = np.argsort(np.minimum(first, earlier), kind="stable")
+    number = np.empty(len(names), dtype=np.int32)
+    number[order] = np.arange(len(names), dtype=np.int32)
+    known = list(names)
+    return number[left.index], number[other], [known[at] for at in order.tolist()]
+
+
+def _tables(
+    columns: Columns,
+    column: Mapping[str, str],
+    question: str,
+    rows: NDArray[np.bool_],
+    sides: tuple[NDArray[np.int32], NDArray[np.int32], list[str]],
+    watch: Watch,
+) -> Iterator[PairTable]:
+    """Make the table of one question; none if nobody answered it."""
+    path, coded = columns.head.table.path, columns.coded
+    left, right, items = sides
+    watch(0.0, "reading choices")
+    itself = rows & (left == right)
+    if (itself == rows).all():
+        what = "compares an item with itself; expected two items"
+        refuse_rows(columns, column["right"], itself, what)
+    chosen = coded["choice"]
+    try:
+        reading = choices_of(chosen.names, chosen.index, left, right, items, rows & ~itself)
+    except ScaleError as error:
+        raise InputError(str(error), file=path, field=column["choice"]) from None
+    answered = rows & ~itself & ~reading.missing
+    if not answered.any():
+        return
+    if (reading.unknown == answered).all():
+        cell = plain(chosen.names[chosen.index[np.flatnonzero(answered)[0]]], 40)
+        what = f'"{cell}" is no choice; expected {EXPECTED}'
+        refuse_rows(columns, column["choice"], answered, what)
+    kept = answered & ~reading.unknown
+    said = list(reading.notices)
+    missing = int(reading.missing.sum())
+    if missing:
+        said.append(f"{counted(missing, 'row')} without an answer {_were(missing)} left out.")
+    for bad, what in ((itself, "compares an item with itself"), (reading.unknown, "")):
+        many = int(bad.sum())
+        if many:
+            row = int(np.flatnonzero(bad)[0])
+            cell = plain(chosen.names[chosen.index[row]], 40)
+            what = what or f'has the choice "{cell}"; expected {EXPECTED}'
+            said.append(f"{counted(many, 'row')} {_were(many)} left out: line {columns.line(row)} {what}.")
+    said += time_notices(columns, column)
+    watch(0.5, "sorting comparisons")
+    annotator = renumbered(coded["annotator"], rows)
+    item = _of_question(left, right, items, rows)
+    time = None if columns.time is None else values_of(columns.time, kept)
+    table = PairTable(
+        path=path, question=question, annotators=tuple(annotator.names), items=tuple(item.names),
+        annotator=values_of(annotator.index, kept), left=item.index[values_of(left, kept)],
+        right=item.index[values_of(right, kept)], choice=values_of(reading.value, kept) + 0.0,
+        time=None if time is None or np.isnan(time).all() else time,
+        pictures=_pictures(coded, item, (left, right), rows), missing=missing, notices=tuple(said),
+    )  # fmt: skip
+    watch(0.8, "looking for repeats")
+    repeats = _repeats(table)
+    if repeats:
+        repeat = "1 row repeats another" if repeats == 1 else f"{repeats:,} rows repeat others"
+        again = f"{repeat}: annotator, items, sides and choice are the same. Each counts as a comparison."
+        table = replace(table, notices=(*said, again))
+    yield table
+
+
+def _were(many: int) -> str:
+    return "was" if many == 1 else "were"
+
+
+def _of_question(
+    left: NDArray[np.int32], right: NDArray[np.int32], items: list[str], rows: NDArray[np.bool_]
+) -> Coded:
+    """Give the items of some rows new numbers: their names, and what number each of all items gets."""
+    used = np.zeros(len(items), dtype=bool)
+    used[left[rows]] = used[right[rows]] = True
+    number = (np.cumsum(used) - 1).astype(np.int32)
+    return Coded([name for name, there in zip(items, used.tolist(), strict=True) if there], number)
+
+
+def _pictures(
+    coded: Mapping[str, Coded],
+    item: Coded,
+    sides: tuple[NDArray[np.int32], NDArray[np.int32]],
+    rows: NDArray[np.bool_],
+) -> dict[int, str]:
+    found: dict[int, str] = {}
+    for field, side in zip(("right_picture", "left_picture"), sides[::-1], strict=True):
+        picture = coded.get(field)
+        if picture is not None:
+            shown = Coded(item.names, item.index[side])
+            first = first_values(picture.index, shown, rows & ~cells_are(picture, ""))
+            found |= {at: picture.names[first[at]] for at in np.flatnonzero(first >= 0).tolist()}
+    return found
+
+
+def _repeats(table: PairTable) -> int:
+    """Count the rows that say what another one says, at the same time if times are known."""
+    code = table.annotator.astype(np.int64)
+    for column, many in (
+        (table.left, len(table.items)),
+        (table.right, len(table.items)),
+        (np.sign(table.choice).astype(np.int64) + 1, 3),
+    ):
+        if len(code) and int(code.max()) >= 2**62 // many:
+            code = np.unique(code, return_inverse=True)[1].astype(np.int64)
+        code = code * many + column
+    ordered = np.sort(code)
+    again = ordered[1:][ordered[1:] == ordered[:-1]]
+    if table.time is None or not len(again):
+        return len(again)
+    rows = np.flatnonzero(np.isin(code, again))
+    rows = rows[np.lexsort((table.time[rows], code[rows]))]
+    same = (np.diff(code[rows]) == 0) & (np.diff(table.time[rows]) == 0)
+    return int(same.sum())
