@@ -97,7 +97,7 @@ class Gathering:
         """
         found: list[LabelTable | TrueLabels] = []
         left = [f"{name} {count:,}" for name, count in self.left_out.items() if count]
-        general = [f"Left out: {', '.join(left)}."] if left else []
+        general = [f"Left out, for they are no labels: {', '.join(left)}."] if left else []
         for name, asked in self._questions.items():
             if not asked.answers and not asked.truths:
                 continue
