@@ -1,0 +1,175 @@
+"""Comparisons of pairs and what came of them, for the next program: tables, each whole or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterscope.algorithms.pairs.data import BEHAVIOURS, FloatArray, PairFusion, Pairs
+from raterscope.algorithms.pairs.ranking import ranks
+from raterscope.algorithms.progress import Watch, silent
+from raterscope.app.formats.export import harmless, write_table
+
+__all__ = [
+    "ANNOTATORS", "PAIRS", "PATH", "RANKING",
+    "write_annotators", "write_pairs", "write_path", "write_ranking",
+]  # fmt: skip
+
+ANNOTATORS = (
+    "annotator", "left", "right", "ties", "bias", "statistic", "entered", "flagged", "behaviour",
+    "bias_low", "bias_high", "p_value", "share", "match",
+)  # fmt: skip
+RANKING = (
+    "item", "score", "rank", "score_corrected", "rank_corrected",
+    "score_low", "score_high", "score_corrected_low", "score_corrected_high", "component",
+)  # fmt: skip
+PAIRS = ("annotator", "left", "right", "choice", "time")
+PATH = "at"
+
+_ROWS = 1 << 14
+_SIDES = {1.0: "left", -1.0: "right", 0.0: "tie"}
+
+
+def write_annotators(
+    path: Path, annotators: Sequence[str], fusion: PairFusion, shares: FloatArray | None = None
+) -> Path:
+    """Write a row an annotator: answers, bias with its interval, W, entry on the path, flag and behaviour.
+
+    Parameters
+    ----------
+    path : Path
+    annotators : sequence of p names
+    fusion : PairFusion
+        The statistic is its median over the draws. What was not tested is empty.
+    shares : (p,) float64, optional
+        Of the draws that select each annotator; empty without.
+
+    Raises
+    ------
+    InputError
+        When it cannot be written.
+    """
+    share = np.full(len(annotators), np.nan) if shares is None else shares
+    columns = (
+        annotators, fusion.left.tolist(), fusion.right.tolist(), fusion.ties.tolist(), _figures(fusion.bias),
+        _figures(_medians(fusion.statistic)), _figures(fusion.entry), fusion.flagged.tolist(),
+        [BEHAVIOURS[at] for at in fusion.behaviour.tolist()], _figures(fusion.bias_low),
+        _figures(fusion.bias_high), _figures(fusion.p_value), _figures(share), _figures(fusion.match),
+    )  # fmt: skip
+    return write_table(path, ANNOTATORS, zip(*columns, strict=True))
+
+
+def write_ranking(path: Path, items: Sequence[str], fusion: PairFusion) -> Path:
+    """Write a row an item: score and rank within its component, before and after, with intervals.
+
+    The rows are in the order of the components, counted from 1, and of the corrected ranks; items that were
+    never compared come last, their cells empty.
+
+    Parameters
+    ----------
+    path : Path
+    items : sequence of n names
+    fusion : PairFusion
+
+    Raises
+    ------
+    InputError
+        When it cannot be written.
+    """
+    before, after = (ranks(score, fusion.component) for score in (fusion.score, fusion.corrected))
+    number = fusion.component + 1
+    order = np.lexsort((after, np.where(number > 0, number, len(items) + 1)))
+    columns = (
+        items, _figures(fusion.score), _counted(before), _figures(fusion.corrected), _counted(after),
+        *map(_figures, (fusion.score_low, fusion.score_high, fusion.corrected_low, fusion.corrected_high)),
+        _counted(number),
+    )  # fmt: skip
+    rows = list(zip(*columns, strict=True))
+    return write_table(path, RANKING, (rows[at] for at in order.tolist()))
+
+
+def write_pairs(path: Path, pairs: Pairs, watch: Watch = silent) -> Path:
+    """Write the comparisons, a row each, as they are read again: sides and ties in words, or numbers.
+
+    Parameters
+    ----------
+    path : Path
+    pairs : Pairs
+        Times make a column if there are any.
+    watch : Watch
+
+    Raises
+    ------
+    InputError
+        When it cannot be written.
+    """
+    # An item that is called "left" would be taken for the winner when the table is read again.
+    called = set(_SIDES.values()) & set(pairs.items)
+    words = not called and bool(np.isin(pairs.choice, list(_SIDES)).all())
+    header = PAIRS if pairs.time is not None else PAIRS[:-1]
+
+    def rows() -> Iterator[Sequence[object]]:
+        for low in range(0, len(pairs), _ROWS):
+            watch(low / len(pairs), "writing comparisons")
+            some = slice(low, low + _ROWS)
+            choice = pairs.choice[some].tolist()
+            columns: list[Sequence[object]] = [
+                [pairs.annotators[at] for at in pairs.annotator[some].tolist()],
+                *([pairs.items[at] for at in side[some].tolist()] for side in (pairs.left, pairs.right)),
+                [_SIDES[value] for value in choice] if words else choice,
+            ]
+            if pairs.time is not None:
+                columns.append(pairs.time[some].tolist())
+            yield from zip(*columns, strict=True)
+
+    return write_table(path, header, rows())
+
+
+def write_path(path: Path, annotators: Sequence[str], fusion: PairFusion, watch: Watch = silent) -> Path:
+    """Write the regularisation path: where, then a column with the bias of each annotator there.
+
+    Parameters
+    ----------
+    path : Path
+    annotators : sequence of p names
+        One who is called "at" gets a column "at (annotator)".
+    fusion : PairFusion
+    watch : Watch
+
+    Raises
+    ------
+    InputError
+        When it cannot be written.
+    """
+    header = (PATH, *(harmless(f"{name} (annotator)" if name == PATH else name) for name in annotators))
+    size = max(1, _ROWS // len(header))
+
+    def rows() -> Iterator[Sequence[object]]:
+        for step, (at, biases) in enumerate(zip(fusion.path_at.tolist(), fusion.path, strict=True)):
+            if step % size == 0:
+                watch(step / len(fusion.path_at), "writing the path")
+            yield (at, *_figures(biases))
+
+    return write_table(path, header, rows())
+
+
+def _medians(statistic: NDArray[np.float32]) -> FloatArray:
+    """Give the median of each column; NaN where nothing was drawn."""
+    found = np.full(statistic.shape[1], np.nan)
+    drawn = ~np.isnan(statistic).any(axis=0) if len(statistic) else np.zeros(len(found), dtype=bool)
+    if drawn.any():
+        found[drawn] = np.median(statistic[:, drawn].astype(np.float64), axis=0)
+    return found
+
+
+def _figures(values: NDArray[np.floating]) -> list[float]:
+    """Give numbers with six significant digits."""
+    return [float(f"{value:.6g}") for value in values.tolist()]
+
+
+def _counted(values: NDArray[np.integer]) -> list[int | None]:
+    """Give numbers from 1; 0 is none."""
+    return [value or None for value in values.tolist()]
