@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -42,6 +43,7 @@ from raterscope.widgets.empty_state import EmptyState
 __all__ = ["MainWindow", "main"]
 
 Keys = QKeySequence | QKeySequence.StandardKey
+SWITCH_SECONDS = 0.0005
 REPORTS = "Web page (*.html);;PDF (*.pdf)"
 INPUTS = (
     "Images, volumes, masks and tables (*.png *.jpg *.jpeg *.tif *.tiff *.bmp *.nii *.nii.gz *.nrrd *.nhdr "
@@ -485,6 +487,10 @@ def main(paths: Sequence[Path] = ()) -> int:
     # What a study needs is loaded now that the window is on screen, and not when the study is opened.
     for workspace in WORKSPACES.values():
         QTimer.singleShot(0, window, workspace.load)
+    # All of that stays for good: looking through it for garbage again and again would hold the window up.
+    QTimer.singleShot(0, window, gc.freeze)
+    # Beside a thread at work, Qt's own calls would each wait ten times as long to come back to Python.
+    sys.setswitchinterval(SWITCH_SECONDS)
     if paths:
         QTimer.singleShot(0, window, partial(window.open_paths, [path.resolve() for path in paths]))
     return application.exec()

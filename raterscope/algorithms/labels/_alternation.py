@@ -12,7 +12,7 @@ from typing import Protocol, TypeVar
 import numpy as np
 
 from raterscope.algorithms.labels._votes import TaskVotes
-from raterscope.algorithms.labels.data import FloatArray, LabelTrace
+from raterscope.algorithms.labels.data import FloatArray, LabelFusion, LabelTrace
 from raterscope.algorithms.progress import Watch
 
 __all__ = ["Alternated", "Rule", "alternate"]
@@ -80,6 +80,7 @@ def alternate(
     tolerance: float,
     name: str,
     watch: Watch,
+    fusion: Callable[[Alternated], LabelFusion],
 ) -> Alternated:
     """Update tasks and annotators in turn until no task's probabilities change by `tolerance` or more.
 
@@ -97,6 +98,8 @@ def alternate(
     name : str
         Of the objective.
     watch : Watch
+    fusion : callable
+        Makes partial results, of copies of what the iterations have come to.
     """
     from raterscope.algorithms.labels._ibcc_kernels import begin, expect_tasks, expect_two
 
@@ -116,8 +119,19 @@ def alternate(
     changes: list[float] = []
     done = 0.0
 
+    def words() -> str:
+        return f"iteration {len(changes) + 1}"
+
     def report() -> None:
-        watch(done, f"iteration {len(changes) + 1}", objective=objective[-1] if objective else None)
+        watch(done, words(), objective=objective[-1] if objective else None)
+
+    def so_far(posterior: FloatArray, counts: FloatArray, converged: bool) -> Alternated:
+        shape = (votes.annotators, votes.outputs, votes.classes)
+        trace = LabelTrace(np.array(objective), np.array(changes), converged, name)
+        return Alternated(posterior, counts.reshape(shape).transpose(0, 2, 1), total[0].copy(), trace)
+
+    def draft() -> LabelFusion:
+        return fusion(so_far(posterior.copy(), counts[0].copy(), False))
 
     with ThreadPoolExecutor(_THREADS) as pool:
 
@@ -160,14 +174,9 @@ def alternate(
             changes.append(max(change for _, change in found))
             converged = changes[-1] < tolerance
             done = max(done, len(changes) / iterations, _nearness(changes, tolerance))
+            watch(done, words(), objective=objective[-1], partial=draft)
     watch(1.0, f"{len(changes)} iterations", objective=objective[-1])
-    shape = (votes.annotators, votes.outputs, votes.classes)
-    return Alternated(
-        posterior,
-        counts[0].reshape(shape).transpose(0, 2, 1),
-        total[0],
-        LabelTrace(np.array(objective), np.array(changes), converged, name),
-    )
+    return so_far(posterior, counts[0], converged)
 
 
 def _nearness(changes: list[float], tolerance: float) -> float:

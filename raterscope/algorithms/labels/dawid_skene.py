@@ -6,11 +6,12 @@ Journal of the Royal Statistical Society C 28 (1979) 20-28.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
-from raterscope.algorithms.labels._alternation import alternate
+from raterscope.algorithms.labels._alternation import Alternated, alternate
 from raterscope.algorithms.labels._start import standing
 from raterscope.algorithms.labels._votes import by_task
 from raterscope.algorithms.labels.data import Confusion, FloatArray, LabelFusion, Labels, default_prior
@@ -86,6 +87,14 @@ def dawid_skene(
     labels = labels.settled(settings.repeats)
     votes = by_task(labels, part(watch, 0.0, 0.1))
     prior = np.full((len(labels.classes), len(labels.outputs)), settings.smoothing)
+
+    def fusion(done: Alternated, notices: Iterable[str] = ()) -> LabelFusion:
+        shares = (done.total + settings.smoothing) / (done.total + settings.smoothing).sum()
+        alpha = np.empty(done.counts.shape)
+        np.add(done.counts, prior, out=alpha)
+        confusion = Confusion(alpha, prior)
+        return fused(labels, "dawid_skene", done.posterior, confusion, done.trace, notices, shares=shares)
+
     done = alternate(
         votes,
         standing(labels, default_prior(labels) if labels.prior is None else labels.prior),
@@ -95,17 +104,7 @@ def dawid_skene(
         settings.tolerance,
         "log-likelihood",
         part(watch, 0.1, 1.0, "estimating classes and confusion matrices, "),
+        fusion,
     )
     del votes
-    shares = (done.total + settings.smoothing) / (done.total + settings.smoothing).sum()
-    alpha = np.empty(done.counts.shape)
-    np.add(done.counts, prior, out=alpha)
-    return fused(
-        labels,
-        "dawid_skene",
-        done.posterior,
-        Confusion(alpha, prior),
-        done.trace,
-        unsettled(done.trace),
-        shares=shares,
-    )
+    return fusion(done, unsettled(done.trace))

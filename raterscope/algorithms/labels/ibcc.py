@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
-from raterscope.algorithms.labels._alternation import alternate
+from raterscope.algorithms.labels._alternation import Alternated, alternate
 from raterscope.algorithms.labels._start import standing
 from raterscope.algorithms.labels._votes import TaskVotes, by_task
 from raterscope.algorithms.labels.data import Confusion, FloatArray, LabelFusion, Labels
@@ -85,6 +86,14 @@ def ibcc(labels: Labels, settings: IBCCSettings | None = None, watch: Watch = si
     prior = prior_of(labels, settings)
     nu = np.full(len(labels.classes), settings.share_strength)
     votes = by_task(labels, part(watch, 0.0, 0.1))
+
+    def fusion(done: Alternated, notices: Iterable[str] = ()) -> LabelFusion:
+        shares = (nu + done.total) / (nu + done.total).sum()
+        alpha = np.empty(done.counts.shape)
+        np.add(done.counts, prior, out=alpha)
+        confusion = Confusion(alpha, prior)
+        return fused(labels, "ibcc", done.posterior, confusion, done.trace, notices, shares=shares)
+
     done = alternate(
         votes,
         standing(labels, prior),
@@ -94,13 +103,11 @@ def ibcc(labels: Labels, settings: IBCCSettings | None = None, watch: Watch = si
         settings.tolerance,
         "lower bound",
         part(watch, 0.1, 1.0, "estimating classes and confusion matrices, "),
+        fusion,
     )
     notices = [*unsettled(done.trace), *_advice(labels, settings, votes, done.counts)]
     del votes
-    shares = (nu + done.total) / (nu + done.total).sum()
-    alpha = np.empty(done.counts.shape)
-    np.add(done.counts, prior, out=alpha)
-    return fused(labels, "ibcc", done.posterior, Confusion(alpha, prior), done.trace, notices, shares=shares)
+    return fusion(done, notices)
 
 
 def _advice(labels: Labels, settings: IBCCSettings, votes: TaskVotes, counts: FloatArray) -> list[str]:

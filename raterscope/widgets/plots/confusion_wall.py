@@ -108,6 +108,7 @@ class ConfusionWall(QWidget):
         self._view: WallView | None = None
         self._lit: frozenset[int] = frozenset()
         self._place_of: dict[int, int] = {}
+        self._names: tuple[str, ...] = ()
         self._folded: list[str] = []
         self.header = Header(title)
         self.scale = _Scale()
@@ -159,7 +160,7 @@ class ConfusionWall(QWidget):
             self._place_of = {}
             self._settle()
             return
-        self._place_of = {int(number): place for place, number in enumerate(view.numbers)}
+        self._place_of = {number: place for place, number in enumerate(view.numbers.tolist())}
         labels = [label for label, _, _ in view.measures]
         blocked = self.measure.blockSignals(True)
         self.measure.clear()
@@ -170,7 +171,7 @@ class ConfusionWall(QWidget):
         most = np.log1p(max(float(np.max(view.votes, initial=0)), 1.0))
         size = np.log1p(np.maximum(view.votes, 0)) / most
         self._name()
-        self.tiles.set_tiles(Tiles(view.mean, size, view.excluded, view.community), self._names())
+        self.tiles.set_tiles(Tiles(view.mean, size, view.excluded, view.community), self._names)
         self._dim()
         self._arrange()
         self.select(kept)
@@ -180,7 +181,7 @@ class ConfusionWall(QWidget):
         self._blind = blind
         if self._view is not None:
             self._name()
-            self.tiles.set_captions(self._names())
+            self.tiles.set_captions(self._names)
             self._arrange()
 
     def sort_by(self, label: str, *, falling: bool = True) -> None:
@@ -223,21 +224,19 @@ class ConfusionWall(QWidget):
 
     def _numbers(self, places: Iterable[int]) -> tuple[int, ...]:
         view = self._view
-        return () if view is None else tuple(int(view.numbers[place]) for place in places)
-
-    def _names(self) -> tuple[str, ...]:
-        view = self._view
-        if view is None:
-            return ()
-        return tuple(f"annotator {int(n) + 1}" for n in view.numbers) if self._blind else view.names
+        return () if view is None else tuple(view.numbers[list(places)].tolist())
 
     def _name(self) -> None:
-        self._folded = [name.casefold() for name in self._names()]
+        view = self._view
+        assert view is not None
+        blind = self._blind
+        self._names = tuple(f"annotator {n + 1}" for n in view.numbers.tolist()) if blind else view.names
+        self._folded = [name.casefold() for name in self._names]
 
     def _words(self, place: int) -> str:
         view = self._view
         assert view is not None
-        parts = [self._names()[place] if self._blind else view.names[place]]
+        parts = [self._names[place]]
         parts += [
             f"{label} {format(float(values[place]), spec)}"
             for label, values, spec in view.measures

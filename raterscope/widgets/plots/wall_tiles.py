@@ -178,8 +178,8 @@ class WallTiles(QAbstractScrollArea):
         bar.setRange(0, max(0, self._height(self._grid()) - self.viewport().height()))
         self.viewport().update()
 
-    def _box(self, index: int) -> QRectF:
-        grid = self._grid()
+    def _box(self, index: int, grid: Grid | None = None) -> QRectF:
+        grid = self._grid() if grid is None else grid
         line, column = divmod(index, grid.columns)
         top = MARGIN + line * grid.down - self.verticalScrollBar().value()
         return QRectF(MARGIN + column * grid.across, top, grid.across, grid.down)
@@ -351,7 +351,7 @@ class WallTiles(QAbstractScrollArea):
         for step, place in enumerate(places.tolist()):
             at_keys = first + step == self._current and self.hasFocus()
             if at_keys or place in self._selected:
-                self._paint_frame(painter, self._box(first + step), at_keys)
+                self._paint_frame(painter, self._box(first + step, grid), at_keys)
         painter.translate(MARGIN, 0)
         self._painter.paint(painter, grid, places, first, begin, self._selected, self._lit)
 

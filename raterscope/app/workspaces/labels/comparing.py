@@ -9,25 +9,18 @@ import numpy as np
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
-from raterscope.algorithms.labels import OPEN
-from raterscope.algorithms.labels.assessment import Assessment, assess
+from raterscope.algorithms.labels.assessment import Assessment
 from raterscope.algorithms.labels.catalogue import LABELLERS
-from raterscope.algorithms.labels.voting import majority
-from raterscope.algorithms.progress import Watch
-from raterscope.app.labels.running import measured
-from raterscope.app.study import RunEntry, Study
-from raterscope.app.study.labels import labels_of
-from raterscope.app.study.votes import renumbered
+from raterscope.app.study import RunEntry
 from raterscope.widgets import theme
 from raterscope.widgets.figures import count
 from raterscope.widgets.parts import plain_label
 from raterscope.widgets.plots.curves_plot import Curve
 from raterscope.widgets.tables.comparison_table import ComparisonRow, ComparisonTable, Measure
 
-__all__ = ["Comparing", "Measured", "curves_of", "measure_runs"]
+__all__ = ["Comparing", "Measured", "curves_of"]
 
 NAN = float("nan")
-MOST_RUNS = 12
 NOTHING = "Import known truths (task, label): every run and the plain vote are measured by them here."
 MEASURES = (
     Measure("accuracy", "Share of the tasks with known truth whose most probable class is right"),
@@ -132,26 +125,3 @@ def curves_of(name: str, found: Assessment) -> tuple[Curve, ...]:
             )
         )
     return tuple(drawn)
-
-
-def measure_runs(question: int, runs: Sequence[int], study: Study, watch: Watch) -> tuple[Measured, ...]:
-    """Measure runs of a question, each on the truths that it was not told, and the vote on all."""
-    scheme = study.question(question).scheme
-    truth = study.crowd(question).truth
-    if not (truth != OPEN).any():
-        return ()
-    found = []
-    for done, number in enumerate(runs[-MOST_RUNS:]):
-        watch(done / len(runs), f"measuring run {number}")
-        result = study.result(number, question)
-        if result is None:
-            continue
-        fusion = result.fusion
-        own = renumbered(truth[: len(fusion.known)], scheme.classes, fusion.classes)
-        one = assess(fusion.posterior, measured(result, own), fusion.classes)
-        if one is not None:
-            found.append(Measured(study.run(number), one))
-    vote = assess(majority(labels_of(study, question)).posterior, truth, scheme.classes)
-    if vote is not None:
-        found.append(Measured(None, vote))
-    return tuple(found)

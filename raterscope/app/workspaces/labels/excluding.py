@@ -64,8 +64,9 @@ class Excluding(QObject):
     def refresh(self) -> None:
         """Say who is chosen, and whether they are left out already."""
         who = self._chosen[0] if len(self._chosen) == 1 else counted(len(self._chosen), "annotator")
-        reasons = sorted({self._excluded[name] for name in self._chosen if name in self._excluded})
-        out = sum(name in self._excluded for name in self._chosen)
+        excluded = self._excluded
+        found = [excluded[name] for name in self._chosen if name in excluded] if excluded else []
+        reasons, out = sorted(set(found)), len(found)
         words = ""
         if out:
             words = (
@@ -87,7 +88,7 @@ class Excluding(QObject):
         if scene is None or contents is None or not self._chosen:
             self.said.emit("Choose an annotator or a community first.")
             return
-        if all(name in self._excluded for name in self._chosen):
+        if self._excluded.keys() >= set(self._chosen):
             self._document.record(Decision(verb="include", annotators=self._chosen))
             return
         if scene.fusion is None or scene.run is None:
@@ -122,7 +123,8 @@ class Excluding(QObject):
         )
 
     def _on_excluded(self, reason: str) -> None:
-        names = tuple(name for name in self._chosen if name not in self._excluded)
+        excluded = self._excluded
+        names = tuple(name for name in self._chosen if name not in excluded)
         if names:
             self._document.record(Decision(verb="exclude", annotators=names, reason=reason))
 

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
+from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QWidget
 
-from raterscope.algorithms.labels.catalogue import LABELLERS
 from raterscope.algorithms.labels.fusion import LabelPlan, TruthSettings
 from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Document
-from raterscope.app.jobs import Jobs
+from raterscope.app.jobs import Job, Jobs
 from raterscope.app.labels.running import Answer, Draft, Inputs, fuse_questions, gather, keep
 from raterscope.app.review import Decision
 from raterscope.app.workspaces.fusing import FusionWork
@@ -20,8 +20,8 @@ from raterscope.app.workspaces.labels import view
 from raterscope.app.workspaces.labels.answering import answers_of, store_answers
 from raterscope.app.workspaces.labels.asking import Asking
 from raterscope.app.workspaces.labels.behind import behind_cell
-from raterscope.app.workspaces.labels.comparing import Measured, curves_of, measure_runs
 from raterscope.app.workspaces.labels.excluding import Excluding
+from raterscope.app.workspaces.labels.measuring import Measuring
 from raterscope.app.workspaces.labels.people import People
 from raterscope.app.workspaces.labels.pictures import Pictures
 from raterscope.app.workspaces.labels.scene import Analysis, Scene, analyse, read_scene
@@ -31,7 +31,6 @@ from raterscope.app.workspaces.runs import Runs
 from raterscope.widgets.dialogs.answers import AnswersDialog
 from raterscope.widgets.panels.fuse_panel import RunRequest
 from raterscope.widgets.panels.task_grid import GridView
-from raterscope.widgets.plots.calibration_plot import CalibrationLine
 
 __all__ = ["LabelsWorkspace"]
 
@@ -47,6 +46,7 @@ class LabelsWorkspace(LabelsScreen):
         self.analysis: Analysis | None = None
         self._current: int | None = None
         self._asked = 0
+        self._looking: Job | None = None
         self._notices = ""
         self._blind = False
         self.runs = Runs(document, jobs, self, "labels")
@@ -56,6 +56,7 @@ class LabelsWorkspace(LabelsScreen):
         self.people = People(document, jobs, self)
         self.excluding = Excluding(document, jobs, self)
         self.asking = Asking(jobs, self)
+        self.measuring = Measuring(document, self)
         self._connect()
         self._make_actions()
         self._on_replaced()
@@ -84,7 +85,6 @@ class LabelsWorkspace(LabelsScreen):
         self.fuse_panel.compare_requested.connect(self._on_compare_requested)
         self.fusing.partial.connect(self._on_partial)
         self.runs.chosen.connect(self._load)
-        self.runs.changed.connect(self._load)
 
     def _make_actions(self) -> None:
         described = (
@@ -143,6 +143,9 @@ class LabelsWorkspace(LabelsScreen):
     def _load(self) -> None:
         """Read the question on screen with the answer that is to be shown."""
         self._asked += 1
+        if self._looking is not None:
+            self._looking.cancel()
+            self._looking = None
         if self._current is None:
             self._show(None, None)
             return
@@ -155,61 +158,39 @@ class LabelsWorkspace(LabelsScreen):
             return
         self.runs.list_runs(scene.question.name, scene.run)
         job = self._jobs.start("Looking at the votes", partial(analyse, scene), quiet=True)
+        self._looking = job
         job.finished.connect(partial(self._on_analysis, asked, scene))
         job.failed.connect(self.refused)
 
     def _on_analysis(self, asked: int, scene: Scene, analysis: Analysis) -> None:
         if asked == self._asked:
+            self._looking = None
             self._show(scene, analysis)
 
     def _show(self, scene: Scene | None, analysis: Analysis | None) -> None:
         self.scene, self.analysis = scene, analysis
+        self.measuring.stop()
         self.tasks.show(scene, analysis)
         self.people.show(scene, analysis)
         self.excluding.show(scene, analysis)
         self.asking.show(scene)
         self.behind.show_tasks(None)
-        self._show_measures()
         self._show_status()
+        # What is drawn slowly has a turn of its own, so that events come between.
+        QTimer.singleShot(0, self, partial(self._show_plots, self._asked))
         fusion = None if scene is None else scene.fusion
-        self._show_trace(None if fusion is None else Draft("", fusion))
         self.comparing.set_advice(() if analysis is None else analysis.advice)
         notices = " ".join(fusion.notices) if fusion else ""
         if notices != self._notices:
             self._notices = notices
             self.said.emit(notices)
 
-    def _show_measures(self) -> None:
-        analysis, scene = self.analysis, self.scene
-        if analysis is None or scene is None or analysis.model is None or scene.run is None:
-            self.curves.set_curves(())
-            self.calibration.set_lines(())
-        else:
-            named = [(LABELLERS[scene.run.algorithm].title, analysis.model)]
-            if analysis.crowd_vote is not None:
-                named.append(("the vote", analysis.crowd_vote))
-            self.curves.set_curves([curve for name, one in named for curve in curves_of(name, one)])
-            self.calibration.set_lines(
-                [
-                    CalibrationLine(
-                        name, one.calibration.posterior, one.calibration.share, one.calibration.count,
-                        one.calibration.error,
-                    )
-                    for name, one in named
-                ]
-            )  # fmt: skip
-        contents = self._document.contents
-        if scene is None or contents is None:
-            self.comparing.show_runs(())
+    def _show_plots(self, asked: int) -> None:
+        if asked != self._asked:
             return
-        runs = [run.id for run in contents.runs_of("labels") if scene.question.id in run.items]
-        work = partial(measure_runs, scene.question.id, runs)
-        job = self._document.ask("Measuring runs", work)
-        job.finished.connect(partial(self._on_measured, self._asked))
-
-    def _on_measured(self, asked: int, measured: Sequence[Measured]) -> None:
-        if asked == self._asked:
-            self.comparing.show_runs(measured)
+        self.measuring.show(self.scene, self.analysis)
+        fusion = None if self.scene is None else self.scene.fusion
+        self._show_trace(None if fusion is None else Draft("", fusion))
 
     def _show_trace(self, draft: Draft | None) -> None:
         if draft is None:
