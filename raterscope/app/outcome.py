@@ -1,11 +1,14 @@
-"""What became of fusing one item, whatever was fused, and the versions that it depends on."""
+"""What a run is made from and what becomes of it, whatever is fused, and the versions that it depends on."""
 
 from __future__ import annotations
 
 import platform
+import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
 from importlib import metadata
 from typing import Generic, TypeVar
 
@@ -13,10 +16,13 @@ from raterscope import __version__
 from raterscope.algorithms.clicks.data import ClicksError
 from raterscope.algorithms.labels.data import LabelsError
 from raterscope.algorithms.masks.data import MasksError
-from raterscope.algorithms.progress import Cancelled
+from raterscope.algorithms.progress import Cancelled, Watch, part, silent, wrapping
 
-__all__ = ["Outcome", "attempt", "versions"]
+__all__ = ["Answer", "Draft", "Inputs", "Outcome", "attempt", "one_by_one", "versions"]
 
+Given = TypeVar("Given")
+Partial = TypeVar("Partial")
+Plan = TypeVar("Plan")
 Result = TypeVar("Result")
 
 
@@ -41,6 +47,74 @@ class Outcome(Generic[Result]):
     problem: str
     details: str
     seconds: float
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs(Generic[Given]):
+    """What a run is made from.
+
+    Attributes
+    ----------
+    items : mapping of an item's name to its number in the study
+    given : mapping of name to what is fused
+        Without what annotators gave whom the expert excluded.
+    decision : int
+        The last decision that is taken into account.
+    imported : int
+        The last import.
+    excluded : tuple of str
+        Annotators that are left out.
+    """
+
+    items: Mapping[str, int]
+    given: Mapping[str, Given]
+    decision: int = 0
+    imported: int = 0
+    excluded: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Draft(Generic[Partial]):
+    """What the fusion of an item has come to, while it is at work."""
+
+    item: str
+    fusion: Partial
+
+
+@dataclass(frozen=True, eq=False)
+class Answer(Generic[Plan, Given, Result]):
+    """What a run came to: the outcome for every item, when it started, how long it took."""
+
+    plan: Plan
+    inputs: Inputs[Given]
+    outcomes: Mapping[str, Outcome[Result]]
+    started: datetime
+    seconds: float
+
+    @property
+    def kept(self) -> dict[int, Result]:
+        """The results to be stored, by the items' numbers: without those that failed."""
+        items = self.inputs.items
+        return {items[name]: one.fusion for name, one in self.outcomes.items() if one.fusion is not None}
+
+
+def one_by_one(
+    inputs: Inputs[Given], plan: Plan, fuse: Callable[[Given, Plan, Watch], Result], watch: Watch = silent
+) -> Answer[Plan, Given, Result]:
+    """Fuse one item after the other, all processors on each; none is lost because another fails.
+
+    Partial results are told as a `Draft`.
+    """
+    started, clock = datetime.now(UTC), time.perf_counter()
+    outcomes: dict[str, Outcome[Result]] = {}
+    for step, (name, given) in enumerate(inputs.given.items()):
+        prefix = f"{name}: " if len(inputs.given) > 1 else ""
+        here = part(watch, step / len(inputs.given), (step + 1) / len(inputs.given), prefix)
+        begun = time.perf_counter()
+        told = wrapping(here, partial(Draft, name))
+        result, problem, details = attempt(partial(fuse, given, plan, told))
+        outcomes[name] = Outcome(name, result, problem, details, time.perf_counter() - begun)
+    return Answer(plan, inputs, outcomes, started, time.perf_counter() - clock)
 
 
 def attempt(work: Callable[[], Result]) -> tuple[Result | None, str, str]:

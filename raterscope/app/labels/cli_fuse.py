@@ -58,7 +58,7 @@ def fuse_labels(options: argparse.Namespace) -> int:
         if plan.about.truths != "measure" and not any((q.truth != OPEN).any() for q in questions.values()):
             raise InputError("there are no truths to hold fixed; --truth TRUTH names them")
         make_folder(options.output)
-        inputs = Inputs(dict.fromkeys(questions, 0), questions, decision=0, imported=0, excluded=())
+        inputs = Inputs(dict.fromkeys(questions, 0), questions)
         answer = fuse_questions(inputs, plan, part(watch, 0.2, 0.6 if options.compare else 0.8))
         rest = part(watch, 0.6 if options.compare else 0.8, 0.9)
         judged, failed = judged_of(answer, texts, every=options.compare, watch=rest)
@@ -81,7 +81,7 @@ def summary_of(
     answer: Answer, seconds: float, judged: Mapping[str, Mapping[str, Assessment]]
 ) -> Iterator[str]:
     """Say in a few lines what came out; with a judgement by method and question where there are truths."""
-    questions = answer.inputs.questions
+    questions = answer.inputs.given
     people = {name for one in questions.values() for name in one.labels.annotators}
     tasks = sum(len(one.labels.tasks) for one in questions.values())
     about = "" if len(questions) == 1 else f" of {len(questions):,} questions"
@@ -214,7 +214,7 @@ def judged_of(
     """Judge the answer to every question by its truths; see `judgements`."""
     judged: Judged = {}
     failed: list[str] = []
-    questions = answer.inputs.questions
+    questions = answer.inputs.given
     for done, (name, question) in enumerate(questions.items()):
         result = answer.outcomes[name].fusion
         if result is None:
@@ -258,7 +258,7 @@ def _write(
             here = options.output / distinct(safe(name), taken)
             make_folder(here)
         output = QuestionOutput(
-            answer.inputs.questions[name].labels, answer.plan, outcome.fusion,
+            answer.inputs.given[name].labels, answer.plan, outcome.fusion,
             run_record(answer, name, inputs), judged.get(name, {}), options.steps,
         )  # fmt: skip
         share = part(watch, done / len(answer.outcomes), (done + 1) / len(answer.outcomes))
@@ -275,7 +275,7 @@ def notices_of(answer: Answer, judged: Judged) -> Iterator[str]:
     for name, outcome in answer.outcomes.items():
         if outcome.fusion is None:
             continue
-        result, question = outcome.fusion, answer.inputs.questions[name]
+        result, question = outcome.fusion, answer.inputs.given[name]
         groups = result.communities
         where = f"{plain(name)}: " if len(answer.outcomes) > 1 else ""
         said = [*result.fusion.notices, *(groups.notices if groups is not None else ())]

@@ -66,7 +66,7 @@ def _fused(study: Study, inputs: Inputs, watch: Watch) -> dict[str, Answer]:
     for done, method in enumerate(METHODS):
         step = part(watch, done / len(METHODS), (done + 1) / len(METHODS))
         answer = answers[method] = fuse_questions(inputs, LabelPlan.make(method), step)
-        if not is_kept(study, digest_of(inputs.questions), answer.plan.as_dict()):
+        if not is_kept(study, digest_of(inputs.given), answer.plan.as_dict()):
             keep(answer, study)
     return answers
 
@@ -77,7 +77,7 @@ def _judged(answers: Mapping[str, Answer]) -> dict[str, dict[str, Assessment]]:
     for method, answer in answers.items():
         for name, outcome in answer.outcomes.items():
             if outcome.fusion is not None:
-                one = assessed(outcome.fusion, answer.inputs.questions[name])
+                one = assessed(outcome.fusion, answer.inputs.given[name])
                 if one is not None:
                     judged.setdefault(name, {})[method] = one
     return judged
@@ -97,6 +97,6 @@ def _write(
             here = folder / method
             make_folder(here)
             record = run_record(answer, name, [{"file": STUDY, "question": name, "simulated": True}])
-            labels = answer.inputs.questions[name].labels
+            labels = answer.inputs.given[name].labels
             output = QuestionOutput(labels, answer.plan, outcome.fusion, record, judged.get(name, {}))
             write_question(here, output, part(watch, done / len(answers), (done + 1) / len(answers)))

@@ -142,7 +142,7 @@ def has_confusion(output: QuestionOutput) -> bool:
 
 def run_record(answer: Answer, name: str, inputs: Sequence[Mapping[str, object]]) -> dict[str, Any]:
     """Make the contents of run.json: all that a question's results are made from, and how it went."""
-    outcome, question = answer.outcomes[name], answer.inputs.questions[name]
+    outcome, question = answer.outcomes[name], answer.inputs.given[name]
     labels = question.labels
     assert labels.meaning is not None
     stands = [labels.classes[at] if at >= 0 else None for at in labels.meaning.tolist()]

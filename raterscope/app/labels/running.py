@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import math
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,8 +14,9 @@ from raterscope.algorithms.labels.assessment import assess
 from raterscope.algorithms.labels.data import OPEN, ClassArray, LabelFusion, Labels, LabelsError
 from raterscope.algorithms.labels.fusion import LabelPlan, fuse
 from raterscope.algorithms.labels.result import LabelResult
-from raterscope.algorithms.progress import Watch, part, silent, wrapping
-from raterscope.app.outcome import Outcome, attempt, versions
+from raterscope.algorithms.progress import Watch, silent
+from raterscope.app import outcome
+from raterscope.app.outcome import Outcome, versions
 from raterscope.app.review import fold
 from raterscope.app.study import RunRecord, Study
 from raterscope.app.study.labels import decided_classes
@@ -34,47 +32,9 @@ class Question:
     truth: ClassArray
 
 
-@dataclass(frozen=True, eq=False)
-class Inputs:
-    """What a run is made from.
-
-    Attributes
-    ----------
-    items : mapping of a question's name to its number in the study
-    questions : mapping of name to Question
-        Without the votes of annotators that the expert excluded.
-    decision : int
-        The last decision that is taken into account.
-    imported : int
-        The last import.
-    excluded : tuple of str
-        Annotators that are left out.
-    """
-
-    items: Mapping[str, int]
-    questions: Mapping[str, Question]
-    decision: int
-    imported: int
-    excluded: tuple[str, ...]
-
-
-@dataclass(frozen=True, eq=False)
-class Draft:
-    """What the fusion of a question has come to, while it is at work."""
-
-    item: str
-    fusion: LabelFusion
-
-
-@dataclass(frozen=True, eq=False)
-class Answer:
-    """What a run came to: the outcome for every question, when it started, how long it took."""
-
-    plan: LabelPlan
-    inputs: Inputs
-    outcomes: Mapping[str, Outcome[LabelResult]]
-    started: datetime
-    seconds: float
+Inputs = outcome.Inputs[Question]
+Draft = outcome.Draft[LabelFusion]
+Answer = outcome.Answer[LabelPlan, Question, LabelResult]
 
 
 def gather(questions: Sequence[int], study: Study, watch: Watch = silent) -> Inputs:
@@ -96,7 +56,7 @@ def gather(questions: Sequence[int], study: Study, watch: Watch = silent) -> Inp
         raise LabelsError("There are no votes to fuse here.")
     return Inputs(
         items=numbers,
-        questions=found,
+        given=found,
         decision=decisions[-1].id if decisions else 0,
         imported=study.last_import(),
         excluded=tuple(sorted(state.excluded)),
@@ -105,16 +65,11 @@ def gather(questions: Sequence[int], study: Study, watch: Watch = silent) -> Inp
 
 def fuse_questions(inputs: Inputs, plan: LabelPlan, watch: Watch = silent) -> Answer:
     """Fuse one question after the other; none is lost because another fails."""
-    started, clock = datetime.now(UTC), time.perf_counter()
-    outcomes: dict[str, Outcome[LabelResult]] = {}
-    for step, (name, question) in enumerate(inputs.questions.items()):
-        prefix = f"{name}: " if len(inputs.questions) > 1 else ""
-        here = part(watch, step / len(inputs.questions), (step + 1) / len(inputs.questions), prefix)
-        begun = time.perf_counter()
-        told = wrapping(here, partial(Draft, name))
-        result, problem, details = attempt(partial(fuse, question.labels, plan, question.truth, told))
-        outcomes[name] = Outcome(name, result, problem, details, time.perf_counter() - begun)
-    return Answer(plan, inputs, outcomes, started, time.perf_counter() - clock)
+    return outcome.one_by_one(inputs, plan, _fuse, watch)
+
+
+def _fuse(question: Question, plan: LabelPlan, watch: Watch) -> LabelResult:
+    return fuse(question.labels, plan, question.truth, watch)
 
 
 def keep(answer: Answer, study: Study, watch: Watch = silent) -> int:
@@ -126,30 +81,27 @@ def keep(answer: Answer, study: Study, watch: Watch = silent) -> int:
         settings=plan.as_dict(),
         seed=plan.settings.as_dict().get("seed"),
         versions=versions(),
-        digest=digest_of(inputs.questions),
+        digest=digest_of(inputs.given),
         started=answer.started,
         seconds=answer.seconds,
         log={
-            "questions": [
-                question_record(outcome, inputs.questions[name]) for name, outcome in answer.outcomes.items()
-            ]
+            "questions": [question_record(one, inputs.given[name]) for name, one in answer.outcomes.items()]
         },
         known=inputs.decision,
         imported=inputs.imported,
         excluded=inputs.excluded,
     )
-    kept = {inputs.items[name]: one.fusion for name, one in answer.outcomes.items() if one.fusion is not None}
-    return study.add_run(record, kept, watch)
+    return study.add_run(record, answer.kept, watch)
 
 
-def question_record(outcome: Outcome[LabelResult], question: Question) -> dict[str, Any]:
+def question_record(ended: Outcome[LabelResult], question: Question) -> dict[str, Any]:
     """Say how the fusion of a question went, ready for JSON."""
-    record: dict[str, Any] = {"question": outcome.item, "seconds": round(outcome.seconds, 4)}
-    if outcome.fusion is None:
-        return record | {"problem": outcome.problem}
-    fusion, labels = outcome.fusion.fusion, question.labels
+    record: dict[str, Any] = {"question": ended.item, "seconds": round(ended.seconds, 4)}
+    if ended.fusion is None:
+        return record | {"problem": ended.problem}
+    fusion, labels = ended.fusion.fusion, question.labels
     trace = fusion.trace
-    groups = outcome.fusion.communities
+    groups = ended.fusion.communities
     record |= {
         "tasks": len(labels.tasks),
         "annotators": int((labels.votes_of_annotators() > 0).sum()),
@@ -160,11 +112,11 @@ def question_record(outcome: Outcome[LabelResult], question: Question) -> dict[s
         "last_change": _json(trace.change[-1]) if len(trace.change) else None,
         "objective": _json(trace.objective[-1]) if len(trace.objective) else None,
         "objective_is": trace.name,
-        "truths": outcome.fusion.truths,
+        "truths": ended.fusion.truths,
         "communities": None if groups is None else groups.count,
         "notices": list(fusion.notices),
     }
-    judged = assess(fusion.posterior, measured(outcome.fusion, question.truth), fusion.classes)
+    judged = assess(fusion.posterior, measured(ended.fusion, question.truth), fusion.classes)
     if judged is not None:
         record |= {
             "accuracy": judged.accuracy, "auc": _json(judged.area), "log_loss": judged.log_loss,

@@ -45,7 +45,7 @@ def fuse_masks(options: argparse.Namespace) -> int:
             placement, tables, notices = _read(options, part(watch, 0.0, 0.2))
         cases, truths, said = _cases(placement)
         make_folder(options.output)
-        inputs = Inputs(items=dict.fromkeys(cases, 0), cases=cases, decision=0, imported=0, excluded=())
+        inputs = Inputs(dict.fromkeys(cases, 0), cases)
         each = fuse_together if options.together else fuse_case
         answer = fuse_cases(inputs, plan, part(watch, 0.2, 0.9), each=each)
         written = _write(
@@ -68,7 +68,7 @@ def fuse_masks(options: argparse.Namespace) -> int:
 
 def summary_of(answer: Answer, seconds: float) -> Iterator[str]:
     """Say in a line or two what came out."""
-    cases = answer.inputs.cases.values()
+    cases = answer.inputs.given.values()
     raters = {name for case in cases for records in case.records.values() for name in records}
     count = sum(len(records) for case in cases for records in case.records.values())
     yield (
@@ -78,7 +78,7 @@ def summary_of(answer: Answer, seconds: float) -> Iterator[str]:
     results = [one for one in answer.outcomes.values() if one.fusion is not None]
     for outcome in results[:_LISTED]:
         assert outcome.fusion is not None
-        calibrated = answer.inputs.cases[outcome.item].grid.calibrated
+        calibrated = answer.inputs.given[outcome.item].grid.calibrated
         for fusion, report in zip(outcome.fusion.fusions, outcome.fusion.reports, strict=True):
             size = _ml(report.volume_ml) if calibrated else counted(int(fusion.mask.sum()), "voxel")
             yield (
@@ -184,7 +184,7 @@ def _write(
     for step, (name, outcome) in enumerate(answer.outcomes.items()):
         if outcome.fusion is None:
             continue
-        case = answer.inputs.cases[name]
+        case = answer.inputs.given[name]
         here = folder
         if len(answer.outcomes) > 1:
             here = folder / distinct(safe(name), taken)

@@ -61,7 +61,7 @@ def demonstrate(
         divided = [entry.id for entry in entries if bare(Path(entry.name)) == two_schools()[0]]
         every = _fused(study, [entry.id for entry in entries], MaskPlan(), part(watch, 0.4, 0.6))
         parted = _fused(study, divided, MaskPlan.make("mixture"), part(watch, 0.6, 0.7))
-        truth = {name: _truth(study, every, name) for name in every.inputs.cases}
+        truth = {name: _truth(study, every, name) for name in every.inputs.given}
         _write(results / "masks", every, truth, part(watch, 0.7, 0.85))
         _write(results / "masks", parted, truth, part(watch, 0.85, 0.9), "_mixture")
         write_report(study, results / REPORT, part(watch, 0.9, 1.0))
@@ -81,7 +81,7 @@ def demonstrate(
 
 def _fused(study: Study, images: Sequence[int], plan: MaskPlan, watch: Watch) -> Answer:
     answer = fuse_cases(gather(images, study, part(watch, 0.0, 0.1)), plan, part(watch, 0.1, 0.9))
-    if not is_kept(study, digest_of(answer.inputs.cases.values()), plan.as_dict()):
+    if not is_kept(study, digest_of(answer.inputs.given.values()), plan.as_dict()):
         keep(answer, study, part(watch, 0.9, 1.0))
     return answer
 
@@ -90,7 +90,7 @@ def _truth(study: Study, answer: Answer, name: str) -> dict[str, MaskRecord]:
     image = answer.inputs.items[name]
     return {
         structure: record
-        for structure in answer.inputs.cases[name].records
+        for structure in answer.inputs.given[name].records
         for record in read_masks(study, image, structure, truth=True).values()
     }
 
@@ -100,7 +100,7 @@ def _write(folder: Path, answer: Answer, truth: Truth, watch: Watch, ending: str
     for step, (name, outcome) in enumerate(answer.outcomes.items()):
         if outcome.fusion is None:
             continue
-        case = answer.inputs.cases[name]
+        case = answer.inputs.given[name]
         inputs = [{"file": STUDY, "case": name, "simulated": bool(truth[name])}]
         record = run_record(answer, name, inputs)
         here = folder / f"{safe(bare(Path(name)))}{ending}"
@@ -110,16 +110,16 @@ def _write(folder: Path, answer: Answer, truth: Truth, watch: Watch, ending: str
 
 
 def _summary(every: Answer, parted: Answer, truth: Truth, seconds: float) -> Iterator[str]:
-    raters = {name for case in every.inputs.cases.values() for one in case.records.values() for name in one}
+    raters = {name for case in every.inputs.given.values() for one in case.records.values() for name in one}
     reports = [r for one in every.outcomes.values() if one.fusion is not None for r in one.fusion.reports]
     yield (
-        f"{counted(len(raters), 'rater')} on {counted(len(every.inputs.cases), 'case')}: "
+        f"{counted(len(raters), 'rater')} on {counted(len(every.inputs.given), 'case')}: "
         f"{counted(sum(len(report.disputes) for report in reports), 'disputed region')} with "
         f"{sum(report.doubt_ml for report in reports):.1f} ml of doubt, in {seconds:.1f} s"
     )
     consensus, single = [], []
     for name, outcome in every.outcomes.items():
-        case = every.inputs.cases[name]
+        case = every.inputs.given[name]
         for fusion in outcome.fusion.fusions if outcome.fusion is not None else ():
             records = case.records[fusion.structures[0]]
             if fusion.structures[0] in truth[name]:

@@ -129,7 +129,7 @@ def run_record(answer: Answer, name: str, inputs: Sequence[Mapping[str, object]]
         "settings": answer.plan.as_dict(),
         "methods": answer.plan.in_words(),
         "seed": getattr(answer.plan.settings, "seed", None),
-        "digest": digest_of([answer.inputs.cases[name]]),
+        "digest": digest_of([answer.inputs.given[name]]),
         "inputs": list(inputs),
         "started": answer.started.isoformat(timespec="milliseconds"),
         "seconds": round(outcome.seconds, 3),

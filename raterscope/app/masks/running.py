@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import math
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,8 +14,9 @@ from raterscope.algorithms.masks.data import FloatArray, MaskFusion, Masks, Mask
 from raterscope.algorithms.masks.fusion import MaskPlan, fuse
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.masks.report import CaseResult, report_on
-from raterscope.algorithms.progress import Watch, part, silent, wrapping
-from raterscope.app.outcome import Outcome, attempt, versions
+from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.app import outcome
+from raterscope.app.outcome import Outcome, versions
 from raterscope.app.review import Region, fold
 from raterscope.app.study import RunRecord, Study
 from raterscope.app.study.masks import assemble, mask_entries, read_masks, settled_of
@@ -60,47 +58,9 @@ class Case:
         )  # fmt: skip
 
 
-@dataclass(frozen=True, eq=False)
-class Inputs:
-    """What a run is made from.
-
-    Attributes
-    ----------
-    items : mapping of an image's name to its number in the study
-    cases : mapping of name to Case
-        Without the annotators that the expert excluded.
-    decision : int
-        The last decision that is taken into account.
-    imported : int
-        The last import.
-    excluded : tuple of str
-        Annotators that are left out.
-    """
-
-    items: Mapping[str, int]
-    cases: Mapping[str, Case]
-    decision: int
-    imported: int
-    excluded: tuple[str, ...]
-
-
-@dataclass(frozen=True, eq=False)
-class Draft:
-    """What the fusion of one structure of a case has come to, while it is at work."""
-
-    item: str
-    fusion: MaskFusion
-
-
-@dataclass(frozen=True, eq=False)
-class Answer:
-    """What a run came to: the outcome for every case, when it started, how long it took."""
-
-    plan: MaskPlan
-    inputs: Inputs
-    outcomes: Mapping[str, Outcome[CaseResult]]
-    started: datetime
-    seconds: float
+Inputs = outcome.Inputs[Case]
+Draft = outcome.Draft[MaskFusion]
+Answer = outcome.Answer[MaskPlan, Case, CaseResult]
 
 
 def gather(images: Sequence[int], study: Study, watch: Watch = silent) -> Inputs:
@@ -133,7 +93,7 @@ def gather(images: Sequence[int], study: Study, watch: Watch = silent) -> Inputs
         raise MasksError("There are no masks to fuse here.")
     return Inputs(
         items=numbers,
-        cases=cases,
+        given=cases,
         decision=decisions[-1].id if decisions else 0,
         imported=study.last_import(),
         excluded=tuple(sorted(state.excluded)),
@@ -146,7 +106,7 @@ def fuse_case(case: Case, plan: MaskPlan, watch: Watch = silent) -> CaseResult:
     for step, structure in enumerate(case.records):
         here = part(watch, step / len(case.records), (step + 1) / len(case.records))
         masks = case.masks(structure)
-        fusions.append(fuse(masks, plan, watch=wrapping(part(here, 0.0, _FUSED), partial(Draft, case.name))))
+        fusions.append(fuse(masks, plan, watch=part(here, 0.0, _FUSED)))
         reports.append(report_on(fusions[-1], masks, part(here, _FUSED, 1.0)))
     return CaseResult(tuple(fusions), tuple(reports))
 
@@ -158,15 +118,7 @@ def fuse_cases(
 
     ``each(case, plan, watch)`` fuses one.
     """
-    started, clock = datetime.now(UTC), time.perf_counter()
-    outcomes: dict[str, Outcome[CaseResult]] = {}
-    for step, (name, case) in enumerate(inputs.cases.items()):
-        prefix = f"{name}: " if len(inputs.cases) > 1 else ""
-        here = part(watch, step / len(inputs.cases), (step + 1) / len(inputs.cases), prefix)
-        begun = time.perf_counter()
-        result, problem, details = attempt(partial(each, case, plan, here))
-        outcomes[name] = Outcome(name, result, problem, details, time.perf_counter() - begun)
-    return Answer(plan, inputs, outcomes, started, time.perf_counter() - clock)
+    return outcome.one_by_one(inputs, plan, each, watch)
 
 
 def keep(answer: Answer, study: Study, watch: Watch = silent) -> int:
@@ -177,25 +129,24 @@ def keep(answer: Answer, study: Study, watch: Watch = silent) -> int:
         algorithm=plan.algorithm,
         settings=plan.as_dict(),
         versions=versions(),
-        digest=digest_of(inputs.cases.values()),
+        digest=digest_of(inputs.given.values()),
         started=answer.started,
         seconds=answer.seconds,
-        log={"images": [case_record(outcome) for outcome in answer.outcomes.values()]},
+        log={"images": [case_record(one) for one in answer.outcomes.values()]},
         known=inputs.decision,
         imported=inputs.imported,
         excluded=inputs.excluded,
     )
-    kept = {inputs.items[name]: one.fusion for name, one in answer.outcomes.items() if one.fusion is not None}
-    return study.add_run(record, kept, watch)
+    return study.add_run(record, answer.kept, watch)
 
 
-def case_record(outcome: Outcome[CaseResult]) -> dict[str, Any]:
+def case_record(ended: Outcome[CaseResult]) -> dict[str, Any]:
     """Say how the fusion of a case went, ready for JSON: iterations, bound, doubt, agreement, seconds."""
-    record: dict[str, Any] = {"image": outcome.item, "seconds": round(outcome.seconds, 4)}
-    if outcome.fusion is None:
-        return record | {"problem": outcome.problem}
+    record: dict[str, Any] = {"image": ended.item, "seconds": round(ended.seconds, 4)}
+    if ended.fusion is None:
+        return record | {"problem": ended.problem}
     structures = []
-    for fusion, report in zip(outcome.fusion.fusions, outcome.fusion.reports, strict=True):
+    for fusion, report in zip(ended.fusion.fusions, ended.fusion.reports, strict=True):
         trace = fusion.traces[0]
         structures.append(
             {

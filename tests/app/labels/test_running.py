@@ -58,7 +58,7 @@ def test_decisions_are_held_fixed_and_the_excluded_left_out(study):
     entry = study.run(number)
     assert (entry.known, entry.excluded) == (excluded.id, (LIAR,))
     assert last.id < excluded.id
-    (question,) = inputs.questions.values()
+    (question,) = inputs.given.values()
     votes = question.labels.votes_of_annotators()
     assert votes[question.labels.annotators.index(LIAR)] == 0
     assert sorted(votes)[1] == TASKS
@@ -67,7 +67,7 @@ def test_decisions_are_held_fixed_and_the_excluded_left_out(study):
 @pytest.mark.parametrize(("truths", "told", "left"), [("measure", 0, 30), ("folds", 0, 30), ("hold", 30, 0)])
 def test_truths_measure_only_what_was_not_told_of_them(study, truths, told, left):
     inputs, answer, _ = run(study, truths=truths)
-    (question,), (outcome,) = inputs.questions.values(), answer.outcomes.values()
+    (question,), (outcome,) = inputs.given.values(), answer.outcomes.values()
     assert int((outcome.fusion.fusion.known != OPEN).sum()) == told
     assert int((measured(outcome.fusion, question.truth) != OPEN).sum()) == left
 
@@ -96,10 +96,10 @@ def test_a_question_that_cannot_be_fused_does_not_lose_the_others(study, tmp_pat
 
 def test_the_digest_knows_votes_from_votes(study):
     inputs, _, _ = run(study)
-    before = digest_of(inputs.questions)
-    assert digest_of(gather([study.questions()[0].id], study).questions) == before
+    before = digest_of(inputs.given)
+    assert digest_of(gather([study.questions()[0].id], study).given) == before
     decide(study, "t9", "cat")
-    assert digest_of(gather([study.questions()[0].id], study).questions) != before
+    assert digest_of(gather([study.questions()[0].id], study).given) != before
 
 
 def test_the_log_is_json_whatever_the_truths_are(tmp_path):
