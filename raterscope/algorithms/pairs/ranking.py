@@ -23,6 +23,7 @@ _TIED = 1e-9
 _PRIOR_VARIANCE = 100.0
 _FRESH = 0.05
 _DENSE = 4_000_000
+_SMALL = 400
 
 
 @dataclass(frozen=True, eq=False)
@@ -232,6 +233,8 @@ def _pseudo_inverse(links: Any, items: NDArray[np.int64], watch: Watch, fraction
         inverse -= 1.0 / (weight * many * many)
         return np.asarray(inverse)
 
+    if many <= _SMALL:
+        return inverted()
     return np.asarray(_waited(inverted, watch, fraction, f"scoring {many:,} items"))
 
 

@@ -1,0 +1,181 @@
+"""What is shown of one annotator, counted again comparison by comparison."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from raterscope.algorithms.pairs import evidence as shown
+from raterscope.algorithms.pairs.evidence import evidence, over_time
+from raterscope.algorithms.pairs.ranking import scores
+from raterscope.algorithms.progress import Cancelled
+from raterscope.algorithms.simulation.pair_crowds import WAYS, PairCrowd, simulate_pairs
+from tests.algorithms.pairs.test_ranking import compared, real
+
+PLAN = PairCrowd(15, 40, 20, 200, ties=0.1)
+
+
+@pytest.fixture(scope="module")
+def crowd():
+    return simulate_pairs(PLAN, 7)
+
+
+@pytest.fixture(scope="module")
+def index(crowd):
+    return shown.index(crowd.pairs, scores(crowd.pairs, crowd.biased).score)
+
+
+def of_way(crowd, way):
+    who = np.flatnonzero(crowd.way == WAYS.index(way))
+    return int(who[np.bincount(crowd.pairs.annotator)[who].argmax()])
+
+
+@pytest.mark.parametrize("annotator", [0, 17, 39])
+def test_pairs_that_speak_are_told_with_what_all_others_said(crowd, index, annotator):
+    pairs, score = crowd.pairs, index.score
+    found = evidence(index, annotator)
+    told = {}
+    for e in np.flatnonzero(pairs.annotator == annotator).tolist():
+        left, right, choice = pairs.left[e], pairs.right[e], pairs.choice[e]
+        gap = -choice * (score[left] - score[right])
+        if choice == 0 or (gap < 0 and choice == found.side):
+            continue
+        same = otherwise = tied = 0
+        for other in range(len(pairs)):
+            between = {pairs.left[other], pairs.right[other]}
+            if pairs.annotator[other] != annotator and between == {left, right}:
+                answer = pairs.choice[other] * (1 if pairs.left[other] == left else -1)
+                same, otherwise = same + (answer == choice), otherwise + (answer == -choice)
+                tied += answer == 0
+        kind = "turned_down" if gap < 0 else "speaks_for" if choice == found.side else "speaks_against"
+        told.setdefault(kind, {})[e] = (same, otherwise, tied, pytest.approx(gap))
+    for kind in ("speaks_for", "speaks_against", "turned_down"):
+        part = getattr(found, kind)
+        rows = zip(part.same, part.otherwise, part.tied, part.gap, strict=True)
+        assert dict(zip(part.comparison.tolist(), rows, strict=True)) == told.get(kind, {})
+        assert (np.diff(np.abs(part.gap)) <= 0).all()
+
+
+def test_counts_shares_and_intervals_are_those_of_the_answers(crowd, index):
+    pairs, score = crowd.pairs, index.score
+    gap = score[pairs.left] - score[pairs.right]
+    for annotator in range(PLAN.annotators):
+        found = evidence(index, annotator)
+        own = pairs.annotator == annotator
+        for side, rows in (
+            (found.all, own),
+            (found.doubtful, own & (np.abs(gap) < index.near)),
+            (found.clear, own & (np.abs(gap) >= index.far)),
+        ):
+            choice = pairs.choice[rows]
+            assert (side.left, side.right, side.ties) == tuple(int((choice == v).sum()) for v in (1, -1, 0))
+            if side.left + side.right:
+                assert side.expected == pytest.approx((gap[rows][choice != 0] > 0).mean())
+                test = stats.binomtest(side.left, side.left + side.right)
+                interval = test.proportion_ci(0.95, "wilson")
+                assert (side.low, side.high) == pytest.approx((interval.low, interval.high))
+    near = np.abs(gap) < index.near
+    far = np.abs(gap) >= index.far
+    assert near.mean() == pytest.approx(1 / 3, abs=0.02)
+    assert far.mean() == pytest.approx(1 / 3, abs=0.02)
+
+
+def test_who_clicks_one_side_in_doubt_does_so_in_close_pairs_alone():
+    crowd = simulate_pairs(PairCrowd(30, 60, 150, 400), 2)
+    index = shown.index(crowd.pairs, scores(crowd.pairs, crowd.biased).score)
+    for way, both in (("one side in doubt", False), ("always one side", True)):
+        found = evidence(index, of_way(crowd, way))
+        close, far = (found.side * (part.share - part.expected) for part in (found.doubtful, found.clear))
+        assert close > 0.3
+        assert far > 0.3 if both else far < 0.15
+    careful = evidence(index, of_way(crowd, "careful"))
+    assert abs(careful.doubtful.share - careful.doubtful.expected) < 0.15
+    assert careful.match > careful.crowd
+
+
+def test_who_tires_is_seen_over_time_and_who_is_steady_is_not():
+    crowd = simulate_pairs(PairCrowd(30, 200, 150, 400, shares=(0.5, 0, 0.3, 0, 0.2)), 3)
+    index = shown.index(crowd.pairs, scores(crowd.pairs, crowd.biased).score)
+    found = [over_time(index, at) for at in range(200)]
+    p_value = np.array([one.p_value for one in found])
+    tires = crowd.way == WAYS.index("tires")
+    assert np.median(p_value[tires]) < 0.01
+    assert 0.01 < (p_value[~tires] < 0.05).mean() < 0.11
+    for at in np.flatnonzero(tires).tolist():
+        side = crowd.side[at]
+        assert side * found[at].bias[-4:].mean() > side * found[at].bias[:4].mean()
+
+
+def test_windows_have_the_means_and_intervals_of_their_comparisons(crowd, index):
+    pairs = crowd.pairs
+    annotator = of_way(crowd, "careful")
+    found = over_time(index, annotator, 5)
+    own = np.flatnonzero(pairs.annotator == annotator)
+    own = own[np.argsort(pairs.time[own])]
+    rest = pairs.choice[own] - index.score[pairs.left[own]] + index.score[pairs.right[own]]
+    windows = [rest[at * len(own) // 5 : (at + 1) * len(own) // 5] for at in range(5)]
+    np.testing.assert_allclose(found.bias, [window.mean() for window in windows])
+    assert found.p_value == pytest.approx(stats.f_oneway(*windows).pvalue)
+    pooled = np.sqrt(sum(((w - w.mean()) ** 2).sum() for w in windows) / (len(own) - 5))
+    half = stats.t.ppf(0.975, len(own) - 5) * pooled / np.sqrt([len(window) for window in windows])
+    np.testing.assert_allclose(found.high - found.bias, half)
+    assert found.timed
+    assert (np.diff(found.at) > 0).all()
+
+
+def test_without_times_the_order_is_that_of_the_file(crowd, index):
+    untimed = shown.index(replace(crowd.pairs, time=None), index.score)
+    one, other = over_time(index, 5), over_time(untimed, 5)
+    assert not other.timed
+    np.testing.assert_allclose(one.bias, other.bias)
+    assert other.at[0] < other.at[-1] <= len(untimed.of(5))
+
+
+def test_comparisons_out_of_order_are_put_in_the_order_of_time(crowd, index):
+    pairs = crowd.pairs
+    mixed = np.random.default_rng(0).permutation(len(pairs))
+    fields = ("annotator", "left", "right", "choice", "time")
+    moved = replace(pairs, **{name: getattr(pairs, name)[mixed] for name in fields})
+    shuffled = shown.index(moved, index.score)
+    for annotator in (0, 11):
+        np.testing.assert_array_equal(mixed[shuffled.of(annotator)], index.of(annotator))
+        np.testing.assert_allclose(over_time(shuffled, annotator).bias, over_time(index, annotator).bias)
+
+
+def test_the_comparisons_behind_any_pair_are_found(crowd, index):
+    pairs = crowd.pairs
+    for one in range(15):
+        for other in range(15):
+            between = {one, other} if one != other else {-1}
+            wanted = [e for e in range(len(pairs)) if {pairs.left[e], pairs.right[e]} == between]
+            assert index.between(one, other).tolist() == wanted
+
+
+def test_nothing_is_made_of_nobody():
+    pairs = compared([(0, 0, 1, 1)])
+    index = shown.index(pairs, scores(pairs).score)
+    found = evidence(index, 2)
+    assert (found.side, found.all.left, len(found.speaks_for), len(found.time.bias)) == (0, 0, 0, 0)
+    assert np.isnan(found.match)
+    assert np.isnan(evidence(index, 0).time.low).all()
+    nothing = compared([])
+    assert np.isnan(evidence(shown.index(nothing, scores(nothing).score), 0).crowd)
+
+
+def test_sorting_is_cancelled_while_it_runs(crowd):
+    def cancel(fraction, words, **_):
+        if fraction > 0.35:
+            raise Cancelled
+
+    with pytest.raises(Cancelled):
+        shown.index(crowd.pairs, crowd.score, cancel)
+
+
+def test_the_colleges_always_left_is_all_left_when_in_doubt_and_when_not(real_data):
+    pairs = real(real_data, "worldcollege")
+    found = evidence(shown.index(pairs, scores(pairs).score), pairs.annotators.index("268"))
+    assert (found.all.left, found.all.right, found.side) == (148, 0, 1)
+    assert found.doubtful.share == found.clear.share == 1.0
+    assert found.match < found.crowd - 0.2
+    assert len(found.speaks_against) == len(found.turned_down) == 0
