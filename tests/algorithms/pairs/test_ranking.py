@@ -17,7 +17,7 @@ NAN = float("nan")
 
 ONE_SIDE = (56, 75, 101, 115, 145, 166, 209, 222, 245, 256, 267, 268, 275, 289, 299, 321, 323, 338)
 BOTH_SIDES = (25, 59, 87, 122, 134, 140, 156, 189, 191, 202, 207, 208, 239, 258, 270, 276, 320, 330)
-"""Annotators in table 8 of the position bias paper: those without a click on the other side, and those with."""
+"""Annotators in table 8 of the position bias paper: who clicked one side alone, and who both."""
 
 TABLE_8 = [str(number) for number in ONE_SIDE + BOTH_SIDES]
 
