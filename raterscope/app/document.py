@@ -38,10 +38,12 @@ class Contents:
     review: ReviewState
     stale: frozenset[str]
     """The kinds whose latest run no longer rests on what the expert says now."""
+    hidden: bool = False
+    """The names of annotators are not to be seen."""
 
     def words(self, decision: Decision) -> str:
         """Say a decision: "reject spot 12"."""
-        return self.review.in_words(decision)
+        return self.review.in_words(decision, hidden=self.hidden)
 
     def of(self, kind: str) -> tuple[Item, ...]:
         """List the items of a kind."""
@@ -78,6 +80,8 @@ class Document(QObject):
         Images, annotations or runs came or went.
     decided
         A decision is on disk.
+    names_changed
+        The names of annotators are hidden, or shown again.
     refused(str)
         Why something could not be done, in a sentence.
     """
@@ -85,6 +89,7 @@ class Document(QObject):
     replaced = Signal()
     changed = Signal()
     decided = Signal(object)
+    names_changed = Signal()
     refused = Signal(str)
 
     def __init__(self, jobs: Jobs, parent: QObject | None = None) -> None:
@@ -133,6 +138,12 @@ class Document(QObject):
         """Write a decision. `decided` tells when it is on disk."""
         return self._write(lambda _state: decision)
 
+    def hide_names(self, hidden: bool) -> None:
+        """Hide the names of annotators in what is said of decisions, or show them, until another is open."""
+        if self.contents is not None and hidden != self.contents.hidden:
+            self.contents = replace(self.contents, hidden=hidden)
+            self.names_changed.emit()
+
     def undo(self) -> None:
         """Take back the last decision in effect; that is a decision too."""
         if self._study is not None:
@@ -177,7 +188,7 @@ class Document(QObject):
 
     def _on_read(self, contents: Contents) -> None:
         if self.contents is not None and contents.path == self.contents.path:
-            self.contents = contents
+            self.contents = replace(contents, hidden=self.contents.hidden)
             self.changed.emit()
 
     def _on_written(self, journal: _Journal, written: _Written | None) -> None:

@@ -99,8 +99,10 @@ class MainWindow(QMainWindow):
         self._make_actions()
         self.document.replaced.connect(self._on_replaced)
         self.document.changed.connect(self._on_changed)
+        self.document.decided.connect(self._forget_news)
         self.document.decided.connect(self._on_decided)
         self.document.decided.connect(self._follow)
+        self.document.names_changed.connect(self._on_decided)
         self.document.refused.connect(self.notice.show_error)
         self._importing.said.connect(self.status.set_news)
         self._importing.refused.connect(self.notice.show_error)
@@ -205,6 +207,10 @@ class MainWindow(QMainWindow):
             kind = "" if self._pages.currentWidget() is self._empty else self._kind
             self.show_workspace(kind or _first_kind(contents))
         self._on_decided()
+
+    def _forget_news(self) -> None:
+        """News are of what was done last: a decision is later."""
+        self.status.set_news("")
 
     def _on_decided(self) -> None:
         contents = self.document.contents

@@ -224,7 +224,7 @@ class Decision:
             raise ValueError(f"a decision to {self.verb} needs {missing}.")
 
 
-def in_words(decision: Decision, find: Find | None = None) -> str:
+def in_words(decision: Decision, find: Find | None = None, *, hidden: bool = False) -> str:
     """Say a decision in a few words: "reject spot 12", "undo reject spot 12", "redo reject spot 12".
 
     Parameters
@@ -232,18 +232,21 @@ def in_words(decision: Decision, find: Find | None = None) -> str:
     decision : Decision
     find : callable, optional
         Gives an earlier decision by its number, for undo and redo.
+    hidden : bool
+        Leave out the names of annotators.
     """
     if decision.verb == "undo":
         target, times = (None, 0) if find is None else target_of(decision, find)
         if target is None:
             return f"undo decision {decision.undoes}"
-        return f"{'undo' if times % 2 else 'redo'} {in_words(target)}"
+        return f"{'undo' if times % 2 else 'redo'} {in_words(target, hidden=hidden)}"
     if decision.subject is not None:
         return decision.subject.in_words(decision.verb)
     because = f" ({decision.reason})" if decision.reason else ""
     if len(decision.annotators) > 1:
         return f"{decision.verb} {len(decision.annotators):,} annotators{because}"
-    return f"{decision.verb} annotator {decision.annotators[0]}{because}"
+    who = "an annotator" if hidden else f"annotator {decision.annotators[0]}"
+    return f"{decision.verb} {who}{because}"
 
 
 def target_of(decision: Decision, find: Find) -> tuple[Decision | None, int]:

@@ -94,9 +94,9 @@ class ReviewState:
         """Find a decision by its number."""
         return self._by_id.get(number)
 
-    def in_words(self, decision: Decision) -> str:
+    def in_words(self, decision: Decision, *, hidden: bool = False) -> str:
         """Say a decision with what it undoes or redoes; see `in_words`."""
-        return in_words(decision, self._by_id.get)
+        return in_words(decision, self._by_id.get, hidden=hidden)
 
 
 def fold(decisions: Iterable[Decision]) -> ReviewState:

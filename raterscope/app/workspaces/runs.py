@@ -53,6 +53,7 @@ class Runs(QObject):
         self.shown: int | None = None
         """The run to be shown; None for the latest of each item."""
         jobs.updated.connect(self._on_job)
+        document.names_changed.connect(self.show_history)
         screen.history.undo_requested.connect(document.undo)
         screen.history.redo_requested.connect(document.redo)
         screen.job_list.cancel_requested.connect(jobs.cancel)

@@ -65,6 +65,8 @@ class WallView:
     community : (M,) int
         -1 for none.
     classes, outputs : tuple of J and L names
+    aliases : tuple of M str
+        What they are called while names are hidden; without any, by their numbers.
     """
 
     numbers: NDArray[np.integer]
@@ -76,6 +78,7 @@ class WallView:
     community: NDArray[np.integer]
     classes: tuple[str, ...]
     outputs: tuple[str, ...]
+    aliases: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         many = len(self.numbers)
@@ -229,8 +232,8 @@ class ConfusionWall(QWidget):
     def _name(self) -> None:
         view = self._view
         assert view is not None
-        blind = self._blind
-        self._names = tuple(f"annotator {n + 1}" for n in view.numbers.tolist()) if blind else view.names
+        aliases = view.aliases or tuple(f"annotator {n + 1}" for n in view.numbers.tolist())
+        self._names = aliases if self._blind else view.names
         self._folded = [name.casefold() for name in self._names]
 
     def _words(self, place: int) -> str:

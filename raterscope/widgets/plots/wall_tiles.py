@@ -80,6 +80,7 @@ class WallTiles(QAbstractScrollArea):
     def set_captions(self, captions: Sequence[str]) -> None:
         """Show other names."""
         self._painter.captions = captions
+        self._say()
         self.viewport().update()
 
     def set_order(self, order: NDArray[np.integer]) -> None:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
+from raterscope.app.workspaces.labels import view
 from raterscope.app.workspaces.labels.scene import Scene
 from raterscope.widgets.panels.task_grid import GridView
 
 __all__ = ["behind_cell"]
 
 
-def behind_cell(scene: Scene, annotators: tuple[int, ...], true: int, given: int) -> GridView:
+def behind_cell(
+    scene: Scene, annotators: tuple[int, ...], true: int, given: int, *, blind: bool = False
+) -> GridView:
     """Give the tasks of a class, known or most probable, of which annotators gave an output.
 
     Parameters
@@ -21,6 +24,8 @@ def behind_cell(scene: Scene, annotators: tuple[int, ...], true: int, given: int
         Nobody in particular is everybody.
     true, given : int
         Class and output.
+    blind : bool
+        Hide names.
     """
     labels, fusion = scene.labels, scene.fusion
     assert fusion is not None
@@ -32,7 +37,9 @@ def behind_cell(scene: Scene, annotators: tuple[int, ...], true: int, given: int
     votes = (labels.label == given) & is_class[labels.task] & theirs[labels.annotator]
     tasks, said = np.unique(labels.task[votes], return_counts=True)
     order = np.argsort(-said, kind="stable")
-    who = "they" if len(annotators) != 1 else labels.annotators[annotators[0]]
+    who = view.name_of(scene, annotators[0], blind=blind) if len(annotators) == 1 else "they"
+    if not annotators:
+        who = "anybody"
     return GridView(
         title=f"{who} said {labels.outputs[given]} where {fusion.classes[true]} is true",
         tasks=tasks[order],

@@ -14,7 +14,7 @@ from raterscope.algorithms.labels.catalogue import LABELLERS
 from raterscope.app.study import RunEntry
 from raterscope.widgets import theme
 from raterscope.widgets.figures import count
-from raterscope.widgets.parts import plain_label
+from raterscope.widgets.parts import plain_label, plain_tip
 from raterscope.widgets.plots.curves_plot import Curve
 from raterscope.widgets.tables.comparison_table import ComparisonRow, ComparisonTable, Measure
 
@@ -70,7 +70,7 @@ class Comparing(QWidget):
     def set_advice(self, sentences: Sequence[str]) -> None:
         """Say how far to trust the model; nothing where there is nothing to say."""
         self.advice.setText(" ".join(sentences[:2]))
-        self.advice.setToolTip("\n".join(sentences))
+        self.advice.setToolTip(plain_tip(" ".join(sentences)))
         self.advice.setVisible(bool(sentences))
 
     def show_runs(self, runs: Sequence[Measured]) -> None:

@@ -17,6 +17,7 @@ from raterscope.app.document import Document
 from raterscope.app.errors import counted
 from raterscope.app.jobs import Job, Jobs
 from raterscope.app.review import Decision
+from raterscope.app.workspaces.labels import view
 from raterscope.app.workspaces.labels.scene import Analysis, Scene
 from raterscope.app.workspaces.labels.screen import LabelsScreen
 from raterscope.widgets.panels.exclusion_panel import ExclusionPreview as Preview
@@ -42,6 +43,8 @@ class Excluding(QObject):
         self._drift = screen.drift
         self._scene: Scene | None = None
         self._chosen: tuple[str, ...] = ()
+        self._who = ""
+        self._blind = False
         self._job: Job | None = None
         self._panel.preview_wanted.connect(self.begin)
         self._panel.excluded.connect(self._on_excluded)
@@ -52,6 +55,7 @@ class Excluding(QObject):
         self._stop()
         self._scene = scene
         self._chosen = ()
+        self._who = ""
         self.refresh()
 
     def choose(self, annotators: tuple[int, ...]) -> None:
@@ -59,11 +63,26 @@ class Excluding(QObject):
         self._stop()
         names = () if self._scene is None else self._scene.labels.annotators
         self._chosen = tuple(names[one] for one in annotators)
+        self._name()
         self.refresh()
+
+    def set_blind(self, blind: bool) -> None:
+        """Hide the annotators' names; a preview that is shown goes."""
+        self._blind = blind
+        self._stop()
+        self._name()
+        self.refresh()
+
+    def _name(self) -> None:
+        scene = self._scene
+        if scene is not None and len(self._chosen) == 1:
+            number = scene.labels.annotators.index(self._chosen[0])
+            self._who = view.name_of(scene, number, blind=self._blind)
+        else:
+            self._who = counted(len(self._chosen), "annotator")
 
     def refresh(self) -> None:
         """Say who is chosen, and whether they are left out already."""
-        who = self._chosen[0] if len(self._chosen) == 1 else counted(len(self._chosen), "annotator")
         excluded = self._excluded
         found = [excluded[name] for name in self._chosen if name in excluded] if excluded else []
         reasons, out = sorted(set(found)), len(found)
@@ -74,7 +93,7 @@ class Excluding(QObject):
             )
         if out and out == len(self._chosen):
             words += ": X takes them in again" if out > 1 else ": X takes it in again"
-        self._panel.set_who(who if self._chosen else "", words)
+        self._panel.set_who(self._who if self._chosen else "", words)
         self._drift.show()
 
     @property

@@ -51,6 +51,7 @@ def wall_view(scene: Scene, analysis: Analysis, excluded: Mapping[str, str]) -> 
     return WallView(
         numbers=there,
         names=tuple(scene.labels.annotators[number] for number in there.tolist()),
+        aliases=tuple(name_of(scene, number, blind=True) for number in there.tolist()),
         mean=analysis.mean[there],
         votes=analysis.votes_of[there],
         measures=tuple(measures),

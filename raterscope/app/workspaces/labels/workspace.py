@@ -47,8 +47,10 @@ class LabelsWorkspace(LabelsScreen):
         self._current: int | None = None
         self._asked = 0
         self._looking: Job | None = None
-        self._notices = ""
+        self._notices: tuple[str, ...] = ()
         self._blind = False
+        self._cell: tuple[tuple[int, ...], int, int] | None = None
+        """Whose cell the tasks shown are behind, true class and output."""
         self.runs = Runs(document, jobs, self, "labels")
         self.fusing = self.runs.fusing
         self.pictures = Pictures(document, jobs, self)
@@ -111,6 +113,7 @@ class LabelsWorkspace(LabelsScreen):
         self.runs.forget()
         self.pictures.forget()
         self._current = None
+        self._document.hide_names(self._blind)
         self._show(None, None)
         self._on_changed()
 
@@ -174,16 +177,17 @@ class LabelsWorkspace(LabelsScreen):
         self.people.show(scene, analysis)
         self.excluding.show(scene, analysis)
         self.asking.show(scene)
+        self._cell = None
         self.behind.show_tasks(None)
         self._show_status()
         # What is drawn slowly has a turn of its own, so that events come between.
         QTimer.singleShot(0, self, partial(self._show_plots, self._asked))
         fusion = None if scene is None else scene.fusion
-        self.comparing.set_advice(() if analysis is None else analysis.advice)
-        notices = " ".join(fusion.notices) if fusion else ""
-        if notices != self._notices:
-            self._notices = notices
-            self.said.emit(notices)
+        told = () if fusion is None else fusion.notices
+        self.comparing.set_advice((*(() if analysis is None else analysis.advice), *told))
+        if told != self._notices:
+            self._notices = told
+            self.said.emit(" ".join(told))
 
     def _show_plots(self, asked: int) -> None:
         if asked != self._asked:
@@ -223,17 +227,21 @@ class LabelsWorkspace(LabelsScreen):
             self.people.choose(found.tolist())
 
     def _on_cell(self, true: int, given: int) -> None:
-        scene = self.scene
-        if scene is None or scene.fusion is None:
-            return
-        work = partial(_behind, scene, self.people.current, true, given)
-        job = self._jobs.start("Finding the tasks of a cell", work, quiet=True)
-        job.finished.connect(partial(self._on_behind, self._asked))
-
-    def _on_behind(self, asked: int, found: GridView) -> None:
-        if asked == self._asked:
-            self.behind.show_tasks(found)
+        if self.scene is not None and self.scene.fusion is not None:
+            self._cell = (self.people.current, true, given)
+            self._find_behind()
             self.middle_tabs.setCurrentWidget(self.behind)
+
+    def _find_behind(self) -> None:
+        if self.scene is None or self._cell is None:
+            return
+        work = partial(_behind, self.scene, *self._cell, self._blind)
+        job = self._jobs.start("Finding the tasks of a cell", work, quiet=True)
+        job.finished.connect(partial(self._on_behind, self._cell))
+
+    def _on_behind(self, cell: tuple[tuple[int, ...], int, int], found: GridView) -> None:
+        if cell is self._cell:
+            self.behind.show_tasks(found)
 
     def _on_picture_wanted(self, task: int) -> None:
         picture = self.pictures.get(task)
@@ -245,6 +253,9 @@ class LabelsWorkspace(LabelsScreen):
         self.people.set_blind(self._blind)
         self.tasks.set_blind(self._blind)
         self.asking.set_blind(self._blind)
+        self.excluding.set_blind(self._blind)
+        self._find_behind()
+        self._document.hide_names(self._blind)
         self.said.emit("Names are hidden." if self._blind else "Names are shown.")
 
     # What the expert does
@@ -313,6 +324,8 @@ def _fuse(plan: LabelPlan, inputs: Inputs, watch: Watch) -> Answer:
     return fuse_questions(inputs, plan, watch)
 
 
-def _behind(scene: Scene, annotators: tuple[int, ...], true: int, given: int, watch: Watch) -> GridView:
+def _behind(
+    scene: Scene, annotators: tuple[int, ...], true: int, given: int, blind: bool, watch: Watch
+) -> GridView:
     watch(0.0, "finding the tasks of a cell")
-    return behind_cell(scene, annotators, true, given)
+    return behind_cell(scene, annotators, true, given, blind=blind)

@@ -1,0 +1,82 @@
+"""Names on the labels screen: hidden everywhere when they are to be, otherwise as they were written."""
+
+from dataclasses import replace
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import QLabel, QWidget
+
+from raterscope.app.workspaces.labels.view import matrix_view, wall_view
+from tests.app.driving import LONG, idle
+from tests.app.test_labels_workspace import (  # noqa: F401
+    LIAR,
+    compiled,
+    fused,
+    key,
+    labels_study,
+    opened,
+)
+
+
+def said(window) -> str:
+    """Give every word that can be seen or heard in the window."""
+    workspace = window.workspace
+    words = [window.windowTitle(), window.status.news, window.status._text.text()]
+    words += [action.text() for action in window.findChildren(QAction)]
+    for widget in [window, *window.findChildren(QWidget)]:
+        words += [widget.toolTip(), widget.accessibleName(), widget.accessibleDescription()]
+        if isinstance(widget, QLabel):
+            words.append(widget.text())
+    history = workspace.history.view
+    words += [f"{line.words}" for line in history.lines]
+    words += [line.name for line in workspace.task_panel.votes.lines]
+    wall = workspace.wall
+    words += [wall.tiles.words(place) for place in wall.tiles.order]
+    words += [line.who for line in workspace.ask.list.lines[:]]
+    return "\n".join(words)
+
+
+def leave_out(window, qtbot, *annotators):
+    workspace = window.workspace
+    workspace.people.choose(annotators)
+    key(window, qtbot, Qt.Key.Key_X)
+    qtbot.waitUntil(lambda: workspace.exclusion.state == "shown", timeout=LONG)
+    workspace.exclusion.reason.words.setText("always the same answer")
+    workspace.exclusion.exclude.click()
+    idle(window, qtbot)
+
+
+def test_while_names_are_hidden_no_name_is_anywhere(fused, qtbot):  # noqa: F811
+    workspace = fused.workspace
+    leave_out(fused, qtbot, LIAR)
+    workspace.left_tabs.setCurrentWidget(workspace.ask)
+    workspace.middle_tabs.setCurrentIndex(1)
+    workspace.people.choose((LIAR,))
+    idle(fused, qtbot)
+    workspace.matrix.cell_chosen.emit(1, 0)
+    idle(fused, qtbot)
+    assert said(fused).count("ann 11") >= 5
+    key(fused, qtbot, Qt.Key.Key_B)
+    assert "ann 11" not in said(fused)
+    key(fused, qtbot, Qt.Key.Key_B)
+    assert "ann 11 said healthy" in said(fused)
+    assert "exclude annotator ann 11" in said(fused)
+
+
+def test_names_stay_hidden_when_the_votes_are_read_anew(fused, qtbot):  # noqa: F811
+    key(fused, qtbot, Qt.Key.Key_B)
+    leave_out(fused, qtbot, LIAR)
+    key(fused, qtbot, Qt.Key.Key_F5)
+    qtbot.waitUntil(lambda: len(fused.document.contents.runs) > 1, timeout=LONG)
+    idle(fused, qtbot)
+    assert "ann 11" not in said(fused)
+    assert "exclude an annotator" in said(fused)
+
+
+def test_hidden_annotators_have_the_same_number_on_the_wall_as_beside_it(fused):  # noqa: F811
+    workspace = fused.workspace
+    scene = replace(workspace.scene, people=workspace.scene.people[::-1].copy())  # as of a second question
+    workspace.wall.set_wall(wall_view(scene, workspace.analysis, {}))
+    workspace.wall.set_blind(True)
+    beside = matrix_view(scene, workspace.analysis, (LIAR,), blind=True).subtitle
+    assert workspace.wall.tiles.words(LIAR).split(",")[0] == beside.split(",")[0]
