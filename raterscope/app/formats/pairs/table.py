@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -155,20 +154,13 @@ def _tables(
     annotator = renumbered(coded["annotator"], rows)
     item = _of_question(left, right, items, rows)
     time = None if columns.time is None else values_of(columns.time, kept)
-    table = PairTable(
+    yield PairTable(
         path=path, question=question, annotators=tuple(annotator.names), items=tuple(item.names),
         annotator=values_of(annotator.index, kept), left=item.index[values_of(left, kept)],
         right=item.index[values_of(right, kept)], choice=values_of(reading.value, kept) + 0.0,
         time=None if time is None or np.isnan(time).all() else time,
         pictures=_pictures(coded, item, (left, right), rows), missing=missing, notices=tuple(said),
     )  # fmt: skip
-    watch(0.8, "looking for repeats")
-    repeats = _repeats(table)
-    if repeats:
-        repeat = "1 row repeats another" if repeats == 1 else f"{repeats:,} rows repeat others"
-        again = f"{repeat}: annotator, items, sides and choice are the same. Each counts as a comparison."
-        table = replace(table, notices=(*said, again))
-    yield table
 
 
 def _were(many: int) -> str:
@@ -199,24 +191,3 @@ def _pictures(
             first = first_values(picture.index, shown, rows & ~cells_are(picture, ""))
             found |= {at: picture.names[first[at]] for at in np.flatnonzero(first >= 0).tolist()}
     return found
-
-
-def _repeats(table: PairTable) -> int:
-    """Count the rows that say what another one says, at the same time if times are known."""
-    code = table.annotator.astype(np.int64)
-    for column, many in (
-        (table.left, len(table.items)),
-        (table.right, len(table.items)),
-        (np.sign(table.choice).astype(np.int64) + 1, 3),
-    ):
-        if len(code) and int(code.max()) >= 2**62 // many:
-            code = np.unique(code, return_inverse=True)[1].astype(np.int64)
-        code = code * many + column
-    ordered = np.sort(code)
-    again = ordered[1:][ordered[1:] == ordered[:-1]]
-    if table.time is None or not len(again):
-        return len(again)
-    rows = np.flatnonzero(np.isin(code, again))
-    rows = rows[np.lexsort((table.time[rows], code[rows]))]
-    same = (np.diff(code[rows]) == 0) & (np.diff(table.time[rows]) == 0)
-    return int(same.sum())
