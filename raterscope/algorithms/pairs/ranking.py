@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from raterscope.algorithms.pairs._links import groups_of, table
 from raterscope.algorithms.pairs.data import BoolArray, FloatArray, IndexArray, Pairs, PairsError
 from raterscope.algorithms.progress import Watch, silent
 
@@ -22,7 +23,6 @@ _SINGULAR = 1e-9
 _TIED = 1e-9
 _PRIOR_VARIANCE = 100.0
 _FRESH = 0.05
-_DENSE = 4_000_000
 _SMALL = 400
 
 
@@ -71,7 +71,7 @@ def components(pairs: Pairs) -> IndexArray:
     found = np.full(many, -1, dtype=np.int32)
     if not len(pairs):
         return found
-    _, label = connected_components(_table(pairs.left, pairs.right, (many, many)), directed=False)
+    _, label = connected_components(table(pairs.left, pairs.right, (many, many)), directed=False)
     compared = np.zeros(many, dtype=bool)
     compared[pairs.left] = compared[pairs.right] = True
     names, first, inverse, size = np.unique(
@@ -120,7 +120,7 @@ def _scores(pairs: Pairs, biased: BoolArray | None, watch: Watch) -> Scores:
     small = None if not len(people) else _biased_sums(pairs, who)
     score, spread = np.full(many, np.nan), np.full(many, np.nan)
     kept: list[tuple[NDArray[np.int64], FloatArray]] = []
-    groups = _groups(component)
+    groups = groups_of(component)
     for at, items in enumerate(groups):
         watch(0.3 + 0.5 * at / len(groups), f"scoring {len(items):,} items")
         inverse = _pseudo_inverse(laplacian, items, watch, 0.3 + 0.5 * at / len(groups))
@@ -176,37 +176,19 @@ def _biased_sums(pairs: Pairs, who: BoolArray) -> _BiasedSums:
     theirs = who[pairs.annotator]
     person = number[pairs.annotator[theirs]]
     shape = (int(who.sum()), len(pairs.items))
-    mixed = _table(person, pairs.left[theirs], shape) - _table(person, pairs.right[theirs], shape)
+    mixed = table(person, pairs.left[theirs], shape) - table(person, pairs.right[theirs], shape)
     count = np.bincount(person, minlength=shape[0]).astype(np.float64)
     right = np.bincount(person, weights=pairs.choice[theirs], minlength=shape[0]).astype(np.float64)
     return _BiasedSums(count, mixed.tocsc(), np.diag(count), right)
 
 
-def _table(row: Any, column: Any, shape: tuple[int, int], value: FloatArray | None = None) -> Any:
-    """Add values, or ones, up in a sparse table; over a dense one where that is small, which is faster."""
-    from scipy.sparse import coo_array, csr_array
-
-    if shape[0] * shape[1] <= _DENSE:
-        place = np.asarray(row, dtype=np.int64) * shape[1] + column
-        dense = np.bincount(place, weights=value, minlength=shape[0] * shape[1])
-        return csr_array(dense.astype(np.float64, copy=False).reshape(shape))
-    return coo_array((np.ones(len(row)) if value is None else value, (row, column)), shape=shape).tocsr()
-
-
 def _normal(pairs: Pairs) -> tuple[Any, FloatArray]:
     """Give the Laplacian without its diagonal, as counts of comparisons, and delta0'y."""
     many = len(pairs.items)
-    links = _table(pairs.left, pairs.right, (many, many))
+    links = table(pairs.left, pairs.right, (many, many))
     pull = np.bincount(pairs.left, weights=pairs.choice, minlength=many).astype(np.float64)
     pull -= np.bincount(pairs.right, weights=pairs.choice, minlength=many)
     return (links + links.T).tocsr(), pull
-
-
-def _groups(component: IndexArray) -> list[NDArray[np.int64]]:
-    """Give the items of each component."""
-    order = np.argsort(component, kind="stable")
-    order = order[component[order] >= 0]
-    return np.split(order, np.flatnonzero(np.diff(component[order])) + 1) if len(order) else []
 
 
 def _pseudo_inverse(links: Any, items: NDArray[np.int64], watch: Watch, fraction: float) -> FloatArray:
@@ -277,7 +259,7 @@ def ranks(score: FloatArray, component: IndexArray) -> IndexArray:
         From 1; 0 for an item without a score.
     """
     found = np.zeros(len(score), dtype=np.int32)
-    for items in _groups(np.where(np.isfinite(score), component, -1).astype(np.int32)):
+    for items in groups_of(np.where(np.isfinite(score), component, -1).astype(np.int32)):
         order = items[np.argsort(-score[items], kind="stable")]
         value = score[order]
         new = np.empty(len(order), dtype=bool)
@@ -335,7 +317,7 @@ def bradley_terry(pairs: Pairs, watch: Watch = silent) -> FloatArray:
     sign = np.sign(pairs.choice)
     better = np.concatenate([pairs.left, pairs.right])
     worse = np.concatenate([pairs.right, pairs.left])
-    wins = _table(better, worse, (many, many), np.concatenate([1 + sign, 1 - sign]) / 2).tocoo()
+    wins = table(better, worse, (many, many), np.concatenate([1 + sign, 1 - sign]) / 2).tocoo()
     told = wins.data > 0
     # Each pair in one direction: as a win, class 1, or as a loss, class 0.
     first, second, weight = wins.row[told], wins.col[told], wins.data[told]
@@ -343,7 +325,7 @@ def bradley_terry(pairs: Pairs, watch: Watch = silent) -> FloatArray:
     rows = np.arange(len(weight))
     low, high = np.minimum(first, second), np.maximum(first, second)
     shape = (len(weight), many)
-    design = _table(rows, low, shape) - _table(rows, high, shape)
+    design = table(rows, low, shape) - table(rows, high, shape)
     # Something of the other class is always there, of no weight, so that there is something to regress.
     design = _stacked(design, design[:1])
     model = LogisticRegression(C=_PRIOR_VARIANCE, fit_intercept=False, tol=1e-7, max_iter=5000)
@@ -355,7 +337,7 @@ def bradley_terry(pairs: Pairs, watch: Watch = silent) -> FloatArray:
             watch, 0.5, "fitting the Bradley-Terry model",
         )  # fmt: skip
     value = fitted.coef_[0]
-    for items in _groups(component):
+    for items in groups_of(component):
         found[items] = value[items] - value[items].mean()
     return found
 

@@ -1,0 +1,44 @@
+"""Who compared what, counted in tables; and the items that belong together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterscope.algorithms.pairs.data import FloatArray, IndexArray
+
+__all__ = ["groups_of", "table"]
+
+_DENSE = 4_000_000
+
+
+def table(
+    row: NDArray[np.integer],
+    column: NDArray[np.integer],
+    shape: tuple[int, int],
+    value: FloatArray | None = None,
+) -> Any:
+    """Add values, or ones, up where rows and columns meet.
+
+    Small tables are added up in a dense one, which takes a fifth of the time that sorting does.
+
+    Returns
+    -------
+    scipy.sparse.csr_array of float64
+    """
+    from scipy.sparse import coo_array, csr_array
+
+    if shape[0] * shape[1] <= _DENSE:
+        place = np.asarray(row, dtype=np.int64) * shape[1] + column
+        dense = np.bincount(place, weights=value, minlength=shape[0] * shape[1])
+        return csr_array(dense.astype(np.float64, copy=False).reshape(shape))
+    return coo_array((np.ones(len(row)) if value is None else value, (row, column)), shape=shape).tocsr()
+
+
+def groups_of(component: IndexArray) -> list[NDArray[np.int64]]:
+    """Give the items of each component; those below 0 are of none."""
+    order = np.argsort(component, kind="stable")
+    order = order[component[order] >= 0]
+    return np.split(order, np.flatnonzero(np.diff(component[order])) + 1) if len(order) else []
