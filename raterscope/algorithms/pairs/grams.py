@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +13,7 @@ from raterscope.algorithms.pairs.data import BoolArray, FloatArray, IndexArray, 
 from raterscope.algorithms.pairs.ranking import MOST_LINKED, components
 from raterscope.algorithms.progress import Watch, silent
 
-__all__ = ["Biases", "Grams", "Scaled", "grams", "least_squares", "scaled"]
+__all__ = ["Biases", "Grams", "Scaled", "factors", "grams", "item_sums", "least_squares", "scaled"]
 
 _SINGULAR = 1e-9
 _REGULAR = 1e-7
@@ -67,43 +68,26 @@ def grams(pairs: Pairs, component: IndexArray | None = None, watch: Watch = sile
     PairsError
         For more than `ranking.MOST_LINKED` items in one component.
     """
-    from scipy.linalg import cholesky, solve_triangular
+    from scipy.linalg import solve_triangular
 
     component = components(pairs) if component is None else component
     people, items = len(pairs.annotators), len(pairs.items)
     watch(0.05, "adding up comparisons")
-    links = _table(pairs.left, pairs.right, (items, items))
-    laplacian = (links + links.T).tocsr()
-    watch(0.15, "adding up comparisons")
     mixed = _table(pairs.annotator, pairs.left, (people, items))
-    watch(0.25, "adding up comparisons")
+    watch(0.15, "adding up comparisons")
     mixed = (mixed - _table(pairs.annotator, pairs.right, (people, items))).tocsc()
-    watch(0.35, "adding up comparisons")
-    score = np.bincount(pairs.left, weights=pairs.choice, minlength=items)
-    score -= np.bincount(pairs.right, weights=pairs.choice, minlength=items)
+    watch(0.25, "adding up comparisons")
+    score = item_sums(pairs, pairs.choice)
     count = np.bincount(pairs.annotator, minlength=people).astype(np.int64)
     gram = np.diag(count.astype(np.float64))
     pull = np.zeros(people)
     pull += np.bincount(pairs.annotator, weights=pairs.choice, minlength=people)
     total = square = float(pairs.choice @ pairs.choice)
-    rank, done = 0, 0
-    groups = _groups(component)
-    work = max(sum(len(group) for group in groups), 1)
-    for group in groups:
-        if len(group) > MOST_LINKED:
-            raise PairsError(
-                f"{len(group):,} items are linked by comparisons; expected at most {MOST_LINKED:,}."
-            )
-        watch(0.4 + 0.6 * done / work, f"projecting out {len(group):,} items")
-        done += len(group)
-        kept = group[:-1]
-        block = -laplacian[kept][:, kept].toarray()
-        block[np.diag_indices_from(block)] += np.asarray(laplacian[kept].sum(axis=1)).ravel()
-        lower = cholesky(block, lower=True, overwrite_a=True, check_finite=False)
+    rank = 0
+    for kept, lower in factors(pairs, component, watch):
         rank += len(kept)
         part = mixed[:, kept]
         who = np.unique(part.indices)
-        watch(0.4 + 0.6 * (done - 0.5 * len(group)) / work, f"projecting out {len(group):,} items")
         right = np.column_stack((part[who].toarray().T, score[kept]))
         through = solve_triangular(lower, right, lower=True, overwrite_b=True, check_finite=False)
         shared = through.T @ through
@@ -111,6 +95,49 @@ def grams(pairs: Pairs, component: IndexArray | None = None, watch: Watch = sile
         pull[who] -= shared[:-1, -1]
         square -= shared[-1, -1]
     return Grams(count, gram, pull, max(square, 0.0), total, rank)
+
+
+def factors(
+    pairs: Pairs, component: IndexArray, watch: Watch = silent
+) -> Iterator[tuple[NDArray[np.int64], FloatArray]]:
+    """Factor the Laplacian of one component of items after the other.
+
+    Yields
+    ------
+    items : (k,) int64
+        Those of a component but one, whose score is then 0.
+    lower : (k, k) float64
+        Triangular: their part of L is this times its transpose.
+    """
+    from scipy.linalg import cholesky
+
+    many = len(pairs.items)
+    links = _table(pairs.left, pairs.right, (many, many))
+    laplacian = (links + links.T).tocsr()
+    groups = _groups(component)
+    work, done = max(sum(len(group) for group in groups), 1), 0
+    for group in groups:
+        if len(group) > MOST_LINKED:
+            raise PairsError(
+                f"{len(group):,} items are linked by comparisons; expected at most {MOST_LINKED:,}."
+            )
+        watch(0.4 + 0.6 * done / work, f"projecting out {len(group):,} items")
+        kept = group[:-1]
+        block = -laplacian[kept][:, kept].toarray()
+        block[np.diag_indices_from(block)] += np.asarray(laplacian[kept].sum(axis=1)).ravel()
+        lower = cholesky(block, lower=True, overwrite_a=True, check_finite=False)
+        done += len(group)
+        watch(0.4 + 0.6 * (done - 0.5 * len(group)) / work, f"projecting out {len(group):,} items")
+        yield kept, lower
+
+
+def item_sums(pairs: Pairs, value: FloatArray) -> FloatArray:
+    """Give delta0' times a value of each comparison, (n,)."""
+    many = len(pairs.items)
+    found = np.zeros(many)
+    found += np.bincount(pairs.left, weights=value, minlength=many)
+    found -= np.bincount(pairs.right, weights=value, minlength=many)
+    return found
 
 
 @dataclass(frozen=True, eq=False)

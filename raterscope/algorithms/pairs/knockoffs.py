@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from raterscope.algorithms.pairs.data import BoolArray, FloatArray
 from raterscope.algorithms.progress import Watch, silent
@@ -158,7 +160,7 @@ class Knockoffs:
         return np.hstack((own, self.base + random @ self.factor.T))
 
 
-def construct(pull: FloatArray, inverse: FloatArray, gap: FloatArray) -> Knockoffs:
+def construct(pull: FloatArray, inverse: FloatArray, gap: FloatArray, symmetric: bool = False) -> Knockoffs:
     """Make what all draws share (the lines after eq. 7).
 
     Parameters
@@ -168,18 +170,20 @@ def construct(pull: FloatArray, inverse: FloatArray, gap: FloatArray) -> Knockof
         Of R.
     gap : (m,) float64
         s, for which 2R - S may be singular.
+    symmetric : bool
+        Of all C the symmetric one, by which a knockoff has most of its chance from its own column of Q.
     """
     from scipy.linalg import eigh, lapack
 
     square = 2.0 * np.diag(gap) - inverse * np.outer(gap, gap)
-    factor, fault = lapack.dpotrf(square, lower=1)
-    if fault:
+    factor, fault = lapack.dpotrf(square, lower=1, clean=1)
+    if symmetric or fault:
         value, vector = eigh(square, check_finite=False)
-        factor = vector * np.sqrt(np.maximum(value, 0.0))
-    return Knockoffs(gap, pull - gap * (inverse @ pull), np.tril(factor) if not fault else factor)
+        factor = (vector * np.sqrt(np.maximum(value, 0.0))) @ vector.T
+    return Knockoffs(gap, pull - gap * (inverse @ pull), factor)
 
 
-def sphere(columns: int, residual: float, freedom: int, seeds: Sequence[int]) -> FloatArray:
+def sphere(columns: int, residual: float, freedom: int, seeds: Sequence[Sequence[int]]) -> FloatArray:
     """Draw Q'y for random orthonormal Q that know nothing of items and annotators.
 
     Such a Q'y is the length of the residual times coordinates of a point that is uniform on the sphere in
@@ -230,7 +234,7 @@ def statistic(entries: FloatArray) -> FloatArray:
     return np.asarray(np.maximum(own, knockoff) * np.sign(own - knockoff))
 
 
-def cuts(statistic: FloatArray, rate: float, plus: bool = True) -> FloatArray:
+def cuts(statistic: NDArray[np.floating[Any]], rate: float, plus: bool = True) -> FloatArray:
     """Find the cut T of each draw (section 2.3, step 3), over t > 0 and with a denominator of at least 1.
 
     Parameters
@@ -273,7 +277,7 @@ def cuts(statistic: FloatArray, rate: float, plus: bool = True) -> FloatArray:
     return found
 
 
-def shares(statistic: FloatArray, rate: float, plus: bool = True) -> FloatArray:
+def shares(statistic: NDArray[np.floating[Any]], rate: float, plus: bool = True) -> FloatArray:
     """Tell which share of the draws selects each annotator at a rate, from W alone and without refitting.
 
     Parameters

@@ -1,0 +1,181 @@
+"""From comparisons to who is biased and to the ranking, along any of the paths."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterscope.algorithms.pairs import _notices
+from raterscope.algorithms.pairs._local import own_noise
+from raterscope.algorithms.pairs.behaviour import behaviours, match
+from raterscope.algorithms.pairs.data import FloatArray, IndexArray, PairFusion, Pairs, PairsError
+from raterscope.algorithms.pairs.grams import Biases, Grams, Scaled, grams, least_squares, scaled
+from raterscope.algorithms.pairs.knockoffs import (
+    HIGHEST_RATE,
+    construct,
+    gaps,
+    selected,
+    shares,
+    sphere,
+    statistic,
+)
+from raterscope.algorithms.pairs.paths import Path, Way
+from raterscope.algorithms.pairs.ranking import components, inconsistency, scores
+from raterscope.algorithms.pairs.settings import PairSettings
+from raterscope.algorithms.pairs.testing import benjamini_hochberg, intervals, t_test
+from raterscope.algorithms.progress import Watch, part, silent
+
+__all__ = ["fit"]
+
+_NO_COMPARISONS, _TOO_FEW, _ALONE, _MIXED = 1, 2, 3, 4
+_NOTHING = 1e-9
+
+
+def fit(
+    pairs: Pairs, name: str, way: Way, settings: PairSettings | None = None, watch: Watch = silent
+) -> PairFusion:
+    """Find biased annotators along a path, and rank the items without and with their biases.
+
+    Who is not tested is taken for unbiased: the comparisons still count for the ranking.
+
+    Parameters
+    ----------
+    pairs : Pairs
+    name : str
+        Of the path.
+    way : Way
+    settings : PairSettings, optional
+    watch : Watch
+
+    Raises
+    ------
+    PairsError
+        Without comparisons, without any that are left over to tell the noise by, or with more linked items
+        than fit.
+    """
+    from threadpoolctl import threadpool_limits
+
+    if not len(pairs):
+        raise PairsError("there are no comparisons; expected at least one.")
+    settings = PairSettings() if settings is None else settings
+    if not settings.graded:
+        pairs = replace(pairs, choice=np.sign(pairs.choice))
+    # with two threads, the many small products of a path wait for each other and take tenfold
+    with threadpool_limits(1, "blas"):
+        return _fit(pairs, name, way, settings, watch)
+
+
+def _fit(pairs: Pairs, name: str, way: Way, settings: PairSettings, watch: Watch) -> PairFusion:
+    component = components(pairs)
+    small = grams(pairs, component, part(watch, 0.0, 0.15))
+    problem, untested = _tested(small, settings.least, watch)
+    found = least_squares(small, problem)
+    tested = problem.tested
+    if found.freedom <= 0:
+        raise PairsError(
+            f"{len(pairs):,} comparisons leave nothing to tell the noise by, since scores and biases take "
+            f"{len(pairs) - found.freedom:,}; expected more comparisons than that."
+        )
+    path = way.follow(problem.gram, problem.pull, part(watch, 0.2, 0.4))
+    drawn = _statistics(pairs, component, problem, found, way, settings, part(watch, 0.4, 0.8))
+    many = len(pairs.annotators)
+    w = np.full((settings.draws, many), np.nan, dtype=np.float32)
+    w[:, tested] = drawn
+    flagged = selected(shares(w, settings.rate, settings.plus), settings.share)
+    probability = _spread(t_test(found), tested, many)
+    bias, low, high = (_spread(one, tested, many) for one in intervals(found, problem))
+    before = scores(pairs, None, part(watch, 0.8, 0.88))
+    after = scores(pairs, flagged, part(watch, 0.88, 0.98)) if flagged.any() else before
+    left, right, ties = (counts.astype(np.int32) for counts in pairs.counts())
+    notices = [
+        *_notices.of_data(pairs, component, untested, settings.least),
+        *_notices.of_noise(pairs, found.residual, found.freedom, len(tested)),
+        *_notices.of_biases(pairs, bias),
+        *_notices.of_selection(
+            settings, len(tested), flagged, int(benjamini_hochberg(probability, settings.rate).sum())
+        ),
+    ]
+    watch(1.0, "done")
+    return PairFusion(
+        algorithm=name,
+        left=left,
+        right=right,
+        ties=ties,
+        untested=untested,
+        entry=_spread(path.entry, tested, many),
+        path_at=path.at,
+        path=_in_units(path, problem, many),
+        statistic=w,
+        bias=bias,
+        bias_low=low,
+        bias_high=high,
+        p_value=probability,
+        rate=settings.rate,
+        share=settings.share,
+        flagged=flagged,
+        behaviour=behaviours(pairs, flagged),
+        match=match(pairs, after.score),
+        component=component,
+        score=before.score,
+        score_low=before.low,
+        score_high=before.high,
+        corrected=after.score,
+        corrected_low=after.low,
+        corrected_high=after.high,
+        variance=found.variance,
+        freedom=found.freedom,
+        inconsistency=inconsistency(pairs, component, before.score),
+        notices=tuple(notices),
+    )
+
+
+def _tested(small: Grams, least: int, watch: Watch) -> tuple[Scaled, NDArray[np.int8]]:
+    """Say who is tested, and why the others are not."""
+    watch(0.16, "looking who can be tested")
+    untested = np.zeros(len(small.count), dtype=np.int8)
+    untested[small.count < least] = _TOO_FEW
+    untested[small.count == 0] = _NO_COMPARISONS
+    problem, told = scaled(small, untested == 0)
+    alone = np.diagonal(small.gram) <= _NOTHING * small.count
+    untested[(untested == 0) & ~told] = _MIXED
+    untested[(untested == _MIXED) & alone] = _ALONE
+    return problem, untested
+
+
+def _statistics(
+    pairs: Pairs,
+    component: IndexArray,
+    problem: Scaled,
+    found: Biases,
+    way: Way,
+    settings: PairSettings,
+    watch: Watch,
+) -> FloatArray:
+    """Give W of every draw, (D, m); 0 where no noise is left, whose round-off would select everybody."""
+    if not len(problem.tested) or found.residual == 0.0:
+        return np.zeros((settings.draws, len(problem.tested)))
+    gap = gaps(problem.gram, settings.knockoffs, part(watch, 0.0, 0.1))
+    knockoffs = construct(problem.pull, found.inverse, gap, symmetric=settings.local)
+    seeds = [(settings.seed, draw) for draw in range(settings.draws)]
+    if settings.local:
+        chance = own_noise(pairs, component, problem, found, seeds, part(watch, 0.1, 0.3))
+    else:
+        chance = sphere(len(problem.tested), found.residual, found.freedom, seeds)
+    pulls = knockoffs.pulls(problem.pull, chance)
+    return statistic(way.entries(problem.gram, gap, pulls, HIGHEST_RATE, part(watch, 0.3, 1.0)))
+
+
+def _spread(value: FloatArray, tested: NDArray[np.int64], many: int) -> FloatArray:
+    """Give everybody a value: NaN for those who were not tested."""
+    found = np.full(many, np.nan)
+    found[tested] = value
+    return found
+
+
+def _in_units(path: Path, problem: Scaled, many: int) -> NDArray[np.float32]:
+    """Give the path in the units of the choices."""
+    found = np.zeros((len(path.at), many), dtype=np.float32)
+    found[:, problem.tested] = path.value / problem.length
+    return found

@@ -1,0 +1,47 @@
+"""The paths along which biased annotators are found, by name."""
+
+from __future__ import annotations
+
+from raterscope.algorithms.catalogue import Algorithm
+from raterscope.algorithms.pairs import paths
+from raterscope.algorithms.pairs._fitting import fit
+from raterscope.algorithms.pairs.data import PairFusion, Pairs
+from raterscope.algorithms.pairs.settings import LBISettings, PairSettings
+from raterscope.algorithms.progress import Watch, silent
+
+__all__ = ["PATHS"]
+
+
+def _iss(pairs: Pairs, settings: PairSettings | None = None, watch: Watch = silent) -> PairFusion:
+    return fit(pairs, "iss", paths.iss(), settings, watch)
+
+
+def _lasso(pairs: Pairs, settings: PairSettings | None = None, watch: Watch = silent) -> PairFusion:
+    return fit(pairs, "lasso", paths.lasso(), settings, watch)
+
+
+def _lbi(pairs: Pairs, settings: LBISettings | None = None, watch: Watch = silent) -> PairFusion:
+    settings = LBISettings() if settings is None else settings
+    return fit(pairs, "lbi", paths.lbi(settings.kappa, settings.steps), settings, watch)
+
+
+PATHS: dict[str, Algorithm] = {
+    algorithm.name: algorithm
+    for algorithm in (
+        Algorithm(
+            "iss", "inverse scale space", "Biases come in at their full size, the surest first. Take it "
+            "unless you compare paths.",
+            "position bias paper, eq. 4, with the knockoffs of section 2.3 as corrected", PairSettings, _iss,
+        ),
+        Algorithm(
+            "lasso", "LASSO", "Biases grow from nothing; who comes in, and when, is nearly always the same.",
+            "position bias paper, eq. 5, with the knockoffs of section 2.3 as corrected", PairSettings,
+            _lasso,
+        ),
+        Algorithm(
+            "lbi", "linearised Bregman iteration", "Comes near the inverse scale space in small steps.",
+            "position bias paper, algorithm 1, with the knockoffs of section 2.3 as corrected", LBISettings,
+            _lbi,
+        ),
+    )
+}  # fmt: skip

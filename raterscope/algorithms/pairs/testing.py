@@ -1,0 +1,82 @@
+"""Tests of one annotator at a time, beside the knockoffs: they need no chance, and are as strong."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from raterscope.algorithms.pairs.data import BoolArray, FloatArray, IndexArray
+from raterscope.algorithms.pairs.grams import Biases, Scaled
+
+__all__ = ["benjamini_hochberg", "binomial_test", "intervals", "t_test"]
+
+_LEVEL = 0.95
+
+
+def t_test(found: Biases) -> FloatArray:
+    """Test each bias by Student's t, all others being in the model.
+
+    Returns
+    -------
+    (m,) float64
+        Two-sided probabilities; NaN where no noise is left to test against.
+    """
+    from scipy.special import stdtr
+
+    if not found.residual > 0.0 or found.freedom <= 0:
+        return np.full(len(found.scaled), np.nan)
+    spread = np.sqrt(found.variance * np.diagonal(found.inverse))
+    return np.asarray(2.0 * stdtr(found.freedom, -np.abs(found.scaled) / spread))
+
+
+def intervals(found: Biases, problem: Scaled) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Give the biases in the units of the choices, with the ends of their 95 % intervals; (m,) each."""
+    from scipy.special import stdtrit
+
+    bias = found.scaled / problem.length
+    far = np.full(len(bias), np.nan)
+    if found.freedom > 0:
+        spread = np.sqrt(found.variance * np.diagonal(found.inverse)) / problem.length
+        far = stdtrit(found.freedom, 0.5 + _LEVEL / 2) * spread
+    return bias, bias - far, bias + far
+
+
+def binomial_test(left: IndexArray, right: IndexArray) -> FloatArray:
+    """Test whether left and right were chosen equally often, blind to what was compared.
+
+    Parameters
+    ----------
+    left, right : (p,) int
+        Counts; ties take no part.
+
+    Returns
+    -------
+    (p,) float64
+        Two-sided probabilities; 1 without a choice.
+    """
+    from scipy.special import bdtr
+
+    both = left + right
+    tail = bdtr(np.minimum(left, right).astype(np.float64), both.astype(np.int64), 0.5)
+    return np.asarray(np.where(both > 0, np.minimum(2.0 * tail, 1.0), 1.0))
+
+
+def benjamini_hochberg(probability: FloatArray, rate: float) -> BoolArray:
+    """Select at a false discovery rate (Benjamini and Hochberg, 1995).
+
+    Parameters
+    ----------
+    probability : (p,) float64
+        NaN for who was not tested, who counts for nothing.
+    rate : float
+
+    Returns
+    -------
+    (p,) bool
+    """
+    tested = np.flatnonzero(np.isfinite(probability))
+    order = tested[np.argsort(probability[tested], kind="stable")]
+    good = probability[order] <= rate * np.arange(1, len(order) + 1) / max(len(order), 1)
+    found = np.zeros(len(probability), dtype=bool)
+    if good.any():
+        found[order[: np.flatnonzero(good)[-1] + 1]] = True
+    return found
