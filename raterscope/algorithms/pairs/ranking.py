@@ -138,7 +138,7 @@ def _scores(pairs: Pairs, biased: BoolArray | None, watch: Watch) -> Scores:
     rank = int((component >= 0).sum()) - len(groups)
     shift = np.zeros(len(who))
     if small is not None:
-        inverse, null = _symmetric_inverse(small.gram, float(small.count.max()))
+        inverse, null = _symmetric_inverse(small.gram, float(small.count.max()), watch)
         value = inverse @ small.right
         rank += len(value) - null.shape[1]
         known = (null**2).sum(axis=1) < _SINGULAR
@@ -215,13 +215,14 @@ def _pseudo_inverse(links: Any, items: NDArray[np.int64], watch: Watch, fraction
         inverse -= 1.0 / (weight * many * many)
         return np.asarray(inverse)
 
-    if many <= _SMALL:
-        return inverted()
-    return np.asarray(_waited(inverted, watch, fraction, f"scoring {many:,} items"))
+    inverse = _waited(inverted, watch, fraction, f"scoring {many:,} items", small=many <= _SMALL)
+    return np.asarray(inverse)
 
 
-def _waited(work: Any, watch: Watch, fraction: float, words: str) -> Any:
-    """Let a library's call, which tells nothing until it is done, run in another thread meanwhile."""
+def _waited(work: Any, watch: Watch, fraction: float, words: str, *, small: bool = False) -> Any:
+    """Let a library's call, which tells nothing until it is done, run in another thread unless it is small."""
+    if small:
+        return work()
     pool = ThreadPoolExecutor(1)
     try:
         waiting = pool.submit(work)
@@ -235,9 +236,12 @@ def _waited(work: Any, watch: Watch, fraction: float, words: str) -> Any:
         pool.shutdown(wait=False)
 
 
-def _symmetric_inverse(gram: FloatArray, scale: float) -> tuple[FloatArray, FloatArray]:
+def _symmetric_inverse(gram: FloatArray, scale: float, watch: Watch) -> tuple[FloatArray, FloatArray]:
     """Give the pseudo-inverse, and the vectors that have none."""
-    value, vector = np.linalg.eigh((gram + gram.T) / 2)
+    gram = (gram + gram.T) / 2
+    value, vector = _waited(
+        lambda: np.linalg.eigh(gram), watch, 0.85, "estimating biases", small=len(gram) <= _SMALL
+    )
     good = value > _SINGULAR * scale
     kept = vector[:, good]
     return (kept / value[good]) @ kept.T, vector[:, ~good]

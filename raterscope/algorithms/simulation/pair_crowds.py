@@ -214,7 +214,7 @@ def draw_item(crowd: SimulatedPairs, item: int, size: int = 80) -> NDArray[np.ui
     stage = min(int(place), len(stages) - 1)
     within = place - stage
     # Within a stage, a parasite is plainer the later it is; a cell without any looks more and more like one.
-    return draw_cell(item, stages[stage], within if stage == 0 else 0.8 * (1 - within), size)
+    return draw_cell(item, stages[stage], 0.5 * within if stage == 0 else 0.8 * (1 - within), size)
 
 
 def _compared(plan: PairCrowd, count: int, rng: np.random.Generator) -> tuple[IndexArray, IndexArray]:
