@@ -220,7 +220,7 @@ def _pseudo_inverse(links: Any, items: NDArray[np.int64], watch: Watch, fraction
 
 
 def _waited(work: Any, watch: Watch, fraction: float, words: str, *, small: bool = False) -> Any:
-    """Let a library's call, which tells nothing until it is done, run in another thread unless it is small."""
+    """Let a library's call, which tells nothing until it is done, run in another thread."""
     if small:
         return work()
     pool = ThreadPoolExecutor(1)
