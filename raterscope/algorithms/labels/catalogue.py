@@ -22,8 +22,8 @@ LABELLERS: dict[str, Algorithm] = {
     algorithm.name: algorithm
     for algorithm in (
         Algorithm(
-            "ibcc", "IBCC", "Learns every annotator's confusion matrix and weighs votes by it. Take it unless "
-            "annotators change.",
+            "ibcc", "IBCC", "Learns every annotator's confusion matrix and weighs votes by it. Take it "
+            "unless annotators change.",
             "dynamic combination paper, sections 2 and 3", IBCCSettings, ibcc,
         ),
         Algorithm(
