@@ -50,10 +50,18 @@ def rule() -> QFrame:
 
 
 class ElidedLabel(QLabel):
-    """One line of plain text that ends in dots where the room ends, and shows itself whole as a tooltip."""
+    """One line of plain text with dots where the room ends, which shows itself whole as a tooltip."""
 
-    def __init__(self, text: str = "", role: str = "", parent: QWidget | None = None) -> None:
+    def __init__(
+        self,
+        text: str = "",
+        role: str = "",
+        parent: QWidget | None = None,
+        *,
+        elide: Qt.TextElideMode = Qt.TextElideMode.ElideRight,
+    ) -> None:
         super().__init__(parent)
+        self._elide = elide
         self.setTextFormat(Qt.TextFormat.PlainText)
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         if role:
@@ -64,9 +72,17 @@ class ElidedLabel(QLabel):
         """Shrink to nothing."""
         return QSize(0, super().minimumSizeHint().height())
 
+    def setText(self, text: str) -> None:
+        """Write something else."""
+        super().setText(text)
+        self._tip()
+
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Say the whole where it does not fit."""
         super().resizeEvent(event)
+        self._tip()
+
+    def _tip(self) -> None:
         fits = QFontMetrics(self.font()).horizontalAdvance(self.text()) <= self.width()
         self.setToolTip("" if fits else plain_tip(self.text()))
 
@@ -78,7 +94,7 @@ class ElidedLabel(QLabel):
     def _paint(self, painter: QPainter) -> None:
         painter.setPen(self.palette().color(self.foregroundRole()))
         metrics = QFontMetrics(self.font())
-        text = metrics.elidedText(self.text(), Qt.TextElideMode.ElideRight, self.width())
+        text = metrics.elidedText(self.text().replace("\n", " "), self._elide, self.width())
         painter.drawText(self.rect(), int(self.alignment() | Qt.AlignmentFlag.AlignVCenter), text)
 
 
@@ -107,22 +123,28 @@ class ChoiceBox(QComboBox):
 
 
 class Header(QWidget):
-    """The top of a panel: what it holds, in capitals, and a word at the right."""
+    """The top of a panel: what it holds, in capitals, whose it is, and a word at the right.
+
+    Where there is too little room, first the word at the right gives way, then the name.
+    """
 
     def __init__(self, title: str, aside: str = "", parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._title = plain_label(title.upper(), "caption")
-        self._aside = plain_label(aside, "small")
+        self._name = ElidedLabel("", "caption", elide=Qt.TextElideMode.ElideMiddle)
+        self._aside = ElidedLabel(aside, "small")
+        self._aside.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
         self.row = QHBoxLayout(self)
         self.row.setContentsMargins(0, 0, 0, 0)
         self.row.setSpacing(8)
         self.row.addWidget(self._title)
-        self.row.addStretch(1)
+        self.row.addWidget(self._name, 1)
         self.row.addWidget(self._aside)
 
-    def set_title(self, title: str) -> None:
-        """Say what the panel holds."""
+    def set_title(self, title: str, name: str = "") -> None:
+        """Say what the panel holds, in capitals, and what somebody else called it, as it is written."""
         self._title.setText(title.upper())
+        self._name.setText(name)
 
     def set_aside(self, text: str, role: str = "small") -> None:
         """Say the word at the right."""

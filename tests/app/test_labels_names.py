@@ -78,5 +78,15 @@ def test_hidden_annotators_have_the_same_number_on_the_wall_as_beside_it(fused):
     scene = replace(workspace.scene, people=workspace.scene.people[::-1].copy())  # as of a second question
     workspace.wall.set_wall(wall_view(scene, workspace.analysis, {}))
     workspace.wall.set_blind(True)
-    beside = matrix_view(scene, workspace.analysis, (LIAR,), blind=True).subtitle
-    assert workspace.wall.tiles.words(LIAR).split(",")[0] == beside.split(",")[0]
+    beside = matrix_view(scene, workspace.analysis, (LIAR,), blind=True)
+    assert workspace.wall.tiles.words(LIAR).startswith(f"{beside.title.lower()} {beside.name},")
+
+
+def test_a_name_stands_as_it_was_written(fused, qtbot):  # noqa: F811
+    workspace = fused.workspace
+    workspace.people.choose((LIAR,))
+    workspace.tasks.select(workspace.scene.number_of["cell-004"])
+    workspace.matrix.cell_chosen.emit(1, 0)
+    idle(fused, qtbot)
+    shown = {label.text() for label in workspace.findChildren(QLabel)}
+    assert {"cell-004", "ann 11", "ann 11 said healthy where infected is true"} <= shown

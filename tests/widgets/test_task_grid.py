@@ -48,7 +48,7 @@ def picture() -> QImage:
 
 def test_the_header_says_what_the_tasks_have_in_common_and_how_many(grid):
     grid.show_tasks(view())
-    assert "SAID 3 WHERE TRUE IS 'NOT'" in words(grid)
+    assert "said 3 where true is 'not'" in words(grid)
     assert "41 tasks" in words(grid)
     model = grid.view.model()
     assert model.index(0, 1).data() == "task 0002, said 3, not 0.93"

@@ -31,7 +31,7 @@ def panel(qtbot):
 
 def view(**changes) -> TaskView:
     values = {
-        "title": "Task 0417", "classes": ("not", "supernova"), "posterior": np.array([0.51, 0.49]),
+        "name": "0417", "classes": ("not", "supernova"), "posterior": np.array([0.51, 0.49]),
         "votes": VOTES,
     }  # fmt: skip
     return TaskView(**{**values, **changes})
@@ -53,7 +53,7 @@ def test_the_deciding_number_is_the_largest_text(panel):
     largest = max(labels, key=lambda label: label.fontInfo().pixelSize())
     assert (largest.text(), largest.fontInfo().pixelSize()) == ("0.51", 30)
     assert "posterior not" in words(panel)
-    assert "TASK 0417" in words(panel)
+    assert "TASK\n0417\n" in words(panel)
     assert "4 votes" in words(panel)
 
 

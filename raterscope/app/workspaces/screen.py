@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from PySide6.QtCore import QByteArray, Qt, Signal
-from PySide6.QtGui import QAction, QKeySequence, QResizeEvent, QShortcut
+from PySide6.QtCore import QByteArray, Qt, QTimer, Signal
+from PySide6.QtGui import QAction, QKeySequence, QResizeEvent, QShortcut, QShowEvent
 from PySide6.QtWidgets import QSplitter, QTabWidget, QVBoxLayout, QWidget
 
 from raterscope.app.window_parts import without_checked
@@ -76,10 +76,13 @@ class WorkspaceScreen(QWidget):
         self.upper = _splitter(Qt.Orientation.Horizontal, (canvas, evidence), (1, 0))
         self.middle = _splitter(Qt.Orientation.Vertical, (self.upper, self.bottom), (1, 0))
         self.whole = _splitter(Qt.Orientation.Horizontal, (queue, self.middle), (0, 1))
-        self.whole.setSizes([QUEUE_WIDTH, 1200])
-        self.upper.setSizes([840, EVIDENCE_WIDTH])
-        self.middle.setSizes([640, BOTTOM_HEIGHT])
-        self.bottom.setSizes(widths)
+        self.divisions: dict[QSplitter, Sequence[int]] = {
+            self.whole: [QUEUE_WIDTH, 1200],
+            self.upper: [840, EVIDENCE_WIDTH],
+            self.middle: [640, BOTTOM_HEIGHT],
+            self.bottom: widths,
+        }
+        """How the window is divided at first, where it is not remembered otherwise."""
         self.setFocusProxy(canvas)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
@@ -135,7 +138,9 @@ class WorkspaceScreen(QWidget):
 
     def restore_layout(self, name: str, state: QByteArray) -> None:
         """Divide the window as it was."""
-        getattr(self, name).restoreState(state)
+        splitter = getattr(self, name)
+        if splitter.restoreState(state):
+            self.divisions.pop(splitter, None)
 
     def toggle_fuse_panel(self) -> None:
         """Open what Fuse opens, beneath its button, or close it."""
@@ -170,6 +175,17 @@ class WorkspaceScreen(QWidget):
         width = min(self.fuse_panel.sizeHint().width(), self.width() - 16)
         height = min(self.fuse_panel.sizeHint().height(), self.height() - 16)
         self.fuse_panel.setGeometry(self.width() - width - 8, 8, width, height)
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Divide the window the first time: before it is seen, its parts have other proportions."""
+        super().showEvent(event)
+        if self.divisions:
+            QTimer.singleShot(0, self, self._divide)
+
+    def _divide(self) -> None:
+        for splitter, sizes in self.divisions.items():
+            splitter.setSizes(list(sizes))
+        self.divisions = {}
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Keep the panel at its edge."""

@@ -161,7 +161,7 @@ class TaskGrid(QWidget):
         self._view = view
         self._asked.clear()
         many = 0 if view is None else len(view.tasks)
-        self._header.set_title("Tasks" if view is None else view.title)
+        self._header.set_title("Tasks", "" if view is None else view.title)
         self._header.set_aside("" if view is None else count(many, "task"))
         self._nothing.setText(
             "Click a cell of a confusion matrix, or a community: its tasks are shown here."

@@ -27,6 +27,9 @@ NARROW = 360
 BESIDE_FROM = 560
 """From this width on, votes stand beside the classes, below it beneath them."""
 
+LEAST_WIDTH, LEAST_HEIGHT, LEAST_HEIGHT_BENEATH = 256, 150, 240
+"""Said outright: what the one arrangement needs must not keep the panel from turning to the other."""
+
 CERTAIN = 0.95
 
 
@@ -36,8 +39,8 @@ class TaskView:
 
     Attributes
     ----------
-    title : str
-        "Task 0417".
+    name : str
+        Of the task: "cell-0417".
     classes : tuple of J str
     posterior : (J,) float or None
         None before there is a fusion.
@@ -53,7 +56,7 @@ class TaskView:
         Votes, and what the model makes of them, are hidden until the expert has decided.
     """
 
-    title: str
+    name: str
     classes: tuple[str, ...]
     posterior: NDArray[np.floating] | None
     votes: tuple[TaskVote, ...] = ()
@@ -135,7 +138,7 @@ class TaskPanel(QWidget):
             self._header.set_title("Task")
             self._header.set_aside("")
             return
-        self._header.set_title(view.title)
+        self._header.set_title("Task", view.name)
         self._header.set_aside(count(len(view.votes), "vote"))
         self._picture.show_picture(view.picture)
         self._show_number(view)
@@ -152,11 +155,15 @@ class TaskPanel(QWidget):
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Put the votes beside the classes where there is room."""
         super().resizeEvent(event)
+        self._turn()
+        side = NARROW_SIDE if self.width() < NARROW else SIDE
+        self._picture.setFixedSize(side, side)
+
+    def _turn(self) -> None:
         beside = self.width() >= BESIDE_FROM
         way = QBoxLayout.Direction.LeftToRight if beside else QBoxLayout.Direction.TopToBottom
         self._sides.setDirection(way)
-        side = NARROW_SIDE if self.width() < NARROW else SIDE
-        self._picture.setFixedSize(side, side)
+        self.setMinimumSize(LEAST_WIDTH, LEAST_HEIGHT if beside else LEAST_HEIGHT_BENEATH)
 
     def _task(self) -> QWidget:
         self._picture = _Picture()
@@ -213,7 +220,7 @@ class TaskPanel(QWidget):
         theme.set_role(self._number, f"number-{_tone(share)}")
         caption = f"posterior {view.classes[lead]}" if known else ""
         self._caption.setText(caption)
-        self._number.setAccessibleName(f"{view.title}, {caption} {self._number.text()}".strip())
+        self._number.setAccessibleName(f"Task {view.name}, {caption} {self._number.text()}".strip())
 
     def _show_bars(self, view: TaskView) -> None:
         shares = np.full(len(view.classes), np.nan)

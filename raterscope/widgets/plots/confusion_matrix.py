@@ -53,6 +53,8 @@ class MatrixView:
         The expected numbers of votes behind them.
     crowd : (J, L) float or None
         The rates of everybody.
+    name : str
+        Of the annotator, as it is written, where the title is without it.
     """
 
     title: str
@@ -64,6 +66,7 @@ class MatrixView:
     high: NDArray[np.floating]
     counts: NDArray[np.floating]
     crowd: NDArray[np.floating] | None = None
+    name: str = ""
 
     def __post_init__(self) -> None:
         shape = (len(self.classes), len(self.outputs))
@@ -101,9 +104,11 @@ class ConfusionMatrix(FigurePanel):
 
     def show_matrix(self, view: MatrixView) -> None:
         """Show a matrix; the mode stays, where it can."""
-        self.header.set_title(_shortened(view.title))
+        self.header.set_title(_shortened(view.title), view.name)
         self.header.setToolTip(plain_tip(view.title) if len(view.title) > LONGEST_TITLE else "")
-        self.figure.setAccessibleName(f"Confusion matrix: {view.title}, {view.subtitle}")
+        self.figure.setAccessibleName(
+            f"Confusion matrix: {' '.join((view.title, view.name)).strip()}, {view.subtitle}"
+        )
         self._subtitle.setText(view.subtitle)
         self._subtitle.setVisible(bool(view.subtitle))
         self.figure.show_view(view)

@@ -76,6 +76,9 @@ class _Word(QAbstractButton):
         self.setAccessibleName(word)
         self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
 
+    def minimumSizeHint(self) -> QSize:
+        return self.sizeHint()
+
     def sizeHint(self) -> QSize:
         return QSize(QFontMetrics(theme.font(theme.CAPTION)).horizontalAdvance(self.text()) + 14, 20)
 

@@ -59,8 +59,8 @@ class LabelsScreen(WorkspaceScreen):
         self.progress = ObjectivePlot("bound", "Fuse to see how the answer settles.")
         self.comparing = Comparing()
         self.ask = AskList()
-        people = _split(Qt.Orientation.Vertical, (self.wall, self.cards), (380, 240))
-        alike = _split(Qt.Orientation.Horizontal, (self.similarity, self.participation), (520, 300))
+        people = _split(Qt.Orientation.Vertical, (self.wall, self.cards))
+        alike = _split(Qt.Orientation.Horizontal, (self.similarity, self.participation))
         self.middle_tabs = QTabWidget()
         for title, widget in (
             ("Annotators", people), ("Similarity", alike), ("Over time", self.flow), ("Tasks", self.behind),
@@ -68,7 +68,7 @@ class LabelsScreen(WorkspaceScreen):
             self.middle_tabs.addTab(widget, title)
         self.middle_tabs.setCornerWidget(self._corner())
         self.middle_tabs.setFocusProxy(self.wall)
-        self.why = _split(Qt.Orientation.Vertical, (self.matrix, self.drift, self.exclusion), (220, 320, 90))
+        self.why = _split(Qt.Orientation.Vertical, (self.matrix, self.drift, self.exclusion))
         super().__init__(
             TaskList(),
             self.middle_tabs,
@@ -93,7 +93,12 @@ class LabelsScreen(WorkspaceScreen):
             self.left_tabs.insertTab(place, plot, title)
         self.left_tabs.setCurrentIndex(0)
         self.bottom.insertWidget(0, self.task_panel)
-        self.bottom.setSizes([640, 560])
+        self.divisions |= {
+            people: [380, 240],
+            alike: [520, 300],
+            self.why: [264, 300, 52],
+            self.bottom: [640, 560],
+        }
 
     def _corner(self) -> QWidget:
         """Which question, and how its answers are understood, beside the tabs."""
@@ -106,10 +111,9 @@ class LabelsScreen(WorkspaceScreen):
         return bar
 
 
-def _split(direction: Qt.Orientation, parts: tuple[QWidget, ...], sizes: tuple[int, ...]) -> QSplitter:
+def _split(direction: Qt.Orientation, parts: tuple[QWidget, ...]) -> QSplitter:
     splitter = QSplitter(direction)
     splitter.setHandleWidth(1)
     for part in parts:
         splitter.addWidget(part)
-    splitter.setSizes(sizes)
     return splitter

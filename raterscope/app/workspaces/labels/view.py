@@ -74,18 +74,22 @@ def matrix_view(
     if len(several) == 1:
         one = int(several[0])
         confusion = Confusion(fusion.confusion.alpha[one : one + 1], fusion.confusion.prior)
-        title, who = "Annotator", f"{name_of(scene, one, blind=blind)}, "
+        title, name = (
+            "Annotator",
+            name_of(scene, one, blind=blind).removeprefix("annotator " if blind else ""),
+        )
         low, high = analysis.low[one], analysis.high[one]
     else:
         confusion = pooled(fusion.confusion, several)
-        title, who = (count(len(several), "annotator") if len(annotators) else "The crowd"), ""
+        title, name = (count(len(several), "annotator") if len(annotators) else "The crowd"), ""
         both = credible(confusion)
         low, high = both[0][0], both[1][0]
     accuracy = [float(value[0]) for value in accuracy_of(confusion, fusion.shares, scene.labels.meaning)]
     votes = int(analysis.votes_of[several].sum())
     return MatrixView(
         title=title,
-        subtitle=f"{who}{count(votes, 'vote')} | accuracy {estimate(*accuracy)}",
+        name=name,
+        subtitle=f"{count(votes, 'vote')} | accuracy {estimate(*accuracy)}",
         classes=scene.classes,
         outputs=scene.labels.outputs,
         mean=confusion.mean()[0],
@@ -184,7 +188,7 @@ def task_view(
     first = int(tally.argmax()) if len(votes) else -1
     alone = len(votes) > 0 and int((tally == tally.max()).sum()) == 1
     return TaskView(
-        title=f"Task {labels.tasks[task]}",
+        name=labels.tasks[task],
         classes=scene.classes,
         posterior=posterior,
         votes=tuple(sorted(lines, key=lambda line: line.agrees)),

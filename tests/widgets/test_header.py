@@ -1,0 +1,32 @@
+"""The top of a panel: what gives way where there is little room, and how names stand in it."""
+
+from PySide6.QtCore import QSize
+
+from raterscope.widgets.parts import Header
+from raterscope.widgets.plots.mode_switch import ModeSwitch
+
+MODES = {"one": ("by behaviour", ""), "two": ("common tasks", "")}
+
+
+def test_a_header_with_a_long_word_at_the_right_leaves_its_switch_whole(qtbot):
+    header = Header("Communities", "5 found | click to select one of them")
+    switch = ModeSwitch(MODES)
+    header.row.addWidget(switch)
+    qtbot.addWidget(header)
+    header.resize(QSize(300, 24))
+    header.show()
+    for button in switch.buttons.values():
+        assert button.width() >= button.sizeHint().width()
+    assert header._aside.width() < header._aside.sizeHint().width()
+    assert header._aside.toolTip()
+
+
+def test_a_name_stays_as_it_is_written_and_is_told_whole_where_it_does_not_fit(qtbot):
+    header = Header("Task", "11 votes")
+    qtbot.addWidget(header)
+    header.resize(QSize(200, 24))
+    header.show()
+    header.set_title("Task", "cell-1887")
+    assert (header._title.text(), header._name.text(), header._name.toolTip()) == ("TASK", "cell-1887", "")
+    header.set_title("Task", "<b>" + 40 * "cell ")
+    assert "&lt;b&gt;cell" in header._name.toolTip()
