@@ -1,0 +1,60 @@
+"""How the three behaviours of annotators look: a colour, and a dash or a symbol beside it."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QPainter, QPen
+
+from raterscope.algorithms.pairs.data import BEHAVIOURS
+from raterscope.widgets import theme
+from raterscope.widgets.glyphs import symbol_path
+
+__all__ = ["BAD", "BEHAVIOURS", "GOOD", "UGLY", "behaviour_colour", "paint_cross", "paint_line_sample",
+           "paint_side_mark"]  # fmt: skip
+
+GOOD, UGLY, BAD = range(len(BEHAVIOURS))
+
+
+def behaviour_colour(behaviour: int) -> str:
+    """Give the colour of a behaviour in the theme in use."""
+    look = theme.current()
+    return (look.third, look.disputed, look.rejected)[behaviour]
+
+
+def paint_line_sample(painter: QPainter, box: QRectF, behaviour: int) -> None:
+    """Paint a short piece of a line as `BiasPath` draws it: plain, dashed, or ending in a cross."""
+    colour, middle = QColor(behaviour_colour(behaviour)), box.center().y()
+    pen = QPen(colour, (1.2, 1.8, 2.2)[behaviour])
+    if behaviour == UGLY:
+        pen.setDashPattern([3, 2])
+    painter.setPen(pen)
+    painter.drawLine(QPointF(box.left(), middle), QPointF(box.right(), middle))
+    if behaviour == BAD:
+        paint_cross(painter, QPointF(box.right(), middle), colour)
+
+
+def paint_cross(painter: QPainter, centre: QPointF, colour: QColor) -> None:
+    """Paint the cross at the end of a bad annotator's line."""
+    painter.save()
+    painter.translate(centre)
+    painter.setBrush(Qt.BrushStyle.NoBrush)
+    painter.setPen(QPen(colour, 1.6))
+    painter.drawPath(symbol_path("x", 4.0))
+    painter.restore()
+
+
+def paint_side_mark(
+    painter: QPainter, centre: QPointF, behaviour: int, *, flagged: bool, radius: float
+) -> None:
+    """Paint an annotator's dot: a ring, or where flagged a filled square, a diamond for an ugly one."""
+    painter.save()
+    painter.translate(centre)
+    if flagged:
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(QColor(behaviour_colour(UGLY if behaviour == UGLY else BAD)))
+        painter.drawPath(symbol_path("d" if behaviour == UGLY else "s", radius + 0.8))
+    else:
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        painter.setPen(QPen(QColor(theme.current().accent), 1.2))
+        painter.drawPath(symbol_path("o", radius))
+    painter.restore()

@@ -1,0 +1,418 @@
+"""The regularisation path: how every annotator's bias comes in, a line each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtCore import QPointF, QRectF, Qt, QTimer, Signal
+from PySide6.QtGui import QColor, QFontMetrics, QImage, QPainter, QPen, QPolygonF, QResizeEvent
+from PySide6.QtWidgets import QWidget
+
+from raterscope.widgets import theme
+from raterscope.widgets.painting import paint_words
+from raterscope.widgets.plots.behaviours import (
+    BAD,
+    BEHAVIOURS,
+    UGLY,
+    behaviour_colour,
+    paint_cross,
+    paint_line_sample,
+)
+from raterscope.widgets.plots.figure_panel import Figure, FigurePanel
+from raterscope.widgets.plots.line_raster import column_spans, cover, coverage_image
+from raterscope.widgets.plots.mode_switch import ModeSwitch
+from raterscope.widgets.plots.numbered import row_of
+
+__all__ = ["BiasPath", "PathView"]
+
+NOTHING = "Fuse pairs: how the bias of every annotator comes in along the path is drawn here."
+AXES = {
+    "log": ("log", "Places on the path by their logarithm"),
+    "linear": ("linear", "Places on the path as they are"),
+}
+LEFT, RIGHT, TOP, BOTTOM = 40.0, 12.0, 18.0, 20.0
+REACH = 8.0
+PREFERENCE = 2.0
+"""So much nearer, in pixels, a biased annotator's line counts: those are looked for."""
+
+TOGETHER = 64
+"""So many lines are worked out at once; then the window gets its turn."""
+
+MOST_CROSSES = 120
+STYLES = ((1.1, 0.55, None), (1.7, 0.95, (10.0, 15.0)), (2.2, 0.95, None))
+"""Width, opacity and dash of good, ugly and bad ones."""
+
+
+@dataclass(frozen=True, eq=False)
+class PathView:
+    """The path of p annotators over T places.
+
+    Attributes
+    ----------
+    at : (T,) float
+        Places on the path, rising or falling; not below 0.
+    bias : (T, p) float
+        NaN for those who were not tested: they have no line.
+    behaviour : (p,) int
+        Numbers in `BEHAVIOURS`.
+    names : tuple of p str
+    numbers : (p,) int
+        What the signal names them by.
+    cut : float
+        Place of the cut; NaN for none.
+    axis : str
+        What the places are: "lambda", "time".
+    held : bool
+        Whether a bias holds until the next place, as on the path of ISS; else it goes straight to the next.
+    """
+
+    at: NDArray[np.floating]
+    bias: NDArray[np.floating]
+    behaviour: NDArray[np.integer]
+    names: tuple[str, ...]
+    numbers: NDArray[np.integer]
+    cut: float = float("nan")
+    axis: str = ""
+    held: bool = False
+
+    def __post_init__(self) -> None:
+        many = len(self.names)
+        if self.bias.shape != (len(self.at), many) or not len(self.at):
+            raise ValueError(f"a path of shape {self.bias.shape}; expected {len(self.at)} by {many}")
+        if {len(self.behaviour), len(self.numbers)} != {many}:
+            raise ValueError(f"not as much of everything as there are annotators: {many}")
+        way = np.diff(self.at)
+        if not ((way >= 0).all() or (way <= 0).all()) or not (np.asarray(self.at) >= 0).all():
+            raise ValueError("places on the path that neither rise nor fall, or lie below 0")
+
+
+class BiasPath(FigurePanel):
+    """Pointing at a line names its annotator, a click chooses; arrows walk from the highest to the lowest.
+
+    Signals
+    -------
+    chosen : int
+        Number of an annotator.
+    """
+
+    chosen = Signal(int)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        self.figure = _Lines()
+        super().__init__("Regularisation path", self.figure, NOTHING, parent)
+        self.axis = ModeSwitch(AXES)
+        self.header.row.addWidget(self.axis)
+        self.axis.hide()
+        self.axis.chosen.connect(self._on_axis)
+        self.figure.chosen.connect(self.chosen)
+
+    def show_path(self, view: PathView | None, aside: str = "") -> None:
+        """Show a path, with a word at the right of its title, or that there is none yet."""
+        self.figure.show_path(view)
+        self.header.set_aside(aside)
+        self.axis.setVisible(view is not None)
+        self.set_filled(view is not None)
+
+    def set_cut(self, cut: float, behaviour: NDArray[np.integer]) -> None:
+        """Move the cut and colour the lines anew; who is selected stays."""
+        self.figure.set_cut(cut, behaviour)
+
+    def select(self, number: int | None) -> None:
+        """Select an annotator without a signal, or nobody."""
+        self.figure.select(number)
+
+    def _on_axis(self, mode: str) -> None:
+        self.figure.set_logarithmic(mode == "log")
+
+
+class _Lines(Figure[int]):
+    """A part is a row of the view. Lines are painted into a picture, some at a time."""
+
+    chosen = Signal(int)
+
+    def __init__(self) -> None:
+        super().__init__("Regularisation path")
+        self.setMinimumSize(200, 120)
+        self._view: PathView | None = None
+        self._cut = float("nan")
+        self._behaviour = np.empty(0, np.int8)
+        self._drawn = np.empty(0, bool)
+        self._selected: int | None = None
+        self._logarithmic = True
+        self._low = self._high = np.empty((0, 0), np.float32)
+        self._done = 0
+        self._covers: list[NDArray[np.float64]] = []
+        self._images: list[QImage] = []
+        self._least, self._most = -1.0, 1.0
+        self._next, self._spans_kept = 0, False
+        self._timer = QTimer(self)
+        self._timer.setInterval(0)
+        self._timer.timeout.connect(self._work)
+        theme.notifier().changed.connect(self._paint_images)
+
+    def show_path(self, view: PathView | None) -> None:
+        self.point(None)
+        kept = (
+            None if self._view is None or self._selected is None else int(self._view.numbers[self._selected])
+        )
+        self._view = view
+        self.select(kept)
+        if view is not None:
+            self._cut, self._behaviour = view.cut, np.asarray(view.behaviour)
+            self._drawn = np.isfinite(view.bias).all(axis=0)
+            ends = view.bias if self._drawn.all() else view.bias[:, self._drawn]
+            self._least = min(float(ends.min(initial=0.0)), 0.0)
+            self._most = max(float(ends.max(initial=0.0)), 0.0)
+            if self._least == self._most:
+                self._least, self._most = -1.0, 1.0
+        self._start()
+
+    def set_cut(self, cut: float, behaviour: NDArray[np.integer]) -> None:
+        if self._view is not None:
+            self._cut = cut
+            if not np.array_equal(self._behaviour, behaviour):
+                self._behaviour = np.asarray(behaviour)
+                self._start(spans=False)
+            self.update()
+
+    def select(self, number: int | None) -> None:
+        self._selected = None if self._view is None else row_of(self._view.numbers, number)
+        self.update()
+
+    def set_logarithmic(self, logarithmic: bool) -> None:
+        self._logarithmic = logarithmic
+        self._start()
+
+    @property
+    def finished(self) -> bool:
+        """Whether all lines are in the picture."""
+        return not self._timer.isActive()
+
+    def words(self, part: int) -> str:
+        view = self._view
+        assert view is not None
+        side = "prefers left" if view.bias[-1, part] > 0 else "prefers right"
+        entered = np.flatnonzero(view.bias[:, part])
+        if not len(entered):
+            return f"{view.names[part]}, {BEHAVIOURS[self._behaviour[part]]}: no bias on this path"
+        place = f"{view.axis or 'place'} {view.at[entered[0]]:.3g}"
+        return f"{view.names[part]}, {BEHAVIOURS[self._behaviour[part]]}: {side}, enters at {place}"
+
+    def part_at(self, place: QPointF) -> int | None:
+        box = self._box()
+        column = int((place.x() - box.left()) * self._ratio())
+        if self._view is None or not 0 <= column < len(self._low):
+            return None
+        low, high = self._low[column, : self._done], self._high[column, : self._done]
+        above, below = self._y(high) - place.y(), place.y() - self._y(low)
+        away = np.maximum(np.maximum(above, below), 0.0)
+        away[((low == 0) & (high == 0)) | ~self._drawn[: self._done]] = np.inf
+        away -= np.where(self._behaviour[: self._done] > 0, PREFERENCE, 0.0)
+        best = int(away.argmin()) if len(away) else -1
+        return best if best >= 0 and away[best] <= REACH else None
+
+    def step(self, part: int | None, across: int, down: int) -> int | None:
+        if self._view is None or not self._drawn.any():
+            return None
+        order = np.flatnonzero(self._drawn)
+        order = order[np.argsort(-self._view.bias[-1, order], kind="stable")]
+        if part is None:
+            return int(order[0]) if self._selected is None else self._selected
+        row = int(np.flatnonzero(order == part)[0]) + across + down
+        return int(order[min(max(row, 0), len(order) - 1)])
+
+    def choose(self, part: int) -> None:
+        assert self._view is not None
+        self._selected = part
+        self.update()
+        self.chosen.emit(int(self._view.numbers[part]))
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._start()
+
+    def draw(self, painter: QPainter) -> None:
+        if self._view is None:
+            return
+        box = self._box()
+        self._draw_ground(painter, box)
+        for image in self._images:
+            painter.drawImage(box, image)
+        self._draw_crosses(painter)
+        self._draw_cut(painter, box)
+        look = theme.current()
+        for part, ink, width in ((self._selected, look.accent, 2.6), (self.pointed, look.text, 1.8)):
+            if part is not None and part < self._done and self._drawn[part]:
+                self._draw_one(painter, part, ink, width)
+
+    def _ratio(self) -> float:
+        return self.devicePixelRatioF()
+
+    def _box(self) -> QRectF:
+        return QRectF(
+            LEFT, TOP, max(self.width() - LEFT - RIGHT, 8.0), max(self.height() - TOP - BOTTOM, 8.0)
+        )
+
+    def _x(self, at: NDArray[np.floating] | float) -> NDArray[np.floating]:
+        """Give how far along the axis places lie, 0 to 1."""
+        assert self._view is not None
+        ends = np.asarray(self._view.at, dtype=float)
+        places = np.asarray(at, dtype=float)
+        if self._logarithmic:
+            least = ends[ends > 0].min() if (ends > 0).any() else 1.0
+            ends, places = np.log(np.maximum(ends, least)), np.log(np.maximum(places, least))
+        room = ends[-1] - ends[0]
+        return np.asarray((places - ends[0]) / room if room else places * 0.0)
+
+    def _y(self, bias: NDArray[np.floating] | float) -> NDArray[np.floating]:
+        box = self._box()
+        return np.asarray(
+            box.top() + (self._most - np.asarray(bias)) / (self._most - self._least) * box.height()
+        )
+
+    def _start(self, *, spans: bool = True) -> None:
+        """Begin to work the picture out; without `spans` only the colours have changed."""
+        self._timer.stop()
+        if self._view is None:
+            self._images = []
+            return
+        size = (self._box().size() * self._ratio()).toSize()
+        many = len(self._view.names)
+        self._spans_kept = not spans and self._done == many
+        if not self._spans_kept:
+            self._low = np.zeros((size.width(), many), np.float32)
+            self._high = np.zeros((size.width(), many), np.float32)
+            self._done = 0
+        self._next = 0
+        self._covers = [np.zeros((size.width(), size.height() + 2)) for _ in BEHAVIOURS]
+        self._timer.start()
+        self._work()
+
+    def _work(self) -> None:
+        """Work some lines out; the last ones finish the picture."""
+        assert self._view is not None
+        some = slice(self._next, self._next + TOGETHER)
+        columns, height = len(self._low), self._covers[0].shape[1] - 2
+        if not self._spans_kept:
+            bias = np.nan_to_num(np.asarray(self._view.bias[:, some], dtype=np.float32))
+            x = np.maximum.accumulate(np.clip(self._x(self._view.at), 0, 1)) * columns
+            spans = column_spans(x, bias, columns, held=self._view.held)
+            self._low[:, some], self._high[:, some] = spans
+        top, scale = self._box().top(), self._ratio()
+        high = np.asarray((self._y(self._low[:, some]) - top) * scale, dtype=np.float32)
+        low = np.asarray((self._y(self._high[:, some]) - top) * scale, dtype=np.float32)
+        # Before an annotator's bias comes in, its line would lie on everybody's.
+        hidden = (self._low[:, some] == 0) & (self._high[:, some] == 0)
+        for behaviour, (width, _, dash) in enumerate(STYLES):
+            of = self._drawn[some] & (self._behaviour[some] == behaviour)
+            if of.any():
+                dashes = None if dash is None else (dash[0] * scale, dash[1] * scale)
+                found = cover(low[:, of], high[:, of], height, width * scale, dashes, hidden[:, of])
+                self._covers[behaviour] += found
+        self._next += TOGETHER
+        self._done = max(self._done, min(self._next, len(self._view.names)))
+        if self._next >= len(self._view.names):
+            self._timer.stop()
+            self._paint_images()
+
+    def _paint_images(self) -> None:
+        if self._view is not None and self.finished:
+            self._images = [
+                coverage_image(found, behaviour_colour(behaviour), STYLES[behaviour][1])
+                for behaviour, found in enumerate(self._covers)
+            ]
+        self.update()
+
+    def _draw_ground(self, painter: QPainter, box: QRectF) -> None:
+        look = theme.current()
+        view = self._view
+        assert view is not None
+        painter.setPen(QPen(QColor(look.line), 1))
+        painter.drawLine(QPointF(box.left(), box.top()), QPointF(box.left(), box.bottom()))
+        painter.drawLine(QPointF(box.left(), box.bottom()), QPointF(box.right(), box.bottom()))
+        zero = float(self._y(0.0))
+        painter.setPen(QPen(QColor(look.second), 1))
+        painter.drawLine(QPointF(box.left(), zero), QPointF(box.right(), zero))
+        painter.setFont(theme.font(theme.CAPTION))
+        right = Qt.AlignmentFlag.AlignRight
+        for value, y in ((self._most, box.top() + 6), (0.0, zero), (self._least, box.bottom() - 6)):
+            if value == 0 or abs(y - zero) > 14:
+                paint_words(painter, QRectF(0, y - 8, LEFT - 6, 16), f"{value:.2g}", look.third, side=right)
+        paint_words(painter, QRectF(box.left(), 0, box.width(), 16), "above 0: prefers left", look.third)
+        below = QRectF(box.left(), box.bottom() + 3, box.width(), 16)
+        name = f"{view.axis} " if view.axis else ""
+        paint_words(painter, below, f"{name}{view.at[0]:.3g}", look.third)
+        paint_words(painter, below, f"{view.at[-1]:.3g}", look.third, side=right)
+        middle = Qt.AlignmentFlag.AlignHCenter
+        paint_words(painter, below, "below 0: prefers right", look.third, side=middle)
+        self._draw_legend(painter, box)
+
+    def _draw_legend(self, painter: QPainter, box: QRectF) -> None:
+        painter.setFont(theme.font(theme.CAPTION))
+        metrics, right = QFontMetrics(painter.font()), box.right()
+        for behaviour, word in enumerate(BEHAVIOURS):
+            width = metrics.horizontalAdvance(word) + 2.0
+            paint_words(painter, QRectF(right - width, 0, width, 16), word, behaviour_colour(behaviour))
+            paint_line_sample(painter, QRectF(right - width - 26, 1, 18, 14), behaviour)
+            right -= width + 40
+
+    def _draw_crosses(self, painter: QPainter) -> None:
+        if not len(self._low):
+            return
+        bad = np.flatnonzero(self._drawn & (self._behaviour == BAD))[:MOST_CROSSES]
+        colour, x = QColor(behaviour_colour(BAD)), self._box().right()
+        for y in self._y((self._low[-1, bad] + self._high[-1, bad]) / 2).tolist():
+            paint_cross(painter, QPointF(x, y), colour)
+
+    def _draw_cut(self, painter: QPainter, box: QRectF) -> None:
+        if not np.isfinite(self._cut):
+            return
+        x = box.left() + float(np.clip(self._x(self._cut), 0, 1)) * box.width()
+        look = theme.current()
+        pen = QPen(QColor(look.accent), 1.6)
+        pen.setDashPattern([3, 3])
+        painter.setPen(pen)
+        painter.drawLine(QPointF(x, box.top()), QPointF(x, box.bottom()))
+        painter.setFont(theme.font(theme.CAPTION))
+        beyond = x + 30 > box.right()
+        room = QRectF(x - 66, box.top(), 60, 16) if beyond else QRectF(x + 6, box.top(), 60, 16)
+        side = Qt.AlignmentFlag.AlignRight if beyond else Qt.AlignmentFlag.AlignLeft
+        paint_words(painter, room, "cut", look.accent, side=side)
+
+    def _draw_one(self, painter: QPainter, part: int, ink: str, width: float) -> None:
+        assert self._view is not None
+        box, low, high = self._box(), self._low[:, part], self._high[:, part]
+        entered = np.flatnonzero((low != 0) | (high != 0))
+        if not len(entered):
+            return
+        begin = int(entered[0])
+        low, high = low[begin:], high[begin:]
+        falls = np.diff(low + high, prepend=low[0] + high[0]) < 0
+        first, second = np.where(falls, high, low), np.where(falls, low, high)
+        y = self._y(np.stack([first, second], axis=1).ravel())
+        x = box.left() + np.repeat(np.arange(begin, len(self._low)), 2) / self._ratio()
+        bends = np.flatnonzero(np.abs(np.diff(y, 2)) > 1e-3) + 1
+        kept = np.unique(np.concatenate([[0], bends, [len(y) - 1]]))
+        pen = QPen(QColor(ink), width)
+        if self._behaviour[part] == UGLY:
+            pen.setDashPattern([5, 2])
+        painter.setPen(pen)
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        points = zip(x[kept].tolist(), y[kept].tolist(), strict=True)
+        painter.drawPolyline(QPolygonF([QPointF(*point) for point in points]))
+        self._draw_name(painter, part, float(y[-1]), ink)
+
+    def _draw_name(self, painter: QPainter, part: int, y: float, ink: str) -> None:
+        assert self._view is not None
+        box, look = self._box(), theme.current()
+        painter.setFont(theme.font(theme.CAPTION, bold=True))
+        name = self._view.names[part]
+        width = min(QFontMetrics(painter.font()).horizontalAdvance(name) + 10.0, box.width() / 2)
+        top = min(max(y - 20, box.top()), box.bottom() - 16)
+        chip = QRectF(box.right() - width - 8, top, width, 16)
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(theme.colour(look.surface, 220))
+        painter.drawRoundedRect(chip, 4, 4)
+        paint_words(painter, chip.adjusted(5, 0, -4, 0), name, ink, elide=Qt.TextElideMode.ElideMiddle)

@@ -1,0 +1,275 @@
+"""How often every annotator chose left, and how often right: a dot each."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtCore import QPointF, QRectF, Qt, Signal
+from PySide6.QtGui import QColor, QPainter, QPen, QPixmap, QResizeEvent
+from PySide6.QtWidgets import QWidget
+
+from raterscope.widgets import theme
+from raterscope.widgets.painting import paint_words
+from raterscope.widgets.plots.behaviours import BEHAVIOURS, paint_side_mark
+from raterscope.widgets.plots.figure_panel import Figure, FigurePanel
+from raterscope.widgets.plots.mode_switch import ModeSwitch
+from raterscope.widgets.plots.numbered import row_of
+
+__all__ = ["SideCounts", "SidesView"]
+
+NOTHING = "Fuse pairs: how often every annotator chose left and right is drawn here."
+SCALES = {
+    "log": ("log", "Counts by their logarithm: few answers are told apart as well as many"),
+    "linear": ("linear", "Counts as they are"),
+}
+LEFT, RIGHT, TOP, BOTTOM = 40.0, 12.0, 18.0, 34.0
+RADIUS = 3.6
+REACH = 9.0
+MOST_TICKS = 5
+
+
+@dataclass(frozen=True, eq=False)
+class SidesView:
+    """The choices of p annotators.
+
+    Attributes
+    ----------
+    left, right : (p,) int
+    behaviour : (p,) int
+        Numbers in `BEHAVIOURS`.
+    flagged : (p,) bool
+    names : tuple of p str
+    numbers : (p,) int
+        What the signal names them by.
+    """
+
+    left: NDArray[np.integer]
+    right: NDArray[np.integer]
+    behaviour: NDArray[np.integer]
+    flagged: NDArray[np.bool_]
+    names: tuple[str, ...]
+    numbers: NDArray[np.integer]
+
+    def __post_init__(self) -> None:
+        lengths = {len(each) for each in (self.left, self.right, self.behaviour, self.flagged, self.numbers)}
+        if lengths != {len(self.names)}:
+            raise ValueError(f"not as much of everything as there are annotators: {len(self.names)}")
+
+
+class SideCounts(FigurePanel):
+    """Whoever has no bias lies about the diagonal. A click chooses; arrows walk by counts.
+
+    Signals
+    -------
+    chosen : int
+        Number of an annotator.
+    """
+
+    chosen = Signal(int)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        self.figure = _Dots()
+        super().__init__("Left and right", self.figure, NOTHING, parent)
+        self.scale = ModeSwitch(SCALES)
+        self.header.row.addWidget(self.scale)
+        self.scale.hide()
+        self.scale.chosen.connect(self._on_scale)
+        self.figure.chosen.connect(self.chosen)
+
+    def show_sides(self, view: SidesView | None) -> None:
+        """Show annotators, or that there are none yet; who is selected stays."""
+        self.figure.show_sides(view)
+        self.scale.setVisible(view is not None)
+        self.set_filled(view is not None)
+
+    def set_flagged(self, flagged: NDArray[np.bool_], behaviour: NDArray[np.integer]) -> None:
+        """Mark others as flagged."""
+        self.figure.set_flagged(flagged, behaviour)
+
+    def select(self, number: int | None) -> None:
+        """Select an annotator without a signal, or nobody."""
+        self.figure.select(number)
+
+    def _on_scale(self, mode: str) -> None:
+        self.figure.set_logarithmic(mode == "log")
+
+
+class _Dots(Figure[int]):
+    """A part is a row of the view."""
+
+    chosen = Signal(int)
+
+    def __init__(self) -> None:
+        super().__init__("Left and right choices")
+        self.setMinimumSize(150, 120)
+        self._view: SidesView | None = None
+        self._flagged = np.empty(0, bool)
+        self._behaviour = np.empty(0, np.int8)
+        self._selected: int | None = None
+        self._logarithmic = True
+        self._places = np.empty((0, 2))
+        self._drawn: QPixmap | None = None
+        theme.notifier().changed.connect(self._redraw)
+
+    def show_sides(self, view: SidesView | None) -> None:
+        self.point(None)
+        kept = (
+            None if self._view is None or self._selected is None else int(self._view.numbers[self._selected])
+        )
+        self._view = view
+        self.select(kept)
+        if view is not None:
+            self._flagged, self._behaviour = np.asarray(view.flagged), np.asarray(view.behaviour)
+        self._lay_out()
+
+    def set_flagged(self, flagged: NDArray[np.bool_], behaviour: NDArray[np.integer]) -> None:
+        if self._view is not None:
+            self._flagged, self._behaviour = np.asarray(flagged), np.asarray(behaviour)
+            self._redraw()
+
+    def select(self, number: int | None) -> None:
+        self._selected = None if self._view is None else row_of(self._view.numbers, number)
+        self.update()
+
+    def set_logarithmic(self, logarithmic: bool) -> None:
+        self._logarithmic = logarithmic
+        self._lay_out()
+
+    def place_of(self, part: int) -> QPointF:
+        """Give where an annotator's dot lies."""
+        return QPointF(*self._places[part])
+
+    def words(self, part: int) -> str:
+        view = self._view
+        assert view is not None
+        said = f"{view.names[part]}: {view.left[part]:,} left, {view.right[part]:,} right"
+        return said + (f", {BEHAVIOURS[self._behaviour[part]]}, flagged" if self._flagged[part] else "")
+
+    def part_at(self, place: QPointF) -> int | None:
+        if self._view is None or not len(self._places):
+            return None
+        away = np.hypot(self._places[:, 0] - place.x(), self._places[:, 1] - place.y())
+        # Of dots above each other the flagged one is on top.
+        away -= self._flagged * 0.5
+        best = int(away.argmin())
+        return best if away[best] <= REACH else None
+
+    def step(self, part: int | None, across: int, down: int) -> int | None:
+        view = self._view
+        if view is None or not len(view.names):
+            return None
+        if part is None:
+            return self._selected if self._selected is not None else int(np.argmax(self._flagged))
+        order = np.argsort(view.left if across else -np.asarray(view.right), kind="stable")
+        row = int(np.flatnonzero(order == part)[0]) + across + down
+        return int(order[min(max(row, 0), len(order) - 1)])
+
+    def choose(self, part: int) -> None:
+        assert self._view is not None
+        self._selected = part
+        self.update()
+        self.chosen.emit(int(self._view.numbers[part]))
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._lay_out()
+
+    def draw(self, painter: QPainter) -> None:
+        if self._view is None:
+            return
+        if self._drawn is None:
+            ratio = self.devicePixelRatioF()
+            self._drawn = QPixmap(self.size() * ratio)
+            self._drawn.setDevicePixelRatio(ratio)
+            self._drawn.fill(Qt.GlobalColor.transparent)
+            with QPainter(self._drawn) as still:
+                still.setRenderHint(QPainter.RenderHint.Antialiasing)
+                self._draw_axes(still)
+                self._draw_dots(still, ratio)
+        painter.drawPixmap(0, 0, self._drawn)
+        look = theme.current()
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        for part, ink in ((self._selected, look.text), (self.pointed, look.second)):
+            if part is not None:
+                painter.setPen(QPen(QColor(ink), 1.6))
+                painter.drawEllipse(self.place_of(part), RADIUS + 4, RADIUS + 4)
+
+    def _redraw(self) -> None:
+        self._drawn = None
+        self.update()
+
+    def _box(self) -> QRectF:
+        """Give where dots lie."""
+        width, height = self.width() - LEFT - RIGHT, self.height() - TOP - BOTTOM
+        return QRectF(LEFT, TOP, max(width, 8.0), max(height, 8.0))
+
+    def _most(self) -> float:
+        assert self._view is not None
+        return float(max(self._view.left.max(initial=1), self._view.right.max(initial=1), 1))
+
+    def _share(self, counts: NDArray[np.floating] | NDArray[np.integer]) -> NDArray[np.floating]:
+        """Give how far along an axis counts lie, 0 to 1."""
+        most = self._most() * 1.04
+        if self._logarithmic:
+            return np.asarray(np.log1p(counts) / math.log1p(most))
+        return np.asarray(counts / most)
+
+    def _lay_out(self) -> None:
+        if self._view is not None:
+            box = self._box()
+            x = box.left() + self._share(self._view.left) * box.width()
+            y = box.bottom() - self._share(self._view.right) * box.height()
+            self._places = np.stack([x, y], axis=1)
+        self._redraw()
+
+    def _draw_axes(self, painter: QPainter) -> None:
+        look, box = theme.current(), self._box()
+        painter.setPen(QPen(QColor(look.line), 1))
+        painter.drawLine(box.bottomLeft(), box.bottomRight())
+        painter.drawLine(box.topLeft(), box.bottomLeft())
+        pen = QPen(QColor(look.third), 1)
+        pen.setDashPattern([4, 4])
+        painter.setPen(pen)
+        painter.drawLine(box.bottomLeft(), box.topRight())
+        painter.setFont(theme.font(theme.CAPTION))
+        right, middle = Qt.AlignmentFlag.AlignRight, Qt.AlignmentFlag.AlignHCenter
+        for tick in _ticks(self._most(), logarithmic=self._logarithmic):
+            share = float(self._share(np.array([tick]))[0])
+            x, y = box.left() + share * box.width(), box.bottom() - share * box.height()
+            word = f"{tick:,}"
+            paint_words(painter, QRectF(0, y - 8, LEFT - 6, 16), word, look.third, side=right)
+            paint_words(painter, QRectF(x - 30, box.bottom() + 2, 60, 15), word, look.third, side=middle)
+        foot = QRectF(box.left(), box.bottom() + 17, box.width(), 16)
+        paint_words(painter, foot, "left", look.second, side=middle)
+        paint_words(painter, QRectF(box.left() - 34, 0, 80, 16), "right", look.second)
+        paint_words(
+            painter, QRectF(box.left(), 0, box.width(), 16), "dashed: as often", look.third, side=right
+        )
+
+    def _draw_dots(self, painter: QPainter, ratio: float) -> None:
+        stamps: dict[tuple[int, bool], QPixmap] = {}
+        half = RADIUS + 3
+        for part in np.argsort(self._flagged, kind="stable").tolist():
+            kind = int(self._behaviour[part]), bool(self._flagged[part])
+            if kind not in stamps:
+                stamp = QPixmap(round(2 * half * ratio), round(2 * half * ratio))
+                stamp.setDevicePixelRatio(ratio)
+                stamp.fill(Qt.GlobalColor.transparent)
+                with QPainter(stamp) as one:
+                    one.setRenderHint(QPainter.RenderHint.Antialiasing)
+                    paint_side_mark(one, QPointF(half, half), kind[0], flagged=kind[1], radius=RADIUS)
+                stamps[kind] = stamp
+            painter.drawPixmap(self.place_of(part) - QPointF(half, half), stamps[kind])
+
+
+def _ticks(most: float, *, logarithmic: bool) -> list[int]:
+    """Give round counts from 0 to the largest."""
+    if logarithmic:
+        return [0, *(10**power for power in range(int(math.log10(most)) + 1))]
+    rough = max(most / MOST_TICKS, 1.0)
+    size = 10 ** math.floor(math.log10(rough))
+    step = next(int(size * times) for times in (1, 2, 5, 10) if size * times >= rough)
+    return list(range(0, int(most) + 1, step))

@@ -1,0 +1,191 @@
+"""The regularisation path: which line is where, what is said of it, what a click and the keys do."""
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QPointF, Qt
+from PySide6.QtGui import QColor
+
+from raterscope.widgets import theme
+from raterscope.widgets.plots.behaviours import BAD, GOOD, UGLY
+from raterscope.widgets.plots.bias_path import BiasPath, PathView
+from raterscope.widgets.plots.line_raster import column_spans, cover, coverage_image
+
+LEFT = Qt.MouseButton.LeftButton
+
+
+def view(**more) -> PathView:
+    """A bad one who comes in at 6, an ugly one at 4, a good one at 1, one not tested, one of no bias."""
+    at = np.linspace(10, 0.5, 200)
+    enter = np.array([6.0, 4.0, 1.0])
+    slope = np.array([-0.1, 0.05, 0.02])
+    bias = np.full((200, 5), np.nan)
+    bias[:, :3] = np.maximum(enter - at[:, None], 0) * slope
+    bias[:, 4] = 0
+    given = {
+        "at": at,
+        "bias": bias,
+        "behaviour": np.array([BAD, UGLY, GOOD, GOOD, GOOD]),
+        "names": ("ann", "<b>bob</b>", "cy", "dee", "eve"),
+        "numbers": np.array([70, 12, 5, 3, 1]),
+        "cut": 5.0,
+        "axis": "lambda",
+    }
+    return PathView(**{**given, **more})
+
+
+@pytest.fixture
+def path(qtbot, qapp):
+    theme.apply_theme(qapp, theme.DARK)
+    widget = BiasPath()
+    qtbot.addWidget(widget)
+    widget.resize(520, 390)
+    widget.show()
+    widget.said = []
+    widget.chosen.connect(widget.said.append)
+    return widget
+
+
+def shown(path, qtbot, view) -> None:
+    path.show_path(view, "at least 1/2 of 50 draws")
+    qtbot.waitUntil(lambda: path.figure.finished)
+
+
+def end(path, bias) -> QPointF:
+    """The right end of a line that ends at a bias."""
+    return QPointF(path.figure.width() - 16, float(path.figure._y(bias)))
+
+
+def test_a_click_on_a_line_chooses_its_annotator_and_the_words_name_it(path, qtbot):
+    shown(path, qtbot, view())
+    for bias, number, words in (
+        (-0.55, 70, "ann, bad: prefers right, enters at lambda 5.9"),
+        (0.175, 12, "<b>bob</b>, ugly: prefers left, enters at lambda 3.9"),
+    ):
+        place = end(path, bias)
+        assert path.figure.words(path.figure.part_at(place)).startswith(words)
+        qtbot.mouseClick(path.figure, LEFT, pos=place.toPoint())
+        assert path.said[-1] == number
+
+
+def test_before_a_bias_comes_in_its_line_cannot_be_pointed_at(path, qtbot):
+    shown(path, qtbot, view())
+    zero = float(path.figure._y(0.0))
+    assert path.figure.part_at(QPointF(80, zero)) is None
+    assert path.figure.part_at(QPointF(80, zero - 100)) is None
+
+
+def test_the_keys_walk_over_the_tested_from_the_highest_to_the_lowest(path, qtbot):
+    shown(path, qtbot, view())
+    for key in (Qt.Key.Key_Down, Qt.Key.Key_Return, Qt.Key.Key_Down, Qt.Key.Key_Return):
+        qtbot.keyClick(path.figure, key)
+    for _ in range(5):
+        qtbot.keyClick(path.figure, Qt.Key.Key_Down)
+    qtbot.keyClick(path.figure, Qt.Key.Key_Space)
+    assert path.said == [12, 5, 70]
+
+
+def test_selecting_says_nothing_and_stays_when_the_path_is_shown_anew(path, qtbot):
+    shown(path, qtbot, view())
+    plain = path.figure.grab().toImage()
+    path.select(70)
+    lit = path.figure.grab().toImage()
+    assert lit != plain
+    shown(path, qtbot, view())
+    assert path.figure.grab().toImage() == lit
+    path.select(None)
+    assert path.figure.grab().toImage() == plain
+    assert path.said == []
+
+
+def test_lines_have_the_colour_of_their_behaviour_and_take_another_when_the_cut_moves(path, qtbot):
+    shown(path, qtbot, view())
+    place = end(path, float(view().bias[-3, 0])).toPoint()
+
+    def ink() -> QColor:
+        return path.figure.grab().toImage().pixelColor(place)
+
+    def near(first: QColor, token: str) -> bool:
+        other = QColor(token)
+        return abs(first.red() - other.red()) + abs(first.blue() - other.blue()) < 60
+
+    assert near(ink(), theme.DARK.rejected)
+    path.set_cut(2.0, np.array([GOOD, GOOD, GOOD, GOOD, GOOD]))
+    qtbot.waitUntil(lambda: path.figure.finished)
+    assert not near(ink(), theme.DARK.rejected)
+    assert path.figure.words(0).startswith("ann, good")
+
+
+def test_the_window_gets_its_turn_while_a_thousand_lines_are_worked_out(path, qtbot):
+    rng = np.random.default_rng(0)
+    many, places = 1000, 2000
+    bias = np.cumsum(rng.normal(0, 0.01, (places, many)), axis=0)
+    bias[:, 700] = 100.0  # far above all others
+    path.show_path(
+        PathView(np.geomspace(20, 0.1, places), bias, np.zeros(many, int), tuple(map(str, range(many))),
+                 np.arange(many))
+    )  # fmt: skip
+    assert not path.figure.finished
+    path.figure.grab()  # what is there so far can be painted
+    qtbot.waitUntil(lambda: path.figure.finished)
+    assert path.figure.part_at(end(path, 100.0)) == 700
+
+
+def test_places_may_rise_from_0_stand_alone_or_be_linear(path, qtbot):
+    rising = view(at=np.linspace(0, 10, 200), bias=np.nan_to_num(view().bias), held=True)
+    shown(path, qtbot, rising)
+    path.axis.set_mode("linear")
+    qtbot.waitUntil(lambda: path.figure.finished)
+    assert path.figure.part_at(end(path, -0.55)) == 0
+    shown(path, qtbot, view(at=np.array([3.0]), bias=view().bias[-1:]))
+    assert path.figure.part_at(end(path, -0.55)) == 0
+    path.show_path(None)
+    assert not path.filled
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"at": np.array([1.0, 3.0, 2.0])}, {"at": np.linspace(5, -5, 200)}, {"names": ("one",)}]
+)
+def test_a_path_that_is_none_is_refused(wrong):
+    with pytest.raises(ValueError, match=r"path|annotators"):
+        view(**wrong)
+
+
+def test_spans_reach_over_all_that_a_line_does_within_a_column():
+    rng = np.random.default_rng(3)
+    x = np.sort(rng.uniform(0, 20, 400))
+    values = rng.normal(size=(400, 3)).astype(np.float32)
+    low, high = column_spans(x, values, 20, held=False)
+    for column in range(20):
+        fine = np.sort(np.concatenate([[column, column + 1], x[(x > column) & (x < column + 1)]]))
+        for line in range(3):
+            drawn = np.interp(fine, x, values[:, line])
+            assert low[column, line] == pytest.approx(drawn.min(), abs=1e-5)
+            assert high[column, line] == pytest.approx(drawn.max(), abs=1e-5)
+
+
+def test_a_held_value_leaps_at_the_next_place():
+    x, values = np.array([0.0, 2.5]), np.array([[1.0], [5.0]], np.float32)
+    low, high = column_spans(x, values, 5, held=True)
+    assert low[:, 0].tolist() == [1, 1, 1, 5, 5]
+    assert high[:, 0].tolist() == [1, 1, 5, 5, 5]
+
+
+def test_cover_is_the_area_of_a_line_however_it_lies_over_the_pixels():
+    low = np.array([[3.25], [4.0], [-9.0], [9.9]], np.float32)
+    found = np.cumsum(cover(low, low, 10, 1.5), axis=1)[:, :-2]
+    assert found[0].tolist() == pytest.approx([0, 0, 0.5, 1, 0, 0, 0, 0, 0, 0])
+    assert found[1].tolist() == pytest.approx([0, 0, 0, 0.75, 0.75, 0, 0, 0, 0, 0])
+    assert found[2].sum() == 0
+    assert found[3].sum() == pytest.approx(0.85)
+    twice = np.cumsum(cover(np.repeat(low, 2, axis=1), np.repeat(low, 2, axis=1), 10, 1.5), axis=1)[:, :-2]
+    assert np.allclose(twice, 2 * found)
+
+
+def test_lines_above_each_other_are_more_opaque_than_one(qapp):
+    low = np.full((4, 1), 5.0, np.float32)
+    one, three = (
+        coverage_image(times * cover(low, low, 10, 2.0), "#ffffff", 0.5).pixelColor(1, 5).alphaF()
+        for times in (1, 3)
+    )
+    assert one == pytest.approx(0.5, abs=0.02)
+    assert three == pytest.approx(1 - 0.5**3, abs=0.02)

@@ -1,0 +1,144 @@
+"""The false discovery rate: the slider asks, the answer moves the cut; bars are walked and chosen."""
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtGui import QColor
+from PySide6.QtWidgets import QLabel
+
+from raterscope.widgets import theme
+from raterscope.widgets.plots.knockoff_bars import KnockoffBars, RateCut, StatisticsView
+
+LEFT = Qt.MouseButton.LeftButton
+STATISTIC = np.array([[9.0, -1.0, 4.0, np.nan, 0.5], [8.0, 1.0, 5.0, np.nan, -0.5]])
+
+
+def cut(rate: float, words: str = "") -> RateCut:
+    """Nobody below 0.1; from there on the two largest, in either draw."""
+    at = np.full(2, 4.0 if rate >= 0.1 else np.inf)
+    share = np.where(np.isnan(STATISTIC[0]), np.nan, (at[:, None] <= STATISTIC).mean(axis=0))
+    return RateCut(rate, share, at, np.nan_to_num(share) >= 0.5, words)
+
+
+def view(**more) -> StatisticsView:
+    given = {
+        "statistic": STATISTIC,
+        "names": ("ann", "bob", "<b>cy</b>", "dee", "eve"),
+        "numbers": np.array([70, 21, 12, 3, 5]),
+        "least_share": 0.5,
+        "cut": cut(0.1),
+    }
+    return StatisticsView(**{**given, **more})
+
+
+@pytest.fixture
+def bars(qtbot, qapp):
+    theme.apply_theme(qapp, theme.DARK)
+    widget = KnockoffBars()
+    qtbot.addWidget(widget)
+    widget.resize(815, 204)
+    widget.show()
+    widget.asked, widget.said = [], []
+    widget.rate_changed.connect(widget.asked.append)
+    widget.chosen.connect(widget.said.append)
+    widget.show_statistics(view())
+    return widget
+
+
+def words(bars) -> list[str]:
+    return [label.text() for label in bars.findChildren(QLabel) if label.isVisible()]
+
+
+def test_moving_the_slider_asks_for_a_rate_and_the_answer_says_how_many_are_flagged(bars, qtbot):
+    assert bars.asked == []  # what is shown was not asked for
+    assert {"q = 0.10", "2 flagged"} <= {*words(bars)}
+    qtbot.keyClick(bars.slider, Qt.Key.Key_Left)
+    assert bars.asked == [0.09]
+    assert "q = 0.09" in words(bars)
+    bars.set_cut(cut(0.09, "fewer than 10 cannot be told"))
+    assert {"0 flagged", "fewer than 10 cannot be told"} <= {*words(bars)}
+    qtbot.keyClick(bars.slider, Qt.Key.Key_End)
+    assert bars.rate == bars.asked[-1] == 0.5
+
+
+def test_bars_stand_from_the_largest_statistic_to_the_least_without_the_untested(bars, qtbot):
+    qtbot.keyClick(bars.figure, Qt.Key.Key_Right)
+    for _ in range(5):
+        qtbot.keyClick(bars.figure, Qt.Key.Key_Return)
+        qtbot.keyClick(bars.figure, Qt.Key.Key_Right)
+    order = list(dict.fromkeys(bars.said))
+    assert order[:2] == [70, 12]
+    assert {*order[2:]} == {21, 5}
+
+
+def test_the_order_stays_when_the_rate_changes(bars):
+    said = [bars.figure.words(place).split(":")[0] for place in range(4)]
+    bars.set_cut(cut(0.02))
+    assert [bars.figure.words(place).split(":")[0] for place in range(4)] == said
+
+
+def test_a_click_on_a_bars_column_chooses_its_annotator(bars, qtbot):
+    figure = bars.figure
+    place = QPoint(round(figure._box().left() + 1.5 * figure._pitch()), 40)
+    assert figure.words(figure.part_at(place.toPointF())) == "<b>cy</b>: selected in 2 of 2 draws, flagged"
+    qtbot.mouseClick(figure, LEFT, pos=place)
+    assert bars.said == [12]
+    bars.select(70)
+    assert bars.said == [12]
+
+
+def test_the_statistic_of_one_draw_is_shown_on_demand(bars, qtbot):
+    assert not bars.draw.isVisible()
+    bars.modes.set_mode("draw")
+    assert bars.draw.isVisible()
+    assert bars.figure.words(0) == "ann: W 9.00 in draw 1, flagged"
+    qtbot.keyClick(bars.draw, Qt.Key.Key_Up)
+    assert bars.figure.words(0) == "ann: W 8.00 in draw 2, flagged"
+    losers = [bars.figure.words(place) for place in (2, 3)]
+    assert "eve: W -0.50 in draw 2, the knockoff won" in losers
+    bars.show_statistics(view())  # draw and mode stay
+    assert bars.figure.words(0) == "ann: W 8.00 in draw 2, flagged"
+
+
+def test_flagged_bars_differ_in_colour_and_bear_a_mark_below(bars):
+    figure, box = bars.figure, bars.figure._box()
+    picture = figure.grab().toImage()
+    for place, marked in ((0, True), (1, True), (2, False)):
+        x = round(box.left() + (place + 0.5) * figure._pitch())
+        mark = picture.pixelColor(x, round(box.bottom()) + 3)
+        assert (mark == QColor(theme.DARK.rejected)) is marked
+
+
+def test_of_more_annotators_than_pixels_every_one_can_be_reached_and_a_flagged_one_is_seen(bars, qtbot):
+    many = 3000
+    statistic = np.linspace(5, -5, many)[None]
+    flagged = np.arange(many) == 1500
+    all_at = RateCut(0.1, flagged.astype(float), np.array([0.0]), flagged)
+    bars.show_statistics(
+        StatisticsView(statistic, tuple(f"a{n}" for n in range(many)), np.arange(many), 0.5, all_at)
+    )
+    figure, box = bars.figure, bars.figure._box()
+    picture = figure.grab().toImage()
+    strip = [
+        picture.pixelColor(x, round(box.bottom()) + 3) for x in range(round(box.left()), picture.width())
+    ]
+    assert QColor(theme.DARK.rejected) in strip
+    bars.select(1499)
+    for key in (Qt.Key.Key_Right, Qt.Key.Key_Right, Qt.Key.Key_Return):
+        qtbot.keyClick(figure, key)
+    assert bars.said == [1500]
+
+
+def test_nobody_tested_or_nothing_fused_is_said(bars, qtbot):
+    none = np.full((1, 5), np.nan)
+    empty = RateCut(0.1, none[0], np.array([np.inf]), np.zeros(5, bool))
+    bars.show_statistics(view(statistic=none, cut=empty))
+    assert "0 flagged" in words(bars)
+    for mode in ("share", "draw"):
+        bars.modes.set_mode(mode)
+        assert not bars.grab().isNull()
+    bars.show_statistics(None)
+    assert any("Fuse pairs" in said for said in words(bars))
+    bars.set_cut(empty)
+    with pytest.raises(ValueError, match="cuts for 2 draws"):
+        view(cut=RateCut(0.1, cut(0.1).share, np.zeros(3), cut(0.1).flagged))
