@@ -116,8 +116,8 @@ def test_scores_are_corrected_where_the_biased_saw_items_on_one_side():
 
 
 def test_components_are_numbered_by_size_and_lonely_items_have_none():
-    pairs = compared([(0, 6, 7, 1), (1, 1, 2, 1), (2, 2, 4, -1), (0, 5, 3, 1)], items=9)
-    np.testing.assert_array_equal(components(pairs), [-1, 0, 0, 1, 0, 1, 2, 2, -1])
+    pairs = compared([(0, 8, 1, 1), (1, 2, 3, 1), (2, 3, 5, -1), (0, 6, 4, 1)], items=9)
+    np.testing.assert_array_equal(components(pairs), [-1, 1, 0, 0, 2, 0, 2, -1, 1])
     found = scores(pairs)
     np.testing.assert_array_equal(np.isnan(found.score), components(pairs) < 0)
 
@@ -140,7 +140,10 @@ def test_too_few_comparisons_give_scores_without_intervals():
 
 def test_a_bias_that_no_comparison_tells_from_a_score_is_left_open():
     rows = [(0, 0, 1, 1), (0, 1, 0, -1), (1, 0, 1, 1), (1, 1, 0, 1), (2, 3, 2, 1), (2, 3, 2, 0)]
-    found = scores(compared(rows), np.array([False, True, True]))
+    pairs, biased = compared(rows), np.array([False, True, True])
+    found = scores(pairs, biased)
+    *_, residual, freedom = dense(pairs, biased)
+    assert (found.residual, found.freedom) == (pytest.approx(residual), freedom)
     assert np.isfinite(found.bias[1])
     assert np.isnan(found.bias[2])
     np.testing.assert_array_equal(np.isnan(found.low), [False, False, True, True])
@@ -210,8 +213,10 @@ def test_the_shares_add_up_and_curl_is_the_projection_on_triangles():
     assert found.curl == pytest.approx(part @ part / whole, rel=1e-5)
 
 
-def test_bradley_terry_is_at_the_maximum_of_its_own_likelihood():
-    pairs = simulate_pairs(PairCrowd(7, 10, 20, 60, ties=0.2), 5).pairs
+@pytest.mark.parametrize("plan", [PairCrowd(7, 10, 20, 60, ties=0.2), PairCrowd(4, 3, 3, 4)])
+def test_bradley_terry_is_at_the_maximum_of_its_own_likelihood(plan):
+    pairs = simulate_pairs(plan, 5).pairs
+    many = plan.items
     win = (np.sign(pairs.choice) + 1) / 2
 
     def loss(score):
@@ -219,7 +224,7 @@ def test_bradley_terry_is_at_the_maximum_of_its_own_likelihood():
         likelihood = win * np.logaddexp(0, -gap) + (1 - win) * np.logaddexp(0, gap)
         return likelihood.sum() + score @ score / 200
 
-    best = optimize.minimize(loss, np.zeros(7), method="BFGS", options={"gtol": 1e-7}).x
+    best = optimize.minimize(loss, np.zeros(many), method="BFGS", options={"gtol": 1e-7}).x
     np.testing.assert_allclose(bradley_terry(pairs), best - best.mean(), atol=1e-3)
 
 
