@@ -1,0 +1,271 @@
+"""One annotator: the bias with its interval, what speaks for it, and the keys that settle it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
+
+from raterscope.algorithms.pairs.data import BEHAVIOURS
+from raterscope.widgets import theme
+from raterscope.widgets.figures import UNKNOWN, decimals, figure, percent
+from raterscope.widgets.key_cap import KeyButton
+from raterscope.widgets.panels.annotator_list import CLEARED, DECISIONS, OPEN
+from raterscope.widgets.panels.pair_grid import PairGrid
+from raterscope.widgets.parts import ElidedLabel, Header, plain_label, rule
+from raterscope.widgets.plots.behaviours import BAD, UGLY
+from raterscope.widgets.plots.bias_over_time import BiasOverTime
+
+__all__ = ["BiasPanel", "BiasView"]
+
+NARROWEST = 300
+FACTS = {
+    "counts": "left / right",
+    "match": "agrees with the crowd",
+    "draws": "flagged in",
+    "test": "t test, Benjamini-Hochberg",
+    "doubtful": "when doubtful (close pairs)",
+    "clear": "when clear (far pairs)",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class BiasView:
+    """What is known of one annotator.
+
+    Attributes
+    ----------
+    title : str
+        "annotator 12".
+    left, right, ties : int
+    behaviour : int
+        Number in `BEHAVIOURS`; -1 before there is a fusion, and for one who was not tested.
+    flagged : bool
+    decided : int
+        `OPEN`, `FLAGGED` or `CLEARED`, as in the queue.
+    bias, low, high : float
+        With its 95 % interval; above 0 prefers left. NaN where not known.
+    match, crowd_match : float
+        Share of answers that agree with the corrected ranking: of this annotator, of everybody.
+    selected, draws : int
+        In how many of the draws of knockoffs the annotator was selected.
+    test_flags : bool or None
+        Whether the t test with Benjamini-Hochberg flags too; None where there is none.
+    p_value : float
+    doubtful_left, clear_left : float
+        Share of left among the comparisons of close items, and of far ones.
+    untested : str
+        Why the annotator was not tested; empty if it was.
+    sentence : str
+        What it comes to, in words.
+    """
+
+    title: str
+    left: int
+    right: int
+    ties: int = 0
+    behaviour: int = -1
+    flagged: bool = False
+    decided: int = OPEN
+    bias: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+    match: float = math.nan
+    crowd_match: float = math.nan
+    selected: int = 0
+    draws: int = 0
+    test_flags: bool | None = None
+    p_value: float = math.nan
+    doubtful_left: float = math.nan
+    clear_left: float = math.nan
+    untested: str = ""
+    sentence: str = ""
+
+    @property
+    def state(self) -> str:
+        """How the annotator stands: "ugly, flagged"."""
+        if self.decided != OPEN:
+            return DECISIONS[self.decided]
+        if self.behaviour < 0:
+            return "not tested" if self.untested else ""
+        return BEHAVIOURS[self.behaviour] + (", flagged" if self.flagged else "")
+
+    @property
+    def tone(self) -> str:
+        """Which colour the number has."""
+        if self.decided == CLEARED or self.behaviour not in (UGLY, BAD):
+            return "plain"
+        return "disputed" if self.behaviour == UGLY else "rejected"
+
+    def facts(self) -> dict[str, str]:
+        """Give what is said beside each of `FACTS`; what is not known is not said."""
+        said = {"counts": f"{self.left:,} / {self.right:,}" + (f", {self.ties:,} tied" if self.ties else "")}
+        if math.isfinite(self.match):
+            said["match"] = percent(self.match)
+            if math.isfinite(self.crowd_match):
+                said["match"] += f", crowd {percent(self.crowd_match)}"
+        if self.draws and not self.untested:
+            said["draws"] = f"{self.selected:,} of {self.draws:,} draws"
+        if self.test_flags is not None:
+            said["test"] = "flagged" if self.test_flags else "not flagged"
+            if math.isfinite(self.p_value):
+                said["test"] += f", p {'< 0.001' if self.p_value < 0.001 else f'= {self.p_value:.2g}'}"
+        for key, left in (("doubtful", self.doubtful_left), ("clear", self.clear_left)):
+            if math.isfinite(left):
+                said[key] = f"left in {percent(left)}" if left >= 0.5 else f"right in {percent(1 - left)}"
+        return said
+
+
+class BiasPanel(QWidget):
+    """The number that decides, large; counts and tests; the course over time; keys; the comparisons.
+
+    Keys are drawn, not bound.
+
+    Signals
+    -------
+    flag_requested, clear_requested, skip_requested
+    """
+
+    flag_requested = Signal()
+    clear_requested = Signal()
+    skip_requested = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        theme.set_role(self, "panel")
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self.setMinimumWidth(NARROWEST)
+        self.header = Header("Annotator")
+        self.over_time = BiasOverTime()
+        self.over_time.setMinimumHeight(110)
+        self.over_time.setMaximumHeight(170)
+        self.pairs = PairGrid()
+        self._pages = QStackedWidget()
+        nothing = plain_label(
+            "Choose an annotator, or press Tab for the next disputed one: what speaks for and against a bias "
+            "is shown here.",
+            "second",
+            wrap=True,
+        )
+        nothing.setAlignment(Qt.AlignmentFlag.AlignTop)
+        nothing.setContentsMargins(12, 0, 12, 0)
+        self._pages.addWidget(nothing)
+        self._pages.addWidget(self._annotator())
+        top = QVBoxLayout()
+        top.setContentsMargins(12, 12, 12, 4)
+        top.addWidget(self.header)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addLayout(top)
+        column.addWidget(self._pages, 1)
+        self.show_annotator(None)
+
+    def show_annotator(self, view: BiasView | None) -> None:
+        """Show an annotator, or that none is chosen."""
+        self._pages.setCurrentIndex(int(view is not None))
+        for button in (self.flag, self.clear, self.skip):
+            button.setEnabled(view is not None)
+        if view is None:
+            self.header.set_title("Annotator")
+            self.header.set_aside("")
+            return
+        self.header.set_title(view.title)
+        aside = {"plain": "small"}.get(view.tone, view.tone)
+        self.header.set_aside(view.state, aside)
+        number = figure(view.bias, view.low, view.high)
+        self._number.setText("–" if number == UNKNOWN else number)
+        theme.set_role(self._number, f"number-{view.tone}")
+        self._caption.setText(_caption(view))
+        self._interval.setText(_interval(view))
+        self._number.setAccessibleName(
+            f"{view.title}, {view.state}, {self._caption.text()} {self._number.text()}, {_interval(view)}"
+        )
+        said = view.facts()
+        for key, (name, value) in self._facts.items():
+            value.setText(said.get(key, ""))
+            name.setVisible(key in said)
+            value.setVisible(key in said)
+        sentence = " ".join(part for part in (view.untested, view.sentence) if part)
+        self._sentence.setText(sentence)
+        self._sentence.setVisible(bool(sentence))
+
+    def _annotator(self) -> QWidget:
+        self._number = plain_label("", "number-plain", selectable=True)
+        self._number.setMinimumHeight(38)
+        self._caption = ElidedLabel("", "second")
+        self._interval = ElidedLabel("", "second")
+        self._sentence = plain_label("", "second", wrap=True, selectable=True)
+        beside = QVBoxLayout()
+        beside.setSpacing(0)
+        beside.addStretch(1)
+        beside.addWidget(self._caption)
+        beside.addWidget(self._interval)
+        beside.addStretch(1)
+        number = QHBoxLayout()
+        number.setSpacing(16)
+        number.addWidget(self._number)
+        number.addLayout(beside, 1)
+        facts = QGridLayout()
+        facts.setHorizontalSpacing(12)
+        facts.setVerticalSpacing(5)
+        facts.setColumnStretch(1, 1)
+        self._facts = {}
+        for row, (key, words) in enumerate(FACTS.items()):
+            name, value = plain_label(words, "second"), ElidedLabel()
+            value.setAlignment(Qt.AlignmentFlag.AlignRight)
+            facts.addWidget(name, row, 0)
+            facts.addWidget(value, row, 1)
+            self._facts[key] = name, value
+        said = QVBoxLayout()
+        said.setContentsMargins(12, 0, 12, 8)
+        said.setSpacing(8)
+        said.addLayout(number)
+        said.addLayout(facts)
+        said.addWidget(self._sentence)
+        page = QWidget()
+        column = QVBoxLayout(page)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addLayout(said)
+        column.addWidget(rule())
+        column.addWidget(self.over_time)
+        column.addLayout(self._keys())
+        column.addWidget(rule())
+        column.addWidget(self.pairs, 1)
+        return page
+
+    def _keys(self) -> QHBoxLayout:
+        self.flag = KeyButton("F", "flag", "rejected", "Say that this annotator is biased")
+        self.clear = KeyButton("C", "clear", "accent", "Say that this annotator is not biased")
+        self.skip = KeyButton("S", "skip", "second", "On to the next, undecided")
+        keys = QHBoxLayout()
+        keys.setContentsMargins(12, 4, 12, 8)
+        keys.setSpacing(20)
+        for button, request in (
+            (self.flag, self.flag_requested),
+            (self.clear, self.clear_requested),
+            (self.skip, self.skip_requested),
+        ):
+            button.clicked.connect(request)
+            keys.addWidget(button)
+        keys.addStretch(1)
+        return keys
+
+
+def _caption(view: BiasView) -> str:
+    """Say which side is preferred, where the interval leaves no doubt."""
+    if not math.isfinite(view.bias):
+        return "bias not known"
+    if view.low > 0 or view.high < 0:
+        return "bias (prefers left)" if view.bias > 0 else "bias (prefers right)"
+    return "bias (either side)"
+
+
+def _interval(view: BiasView) -> str:
+    if not (math.isfinite(view.low) and math.isfinite(view.high)):
+        return ""
+    places = decimals(view.low, view.high)
+    return f"{view.low:.{places}f} to {view.high:.{places}f}, 95 %"

@@ -1,0 +1,83 @@
+"""Pictures of what is in sight: asked for when the scrolling has rested, the ones used last kept."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+
+from PySide6.QtCore import QObject, Qt, QTimer, Signal
+from PySide6.QtGui import QImage, QPixmap
+from PySide6.QtWidgets import QWidget
+
+__all__ = ["PictureShelf"]
+
+MOST_PICTURES = 1000
+SETTLED_MS = 40
+
+
+class PictureShelf(QObject):
+    """Small pictures by number.
+
+    Parameters
+    ----------
+    side : int
+        The longest side of a picture kept, in pixels of the screen.
+    in_sight : callable
+        Gives the numbers of what is seen now.
+    parent : QWidget
+        Who shows them.
+
+    Signals
+    -------
+    wanted : int
+        A picture that is not here; answer with `keep`.
+    changed
+        A picture came, or all went.
+    """
+
+    wanted = Signal(int)
+    changed = Signal()
+
+    def __init__(self, side: int, in_sight: Callable[[], Iterable[int]], parent: QWidget) -> None:
+        super().__init__(parent)
+        self._side, self._in_sight = round(side * parent.devicePixelRatioF()), in_sight
+        self.kept: OrderedDict[int, QPixmap | None] = OrderedDict()
+        self._asked: set[int] = set()
+        self._rested = QTimer(self)
+        self._rested.setSingleShot(True)
+        self._rested.setInterval(SETTLED_MS)
+        self._rested.timeout.connect(self._ask)
+
+    def rest(self) -> None:
+        """Say that something else may be in sight: once that rests, pictures are asked for."""
+        self._rested.start()
+
+    def ask_again(self) -> None:
+        """Ask anew for what was asked for and did not come."""
+        self._asked.clear()
+        self._rested.start()
+
+    def keep(self, number: int, picture: QImage | None) -> None:
+        """Take a picture in; None says that there is none."""
+        small = None
+        if picture is not None and not picture.isNull():
+            keep, smooth = Qt.AspectRatioMode.KeepAspectRatio, Qt.TransformationMode.SmoothTransformation
+            small = QPixmap.fromImage(picture.scaled(self._side, self._side, keep, smooth))
+        self.kept[number] = small
+        self.kept.move_to_end(number)
+        while len(self.kept) > MOST_PICTURES:
+            self.kept.popitem(last=False)
+        self._asked.discard(number)
+        self.changed.emit()
+
+    def forget(self) -> None:
+        """Drop all pictures: others bear the numbers now."""
+        self.kept.clear()
+        self.ask_again()
+        self.changed.emit()
+
+    def _ask(self) -> None:
+        for number in self._in_sight():
+            if number not in self._asked and number not in self.kept:
+                self._asked.add(number)
+                self.wanted.emit(number)

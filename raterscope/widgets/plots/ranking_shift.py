@@ -1,0 +1,318 @@
+"""The ranking before and after: two rows of items, and a line from each one's place to its other."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from PySide6.QtCore import QEvent, QPointF, Qt, Signal
+from PySide6.QtGui import (
+    QColor,
+    QHelpEvent,
+    QImage,
+    QKeyEvent,
+    QMouseEvent,
+    QPainter,
+    QPaintEvent,
+    QResizeEvent,
+    QWheelEvent,
+)
+from PySide6.QtWidgets import (
+    QAbstractScrollArea,
+    QStackedWidget,
+    QToolButton,
+    QToolTip,
+    QVBoxLayout,
+    QWidget,
+)
+
+from raterscope.widgets import theme
+from raterscope.widgets.parts import Header, plain_label, plain_tip
+from raterscope.widgets.picture_shelf import PictureShelf
+from raterscope.widgets.plots.mode_switch import ModeSwitch
+from raterscope.widgets.plots.ranking_layout import AFTER, BEFORE, GUTTER, LARGEST, RankingView, Rows
+from raterscope.widgets.plots.ranking_painter import paint_rows
+
+__all__ = ["RankingShift", "RankingView"]
+
+NOTHING = "Fuse pairs: the ranking before and after the flagged are corrected for is drawn here."
+MODES = {
+    "cards": ("ranks", "Items by their rank"),
+    "intervals": ("intervals", "Items by their rank, with their scores and 95 % intervals"),
+}
+
+
+class RankingShift(QWidget):
+    """A click on a card or a line chooses an item; where lines cross, the pair; Ctrl-click a second item too.
+
+    Signals
+    -------
+    item_chosen : int
+    pair_chosen : int, int
+        The item chosen before and the one that was added, or the two whose lines cross.
+    picture_wanted : int
+        An item in sight whose picture is not here; answer with `set_picture`.
+    """
+
+    item_chosen = Signal(int)
+    pair_chosen = Signal(int, int)
+    picture_wanted = Signal(int)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        theme.set_role(self, "panel")
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self.setAccessibleName("Ranking, before and after")
+        self.header = Header("Ranking, before and after")
+        self.next = QToolButton()
+        self.next.setText("next swap")
+        self.next.setToolTip("Go to the next item that swaps (N)")
+        self.next.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        self.next.setFixedHeight(24)
+        theme.set_role(self.next, "link")
+        self.modes = ModeSwitch(MODES)
+        self.header.row.addWidget(self.next)
+        self.header.row.addWidget(self.modes)
+        self.figure = _Rows()
+        self._pages = QStackedWidget()
+        nothing = plain_label(NOTHING, "second", wrap=True)
+        nothing.setAlignment(Qt.AlignmentFlag.AlignTop)
+        self._pages.addWidget(nothing)
+        self._pages.addWidget(self.figure)
+        self.setFocusProxy(self.figure)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(12, 8, 8, 4)
+        column.setSpacing(4)
+        column.addWidget(self.header)
+        column.addWidget(self._pages, 1)
+        self.modes.chosen.connect(self._on_mode)
+        self.next.clicked.connect(self.figure.go_to_next_swap)
+        self.figure.item_chosen.connect(self.item_chosen)
+        self.figure.pair_chosen.connect(self.pair_chosen)
+        self.figure.pictures.wanted.connect(self.picture_wanted)
+        self.show_ranking(None)
+
+    def show_ranking(self, view: RankingView | None) -> None:
+        """Show items, or that there is no ranking yet. Pictures, and who is selected, stay."""
+        self.figure.show_ranking(view)
+        self._pages.setCurrentIndex(int(view is not None))
+        swaps = 0 if view is None else int(view.swapped.sum())
+        self.modes.setVisible(view is not None)
+        self.next.setVisible(swaps > 0)
+        told = f"{swaps:,} items swap" if swaps else "no item swaps"
+        left_out = 0 if view is None else int((view.rank_before == 0).sum())
+        told += f", {left_out:,} never compared" if left_out else ""
+        self.header.set_aside("" if view is None else told)
+
+    def select(self, *items: int) -> None:
+        """Select an item, or a pair, without a signal; none of them selects nothing."""
+        self.figure.select(*items)
+
+    def set_picture(self, item: int, picture: QImage | None) -> None:
+        """Give the picture that was asked for; None says that there is none."""
+        self.figure.pictures.keep(item, picture)
+
+    def forget_pictures(self) -> None:
+        """Drop all pictures: other items bear the numbers now."""
+        self.figure.pictures.forget()
+
+    def _on_mode(self, mode: str) -> None:
+        self.figure.set_intervals(mode == "intervals")
+
+
+class _Rows(QAbstractScrollArea):
+    """Painted where they are seen; as many items as there are."""
+
+    item_chosen = Signal(int)
+    pair_chosen = Signal(int, int)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setFrameShape(QAbstractScrollArea.Shape.NoFrame)
+        self.setAccessibleName("Ranking, before and after")
+        self.setMinimumSize(160, 90)
+        self.viewport().setMouseTracking(True)
+        self._view: RankingView | None = None
+        self._chosen: tuple[int, ...] = ()
+        self._pointed: tuple[int, ...] = ()
+        self._row = BEFORE
+        self._intervals = False
+        self.pictures = PictureShelf(round(LARGEST), self._in_sight, self)
+        self.pictures.changed.connect(self.viewport().update)
+        self.horizontalScrollBar().valueChanged.connect(self._on_scrolled)
+
+    def show_ranking(self, view: RankingView | None) -> None:
+        self._view = view
+        many = 0 if view is None else len(view.names)
+        self._chosen = tuple(item for item in self._chosen if item < many)
+        self._pointed = ()
+        self.pictures.ask_again()
+        self._settle()
+
+    def select(self, *items: int) -> None:
+        self._chosen = items
+        if items:
+            self._show(items[-1])
+        self.viewport().update()
+
+    def set_intervals(self, intervals: bool) -> None:
+        self._intervals = intervals
+        self._settle()
+
+    def go_to_next_swap(self) -> None:
+        """Choose the next item to the right that swaps; after the last one the first."""
+        view = self._view
+        if view is None or not view.swapped.any():
+            return
+        order = view.in_order()
+        order = order[view.swapped[order]]
+        at = float(view.place_before[self._chosen[-1]]) if self._chosen else -1.0
+        later = order[view.place_before[order] > at]
+        self._choose(int(later[0] if len(later) else order[0]))
+
+    def rows(self) -> Rows | None:
+        """Give where the cards are."""
+        if self._view is None:
+            return None
+        size = self.viewport().size()
+        scrolled = self.horizontalScrollBar().value()
+        return Rows(self._view, size.width(), size.height(), scrolled, self._intervals)
+
+    def parts_at(self, place: QPointF) -> tuple[int, ...]:
+        """Give the item at a place; two where their lines cross, none on the ground."""
+        rows = self.rows()
+        return () if rows is None else rows.parts_at(place)
+
+    def _settle(self) -> None:
+        bar, rows = self.horizontalScrollBar(), self.rows()
+        bar.setPageStep(self.viewport().width())
+        bar.setSingleStep(24 if rows is None else round(rows.pitch))
+        bar.setRange(0, 0 if rows is None else max(0, math.ceil(rows.whole) - self.viewport().width()))
+        self.pictures.rest()
+        self.viewport().update()
+
+    def _show(self, item: int) -> None:
+        """Bring an item's card in the row of the keys in sight, and its other one where both fit."""
+        view, bar = self._view, self.horizontalScrollBar()
+        if view is None or item >= len(view.names) or not view.rank_before[item]:
+            return
+        for row in (1 - self._row, self._row):
+            rows = self.rows()
+            assert rows is not None
+            box = rows.card(item, row)
+            if box.left() < GUTTER:
+                bar.setValue(bar.value() + math.floor(box.left() - GUTTER - rows.side / 4))
+            elif box.right() > rows.width:
+                bar.setValue(bar.value() + math.ceil(box.right() - rows.width + rows.side / 4))
+
+    def _in_sight(self) -> list[int]:
+        rows = self.rows()
+        if rows is None or not rows.view.pictures or not self.isVisible():
+            return []
+        return np.flatnonzero(rows.shown(BEFORE) | rows.shown(AFTER)).tolist()
+
+    def _on_scrolled(self) -> None:
+        self.pictures.rest()
+        self.viewport().update()
+
+    def _choose(self, *items: int) -> None:
+        self._chosen = items
+        self._show(items[-1])
+        self._say()
+        self.viewport().update()
+        if len(items) == 2:
+            self.pair_chosen.emit(*items)
+        else:
+            self.item_chosen.emit(items[0])
+
+    def _say(self) -> None:
+        self.setAccessibleDescription(self.words(self._chosen))
+
+    def words(self, items: tuple[int, ...]) -> str:
+        """Say an item, or a pair."""
+        view = self._view
+        return "" if view is None else " | ".join(map(view.words, items))
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        """Choose an item; with Ctrl or Shift, or where lines cross, a pair."""
+        if event.button() != Qt.MouseButton.LeftButton:
+            return
+        parts = self.parts_at(event.position())
+        more = event.modifiers() & (Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.ShiftModifier)
+        if len(parts) == 1 and more and self._chosen and self._chosen[0] != parts[0]:
+            self._choose(self._chosen[0], parts[0])
+        elif parts:
+            self._choose(*parts)
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        """Mark what is under the pointer."""
+        self._point(self.parts_at(event.position()))
+
+    def _point(self, parts: tuple[int, ...]) -> None:
+        if parts != self._pointed:
+            self._pointed = parts
+            self.viewport().update()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Walk along a row, change the row, choose; N goes to the next swap."""
+        view, key = self._view, Qt.Key(event.key())
+        if view is None or not view.length:
+            super().keyPressEvent(event)
+            return
+        order = view.in_order(after=self._row == AFTER)
+        found = np.flatnonzero(order == self._chosen[-1]) if self._chosen else np.empty(0, np.int64)
+        at = int(found[0]) if len(found) else -1
+        goals = {
+            Qt.Key.Key_Left: max(at - 1, 0), Qt.Key.Key_Right: min(at + 1, len(order) - 1),
+            Qt.Key.Key_Home: 0, Qt.Key.Key_End: len(order) - 1,
+        }  # fmt: skip
+        if key == Qt.Key.Key_N:
+            self.go_to_next_swap()
+        elif key in (Qt.Key.Key_Up, Qt.Key.Key_Down):
+            self._row = BEFORE if key == Qt.Key.Key_Up else AFTER
+            if self._chosen:
+                self._show(self._chosen[-1])
+            self.viewport().update()
+        elif key in goals:
+            goal = int(order[goals[key]])
+            together = event.modifiers() & Qt.KeyboardModifier.ShiftModifier and self._chosen
+            if together and self._chosen[0] != goal:
+                self._choose(self._chosen[0], goal)
+            else:
+                self._choose(goal)
+        else:
+            super().keyPressEvent(event)
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        """Scroll along the rows, whichever way the wheel turns."""
+        turned = event.angleDelta().y() or event.angleDelta().x()
+        bar = self.horizontalScrollBar()
+        bar.setValue(bar.value() - turned)
+        event.accept()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Lay the rows out anew."""
+        super().resizeEvent(event)
+        self._settle()
+
+    def viewportEvent(self, event: QEvent) -> bool:
+        """Say in a tooltip what is under the pointer."""
+        if event.type() == QEvent.Type.ToolTip:
+            assert isinstance(event, QHelpEvent)
+            said = self.words(self.parts_at(QPointF(event.pos())))
+            QToolTip.showText(event.globalPos(), plain_tip(said), self)
+            return True
+        if event.type() == QEvent.Type.Leave:
+            self._point(())
+        return super().viewportEvent(event)
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        """Paint what is in sight."""
+        with QPainter(self.viewport()) as painter:
+            painter.fillRect(self.viewport().rect(), QColor(theme.current().surface))
+            rows = self.rows()
+            if rows is not None:
+                at_keys = self._row if self.hasFocus() else None
+                paint_rows(painter, rows, self._chosen, self._pointed, self.pictures.kept, at_keys)

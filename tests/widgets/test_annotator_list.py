@@ -1,0 +1,108 @@
+"""The queue of annotators: what a line says, who is gone to, what the filter asks for."""
+
+import numpy as np
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QLabel
+
+from raterscope.widgets import theme
+from raterscope.widgets.panels.annotator_list import CLEARED, FLAGGED, OPEN, AnnotatorList, AnnotatorsView
+
+
+def view(many=4, order=None, **changes) -> AnnotatorsView:
+    values = {
+        "names": [f"annotator {place}" for place in range(many)],
+        "order": np.arange(many) if order is None else np.asarray(order),
+        "left": np.full(many, 191),
+        "right": np.full(many, 9),
+        "ties": np.zeros(many, int),
+        "behaviour": np.full(many, 2),
+        "decided": np.full(many, OPEN),
+        "doubt": np.full(many, 0.98),
+    }
+    return AnnotatorsView(**{**values, **changes})
+
+
+@pytest.fixture
+def queue(qtbot, qapp):
+    theme.apply_theme(qapp, theme.DARK)
+    panel = AnnotatorList()
+    qtbot.addWidget(panel)
+    panel.resize(236, 600)
+    panel.show()
+    panel.said = []
+    panel.chosen.connect(panel.said.append)
+    return panel
+
+
+def said(panel, row) -> str:
+    return panel.view.model().index(row, 0).data(Qt.ItemDataRole.AccessibleTextRole)
+
+
+def words(panel) -> str:
+    return "\n".join(label.text() for label in panel.findChildren(QLabel) if label.isVisible())
+
+
+def test_a_line_says_behaviour_and_counts_and_what_was_decided(queue):
+    queue.set_view(
+        view(behaviour=np.array([2, 1, 0, -1]), decided=np.array([OPEN, FLAGGED, CLEARED, OPEN]),
+             ties=np.array([0, 0, 1, 0]), doubt=np.array([1.0, 0.9, 0.1, np.nan]))
+    )  # fmt: skip
+    assert [said(queue, row) for row in range(4)] == [
+        "annotator 0, bad: 191 left, 9 right",
+        "annotator 1, flagged by you: 191 left, 9 right, done",
+        "annotator 2, cleared by you: 191 left, 9 right, 1 tied, done",
+        "annotator 3, not tested: 191 left, 9 right",
+    ]
+    assert not queue.grab().isNull()
+
+
+def test_before_a_fusion_the_counts_are_said(queue):
+    queue.set_view(view(1, behaviour=np.array([-1]), doubt=None))
+    assert said(queue, 0) == "annotator 0, 191 left, 9 right"
+
+
+def test_going_on_passes_those_decided_and_selecting_says_nothing(queue, qtbot):
+    queue.set_view(view(5, order=[4, 2, 0, 1, 3], decided=np.array([OPEN, OPEN, FLAGGED, OPEN, OPEN])))
+    queue.select(4)
+    assert queue.said == []
+    queue.go(1)
+    assert queue.said == [0]  # 2 is decided
+    qtbot.keyClick(queue.view, Qt.Key.Key_Up)
+    assert queue.said == [0, 2]
+    queue.go(-1)
+    assert queue.said == [0, 2, 4]
+
+
+def test_who_is_current_stays_when_the_order_changes_and_leaves_with_the_filter(queue):
+    queue.set_view(view(300))
+    queue.select(200)
+    queue.set_view(view(300, np.arange(300)[::-1]))
+    assert queue.current == 200
+    assert queue.view.currentIndex().row() == 99
+    queue.set_view(view(300, [7, 8]))
+    assert queue.said == []
+    queue.go(1)
+    assert queue.said == [7]
+
+
+def test_a_hundred_thousand_annotators_need_no_line_each(queue, qtbot):
+    many = 100_000
+    queue.set_view(view(many, np.arange(many)[::-1], names=np.char.mod("a%06d", np.arange(many))))
+    queue.select(77_777)
+    qtbot.keyClick(queue.view, Qt.Key.Key_Down)
+    assert queue.said == [77_776]
+
+
+def test_the_filter_is_asked_for_with_its_words_and_its_choice(queue, qtbot):
+    queue.set_view(view())
+    asked = []
+    queue.filter_changed.connect(lambda *what: asked.append(what))
+    qtbot.keyClicks(queue.filter, "7")
+    queue.choice.setCurrentIndex(queue.choice.findData("bad"))
+    assert asked == [("7", "undecided"), ("7", "bad")]
+    queue.set_view(view(order=[]))
+    assert "No match." in words(queue)
+    assert "0 of 4" in words(queue)
+    queue.set_view(None)
+    assert "Nothing here yet." in words(queue)

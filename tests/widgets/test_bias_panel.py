@@ -1,0 +1,144 @@
+"""One annotator's bias: what is said, in which colour, what the keys ask for, and the course over time."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtWidgets import QLabel
+
+from raterscope.widgets import theme
+from raterscope.widgets.panels.annotator_list import CLEARED, FLAGGED
+from raterscope.widgets.panels.bias_panel import BiasPanel, BiasView
+from raterscope.widgets.plots.bias_over_time import OverTimeView
+
+LEFT = Qt.MouseButton.LeftButton
+
+
+def view(**more) -> BiasView:
+    given = {
+        "title": "annotator 12", "left": 90, "right": 270, "behaviour": 1, "flagged": True, "bias": -0.4172,
+        "low": -0.5462, "high": -0.2882, "match": 0.61, "crowd_match": 0.84, "selected": 50, "draws": 50,
+        "test_flags": True, "p_value": 1e-9, "doubtful_left": 0.09, "clear_left": 0.42,
+        "sentence": "Clicks <b>right</b> when in doubt.",
+    }  # fmt: skip
+    return BiasView(**{**given, **more})
+
+
+def course(windows=6, **more) -> OverTimeView:
+    bias = np.linspace(0, -0.5, windows)
+    given = {
+        "at": np.arange(windows) * 60.0,
+        "bias": bias,
+        "low": bias - 0.1,
+        "high": bias + 0.1,
+        "when": tuple(f"answers {60 * place + 1} to {60 * place + 60}" for place in range(windows)),
+        "answers": 360,
+    }
+    return OverTimeView(**{**given, **more})
+
+
+@pytest.fixture
+def panel(qtbot, qapp):
+    theme.apply_theme(qapp, theme.DARK)
+    widget = BiasPanel()
+    qtbot.addWidget(widget)
+    widget.resize(360, 620)
+    widget.show()
+    return widget
+
+
+def said(widget) -> list[str]:
+    return [label.text() for label in widget.findChildren(QLabel) if label.isVisible() and label.text()]
+
+
+def test_the_bias_is_said_with_its_interval_its_side_and_no_more_digits_than_these_support(panel):
+    panel.show_annotator(view())
+    assert {"ANNOTATOR 12", "ugly, flagged", "-0.42", "bias (prefers right)", "-0.55 to -0.29, 95 %"} <= {
+        *said(panel)
+    }
+    panel.show_annotator(view(bias=0.02, low=-0.08, high=0.12))
+    assert {"0.02", "bias (either side)"} <= {*said(panel)}
+
+
+def test_what_speaks_for_it_is_said_line_by_line(panel):
+    panel.show_annotator(view(ties=4))
+    words = said(panel)
+    facts = dict(pairwise(words))
+    assert facts["left / right"] == "90 / 270, 4 tied"
+    assert facts["agrees with the crowd"] == "61 %, crowd 84 %"
+    assert facts["flagged in"] == "50 of 50 draws"
+    assert facts["t test, Benjamini-Hochberg"] == "flagged, p < 0.001"
+    assert facts["when doubtful (close pairs)"] == "right in 91 %"
+    assert facts["when clear (far pairs)"] == "right in 58 %"
+    assert "Clicks <b>right</b> when in doubt." in words
+
+
+def test_what_is_not_known_is_not_said(panel):
+    panel.show_annotator(BiasView("annotator 81", 2, 1, untested="Not tested: 3 comparisons are too few."))
+    words = said(panel)
+    assert {"not tested", "–", "bias not known", "2 / 1", "Not tested: 3 comparisons are too few."} <= {
+        *words
+    }
+    assert not {"agrees with the crowd", "flagged in", "when doubtful (close pairs)"} & {*words}
+
+
+@pytest.mark.parametrize(
+    ("more", "state", "tone"),
+    [
+        ({"behaviour": 2}, "bad, flagged", "number-rejected"),
+        ({"behaviour": 1}, "ugly, flagged", "number-disputed"),
+        ({"behaviour": 0, "flagged": False}, "good", "number-plain"),
+        ({"behaviour": 2, "decided": CLEARED}, "cleared by you", "number-plain"),
+        ({"behaviour": 2, "decided": FLAGGED}, "flagged by you", "number-rejected"),
+    ],
+)
+def test_the_number_has_the_colour_of_how_the_annotator_stands(panel, more, state, tone):
+    panel.show_annotator(view(**more))
+    assert state in said(panel)
+    number = next(label for label in panel.findChildren(QLabel) if label.text() == "-0.42")
+    assert number.property("role") == tone
+
+
+def test_the_keys_ask_and_do_nothing_while_nobody_is_shown(panel, qtbot):
+    asked = []
+    for button, request in (("flag", panel.flag_requested), ("clear", panel.clear_requested),
+                            ("skip", panel.skip_requested)):  # fmt: skip
+        request.connect(lambda what=button: asked.append(what))
+    assert "Choose an annotator" in " ".join(said(panel))
+    panel.show_annotator(view())
+    for button in (panel.flag, panel.clear, panel.skip):
+        qtbot.mouseClick(button, LEFT)
+    assert asked == ["flag", "clear", "skip"]
+    panel.show_annotator(None)
+    for button in (panel.flag, panel.clear, panel.skip):
+        button.click()
+    assert asked == ["flag", "clear", "skip"]
+    assert "ANNOTATOR" in said(panel)
+
+
+def test_a_window_of_answers_is_pointed_at_said_and_chosen(panel, qtbot):
+    panel.show_annotator(view())
+    panel.over_time.show_course(course())
+    figure, chosen = panel.over_time.figure, []
+    panel.over_time.chosen.connect(chosen.append)
+    assert figure.words(5) == "answers 301 to 360: bias -0.50 (-0.60 to -0.40)"
+    qtbot.mouseClick(figure, LEFT, pos=QPoint(figure.width() - 8, 30))
+    qtbot.keyClick(figure, Qt.Key.Key_Left)
+    qtbot.keyClick(figure, Qt.Key.Key_Return)
+    assert chosen == [5, 4]
+    assert "360 answers" in said(panel.over_time)
+
+
+def test_windows_of_one_moment_or_without_an_interval_are_drawn_and_one_alone_is_not(panel):
+    panel.show_annotator(view())
+    unknown = np.full(6, np.nan)
+    for shown in (course(at=np.zeros(6)), course(low=unknown, high=unknown), course(bias=unknown, low=unknown,
+                                                                                  high=unknown)):  # fmt: skip
+        panel.over_time.show_course(shown)
+        assert panel.over_time.filled
+        assert not panel.over_time.grab().isNull()
+    panel.over_time.show_course(course(1))
+    assert not panel.over_time.filled
+    with pytest.raises(ValueError, match="windows"):
+        course(bias=np.zeros(3))

@@ -1,0 +1,131 @@
+"""Comparisons for and against an annotator: what is said of them, what is framed, what is asked for."""
+
+import numpy as np
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QColor, QImage
+from PySide6.QtWidgets import QLabel
+
+from raterscope.widgets import theme
+from raterscope.widgets.panels.pair_grid import PairGrid, PairsView
+
+
+def view(**more) -> PairsView:
+    """Against nine of ten, with four of five, against one other, against the ranking, a tie, nobody knows."""
+    given = {
+        "title": "Pairs",
+        "comparison": np.array([40, 41, 42, 43, 44, 45]),
+        "left": np.array([0, 1, 2, 3, 0, 1]),
+        "right": np.array([1, 2, 3, 0, 2, 3]),
+        "choice": np.array([-1.0, 1.0, 1.0, 2.5, 0.0, -1.0]),
+        "others_left": np.array([9, 4, 0, 2, 3, 0]),
+        "others": np.array([10, 5, 1, 4, 3, 0]),
+        "ranking": np.array([1.0, 1.0, 1.0, -0.3, 1.0, np.nan]),
+        "names": ("face 0", "<b>face 1</b>", "face 2", "face 3"),
+    }
+    return PairsView(**{**given, **more})
+
+
+@pytest.fixture
+def grid(qtbot, qapp):
+    theme.apply_theme(qapp, theme.DARK)
+    widget = PairGrid()
+    qtbot.addWidget(widget)
+    widget.resize(360, 260)
+    widget.show()
+    widget.said, widget.wanted = [], []
+    widget.chosen.connect(widget.said.append)
+    widget.picture_wanted.connect(widget.wanted.append)
+    return widget
+
+
+def lines(grid) -> list[str]:
+    model = grid.view.model()
+    role = Qt.ItemDataRole.AccessibleTextRole
+    return [model.index(row, 0).data(role) for row in range(model.rowCount())]
+
+
+def test_what_speaks_against_comes_first_and_what_speaks_for_on_demand(grid):
+    grid.show_pairs(view())
+    assert lines(grid) == [
+        "face 0 or <b>face 1</b>: said right, 9 of 10 others said left",
+        "face 2 or face 3: said left, the other said right",
+        "face 3 or face 0: said left, 2 of 4 others said left; the ranking says right",
+    ]
+    grid.modes.set_mode("for")
+    assert lines(grid) == [
+        "<b>face 1</b> or face 2: said left, 4 of 5 others said left",
+        "face 0 or face 2: said neither, 3 of 3 others said left",
+        "<b>face 1</b> or face 3: said right, nobody else compared them",
+    ]
+
+
+def test_going_to_a_line_names_its_comparison(grid, qtbot):
+    grid.show_pairs(view())
+    qtbot.mouseClick(grid.view.viewport(), Qt.MouseButton.LeftButton,
+                     pos=grid.view.visualRect(grid.view.model().index(1, 0)).center())  # fmt: skip
+    qtbot.keyClick(grid.view, Qt.Key.Key_Down)
+    assert grid.said == [42, 43]
+    grid.modes.set_mode("for")
+    assert grid.said == [42, 43]
+    qtbot.keyClick(grid.view, Qt.Key.Key_Down)
+    assert grid.said[-1] in (41, 44)
+
+
+def test_whoever_answered_is_named_where_they_differ(grid):
+    grid.show_pairs(view(who=("ann", "bob", "cy", "dee", "eve", "fay")))
+    assert lines(grid)[0].endswith("ann said right, 9 of 10 others said left")
+
+
+@pytest.mark.parametrize("pictures", [True, False])
+def test_the_preferred_one_is_framed(grid, qtbot, pictures):
+    grid.show_pairs(view(pictures=pictures))
+    drawn = grid.view.viewport().grab().toImage()
+    mark = QColor(theme.DARK.rejected)
+
+    def framed(row) -> tuple[bool, bool]:
+        """Whether there is a frame about the left one, and about the right one."""
+        box = grid.view.visualRect(grid.view.model().index(row, 0))
+        middle = 51 if pictures else box.width() / 2 - 2
+        at = {x for x in range(box.width()) for y in range(box.top(), box.bottom())
+              if drawn.pixelColor(x, y) == mark}  # fmt: skip
+        return any(x < middle for x in at), any(x > middle for x in at)
+
+    assert framed(0) == (False, True)
+    assert framed(1) == (True, False)
+
+
+def test_pictures_of_what_is_in_sight_are_asked_for_once(grid, qtbot):
+    many = 2000
+    left = np.arange(many)
+    ones = np.ones(many, int)
+    grid.show_pairs(
+        view(comparison=left, left=left, right=left + 1, choice=-1.0 * ones, others_left=ones, others=ones,
+             ranking=1.0 * ones, names=[f"face {item}" for item in range(many + 1)], pictures=True)
+    )  # fmt: skip
+    qtbot.waitUntil(lambda: len(grid.wanted) > 3)
+    assert max(grid.wanted) < 12
+    red = QImage(30, 30, QImage.Format.Format_RGB32)
+    red.fill(QColor("#ff0000"))
+    for item in grid.wanted:
+        grid.set_picture(item, red)
+    drawn = grid.view.viewport().grab().toImage()
+    assert drawn.pixelColor(26, 28).name() == "#ff0000"
+    asked = len(grid.wanted)
+    grid.view.scrollToBottom()
+    qtbot.waitUntil(lambda: len(grid.wanted) > asked)
+    assert min(grid.wanted[asked:]) > many - 12
+
+
+def test_an_empty_side_and_nobody_chosen_are_said(grid):
+    def said() -> str:
+        return "\n".join(label.text() for label in grid.findChildren(QLabel) if label.isVisible())
+
+    assert "Choose an annotator" in said()
+    grid.show_pairs(view(choice=np.zeros(6)))
+    assert "No comparison speaks against" in said()
+    assert "0 of 6" in said()
+    grid.show_pairs(None)
+    assert "Choose an annotator" in said()
+    with pytest.raises(ValueError, match="comparisons"):
+        view(others=np.zeros(2, int))

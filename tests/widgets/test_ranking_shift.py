@@ -1,0 +1,200 @@
+"""The ranking before and after: who stands where, which lines cross, what is chosen and asked for."""
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QPointF, Qt
+from PySide6.QtGui import QColor, QImage
+from PySide6.QtWidgets import QLabel
+
+from raterscope.widgets import theme
+from raterscope.widgets.plots.ranking_layout import AFTER, BEFORE
+from raterscope.widgets.plots.ranking_shift import RankingShift, RankingView
+
+LEFT = Qt.MouseButton.LeftButton
+CONTROL, SHIFT = Qt.KeyboardModifier.ControlModifier, Qt.KeyboardModifier.ShiftModifier
+
+
+def view(before, after=None, component=None, pictures=False) -> RankingView:
+    before = np.asarray(before, dtype=float)
+    after = before if after is None else np.asarray(after, dtype=float)
+    many = len(before)
+    return RankingView(
+        tuple(f"item {item}" for item in range(many)),
+        before,
+        after,
+        np.stack([before - 0.5, before + 0.5]),
+        np.stack([after - 0.5, after + 0.5]),
+        np.zeros(many, int) if component is None else np.asarray(component),
+        pictures,
+    )
+
+
+SWAP = view([5.0, 4.0, 3.0, 2.0], [5.0, 3.0, 4.0, 2.0])
+
+
+@pytest.fixture
+def ranking(qtbot, qapp):
+    theme.apply_theme(qapp, theme.DARK)
+    widget = RankingShift()
+    qtbot.addWidget(widget)
+    widget.resize(720, 212)
+    widget.show()
+    widget.items, widget.pairs, widget.wanted = [], [], []
+    widget.item_chosen.connect(widget.items.append)
+    widget.pair_chosen.connect(lambda *pair: widget.pairs.append(pair))
+    widget.picture_wanted.connect(widget.wanted.append)
+    return widget
+
+
+def words(widget) -> str:
+    return "\n".join(label.text() for label in widget.findChildren(QLabel) if label.isVisible())
+
+
+def click(ranking, qtbot, place: QPointF, modifier=Qt.KeyboardModifier.NoModifier) -> None:
+    qtbot.mouseClick(ranking.figure.viewport(), LEFT, modifier, place.toPoint())
+
+
+def middle(ranking, item, row=BEFORE) -> QPointF:
+    return ranking.figure.rows().card(item, row).center()
+
+
+def test_items_stand_by_their_scores_and_how_many_swap_is_said(ranking):
+    ranking.show_ranking(SWAP)
+    across = [[middle(ranking, item, row).x() for item in range(4)] for row in (BEFORE, AFTER)]
+    assert np.argsort(across[0]).tolist() == [0, 1, 2, 3]
+    assert np.argsort(across[1]).tolist() == [0, 2, 1, 3]
+    assert across[0][0] == across[1][0]
+    assert "2 items swap" in words(ranking)
+    ranking.show_ranking(view([3.0, 2.0, 1.0]))
+    assert "no item swaps" in words(ranking)
+    assert not ranking.next.isVisible()
+
+
+def test_components_stand_apart_and_are_ranked_each_by_itself(ranking):
+    shown = view([1.0, 5.0, 2.0, 4.0, np.nan], component=[0, 1, 0, 1, -1])
+    ranking.show_ranking(shown)
+    assert shown.rank_before.tolist() == [2, 1, 1, 2, 0]
+    x = {item: middle(ranking, item).x() for item in range(4)}
+    assert x[2] < x[0] < x[1] < x[3]
+    assert x[1] - x[0] > x[3] - x[1]
+    assert "no item swaps, 1 never compared" in words(ranking)
+    assert shown.words(4) == "item 4, never compared"
+    ranking.select(4)
+    assert not ranking.grab().isNull()
+
+
+def test_a_click_on_a_card_in_either_row_chooses_the_item(ranking, qtbot):
+    ranking.show_ranking(SWAP)
+    click(ranking, qtbot, middle(ranking, 1))
+    click(ranking, qtbot, middle(ranking, 1, AFTER))
+    click(ranking, qtbot, middle(ranking, 3, AFTER))
+    assert ranking.items == [1, 1, 3]
+    assert ranking.figure.words((1,)) == "item 1: rank 2 before, 3 after; score 3.00 (2.50 to 3.50)"
+
+
+def test_where_two_lines_cross_the_pair_is_chosen_and_beside_it_one_item(ranking, qtbot):
+    ranking.show_ranking(SWAP)
+    crossing = (
+        middle(ranking, 1) + middle(ranking, 2, AFTER) + middle(ranking, 2) + middle(ranking, 1, AFTER)
+    ) / 4
+    click(ranking, qtbot, crossing)
+    assert [{*pair} for pair in ranking.pairs] == [{1, 2}]
+    rows = ranking.figure.rows()
+    click(ranking, qtbot, QPointF(middle(ranking, 1).x(), rows.top(BEFORE) + rows.side + 6))
+    assert ranking.items == [1]
+    click(ranking, qtbot, QPointF(middle(ranking, 3).x() + 200, crossing.y()))  # the ground
+    assert len(ranking.pairs) + len(ranking.items) == 2
+
+
+def test_a_second_item_is_added_by_ctrl_click_or_with_shift_and_an_arrow(ranking, qtbot):
+    ranking.show_ranking(SWAP)
+    click(ranking, qtbot, middle(ranking, 0), CONTROL)  # nobody to add it to
+    click(ranking, qtbot, middle(ranking, 3), CONTROL)
+    assert ranking.items == [0]
+    assert ranking.pairs == [(0, 3)]
+    ranking.select(2)
+    qtbot.keyClick(ranking.figure, Qt.Key.Key_Right, SHIFT)
+    assert ranking.pairs[-1] == (2, 3)
+
+
+def test_arrows_walk_along_the_row_that_the_keys_are_in(ranking, qtbot):
+    ranking.show_ranking(SWAP)
+    for key in (Qt.Key.Key_Home, Qt.Key.Key_Right, Qt.Key.Key_Down, Qt.Key.Key_Left, Qt.Key.Key_End):
+        qtbot.keyClick(ranking.figure, key)
+    assert ranking.items == [0, 1, 2, 3]  # in the lower row, 2 is left of 1
+
+
+def test_the_next_swap_is_gone_to_wherever_it_is(ranking, qtbot):
+    before = -np.arange(400.0)
+    after = before.copy()
+    after[[300, 301]] = after[[301, 300]]
+    ranking.show_ranking(view(before, after))
+    assert not ranking.figure.rows().shown(BEFORE)[300]
+    ranking.next.click()
+    assert ranking.items == [300]
+    assert ranking.figure.rows().shown(BEFORE)[300]
+    assert ranking.figure.rows().shown(AFTER)[300]
+    for _ in range(2):
+        qtbot.keyClick(ranking.figure, Qt.Key.Key_N)
+    assert ranking.items == [300, 301, 300]
+
+
+def test_pictures_are_asked_for_in_sight_alone_and_once(ranking, qtbot):
+    ranking.show_ranking(view(-np.arange(500.0), pictures=True))
+    qtbot.waitUntil(lambda: len(ranking.wanted) > 3)
+    assert max(ranking.wanted) < 30
+    picture = QImage(40, 30, QImage.Format.Format_RGB32)
+    picture.fill(QColor("#ff0000"))
+    for item in ranking.wanted:
+        ranking.set_picture(item, picture if item else None)
+    drawn = ranking.figure.viewport().grab().toImage()
+    assert drawn.pixelColor(middle(ranking, 1).toPoint()).name() == "#ff0000"
+    assert drawn.pixelColor(middle(ranking, 0).toPoint()).name() != "#ff0000"
+    many = len(ranking.wanted)
+    ranking.figure.horizontalScrollBar().setValue(ranking.figure.horizontalScrollBar().maximum())
+    qtbot.waitUntil(lambda: len(ranking.wanted) > many)
+    assert min(ranking.wanted[many:]) > 470
+    assert len({*ranking.wanted}) == len(ranking.wanted)
+    ranking.forget_pictures()
+    qtbot.waitUntil(lambda: len(ranking.wanted) > 2 * many)
+
+
+def test_without_pictures_none_is_asked_for(ranking, qtbot):
+    ranking.show_ranking(view(-np.arange(20.0)))
+    qtbot.wait(80)
+    assert ranking.wanted == []
+
+
+def test_intervals_stand_above_and_below_on_demand(ranking):
+    ranking.show_ranking(SWAP)
+    rows = ranking.figure.rows()
+    assert rows.strip == 0
+    ranking.modes.set_mode("intervals")
+    rows = ranking.figure.rows()
+    picture = ranking.figure.viewport().grab().toImage()
+    ground = QColor(theme.DARK.surface)
+    x = round(middle(ranking, 0).x())
+    for span in (
+        range(round(rows.top(BEFORE)) - 1),
+        range(round(rows.top(AFTER) + rows.side) + 2, round(rows.height)),
+    ):
+        assert any(picture.pixelColor(x, y) != ground for y in span)
+
+
+def test_thousands_of_items_and_none_are_shown(ranking):
+    rng = np.random.default_rng(0)
+    ranking.show_ranking(view(rng.normal(size=3000), rng.normal(size=3000)))
+    for mode in ("cards", "intervals"):
+        ranking.modes.set_mode(mode)
+        assert not ranking.grab().isNull()
+    ranking.show_ranking(view([]))
+    assert not ranking.grab().isNull()
+    ranking.show_ranking(None)
+    assert "Fuse pairs" in words(ranking)
+
+
+def test_scores_that_do_not_belong_together_are_refused():
+    with pytest.raises(ValueError, match="items"):
+        RankingView(("a",), np.zeros(2), np.zeros(2), np.zeros((2, 2)), np.zeros((2, 2)), np.zeros(2, int))
+    with pytest.raises(ValueError, match="intervals"):
+        RankingView(("a",), np.zeros(1), np.zeros(1), np.zeros(1), np.zeros(1), np.zeros(1, int))
