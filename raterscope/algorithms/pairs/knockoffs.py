@@ -33,7 +33,7 @@ CONSTRUCTIONS = {
 }
 """How s is chosen where the annotators are correlated; else it is 1 whatever is asked for."""
 
-HIGHEST_RATE = 0.3
+HIGHEST_RATE = 0.25
 """Beyond which false discovery rate W is not followed, so that nothing can be said."""
 
 UNTESTED = {
@@ -46,6 +46,7 @@ UNTESTED = {
 
 _FAR_APART = 0.5
 _NEWTON_STEPS = 100
+_ROUGH, _FINE = 1e-5, 1e-13
 
 
 def gaps(gram: FloatArray, construction: str = "entropy", watch: Watch = silent) -> FloatArray:
@@ -111,7 +112,7 @@ def _climb(gram: FloatArray, s: FloatArray, slope: float, weight: float, watch: 
         bend = weight * (inverse**2 + np.diag(1.0 / s**2 + down**2))
         _, move, _ = lapack.dposv(bend, rise)
         gain = float(rise @ move)
-        if gain <= 1e-13 * weight * len(s):
+        if gain <= (_ROUGH if bounded else _FINE) * weight * len(s):
             break
         length = 1.0
         while length > 1e-12:

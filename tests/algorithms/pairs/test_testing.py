@@ -1,0 +1,64 @@
+"""Tests of single annotators beside SciPy's."""
+
+import numpy as np
+import pytest
+
+from raterscope.algorithms.pairs.grams import grams, least_squares, scaled
+from raterscope.algorithms.pairs.testing import benjamini_hochberg, binomial_test, intervals, t_test
+from tests.algorithms.pairs.test_grams import full, read, scattered
+
+
+def test_t_tests_are_those_of_the_full_regression():
+    from scipy import stats
+
+    pairs = scattered(6, groups=3)
+    design = np.hstack(full(pairs))
+    fitted, *_ = np.linalg.lstsq(design, pairs.choice)
+    freedom = len(pairs) - np.linalg.matrix_rank(design)
+    variance = ((pairs.choice - design @ fitted) ** 2).sum() / freedom
+    error = np.sqrt(variance * np.diagonal(np.linalg.pinv(design.T @ design)))[9:]
+    small = grams(pairs)
+    problem, _ = scaled(small, small.count > 0)
+    found = least_squares(small, problem)
+    expected = 2 * stats.t.sf(np.abs(fitted[9:]) / error, freedom)
+    assert t_test(found) == pytest.approx(expected, rel=1e-8)
+    bias, low, high = intervals(found, problem)
+    assert bias == pytest.approx(fitted[9:])
+    assert high - bias == pytest.approx(stats.t.ppf(0.975, freedom) * error)
+    assert bias - low == pytest.approx(high - bias)
+
+
+def test_binomial_tests_are_scipys():
+    from scipy import stats
+
+    left, right = np.array([0, 5, 17, 3, 40, 253]), np.array([0, 0, 6, 3, 2, 324])
+    expected = [1.0] + [
+        stats.binomtest(int(a), int(a + b)).pvalue for a, b in zip(left[1:], right[1:], strict=True)
+    ]
+    assert binomial_test(left, right) == pytest.approx(expected, rel=1e-9)
+
+
+def test_benjamini_and_hochberg_select_as_scipy_adjusts():
+    from scipy import stats
+
+    generator = np.random.default_rng(4)
+    probability = np.where(np.arange(50) < 20, generator.random(50) * 0.02, generator.random(50))
+    for rate in (0.01, 0.05, 0.1, 0.2):
+        expected = stats.false_discovery_control(probability) <= rate
+        assert (benjamini_hochberg(probability, rate) == expected).all()
+        apart = np.insert(probability, 3, np.nan)
+        assert (benjamini_hochberg(apart, rate) == np.insert(expected, 3, False)).all()
+    assert not benjamini_hochberg(np.full(5, np.nan), 0.1).any()
+
+
+@pytest.mark.parametrize(
+    ("name", "by_t", "by_counts"),
+    [("worldcollege", 26, 22), ("lf_quality", 18, 17), ("music_sigir2010", 8, 4)],
+)
+def test_as_many_of_real_crowds_are_selected_as_is_known(real_data, name, by_t, by_counts):
+    pairs = read(real_data, name)
+    small = grams(pairs)
+    problem, _ = scaled(small, small.count > 0)
+    assert benjamini_hochberg(t_test(least_squares(small, problem)), 0.1).sum() == by_t
+    left, right, _ = pairs.counts()
+    assert benjamini_hochberg(binomial_test(left, right), 0.1).sum() == by_counts
