@@ -7,7 +7,7 @@ from PySide6.QtGui import QColor, QFontMetrics, QPainter
 
 from raterscope.widgets import theme
 
-__all__ = ["paint_bar", "paint_words"]
+__all__ = ["in_two_lines", "paint_bar", "paint_words"]
 
 
 def paint_words(
@@ -23,6 +23,15 @@ def paint_words(
     painter.setPen(QColor(colour))
     short = QFontMetrics(painter.font()).elidedText(text, elide, int(box.width()))
     painter.drawText(box, side | Qt.AlignmentFlag.AlignVCenter, short)
+
+
+def in_two_lines(text: str, metrics: QFontMetrics, room: float) -> list[str]:
+    """Part words after those that fit into a line; what is left, the second line, may be too long for it."""
+    words = text.split(" ")
+    first = len(words)
+    while first > 1 and metrics.horizontalAdvance(" ".join(words[:first])) > room:
+        first -= 1
+    return [" ".join(part) for part in (words[:first], words[first:]) if part]
 
 
 def paint_bar(painter: QPainter, box: QRectF, share: float, colour: str) -> None:

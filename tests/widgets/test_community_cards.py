@@ -105,3 +105,12 @@ def test_what_does_not_fit_is_refused():
         view(members=np.ones(2, int))
     with pytest.raises(ValueError, match="prototypes"):
         view(classes=("one",))
+
+
+def test_a_long_name_has_two_lines_and_all_cards_stay_alike(cards):
+    cards.show_communities(view(names=("one", "two", "three")))
+    low = cards.cards[0].height()
+    cards.show_communities(view(names=("mistakes parasite for no parasite", "reasonable", "community 3")))
+    assert {card.height() for card in cards.cards} == {low + 15}
+    assert cards.cards[0]._title(0) == ["1 mistakes", "parasite for no parasite"]
+    assert cards.cards[1]._title(1) == ["2 reasonable"]

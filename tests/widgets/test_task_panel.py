@@ -1,10 +1,11 @@
 import numpy as np
 import pytest
 from PySide6.QtCore import QCoreApplication, Qt
-from PySide6.QtGui import QColor, QImage
-from PySide6.QtWidgets import QLabel
+from PySide6.QtGui import QColor, QFontMetrics, QImage
+from PySide6.QtWidgets import QLabel, QSplitter, QWidget
 
 from raterscope.widgets import theme
+from raterscope.widgets.panels.class_bars import ClassBar
 from raterscope.widgets.panels.task_panel import TaskPanel, TaskView, TaskVote
 
 VOTES = (
@@ -163,3 +164,29 @@ def test_a_narrow_panel_keeps_the_classes_in_sight(panel):
     assert panel.votes.mapTo(panel, panel.votes.rect().topLeft()).y() > panel.bars.height()
     last = panel.bars.visualRect(panel.bars.model().index(1))
     assert panel.bars.viewport().rect().contains(last)
+
+
+def test_beside_others_the_panel_can_be_made_narrow_after_it_was_wide(qtbot):
+    splitter, panel = QSplitter(), TaskPanel()
+    qtbot.addWidget(splitter)
+    for part in (panel, QWidget()):
+        splitter.addWidget(part)
+    splitter.resize(1201, 400)
+    splitter.show()
+    panel.show_task(view())
+    for width in (900, 300):
+        splitter.setSizes([width, 1200 - width])
+        QCoreApplication.sendPostedEvents()
+        assert abs(panel.width() - width) <= splitter.handleWidth()
+
+
+def test_a_note_leaves_the_name_of_a_class_whole(panel):
+    name = "no parasite"
+    panel.resize(560, 200)
+    bars = panel.bars
+    bars.show_bars([ClassBar(0, name, 0.5, "disputed", note) for note in ("", "truth", "decided, truth")])
+    bars.setFixedWidth(110 + QFontMetrics(theme.font()).horizontalAdvance(name) + 12)
+    QCoreApplication.sendPostedEvents()
+    picture = bars.viewport().grab().toImage()
+    plain, noted = (picture.copy(0, at * 32 + 3, bars.width() - 60, 16) for at in (0, 1))
+    assert plain == noted

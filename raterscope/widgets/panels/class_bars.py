@@ -115,13 +115,22 @@ class _BarKind(LineKind[ClassBar]):
                     side=Qt.AlignmentFlag.AlignRight)  # fmt: skip
         right -= FIGURE_ROOM + 8
         name = QRectF(left, box.top() + 3, right - left, 17)
+        bar = QRectF(left, box.bottom() - 10, right - left, 5)
         if line.note:
+            # Beside the name where there is room for both, else at the end of the bar: the name comes first.
+            wanted = painter.fontMetrics().horizontalAdvance(line.name) + 8
             painter.setFont(theme.font(theme.CAPTION))
-            width = painter.fontMetrics().horizontalAdvance(line.note) + 4
-            note = QRectF(right - width, name.top(), width, name.height())
+            width = min(painter.fontMetrics().horizontalAdvance(line.note) + 4.0, bar.width())
+            beside = wanted + width <= name.width()
+            note = QRectF(right - width, name.top() if beside else bar.center().y() - 7, width, 14)
+            if beside:
+                note.setHeight(name.height())
+                name.setRight(note.left() - 8)
+            else:
+                bar.setRight(note.left() - 4)
             paint_words(painter, note, line.note, look.accent, side=Qt.AlignmentFlag.AlignRight)
             painter.setFont(theme.font())
-            name.setRight(right - width - 8)
         paint_words(painter, name, line.name, look.text, elide=Qt.TextElideMode.ElideMiddle)
         tones = {"accent": look.accent, "disputed": look.disputed, "plain": look.third}
-        paint_bar(painter, QRectF(left, box.bottom() - 10, right - left, 5), line.share, tones[line.tone])
+        if bar.width() > bar.height():
+            paint_bar(painter, bar, line.share, tones[line.tone])

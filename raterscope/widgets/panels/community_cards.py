@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QPointF, QRectF, Qt, Signal
-from PySide6.QtGui import QColor, QFocusEvent, QKeyEvent, QPainter, QPaintEvent, QPen
+from PySide6.QtGui import QColor, QFocusEvent, QFontMetrics, QKeyEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QAbstractButton, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
 
 from raterscope.widgets import theme
 from raterscope.widgets.figures import count, percent
-from raterscope.widgets.painting import paint_words
+from raterscope.widgets.painting import in_two_lines, paint_words
 from raterscope.widgets.parts import ElidedLabel, Header, plain_label, plain_tip
 from raterscope.widgets.plots.cells import paint_rates
 from raterscope.widgets.plots.communities import community_ink, paint_community
@@ -21,7 +21,8 @@ __all__ = ["CommunitiesView", "CommunityCards"]
 
 NOTHING = "Find communities: annotators who label alike come together here, with what they have in common."
 WIDTH, PAD = 148, 8
-NAME, LINE, MATRIX = 20, 15, 66
+NAME, SECOND_NAME, LINE, MATRIX = 20, 15, 15, 66
+SYMBOL = 16
 MOST_SAID = 12
 
 
@@ -177,7 +178,15 @@ class _Card(QAbstractButton):
         self.setAccessibleName(f"{called}: {lines}")
         self.setToolTip(plain_tip(self.accessibleName() + self._rates_in_words()))
         matrix = MATRIX + PAD if view.prototype is not None else 0
-        self.setFixedSize(WIDTH, 2 * PAD + NAME + LINE * len(self._lines()) + matrix)
+        longest = max(len(self._title(one)) for one in range(len(view.names)))
+        self._name_room = NAME + (longest - 1) * SECOND_NAME  # of all alike, so that they are aligned
+        self.setFixedSize(WIDTH, 2 * PAD + self._name_room + LINE * len(self._lines()) + matrix)
+
+    def _title(self, place: int) -> list[str]:
+        """Give number and name of a community in one or two lines."""
+        name = self._view.names[place]
+        words = name if name.startswith("community ") else f"{place + 1} {name}"
+        return in_two_lines(words, QFontMetrics(theme.font(bold=True)), WIDTH - 2 * PAD - SYMBOL)
 
     def _lines(self) -> list[str]:
         view, place = self._view, self._place
@@ -230,14 +239,12 @@ class _Card(QAbstractButton):
         inner = QRectF(self.rect()).adjusted(PAD, PAD, -PAD, -PAD)
         paint_community(painter, QPointF(inner.left() + 5, inner.top() + NAME / 2 - 1), place, 5)
         painter.setFont(theme.font(bold=True))
-        title = QRectF(inner.left() + 16, inner.top(), inner.width() - 16, NAME - 2)
-        number = f"{place + 1} "
-        words = (
-            view.names[place] if view.names[place].startswith("community ") else number + view.names[place]
-        )
-        paint_words(painter, title, words, community_ink(place).name())
+        title = QRectF(inner.left() + SYMBOL, inner.top(), inner.width() - SYMBOL, NAME - 2)
+        for words in self._title(place):
+            paint_words(painter, title, words, community_ink(place).name())
+            title.translate(0, SECOND_NAME)
         painter.setFont(theme.font(theme.CAPTION))
-        line = QRectF(inner.left(), inner.top() + NAME, inner.width(), LINE)
+        line = QRectF(inner.left(), inner.top() + self._name_room, inner.width(), LINE)
         for text in self._lines():
             paint_words(painter, line, text, look.second)
             line = line.translated(0, LINE)

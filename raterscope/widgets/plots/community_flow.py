@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QWidget
 
 from raterscope.widgets import theme
 from raterscope.widgets.figures import count
-from raterscope.widgets.painting import paint_words
+from raterscope.widgets.painting import in_two_lines, paint_words
 from raterscope.widgets.parts import plain_label, plain_tip
 from raterscope.widgets.plots.cells import paint_rates
 from raterscope.widgets.plots.communities import community_colour, community_ink, mixed
@@ -361,13 +361,7 @@ class _Flow(Figure[Part]):
         if name == f"community {block.number + 1}" or block.box.height() < 2 * LINE:
             return []
         metrics = QFontMetrics(theme.font(theme.CAPTION))
-        words = name.split(" ")
-        first = len(words)
-        while first > 1 and metrics.horizontalAdvance(" ".join(words[:first])) > room:
-            first -= 1
-        if first == len(words) or lines < 2:
-            return [name]
-        return [" ".join(words[:first]), " ".join(words[first:])]
+        return [name] if lines < 2 else in_two_lines(name, metrics, room)
 
 
 @lru_cache(maxsize=64)

@@ -23,7 +23,7 @@ from raterscope.widgets.plots.wall_tiles import WallTiles
 __all__ = ["ConfusionWall", "Measure", "WallView"]
 
 NOTHING = "Fuse labels: how every annotator takes one class for another is shown here, all at once."
-NARROW = (740, 620, 540, 400)
+NARROW = (740, 620, 540, 360)
 """Below these widths go, one after the other: the scale, the word at the right, the button's words."""
 NOBODY = "No annotator has such a name."
 MOST_SAID = 12

@@ -93,6 +93,8 @@ class LabelsScreen(WorkspaceScreen):
             self.left_tabs.insertTab(place, plot, title)
         self.left_tabs.setCurrentIndex(0)
         self.bottom.insertWidget(0, self.task_panel)
+        for place in (0, 1):
+            self.bottom.setStretchFactor(place, 1)
         self.divisions |= {
             people: [380, 240],
             alike: [520, 300],

@@ -74,10 +74,8 @@ def matrix_view(
     if len(several) == 1:
         one = int(several[0])
         confusion = Confusion(fusion.confusion.alpha[one : one + 1], fusion.confusion.prior)
-        title, name = (
-            "Annotator",
-            name_of(scene, one, blind=blind).removeprefix("annotator " if blind else ""),
-        )
+        title = "Annotator"
+        name = str(scene.people[one] + 1) if blind else name_of(scene, one, blind=False)
         low, high = analysis.low[one], analysis.high[one]
     else:
         confusion = pooled(fusion.confusion, several)

@@ -47,7 +47,6 @@ class LabelsWorkspace(LabelsScreen):
         self._current: int | None = None
         self._asked = 0
         self._looking: Job | None = None
-        self._notices: tuple[str, ...] = ()
         self._blind = False
         self._cell: tuple[tuple[int, ...], int, int] | None = None
         """Whose cell the tasks shown are behind, true class and output."""
@@ -185,9 +184,6 @@ class LabelsWorkspace(LabelsScreen):
         fusion = None if scene is None else scene.fusion
         told = () if fusion is None else fusion.notices
         self.comparing.set_advice((*(() if analysis is None else analysis.advice), *told))
-        if told != self._notices:
-            self._notices = told
-            self.said.emit(" ".join(told))
 
     def _show_plots(self, asked: int) -> None:
         if asked != self._asked:
