@@ -10,6 +10,7 @@ from math import log
 from typing import Protocol, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from raterscope.algorithms.labels._votes import TaskVotes
 from raterscope.algorithms.labels.data import FloatArray, LabelFusion, LabelTrace
@@ -40,10 +41,13 @@ class Rule(Protocol):
     Both methods overwrite logarithms and give their part of the objective without the tasks' entropy.
     """
 
-    def rates(self, counts: FloatArray, first: int, last: int, logs: FloatArray) -> float:
+    def rates(
+        self, counts: FloatArray, heard: NDArray[np.bool_], first: int, last: int, logs: FloatArray
+    ) -> float:
         """Update annotators `first` to `last`, and leave their counts (P, K * L, J) summed in the first part.
 
-        `logs` is (K * L, J).
+        `heard` (K * L,) tells which outputs an annotator used; the logarithms of the others are not asked
+        for. `logs` is (K * L, J).
         """
 
     def shares(self, total: FloatArray, logs: FloatArray) -> float:
@@ -110,7 +114,11 @@ def alternate(
         votes.annotators, _WORK // (100 * votes.classes * votes.outputs) + 1
     )  # 100 terms each
     posterior = np.zeros((len(votes.known), votes.classes))
-    counts = np.empty((len(tasks[0]), *size))
+    counts = np.zeros((len(tasks[0]), *size))
+    heard = np.zeros(size[0], dtype=np.bool_)
+    heard[votes.pair] = True
+    # With hundreds of outputs most are never used by most annotators: what stays 0 is left alone.
+    counted = slice(None) if 2 * np.count_nonzero(heard) > len(heard) else np.flatnonzero(heard)
     weights, logs = np.zeros(size), np.zeros(votes.classes)
     total = np.empty((len(counts), votes.classes))
     update = expect_two if votes.classes == 2 else expect_tasks
@@ -157,18 +165,18 @@ def alternate(
             )  # fmt: skip
 
         def rated(piece: Piece) -> float:
-            return rule.rates(counts, piece[1], piece[2], weights)
+            return rule.rates(counts, heard, piece[1], piece[2], weights)
 
         def ruled() -> float:
             total[0] = total.sum(axis=0)
             return sum(each(rated, annotators)) + rule.shares(total[0], logs)
 
-        counts[:], total[:] = 0.0, 0.0
+        total[:] = 0.0
         each(started, tasks)
         ruled()
         converged = False
         while not converged and len(changes) < iterations:
-            counts[:], total[:] = 0.0, 0.0
+            counts[:, counted], total[:] = 0.0, 0.0
             found = each(updated, tasks)
             objective.append(sum(entropy for entropy, _ in found) + ruled())
             changes.append(max(change for _, change in found))

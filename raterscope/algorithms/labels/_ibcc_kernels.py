@@ -271,46 +271,49 @@ def _risen(prior: float, count: float) -> tuple[float, float]:
 
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def expect_row(prior: Array, counts: Array, logs: Array) -> float:
+def expect_row(prior: Array, counts: Array, heard: Array, logs: Array) -> float:
     """Expect the logarithms of a Dirichlet distribution (eqs. 18, 23).
 
     Parameters
     ----------
     prior, counts : (L,) float64
         Its parameters are their sum.
+    heard : (M,) int64
+        Those that may have been counted; the others were not and their logarithms are not asked for.
     logs : (L,) float64
-        Filled.
+        Filled there.
 
     Returns
     -------
     float
         ln B(prior + counts) - ln B(prior): its part of the lower bound when its parameters are these.
     """
-    whole, risen, bound = 0.0, 0.0, 0.0
-    for m in range(len(prior)):
-        whole += prior[m]
+    whole, risen, bound = prior.sum(), 0.0, 0.0
+    for m in heard:
         risen += counts[m]
         logs[m], rise = _risen(prior[m], counts[m])
         bound += rise
     psi, rise = _risen(whole, risen)
-    for m in range(len(prior)):
+    for m in heard:
         logs[m] -= psi
     return float(bound - rise)
 
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def expect(prior: Array, counts: Array, first: int, last: int, weights: Array) -> float:
-    """Expect the logarithms of annotators' rates (eqs. 22, 23).
+def expect(prior: Array, counts: Array, heard: Array, first: int, last: int, weights: Array) -> float:
+    """Expect the logarithms of annotators' rates (eqs. 22, 23), of the outputs that each of them used.
 
     Parameters
     ----------
     prior : (J, L) float64
     counts : (P, K * L, J) float64
         Votes counted in P parts; their sum goes to the first.
+    heard : (K * L,) bool
+        Which outputs an annotator used.
     first, last : int
         The annotators to do.
     weights : (K * L, J) float64
-        Overwritten.
+        Overwritten where heard.
 
     Returns
     -------
@@ -321,22 +324,21 @@ def expect(prior: Array, counts: Array, first: int, last: int, weights: Array) -
     bound = 0.0
     for k in range(first, last):
         said = slice(k * outputs, (k + 1) * outputs)
-        if _summed(counts, said) > 0.0:
+        used = np.flatnonzero(heard[said])
+        if len(used):
+            _sum_up(counts, said.start + used)
             for j in range(classes):
-                bound += expect_row(prior[j], counts[0, said, j], weights[said, j])
+                bound += expect_row(prior[j], counts[0, said, j], used, weights[said, j])
     return bound
 
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def _summed(counts: Array, said: slice) -> float:
-    """Add up the parts of an annotator's counts into the first, and give their sum."""
-    votes = 0.0
-    for m in range(said.start, said.stop):
-        for j in range(counts.shape[2]):
-            for part in range(1, len(counts)):
-                counts[0, m, j] += counts[part, m, j]
-            votes += counts[0, m, j]
-    return votes
+def _sum_up(counts: Array, rows: Array) -> None:
+    """Add up the parts of some rows of counts into the first."""
+    for part in range(1, len(counts)):
+        for row in rows:
+            for j in range(counts.shape[2]):
+                counts[0, row, j] += counts[part, row, j]
 
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
@@ -361,18 +363,23 @@ def maximise_row(smoothing: float, counts: Array, logs: Array) -> float:
         count = counts[m] + smoothing
         whole += count
         likelihood += count * logs[m]
+    least = np.log(smoothing / whole)
     for m in range(len(counts)):
-        logs[m] = np.log((counts[m] + smoothing) / whole)
+        logs[m] = least if counts[m] == 0.0 else np.log((counts[m] + smoothing) / whole)
     return likelihood
 
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def maximise(smoothing: float, counts: Array, first: int, last: int, outputs: int, weights: Array) -> float:
-    """Take the likeliest rates of annotators; as `expect`, with `maximise_row` in place of `expect_row`."""
+def maximise(
+    smoothing: float, counts: Array, heard: Array, first: int, last: int, outputs: int, weights: Array
+) -> float:
+    """Take the likeliest rates of annotators, of all outputs; otherwise as `expect`."""
     likelihood = 0.0
     for k in range(first, last):
         said = slice(k * outputs, (k + 1) * outputs)
-        if _summed(counts, said) > 0.0:
+        used = np.flatnonzero(heard[said])
+        if len(used):
+            _sum_up(counts, said.start + used)
             for j in range(counts.shape[2]):
                 likelihood += maximise_row(smoothing, counts[0, said, j], weights[said, j])
     return likelihood

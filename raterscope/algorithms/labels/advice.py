@@ -135,7 +135,8 @@ def _of_little(labels: Labels, fusion: LabelFusion) -> list[str]:
         reasons.append("there is one annotator" if len(given) == 1 else f"there are {len(given)} annotators")
     of_class = float(np.median(given)) / len(labels.classes) if len(given) else 0.0
     if of_class < _FEW_VOTES_OF_CLASS:
-        reasons.append(f"half of the annotators have at most {of_class:.2g} votes for each class")
+        most = "1 vote" if of_class == 1 else f"{of_class:.2g} votes"
+        reasons.append(f"half of the annotators have at most {most} for each class")
     if not reasons:
         return []
     remedy = "" if _is_strong(fusion) else f" {_PRIOR[0].upper()}{_PRIOR[1:]} steadies it."

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from raterscope.algorithms.labels._alternation import Alternated, alternate
 from raterscope.algorithms.labels._start import standing
@@ -46,10 +47,12 @@ class _Likeliest:
     smoothing: float
     outputs: int
 
-    def rates(self, counts: FloatArray, first: int, last: int, logs: FloatArray) -> float:
+    def rates(
+        self, counts: FloatArray, heard: NDArray[np.bool_], first: int, last: int, logs: FloatArray
+    ) -> float:
         from raterscope.algorithms.labels._ibcc_kernels import maximise
 
-        return float(maximise(self.smoothing, counts, first, last, self.outputs, logs))
+        return float(maximise(self.smoothing, counts, heard, first, last, self.outputs, logs))
 
     def shares(self, total: FloatArray, logs: FloatArray) -> float:
         from raterscope.algorithms.labels._ibcc_kernels import maximise_row

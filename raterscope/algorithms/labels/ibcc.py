@@ -6,10 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from raterscope.algorithms.labels._alternation import Alternated, alternate
 from raterscope.algorithms.labels._start import standing
-from raterscope.algorithms.labels._votes import TaskVotes, by_task
+from raterscope.algorithms.labels._votes import by_task
 from raterscope.algorithms.labels.data import Confusion, FloatArray, LabelFusion, Labels
 from raterscope.algorithms.labels.prior import LabelSettings, PriorSettings, prior_of
 from raterscope.algorithms.labels.results import fused, unsettled
@@ -17,9 +18,6 @@ from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.settings import integer, number
 
 __all__ = ["IBCCSettings", "ibcc"]
-
-_FEW_ANNOTATORS = 6
-_FEW_VOTES = 3
 
 
 @dataclass(frozen=True)
@@ -40,15 +38,17 @@ class _Expected:
     prior: FloatArray
     share: FloatArray
 
-    def rates(self, counts: FloatArray, first: int, last: int, logs: FloatArray) -> float:
+    def rates(
+        self, counts: FloatArray, heard: NDArray[np.bool_], first: int, last: int, logs: FloatArray
+    ) -> float:
         from raterscope.algorithms.labels._ibcc_kernels import expect
 
-        return float(expect(self.prior, counts, first, last, logs))
+        return float(expect(self.prior, counts, heard, first, last, logs))
 
     def shares(self, total: FloatArray, logs: FloatArray) -> float:
         from raterscope.algorithms.labels._ibcc_kernels import expect_row
 
-        return float(expect_row(self.share, total, logs))
+        return float(expect_row(self.share, total, np.arange(len(total)), logs))
 
 
 def ibcc(labels: Labels, settings: IBCCSettings | None = None, watch: Watch = silent) -> LabelFusion:
@@ -105,24 +105,5 @@ def ibcc(labels: Labels, settings: IBCCSettings | None = None, watch: Watch = si
         part(watch, 0.1, 1.0, "estimating classes and confusion matrices, "),
         fusion,
     )
-    notices = [*unsettled(done.trace), *_advice(labels, settings, votes, done.counts)]
     del votes
-    return fusion(done, notices)
-
-
-def _advice(labels: Labels, settings: IBCCSettings, votes: TaskVotes, counts: FloatArray) -> list[str]:
-    """Advise a stronger prior where there is little to learn from and the prior is the weak default."""
-    if labels.prior is not None or settings.prior_strength is not None or len(labels.classes) < 2:
-        return []
-    heard = int((counts.sum(axis=(1, 2)) > 0).sum())
-    if heard < 2:
-        return []
-    each = np.diff(votes.start)
-    usual = float(np.median(each[each > 0]))
-    if heard >= _FEW_ANNOTATORS and usual >= _FEW_VOTES:
-        return []
-    few = f"{heard:,} annotators" if heard < _FEW_ANNOTATORS else f"{usual:g} votes a task"
-    return [
-        f"With {few} the model has little to learn from, and a majority of the votes may be the better"
-        " guide; a prior of strength 10 and accuracy 0.7 steadies it."
-    ]
+    return fusion(done, unsettled(done.trace))

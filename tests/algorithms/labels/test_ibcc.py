@@ -243,11 +243,19 @@ def test_it_says_when_it_did_not_converge():
     assert len(fusion.trace.objective) == len(fusion.trace.change) == 2
 
 
-def test_a_stronger_prior_is_advised_where_there_is_little_to_learn_from():
-    labels, _ = scattered(5, annotators=4)
-    assert any("prior of strength 10" in notice for notice in ibcc(labels).notices)
-    strong = IBCCSettings(prior_strength=10.0, prior_accuracy=0.7)
-    assert not any("prior of strength 10" in notice for notice in ibcc(labels, strong).notices)
+@pytest.mark.parametrize("prior", ["default", "overwhelming"])
+def test_hundreds_of_labels_of_which_everybody_used_few(prior):
+    labels, truth = scattered(5, outputs=120, classes=120, tasks=40, annotators=9, votes=400)
+    settings = IBCCSettings(**PRIORS[prior], iterations=6, tolerance=0.0)
+    fusion, prior_0 = ibcc(labels, settings), prior_of(labels, settings)
+    nu = 1.0 + fusion.posterior.sum(axis=0)
+    whole = bound(labels, fusion.posterior, fusion.confusion.alpha, nu, prior_0, np.ones(120))
+    assert fusion.trace.objective[-1] == pytest.approx(whole, rel=ROUNDING[prior])
+    used = np.zeros((9, 120), dtype=bool)
+    used[labels.annotator, labels.label] = True
+    assert (fusion.confusion.counts().transpose(0, 2, 1)[~used] == 0).all()
+    assert fusion.votes.min() > 0
+    assert (fusion.label() == truth).mean() > 0.8
 
 
 def test_it_can_be_cancelled():
