@@ -127,7 +127,7 @@ def assess(
         accuracy=float(right.mean()),
         accuracy_low=low,
         accuracy_high=high,
-        log_loss=float(-np.log(np.maximum(of_true, _LEAST)).mean()),
+        log_loss=float(np.abs(np.log(np.maximum(of_true, _LEAST))).mean()),
         brier=float((np.square(values).sum(axis=1) - 2.0 * of_true + 1.0).mean()),
         area=float(np.mean(areas)) if areas else math.nan,
         curves=curves,

@@ -79,7 +79,11 @@ def cross_validate(
         raise LabelsError(f"{truth.shape} true classes; expected one a task.")
     told = np.flatnonzero(truth != OPEN)
     if len(told) < 2 or folds < 2:
-        raise LabelsError(f"{len(told)} truths in {folds} folds; expected at least two of each.")
+        truths = "is 1 truth" if len(told) == 1 else f"are {len(told)} truths"
+        raise LabelsError(
+            f"there {truths} for {folds} fold{'s' * (folds != 1)}; expected at least 2 of each, for one to be"
+            " measured while another is held fixed."
+        )
     folds = min(folds, len(told))
     fold = _folds(truth, told, folds, seed)
     known = np.full(len(labels.tasks), OPEN, dtype=np.int16) if labels.known is None else labels.known.copy()

@@ -101,3 +101,9 @@ def test_two_methods_are_compared_where_they_differ() -> None:
     assert (ours, theirs) == (12, 2)
     assert chance == pytest.approx(2 * sum(math.comb(14, k) for k in range(3)) / 2**14)
     assert better_than(first, first) == (0, 0, 1.0)
+
+
+def test_a_certain_and_right_answer_has_a_log_loss_of_nought_without_a_sign() -> None:
+    found = assess(np.eye(2), np.array([0, 1], dtype=np.int16), ("a", "b"))
+    assert found is not None
+    assert str(found.log_loss) == "0.0"

@@ -81,7 +81,7 @@ def test_fewer_truths_than_folds_are_left_out_one_by_one() -> None:
 @pytest.mark.parametrize(("many", "folds"), [(0, 5), (1, 5), (9, 1)])
 def test_too_little_to_cross_is_refused(many: int, folds: int) -> None:
     truth = np.where(np.arange(60) < many, 0, OPEN).astype(np.int16)
-    with pytest.raises(LabelsError, match="expected at least two"):
+    with pytest.raises(LabelsError, match="expected at least 2 of each"):
         cross_validate(CROWD, truth, lambda labels, watch: majority(labels), folds=folds)
 
 
