@@ -14,6 +14,9 @@ from typing import Any, Literal, Self
 
 __all__ = ["Settings", "SettingsError", "Spec", "choice", "integer", "number", "switch"]
 
+_PLURALS = ("sweeps", "tasks", "votes")
+"""Units that lose their s after 1."""
+
 Kind = Literal["number", "integer", "choice", "switch"]
 
 
@@ -104,7 +107,8 @@ class Spec:
             return "yes" if value else "no"
         if self.kind == "choice":
             return dict(self.choices)[value]
-        return f"{value:g}" + (f" {self.unit}" if self.unit else "")
+        unit = self.unit[:-1] if value == 1 and self.unit in _PLURALS else self.unit
+        return f"{value:g}" + (f" {unit}" if unit else "")
 
 
 def _field(default: Any, **spec: Any) -> Any:

@@ -65,3 +65,13 @@ def test_a_field_without_a_description_is_a_programming_error():
 
     with pytest.raises(TypeError, match="bare is not described"):
         Undescribed()
+
+
+def test_one_of_a_unit_has_no_s() -> None:
+    @dataclass(frozen=True)
+    class Counted(Settings):
+        strength: float = number(1.0, "Strength", "Of the prior.", unit="tasks")
+        wide: float = number(1.0, "Wide", "How wide.", unit="px")
+
+    assert Counted().in_words() == "strength 1 task, wide 1 px"
+    assert Counted(strength=2.0, wide=2.0).in_words() == "strength 2 tasks, wide 2 px"
