@@ -24,7 +24,8 @@ def in_words(
     Classes count alike, however frequent they are. Who says nearly the same of every class is said to
     ("always", "mostly ..., whatever it is", "guessing"); then come those who have it the wrong way round or
     do not commit themselves, the reliable, the one class that is missed, and what is left by how often it is
-    right.
+    right beyond chance: by half of what there is ("reasonable") or a fifth ("fair", or "better than guessing"
+    for who is wrong more often than right even so).
 
     Parameters
     ----------
@@ -62,7 +63,7 @@ def in_words(
     if beyond >= 0.5:
         return "reasonable"
     if beyond >= 0.2:
-        return _avoided(matrix, outputs) or "often wrong"
+        return _avoided(matrix, outputs) or ("fair" if right.mean() >= 0.5 else "better than guessing")
     return "little better than guessing" if beyond > -0.2 else "mostly wrong"
 
 
@@ -90,7 +91,7 @@ def all_in_words(
     for at, name in enumerate(names):
         if again[name] > 1:
             seen[name] += 1
-            names[at] = f"{name} ({seen[name]})"
+            names[at] = f"{name}, no. {seen[name]}"
     return tuple(names)
 
 

@@ -140,6 +140,12 @@ def test_ways_of_behaving_are_called_what_they_are() -> None:
     ):
         assert in_words(matrix, names, names, (0, 1, 2)) == words
     assert in_words([[0.2, 0.8], [0.9, 0.1]], two, two, (0, 1)) == "the wrong way round"
+    for right in (0.62, 0.74):  # of two classes: well above chance, and right mostly
+        assert in_words(diagonal(right, 2), two, two, (0, 1)) == "fair"
+    eighteen = tuple(map(str, range(18)))
+    assert in_words(diagonal(0.5, 18), eighteen, eighteen, range(18)) == "fair"
+    assert in_words(diagonal(0.4, 18), eighteen, eighteen, range(18)) == "better than guessing"
+    assert in_words(diagonal(0.57, 2), two, two, (0, 1)) in ("guessing", "little better than guessing")
     assert in_words([[1.0]], ("thing",), ("thing",), (0,)) == "very reliable"
 
 
@@ -150,6 +156,8 @@ def test_no_two_communities_are_called_the_same() -> None:
     assert len(set(said)) == 4
     assert all(words.startswith("reliable") for words in said)
     assert said[1] == "reliable, more cat"
+    alike = all_in_words(np.stack([diagonal(0.88, 2)] * 3), names, names, (0, 1))
+    assert alike == tuple(f"reliable, more cat, no. {number}" for number in (1, 2, 3))
     assert all_in_words(np.empty((0, 2, 2)), names, names, (0, 1)) == ()
 
 
