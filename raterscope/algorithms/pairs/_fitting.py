@@ -68,6 +68,7 @@ def fit(
 
 
 def _fit(pairs: Pairs, name: str, way: Way, settings: PairSettings, watch: Watch) -> PairFusion:
+    watch(0.0, "linking items")
     component = components(pairs)
     small = grams(pairs, component, part(watch, 0.0, 0.15))
     problem, untested = _tested(small, settings.least, watch)
@@ -89,6 +90,10 @@ def _fit(pairs: Pairs, name: str, way: Way, settings: PairSettings, watch: Watch
     before = scores(pairs, None, part(watch, 0.8, 0.88))
     after = scores(pairs, flagged, part(watch, 0.88, 0.98)) if flagged.any() else before
     left, right, ties = (counts.astype(np.int32) for counts in pairs.counts())
+    watch(0.98, "telling good, ugly and bad apart")
+    behaviour, matches = behaviours(pairs, flagged), match(pairs, after.score)
+    unexplained = inconsistency(pairs, component, before.score)
+    watch(0.99, "looking for what should be known")
     notices = [
         *_notices.of_data(pairs, component, untested, settings.least),
         *_notices.of_noise(pairs, found.residual, found.freedom, len(tested)),
@@ -115,8 +120,8 @@ def _fit(pairs: Pairs, name: str, way: Way, settings: PairSettings, watch: Watch
         rate=settings.rate,
         share=settings.share,
         flagged=flagged,
-        behaviour=behaviours(pairs, flagged),
-        match=match(pairs, after.score),
+        behaviour=behaviour,
+        match=matches,
         component=component,
         score=before.score,
         score_low=before.low,
@@ -126,7 +131,7 @@ def _fit(pairs: Pairs, name: str, way: Way, settings: PairSettings, watch: Watch
         corrected_high=after.high,
         variance=found.variance,
         freedom=found.freedom,
-        inconsistency=inconsistency(pairs, component, before.score),
+        inconsistency=unexplained,
         notices=tuple(notices),
     )
 

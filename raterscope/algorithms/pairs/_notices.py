@@ -102,14 +102,12 @@ def _repeats(pairs: Pairs) -> int:
     """Count comparisons that are the same as another in all but their place."""
     items = len(pairs.items)
     key = (pairs.annotator.astype(np.int64) * items + pairs.left) * items + pairs.right
-    order = np.argsort(key, kind="stable")
-    same = key[order[1:]] == key[order[:-1]]
-    if not same.any():
+    ordered = np.sort(key)
+    again = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
+    if not len(again):
         return 0
-    again = np.zeros(len(key), dtype=bool)
-    again[1:] |= same
-    again[:-1] |= same
-    some = order[again]
+    place = np.minimum(np.searchsorted(again, key), len(again) - 1)
+    some = np.flatnonzero(again[place] == key)
     columns = [pairs.choice[some], key[some]]
     if pairs.time is not None:
         columns.insert(0, pairs.time[some])

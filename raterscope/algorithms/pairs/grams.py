@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from raterscope.algorithms.pairs._links import groups_of, table
 from raterscope.algorithms.pairs.data import BoolArray, FloatArray, IndexArray, Pairs, PairsError
 from raterscope.algorithms.pairs.ranking import MOST_LINKED, components
 from raterscope.algorithms.progress import Watch, silent
@@ -73,9 +73,9 @@ def grams(pairs: Pairs, component: IndexArray | None = None, watch: Watch = sile
     component = components(pairs) if component is None else component
     people, items = len(pairs.annotators), len(pairs.items)
     watch(0.05, "adding up comparisons")
-    mixed = _table(pairs.annotator, pairs.left, (people, items))
+    mixed = table(pairs.annotator, pairs.left, (people, items))
     watch(0.15, "adding up comparisons")
-    mixed = (mixed - _table(pairs.annotator, pairs.right, (people, items))).tocsc()
+    mixed = (mixed - table(pairs.annotator, pairs.right, (people, items))).tocsc()
     watch(0.25, "adding up comparisons")
     score = item_sums(pairs, pairs.choice)
     count = np.bincount(pairs.annotator, minlength=people).astype(np.int64)
@@ -112,9 +112,9 @@ def factors(
     from scipy.linalg import cholesky
 
     many = len(pairs.items)
-    links = _table(pairs.left, pairs.right, (many, many))
+    links = table(pairs.left, pairs.right, (many, many))
     laplacian = (links + links.T).tocsr()
-    groups = _groups(component)
+    groups = groups_of(component)
     work, done = max(sum(len(group) for group in groups), 1), 0
     for group in groups:
         if len(group) > MOST_LINKED:
@@ -249,17 +249,3 @@ def least_squares(small: Grams, problem: Scaled) -> Biases:
         residual = 0.0
     freedom = int(small.count.sum()) - small.rank - count
     return Biases(bias, inverse, residual, freedom, residual / freedom if freedom > 0 else float("nan"))
-
-
-def _table(row: IndexArray, column: IndexArray, shape: tuple[int, int]) -> Any:
-    """Count how often a row and a column meet."""
-    from scipy.sparse import coo_array
-
-    return coo_array((np.ones(len(row)), (row, column)), shape=shape).tocsr()
-
-
-def _groups(component: IndexArray) -> list[Any]:
-    """Give the items of each component."""
-    order = np.argsort(component, kind="stable")
-    order = order[component[order] >= 0]
-    return [] if not len(order) else np.split(order, np.flatnonzero(np.diff(component[order])) + 1)

@@ -7,8 +7,12 @@ lets follow by gradient steps.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from queue import Queue
+from threading import Event
 from typing import Any, Protocol
 
 import numpy as np
@@ -20,6 +24,8 @@ __all__ = ["Exact", "Iterated", "Path", "Way", "iss", "lasso", "lbi"]
 
 _PLACES = 600
 _EVENTS_AT_ONCE = 32
+_THREADS = min(4, os.cpu_count() or 1)
+_FRESH = 0.05
 _NONE = np.zeros(0)
 
 
@@ -121,14 +127,31 @@ class Exact:
 
         found = np.zeros(pulls.shape)
         gram, gap = np.ascontiguousarray(gram), np.ascontiguousarray(gap)
-        memory = np.empty((pulls.shape[1], pulls.shape[1]))
-        for k, pull in enumerate(np.ascontiguousarray(pulls)):
-            state = start(len(pull), memory)
-            while True:
-                watch(k / len(pulls), f"draw {k + 1} of {len(pulls)}")
-                if self.events(gram, gap, pull, state, _EVENTS_AT_ONCE, stop) < _EVENTS_AT_ONCE:
-                    break
+        memory: Queue[FloatArray] = Queue()
+        for _ in range(min(_THREADS, len(pulls))):
+            memory.put(np.empty((pulls.shape[1], pulls.shape[1])))
+        ended = Event()
+
+        def draw(k: int) -> None:
+            factor = memory.get()
+            pull = np.ascontiguousarray(pulls[k])
+            state = start(len(pull), factor)
+            done = _EVENTS_AT_ONCE
+            while done == _EVENTS_AT_ONCE and not ended.is_set():
+                done = self.events(gram, gap, pull, state, _EVENTS_AT_ONCE, stop)
             found[k] = state.entry
+            memory.put(factor)
+
+        with ThreadPoolExecutor(_THREADS) as pool:
+            try:
+                waiting = {pool.submit(draw, k) for k in range(len(pulls))}
+                while waiting:
+                    watch(1.0 - len(waiting) / len(pulls), f"{len(waiting):,} of {len(pulls):,} draws to go")
+                    done, waiting = wait(waiting, _FRESH, FIRST_COMPLETED)
+                    for one in done:
+                        one.result()
+            finally:
+                ended.set()
         return found
 
 

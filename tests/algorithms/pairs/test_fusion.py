@@ -241,11 +241,10 @@ def test_it_can_be_cancelled_at_every_step(algorithm):
     fuse(pairs, plan(algorithm, draws="3"), lambda fraction, words, **_: calls.append(fraction))
     assert (np.diff(calls) >= -1e-12).all()
     assert calls[-1] == 1.0
-    for last in np.linspace(0, len(calls) - 1, 12).astype(int):
-        left = iter(range(last))
+    for limit in np.linspace(0.0, 1.0, 12):
 
-        def watch(*_: object, left=left, **__: object) -> None:
-            if next(left, None) is None:
+        def watch(fraction: float, *_: object, limit=limit, **__: object) -> None:
+            if fraction >= limit:
                 raise Cancelled
 
         with pytest.raises(Cancelled):
