@@ -138,10 +138,12 @@ class BiasPanel(QWidget):
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.setMinimumWidth(NARROWEST)
         self.header = Header("Annotator")
+        self.header.setMinimumHeight(20)
         self.over_time = BiasOverTime()
-        self.over_time.setMinimumHeight(110)
+        self.over_time.setMinimumHeight(100)
         self.over_time.setMaximumHeight(170)
         self.pairs = PairGrid()
+        self.pairs.setMinimumHeight(84)
         self._pages = QStackedWidget()
         nothing = plain_label(
             "Choose an annotator, or press Tab for the next disputed one: what speaks for and against a bias "

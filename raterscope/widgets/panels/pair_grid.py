@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import overload
 
 import numpy as np
@@ -59,11 +59,9 @@ class PairsView:
         Whether the items have pictures.
     who : tuple of M str
         Who answered, where the comparisons are not all of one annotator.
-
-    Found from these:
-
-    against : (M,) bool
-        Answered otherwise than most others or, where nobody else or as many did, than the ranking says.
+    against : (M,) bool, optional
+        Which of them speak against whoever answered; by default those answered otherwise than most others
+        or, where nobody else or as many did, than the ranking says.
     """
 
     title: str
@@ -77,16 +75,25 @@ class PairsView:
     names: Sequence[str]
     pictures: bool = False
     who: tuple[str, ...] = ()
-    against: NDArray[np.bool_] = field(init=False)
+    against: NDArray[np.bool_] | None = None
 
     def __post_init__(self) -> None:
-        arrays = (self.left, self.right, self.choice, self.others_left, self.others, self.ranking)
-        if {*map(len, arrays)} != {len(self.comparison)} or len(self.who) not in (0, len(self.comparison)):
-            raise ValueError(f"not as much of everything as there are comparisons: {len(self.comparison)}")
+        many = len(self.comparison)
+        lengths = {len(self.left), len(self.right), len(self.choice), len(self.others_left), len(self.others),
+                   len(self.ranking), many if self.against is None else len(self.against)}  # fmt: skip
+        if lengths != {many} or len(self.who) not in (0, many):
+            raise ValueError(f"not as much of everything as there are comparisons: {many}")
+        if self.against is not None:
+            return
         said = np.sign(np.asarray(self.choice, dtype=float))
         crowd = np.sign(2.0 * self.others_left - self.others)
         expected = np.where(crowd != 0, crowd, np.sign(np.nan_to_num(self.ranking)))
         object.__setattr__(self, "against", said * expected < 0)
+
+    def speaks_against(self) -> NDArray[np.bool_]:
+        """Say which of them speak against whoever answered."""
+        assert self.against is not None
+        return self.against
 
     def line(self, row: int) -> PairLine:
         """Make the line of a comparison."""
@@ -97,7 +104,7 @@ class PairsView:
             self.names[self.left[row]],
             self.names[self.right[row]],
             int(np.sign(self.choice[row])),
-            bool(self.against[row]),
+            bool(self.speaks_against()[row]),
             (f"{self.who[row]} " if self.who else "") + f"said {_side(self.choice[row])}",
             self._others(row),
         )
@@ -214,7 +221,7 @@ class PairGrid(QWidget):
         view, mode = self._view, self.modes.mode
         self._rows = np.empty(0, np.int64)
         if view is not None:
-            self._rows = np.flatnonzero(view.against == (mode == "against"))
+            self._rows = np.flatnonzero(view.speaks_against() == (mode == "against"))
         self._quiet = True
         self.view.set_lines(() if view is None else _Lines(view, self._rows))
         self._quiet = False

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import QColor, QPainter, QPen
+from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPen
 
 from raterscope.algorithms.pairs.data import BEHAVIOURS
 from raterscope.widgets import theme
 from raterscope.widgets.glyphs import symbol_path
+from raterscope.widgets.painting import paint_words
 
-__all__ = ["BAD", "BEHAVIOURS", "GOOD", "UGLY", "behaviour_colour", "paint_cross", "paint_line_sample",
+__all__ = ["BAD", "BEHAVIOURS", "GOOD", "UGLY", "behaviour_colour", "paint_cross", "paint_legend",
            "paint_side_mark"]  # fmt: skip
 
 GOOD, UGLY, BAD = range(len(BEHAVIOURS))
@@ -21,7 +22,7 @@ def behaviour_colour(behaviour: int) -> str:
     return (look.third, look.disputed, look.rejected)[behaviour]
 
 
-def paint_line_sample(painter: QPainter, box: QRectF, behaviour: int) -> None:
+def _paint_line_sample(painter: QPainter, box: QRectF, behaviour: int) -> None:
     """Paint a short piece of a line as `BiasPath` draws it: plain, dashed, or ending in a cross."""
     colour, middle = QColor(behaviour_colour(behaviour)), box.center().y()
     pen = QPen(colour, (1.2, 1.8, 2.2)[behaviour])
@@ -31,6 +32,17 @@ def paint_line_sample(painter: QPainter, box: QRectF, behaviour: int) -> None:
     painter.drawLine(QPointF(box.left(), middle), QPointF(box.right(), middle))
     if behaviour == BAD:
         paint_cross(painter, QPointF(box.right(), middle), colour)
+
+
+def paint_legend(painter: QPainter, right: float) -> None:
+    """Name the behaviours beside their lines, in one row at the top that ends at `right`."""
+    painter.setFont(theme.font(theme.CAPTION))
+    metrics = QFontMetrics(painter.font())
+    for behaviour, word in enumerate(BEHAVIOURS):
+        width = metrics.horizontalAdvance(word) + 2.0
+        paint_words(painter, QRectF(right - width, 0, width, 16), word, behaviour_colour(behaviour))
+        _paint_line_sample(painter, QRectF(right - width - 26, 1, 18, 14), behaviour)
+        right -= width + 40
 
 
 def paint_cross(painter: QPainter, centre: QPointF, colour: QColor) -> None:

@@ -15,6 +15,7 @@ from raterscope.widgets.figures import count, estimate
 from raterscope.widgets.painting import paint_words
 from raterscope.widgets.plots.behaviours import GOOD, behaviour_colour
 from raterscope.widgets.plots.figure_panel import Figure, FigurePanel
+from raterscope.widgets.plots.value_scale import paint_value_scale
 
 __all__ = ["BiasOverTime", "OverTimeView"]
 
@@ -168,10 +169,7 @@ class _Course(Figure[int]):
         self, painter: QPainter, view: OverTimeView, least: float, most: float, zero: float
     ) -> None:
         look, box, right = theme.current(), self._box(), Qt.AlignmentFlag.AlignRight
-        painter.setFont(theme.font(theme.CAPTION))
-        for value, y in ((most, box.top() + 3), (0.0, zero), (least, box.bottom() - 3)):
-            if value == 0 or abs(y - zero) > 13:
-                paint_words(painter, QRectF(0, y - 8, LEFT - 6, 16), f"{value:.1g}", look.third, side=right)
+        paint_value_scale(painter, box, least, most, zero, digits=1)
         half = box.width() / 2 - 4
         foot = QRectF(box.left(), box.bottom() + 3, half, 15)
         paint_words(painter, foot, view.when[0], look.third)

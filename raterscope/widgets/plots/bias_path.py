@@ -18,12 +18,13 @@ from raterscope.widgets.plots.behaviours import (
     UGLY,
     behaviour_colour,
     paint_cross,
-    paint_line_sample,
+    paint_legend,
 )
 from raterscope.widgets.plots.figure_panel import Figure, FigurePanel
 from raterscope.widgets.plots.line_raster import column_spans, cover, coverage_image
 from raterscope.widgets.plots.mode_switch import ModeSwitch
 from raterscope.widgets.plots.numbered import row_of
+from raterscope.widgets.plots.value_scale import paint_value_scale
 
 __all__ = ["BiasPath", "PathView"]
 
@@ -262,6 +263,8 @@ class _Lines(Figure[int]):
         places = np.asarray(at, dtype=float)
         if self._logarithmic:
             least = ends[ends > 0].min() if (ends > 0).any() else 1.0
+            # There is no 0 among logarithms: it lies as far beyond the last place as half of that.
+            least = least / 2 if (ends == 0).any() else least
             ends, places = np.log(np.maximum(ends, least)), np.log(np.maximum(places, least))
         room = ends[-1] - ends[0]
         return np.asarray((places - ends[0]) / room if room else places * 0.0)
@@ -336,10 +339,8 @@ class _Lines(Figure[int]):
         painter.setPen(QPen(QColor(look.second), 1))
         painter.drawLine(QPointF(box.left(), zero), QPointF(box.right(), zero))
         painter.setFont(theme.font(theme.CAPTION))
+        paint_value_scale(painter, box, self._least, self._most, zero)
         right = Qt.AlignmentFlag.AlignRight
-        for value, y in ((self._most, box.top() + 6), (0.0, zero), (self._least, box.bottom() - 6)):
-            if value == 0 or abs(y - zero) > 14:
-                paint_words(painter, QRectF(0, y - 8, LEFT - 6, 16), f"{value:.2g}", look.third, side=right)
         paint_words(painter, QRectF(box.left(), 0, box.width(), 16), "above 0: prefers left", look.third)
         below = QRectF(box.left(), box.bottom() + 3, box.width(), 16)
         name = f"{view.axis} " if view.axis else ""
@@ -347,16 +348,7 @@ class _Lines(Figure[int]):
         paint_words(painter, below, f"{view.at[-1]:.3g}", look.third, side=right)
         middle = Qt.AlignmentFlag.AlignHCenter
         paint_words(painter, below, "below 0: prefers right", look.third, side=middle)
-        self._draw_legend(painter, box)
-
-    def _draw_legend(self, painter: QPainter, box: QRectF) -> None:
-        painter.setFont(theme.font(theme.CAPTION))
-        metrics, right = QFontMetrics(painter.font()), box.right()
-        for behaviour, word in enumerate(BEHAVIOURS):
-            width = metrics.horizontalAdvance(word) + 2.0
-            paint_words(painter, QRectF(right - width, 0, width, 16), word, behaviour_colour(behaviour))
-            paint_line_sample(painter, QRectF(right - width - 26, 1, 18, 14), behaviour)
-            right -= width + 40
+        paint_legend(painter, box.right())
 
     def _draw_crosses(self, painter: QPainter) -> None:
         if not len(self._low):
@@ -375,11 +367,10 @@ class _Lines(Figure[int]):
         pen.setDashPattern([3, 3])
         painter.setPen(pen)
         painter.drawLine(QPointF(x, box.top()), QPointF(x, box.bottom()))
-        painter.setFont(theme.font(theme.CAPTION))
-        beyond = x + 30 > box.right()
-        room = QRectF(x - 66, box.top(), 60, 16) if beyond else QRectF(x + 6, box.top(), 60, 16)
-        side = Qt.AlignmentFlag.AlignRight if beyond else Qt.AlignmentFlag.AlignLeft
-        paint_words(painter, room, "cut", look.accent, side=side)
+        beyond = x + 36 > box.right()
+        self._draw_chip(
+            painter, QRectF(x - 36 if beyond else x + 4, box.top() + 2, 32, 16), "cut", look.accent
+        )
 
     def _draw_one(self, painter: QPainter, part: int, ink: str, width: float) -> None:
         assert self._view is not None
@@ -406,13 +397,16 @@ class _Lines(Figure[int]):
 
     def _draw_name(self, painter: QPainter, part: int, y: float, ink: str) -> None:
         assert self._view is not None
-        box, look = self._box(), theme.current()
-        painter.setFont(theme.font(theme.CAPTION, bold=True))
+        box = self._box()
         name = self._view.names[part]
-        width = min(QFontMetrics(painter.font()).horizontalAdvance(name) + 10.0, box.width() / 2)
+        width = QFontMetrics(theme.font(theme.CAPTION, bold=True)).horizontalAdvance(name) + 10.0
+        width = min(width, box.width() / 2)
         top = min(max(y - 20, box.top()), box.bottom() - 16)
-        chip = QRectF(box.right() - width - 8, top, width, 16)
+        self._draw_chip(painter, QRectF(box.right() - width - 8, top, width, 16), name, ink)
+
+    def _draw_chip(self, painter: QPainter, chip: QRectF, words: str, ink: str) -> None:
+        painter.setFont(theme.font(theme.CAPTION, bold=True))
         painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(theme.colour(look.surface, 220))
+        painter.setBrush(theme.colour(theme.current().surface, 225))
         painter.drawRoundedRect(chip, 4, 4)
-        paint_words(painter, chip.adjusted(5, 0, -4, 0), name, ink, elide=Qt.TextElideMode.ElideMiddle)
+        paint_words(painter, chip.adjusted(5, 0, -4, 0), words, ink, elide=Qt.TextElideMode.ElideMiddle)

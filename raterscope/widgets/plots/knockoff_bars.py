@@ -17,6 +17,7 @@ from raterscope.widgets.parts import Header, plain_label
 from raterscope.widgets.plots.figure_panel import Figure
 from raterscope.widgets.plots.mode_switch import ModeSwitch
 from raterscope.widgets.plots.numbered import row_of
+from raterscope.widgets.plots.value_scale import paint_value_scale
 
 __all__ = ["KnockoffBars", "RateCut", "StatisticsView"]
 
@@ -323,7 +324,7 @@ class _Bars(Figure[int]):
         self._draw_bars(painter, values, cut.flagged[self._order], zero, scale)
         painter.setPen(QPen(QColor(look.line), 1))
         painter.drawLine(QPointF(box.left(), zero), QPointF(box.right(), zero))
-        self._draw_scale(painter, least, most, zero, scale)
+        paint_value_scale(painter, box, self._value(least), self._value(most), zero)
         for part, ink in ((row_of(self._order, self._selected), look.accent), (self.pointed, look.text)):
             if part is not None:
                 x = box.left() + (part + 0.5) * pitch
@@ -396,15 +397,3 @@ class _Bars(Figure[int]):
 
     def _value(self, length: float) -> float:
         return length if self._draw is None else float(np.copysign(length * length, length))
-
-    def _draw_scale(self, painter: QPainter, least: float, most: float, zero: float, scale: float) -> None:
-        look = theme.current()
-        painter.setFont(theme.font(theme.CAPTION))
-        for value in (most, 0.0, least):
-            y = zero - value * scale
-            if value == 0 or abs(y - zero) > 14:
-                y = min(max(y, TOP + 6), self._box().bottom() - 2)
-                room = QRectF(0, y - 8, LEFT - 6, 16)
-                paint_words(
-                    painter, room, f"{self._value(value):.2g}", look.third, side=Qt.AlignmentFlag.AlignRight
-                )
