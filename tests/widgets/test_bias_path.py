@@ -181,6 +181,14 @@ def test_cover_is_the_area_of_a_line_however_it_lies_over_the_pixels():
     assert np.allclose(twice, 2 * found)
 
 
+def test_a_leap_is_as_wide_as_its_line():
+    low = np.full((12, 1), 40.0, np.float32)
+    high = low.copy()
+    low[5], low[6:], high[6:] = 10, 10, 10
+    found = np.cumsum(cover(low, high, 50, 3.0), axis=1)[:, 25]
+    assert found.sum() == pytest.approx(3)
+
+
 def test_lines_above_each_other_are_more_opaque_than_one(qapp):
     low = np.full((4, 1), 5.0, np.float32)
     one, three = (

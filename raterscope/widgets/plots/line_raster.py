@@ -80,6 +80,8 @@ def cover(
         Differences down each column: their running sum is the cover, so that several are simply added.
     """
     columns = len(low)
+    for _ in range(round(width) - 1):
+        low, high = _wider_leaps(low, high)
     top = np.clip(low - width / 2, 0, height)
     bottom = np.clip(high + width / 2, 0, height)
     if hidden is not None:
@@ -99,6 +101,15 @@ def cover(
         found += sign * (np.bincount(whole + start, minlength=len(found)) - part)
         found[1:] += sign * part[:-1]
     return found.reshape(columns, deep)
+
+
+def _wider_leaps(low: Floats, high: Floats) -> tuple[Floats, Floats]:
+    """Carry each leap one column on: it is else thinner than the line that leads to it."""
+    tall = (high[:-1] - low[:-1]) >= TALL
+    wider = low.copy(), high.copy()
+    for new, old, farther in ((wider[0], low, np.minimum), (wider[1], high, np.maximum)):
+        np.copyto(new[1:], farther(old[1:], old[:-1]), where=tall)
+    return wider
 
 
 def coverage_image(found: NDArray[np.float64], colour: str, opacity: float) -> QImage:
