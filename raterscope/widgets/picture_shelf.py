@@ -21,7 +21,7 @@ class PictureShelf(QObject):
     Parameters
     ----------
     side : int
-        The longest side of a picture kept, in pixels of the screen.
+        The longest side of a picture kept, in pixels of Qt: more on a screen of more.
     in_sight : callable
         Gives the numbers of what is seen now.
     parent : QWidget
@@ -40,7 +40,8 @@ class PictureShelf(QObject):
 
     def __init__(self, side: int, in_sight: Callable[[], Iterable[int]], parent: QWidget) -> None:
         super().__init__(parent)
-        self._side, self._in_sight = round(side * parent.devicePixelRatioF()), in_sight
+        self._shower = parent
+        self._side, self._in_sight = side, in_sight
         self.kept: OrderedDict[int, QPixmap | None] = OrderedDict()
         self._asked: set[int] = set()
         self._rested = QTimer(self)
@@ -62,7 +63,10 @@ class PictureShelf(QObject):
         small = None
         if picture is not None and not picture.isNull():
             keep, smooth = Qt.AspectRatioMode.KeepAspectRatio, Qt.TransformationMode.SmoothTransformation
-            small = QPixmap.fromImage(picture.scaled(self._side, self._side, keep, smooth))
+            ratio = self._shower.devicePixelRatioF()
+            side = round(self._side * ratio)
+            small = QPixmap.fromImage(picture.scaled(side, side, keep, smooth))
+            small.setDevicePixelRatio(ratio)
         self.kept[number] = small
         self.kept.move_to_end(number)
         while len(self.kept) > MOST_PICTURES:

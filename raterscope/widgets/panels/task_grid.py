@@ -13,10 +13,10 @@ from PySide6.QtCore import (
     QAbstractTableModel,
     QModelIndex,
     QPersistentModelIndex,
+    QPointF,
     QRectF,
     QSize,
     Qt,
-    QTimer,
     Signal,
 )
 from PySide6.QtGui import QColor, QImage, QPainter, QPen, QPixmap, QResizeEvent
@@ -35,6 +35,7 @@ from raterscope.widgets import theme
 from raterscope.widgets.figures import count
 from raterscope.widgets.painting import paint_words
 from raterscope.widgets.parts import Header, plain_label, plain_tip
+from raterscope.widgets.picture_shelf import PictureShelf
 
 __all__ = ["GridView", "TaskGrid"]
 
@@ -43,9 +44,6 @@ PICTURE, WORDS, PAD = 88, 47, 6
 FIGURE_ROOM = 28.0
 CARD = QSize(PICTURE + 2 * PAD, PICTURE + WORDS + 2 * PAD)
 LINE = 24
-MOST_PICTURES = 1000
-SETTLED_MS = 40
-"""Pictures are asked for when the scrolling has rested for so long."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,14 +120,11 @@ class TaskGrid(QWidget):
         self._nothing = plain_label("", "second", wrap=True)
         self._model = _GridModel(self)
         self._view: GridView | None = None
-        self._asked: set[int] = set()
-        self._rested = QTimer(self)
-        self._rested.setSingleShot(True)
-        self._rested.setInterval(SETTLED_MS)
-        self._rested.timeout.connect(self._ask)
+        self._shelf = PictureShelf(PICTURE, self._in_sight, self)
+        self._shelf.wanted.connect(self.picture_wanted)
         self.view = QTableView()
         self.view.setModel(self._model)
-        self._delegate = _CardDelegate(self.view)
+        self._delegate = _CardDelegate(self._shelf.kept, self.view)
         self.view.setItemDelegate(self._delegate)
         self.view.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
         self.view.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
@@ -152,14 +147,15 @@ class TaskGrid(QWidget):
         column.addWidget(self._nothing)
         column.addWidget(self.view, 1)
         self.setFocusProxy(self.view)
-        self.view.verticalScrollBar().valueChanged.connect(self._rest)
+        self.view.verticalScrollBar().valueChanged.connect(self._shelf.rest)
+        self._shelf.changed.connect(self.view.viewport().update)
         self.view.selectionModel().currentChanged.connect(self._on_current)
         self.show_tasks(None)
 
     def show_tasks(self, view: GridView | None) -> None:
         """Show tasks, or say how they come here. Pictures of before are kept."""
         self._view = view
-        self._asked.clear()
+        self._shelf.ask_again()
         many = 0 if view is None else len(view.tasks)
         self._header.set_title("Tasks", "" if view is None else view.title)
         self._header.set_aside("" if view is None else count(many, "task"))
@@ -176,15 +172,11 @@ class TaskGrid(QWidget):
 
     def set_picture(self, task: int, picture: QImage | None) -> None:
         """Give the picture that was asked for; None says that there is none."""
-        self._delegate.keep(task, picture)
-        self._asked.discard(task)
-        self.view.viewport().update()
+        self._shelf.keep(task, picture)
 
     def forget_pictures(self) -> None:
         """Drop all pictures: other tasks bear the numbers now."""
-        self._delegate.pictures.clear()
-        self._asked.clear()
-        self._rest()
+        self._shelf.forget()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Put as many beside each other as there is room for."""
@@ -204,20 +196,10 @@ class TaskGrid(QWidget):
                 self.view.selectionModel().blockSignals(True)
                 self.view.setCurrentIndex(self._model.at(place))
                 self.view.selectionModel().blockSignals(False)
-        self._rest()
-
-    def _rest(self) -> None:
-        if self._view is not None and self._view.pictures and len(self._view.tasks):
-            self._rested.start()
-
-    def _ask(self) -> None:
-        for task in self._in_sight():
-            if task not in self._asked and task not in self._delegate.pictures:
-                self._asked.add(task)
-                self.picture_wanted.emit(task)
+        self._shelf.rest()
 
     def _in_sight(self) -> list[int]:
-        if self._view is None or not self.view.isVisible():
+        if self._view is None or not self._view.pictures or not self.view.isVisible():
             return []
         first, last = self.view.rowAt(0), self.view.rowAt(self.view.viewport().height() - 1)
         last = self._model.rowCount() - 1 if last < 0 else last
@@ -273,26 +255,11 @@ class _GridModel(QAbstractTableModel):
 
 
 class _CardDelegate(QStyledItemDelegate):
-    """Paints a picture with its words, or the words in a line. Keeps the pictures used last."""
+    """Paints a picture with its words, or the words in a line."""
 
-    def __init__(self, parent: QWidget) -> None:
+    def __init__(self, pictures: OrderedDict[int, QPixmap | None], parent: QWidget) -> None:
         super().__init__(parent)
-        self.pictures: OrderedDict[int, QPixmap | None] = OrderedDict()
-
-    def keep(self, task: int, picture: QImage | None) -> None:
-        kept = None
-        if picture is not None and not picture.isNull():
-            small = picture.scaled(
-                PICTURE,
-                PICTURE,
-                Qt.AspectRatioMode.KeepAspectRatio,
-                Qt.TransformationMode.SmoothTransformation,
-            )
-            kept = QPixmap.fromImage(small)
-        self.pictures[task] = kept
-        self.pictures.move_to_end(task)
-        while len(self.pictures) > MOST_PICTURES:
-            self.pictures.popitem(last=False)
+        self.pictures = pictures
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         model = index.model()
@@ -318,7 +285,7 @@ class _CardDelegate(QStyledItemDelegate):
         kept = self.pictures.get(task)
         if kept is not None:
             self.pictures.move_to_end(task)
-            target = QRectF(0, 0, kept.width(), kept.height())
+            target = QRectF(QPointF(), kept.deviceIndependentSize())
             target.moveCenter(picture.center())
             painter.drawPixmap(target.topLeft(), kept)
         else:
