@@ -32,6 +32,7 @@ FUSING = {
     "clicks": "clicks.cli_fuse:fuse_clicks",
     "masks": "masks.cli_fuse:fuse_masks",
     "labels": "labels.cli_fuse:fuse_labels",
+    "pairs": "pairs.cli_fuse:fuse_pairs",
 }
 INTERRUPTED = 130
 
@@ -115,7 +116,7 @@ def _sentence(problem: Exception) -> str:
     from raterscope.app.terminal import one_line
 
     known = (InputError, Misused)
-    told = {"SettingsError", "ClicksError", "MasksError", "LabelsError"}
+    told = {"SettingsError", "ClicksError", "MasksError", "LabelsError", "PairsError"}
     if isinstance(problem, known) or type(problem).__name__ in told:
         text = str(problem)
     elif isinstance(problem, OSError) and problem.strerror:

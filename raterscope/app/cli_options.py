@@ -214,6 +214,7 @@ def _describe_fuse(commands: argparse._SubParsersAction[_Parser]) -> None:
     _add_results(clicks)
     _describe_fuse_masks(kinds)
     _describe_fuse_labels(kinds)
+    _describe_fuse_pairs(kinds)
 
 
 def _describe_fuse_masks(kinds: argparse._SubParsersAction[_Parser]) -> None:
@@ -286,6 +287,33 @@ def _describe_fuse_labels(kinds: argparse._SubParsersAction[_Parser]) -> None:
                         help="who gave the labels of a file that does not say so")  # fmt: skip
     _add_mapping(labels, "annotator, task, label, time, truth, question, picture")
     _add_results(labels)
+
+
+def _describe_fuse_pairs(kinds: argparse._SubParsersAction[_Parser]) -> None:
+    pairs = kinds.add_parser(
+        "pairs",
+        help="a crowd's comparisons of pairs: who is biased to a side, and the ranking without that",
+        description="Finds annotators who are biased to a side at a controlled rate of false discoveries,\n"
+        "and ranks the items without their biases. Writes annotators.csv, ranking.csv, path.csv and\n"
+        "run.json; of several questions, into a folder each.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    pairs.lists_settings = True
+    pairs.kind = "pairs"
+    pairs.add_argument("pairs", nargs="+", type=Path, metavar="PAIRS",
+                       help="tables with the columns annotator, left, right, choice and perhaps time; a "
+                            "choice is left, right, tie, an item, or a number above 0 for left")  # fmt: skip
+    pairs.add_argument("--path", default="iss", metavar="NAME",
+                       help="along which the biased are found (default: %(default)s)")  # fmt: skip
+    pairs.add_argument("--fdr", metavar="RATE",
+                       help="share of the flagged that may be flagged wrongly, as --set rate=RATE "
+                            "(default: 0.1)")  # fmt: skip
+    _add_settings(pairs)
+    pairs.add_argument("--question", metavar="NAME", help="only this question")
+    pairs.add_argument("--exclude", nargs="+", action="extend", default=[], metavar="NAME",
+                       help="annotators to leave out")  # fmt: skip
+    _add_mapping(pairs, "annotator, left, right, choice, time, question, left_picture, right_picture")
+    _add_results(pairs)
 
 
 def _add_results(parser: _Parser) -> None:

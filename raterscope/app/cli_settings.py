@@ -11,6 +11,7 @@ from raterscope.algorithms.clicks.assignment import AssignmentSettings
 from raterscope.algorithms.labels.catalogue import LABELLERS
 from raterscope.algorithms.labels.fusion import TruthSettings
 from raterscope.algorithms.masks.catalogue import FUSERS
+from raterscope.algorithms.pairs.catalogue import PATHS
 from raterscope.algorithms.settings import Settings, Spec
 
 __all__ = ["settings_in_words"]
@@ -20,7 +21,7 @@ _WIDTH = 100
 
 def settings_in_words(kind: str | None = None) -> str:
     """List the algorithms of a kind, or of all kinds, with their settings, as --set takes them."""
-    lists = {"clicks": _of_clicks, "masks": _of_masks, "labels": _of_labels}
+    lists = {"clicks": _of_clicks, "masks": _of_masks, "labels": _of_labels, "pairs": _of_pairs}
     return "\n".join("\n".join(make()) + "\n" for name, make in lists.items() if kind in (None, name))
 
 
@@ -41,6 +42,10 @@ def _of_masks() -> list[str]:
 def _of_labels() -> list[str]:
     lines = _catalogue("algorithms for labels (--algorithm, with run: ALGORITHM)", LABELLERS)
     return [*lines, "with all of them:", "", *_settings(TruthSettings)]
+
+
+def _of_pairs() -> list[str]:
+    return _catalogue("paths for pairs (--path)", PATHS)
 
 
 def _catalogue(heading: str, catalogue: Mapping[str, Algorithm]) -> list[str]:

@@ -16,6 +16,7 @@ from raterscope import __version__
 from raterscope.algorithms.clicks.data import ClicksError
 from raterscope.algorithms.labels.data import LabelsError
 from raterscope.algorithms.masks.data import MasksError
+from raterscope.algorithms.pairs.data import PairsError
 from raterscope.algorithms.progress import Cancelled, Watch, part, silent, wrapping
 
 __all__ = ["Answer", "Draft", "Inputs", "Outcome", "attempt", "one_by_one", "versions"]
@@ -123,7 +124,7 @@ def attempt(work: Callable[[], Result]) -> tuple[Result | None, str, str]:
         return work(), "", ""
     except Cancelled:
         raise
-    except (ClicksError, LabelsError, MasksError) as error:
+    except (ClicksError, LabelsError, MasksError, PairsError) as error:
         return None, str(error), ""
     except MemoryError:
         return None, "there is not enough memory to fuse it.", ""

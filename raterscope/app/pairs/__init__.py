@@ -1,0 +1,1 @@
+"""Pairs in the program: runs, results, the command line."""

@@ -1,0 +1,208 @@
+"""`raterscope fuse pairs`: files of comparisons in, a folder of results out, without a study."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import numpy as np
+
+from raterscope.algorithms.pairs import PairFusion, Pairs
+from raterscope.algorithms.pairs.data import BEHAVIOURS
+from raterscope.algorithms.pairs.fusion import PairPlan
+from raterscope.algorithms.pairs.ranking import ranks
+from raterscope.algorithms.progress import Watch, part
+from raterscope.app.cli_questions import by_option
+from raterscope.app.cli_results import failures, make_folder
+from raterscope.app.errors import InputError, counted, plain
+from raterscope.app.formats.export import distinct, safe
+from raterscope.app.formats.pair_records import PairTable
+from raterscope.app.formats.pairs import read_pairs
+from raterscope.app.pairs.comparing import Beside, beside, not_promised
+from raterscope.app.pairs.joining import Asked, by_question, joined, refuse_unknown
+from raterscope.app.pairs.results import QuestionOutput, has_path, run_record, write_question
+from raterscope.app.pairs.running import Answer, Inputs, fuse_questions
+from raterscope.app.study.places import digest_of_file
+from raterscope.app.terminal import ProgressLine, one_line
+
+__all__ = ["fuse_pairs", "notices_of", "summary_of"]
+
+_LISTED = 12
+"""Questions; of more, the number is said."""
+
+
+def fuse_pairs(options: argparse.Namespace) -> int:
+    """Fuse files of comparisons and write the results; the options are the command line's."""
+    plan = PairPlan.make(options.path, _settings(options))
+    clock = time.perf_counter()
+    with ProgressLine(sys.stderr) as watch:
+        with by_option():
+            tables = _read(options, part(watch, 0.0, 0.2))
+        inputs, said = _inputs(_asked(tables, options.question), options.exclude)
+        make_folder(options.output)
+        answer = fuse_questions(inputs, plan, part(watch, 0.2, 0.8))
+        others = _beside(answer, part(watch, 0.8, 0.9))
+        written, large = _write(options, answer, others, tables, part(watch, 0.9, 1.0))
+    notices = [f"{plain(table.path.name)}: {notice}" for table in tables for notice in table.notices]
+    for notice in dict.fromkeys([*notices, *said, *large, *notices_of(answer)]):
+        print(f"note: {one_line(notice)}", file=sys.stderr)
+    for line in summary_of(answer, time.perf_counter() - clock, others):
+        print(one_line(line))
+    folders = {path.parent for path in written}
+    if len(folders) > 1:
+        print(f"{counted(len(written), 'file')} in {counted(len(folders), 'folder')} of {options.output}")
+    elif written:
+        print(f"{', '.join(path.name for path in written)} in {written[0].parent}")
+    failures(answer.outcomes)
+    return 0
+
+
+def summary_of(answer: Answer, seconds: float, others: Mapping[str, Beside]) -> Iterator[str]:
+    """Say in a few lines what came out; with what stands beside the fusion of each question."""
+    questions = answer.inputs.given
+    people = {one.annotators[who] for one in questions.values() for who in np.unique(one.annotator).tolist()}
+    items = sum(len(one.items) for one in questions.values())
+    about = "" if len(questions) == 1 else f" of {len(questions):,} questions"
+    yield (
+        f"{counted(sum(map(len, questions.values())), 'comparison')} by {counted(len(people), 'annotator')} "
+        f"of {counted(items, 'item')}{about}, fused by {answer.plan.algorithm} in {seconds:.1f} s"
+    )
+    results = [one for one in answer.outcomes.values() if one.fusion is not None]
+    for outcome in results[:_LISTED]:
+        assert outcome.fusion is not None
+        prefix = f"{plain(outcome.item)}: " if len(questions) > 1 else ""
+        yield prefix + _flagged(answer.plan, outcome.fusion)
+        yield prefix + _of_t_test(outcome.fusion, others[outcome.item])
+        for line in _of_ranking(outcome.fusion, others[outcome.item]):
+            yield prefix + line
+    if len(results) > _LISTED:
+        yield f"and {len(results) - _LISTED:,} more questions"
+
+
+def _flagged(plan: PairPlan, fusion: PairFusion) -> str:
+    tested = counted(int((fusion.untested == 0).sum()), "tested annotator")
+    many = int(fusion.flagged.sum())
+    if not many:
+        return f"nobody of {tested} is flagged"
+    counts = np.bincount(fusion.behaviour[fusion.flagged], minlength=len(BEHAVIOURS)).tolist()
+    kinds = [f"{counts[at]:,} {name}" for at, name in enumerate(BEHAVIOURS) if counts[at]]
+    words = f"{many:,} of {tested} {'is' if many == 1 else 'are'} flagged ({', '.join(kinds)})"
+    wrongly, doubt = f"{100 * fusion.rate:g}%", not_promised(plan, fusion)
+    if doubt:
+        return f"{words}; that at most {wrongly} of them are wrong is not promised: {doubt}"
+    return f"{words}, of whom on average at most {wrongly} wrongly"
+
+
+def _of_t_test(fusion: PairFusion, other: Beside) -> str:
+    many, both = int(other.by_t_test.sum()), int((other.by_t_test & fusion.flagged).sum())
+    words = f"the t test with Benjamini-Hochberg at {100 * fusion.rate:g}% finds {many or 'nobody'}"
+    return words + (f", {both:,} of them flagged too" if many else "")
+
+
+def _of_ranking(fusion: PairFusion, other: Beside) -> Iterator[str]:
+    split = other.consistency
+    groups = int(fusion.component.max(initial=-1)) + 1
+    across = "" if groups == 1 else f" in {groups:,} groups"
+    yield (
+        f"the ranking{across} explains {split.ranking:.0%} of the choices; {split.disagreement:.0%} is "
+        f"disagreement about the same two items, {split.cyclic:.0%} goes round in circles"
+    )
+    before, after = (ranks(score, fusion.component) for score in (fusion.score, fusion.corrected))
+    moved = int((before != after).sum())
+    words = f"{counted(moved, 'item') if moved else 'no item'} changed rank as biases were taken out"
+    if math.isfinite(other.bradley_terry):
+        words += f"; before that, scores correlate with Bradley-Terry's by {other.bradley_terry:.3f}"
+    yield words
+
+
+def notices_of(answer: Answer) -> Iterator[str]:
+    """Give what the algorithms had to say."""
+    for name, outcome in answer.outcomes.items():
+        where = f"{plain(name)}: " if len(answer.outcomes) > 1 else ""
+        if outcome.fusion is not None:
+            yield from (where + notice for notice in outcome.fusion.notices)
+
+
+def _settings(options: argparse.Namespace) -> dict[str, str]:
+    texts = dict(options.settings)
+    if options.fdr is None:
+        return texts
+    if "rate" in texts:
+        raise InputError("--fdr and --set rate=RATE exclude each other; expected one of them")
+    return texts | {"rate": options.fdr}
+
+
+def _read(options: argparse.Namespace, watch: Watch) -> list[PairTable]:
+    mapping = dict(options.mapping)
+    paths = list(dict.fromkeys(options.pairs))  # a file that is named twice holds its comparisons once
+    tables: list[PairTable] = []
+    for done, path in enumerate(paths):
+        tables += read_pairs(path, mapping or None, part(watch, done / len(paths), (done + 1) / len(paths)))
+    return tables
+
+
+def _asked(tables: list[PairTable], chosen: str | None) -> list[Asked]:
+    asked = by_question(tables)
+    if chosen is None:
+        return asked
+    found = [one for one in asked if one.name.casefold() == chosen.casefold()]
+    if not found:
+        known = ", ".join(plain(one.name, 40) for one in asked[:8])
+        raise InputError(f"there is no question {plain(chosen)}; expected one of {known}")
+    return found
+
+
+def _inputs(asked: list[Asked], excluded: list[str]) -> tuple[Inputs, list[str]]:
+    refuse_unknown([table for one in asked for table in one.tables], excluded)
+    questions: dict[str, Pairs] = {}
+    said: list[str] = []
+    for one in asked:
+        questions[one.name], notices = joined(one.tables, set(excluded))
+        said += [f"{plain(one.name)}: {notice}" if len(asked) > 1 else notice for notice in notices]
+    return Inputs(dict.fromkeys(questions, 0), questions, excluded=tuple(sorted(set(excluded)))), said
+
+
+def _beside(answer: Answer, watch: Watch) -> dict[str, Beside]:
+    found = {}
+    for done, (name, outcome) in enumerate(answer.outcomes.items()):
+        step = part(watch, done / len(answer.outcomes), (done + 1) / len(answer.outcomes))
+        if outcome.fusion is not None:
+            found[name] = beside(answer.inputs.given[name], answer.plan, outcome.fusion, step)
+    return found
+
+
+def _write(
+    options: argparse.Namespace,
+    answer: Answer,
+    others: Mapping[str, Beside],
+    tables: list[PairTable],
+    watch: Watch,
+) -> tuple[list[Path], list[str]]:
+    """Write the folder of each question, below the given one where there are several.
+
+    Gives the files, and what is left out of them.
+    """
+    paths = dict.fromkeys(table.path for table in tables)
+    inputs = [{"file": path.name, "digest": digest_of_file(path)} for path in paths]
+    written: list[Path] = []
+    said: list[str] = []
+    taken: set[str] = set()
+    for done, (name, outcome) in enumerate(answer.outcomes.items()):
+        if outcome.fusion is None:
+            continue
+        here = options.output
+        if len(answer.outcomes) > 1:
+            here = options.output / distinct(safe(name), taken)
+            make_folder(here)
+        record = run_record(answer, name, inputs, others[name])
+        output = QuestionOutput(answer.inputs.given[name], answer.plan, outcome.fusion, record)
+        step = part(watch, done / len(answer.outcomes), (done + 1) / len(answer.outcomes))
+        written += write_question(here, output, step)
+        if not has_path(outcome.fusion):
+            where = f"{plain(name)}: " if len(answer.outcomes) > 1 else ""
+            said.append(f"{where}path.csv is left out: it would have {outcome.fusion.path.size:,} entries")
+    return written, said

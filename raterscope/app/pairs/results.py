@@ -1,0 +1,110 @@
+"""What a fusion of pairs is written as: tables, and the record of how it was made."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from raterscope.algorithms.pairs import PairFusion, Pairs
+from raterscope.algorithms.pairs.fusion import PairPlan
+from raterscope.algorithms.pairs.knockoffs import shares
+from raterscope.algorithms.progress import Watch, silent
+from raterscope.app.errors import InputError
+from raterscope.app.formats.export import replacing
+from raterscope.app.formats.pair_writers import write_annotators, write_path, write_ranking
+from raterscope.app.outcome import versions
+from raterscope.app.pairs.comparing import Beside, not_promised
+from raterscope.app.pairs.running import Answer, digest_of, question_record
+
+__all__ = ["MOST_ENTRIES", "QuestionOutput", "has_path", "run_record", "write_question"]
+
+MOST_ENTRIES = 10_000_000
+"""Entries of the path up to which path.csv is written."""
+
+
+@dataclass(frozen=True, eq=False)
+class QuestionOutput:
+    """All that the folder of one question holds.
+
+    Attributes
+    ----------
+    pairs : Pairs
+        What was fused.
+    plan : PairPlan
+    fusion : PairFusion
+    record : dict
+        For run.json.
+    """
+
+    pairs: Pairs
+    plan: PairPlan
+    fusion: PairFusion
+    record: Mapping[str, Any]
+
+
+def write_question(folder: Path, output: QuestionOutput, watch: Watch = silent) -> list[Path]:
+    """Write tables and run.json into a folder that is there; gives the files.
+
+    Each file replaces one that is there, whole or not at all; a path that an earlier run wrote and this one
+    does not is taken away. run.json comes last, and goes first where there is one: where it is, all that it
+    tells of is there.
+
+    Raises
+    ------
+    InputError
+        When something cannot be written.
+    """
+    pairs, fusion = output.pairs, output.fusion
+    _take_away(folder / "run.json")
+    share = shares(fusion.statistic, fusion.rate, output.plan.settings.as_dict()["plus"])
+    written = [
+        write_annotators(folder / "annotators.csv", pairs.annotators, fusion, share),
+        write_ranking(folder / "ranking.csv", pairs.items, fusion),
+    ]
+    if has_path(fusion):
+        written.append(write_path(folder / "path.csv", pairs.annotators, fusion, watch))
+    else:
+        _take_away(folder / "path.csv")
+    with replacing(folder / "run.json") as file:
+        json.dump(output.record, file, indent=1, ensure_ascii=False, allow_nan=False)
+        file.write("\n")
+    return [*written, folder / "run.json"]
+
+
+def has_path(fusion: PairFusion) -> bool:
+    """Tell whether path.csv is of a size that anybody opens."""
+    return fusion.path.size <= MOST_ENTRIES
+
+
+def run_record(
+    answer: Answer, name: str, inputs: Sequence[Mapping[str, object]], other: Beside
+) -> dict[str, Any]:
+    """Make the contents of run.json: all that a question's results are made from, and how it went."""
+    outcome, pairs = answer.outcomes[name], answer.inputs.given[name]
+    fusion, settings = outcome.fusion, answer.plan.settings.as_dict()
+    assert fusion is not None
+    doubt = not_promised(answer.plan, fusion)
+    return {
+        "versions": versions(),
+        "settings": answer.plan.as_dict(),
+        "methods": answer.plan.in_words(),
+        "seed": settings["seed"],
+        "digest": digest_of({name: pairs}),
+        "inputs": list(inputs),
+        "excluded": list(answer.inputs.excluded),
+        "started": answer.started.isoformat(timespec="milliseconds"),
+        "seconds": round(outcome.seconds, 3),
+        "rate_promised": not doubt,
+        "rate_not_promised_because": doubt or None,
+        "questions": [question_record(outcome, pairs) | other.as_dict()],
+    }
+
+
+def _take_away(path: Path) -> None:
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror or error}", file=path) from error
