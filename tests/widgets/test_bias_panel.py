@@ -17,7 +17,7 @@ LEFT = Qt.MouseButton.LeftButton
 
 def view(**more) -> BiasView:
     given = {
-        "title": "annotator 12", "left": 90, "right": 270, "behaviour": 1, "flagged": True, "bias": -0.4172,
+        "name": "obs_12", "left": 90, "right": 270, "behaviour": 1, "flagged": True, "bias": -0.4172,
         "low": -0.5462, "high": -0.2882, "match": 0.61, "crowd_match": 0.84, "selected": 50, "draws": 50,
         "test_flags": True, "p_value": 1e-9, "doubtful_left": 0.09, "clear_left": 0.42,
         "sentence": "Clicks <b>right</b> when in doubt.",
@@ -54,9 +54,14 @@ def said(widget) -> list[str]:
 
 def test_the_bias_is_said_with_its_interval_its_side_and_no_more_digits_than_these_support(panel):
     panel.show_annotator(view())
-    assert {"ANNOTATOR 12", "ugly, flagged", "-0.42", "bias (prefers right)", "-0.55 to -0.29, 95 %"} <= {
-        *said(panel)
-    }
+    assert {
+        "ANNOTATOR",
+        "obs_12",
+        "ugly, flagged",
+        "-0.42",
+        "bias (prefers right)",
+        "-0.55 to -0.29, 95 %",
+    } <= {*said(panel)}
     panel.show_annotator(view(bias=0.02, low=-0.08, high=0.12))
     assert {"0.02", "bias (either side)"} <= {*said(panel)}
 
@@ -75,7 +80,7 @@ def test_what_speaks_for_it_is_said_line_by_line(panel):
 
 
 def test_what_is_not_known_is_not_said(panel):
-    panel.show_annotator(BiasView("annotator 81", 2, 1, untested="Not tested: 3 comparisons are too few."))
+    panel.show_annotator(BiasView("81", 2, 1, untested="Not tested: 3 comparisons are too few."))
     words = said(panel)
     assert {"not tested", "–", "bias not known", "2 / 1", "Not tested: 3 comparisons are too few."} <= {
         *words

@@ -13,7 +13,7 @@ from raterscope.widgets.panels.pair_grid import PairGrid, PairsView
 def view(**more) -> PairsView:
     """Against nine of ten, with four of five, against one other, against the ranking, a tie, nobody knows."""
     given = {
-        "title": "Pairs",
+        "name": "<u>obs_13</u>",
         "comparison": np.array([40, 41, 42, 43, 44, 45]),
         "left": np.array([0, 1, 2, 3, 0, 1]),
         "right": np.array([1, 2, 3, 0, 2, 3]),
@@ -56,7 +56,7 @@ def test_what_speaks_against_comes_first_and_what_speaks_for_on_demand(grid):
     assert lines(grid) == [
         "<b>face 1</b> or face 2: said left, 4 of 5 others said left",
         "face 0 or face 2: said neither, 3 of 3 others said left",
-        "<b>face 1</b> or face 3: said right, nobody else compared them",
+        "<b>face 1</b> or face 3: said right, nobody else did",
     ]
 
 
@@ -125,6 +125,7 @@ def test_an_empty_side_and_nobody_chosen_are_said(grid):
     grid.show_pairs(view(choice=np.zeros(6)))
     assert "No comparison speaks against" in said()
     assert "0 of 6" in said()
+    assert "<u>obs_13</u>" in said()
     grid.show_pairs(None)
     assert "Choose an annotator" in said()
     with pytest.raises(ValueError, match="comparisons"):

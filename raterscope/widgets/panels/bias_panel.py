@@ -37,8 +37,8 @@ class BiasView:
 
     Attributes
     ----------
-    title : str
-        "annotator 12".
+    name : str
+        The annotator's.
     left, right, ties : int
     behaviour : int
         Number in `BEHAVIOURS`; -1 before there is a fusion, and for one who was not tested.
@@ -62,7 +62,7 @@ class BiasView:
         What it comes to, in words.
     """
 
-    title: str
+    name: str
     left: int
     right: int
     ties: int = 0
@@ -174,7 +174,7 @@ class BiasPanel(QWidget):
             self.header.set_title("Annotator")
             self.header.set_aside("")
             return
-        self.header.set_title(view.title)
+        self.header.set_title("Annotator", view.name)
         aside = {"plain": "small"}.get(view.tone, view.tone)
         self.header.set_aside(view.state, aside)
         number = figure(view.bias, view.low, view.high)
@@ -183,7 +183,7 @@ class BiasPanel(QWidget):
         self._caption.setText(_caption(view))
         self._interval.setText(_interval(view))
         self._number.setAccessibleName(
-            f"{view.title}, {view.state}, {self._caption.text()} {self._number.text()}, {_interval(view)}"
+            f"{view.name}, {view.state}, {self._caption.text()} {self._number.text()}, {_interval(view)}"
         )
         said = view.facts()
         for key, (name, value) in self._facts.items():

@@ -40,8 +40,8 @@ class PairsView:
 
     Attributes
     ----------
-    title : str
-        Whose they are, or of which items: "Pairs", "Pairs of 05 and 11".
+    name : str
+        Whose they are, or of which items: "obs_13", "05 and 11".
     comparison : (M,) int
         What the signal names them by.
     left, right : (M,) int
@@ -64,7 +64,7 @@ class PairsView:
         or, where nobody else or as many did, than the ranking says.
     """
 
-    title: str
+    name: str
     comparison: NDArray[np.integer]
     left: NDArray[np.integer]
     right: NDArray[np.integer]
@@ -115,7 +115,7 @@ class PairsView:
         most, side = (left, "left") if 2 * left >= many else (many - left, "right")
         said = f"{most:,} of {many:,} others said {side}" if many > 1 else f"the other said {side}"
         if not many:
-            said = "nobody else compared them"
+            said = "nobody else did"
         if 2 * left == many and np.isfinite(self.ranking[row]) and self.ranking[row]:
             said += f"; the ranking says {_side(self.ranking[row])}"
         return said
@@ -197,7 +197,7 @@ class PairGrid(QWidget):
         """Show comparisons, or say how they come here. Pictures of before are kept."""
         self._view = view
         self._kind.pictures = self.pictures.kept if view is not None and view.pictures else None
-        self.header.set_title("Pairs" if view is None else view.title)
+        self.header.set_title("Pairs", "" if view is None else view.name)
         high = TALL if view is not None and view.pictures else LOW
         self.view.verticalHeader().setDefaultSectionSize(high)
         self.modes.setVisible(view is not None)
