@@ -238,7 +238,9 @@ def _by_factors(
     factors = factorise(similarity.network(), settings, part(watch, 0.0, 0.8), cells.weight)
     notices: tuple[str, ...] = ()
     if not factors.converged:
-        notices = ("The search for communities was stopped before it had settled; allow more iterations.",)
+        notices = (
+            "The search for communities was stopped before it had settled: who belongs where is rough.",
+        )
     if factors.member.shape[1] == settings.most > 1:
         notices = (*notices, f"All {settings.most} communities that are allowed were needed; allow more.")
     if len(cells.weight) == len(rows):

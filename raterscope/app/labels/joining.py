@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -196,11 +197,16 @@ def read_prior(text: str) -> tuple[tuple[float, ...], ...]:
 
 def _numbers(rows: Sequence[Sequence[str]], path: Path | None) -> tuple[tuple[float, ...], ...]:
     try:
-        return tuple(tuple(float(cell) for cell in row) for row in rows)
+        prior = tuple(tuple(float(cell) for cell in row) for row in rows)
     except ValueError as error:
         raise InputError(
             "a prior is rows of numbers, a row a class and a number an output, as in '2 1; 1 2'", file=path
         ) from error
+    for number, row in enumerate(prior, 1):
+        wrong = next((value for value in row if not (value > 0 and math.isfinite(value))), None)
+        if wrong is not None:
+            raise InputError(f"row {number} of the prior has {wrong:g}; expected numbers above 0", file=path)
+    return prior
 
 
 def _is_number(cell: str) -> bool:

@@ -218,6 +218,7 @@ class TestRefusals:
             (["--outputs", "cat,cow"], "dog was said by annotators"),
             (["--stands", "cat=cow"], "cow is no class; expected one of cat, dog"),
             (["--prior", "1 2 3; 1 2 3"], "2 rows of 3 numbers; expected 2 of 2"),
+            (["--prior", "2 1; 1 -2"], "row 2 of the prior has -2; expected numbers above 0"),
             (["--prior", "1 x; 2 1"], "1 x; 2 1: cannot be read as a prior"),
             (["--question", "which?"], "there is no question which?; expected one of labels"),
             (["--steps", "some"], "neither last, nor all, nor a number"),

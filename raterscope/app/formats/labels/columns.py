@@ -282,6 +282,10 @@ def clean(name: str) -> str:
     return name[1:] if name.startswith("'") and name.lstrip("'")[:1] in ("=", "+", "-", "@") else name
 
 
+_NO_TIME = {"", "nan", "nat", "na", "n/a", "null", "none"}
+"""What programs write where a time is not known, in small letters."""
+
+
 class _Times:
     """Times while they are read: numbers, if any of the first is one, else dates."""
 
@@ -296,8 +300,9 @@ class _Times:
         if self.no_time is not None:
             return
         cells = array.dictionary.to_pylist()
-        if self._numbers is None and any(cell.strip() for cell in cells):
-            self._numbers = any(_is_number(cell) for cell in cells[:100])
+        told = [cell for cell in cells[:100] if not _is_empty(cell)]
+        if self._numbers is None and told:
+            self._numbers = any(_is_number(cell) for cell in told)
         values = self._fast(array.dictionary)
         if values is None:
             values = np.array([self._value(cell) for cell in cells], dtype=np.float64)
@@ -325,8 +330,7 @@ class _Times:
 
     def _value(self, cell: str) -> float:
         """Read a cell: NaN where it is empty, infinite where it is no time."""
-        cell = cell.strip()
-        if not cell:
+        if _is_empty(cell):
             return math.nan
         try:
             value = float(cell) if self._numbers else seconds_of(cell)
@@ -343,9 +347,12 @@ class _Times:
         return whole
 
 
+def _is_empty(cell: str) -> bool:
+    return cell.strip().casefold() in _NO_TIME
+
+
 def _is_number(cell: str) -> bool:
     try:
-        float(cell)
+        return math.isfinite(float(cell))
     except ValueError:
         return False
-    return True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -91,10 +92,15 @@ def labels_of(
             (name, filled & (question.index == at)) for at, name in enumerate(question.names) if name
         ] or asked
     tables: list[LabelTable | TrueLabels] = []
+    without = 0 if question is None or asked[0][0] == "" else int((filled & cells_are(question, "")).sum())
     for at, (words, rows) in enumerate(asked):
         watch(0.92 + 0.08 * at / len(asked), "sorting labels")
         if rows.any():
             tables += _tables(columns, column, words, rows, whole=question is None)
+    if without and tables:
+        rows_were = "1 row was" if without == 1 else f"{without:,} rows were"
+        notice = f"{rows_were} left out, without a question in {plain(column['question'], 40)}."
+        tables[0] = replace(tables[0], notices=(*tables[0].notices, notice))
     if not any(len(table) for table in tables):
         raise InputError("has no labels; expected some", file=head.table.path, field=column["label"])
     return tuple(tables)

@@ -178,6 +178,29 @@ def test_an_experts_own_votes_may_be_taken_for_the_truth(file: Path) -> None:
     assert truths(truth) == {"t1": "cat", "t2": "Zoë"}
 
 
+@pytest.mark.parametrize("unknown", ["", "nan", "NaT", "NA", "null"])
+def test_times_that_are_not_known_leave_the_others(file: Path, unknown: str) -> None:
+    text = f"task,worker,label,time\na,w,1,{unknown}\nb,w,0,2024-01-01\nc,w,0,2024-01-02T00:00:00Z\n"
+    table = table_of(written(file, text))
+    assert table.time is not None
+    np.testing.assert_allclose(table.time, [math.nan, 1704067200, 1704153600])
+
+
+def test_the_line_that_has_no_time_is_told_and_not_one_of_those_that_have(file: Path) -> None:
+    text = "task,worker,label,time\na,w,1,2024-01-01\nb,w,0,inf\nc,w,0,2024-01-02T00:00:00Z\n"
+    table = table_of(written(file, text))
+    assert table.time is None
+    assert any('line 3 has "inf"' in notice for notice in table.notices)
+
+
+def test_rows_without_a_question_are_left_out_and_counted(file: Path) -> None:
+    text = "task,worker,question,label\na,w,size,2\na,w,,1\nb,w,,2\nb,v,size,10\n"
+    (size,) = read_labels(written(file, text))
+    assert isinstance(size, LabelTable)
+    assert len(size) == 2
+    assert "2 rows were left out, without a question in question." in size.notices
+
+
 def test_each_question_is_a_table(file: Path) -> None:
     text = "task,worker,question,label\na,w,size,2\na,w,kind,cat\nb,v,size,10\n"
     size, kind = read_labels(written(file, text))
