@@ -125,7 +125,8 @@ class ChoiceBox(QComboBox):
 class Header(QWidget):
     """The top of a panel: what it holds, in capitals, whose it is, and a word at the right.
 
-    Where there is too little room, first the word at the right gives way, then the name.
+    Where there is too little room, first the word at the right gives way, then the title where a name says
+    enough, at last the name.
     """
 
     def __init__(self, title: str, aside: str = "", parent: QWidget | None = None) -> None:
@@ -145,6 +146,23 @@ class Header(QWidget):
         """Say what the panel holds, in capitals, and what somebody else called it, as it is written."""
         self._title.setText(title.upper())
         self._name.setText(name)
+        self._settle()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Give way to the name where there is too little room."""
+        super().resizeEvent(event)
+        self._settle()
+
+    def _settle(self) -> None:
+        beside = [self.row.itemAt(place).widget() for place in range(self.row.count())]
+        taken = [
+            one.minimumSizeHint().width() + self.row.spacing()
+            for one in beside
+            if one is not None and one not in (self._name, self._title) and not one.isHidden()
+        ]
+        name = QFontMetrics(self._name.font()).horizontalAdvance(self._name.text()) + self.row.spacing()
+        room = self.width() - sum(taken) - name - self._title.sizeHint().width()
+        self._title.setVisible(not self._name.text() or room >= 0)
 
     def set_aside(self, text: str, role: str = "small") -> None:
         """Say the word at the right."""

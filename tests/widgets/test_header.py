@@ -1,6 +1,6 @@
 """The top of a panel: what gives way where there is little room, and how names stand in it."""
 
-from PySide6.QtCore import QSize
+from PySide6.QtCore import QCoreApplication, QSize
 
 from raterscope.widgets.parts import Header
 from raterscope.widgets.plots.mode_switch import ModeSwitch
@@ -30,3 +30,19 @@ def test_a_name_stays_as_it_is_written_and_is_told_whole_where_it_does_not_fit(q
     assert (header._title.text(), header._name.text(), header._name.toolTip()) == ("TASK", "cell-1887", "")
     header.set_title("Task", "<b>" + 40 * "cell ")
     assert "&lt;b&gt;cell" in header._name.toolTip()
+
+
+def test_where_there_is_too_little_room_the_name_stays_and_the_title_goes(qtbot):
+    header = Header("Annotator")
+    header.row.addWidget(ModeSwitch(MODES))
+    qtbot.addWidget(header)
+    header.show()
+    header.set_title("Annotator", "v-7062")
+    for width, titled in ((420, True), (250, False), (420, True)):
+        header.resize(QSize(width, 24))
+        QCoreApplication.sendPostedEvents()
+        assert header._title.isVisible() == titled
+        assert header._name.toolTip() == ""  # it fits
+    header.resize(QSize(250, 24))
+    header.set_title("3 annotators")
+    assert header._title.isVisible()

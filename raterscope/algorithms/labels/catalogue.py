@@ -16,7 +16,7 @@ from raterscope.algorithms.labels.voting import (
     weighted_sum,
 )
 
-__all__ = ["LABELLERS"]
+__all__ = ["LABELLERS", "labeller_title"]
 
 LABELLERS: dict[str, Algorithm] = {
     algorithm.name: algorithm
@@ -58,3 +58,8 @@ LABELLERS: dict[str, Algorithm] = {
         ),
     )
 }  # fmt: skip
+
+
+def labeller_title(name: str) -> str:
+    """Say the algorithm of that name as people do; one of another version as it is written."""
+    return LABELLERS[name].title if name in LABELLERS else name

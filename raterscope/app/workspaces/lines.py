@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from operator import attrgetter
 
+from raterscope.algorithms.labels.catalogue import labeller_title
 from raterscope.app.document import Contents
 from raterscope.app.jobs import Job
 from raterscope.app.review import Decision
@@ -88,6 +89,8 @@ def stale_words(contents: Contents, kind: str) -> str:
 
 
 def _name(run: RunEntry) -> str:
+    if run.kind == "labels":
+        return labeller_title(run.algorithm)
     return run.algorithm.upper() if run.kind == "clicks" else run.algorithm
 
 

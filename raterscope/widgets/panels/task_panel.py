@@ -21,15 +21,16 @@ from raterscope.widgets.parts import ElidedLabel, Header, plain_label
 __all__ = ["TaskPanel", "TaskView", "TaskVote"]
 
 SIDE, NARROW_SIDE = 120, 72
-NARROW = 360
-"""Below this width the picture is smaller."""
+NARROW, LOW = 360, 280
+"""Below this width, or this height with the votes beneath, the picture is smaller."""
 
 BESIDE_FROM = 560
 """From this width on, votes stand beside the classes, below it beneath them."""
 
-LEAST_WIDTH, LEAST_HEIGHT, LEAST_HEIGHT_BENEATH = 256, 150, 240
+LEAST = QSize(256, 224)
 """Said outright: what the one arrangement needs must not keep the panel from turning to the other."""
 
+LEAST_VOTES = 24
 CERTAIN = 0.95
 
 
@@ -125,6 +126,8 @@ class TaskPanel(QWidget):
         column.setSpacing(4)
         column.addWidget(self._header)
         column.addWidget(self._pages, 1)
+        self.setMinimumSize(LEAST)
+        self.votes.setMinimumHeight(LEAST_VOTES)
         self.bars.decided.connect(self.decided)
         self.votes.chosen.connect(self.annotator_chosen)
         self.skip.clicked.connect(self.skipped)
@@ -155,15 +158,12 @@ class TaskPanel(QWidget):
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Put the votes beside the classes where there is room."""
         super().resizeEvent(event)
-        self._turn()
-        side = NARROW_SIDE if self.width() < NARROW else SIDE
-        self._picture.setFixedSize(side, side)
-
-    def _turn(self) -> None:
         beside = self.width() >= BESIDE_FROM
         way = QBoxLayout.Direction.LeftToRight if beside else QBoxLayout.Direction.TopToBottom
         self._sides.setDirection(way)
-        self.setMinimumSize(LEAST_WIDTH, LEAST_HEIGHT if beside else LEAST_HEIGHT_BENEATH)
+        small = self.width() < NARROW or (self.width() < BESIDE_FROM and self.height() < LOW)
+        side = NARROW_SIDE if small else SIDE
+        self._picture.setFixedSize(side, side)
 
     def _task(self) -> QWidget:
         self._picture = _Picture()

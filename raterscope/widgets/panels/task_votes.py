@@ -18,8 +18,8 @@ from raterscope.widgets.panels.lists import LineKind, LineList
 __all__ = ["TaskVote", "TaskVotes"]
 
 NOBODY = -1
-WEIGHT, TIME = 44.0, 84.0
-TIME_FROM = 340.0
+WEIGHT, TIME = 44.0, 104.0
+TIME_FROM = 360.0
 """A list that is narrower says the time in the tooltip alone."""
 
 

@@ -56,6 +56,7 @@ class RowLines(QWidget):
         super().__init__(parent)
         self.figure = _Lines()
         self.choice = ChoiceBox()
+        self.choice.setMinimumContentsLength(6)
         self.choice.setAccessibleName("True class")
         self.axis = ModeSwitch(AXES)
         self._classes: tuple[str, ...] = ()
@@ -124,7 +125,7 @@ class _Lines(Figure[Part]):
 
     def __init__(self) -> None:
         super().__init__("Drift as lines")
-        self.setMinimumSize(180, 140)
+        self.setMinimumSize(180, 88)
         self._view: DriftView | None = None
         self._step = 0
         self._classes: tuple[int, ...] = ()

@@ -55,7 +55,7 @@ class TernaryPlot(Figure[Part]):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__("Drift in a triangle", parent)
-        self.setMinimumSize(180, 140)
+        self.setMinimumSize(180, 88)
         self._view: DriftView | None = None
         self._step = 0
         self._corners = np.zeros((3, 2))

@@ -10,7 +10,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from raterscope.algorithms.labels.assessment import Assessment
-from raterscope.algorithms.labels.catalogue import LABELLERS
+from raterscope.algorithms.labels.catalogue import labeller_title
 from raterscope.app.study import RunEntry
 from raterscope.widgets import theme
 from raterscope.widgets.figures import count
@@ -98,8 +98,7 @@ def _row(one: Measured) -> ComparisonRow:
     started = one.run.started.astimezone().strftime("%H:%M")
     use = str(one.run.settings.get("about", {}).get("truths", "measure"))
     told = {"hold": ", told truths", "folds": ", in folds"}.get(use, "")
-    title = LABELLERS[one.run.algorithm].title if one.run.algorithm in LABELLERS else one.run.algorithm
-    return ComparisonRow(one.run.id, title, f"{started}{told}", figures)
+    return ComparisonRow(one.run.id, labeller_title(one.run.algorithm), f"{started}{told}", figures)
 
 
 def curves_of(name: str, found: Assessment) -> tuple[Curve, ...]:

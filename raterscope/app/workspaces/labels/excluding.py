@@ -40,7 +40,7 @@ class Excluding(QObject):
         self._document = document
         self._jobs = jobs
         self._panel = screen.exclusion
-        self._drift = screen.drift
+        self._screen = screen
         self._scene: Scene | None = None
         self._chosen: tuple[str, ...] = ()
         self._who = ""
@@ -94,7 +94,7 @@ class Excluding(QObject):
         if out and out == len(self._chosen):
             words += ": X takes them in again" if out > 1 else ": X takes it in again"
         self._panel.set_who(self._who if self._chosen else "", words)
-        self._drift.show()
+        self._screen.make_room(False)
 
     @property
     def _excluded(self) -> Mapping[str, str]:
@@ -123,7 +123,7 @@ class Excluding(QObject):
         job = self._jobs.start("Fusing without them", work)
         self._job = job
         self._panel.set_working(0.0, "fusing without them")
-        self._drift.hide()  # its room is needed
+        self._screen.make_room(True)
         job.progressed.connect(partial(self._on_progress, job))
         job.finished.connect(partial(self._on_preview, job))
         job.failed.connect(self._panel.show_failure)

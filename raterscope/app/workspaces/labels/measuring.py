@@ -8,7 +8,7 @@ from PySide6.QtCore import QObject
 
 from raterscope.algorithms.labels import OPEN
 from raterscope.algorithms.labels.assessment import assess
-from raterscope.algorithms.labels.catalogue import LABELLERS
+from raterscope.algorithms.labels.catalogue import labeller_title
 from raterscope.algorithms.labels.voting import majority
 from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Document
@@ -60,7 +60,7 @@ class Measuring(QObject):
             screen.curves.set_curves(())
             screen.calibration.set_lines(())
             return
-        named = [(LABELLERS[scene.run.algorithm].title, analysis.model)]
+        named = [(labeller_title(scene.run.algorithm), analysis.model)]
         if analysis.crowd_vote is not None:
             named.append(("the vote", analysis.crowd_vote))
         screen.curves.set_curves([curve for name, one in named for curve in curves_of(name, one)])

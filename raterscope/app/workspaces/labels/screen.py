@@ -31,6 +31,11 @@ from raterscope.widgets.plots.similarity_matrix import SimilarityMatrix
 __all__ = ["LabelsScreen"]
 
 
+EXCLUDING = [240, 0, 420]
+BOTH_FROM = 560
+"""From this height on the matrix of those who are to be left out stays in sight."""
+
+
 class LabelsScreen(WorkspaceScreen):
     """The widgets of the labels workspace in their frame."""
 
@@ -68,6 +73,7 @@ class LabelsScreen(WorkspaceScreen):
             self.middle_tabs.addTab(widget, title)
         self.middle_tabs.setCornerWidget(self._corner())
         self.middle_tabs.setFocusProxy(self.wall)
+        self._given: list[int] | None = None
         self.why = _split(Qt.Orientation.Vertical, (self.matrix, self.drift, self.exclusion))
         super().__init__(
             TaskList(),
@@ -101,6 +107,19 @@ class LabelsScreen(WorkspaceScreen):
             self.why: [264, 300, 52],
             self.bottom: [640, 560],
         }
+
+    def make_room(self, wanted: bool) -> None:
+        """Give what an exclusion would change the room of what stands above it, or give that back."""
+        if wanted and self._given is None:
+            self._given = self.why.sizes()
+            self.drift.hide()
+            self.matrix.setVisible(self.why.height() >= BOTH_FROM)
+            self.why.setSizes(EXCLUDING)
+        elif not wanted and self._given is not None:
+            self.drift.show()
+            self.matrix.show()
+            self.why.setSizes(self._given)
+            self._given = None
 
     def _corner(self) -> QWidget:
         """Which question, and how its answers are understood, beside the tabs."""

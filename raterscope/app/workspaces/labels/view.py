@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from PySide6.QtGui import QImage
 
 from raterscope.algorithms.labels import OPEN, Confusion
+from raterscope.algorithms.labels.catalogue import labeller_title
 from raterscope.algorithms.labels.data import ClassArray, FloatArray
 from raterscope.algorithms.labels.intervals import accuracy_of, credible
 from raterscope.app.workspaces.labels.scene import Analysis, Scene, pooled
@@ -221,7 +222,7 @@ def status(scene: Scene | None, analysis: Analysis | None, waiting: int) -> str:
     if scene.run is None or scene.fusion is None:
         return "  |  ".join([*words, "not fused yet"])
     trace = scene.fusion.trace
-    ended = f"run {scene.run.id}: {scene.run.algorithm}"
+    ended = f"run {scene.run.id}: {labeller_title(scene.run.algorithm)}"
     if len(trace.change):
         ended += f", change {trace.change[-1]:.0e} after {count(len(trace.change), 'iteration')}"
     words.append(ended)

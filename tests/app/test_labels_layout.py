@@ -1,0 +1,78 @@
+"""What has room on the labels screen, in a large window and in a small one."""
+
+import pytest
+from PySide6.QtCore import Qt
+
+from tests.app.driving import LONG, idle
+from tests.app.test_labels_workspace import (  # noqa: F401
+    LIAR,
+    compiled,
+    fused,
+    key,
+    labels_study,
+    opened,
+)
+
+SMALL, USUAL = (960, 640), (1440, 900)
+
+
+def sized(window, qtbot, size):
+    window.resize(*size)
+    idle(window, qtbot)
+    return window.workspace
+
+
+def parts(widget) -> list:
+    """Give the panel's visible parts with their places, none of which may cover another."""
+    layout = widget.layout()
+    found = [layout.itemAt(place).widget() for place in range(layout.count())]
+    return [one for one in found if one is not None and one.isVisible()]
+
+
+def test_the_matrix_has_room_for_its_intervals_in_a_window_of_the_usual_size(qtbot, window, labels_study):  # noqa: F811
+    window.resize(*USUAL)
+    window.open_paths([labels_study])
+    qtbot.waitUntil(
+        lambda: window.workspace is not None and window.workspace.analysis is not None, timeout=LONG
+    )
+    key(window, qtbot, Qt.Key.Key_F5)
+    qtbot.waitUntil(lambda: len(window.document.contents.runs) == 1, timeout=LONG)
+    idle(window, qtbot)
+    workspace = window.workspace
+    workspace.people.choose((LIAR,))
+    idle(window, qtbot)
+    figure = workspace.matrix.figure
+    _, width, height, _ = figure._grid()
+    assert figure._lettering(width - 3, height - 3).under
+    assert workspace.middle.sizes()[1] < 240  # the evidence is the largest
+    assert workspace.wall.height() > workspace.cards.height()
+
+
+@pytest.mark.parametrize("size", [SMALL, USUAL])
+def test_an_exclusion_has_room_for_all_it_asks_and_gives_it_back(fused, qtbot, size):  # noqa: F811
+    workspace = sized(fused, qtbot, size)
+    workspace.people.choose((LIAR, 3))
+    before = workspace.why.sizes()
+    key(fused, qtbot, Qt.Key.Key_X)
+    qtbot.waitUntil(lambda: workspace.exclusion.state == "shown", timeout=LONG)
+    idle(fused, qtbot)
+    panel = workspace.exclusion
+    shown = parts(panel)
+    assert panel.changes in shown
+    for above, below in zip(shown, shown[1:], strict=False):
+        assert above.geometry().bottom() < below.geometry().top()
+    assert workspace.exclusion.exclude.visibleRegion().boundingRect().height() > 20
+    workspace.exclusion.keep.click()
+    idle(fused, qtbot)
+    assert workspace.drift.isVisible()
+    assert workspace.matrix.isVisible()
+    assert workspace.why.sizes() == before
+
+
+def test_in_a_small_window_the_grouping_can_be_read_and_chosen(fused, qtbot):  # noqa: F811
+    workspace = sized(fused, qtbot, SMALL)
+    grouping = workspace.people.grouping
+    for switch in (grouping.bases, grouping.methods):
+        for button in switch.buttons.values():
+            assert button.width() >= button.sizeHint().width()
+            assert button.visibleRegion().boundingRect().width() == button.width()
