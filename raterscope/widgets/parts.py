@@ -154,11 +154,11 @@ class Header(QWidget):
         self._settle()
 
     def _settle(self) -> None:
-        beside = [self.row.itemAt(place).widget() for place in range(self.row.count())]
+        own = (self._name, self._title)
         taken = [
             one.minimumSizeHint().width() + self.row.spacing()
-            for one in beside
-            if one is not None and one not in (self._name, self._title) and not one.isHidden()
+            for one in self.findChildren(QWidget, options=Qt.FindChildOption.FindDirectChildrenOnly)
+            if one not in own and not one.isHidden()
         ]
         name = QFontMetrics(self._name.font()).horizontalAdvance(self._name.text()) + self.row.spacing()
         room = self.width() - sum(taken) - name - self._title.sizeHint().width()

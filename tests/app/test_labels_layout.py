@@ -1,5 +1,7 @@
 """What has room on the labels screen, in a large window and in a small one."""
 
+from itertools import pairwise
+
 import pytest
 from PySide6.QtCore import Qt
 
@@ -59,7 +61,7 @@ def test_an_exclusion_has_room_for_all_it_asks_and_gives_it_back(fused, qtbot, s
     panel = workspace.exclusion
     shown = parts(panel)
     assert panel.changes in shown
-    for above, below in zip(shown, shown[1:], strict=False):
+    for above, below in pairwise(shown):
         assert above.geometry().bottom() < below.geometry().top()
     assert workspace.exclusion.exclude.visibleRegion().boundingRect().height() > 20
     workspace.exclusion.keep.click()

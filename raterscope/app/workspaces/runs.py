@@ -74,6 +74,7 @@ class Runs(QObject):
         if items:
             self.shown = None
             self._screen.close_fuse_panel()
+            self._screen.said.emit("")  # what was said is of before
             self.fusing.start(work, sorted(items, key=lambda item: item != here))
 
     def choose(self, run: int) -> None:

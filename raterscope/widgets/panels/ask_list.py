@@ -44,6 +44,9 @@ class AskLine:
     gain_of_new: float
 
 
+NOTHING = "Fuse first: then this says which task needs another vote most, and whom to ask."
+
+
 class AskList(QWidget):
     """Votes to ask for, the one that tells most first.
 
@@ -61,10 +64,7 @@ class AskList(QWidget):
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.header = Header("Ask next")
         self.list: LineList[AskLine] = LineList(_AskKind(), "Votes to ask for")
-        self._nothing = plain_label(
-            "Fuse first: then this says which task needs another vote most, and whom to ask.", "second",
-            wrap=True,
-        )  # fmt: skip
+        self._nothing = plain_label("", "second", wrap=True)
         self._nothing.setAlignment(Qt.AlignmentFlag.AlignTop)
         column = QVBoxLayout(self)
         column.setContentsMargins(12, 8, 12, 8)
@@ -76,8 +76,9 @@ class AskList(QWidget):
         self.list.selectionModel().currentChanged.connect(self._on_current)
         self.show_lines(())
 
-    def show_lines(self, lines: Sequence[AskLine]) -> None:
-        """Show votes to ask for."""
+    def show_lines(self, lines: Sequence[AskLine], nothing: str = NOTHING) -> None:
+        """Show votes to ask for, or say why there are none."""
+        self._nothing.setText(nothing)
         self.list.set_lines(lines)
         self.list.setVisible(bool(lines))
         self._nothing.setVisible(not lines)

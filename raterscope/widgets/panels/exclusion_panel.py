@@ -135,6 +135,9 @@ class ExclusionPanel(QWidget):
             column.addWidget(part)
         column.addWidget(self.changes, 1)
         column.addWidget(self._asking)
+        self._rest = QWidget()
+        """The room that nothing needs lies beneath, where no list takes it."""
+        column.addWidget(self._rest, 1)
         self.exclude_key.clicked.connect(self.preview_wanted)
         self.changes.selectionModel().currentChanged.connect(self._on_change)
         self.set_who("")
@@ -244,6 +247,7 @@ class ExclusionPanel(QWidget):
         self._working.setVisible(state == "working")
         self.changes.setVisible(self._preview is not None and len(self._preview.tasks) > 0)
         self._asking.setVisible(state == "shown")
+        self._rest.setVisible(state != "idle" and self.changes.isHidden())
 
     def _on_change(self, index: QModelIndex) -> None:
         if index.isValid() and self._preview is not None:

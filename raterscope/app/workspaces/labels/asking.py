@@ -22,6 +22,9 @@ MOST = 200
 LEAST = 0.005
 """Bits: a vote that tells less is not worth asking for."""
 
+LOOKING = "Looking for the votes that would tell most."
+NONE_NEEDED = "No further vote is expected to tell much: the answer is certain of every task."
+
 
 class Asking(QObject):
     """Fills the list of votes to ask for when it is in sight."""
@@ -41,7 +44,8 @@ class Asking(QObject):
         self._asked += 1
         self._scene = scene
         self._found = None
-        self._screen.ask.show_lines(())
+        fused = scene is not None and scene.fusion is not None
+        self._screen.ask.show_lines((), *([LOOKING] if fused else []))
         self._look()
 
     def set_blind(self, blind: bool) -> None:
@@ -81,7 +85,8 @@ class Asking(QObject):
                 )
                 for task, who, gain, gain_of_new in rows
                 if gain >= LEAST
-            ]
+            ],
+            NONE_NEEDED,
         )
 
 

@@ -24,6 +24,7 @@ from raterscope.widgets.plots.participation_bars import ParticipationBars
 __all__ = ["Grouping", "Similar", "show_cards", "show_participation"]
 
 IN_WORDS = {"nmf": "non-negative factorisation", "louvain": "Louvain"}
+UNFUSED = "Fuse labels: annotators who label alike come together here, with what they have in common."
 STORED: Way = ("behaviour", "nmf")
 """What a run finds."""
 
@@ -176,7 +177,8 @@ def show_cards(
 ) -> None:
     """Show a card a community; where there are none, why."""
     if scene is None or groups is None:
-        cards.set_nothing(" ".join(notices))
+        fused = scene is not None and scene.fusion is not None
+        cards.set_nothing(" ".join(notices) if fused else UNFUSED)
         cards.show_communities(None)
         return
     found = groups.found

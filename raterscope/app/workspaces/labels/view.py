@@ -176,7 +176,7 @@ def task_view(
             annotator=int(scene.people[labels.annotator[one]]),
             name=name_of(scene, int(labels.annotator[one]), blind=blind),
             said=labels.outputs[labels.label[one]],
-            agrees=int(labels.meaning[labels.label[one]]) == leading,
+            agrees=posterior is None or int(labels.meaning[labels.label[one]]) == leading,
             weight=float(heavy),
             time=_time(labels.time, int(one)),
         )
@@ -209,6 +209,14 @@ def _time(times: FloatArray | None, vote: int) -> str:
         return f"{times[vote]:g} s"
 
 
+def _change(last: float) -> str:
+    """Say how much an answer still changed: "change 8e-7"."""
+    if not last > 0:
+        return "no change"
+    digits, power = f"{last:.0e}".split("e")
+    return f"change {digits}e{int(power)}"
+
+
 def status(scene: Scene | None, analysis: Analysis | None, waiting: int) -> str:
     """Say what is shown, which run, how it ended, how far the review is."""
     if scene is None:
@@ -224,7 +232,7 @@ def status(scene: Scene | None, analysis: Analysis | None, waiting: int) -> str:
     trace = scene.fusion.trace
     ended = f"run {scene.run.id}: {labeller_title(scene.run.algorithm)}"
     if len(trace.change):
-        ended += f", change {trace.change[-1]:.0e} after {count(len(trace.change), 'iteration')}"
+        ended += f", {_change(float(trace.change[-1]))} after {count(len(trace.change), 'iteration')}"
     words.append(ended)
     if analysis is not None and analysis.model is not None:
         words.append(f"accuracy {analysis.model.accuracy:.3f}")

@@ -1,0 +1,88 @@
+"""What the labels screen says before there is anything to draw, and once there is."""
+
+import numpy as np
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QLabel
+
+from raterscope.app.formats.label_records import LabelTable
+from raterscope.app.study import Study
+from raterscope.app.study.labels import add_votes
+from tests.app.driving import LONG, idle
+from tests.app.test_labels_workspace import (  # noqa: F401
+    LIAR,
+    compiled,
+    fuse,
+    fused,
+    key,
+    labels_study,
+    opened,
+)
+
+
+def seen(widget) -> str:
+    return "\n".join(label.text() for label in widget.findChildren(QLabel) if label.isVisible())
+
+
+def test_before_a_fusion_every_panel_says_that_it_waits_for_one(opened):  # noqa: F811
+    workspace = opened.workspace
+    assert "Fuse labels" in seen(workspace.wall)
+    assert "Fuse labels" in seen(workspace.cards)
+    assert all(line.agrees for line in workspace.task_panel.votes.lines)  # there is no model to disagree with
+
+
+def test_runs_are_called_the_same_everywhere(fused, qtbot):  # noqa: F811
+    workspace = fused.workspace
+    workspace.fuse_panel.algorithm.choose("weighted-majority")
+    fuse(fused, qtbot)
+    assert "run 2: weighted majority, no change after" in fused.status._text.text()
+    assert "fuse weighted majority, 1 question" in [line.words for line in workspace.history.view.lines]
+    titles = [row.title for row in workspace.comparing.table.view.model().rows]
+    assert titles == ["IBCC", "weighted majority", "the vote"]
+
+
+def test_what_an_import_said_goes_when_something_else_is_done(opened, qtbot):  # noqa: F811
+    opened.status.set_news("votes.csv: 720 votes by 12 annotators on 60 tasks.")
+    key(opened, qtbot, Qt.Key.Key_1)
+    assert opened.status.news == ""
+    opened.status.set_news("votes.csv: 720 votes by 12 annotators on 60 tasks.")
+    fuse(opened, qtbot)
+    assert opened.status.news == ""
+
+
+@pytest.fixture
+def agreed(window, qtbot, tmp_path):
+    """A question on which everybody agrees: no vote is missing."""
+    path = tmp_path / "agreed.rscope"
+    task, annotator = (one.ravel().astype(np.int32) for one in np.divmod(np.arange(400), 20))
+    names = tuple(f"a{n}" for n in range(20)), tuple(f"t{n}" for n in range(20))
+    with Study.create(path) as study:
+        said = (task % 2).astype(np.int16)
+        add_votes(study, LabelTable(path, "agreed", *names, ("no", "yes"), annotator, task, said, None))
+    window.open_paths([path])
+    qtbot.waitUntil(
+        lambda: window.workspace is not None and window.workspace.analysis is not None, timeout=LONG
+    )
+    idle(window, qtbot)
+    return window
+
+
+def test_where_no_vote_is_missing_nobody_is_told_to_fuse_first(agreed, qtbot):
+    workspace = agreed.workspace
+    workspace.left_tabs.setCurrentWidget(workspace.ask)
+    assert "Fuse first" in seen(workspace.ask)
+    fuse(agreed, qtbot)
+    assert "No further vote" in seen(workspace.ask)
+
+
+def test_leaving_out_who_changes_nothing_says_so_above_the_reasons(fused, qtbot):  # noqa: F811
+    workspace = fused.workspace
+    fused.resize(1440, 900)
+    workspace.people.choose((LIAR,))
+    key(fused, qtbot, Qt.Key.Key_X)
+    panel = workspace.exclusion
+    qtbot.waitUntil(lambda: panel.state == "shown", timeout=LONG)
+    idle(fused, qtbot)
+    assert "none of" in panel._summary.text()  # one who always says the same is not believed anyhow
+    assert panel._title.height() < 60
+    assert panel._asking.y() - panel._title.geometry().bottom() < 20
