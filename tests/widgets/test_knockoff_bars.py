@@ -6,6 +6,7 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QColor
 from PySide6.QtWidgets import QLabel
 
+from raterscope.algorithms.pairs.knockoffs import HIGHEST_RATE
 from raterscope.widgets import theme
 from raterscope.widgets.plots.knockoff_bars import KnockoffBars, RateCut, StatisticsView
 
@@ -58,7 +59,7 @@ def test_moving_the_slider_asks_for_a_rate_and_the_answer_says_how_many_are_flag
     bars.set_cut(cut(0.09, "fewer than 10 cannot be told"))
     assert {"0 flagged", "fewer than 10 cannot be told"} <= {*words(bars)}
     qtbot.keyClick(bars.slider, Qt.Key.Key_End)
-    assert bars.rate == bars.asked[-1] == 0.5
+    assert bars.rate == bars.asked[-1] == HIGHEST_RATE
 
 
 def test_bars_stand_from_the_largest_statistic_to_the_least_without_the_untested(bars, qtbot):

@@ -278,7 +278,7 @@ def iss_events(gram: Array, gap: Array, pull: Array, state: State, most: int, st
     people, columns = len(gram), len(pull)
     found, together = np.empty(columns), np.empty(people)
     rows = np.empty(people, dtype=np.int64)
-    dual, sign, kind = state.dual, state.sign, state.kind
+    dual, sign, kind, product = state.dual, state.sign, state.kind, state.product
     scale = 0.0
     for i in range(columns):
         scale = max(scale, abs(pull[i]))
@@ -287,20 +287,19 @@ def iss_events(gram: Array, gap: Array, pull: Array, state: State, most: int, st
         for i in range(columns):
             if kind[i] == FREE:
                 continue
-            speed = pull[i] - state.product[i]
+            speed = pull[i] - product[i]
             if abs(speed) <= _STILL * scale:
                 continue
-            far = (1.0 - dual[i]) / speed if speed > 0.0 else (-1.0 - dual[i]) / speed
-            if kind[i] == BOUNDARY and speed * sign[i] > 0.0:
-                continue
-            step = min(step, far)
+            room = 1.0 - dual[i] if speed > 0.0 else 1.0 + dual[i]
+            if room < step * abs(speed) and not (kind[i] == BOUNDARY and speed * sign[i] > 0.0):
+                step = room / abs(speed)
         if step == np.inf:
             return event
         state.at[0] += step
         for i in range(columns):
             if kind[i] == FREE:
                 continue
-            speed = pull[i] - state.product[i]
+            speed = pull[i] - product[i]
             if abs(speed) <= _STILL * scale or (kind[i] == BOUNDARY and speed * sign[i] > 0.0):
                 continue
             dual[i] += step * speed
@@ -343,10 +342,14 @@ def lasso_events(gram: Array, gap: Array, pull: Array, state: State, most: int, 
                     if value[i] * slope[i] < 0.0:
                         step = min(step, -value[i] / slope[i])
                     continue
-                if 1.0 - product[i] > _STILL and not (kind[i] == BOUNDARY and sign[i] > 0.0):
-                    step = min(step, (state.at[0] - dual[i]) / (1.0 - product[i]))
-                if 1.0 + product[i] > _STILL and not (kind[i] == BOUNDARY and sign[i] < 0.0):
-                    step = min(step, (state.at[0] + dual[i]) / (1.0 + product[i]))
+                speed = 1.0 - product[i]
+                room = state.at[0] - dual[i]
+                if speed > _STILL and room < step * speed and not (kind[i] == BOUNDARY and sign[i] > 0.0):
+                    step = room / speed
+                speed = 1.0 + product[i]
+                room = state.at[0] + dual[i]
+                if speed > _STILL and room < step * speed and not (kind[i] == BOUNDARY and sign[i] < 0.0):
+                    step = room / speed
         if state.at[0] - step <= _TIE * state.at[1]:
             if state.at[0] > 0.0:
                 for i in range(columns):

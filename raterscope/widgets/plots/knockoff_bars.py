@@ -10,6 +10,7 @@ from PySide6.QtCore import QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QPainter, QPen, QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QSlider, QSpinBox, QStackedWidget, QVBoxLayout, QWidget
 
+from raterscope.algorithms.pairs.knockoffs import HIGHEST_RATE
 from raterscope.widgets import theme
 from raterscope.widgets.figures import count
 from raterscope.widgets.painting import paint_words
@@ -27,8 +28,8 @@ MODES = {
     "draw": ("W of a draw", "The statistic W in one draw; below the line the knockoff won"),
 }
 ASIDE = "move the cut, nothing is refitted"
-LEAST, MOST = 1, 50
-"""Of the rate, in hundredths."""
+LEAST, MOST = 1, round(100 * HIGHEST_RATE)
+"""Of the rate, in hundredths; W is not followed beyond."""
 
 LEFT, RIGHT, TOP, BOTTOM = 34.0, 4.0, 4.0, 22.0
 STRIP = 3.0
