@@ -66,12 +66,15 @@ class Understanding:
         _refuse_others(said, outputs, "was said by annotators; expected it among --outputs")
         classes = _named(self.classes, "--classes")
         notices: list[str] = []
+        plainly = Scheme(outputs, outputs, tuple(range(len(outputs))))
         if classes:
             scheme = Scheme(outputs, classes, usual_meaning(outputs, classes))
+            if not set(classes) & set(outputs) and not self.stands:
+                _, notices = with_classes(plainly, classes, _REMEDY)
             for truth in truths:
                 _refuse_others(truth.classes, classes, "is true of a task; expected it among --classes")
         else:
-            scheme = Scheme(outputs, outputs, tuple(range(len(outputs))))
+            scheme = plainly
             for truth in truths:
                 scheme, guessed = with_classes(scheme, truth.classes, _REMEDY)
                 notices += [] if self.stands else guessed

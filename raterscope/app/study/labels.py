@@ -7,6 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import chain
 
 import msgspec
 import numpy as np
@@ -163,12 +164,12 @@ def pictures_of(study: Study, question: int) -> dict[int, int]:
 
 
 def link_pictures(study: Study, watch: Watch = silent) -> int:
-    """Find the images that show tasks, by the name that the votes give or by the task's own.
+    """Find the images that show tasks or items, by the name that their file gives or by their own.
 
     Returns
     -------
     int
-        How many tasks have a picture now.
+        How many of them have a picture now.
     """
     with study.sound() as connection:
         entries = [one for one in read_image_entries(connection, study.path) if one.grid is None]
@@ -176,14 +177,17 @@ def link_pictures(study: Study, watch: Watch = silent) -> int:
     able = [one for one in entries if one.id not in marked and one.path is not None]
     names = Names(able)
     found: list[tuple[int, str, int]] = []
-    for question in study.questions() if able else ():
-        crowd = study.crowd(question.id)
-        for at, (task, picture) in enumerate(zip(crowd.tasks, crowd.pictures, strict=True)):
+    named = ((one.id, study.crowd(one.id).tasks, study.crowd(one.id).pictures) for one in study.questions())
+    compared = (
+        (one.id, study.bench(one.id).items, study.bench(one.id).pictures) for one in study.pair_questions()
+    )
+    for question, tasks, pictures in chain(named, compared) if able else ():
+        for at, (task, picture) in enumerate(zip(tasks, pictures, strict=True)):
             if at % _SOME == 0:
-                watch(at / len(crowd.tasks), "looking for pictures")
+                watch(at / len(tasks), "looking for pictures")
             entry = names.find(picture or task)
             if entry is not None:
-                found.append((question.id, task, entry.id))
+                found.append((question, task, entry.id))
     with study.change() as connection:
         connection.execute("DELETE FROM pictures")
         connection.executemany("INSERT INTO pictures(question, task, image) VALUES (?, ?, ?)", found)
@@ -232,7 +236,7 @@ def with_classes(scheme: Scheme, classes: Sequence[str], remedy: str) -> tuple[S
     if scheme.classes == scheme.outputs and not set(classes) & set(scheme.outputs):
         meaning = usual_meaning(scheme.outputs, classes)
         said = ", ".join(
-            f"{plain(output)} for {plain(classes[at])}"
+            f"{plain(output)} for {plain(classes[at]) if at != OPEN else 'none'}"
             for output, at in zip(scheme.outputs, meaning, strict=True)
         )
         return (
@@ -252,14 +256,14 @@ def _taken_up(study: Study, question: QuestionEntry | None, name: str, scheme: S
             connection.execute("UPDATE questions SET scheme = ? WHERE id = ?", (text, question.id))
             return question.id
         row = connection.execute(
-            "INSERT INTO questions(name, scheme) VALUES (?, ?) RETURNING id", (name, text)
+            "INSERT INTO questions(kind, name, scheme) VALUES ('labels', ?, ?) RETURNING id", (name, text)
         ).fetchone()
         return int(row[0])
 
 
 def _free_name(study: Study, file: str) -> str:
     """Name a question that its file does not: as its file, where another unnamed one is there already."""
-    taken = {one.name.casefold() for one in study.questions()}
+    taken = study.question_names()
     names = (UNNAMED, plain(file, 80), *(f"{UNNAMED} {number}" for number in range(2, len(taken) + 3)))
     return next(name for name in names if name.casefold() not in taken)
 

@@ -60,7 +60,8 @@ def create(path: Path) -> None:
                 connection.close()
             _give_name(draft, path)
     finally:
-        draft.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # of a read-only disk, where there is nothing to take away
+            draft.unlink(missing_ok=True)
 
 
 def connect(path: Path) -> sqlite3.Connection:

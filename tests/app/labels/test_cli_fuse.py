@@ -195,6 +195,19 @@ def test_scores_stand_for_classes_as_they_are_told_to(fuse, tmp_path):
     assert record["stands_for"] == {"-1": "no", "0": None, "1": "yes", "3": "yes"}
 
 
+def test_what_outputs_are_taken_to_stand_for_is_said_unless_it_was_told(fuse, tmp_path):
+    rows = [[f"w{k}", f"t{t}", str((t % 2) * (1 + 2 * (k == 1)))] for t in range(40) for k in range(3)]
+    path = write(tmp_path / "scores.csv", ["worker", "item", "score"], rows)
+    guessed = "taken to stand so: 0 for no, 1 for no, 3 for yes; --stands output=class changes it"
+    assert guessed in fuse(path, "--classes", "no,yes")[1]
+    assert "stand so" not in fuse(path, "--classes", "no,yes", "--stands", "0=no", "1=yes", "3=yes")[1]
+    rows = [
+        [who, task, "dog" if label == "3" else "cat" if label == "0" else "?"] for who, task, label in rows
+    ]
+    path = write(tmp_path / "words.csv", ["worker", "item", "label"], rows)
+    assert "? for none, cat for Cat, dog for Dog" in fuse(path, "--classes", "Cat,Dog")[1]
+
+
 def test_the_vote_to_ask_for_is_on_the_task_that_is_most_in_doubt(fuse, votes):
     lines = votes.read_text(encoding="utf-8").splitlines()
     scarce = [lines[0], *(line for line in lines[1:] if ",t7," not in line), "good 0,t7,cat", "good 1,t7,dog"]

@@ -1,6 +1,7 @@
 """Opening what is a study, and what is not."""
 
 import contextlib
+import errno
 import os
 import shutil
 import sqlite3
@@ -100,6 +101,24 @@ def test_a_decision_that_is_none_is_damage(closed: Path) -> None:
 def test_create_names_a_missing_folder(tmp_path: Path) -> None:
     with pytest.raises(StudyError, match=r"there is no folder .*nowhere"):
         Study.create(tmp_path / "nowhere" / "a.rscope")
+
+
+def test_on_a_read_only_disk_none_is_made_and_its_name_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such a disk refuses even to take away what is not there."""
+
+    def refused(*_: object, **__: object) -> None:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    def unopened(*_: object, **__: object) -> None:
+        raise sqlite3.OperationalError("unable to open database file")
+
+    monkeypatch.setattr(Path, "unlink", refused)
+    monkeypatch.setattr(sqlite3, "connect", unopened)
+    with pytest.raises(StudyError) as caught:
+        Study.create(tmp_path / "new.rscope")
+    assert str(caught.value).startswith("new.rscope: cannot be made")
 
 
 def test_a_second_open_in_the_same_process_is_refused_and_does_no_harm(closed: Path) -> None:
