@@ -15,7 +15,7 @@ from uuid import uuid4
 import numpy as np
 
 from raterscope.app.errors import InputError, plain
-from raterscope.app.review import Decision, RegionSubject, SpotSubject, TaskSubject, fold
+from raterscope.app.review import BiasSubject, Decision, RegionSubject, SpotSubject, TaskSubject, fold
 
 __all__ = ["DECISIONS", "decision_rows", "distinct", "harmless", "replacing", "safe", "write_table"]
 
@@ -138,6 +138,8 @@ def _subject_cells(decision: Decision) -> Sequence[object]:
         sides = zip("zyx", subject.origin, subject.shape, strict=True)
         box = " ".join(f"{name} {first}-{first + count - 1}" for name, first, count in sides)
         return (*[None] * 5, subject.structure, subject.number, box, subject.rater, None, None)
+    if isinstance(subject, BiasSubject):
+        return (*[None] * 8, subject.annotator, None, None)
     if isinstance(subject, TaskSubject):
         return (*[None] * 9, subject.task, subject.label)
     return [None] * 11

@@ -2,6 +2,7 @@
 
 from raterscope.app.review.decision import (
     SUBJECTS,
+    BiasSubject,
     Decision,
     RegionSubject,
     SpotSubject,
@@ -17,6 +18,7 @@ from raterscope.app.review.tasks import DecidedTask
 
 __all__ = [
     "SUBJECTS",
+    "BiasSubject",
     "DecidedTask",
     "Decision",
     "Region",

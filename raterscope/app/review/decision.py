@@ -15,6 +15,7 @@ from raterscope.algorithms.masks.data import Settled
 
 __all__ = [
     "SUBJECTS",
+    "BiasSubject",
     "Decision",
     "RegionSubject",
     "SpotSubject",
@@ -146,9 +147,32 @@ class TaskSubject:
         return f"label {self.task} {self.label}" if verb == "label" else f"{verb} {self.task}"
 
 
-Subject = SpotSubject | RegionSubject | TaskSubject
-SUBJECTS: dict[str, type[SpotSubject] | type[RegionSubject] | type[TaskSubject]] = {
-    subject.kind: subject for subject in (SpotSubject, RegionSubject, TaskSubject)
+@dataclass(frozen=True, kw_only=True)
+class BiasSubject:
+    """An annotator of pairs: say that the position of items biases the answers, or that it does not.
+
+    Attributes
+    ----------
+    annotator : str
+    """
+
+    kind: ClassVar[str] = "pairs"
+    verbs: ClassVar[tuple[str, ...]] = ("flag", "clear", "skip")
+
+    annotator: str
+
+    def refuse(self, _verb: str) -> str | None:
+        """Say what is missing for a verb; None where nothing is."""
+        return None
+
+    def in_words(self, verb: str) -> str:
+        """Say what is done: "flag annotator 70"."""
+        return f"{verb} annotator {self.annotator}"
+
+
+Subject = SpotSubject | RegionSubject | TaskSubject | BiasSubject
+SUBJECTS: dict[str, type[SpotSubject] | type[RegionSubject] | type[TaskSubject] | type[BiasSubject]] = {
+    subject.kind: subject for subject in (SpotSubject, RegionSubject, TaskSubject, BiasSubject)
 }
 """What is decided on, by the kind of annotation."""
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from raterscope.app.review.biases import BiasesOfQuestion, Judged
 from raterscope.app.review.decision import Decision, in_words, target_of
 from raterscope.app.review.regions import Region, RegionsOfImage
 from raterscope.app.review.spots import Spot, SpotsOfImage
@@ -33,6 +34,7 @@ _READERS: Mapping[str, Callable[[], _OnItem]] = {
     "clicks": SpotsOfImage,
     "masks": RegionsOfImage,
     "labels": TasksOfQuestion,
+    "pairs": BiasesOfQuestion,
 }
 
 
@@ -71,6 +73,11 @@ class ReviewState:
         """Give the tasks of a question that the expert has judged, by name."""
         found = self._decided.get(("labels", question))
         return dict(found.tasks) if isinstance(found, TasksOfQuestion) else {}
+
+    def judged(self, question: int) -> dict[str, Judged]:
+        """Give the annotators of a question of pairs that the expert has judged, by name."""
+        found = self._decided.get(("pairs", question))
+        return dict(found.judged) if isinstance(found, BiasesOfQuestion) else {}
 
     def skipped_tasks(self, question: int) -> frozenset[str]:
         """Give the tasks of a question that were passed over."""

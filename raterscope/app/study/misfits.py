@@ -14,8 +14,9 @@ from raterscope.algorithms.labels.data import OPEN
 from raterscope.algorithms.labels.result import LabelResult
 from raterscope.algorithms.masks.data import MaskFusion
 from raterscope.algorithms.masks.report import CaseResult, Report
+from raterscope.algorithms.pairs.data import BEHAVIOURS, PairFusion
 
-__all__ = ["misfit_of_clicks", "misfit_of_labels", "misfit_of_masks"]
+__all__ = ["misfit_of_clicks", "misfit_of_labels", "misfit_of_masks", "misfit_of_pairs"]
 
 
 def misfit_of_clicks(fusion: Fusion, clicks: Clicks) -> str | None:
@@ -108,6 +109,24 @@ def _misfit_of_communities(groups: Communities, annotators: int, matrix: tuple[i
     return None
 
 
+def misfit_of_pairs(fusion: PairFusion, annotators: int, items: int) -> str | None:
+    """Say why a fusion of pairs cannot be that of so many annotators and items; None where it can."""
+    draws, places = len(fusion.statistic), len(fusion.path_at)
+    shapes: list[tuple[str, np.ndarray, tuple[int, ...]]] = [
+        ("path_at", fusion.path_at, (places,)),
+        ("path", fusion.path, (places, annotators)),
+        ("statistic", fusion.statistic, (draws, annotators)),
+    ]
+    shapes += [(name, getattr(fusion, name), (annotators,)) for name in _PER_COMPARER]
+    shapes += [(name, getattr(fusion, name), (items,)) for name in _PER_ITEM]
+    for name, array, shape in shapes:
+        if array.shape != shape:
+            return f"{name} has the shape {array.shape}, not {shape}"
+    if annotators and not 0 <= fusion.behaviour.min() <= fusion.behaviour.max() < len(BEHAVIOURS):
+        return "an annotator behaves in no known way"
+    return None
+
+
 def misfit_of_masks(result: CaseResult, frame: tuple[int, int, int]) -> str | None:
     """Say why a fusion of masks cannot be one of an image of this shape; None where it can."""
     if not len(result.fusions) == len(result.reports) > 0:
@@ -163,6 +182,13 @@ def _misfit_of_fusion(fusion: MaskFusion, frame: tuple[int, int, int]) -> str | 
     return None
 
 
+_PER_COMPARER = (
+    "left", "right", "ties", "untested", "entry", "bias", "bias_low", "bias_high", "p_value", "flagged",
+    "behaviour", "match",
+)  # fmt: skip
+_PER_ITEM = (
+    "component", "score", "score_low", "score_high", "corrected", "corrected_low", "corrected_high"
+)  # fmt: skip
 _PER_RATER = ("bias", "variance", "dof", "sensitivity", "specificity")
 _PER_CLUSTER = ("posterior", "posterior_low", "posterior_high", "detected")
 _PER_ANNOTATOR = (

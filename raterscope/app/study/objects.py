@@ -9,16 +9,18 @@ from typing import Any, TypeVar
 from raterscope.algorithms.clicks.data import Fusion
 from raterscope.algorithms.labels.result import LabelResult
 from raterscope.algorithms.masks.report import CaseResult
+from raterscope.algorithms.pairs.data import PairFusion
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.study.arrays import CHUNK, DamagedError, pack, unpack
 from raterscope.app.study.records import StudyError
 
 __all__ = ["RESULTS", "read_object", "remove_object", "write_object"]
 
-RESULTS: dict[str, type[Fusion] | type[CaseResult] | type[LabelResult]] = {
+RESULTS: dict[str, type[Fusion] | type[CaseResult] | type[LabelResult] | type[PairFusion]] = {
     "clicks": Fusion,
     "masks": CaseResult,
     "labels": LabelResult,
+    "pairs": PairFusion,
 }
 """What a run comes to, by its kind."""
 

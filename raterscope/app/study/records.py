@@ -20,6 +20,7 @@ __all__ = [
     "Item",
     "MarksRecord",
     "MaskRecord",
+    "PairQuestion",
     "QuestionEntry",
     "RunEntry",
     "RunRecord",
@@ -138,6 +139,14 @@ class QuestionEntry:
     id: int
     name: str
     scheme: Scheme
+
+
+@dataclass(frozen=True)
+class PairQuestion:
+    """A question that annotators answered by comparing pairs: its number in the study and its name."""
+
+    id: int
+    name: str
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,6 +10,7 @@ from typing import Any
 from raterscope.algorithms.clicks.data import Fusion
 from raterscope.algorithms.labels.result import LabelResult
 from raterscope.algorithms.masks.report import CaseResult
+from raterscope.algorithms.pairs.data import PairFusion
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import plain
 from raterscope.app.study.file import StudyFile
@@ -19,7 +20,7 @@ from raterscope.app.study.rows import RUN, run_of, run_row
 
 __all__ = ["Result", "StudyRuns"]
 
-Result = Fusion | CaseResult | LabelResult
+Result = Fusion | CaseResult | LabelResult | PairFusion
 
 
 class StudyRuns(StudyFile):

@@ -19,13 +19,14 @@ The file is in WAL mode while it is open and a single plain file when it is clos
     and columns are the image's height and width), calibrated, modality, and the series' UID. The path of a
     DICOM series is its folder, which has no size; its digest is that of the files in the slices' order.
 ``questions``
-    One row a question that annotators answered by labels: its name, unique; ``scheme`` (JSON) the outputs and
-    classes in the curator's order, which output means which class, and the prior.
+    One row a question that annotators answered: its ``kind``, labels or pairs; its name, unique; ``scheme``
+    (JSON), for labels the outputs and classes in the curator's order, which output means which class, and the
+    prior, for pairs nothing.
 ``votes``
-    One row an import and question; ``object`` holds the votes (truth 0) or the true classes (truth 1) of that
-    import, with the names of its tasks.
+    One row an import and question; ``object`` holds the votes (truth 0), the true classes (truth 1) or the
+    comparisons of that import, with the names of its tasks or items.
 ``pictures``
-    One row a task that an image of the study shows.
+    One row a task or item that an image of the study shows.
 ``masks``
     One row a mask: image, structure, annotator, import; ``object`` holds where it begins and its voxels,
     which `voxels` counts. Of several imports of the same mask the last counts; truth is by annotator -1.
@@ -93,7 +94,8 @@ SCHEMA = (
         started TEXT NOT NULL, seconds REAL NOT NULL, log TEXT NOT NULL, known INTEGER NOT NULL,
         import INTEGER NOT NULL, excluded TEXT NOT NULL) STRICT""",
     """CREATE TABLE questions (
-        id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, scheme TEXT NOT NULL) STRICT""",
+        id INTEGER PRIMARY KEY, kind TEXT NOT NULL, name TEXT NOT NULL UNIQUE,
+        scheme TEXT NOT NULL) STRICT""",
     """CREATE TABLE votes (
         question INTEGER NOT NULL REFERENCES questions(id), import INTEGER NOT NULL REFERENCES imports(id),
         truth INTEGER NOT NULL, object INTEGER NOT NULL REFERENCES objects(id),

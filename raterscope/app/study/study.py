@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import getpass
-import sqlite3
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -16,21 +15,27 @@ from raterscope.algorithms.clicks.data import Clicks, ClicksError, Fusion
 from raterscope.algorithms.labels.result import LabelResult
 from raterscope.algorithms.masks.data import Settled
 from raterscope.algorithms.masks.report import CaseResult
+from raterscope.algorithms.pairs.data import PairFusion
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.mask_records import VolumeFile
 from raterscope.app.formats.records import ClickTable, ImageFile, PointTable
 from raterscope.app.review import Decision
 from raterscope.app.study import places
+from raterscope.app.study.asked import StudyQuestions
 from raterscope.app.study.importing import assign_images, write_marks
-from raterscope.app.study.misfits import misfit_of_clicks, misfit_of_labels, misfit_of_masks
+from raterscope.app.study.misfits import (
+    misfit_of_clicks,
+    misfit_of_labels,
+    misfit_of_masks,
+    misfit_of_pairs,
+)
 from raterscope.app.study.objects import read_object, write_object
 from raterscope.app.study.opening import told
 from raterscope.app.study.records import (
     ImageEntry,
     ImportSummary,
     Item,
-    QuestionEntry,
     RunEntry,
     StudyError,
     TruePoints,
@@ -48,26 +53,17 @@ from raterscope.app.study.rows import (
     DECISION,
     decision_of,
     decision_row,
-    question_of,
     read_marks,
 )
-from raterscope.app.study.runs import StudyRuns
-from raterscope.app.study.votes import Crowd, read_crowd
 
 __all__ = ["Study"]
 
 
-class Study(StudyRuns):
+class Study(StudyQuestions):
     """An open study. Used by one thread at a time; every change is on disk when the method returns.
 
     Every method raises StudyError, in a sentence, when the file does not do what is asked.
     """
-
-    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
-        super().__init__(path, connection)
-        # Nobody else changes the file while it is open, and no annotator ever changes.
-        self._names: list[str] | None = None
-        self._crowds: dict[tuple[int, int], Crowd] = {}
 
     # Images
 
@@ -106,6 +102,7 @@ class Study(StudyRuns):
             "clicks": tuple(entry for entry in entries if entry.id in marked | (bare - solid)),
             "masks": tuple(entry for entry in entries if entry.id in masked | solid),
             "labels": self.questions(),
+            "pairs": self.pair_questions(),
         }
 
     def add_images(self, files: Sequence[ImageFile], watch: Watch = silent) -> list[ImageEntry]:
@@ -195,18 +192,6 @@ class Study(StudyRuns):
 
     # Annotators and what they marked
 
-    def annotators(self) -> list[str]:
-        """List the annotators in the order of first appearance, which gives each a colour for good."""
-        if self._names is None:
-            with self.sound():
-                rows = self._connection.execute("SELECT name FROM annotators ORDER BY id")
-                self._names = [name for (name,) in rows]
-        return list(self._names)
-
-    def forget_names(self) -> None:
-        """Read the annotators anew when they are asked for next, as some are about to be added."""
-        self._names = None
-
     def add_clicks(
         self,
         table: ClickTable,
@@ -284,36 +269,6 @@ class Study(StudyRuns):
         points = points[np.sort(first)]
         return TruePoints(points[:, 0].copy(), points[:, 1].copy())
 
-    # Questions
-
-    def questions(self) -> tuple[QuestionEntry, ...]:
-        """List the questions that annotators answered by labels, in the order in which they came."""
-        with self.sound():
-            rows = self._connection.execute("SELECT id, name, scheme FROM questions ORDER BY id")
-            return tuple(question_of(row, self.path) for row in rows)
-
-    def question(self, number: int) -> QuestionEntry:
-        """Give one question."""
-        found = next((one for one in self.questions() if one.id == number), None)
-        if found is None:
-            raise StudyError(f"has no question number {number}", file=self.path)
-        return found
-
-    def crowd(self, question: int, last: int | None = None) -> Crowd:
-        """Give all votes on a question, up to an import; the last ones that were read are kept in memory."""
-        key = question, self.last_import() if last is None else last
-        if key not in self._crowds:
-            scheme, people = self.question(question).scheme, len(self.annotators())
-            with self.sound():
-                crowd = read_crowd(self._connection, self.path, question, scheme, people, key[1])
-            self._crowds = {kept: self._crowds[kept] for kept in list(self._crowds)[-1:]}
-            self._crowds[key] = crowd
-        return self._crowds[key]
-
-    def forget_crowds(self) -> None:
-        """Read votes anew when they are asked for next, as what is known of a question is about to change."""
-        self._crowds.clear()
-
     # Decisions
 
     def record(self, decision: Decision) -> Decision:
@@ -357,13 +312,18 @@ class Study(StudyRuns):
             return misfit_of_clicks(result, self.clicks(item, run))
         if isinstance(result, CaseResult):
             return misfit_of_masks(result, self.image(item).lattice.shape)
+        if isinstance(result, PairFusion):
+            bench = self.bench(item, run.imported)
+            return misfit_of_pairs(result, len(bench.people), len(bench.items))
         assert isinstance(result, LabelResult)
         crowd = self.crowd(item, run.imported)
         return misfit_of_labels(result, len(crowd.tasks), len(crowd.people), len(crowd.task))
 
     def name_of(self, kind: str, item: int) -> str:
         """Give the name of an item."""
-        return self.question(item).name if kind == "labels" else self.image(item).name
+        if kind in ("labels", "pairs"):
+            return self.names()[kind, item]
+        return self.image(item).name
 
     def _refuse_vain_undo(self, target: int, number: int) -> None:
         """Refuse to undo what is not there or does not stand: one redo could not take back two undos."""

@@ -217,22 +217,10 @@ def joined(records: Sequence[VotesRecord], scheme: Scheme, annotators: int) -> C
     ValueError, IndexError
         Where these are no votes of so many annotators.
     """
-    number: dict[str, int] = {}
-    pictures: list[str] = []
+    tasks, pictures, tables = tabled([(one.tasks, one.pictures) for one in records])
     place = {name: at for at, name in enumerate(scheme.outputs)}
     columns: list[tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int16]]] = []
-    for record in records:
-        names = names_of(record.tasks)
-        shown = names_of(record.pictures) if record.pictures.size else [""] * len(names)
-        if len(shown) != len(names):
-            raise ValueError("pictures are not those of its tasks")
-        table = np.empty(len(names), dtype=np.int32)
-        for at, (name, picture) in enumerate(zip(names, shown, strict=True)):
-            table[at] = number.setdefault(name, len(number))
-            if table[at] == len(pictures):
-                pictures.append(picture)
-            elif picture:
-                pictures[table[at]] = picture
+    for table, record in zip(tables, records, strict=True):
         if not len(record.task) == len(record.annotator) == len(record.label):
             raise ValueError("its columns differ in length")
         if len(record.annotator) and not 0 <= record.annotator.min() <= record.annotator.max() < annotators:
@@ -245,14 +233,51 @@ def joined(records: Sequence[VotesRecord], scheme: Scheme, annotators: int) -> C
         np.concatenate([np.empty(0, dtype=kind), *(column[at] for column in columns)])
         for at, kind in enumerate((np.int32, np.int32, np.int16))
     )
-    people, annotator = _compact(person, annotators)
+    people, annotator = compact(person, annotators)
     return Crowd(
-        scheme, tuple(number), tuple(pictures), people, task, annotator, label, _times(records),
-        np.full(len(number), OPEN, dtype=np.int16),
+        scheme, tasks, pictures, people, task, annotator, label, _times(records),
+        np.full(len(tasks), OPEN, dtype=np.int16),
     )  # fmt: skip
 
 
-def _compact(person: NDArray[np.int32], annotators: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+def tabled(
+    packs: Sequence[tuple[NDArray[np.uint8], NDArray[np.uint8]]],
+) -> tuple[tuple[str, ...], tuple[str, ...], list[NDArray[np.int32]]]:
+    """Give the names of several imports their numbers together, in the order of first appearance.
+
+    Parameters
+    ----------
+    packs : sequence of (names, pictures)
+        As `packed` packs them; no bytes where no picture is named at all.
+
+    Returns
+    -------
+    names, pictures : tuple of str
+        Of all; the last picture that is named counts.
+    tables : list of (n,) int32
+        For each import, its names' numbers among all.
+    """
+    number: dict[str, int] = {}
+    pictures: list[str] = []
+    tables = []
+    for names_packed, pictures_packed in packs:
+        names = names_of(names_packed)
+        shown = names_of(pictures_packed) if pictures_packed.size else [""] * len(names)
+        if len(shown) != len(names):
+            raise ValueError("pictures are not those of its names")
+        table = np.empty(len(names), dtype=np.int32)
+        for at, (name, picture) in enumerate(zip(names, shown, strict=True)):
+            table[at] = number.setdefault(name, len(number))
+            if table[at] == len(pictures):
+                pictures.append(picture)
+            elif picture:
+                pictures[table[at]] = picture
+        tables.append(table)
+    return tuple(number), tuple(pictures), tables
+
+
+def compact(person: NDArray[np.int32], annotators: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Give those who appear, by number, and each appearance as a place among them."""
     there = np.zeros(annotators, dtype=bool)
     there[person] = True
     people = np.flatnonzero(there).astype(np.int32)

@@ -82,6 +82,6 @@ def test_decisions_are_written_with_what_became_of_them(tmp_path: Path) -> None:
     first, second, third = rows
     assert first["at"] == "2026-01-02T03:04:05.678+00:00"
     assert (first["item"], first["spot"], first["x"], first["y"]) == ("a.png", "12", "1.5", "-2.0")
-    assert (first["who"], second["annotator"], second["reason"]) == ("'@dr", "'=W1", "'-bored")
+    assert (first["who"], second["annotators"], second["reason"]) == ("'@dr", "'=W1", "'-bored")
     assert [row["in_effect"] for row in rows] == ["0", "1", "1"]
     assert third["undoes"] == "1"
