@@ -16,6 +16,10 @@ _BLIND = 0.12
 """Rows that differ less than this from their mean (total variation) say nothing of the class."""
 
 
+_LONG = 28
+"""Letters of a class that are told."""
+
+
 def in_words(
     prototype: ArrayLike, classes: Sequence[str], outputs: Sequence[str], meaning: Sequence[int]
 ) -> str:
@@ -39,6 +43,7 @@ def in_words(
     -------
     str
     """
+    classes, outputs = _shortened(classes), _shortened(outputs)
     matrix = np.asarray(prototype, dtype=np.float64)
     stands = np.asarray(meaning)[None, :] == np.arange(len(classes))[:, None]
     right = (matrix * stands).sum(axis=1)[stands.any(axis=1)]
@@ -85,7 +90,7 @@ def all_in_words(
         use = matrices[those].mean(axis=1)
         more = (use - use.mean(axis=0)).argmax(axis=1)
         for at, output in zip(those, more, strict=True):
-            names[at] = f"{name}, more {outputs[int(output)]}"
+            names[at] = f"{name}, more {_shortened(outputs)[int(output)]}"
     seen: Counter[str] = Counter()
     again = Counter(names)
     for at, name in enumerate(names):
@@ -93,6 +98,13 @@ def all_in_words(
             seen[name] += 1
             names[at] = f"{name}, no. {seen[name]}"
     return tuple(names)
+
+
+def _shortened(names: Sequence[str]) -> list[str]:
+    """Leave out the middle of long names: what tells them apart stands at either end."""
+    return [
+        name if len(name) <= _LONG else f"{name[: _LONG // 2]}…{name[-_LONG // 2 + 1 :]}" for name in names
+    ]
 
 
 def _whatever_it_is(use: FloatArray, matrix: FloatArray, outputs: Sequence[str]) -> str:

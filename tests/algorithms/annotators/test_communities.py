@@ -149,6 +149,15 @@ def test_ways_of_behaving_are_called_what_they_are() -> None:
     assert in_words([[1.0]], ("thing",), ("thing",), (0,)) == "very reliable"
 
 
+def test_long_names_of_classes_are_shortened_where_they_are_alike() -> None:
+    """Else nobody could read what a community is called, least of all in a column of a table."""
+    long = tuple(f"{'Carcinoma of the upper outer quadrant ' * 6}{end}" for end in ("left", "right"))
+    said = all_in_words(
+        np.stack([np.tile([0.98, 0.02], (2, 1)), np.tile([0.02, 0.98], (2, 1))]), long, long, (0, 1)
+    )
+    assert said == ("always Carcinoma of t…quadrant left", "always Carcinoma of t…uadrant right")
+
+
 def test_no_two_communities_are_called_the_same() -> None:
     names = ("cat", "dog")
     many = np.stack([diagonal(0.88, 2), [[0.95, 0.05], [0.2, 0.8]], diagonal(0.89, 2), diagonal(0.88, 2)])
