@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from raterscope.algorithms.pairs import _notices
 from raterscope.algorithms.pairs._local import own_noise
 from raterscope.algorithms.pairs.behaviour import behaviours, match
-from raterscope.algorithms.pairs.data import FloatArray, IndexArray, PairFusion, Pairs, PairsError
+from raterscope.algorithms.pairs.data import BoolArray, FloatArray, IndexArray, PairFusion, Pairs, PairsError
 from raterscope.algorithms.pairs.grams import Biases, Grams, Scaled, grams, least_squares, scaled
 from raterscope.algorithms.pairs.knockoffs import (
     HIGHEST_RATE,
@@ -70,8 +70,11 @@ def fit(
 def _fit(pairs: Pairs, name: str, way: Way, settings: PairSettings, watch: Watch) -> PairFusion:
     watch(0.0, "linking items")
     component = components(pairs)
-    small = grams(pairs, component, part(watch, 0.0, 0.15))
-    problem, untested = _tested(small, settings.least, watch)
+    count = np.bincount(pairs.annotator, minlength=len(pairs.annotators))
+    small = grams(pairs, component, count >= settings.least, part(watch, 0.0, 0.15))
+    watch(0.16, "looking who can be tested")
+    problem, told = scaled(small)
+    untested = _untested(small, told, count)
     found = least_squares(small, problem)
     tested = problem.tested
     if found.freedom <= 0:
@@ -136,17 +139,13 @@ def _fit(pairs: Pairs, name: str, way: Way, settings: PairSettings, watch: Watch
     )
 
 
-def _tested(small: Grams, least: int, watch: Watch) -> tuple[Scaled, NDArray[np.int8]]:
-    """Say who is tested, and why the others are not."""
-    watch(0.16, "looking who can be tested")
-    untested = np.zeros(len(small.count), dtype=np.int8)
-    untested[small.count < least] = _TOO_FEW
-    untested[small.count == 0] = _NO_COMPARISONS
-    problem, told = scaled(small, untested == 0)
+def _untested(small: Grams, told: BoolArray, count: NDArray[np.int64]) -> NDArray[np.int8]:
+    """Say who is not tested, and why; (p,)."""
+    untested = np.full(len(count), _TOO_FEW, dtype=np.int8)
+    untested[count == 0] = _NO_COMPARISONS
     alone = np.diagonal(small.gram) <= _NOTHING * small.count
-    untested[(untested == 0) & ~told] = _MIXED
-    untested[(untested == _MIXED) & alone] = _ALONE
-    return problem, untested
+    untested[small.people] = np.where(told, 0, np.where(alone, _ALONE, _MIXED))
+    return untested
 
 
 def _statistics(

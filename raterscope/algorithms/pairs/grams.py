@@ -13,7 +13,20 @@ from raterscope.algorithms.pairs.data import BoolArray, FloatArray, IndexArray, 
 from raterscope.algorithms.pairs.ranking import MOST_LINKED, components
 from raterscope.algorithms.progress import Watch, silent
 
-__all__ = ["Biases", "Grams", "Scaled", "factors", "grams", "item_sums", "least_squares", "scaled"]
+__all__ = [
+    "MOST_TESTED",
+    "Biases",
+    "Grams",
+    "Scaled",
+    "factors",
+    "grams",
+    "item_sums",
+    "least_squares",
+    "scaled",
+]
+
+MOST_TESTED = 5000
+"""Annotators: several matrices have 8 bytes for each two of them."""
 
 _SINGULAR = 1e-9
 _REGULAR = 1e-7
@@ -28,11 +41,13 @@ class Grams:
 
     Attributes
     ----------
-    count : (p,) int64
-        Comparisons of each annotator, N = A'A.
-    gram : (p, p) float64
+    people : (m,) int64
+        Numbers of the annotators whose columns are in A; the others are taken for unbiased.
+    count : (m,) int64
+        Comparisons of each of them, N = A'A.
+    gram : (m, m) float64
         G = N - M L+ M', where L = delta0'delta0 and M = A'delta0.
-    pull : (p,) float64
+    pull : (m,) float64
         A'Y - M L+ delta0'Y.
     square : float
         Y'(I - H)Y.
@@ -40,17 +55,26 @@ class Grams:
         Y'Y.
     rank : int
         Of delta0: the items that were compared less their components.
+    comparisons : int
+        E.
     """
 
+    people: NDArray[np.int64]
     count: NDArray[np.int64]
     gram: FloatArray
     pull: FloatArray
     square: float
     total: float
     rank: int
+    comparisons: int
 
 
-def grams(pairs: Pairs, component: IndexArray | None = None, watch: Watch = silent) -> Grams:
+def grams(
+    pairs: Pairs,
+    component: IndexArray | None = None,
+    who: BoolArray | None = None,
+    watch: Watch = silent,
+) -> Grams:
     """Add up comparisons and project the items out, one connected component of them after the other.
 
     The pseudo-inverse of a component's Laplacian is never built: without its last item it is positive
@@ -61,40 +85,50 @@ def grams(pairs: Pairs, component: IndexArray | None = None, watch: Watch = sile
     pairs : Pairs
     component : (n,) int32, optional
         As from `ranking.components`.
+    who : (p,) bool, optional
+        Whose biases are in the model; by default of all who compared anything.
     watch : Watch
 
     Raises
     ------
     PairsError
-        For more than `ranking.MOST_LINKED` items in one component.
+        For more than `ranking.MOST_LINKED` items in one component, or more than `MOST_TESTED` annotators.
     """
     from scipy.linalg import solve_triangular
 
     component = components(pairs) if component is None else component
-    people, items = len(pairs.annotators), len(pairs.items)
+    many, items = len(pairs.annotators), len(pairs.items)
+    count = np.bincount(pairs.annotator, minlength=many).astype(np.int64)
+    people = np.flatnonzero(count > 0 if who is None else who & (count > 0)).astype(np.int64)
+    if len(people) > MOST_TESTED:
+        raise PairsError(
+            f"{len(people):,} annotators are to be tested; expected at most {MOST_TESTED:,}: raise the least "
+            "comparisons that one is tested from."
+        )
     watch(0.05, "adding up comparisons")
-    mixed = table(pairs.annotator, pairs.left, (people, items))
+    mixed = table(pairs.annotator, pairs.left, (many, items))
     watch(0.15, "adding up comparisons")
-    mixed = (mixed - table(pairs.annotator, pairs.right, (people, items))).tocsc()
+    mixed = (mixed - table(pairs.annotator, pairs.right, (many, items)))[people].tocsc()
     watch(0.25, "adding up comparisons")
     score = item_sums(pairs, pairs.choice)
-    count = np.bincount(pairs.annotator, minlength=people).astype(np.int64)
+    count = count[people]
     gram = np.diag(count.astype(np.float64))
-    pull = np.zeros(people)
-    pull += np.bincount(pairs.annotator, weights=pairs.choice, minlength=people)
+    pull = np.zeros(many)
+    pull += np.bincount(pairs.annotator, weights=pairs.choice, minlength=many)
+    pull = pull[people]
     total = square = float(pairs.choice @ pairs.choice)
     rank = 0
     for kept, lower in factors(pairs, component, watch):
         rank += len(kept)
         part = mixed[:, kept]
-        who = np.unique(part.indices)
-        right = np.column_stack((part[who].toarray().T, score[kept]))
+        some = np.unique(part.indices)
+        right = np.column_stack((part[some].toarray().T, score[kept]))
         through = solve_triangular(lower, right, lower=True, overwrite_b=True, check_finite=False)
         shared = through.T @ through
-        gram[np.ix_(who, who)] -= shared[:-1, :-1]
-        pull[who] -= shared[:-1, -1]
+        gram[np.ix_(some, some)] -= shared[:-1, :-1]
+        pull[some] -= shared[:-1, -1]
         square -= shared[-1, -1]
-    return Grams(count, gram, pull, max(square, 0.0), total, rank)
+    return Grams(people, count, gram, pull, max(square, 0.0), total, rank, len(pairs))
 
 
 def factors(
@@ -165,8 +199,8 @@ class Scaled:
     pull: FloatArray
 
 
-def scaled(small: Grams, tested: BoolArray) -> tuple[Scaled, BoolArray]:
-    """Scale the Gram matrix of some annotators, leaving out those whose bias the data cannot tell.
+def scaled(small: Grams) -> tuple[Scaled, BoolArray]:
+    """Scale the Gram matrix, leaving out the annotators whose bias the data cannot tell.
 
     It cannot where a mixture of biases with theirs in it equals some scores of the items: an annotator alone
     on an item, or all of them where an item always stands on the same side.
@@ -175,12 +209,12 @@ def scaled(small: Grams, tested: BoolArray) -> tuple[Scaled, BoolArray]:
     -------
     Scaled
         Of the annotators that are left; its Gram matrix is positive definite.
-    told : (p,) bool
-        Who they are.
+    told : (m,) bool
+        Which of `small.people` they are.
     """
     from scipy.linalg import eigh
 
-    told = tested & (np.diagonal(small.gram) > _SINGULAR * np.maximum(small.count, 1))
+    told = np.asarray(np.diagonal(small.gram) > _SINGULAR * small.count)
     who = np.flatnonzero(told).astype(np.int64)
     found = _scaled(small, who)
     if not _regular(found.gram):
@@ -207,7 +241,7 @@ def _scaled(small: Grams, who: NDArray[np.int64]) -> Scaled:
     gram = small.gram[np.ix_(who, who)] / np.outer(length, length)
     gram = 0.5 * (gram + gram.T)
     np.fill_diagonal(gram, 1.0)
-    return Scaled(who, length, gram, small.pull[who] / length)
+    return Scaled(small.people[who], length, gram, small.pull[who] / length)
 
 
 @dataclass(frozen=True, eq=False)
@@ -247,5 +281,5 @@ def least_squares(small: Grams, problem: Scaled) -> Biases:
     residual = small.square - float(bias @ problem.pull)
     if residual <= _FITTED * small.total:
         residual = 0.0
-    freedom = int(small.count.sum()) - small.rank - count
+    freedom = small.comparisons - small.rank - count
     return Biases(bias, inverse, residual, freedom, residual / freedom if freedom > 0 else float("nan"))

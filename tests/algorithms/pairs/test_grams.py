@@ -86,7 +86,7 @@ def test_least_squares_is_that_of_all_columns_at_once():
     design = np.hstack(full(pairs))
     fitted, *_ = np.linalg.lstsq(design, pairs.choice)
     small = grams(pairs)
-    problem, told = scaled(small, small.count > 0)
+    problem, told = scaled(small)
     found = least_squares(small, problem)
     assert told.all()
     assert found.scaled / problem.length == pytest.approx(fitted[9:], abs=1e-10)
@@ -105,7 +105,7 @@ def test_least_squares_is_that_of_all_columns_at_once():
 )
 def test_real_crowds_have_the_noise_that_is_known(real_data, name, freedom, variance, smallest):
     small = grams(read(real_data, name))
-    problem, told = scaled(small, small.count > 0)
+    problem, told = scaled(small)
     found = least_squares(small, problem)
     assert told.all()
     assert found.freedom == freedom
@@ -125,10 +125,10 @@ def test_who_is_alone_on_items_cannot_be_told():
         (*pairs.items, "one", "other"),
     )
     small = grams(alone)
-    problem, told = scaled(small, small.count > 0)
+    problem, told = scaled(small)
     assert told.tolist() == [True] * 12 + [False]
     without = grams(pairs)
-    assert problem.pull == pytest.approx(scaled(without, without.count > 0)[0].pull, abs=1e-12)
+    assert problem.pull == pytest.approx(scaled(without)[0].pull, abs=1e-12)
 
 
 def test_items_always_on_the_same_side_leave_nobody_to_tell():
@@ -137,9 +137,9 @@ def test_items_always_on_the_same_side_leave_nobody_to_tell():
     left, right = pairs.left % 4, 4 + pairs.right % 4
     fixed = Pairs(pairs.annotator, left, right, pairs.choice, pairs.annotators, pairs.items)
     small = grams(fixed)
-    assert not scaled(small, small.count > 0)[1].any()
-    told = scaled(small, np.arange(12) > 0)[1]
-    assert told.tolist() == [False] + [True] * 11
+    assert not scaled(small)[1].any()
+    rest = scaled(grams(fixed, who=np.arange(12) > 0))[0]
+    assert rest.tested.tolist() == list(range(1, 12))
 
 
 def test_a_fit_without_noise_leaves_none():
@@ -149,10 +149,18 @@ def test_a_fit_without_noise_leaves_none():
         pairs.items,
     )  # fmt: skip
     small = grams(perfect)
-    assert least_squares(small, scaled(small, small.count > 0)[0]).residual == 0.0
+    assert least_squares(small, scaled(small)[0]).residual == 0.0
 
 
 def test_more_linked_items_than_fit_are_refused(monkeypatch):
     monkeypatch.setattr(grams_module, "MOST_LINKED", 8)
     with pytest.raises(PairsError, match="9 items are linked by comparisons; expected at most 8"):
         grams(scattered())
+
+
+def test_more_annotators_than_fit_are_refused_unless_they_are_not_tested(monkeypatch):
+    monkeypatch.setattr(grams_module, "MOST_TESTED", 11)
+    pairs = scattered()
+    with pytest.raises(PairsError, match="12 annotators are to be tested; expected at most 11"):
+        grams(pairs)
+    assert len(grams(pairs, who=np.arange(12) > 0).people) == 11

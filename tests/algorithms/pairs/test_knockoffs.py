@@ -33,7 +33,7 @@ def test_all_follows_from_the_small_matrices():
     difference, people = full(pairs)
     rest = np.eye(len(pairs)) - difference @ np.linalg.pinv(difference)
     small = grams(pairs)
-    problem, _ = scaled(small, small.count > 0)
+    problem, _ = scaled(small)
     found = least_squares(small, problem)
     gap = gaps(problem.gram, "entropy") * 0.9
     columns = rest @ people / problem.length
@@ -120,7 +120,7 @@ def test_far_columns_have_knockoffs_as_far_as_can_be():
 def test_gaps_of_real_crowds(real_data, name, entropy, sdp):
     """Figures of an independent solver, which stopped a little short of the best."""
     small = grams(read(real_data, name))
-    problem, _ = scaled(small, small.count > 0)
+    problem, _ = scaled(small)
     assert gaps(problem.gram, "entropy").sum() == pytest.approx(entropy, abs=1e-4)
     assert gaps(problem.gram, "sdp").sum() == pytest.approx(sdp, abs=1e-3)
     smallest = np.linalg.eigvalsh(problem.gram)[0]
@@ -140,7 +140,7 @@ def test_real_crowds_are_cut_where_is_known(real_data, name, plain, plus, select
     """With sines for chance, as an independent implementation took them."""
     pairs = read(real_data, name)
     small = grams(pairs)
-    problem, _ = scaled(small, small.count > 0)
+    problem, _ = scaled(small)
     found = least_squares(small, problem)
     gap = gaps(problem.gram)
     knockoffs = construct(problem.pull, found.inverse, gap, symmetric=True)

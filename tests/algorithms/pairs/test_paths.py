@@ -97,7 +97,7 @@ def test_columns_leave_again_in_what_is_tried():
 def test_real_crowds_come_in_as_is_known(real_data, name):
     pairs = read(real_data, name)
     small = grams(pairs)
-    regression, _ = scaled(small, small.count > 0)
+    regression, _ = scaled(small)
     for way, check in ((iss(), check_iss), (lasso(), check_lasso)):
         path = way.follow(regression.gram, regression.pull)
         check(path, regression.gram, regression.pull)
@@ -119,7 +119,7 @@ def test_columns_with_knockoffs_are_followed_as_the_full_matrix_is(seed):
 def crowd(seed: int):
     """Make a regression of annotators, and pulls with knockoffs of three draws."""
     small = grams(scattered(seed, annotators=60, many=3_000, biased=12))
-    regression, _ = scaled(small, small.count > 0)
+    regression, _ = scaled(small)
     gap = gaps(regression.gram)
     random = np.random.default_rng(seed).normal(size=(3, 60)) * np.sqrt(2.0)
     base = regression.pull - gap * np.linalg.solve(regression.gram, regression.pull)
