@@ -58,6 +58,7 @@ def add_votes(study: Study, table: LabelTable, watch: Watch = silent) -> str:
     watch(0.0, "storing votes")
     repeats = _repeats(table, part(watch, 0.0, 0.2))
     before = _question_for(study, table.question, table.outputs, table.tasks)
+    again = 0 if before is None else _given_again(study, before.id, table)
     study.forget_names()
     with study.change() as connection:
         known: dict[str, int] = dict(connection.execute("SELECT name, id FROM annotators"))
@@ -80,6 +81,8 @@ def add_votes(study: Study, table: LabelTable, watch: Watch = silent) -> str:
     )
     remarks = [f"{table.missing:,} without a label, left out"] if table.missing else []
     remarks += [f"{repeats:,} of a task that its annotator had labelled before"] if repeats else []
+    whole = f"all {again:,}" if again == len(table) else f"{again:,}"
+    remarks += [f"{whole} of a task that its annotator labels in an earlier file too"] if again else []
     return " ".join([words + (f" ({'; '.join(remarks)})" if remarks else "") + ".", *table.notices])
 
 
@@ -297,6 +300,22 @@ def _repeats(table: LabelTable, watch: Watch) -> int:
         pair.sort()
         repeats += int((pair[1:] == pair[:-1]).sum())
     return repeats
+
+
+def _given_again(study: Study, question: int, table: LabelTable) -> int:
+    """Count the votes of annotators on tasks of which the study has a vote of theirs."""
+    crowd, names = study.crowd(question), study.annotators()
+    number = {names[person]: at for at, person in enumerate(crowd.people.tolist())}
+    person = np.array([number.get(name, -1) for name in table.annotators], dtype=np.int64)
+    task = np.array([crowd.number_of.get(name, -1) for name in table.tasks], dtype=np.int64)
+    if not (person >= 0).any() or not (task >= 0).any():
+        return 0
+    there = np.unique(crowd.annotator.astype(np.int64) * len(crowd.tasks) + crowd.task)
+    who, which = person[table.annotator], task[table.task]
+    met = (who >= 0) & (which >= 0)
+    pair = who[met] * len(crowd.tasks) + which[met]
+    at = np.minimum(np.searchsorted(there, pair), len(there) - 1)
+    return int((there[at] == pair).sum())
 
 
 def _number(name: str) -> float:

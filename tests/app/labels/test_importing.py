@@ -253,3 +253,15 @@ class TestRealCrowds:
         bring(folder / f"{name}_truth.csv", folder / f"{name}.csv")
         (question,) = study.questions()
         assert len(study.crowd(question.id).task) == count
+
+
+def test_votes_that_come_twice_are_told(bring, tmp_path):
+    """They count twice, as repeated votes do, so whoever drops a file again is told."""
+    first = votes(tmp_path / "votes.csv")
+    assert "earlier file" not in bring(first)
+    assert "all 8 of a task that its annotator labels in an earlier file too" in bring(first)
+    rows = ["cid,c0,cat", "ann,c0,cat", "ann,c9,dog", "bob,c1,dog"]
+    other = written(tmp_path / "other.csv", "annotator,task,label", *rows)
+    assert "(2 of a task that its annotator labels in an earlier file too)" in bring(other)
+    third = written(tmp_path / "third.csv", "annotator,task,label", "dan,c0,cat", "ann,c20,dog")
+    assert "earlier file" not in bring(third)
