@@ -50,15 +50,25 @@ def fuse_pairs(options: argparse.Namespace) -> int:
     notices = [f"{plain(table.path.name)}: {notice}" for table in tables for notice in table.notices]
     for notice in dict.fromkeys([*notices, *said, *large, *notices_of(answer)]):
         print(f"note: {one_line(notice)}", file=sys.stderr)
-    for line in summary_of(answer, time.perf_counter() - clock, others):
-        print(one_line(line))
+    if others:
+        for line in summary_of(answer, time.perf_counter() - clock, others):
+            print(one_line(line))
     folders = {path.parent for path in written}
     if len(folders) > 1:
         print(f"{counted(len(written), 'file')} in {counted(len(folders), 'folder')} of {options.output}")
     elif written:
         print(f"{', '.join(path.name for path in written)} in {written[0].parent}")
+    _refuse(answer, tables)
     failures(answer.outcomes)
     return 0
+
+
+def _refuse(answer: Answer, tables: list[PairTable]) -> None:
+    """Name the file where it is one, and holds what cannot be fused."""
+    paths = {table.path for table in tables}
+    (first, *others) = answer.outcomes.values()
+    if not others and len(paths) == 1 and first.problem and not first.details:
+        raise InputError(first.problem, file=paths.pop())
 
 
 def summary_of(answer: Answer, seconds: float, others: Mapping[str, Beside]) -> Iterator[str]:
@@ -75,16 +85,26 @@ def summary_of(answer: Answer, seconds: float, others: Mapping[str, Beside]) -> 
     for outcome in results[:_LISTED]:
         assert outcome.fusion is not None
         prefix = f"{plain(outcome.item)}: " if len(questions) > 1 else ""
-        yield prefix + _flagged(answer.plan, outcome.fusion)
-        yield prefix + _of_t_test(outcome.fusion, others[outcome.item])
+        for line in _of_annotators(answer.plan, outcome.fusion, others[outcome.item]):
+            yield prefix + line
         for line in _of_ranking(outcome.fusion, others[outcome.item]):
             yield prefix + line
     if len(results) > _LISTED:
         yield f"and {len(results) - _LISTED:,} more questions"
 
 
-def _flagged(plan: PairPlan, fusion: PairFusion) -> str:
-    tested = counted(int((fusion.untested == 0).sum()), "tested annotator")
+def _of_annotators(plan: PairPlan, fusion: PairFusion, other: Beside) -> Iterator[str]:
+    many = int((fusion.untested == 0).sum())
+    if not many:
+        yield "no annotator could be tested, so nobody is flagged and the ranking takes all for unbiased"
+        return
+    yield _flagged(plan, fusion, counted(many, "tested annotator"))
+    found, both = int(other.by_t_test.sum()), int((other.by_t_test & fusion.flagged).sum())
+    words = f"the t test with Benjamini-Hochberg at {100 * fusion.rate:g}% finds {found or 'nobody'}"
+    yield words + (f", {both or 'none'} of them flagged too" if found else "")
+
+
+def _flagged(plan: PairPlan, fusion: PairFusion, tested: str) -> str:
     many = int(fusion.flagged.sum())
     if not many:
         return f"nobody of {tested} is flagged"
@@ -97,26 +117,25 @@ def _flagged(plan: PairPlan, fusion: PairFusion) -> str:
     return f"{words}, of whom on average at most {wrongly} wrongly"
 
 
-def _of_t_test(fusion: PairFusion, other: Beside) -> str:
-    many, both = int(other.by_t_test.sum()), int((other.by_t_test & fusion.flagged).sum())
-    words = f"the t test with Benjamini-Hochberg at {100 * fusion.rate:g}% finds {many or 'nobody'}"
-    return words + (f", {both:,} of them flagged too" if many else "")
-
-
 def _of_ranking(fusion: PairFusion, other: Beside) -> Iterator[str]:
     split = other.consistency
     groups = int(fusion.component.max(initial=-1)) + 1
     across = "" if groups == 1 else f" in {groups:,} groups"
-    yield (
-        f"the ranking{across} explains {split.ranking:.0%} of the choices; {split.disagreement:.0%} is "
-        f"disagreement about the same two items, {split.cyclic:.0%} goes round in circles"
-    )
-    before, after = (ranks(score, fusion.component) for score in (fusion.score, fusion.corrected))
-    moved = int((before != after).sum())
-    words = f"{counted(moved, 'item') if moved else 'no item'} changed rank as biases were taken out"
+    if fusion.left.any() or fusion.right.any():
+        yield (
+            f"the ranking{across} explains {split.ranking:.0%} of the choices; {split.disagreement:.0%} is "
+            f"disagreement about the same two items, {split.cyclic:.0%} goes round in circles"
+        )
+    else:
+        yield "all choices are ties: there is nothing to rank by"
+    taken = bool(fusion.flagged.any())
+    if taken:
+        before, after = (ranks(score, fusion.component) for score in (fusion.score, fusion.corrected))
+        moved = int((before != after).sum())
+        yield f"{counted(moved, 'item') if moved else 'no item'} changed rank as biases were taken out"
     if math.isfinite(other.bradley_terry):
-        words += f"; before that, scores correlate with Bradley-Terry's by {other.bradley_terry:.3f}"
-    yield words
+        when = " before that" if taken else ""
+        yield f"scores{when} correlate with those of the Bradley-Terry model by {other.bradley_terry:.3f}"
 
 
 def notices_of(answer: Answer) -> Iterator[str]:

@@ -1,0 +1,50 @@
+"""A crowd that compares pairs, some of whom click one side, as files."""
+
+import csv
+from pathlib import Path
+
+import numpy as np
+
+ITEMS = tuple(f"item {n:02}" for n in range(16))
+"""The higher the number, the better."""
+
+GOOD = tuple(f"good {n:02}" for n in range(40))
+UGLY = tuple(f"ugly {n:02}" for n in range(9))
+"""Who click the left side without looking in 7 of 10 cases."""
+
+BAD = tuple(f"<b>bad</b> {n}" for n in range(6))
+"""Who click the right side always."""
+
+PEOPLE = GOOD + UGLY + BAD
+BIASED = frozenset(UGLY + BAD)
+HEADER = ("annotator", "left", "right", "choice")
+
+
+def answers(seed: int = 7) -> list[tuple[str, str, str, str]]:
+    """Give every annotator's answers on every pair: annotator, left, right, side."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for who in PEOPLE:
+        for low in range(len(ITEMS)):
+            for high in range(low + 1, len(ITEMS)):
+                swap, wrong, idle = rng.random(3)
+                left, right = (high, low) if swap < 0.5 else (low, high)
+                better = left > right
+                side = "left" if better != (wrong < 0.15) else "right"
+                if who in BAD:
+                    side = "right"
+                elif who in UGLY and idle < 0.7:
+                    side = "left"
+                rows.append((who, ITEMS[left], ITEMS[right], side))
+    return rows
+
+
+def write(path: Path, header, rows) -> Path:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([header, *rows])
+    return path
+
+
+def rows_of(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))

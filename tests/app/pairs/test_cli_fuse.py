@@ -1,0 +1,317 @@
+"""`raterscope fuse pairs` on files."""
+
+import json
+
+import numpy as np
+import pytest
+
+from raterscope.app.cli import main
+from tests.app.pairs.made import BAD, BIASED, GOOD, HEADER, ITEMS, PEOPLE, UGLY, answers, rows_of, write
+from tests.app.without_qt import nothing_is_left  # noqa: F401
+
+COLUMNS = ["annotator", "left", "right", "ties", "bias", "statistic", "entered", "flagged", "behaviour"]
+RANKS = ["item", "score", "rank", "score_corrected", "rank_corrected"]
+
+
+@pytest.fixture
+def fuse(tmp_path, capsys):
+    """Fuse into a folder; gives it and what was said."""
+
+    def run(*arguments, folder="out"):
+        status = main(["fuse", "pairs", *map(str, arguments), "-o", str(tmp_path / folder)])
+        told = capsys.readouterr()
+        assert status == 0, told.err
+        return tmp_path / folder, told.out + told.err
+
+    return run
+
+
+@pytest.fixture
+def refusal(tmp_path, capsys):
+    def run(*arguments):
+        assert main(["fuse", "pairs", *map(str, arguments), "-o", str(tmp_path / "out")]) == 1
+        told = capsys.readouterr()
+        assert told.out == ""
+        assert told.err.count("\n") == 1
+        return told.err.removeprefix("raterscope: ").strip()
+
+    return run
+
+
+@pytest.fixture
+def crowd(tmp_path):
+    return write(tmp_path / "crowd.csv", HEADER, answers())
+
+
+def flagged(folder):
+    return {row["annotator"] for row in rows_of(folder / "annotators.csv") if row["flagged"] == "1"}
+
+
+def record(folder):
+    return json.loads((folder / "run.json").read_text(encoding="utf-8"), parse_constant=pytest.fail)
+
+
+def test_the_tables_hold_what_was_planted(fuse, crowd):
+    out, said = fuse(crowd)
+    rows = rows_of(out / "annotators.csv")
+    assert list(rows[0])[: len(COLUMNS)] == COLUMNS
+    people = {row["annotator"]: row for row in rows}
+    assert list(people) == list(PEOPLE)
+    found = flagged(out)
+    assert found >= BIASED
+    assert len(found - BIASED) <= 0.2 * len(found)
+    for name in BAD:
+        assert people[name]["behaviour"] == "bad"
+        assert (people[name]["left"], people[name]["right"]) == ("0", "120")
+        assert float(people[name]["bias_low"]) < float(people[name]["bias"]) < 0
+        assert people[name]["share"] == "1.0"
+    assert {people[name]["behaviour"] for name in UGLY} == {"ugly"}
+    assert all(float(people[name]["bias"]) > 0 for name in UGLY)
+    assert all(people[name]["behaviour"] == "good" for name in set(GOOD) - found)
+    sides = [int(row["left"]) + int(row["right"]) + int(row["ties"]) for row in rows]
+    assert sides == [120] * len(PEOPLE)
+
+    ranking = rows_of(out / "ranking.csv")
+    assert list(ranking[0])[: len(RANKS)] == RANKS
+    best = ITEMS[::-1]
+    assert all(abs(best.index(row["item"]) - at) <= 2 for at, row in enumerate(ranking))
+    assert [row["rank_corrected"] for row in ranking] == [str(n) for n in range(1, len(ITEMS) + 1)]
+    assert sum(float(row["score_corrected"]) for row in ranking) == pytest.approx(0, abs=1e-4)
+
+    path = rows_of(out / "path.csv")
+    assert list(path[0]) == ["at", *PEOPLE]
+    surest = max(people.values(), key=lambda row: float(row["entered"]))["annotator"]
+    first = next(row for row in path if any(float(row[name]) for name in PEOPLE))
+    assert float(first[surest]) != 0
+    assert f"6,600 comparisons by {len(PEOPLE)} annotators of 16 items" in said
+    assert "of whom on average at most 10% wrongly" in said
+
+
+def test_the_record_says_how_it_was_made(fuse, crowd):
+    out, _ = fuse(crowd, "--path", "lasso", "--fdr", "0.2", "--set", "draws=10", "seed=3")
+    told = record(out)
+    assert told["settings"]["algorithm"] == "lasso"
+    assert told["settings"]["settings"]["rate"] == 0.2
+    assert told["seed"] == 3
+    assert told["inputs"][0]["file"] == "crowd.csv"
+    assert told["digest"].startswith("sha256:")
+    assert {"numpy", "raterscope"} <= set(told["versions"])
+    (question,) = told["questions"]
+    left = sum(row[3] == "left" for row in answers())
+    assert question["share_of_left"] == pytest.approx(left / 6600)
+    assert question["degrees_of_freedom"] == 6600 - len(PEOPLE) - (len(ITEMS) - 1)
+    assert question["components"] == 1
+    shares = (question[name] for name in ("explained_by_ranking", "disagreement", "cyclic"))
+    assert sum(shares) == pytest.approx(1)
+    assert question["inconsistency"] == pytest.approx(question["disagreement"] + question["cyclic"])
+    assert question["bradley_terry_correlation"] > 0.95
+
+
+def test_the_same_input_gives_the_same_bytes(fuse, crowd):
+    one, _ = fuse(crowd, folder="one")
+    other, _ = fuse(crowd, folder="other")
+    for name in ("annotators.csv", "ranking.csv", "path.csv"):
+        assert (one / name).read_bytes() == (other / name).read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [(["plus=no"], "the plain knockoff"), (["share=0.3"], "30% of the draws"), (["draws=1"], None)],
+)
+def test_the_rate_is_promised_only_where_it_holds(fuse, crowd, settings, words):
+    out, said = fuse(crowd, "--set", *settings)
+    assert ("of whom on average at most 10% wrongly" in said) == (words is None)
+    assert ("is not promised" in said) == (words is not None)
+    told = record(out)
+    assert told["rate_promised"] == (words is None)
+    if words is not None:
+        assert words in said
+        assert words in told["rate_not_promised_because"]
+
+
+def test_what_is_done_with_too_few_comparisons_is_said(fuse, tmp_path):
+    rows = [("w1", "a", "b", "left"), ("w2", "b", "a", "left"), ("w3", "a", "b", "right")]
+    out, said = fuse(write(tmp_path / "few.csv", HEADER, rows))
+    assert "no annotator could be tested, so nobody is flagged" in said
+    assert "too few comparisons" in said
+    assert [row["flagged"] for row in rows_of(out / "annotators.csv")] == ["0", "0", "0"]
+    assert {row["bias"] for row in rows_of(out / "annotators.csv")} == {""}
+
+
+def test_ties_alone_rank_nothing(fuse, tmp_path):
+    rows = [(f"w{k}", f"i{n}", f"i{(n + 1) % 6}", "tie") for k in range(3) for n in range(6)]
+    _, said = fuse(write(tmp_path / "ties.csv", HEADER, rows))
+    assert "all choices are ties" in said
+    assert "explains" not in said
+
+
+def test_comparisons_of_two_files_are_one_crowd(fuse, crowd, tmp_path):
+    rows = answers()
+    halves = [
+        write(tmp_path / f"half{n}.csv", HEADER, part) for n, part in enumerate((rows[:3001], rows[3001:]))
+    ]
+    whole, _ = fuse(crowd, folder="whole")
+    out, said = fuse(*halves, halves[0])
+    assert "6,600 comparisons" in said
+    for name in ("annotators.csv", "ranking.csv", "path.csv"):
+        assert (out / name).read_bytes() == (whole / name).read_bytes()
+
+
+def test_a_file_without_a_question_joins_the_only_one_on_the_same_items(fuse, tmp_path):
+    rows = answers()
+    named = write(tmp_path / "named.csv", (*HEADER, "question"), [(*row, "older?") for row in rows[:4000]])
+    rest = write(tmp_path / "rest.csv", HEADER, rows[4000:])
+    other = write(tmp_path / "other.csv", HEADER, [(a, x + "'", y + "'", c) for a, x, y, c in rows[:2000]])
+    _, said = fuse(named, rest)
+    assert "6,600 comparisons by 55 annotators of 16 items, fused" in said
+    _, said = fuse(named, other)
+    assert "of 2 questions" in said
+
+
+def test_each_of_several_questions_has_a_folder(fuse, tmp_path):
+    rows = [(*row, q) for q in ("older?", "sharper?") for row in answers()]
+    path = write(tmp_path / "two.csv", (*HEADER, "question"), rows)
+    out, said = fuse(path)
+    assert "of 2 questions" in said
+    folders = sorted(one for one in out.iterdir() if one.is_dir())
+    assert len(folders) == 2
+    assert flagged(folders[0]) == flagged(folders[1]) >= BIASED
+    out, said = fuse(path, "--question", "OLDER?", folder="only")
+    assert record(out)["questions"][0]["question"] == "older?"
+    assert flagged(out) >= BIASED
+
+
+def test_excluded_annotators_are_as_if_they_had_not_been_there(fuse, crowd, tmp_path):
+    left_out = {UGLY[0], BAD[3]}
+    rest = write(tmp_path / "rest.csv", HEADER, [row for row in answers() if row[0] not in left_out])
+    out, _ = fuse(crowd, "--exclude", *left_out)
+    expected, _ = fuse(rest, folder="rest")
+    for name in ("annotators.csv", "ranking.csv"):
+        assert (out / name).read_bytes() == (expected / name).read_bytes()
+    assert record(out)["excluded"] == sorted(left_out)
+
+
+@pytest.mark.parametrize(
+    ("header", "cells"),
+    [
+        (("worker", "left", "right", "label"), lambda a, x, y, c: (a, x, y, x if c == "left" else y)),
+        (
+            ("model_a", "model_b", "winner", "judge"),
+            lambda a, x, y, c: (x, y, "model_a" if c == "left" else "model_b", a),
+        ),
+        (HEADER, lambda a, x, y, c: (a, x, y, "1" if c == "left" else "-1")),
+    ],
+    ids=["crowd-kit", "arena", "numbers"],
+)  # fmt: skip
+def test_other_layouts_tell_the_same(fuse, crowd, tmp_path, header, cells):
+    same = write(tmp_path / "same.csv", header, [cells(*row) for row in answers()])
+    expected, _ = fuse(crowd, folder="expected")
+    out, _ = fuse(same)
+    for name in ("annotators.csv", "ranking.csv"):
+        assert (out / name).read_bytes() == (expected / name).read_bytes()
+
+
+def test_grades_count_unless_the_side_alone_shall(fuse, crowd, tmp_path):
+    rng = np.random.default_rng(3)
+    rows = answers()
+    grade = rng.choice([1, 2, 3], len(rows)).tolist()
+    graded = [
+        (a, x, y, size if c == "left" else -size) for (a, x, y, c), size in zip(rows, grade, strict=True)
+    ]
+    path = write(tmp_path / "graded.csv", HEADER, graded)
+    expected, _ = fuse(crowd, folder="expected")
+    out, _ = fuse(path, "--set", "graded=no", folder="sides")
+    told = record(out)["questions"][0]
+    assert told["inconsistency"] == pytest.approx(told["disagreement"] + told["cyclic"])
+    for name in ("annotators.csv", "ranking.csv"):
+        assert (out / name).read_bytes() == (expected / name).read_bytes()
+    out, _ = fuse(path)
+    assert rows_of(out / "ranking.csv")[0]["score"] != rows_of(expected / "ranking.csv")[0]["score"]
+    _, said = fuse(path, crowd)
+    assert "graded.csv has graded choices and crowd.csv none above 1" in said
+
+
+def test_a_path_that_nobody_could_open_is_left_out_and_said_so(fuse, crowd, monkeypatch):
+    out, _ = fuse(crowd)
+    assert (out / "path.csv").exists()
+    monkeypatch.setattr("raterscope.app.pairs.results.MOST_ENTRIES", 43)
+    out, said = fuse(crowd)
+    assert "path.csv is left out" in said
+    assert not (out / "path.csv").exists()
+
+
+class TestRefusals:
+    @pytest.mark.parametrize(
+        ("arguments", "words"),
+        [
+            (["--path", "oem"], "oem is no path for pairs; expected one of iss, lasso, lbi"),
+            (["--fdr", "often"], "rate"),
+            (["--fdr", "0.9"], "0.25"),
+            (["--fdr", "0.2", "--set", "rate=0.1"], "exclude each other"),
+            (["--set", "kappa=2"], "kappa"),
+            (["--exclude", "nobody"], "there is no annotator nobody to exclude; expected one of good 00"),
+            (["--exclude", *PEOPLE], "no comparisons are left"),
+            (["--question", "which?"], "there is no question which?; expected one of pairs"),
+        ],
+    )  # fmt: skip
+    def test_options_that_do_not_fit(self, refusal, crowd, arguments, words):
+        assert words in refusal(crowd, *arguments)
+
+    @pytest.mark.parametrize(
+        ("rows", "words"),
+        [
+            ([], "has a header but no rows"),
+            ([("a", "x", "x", "left")], "compares an item with itself"),
+            ([("a", "x", "y", "banana")], '"banana" is no choice'),
+            ([("a", "x", "y", "nan")], '"nan" is no choice'),
+            ([("", "x", "y", "left")], "field annotator"),
+            ([("a", "x", "y", "left")], "leave nothing to tell the noise by"),
+            ([("a", f"i{n}", f"i{n + 1}", "left") for n in range(9)], "leave nothing to tell the noise by"),
+        ],
+    )  # fmt: skip
+    def test_files_that_do_not_fit(self, refusal, tmp_path, rows, words):
+        said = refusal(write(tmp_path / "odd.csv", HEADER, rows))
+        assert said.startswith("odd.csv")
+        assert words in said
+
+    def test_columns_are_named_by_hand(self, refusal, fuse, tmp_path):
+        path = write(tmp_path / "odd.csv", ("wer", "l", "r", "wie"), answers())
+        assert "by --map column=field" in refusal(path)
+        out, _ = fuse(path, "--map", "wer=annotator", "l=left", "r=right", "wie=choice")
+        assert flagged(out) >= BIASED
+
+    def test_a_question_that_fails_leaves_the_others(self, tmp_path, capsys):
+        rows = [(*row, "older?") for row in answers()] + [("a", "x", "y", "left", "lonely?")]
+        path = write(tmp_path / "two.csv", (*HEADER, "question"), rows)
+        assert main(["fuse", "pairs", str(path), "-o", str(tmp_path / "out")]) == 1
+        err = capsys.readouterr().err.splitlines()[-1]
+        assert "1 of 2 could not be fused, the others were; lonely?: " in err
+        assert len(list((tmp_path / "out").rglob("run.json"))) == 1
+
+
+def test_help_lists_the_settings_of_pairs_alone(capsys):
+    assert main(["fuse", "pairs", "--help"]) == 0
+    said = capsys.readouterr().out
+    assert "iss: inverse scale space" in said
+    assert "share=0.5" in said
+    assert "staple" not in said
+
+
+class TestRealCrowds:
+    """Figures of an independent implementation, and of the position bias paper."""
+
+    @pytest.mark.parametrize(
+        ("name", "freedom", "variance", "by_t_test", "many"),
+        [
+            ("worldcollege", 8223, 0.6906549182, 26, 26),
+            ("lf_quality", 26215, 0.7103822956, 18, 20),
+            ("music_sigir2010", 2619, 0.3525731598, 8, 0),
+        ],
+    )
+    def test_what_is_found(self, fuse, real_data, name, freedom, variance, by_t_test, many):
+        out, _ = fuse(real_data / "pairs" / f"{name}.csv", "--set", "least=1")
+        told = record(out)["questions"][0]
+        assert told["degrees_of_freedom"] == freedom
+        assert told["noise_variance"] == pytest.approx(variance, rel=1e-9)
+        assert told["t_test"] == by_t_test
+        assert abs(len(flagged(out)) - many) <= 1
