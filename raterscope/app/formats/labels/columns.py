@@ -261,7 +261,8 @@ def _united(chunks: Any, name: str, watch: Watch) -> Coded:
     for start in range(0, len(dictionary), _SLICE):
         watch(0.5 + 0.5 * start / len(dictionary), words)
         names += dictionary.slice(start, _SLICE).to_pylist()
-    index = np.concatenate([chunk.indices.to_numpy(zero_copy_only=False) for chunk in chunks.chunks])
+    # Arrow's own way to NumPy imports pandas first, wherever it is installed.
+    index = np.concatenate([np.from_dlpack(chunk.indices) for chunk in chunks.chunks])
     return _stripped(names, index.astype(np.int32, copy=False), watch)
 
 
