@@ -9,11 +9,13 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.pairs import _notices
 from raterscope.algorithms.pairs._local import own_noise
+from raterscope.algorithms.pairs._waiting import waited
 from raterscope.algorithms.pairs.behaviour import behaviours, match
 from raterscope.algorithms.pairs.data import BoolArray, FloatArray, IndexArray, PairFusion, Pairs, PairsError
 from raterscope.algorithms.pairs.grams import Biases, Grams, Scaled, grams, least_squares, scaled
 from raterscope.algorithms.pairs.knockoffs import (
     HIGHEST_RATE,
+    Knockoffs,
     construct,
     gaps,
     selected,
@@ -31,6 +33,7 @@ __all__ = ["fit"]
 
 _NO_COMPARISONS, _TOO_FEW, _ALONE, _MIXED = 1, 2, 3, 4
 _NOTHING = 1e-9
+_MANY = 500
 
 
 def fit(
@@ -72,10 +75,12 @@ def _fit(pairs: Pairs, name: str, way: Way, settings: PairSettings, watch: Watch
     component = components(pairs)
     count = np.bincount(pairs.annotator, minlength=len(pairs.annotators))
     small = grams(pairs, component, count >= settings.least, part(watch, 0.0, 0.15))
-    watch(0.16, "looking who can be tested")
-    problem, told = scaled(small)
+    heavy = len(small.people) > _MANY
+    words = "looking who can be tested"
+    problem, told = waited(lambda: scaled(small), watch, 0.16, words, small=not heavy)
     untested = _untested(small, told, count)
-    found = least_squares(small, problem)
+    words = "estimating biases"
+    found: Biases = waited(lambda: least_squares(small, problem), watch, 0.18, words, small=not heavy)
     tested = problem.tested
     if found.freedom <= 0:
         raise PairsError(
@@ -161,7 +166,10 @@ def _statistics(
     if not len(problem.tested) or found.residual == 0.0:
         return np.zeros((settings.draws, len(problem.tested)))
     gap = gaps(problem.gram, settings.knockoffs, part(watch, 0.0, 0.1))
-    knockoffs = construct(problem.pull, found.inverse, gap, symmetric=settings.local)
+    knockoffs: Knockoffs = waited(
+        lambda: construct(problem.pull, found.inverse, gap, symmetric=settings.local),
+        watch, 0.1, "making knockoffs", small=len(gap) <= _MANY,
+    )  # fmt: skip
     seeds = [(settings.seed, draw) for draw in range(settings.draws)]
     if settings.local:
         chance = own_noise(pairs, component, problem, found, seeds, part(watch, 0.1, 0.3))

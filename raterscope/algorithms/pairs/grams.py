@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.pairs._links import groups_of, table
+from raterscope.algorithms.pairs._waiting import waited
 from raterscope.algorithms.pairs.data import BoolArray, FloatArray, IndexArray, Pairs, PairsError
 from raterscope.algorithms.pairs.ranking import MOST_LINKED, components
 from raterscope.algorithms.progress import Watch, silent
@@ -31,6 +33,7 @@ MOST_TESTED = 5000
 _SINGULAR = 1e-9
 _REGULAR = 1e-7
 _FITTED = 1e-10
+_SMALL = 500
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,14 +120,21 @@ def grams(
     pull += np.bincount(pairs.annotator, weights=pairs.choice, minlength=many)
     pull = pull[people]
     total = square = float(pairs.choice @ pairs.choice)
-    rank = 0
+    rank = done = 0
     for kept, lower in factors(pairs, component, watch):
-        rank += len(kept)
         part = mixed[:, kept]
         some = np.unique(part.indices)
         right = np.column_stack((part[some].toarray().T, score[kept]))
-        through = solve_triangular(lower, right, lower=True, overwrite_b=True, check_finite=False)
-        shared = through.T @ through
+
+        def explained(lower: FloatArray = lower, right: FloatArray = right) -> FloatArray:
+            through = solve_triangular(lower, right, lower=True, overwrite_b=True, check_finite=False)
+            return np.asarray(through.T @ through)
+
+        small = len(kept) * len(some) <= _SMALL**2
+        fraction = 0.4 + 0.6 * (done + 0.5 * len(kept)) / max(int((component >= 0).sum()), 1)
+        done += len(kept) + 1
+        shared = waited(explained, watch, fraction, f"projecting out {len(kept):,} items", small=small)
+        rank += len(kept)
         gram[np.ix_(some, some)] -= shared[:-1, :-1]
         pull[some] -= shared[:-1, -1]
         square -= shared[-1, -1]
@@ -155,13 +165,14 @@ def factors(
             raise PairsError(
                 f"{len(group):,} items are linked by comparisons; expected at most {MOST_LINKED:,}."
             )
-        watch(0.4 + 0.6 * done / work, f"projecting out {len(group):,} items")
+        fraction, words = 0.4 + 0.6 * done / work, f"projecting out {len(group):,} items"
         kept = group[:-1]
         block = -laplacian[kept][:, kept].toarray()
         block[np.diag_indices_from(block)] += np.asarray(laplacian[kept].sum(axis=1)).ravel()
-        lower = cholesky(block, lower=True, overwrite_a=True, check_finite=False)
+        factored = partial(cholesky, block, lower=True, overwrite_a=True, check_finite=False)
+        watch(fraction, words)
+        lower = waited(factored, watch, fraction, words, small=len(kept) <= _SMALL)
         done += len(group)
-        watch(0.4 + 0.6 * (done - 0.5 * len(group)) / work, f"projecting out {len(group):,} items")
         yield kept, lower
 
 

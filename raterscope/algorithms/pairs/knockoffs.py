@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from raterscope.algorithms.pairs._waiting import waited
 from raterscope.algorithms.pairs.data import BoolArray, FloatArray
-from raterscope.algorithms.progress import Watch, silent
+from raterscope.algorithms.progress import Watch, part, silent
 
 __all__ = [
     "CONSTRUCTIONS",
@@ -46,6 +48,8 @@ UNTESTED = {
 
 _FAR_APART = 0.5
 _NEWTON_STEPS = 100
+_MANY = 500
+_BARRIER = 1e-8
 _ROUGH, _FINE = 1e-5, 1e-13
 
 
@@ -70,7 +74,8 @@ def gaps(gram: FloatArray, construction: str = "entropy", watch: Watch = silent)
     many = len(gram)
     if not many:
         return np.zeros(0)
-    smallest = float(eigvalsh(gram, check_finite=False, subset_by_index=(0, 0))[0])
+    values = partial(eigvalsh, gram, check_finite=False, subset_by_index=(0, 0))
+    smallest = float(waited(values, watch, 0.0, "making knockoffs", small=many <= _MANY)[0])
     if smallest >= _FAR_APART:
         return np.ones(many)
     if construction == "equal":
@@ -78,10 +83,10 @@ def gaps(gram: FloatArray, construction: str = "entropy", watch: Watch = silent)
     s = np.full(many, smallest)
     if construction == "entropy":
         return _climb(gram, s, 0.0, 1.0, watch)
-    weight = 1.0
-    while weight * many > 1e-8:
-        s = _climb(gram, s, 1.0, weight, watch)
-        weight *= 0.1
+    weights = 0.1 ** np.arange(np.ceil(np.log10(many / _BARRIER)) + 1)
+    for k, weight in enumerate(weights):
+        step = part(watch, k / len(weights), (k + 1) / len(weights))
+        s = _climb(gram, s, 1.0, float(weight), step)
     return s
 
 
@@ -103,14 +108,19 @@ def _climb(gram: FloatArray, s: FloatArray, slope: float, weight: float, watch: 
             logs += np.log1p(-s).sum()
         return float(slope * s.sum() + weight * logs), factor
 
-    now, factor = height(s)
-    for k in range(_NEWTON_STEPS):
-        watch(k / _NEWTON_STEPS, "making knockoffs")
+    def newton(s: FloatArray, factor: FloatArray) -> tuple[FloatArray, FloatArray]:
         inverse = cho_solve((factor, True), np.eye(len(s)), check_finite=False)
         down = 1.0 / (1.0 - s) if bounded else np.zeros(len(s))
         rise = slope + weight * (1.0 / s - np.diagonal(inverse) - down)
         bend = weight * (inverse**2 + np.diag(1.0 / s**2 + down**2))
-        _, move, _ = lapack.dposv(bend, rise)
+        return rise, np.asarray(lapack.dposv(bend, rise)[1])
+
+    now, factor = height(s)
+    for k in range(_NEWTON_STEPS):
+        watch(k / _NEWTON_STEPS, "making knockoffs")
+        rise, move = waited(
+            partial(newton, s, factor), watch, k / _NEWTON_STEPS, "making knockoffs", small=len(s) <= _MANY
+        )
         gain = float(rise @ move)
         if gain <= (_ROUGH if bounded else _FINE) * weight * len(s):
             break

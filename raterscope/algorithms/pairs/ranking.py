@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.pairs._links import groups_of, table
+from raterscope.algorithms.pairs._waiting import waited
 from raterscope.algorithms.pairs.data import BoolArray, FloatArray, IndexArray, Pairs, PairsError
 from raterscope.algorithms.progress import Watch, silent
 
@@ -22,7 +22,6 @@ _LEVEL = 0.95
 _SINGULAR = 1e-9
 _TIED = 1e-9
 _PRIOR_VARIANCE = 100.0
-_FRESH = 0.05
 _SMALL = 400
 
 
@@ -215,31 +214,14 @@ def _pseudo_inverse(links: Any, items: NDArray[np.int64], watch: Watch, fraction
         inverse -= 1.0 / (weight * many * many)
         return np.asarray(inverse)
 
-    inverse = _waited(inverted, watch, fraction, f"scoring {many:,} items", small=many <= _SMALL)
+    inverse = waited(inverted, watch, fraction, f"scoring {many:,} items", small=many <= _SMALL)
     return np.asarray(inverse)
-
-
-def _waited(work: Any, watch: Watch, fraction: float, words: str, *, small: bool = False) -> Any:
-    """Let a library's call, which tells nothing until it is done, run in another thread."""
-    if small:
-        return work()
-    pool = ThreadPoolExecutor(1)
-    try:
-        waiting = pool.submit(work)
-        while True:
-            watch(fraction, words)
-            try:
-                return waiting.result(timeout=_FRESH)
-            except TimeoutError:
-                continue
-    finally:
-        pool.shutdown(wait=False)
 
 
 def _symmetric_inverse(gram: FloatArray, scale: float, watch: Watch) -> tuple[FloatArray, FloatArray]:
     """Give the pseudo-inverse, and the vectors that have none."""
     gram = (gram + gram.T) / 2
-    value, vector = _waited(
+    value, vector = waited(
         lambda: np.linalg.eigh(gram), watch, 0.85, "estimating biases", small=len(gram) <= _SMALL
     )
     good = value > _SINGULAR * scale
@@ -334,7 +316,7 @@ def bradley_terry(pairs: Pairs, watch: Watch = silent) -> FloatArray:
     design = _stacked(design, design[:1])
     model = LogisticRegression(C=_PRIOR_VARIANCE, fit_intercept=False, tol=1e-7, max_iter=5000)
     with threadpool_limits(1, "blas"):
-        fitted = _waited(
+        fitted = waited(
             lambda: model.fit(
                 design, np.append(won, ~won[0]), sample_weight=np.append(weight, np.finfo(float).tiny)
             ),

@@ -195,3 +195,11 @@ def test_shares_leave_out_who_was_not_tested_and_grow_with_the_rate():
 def test_nothing_is_said_of_rates_that_were_not_followed():
     with pytest.raises(ValueError, match=r"the rate is 0\.5; expected more than 0, at most 0\.25"):
         cuts(np.ones((1, 20)), 0.5)
+
+
+def test_progress_of_the_programme_never_falls():
+    fractions: list[float] = []
+    gaps(alike(), "sdp", lambda fraction, words, **_: fractions.append(fraction))
+    assert len(fractions) > 20
+    assert (np.diff(fractions) >= 0.0).all()
+    assert fractions[-1] <= 1.0
