@@ -53,6 +53,15 @@ class KeyButton(QAbstractButton):
         self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
 
+    def set_word(self, word: str, tone: str, tip: str) -> None:
+        """Say that the key does something else now."""
+        self._word, self._tone = word, tone
+        self.setText(word)
+        self.setAccessibleName(f"{word} ({self._key})")
+        self.setToolTip(f"{tip} ({self._key})")
+        self.updateGeometry()
+        self.update()
+
     def sizeHint(self) -> QSize:
         """Give room for the key and the word."""
         words = QFontMetrics(theme.font()).horizontalAdvance(self._word)

@@ -6,6 +6,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QLabel
 
 from raterscope.app.formats.label_records import LabelTable
+from raterscope.app.review import Decision
 from raterscope.app.study import Study
 from raterscope.app.study.labels import add_votes
 from tests.app.driving import LONG, idle
@@ -86,3 +87,45 @@ def test_leaving_out_who_changes_nothing_says_so_above_the_reasons(fused, qtbot)
     assert "none of" in panel._summary.text()  # one who always says the same is not believed anyhow
     assert panel._title.height() < 60
     assert panel._asking.y() - panel._title.geometry().bottom() < 20
+
+
+@pytest.mark.parametrize(
+    ("which", "words"),
+    [
+        ("community", "Choose a community"),
+        ("decided", "Nothing is decided yet"),
+        ("few", "Every task has more than a few votes"),
+    ],
+)
+def test_an_empty_list_of_tasks_says_why_it_is_empty(fused, qtbot, which, words):  # noqa: F811
+    queue = fused.workspace.queue
+    queue.choice.setCurrentIndex(queue.choice.findData(which))
+    idle(fused, qtbot)
+    assert not queue.view.lines
+    assert words in seen(queue)
+    queue.filter.setText("no task is called so")
+    idle(fused, qtbot)
+    assert "No match." in seen(queue)
+
+
+def test_who_is_left_out_already_is_taken_in_again_by_the_same_key_and_it_says_so(fused, qtbot):  # noqa: F811
+    workspace = fused.workspace
+    button = workspace.exclusion.exclude_key
+    fused.document.record(Decision(verb="exclude", annotators=("ann 11",), reason="a test account"))
+    workspace.people.choose((LIAR,))
+    idle(fused, qtbot)
+    assert button.text() == "take in again"
+    assert workspace.exclusion._summary.text() == "left out: a test account"
+    workspace.people.choose((LIAR, 3))
+    assert button.text() == "exclude …"
+    assert workspace.exclusion._summary.text() == "1 of them left out: a test account"
+    workspace.people.choose((LIAR,))
+    key(fused, qtbot, Qt.Key.Key_X)
+    assert not fused.document.contents.review.excluded
+    assert button.text() == "exclude …"
+
+
+def test_f6_goes_to_the_wall_itself(fused, qtbot):  # noqa: F811
+    workspace = fused.workspace
+    key(fused, qtbot, Qt.Key.Key_F6, workspace.queue.filter)
+    assert workspace.focusWidget() is workspace.wall.tiles

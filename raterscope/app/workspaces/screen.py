@@ -165,7 +165,10 @@ class WorkspaceScreen(QWidget):
         focus = self.focusWidget()
         here = next((i for i, region in enumerate(regions) if _holds(region, focus)), 0)
         region = regions[(here + step) % len(regions)]
-        takers = (region.focusProxy() or region, *region.findChildren(QWidget))
+        first = region
+        while (proxy := first.focusProxy()) is not None:
+            first = proxy
+        takers = (first, *region.findChildren(QWidget))
         for widget in takers:
             if widget.focusPolicy() & Qt.FocusPolicy.TabFocus and widget.isVisible() and widget.isEnabled():
                 widget.setFocus(Qt.FocusReason.TabFocusReason)

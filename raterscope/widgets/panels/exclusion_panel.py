@@ -23,6 +23,8 @@ from raterscope.widgets.parts import ElidedLabel, plain_label
 __all__ = ["REASONS", "ExclusionPanel", "ExclusionPreview"]
 
 REASONS = ("answers at random", "always the same answer", "misunderstood the task", "a test account")
+EXCLUDE = ("exclude …", "rejected", "See which labels it would change")
+AGAIN = ("take in again", "accent", "Let their votes count in the next fusion")
 STEPS = 1000
 SEEN = 2
 """So many changes are in sight however little room there is."""
@@ -116,7 +118,7 @@ class ExclusionPanel(QWidget):
         self.setAccessibleName("Exclude")
         self._who = ""
         self._preview: ExclusionPreview | None = None
-        self.exclude_key = KeyButton("X", "exclude …", "rejected", "See which labels it would change")
+        self.exclude_key = KeyButton("X", *EXCLUDE)
         self._summary = ElidedLabel("", "small")
         row = QHBoxLayout()
         row.setSpacing(12)
@@ -142,7 +144,7 @@ class ExclusionPanel(QWidget):
         self.changes.selectionModel().currentChanged.connect(self._on_change)
         self.set_who("")
 
-    def set_who(self, who: str, summary: str = "") -> None:
+    def set_who(self, who: str, summary: str = "", *, out: bool = False) -> None:
         """Be ready to exclude others; whatever was shown goes.
 
         Parameters
@@ -151,7 +153,10 @@ class ExclusionPanel(QWidget):
             "annotator 79142", "community 3, 301 annotators"; empty for nobody.
         summary : str
             What is known already: "would change 4 of 963 labels".
+        out : bool
+            They are left out already, so that the key takes them in again.
         """
+        self.exclude_key.set_word(*(AGAIN if out else EXCLUDE))
         self._who = who
         self._summary.setText(summary)
         self._turn("idle")

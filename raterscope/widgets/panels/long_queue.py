@@ -41,6 +41,8 @@ class LongQueue(QueueFrame):
     title : str
     filters : mapping of str to str
         What the queue can be narrowed to: key and words.
+    empty : mapping of str to str, optional
+        What is said where nothing is of such a kind, by the keys of the filters.
 
     Signals
     -------
@@ -53,7 +55,15 @@ class LongQueue(QueueFrame):
     chosen = Signal(int)
     filter_changed = Signal(str, str)
 
-    def __init__(self, title: str, filters: Mapping[str, str], parent: QWidget | None = None) -> None:
+    def __init__(
+        self,
+        title: str,
+        filters: Mapping[str, str],
+        parent: QWidget | None = None,
+        *,
+        empty: Mapping[str, str] | None = None,
+    ) -> None:
+        self._empty = empty or {}
         self.choice = ChoiceBox()
         self.choice.setAccessibleName(f"Which {title.lower()}")
         for key, words in filters.items():
@@ -77,7 +87,8 @@ class LongQueue(QueueFrame):
         shown = len(self.view.lines)
         whole = 0 if view is None else len(view.names)
         self.header.set_aside(count(whole) if shown == whole else f"{count(shown)} of {count(whole)}")
-        self.say_empty("" if shown else "No match." if whole else "Nothing here yet.")
+        wanted = "" if self.filter.text().strip() else self._empty.get(str(self.choice.currentData()), "")
+        self.say_empty("" if shown else (wanted or "No match.") if whole else "Nothing here yet.")
         row = self._row(self._current)
         if row >= 0:
             place = self.view.verticalScrollBar().value()

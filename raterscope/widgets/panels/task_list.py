@@ -25,6 +25,15 @@ FILTERS = {
 }
 """What the queue can be narrowed to: key and words."""
 
+EMPTY = {
+    "undecided": "Every task is decided or known.",
+    "decided": "Nothing is decided yet.",
+    "disagree": "No answer disagrees with a known truth.",
+    "community": "Choose a community: the tasks of its members are listed here.",
+    "few": "Every task has more than a few votes.",
+}
+"""What is said where nothing is of that kind."""
+
 WHOLE_ROW = 3
 """Posteriors of so many classes are written whole; of more, the two largest with their classes."""
 
@@ -89,7 +98,7 @@ class TaskList(LongQueue):
     """Tasks in the order given, to be decided one after the other."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__("Tasks", FILTERS, parent)
+        super().__init__("Tasks", FILTERS, parent, empty=EMPTY)
 
     def set_tasks(self, tasks: TasksView | None) -> None:
         """Show other tasks, or that there are none; what is current stays, and the list's place."""

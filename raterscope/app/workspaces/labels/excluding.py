@@ -86,14 +86,9 @@ class Excluding(QObject):
         excluded = self._excluded
         found = [excluded[name] for name in self._chosen if name in excluded] if excluded else []
         reasons, out = sorted(set(found)), len(found)
-        words = ""
-        if out:
-            words = (
-                f"{'' if out == len(self._chosen) else f'{out} of them '}left out ({'; '.join(reasons[:3])})"
-            )
-        if out and out == len(self._chosen):
-            words += ": X takes them in again" if out > 1 else ": X takes it in again"
-        self._panel.set_who(self._who if self._chosen else "", words)
+        every = bool(out) and out == len(self._chosen)
+        words = f"{'' if every else f'{out} of them '}left out: {'; '.join(reasons[:3])}" if out else ""
+        self._panel.set_who(self._who if self._chosen else "", words, out=every)
         self._screen.make_room(False)
 
     @property

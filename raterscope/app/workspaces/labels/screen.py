@@ -98,6 +98,7 @@ class LabelsScreen(WorkspaceScreen):
         ):
             self.left_tabs.insertTab(place, plot, title)
         self.left_tabs.setCurrentIndex(0)
+        self.middle_tabs.tabBar().setAccessibleName("The annotators, seen in other ways")
         self.bottom.insertWidget(0, self.task_panel)
         for place in (0, 1):
             self.bottom.setStretchFactor(place, 1)
