@@ -113,6 +113,30 @@ KEYS: dict[str, tuple[Column, ...]] = {
             ),
         ),
     ),
+    "pairs": (
+        (
+            "Review",
+            (
+                ("Tab", "next annotator"),
+                ("Shift+Tab", "previous annotator"),
+                ("F", "flag as biased"),
+                ("C", "clear of bias"),
+                ("S", "skip"),
+                ("X", "set the flagged aside in every kind"),
+                *_UNDO,
+            ),
+        ),
+        (
+            "Look",
+            (
+                ("Arrows", "next annotator, item, rate"),
+                ("N", "next items that swap"),
+                ("PgDown", "next question"),
+                ("PgUp", "previous question"),
+                *_REGIONS,
+            ),
+        ),
+    ),
 }
 """What the keys do in each workspace."""
 
@@ -120,7 +144,7 @@ STUDY: Column = (
     "Study",
     (
         ("F5", "fuse"),
-        ("Ctrl+1, 2, 3", "clicks, masks, labels"),
+        ("Ctrl+1 ... 4", "clicks, masks, labels, pairs"),
         ("Ctrl+N", "new study"),
         ("Ctrl+O", "open a study"),
         ("Ctrl+I", "import files"),

@@ -99,7 +99,9 @@ def _describe(record: Any, arrays: list[np.ndarray], offset: list[int]) -> dict[
         elif isinstance(value, tuple) and any(map(dataclasses.is_dataclass, value)):
             values[field.name] = {"records": [_describe(one, arrays, offset) for one in value]}
         elif isinstance(value, float) and not math.isfinite(value):
-            values[field.name] = {"float": str(value)}
+            values[field.name] = {"float": str(float(value))}
+        elif isinstance(value, float):
+            values[field.name] = float(value)  # NumPy's are no JSON
         elif value is None or isinstance(value, (bool, int, float, str, tuple)):
             values[field.name] = value
         else:

@@ -79,6 +79,14 @@ WORKSPACES = {
             "No labels in this study yet",
             "Drop a table of labels here: annotator, task, label; known truths and pictures beside it.",
         ),
+        WorkspaceKind(
+            "pairs",
+            "Pairs",
+            "raterscope.app.workspaces.pairs:PairsWorkspace",
+            "Find who is biased to a side, and rank the items without it (F5)",
+            "No pairs in this study yet",
+            "Drop a table of comparisons here: annotator, left, right, choice; pictures of items beside it.",
+        ),
     )
 }
 """By kind, in the order of the tabs."""

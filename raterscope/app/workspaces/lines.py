@@ -24,6 +24,8 @@ TONES = {
     "label": "accepted",
     "take": "accepted",
     "paint": "accepted",
+    "clear": "accepted",
+    "flag": "rejected",
     "reject": "rejected",
     "exclude": "rejected",
 }
@@ -95,5 +97,5 @@ def _name(run: RunEntry) -> str:
 
 
 def _count(run: RunEntry) -> str:
-    noun = {"masks": "case", "labels": "question"}.get(run.kind, "image")
+    noun = {"masks": "case", "labels": "question", "pairs": "question"}.get(run.kind, "image")
     return f"{len(run.items)} {noun}{'' if len(run.items) == 1 else 's'}"

@@ -81,25 +81,29 @@ class ReasonDialog(QDialog):
     """
 
     def __init__(
-        self, annotator: str, reasons: Sequence[str] = COMMON_REASONS, parent: QWidget | None = None
+        self,
+        annotator: str,
+        reasons: Sequence[str] = COMMON_REASONS,
+        parent: QWidget | None = None,
+        *,
+        act: str = "Exclude",
+        hint: str = "The marks stay in the study; the next fusion leaves them out.",
     ) -> None:
         super().__init__(parent)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self.setWindowTitle("Exclude an annotator")
+        self.setWindowTitle(f"{act} an annotator")
         self.setMinimumWidth(380)
         column = QVBoxLayout(self)
         column.setContentsMargins(16, 16, 16, 16)
         column.setSpacing(8)
-        column.addWidget(plain_label(f"Exclude {annotator}", "title", wrap=True))
-        column.addWidget(
-            plain_label("The clicks stay in the study; the next fusion leaves them out.", "second", wrap=True)
-        )
+        column.addWidget(plain_label(f"{act} {annotator}", "title", wrap=True))
+        column.addWidget(plain_label(hint, "second", wrap=True))
         column.addSpacing(4)
         self._field = ReasonField(reasons)
         self.buttons, self.words = self._field.buttons, self._field.words
         column.addWidget(self._field)
         box = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel)
-        self.exclude = box.addButton("Exclude", QDialogButtonBox.ButtonRole.AcceptRole)
+        self.exclude = box.addButton(act, QDialogButtonBox.ButtonRole.AcceptRole)
         theme.set_role(self.exclude, "primary")
         box.accepted.connect(self.accept)
         box.rejected.connect(self.reject)

@@ -1,0 +1,177 @@
+"""What is shown of a question of pairs: its comparisons, a run's answer, and what follows. No Qt here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterscope.algorithms.pairs import PairFusion, Pairs
+from raterscope.algorithms.pairs.behaviour import behaviours, crowd_match
+from raterscope.algorithms.pairs.data import BoolArray, FloatArray
+from raterscope.algorithms.pairs.evidence import PairIndex, index
+from raterscope.algorithms.pairs.knockoffs import cuts, selected, shares
+from raterscope.algorithms.pairs.ranking import Scores, ranks, scores
+from raterscope.algorithms.pairs.testing import benjamini_hochberg
+from raterscope.algorithms.progress import Watch
+from raterscope.app.study import RunEntry, Study
+from raterscope.app.study.pairs import item_pictures, pairs_of
+from raterscope.app.study.records import ImageEntry, PairQuestion
+
+__all__ = [
+    "CLEARED",
+    "FLAGGED",
+    "OPEN",
+    "Analysis",
+    "Cut",
+    "Ranking",
+    "Scene",
+    "analyse",
+    "cut_at",
+    "rank",
+    "read_scene",
+]
+
+OPEN, FLAGGED, CLEARED = 0, 1, 2
+
+
+@dataclass(frozen=True, eq=False)
+class Scene:
+    """A question, the answer shown, and the comparisons that went into it; without an answer, all of them.
+
+    Attributes
+    ----------
+    question : PairQuestion
+    run : RunEntry or None
+    fusion : PairFusion or None
+    pairs : Pairs
+    people : (p,) int32
+        The annotators' numbers in the study.
+    pictures : mapping of item to ImageEntry
+    later : int
+        Comparisons that came after the run.
+    """
+
+    question: PairQuestion
+    run: RunEntry | None
+    fusion: PairFusion | None
+    pairs: Pairs
+    people: NDArray[np.int32]
+    pictures: Mapping[int, ImageEntry]
+    later: int = 0
+
+
+def read_scene(question: int, run: int | None, study: Study, watch: Watch) -> Scene:
+    """Read a question with a run's answer, or the latest; in the study's thread."""
+    watch(0.0, "reading comparisons")
+    entry = next(one for one in study.pair_questions() if one.id == question)
+    fusion: PairFusion | None = None
+    shown: RunEntry | None = None
+    if run is None:
+        latest = study.latest_result(question, "pairs")
+        if latest is not None:
+            shown, fusion = latest
+    elif (fusion := study.result(run, question)) is not None:
+        shown = study.run(run)
+    bench = study.bench(question, None if shown is None else shown.imported)
+    entries = {one.id: one for one in study.images()}
+    pictures = {item: entries[image] for item, image in item_pictures(study, question).items()}
+    later = 0 if shown is None else len(study.bench(question).choice) - len(bench.choice)
+    return Scene(entry, shown, fusion, pairs_of(study, question, shown), bench.people, pictures, later)
+
+
+@dataclass(frozen=True, eq=False)
+class Cut:
+    """Who is flagged at a false discovery rate, by the draws alone.
+
+    Attributes
+    ----------
+    rate : float
+    share : (p,) float64
+        Of draws that select each; NaN for the untested.
+    at : (D,) float64
+    flagged : (p,) bool
+    """
+
+    rate: float
+    share: FloatArray
+    at: FloatArray
+    flagged: BoolArray
+
+
+def cut_at(fusion: PairFusion, rate: float, plus: bool) -> Cut:
+    """Move the cut; nothing is fitted again."""
+    share = shares(fusion.statistic, rate, plus)
+    return Cut(rate, share, cuts(fusion.statistic, rate, plus), selected(share, fusion.share))
+
+
+@dataclass(frozen=True, eq=False)
+class Ranking:
+    """The ranking with the biases of the flagged beside it.
+
+    Attributes
+    ----------
+    corrected : Scores
+    before, after : (n,) int32
+        Ranks within components; 0 for what was never compared.
+    behaviour : (p,) int8
+    """
+
+    corrected: Scores
+    before: NDArray[np.int32]
+    after: NDArray[np.int32]
+    behaviour: NDArray[np.int8]
+
+
+def rank(scene: Scene, flagged: BoolArray, watch: Watch) -> Ranking:
+    """Rank the items anew with some annotators' biases beside the scores (eq. 11)."""
+    fusion = scene.fusion
+    assert fusion is not None
+    corrected = scores(scene.pairs, flagged, watch)
+    return Ranking(
+        corrected,
+        ranks(fusion.score, fusion.component),
+        ranks(corrected.score, fusion.component),
+        behaviours(scene.pairs, flagged),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Analysis:
+    """What follows from comparisons and answer, for all that is shown of annotators.
+
+    Attributes
+    ----------
+    left, right, ties : (p,) int64
+    index : PairIndex or None
+        None before there is an answer, as are the following.
+    crowd_match : float
+        Share of everybody's answers that agree with the corrected ranking.
+    test : (p,) bool or None
+        Whom the t test with Benjamini-Hochberg flags at the run's rate.
+    """
+
+    left: NDArray[np.int64]
+    right: NDArray[np.int64]
+    ties: NDArray[np.int64]
+    index: PairIndex | None = None
+    crowd_match: float = float("nan")
+    test: BoolArray | None = None
+
+
+def analyse(scene: Scene, watch: Watch) -> Analysis:
+    """Work out what is shown, in a thread of its own."""
+    left, right, ties = scene.pairs.counts()
+    fusion = scene.fusion
+    if fusion is None:
+        return Analysis(left, right, ties)
+    return Analysis(
+        left,
+        right,
+        ties,
+        index(scene.pairs, fusion.corrected, watch),
+        crowd_match(scene.pairs, fusion.corrected),
+        benjamini_hochberg(fusion.p_value, fusion.rate),
+    )

@@ -1,0 +1,68 @@
+"""What stands where on the pairs screen; `workspace` says what it does."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QSplitter, QWidget
+
+from raterscope.algorithms.pairs.catalogue import PATHS
+from raterscope.app.workspaces.screen import WorkspaceScreen
+from raterscope.widgets import theme
+from raterscope.widgets.panels.annotator_list import AnnotatorList
+from raterscope.widgets.panels.bias_panel import BiasPanel
+from raterscope.widgets.panels.fuse_panel import FusePanel
+from raterscope.widgets.panels.pair_grid import PairGrid
+from raterscope.widgets.parts import ChoiceBox
+from raterscope.widgets.plots.bias_path import BiasPath
+from raterscope.widgets.plots.knockoff_bars import KnockoffBars
+from raterscope.widgets.plots.ranking_shift import RankingShift
+from raterscope.widgets.plots.side_counts import SideCounts
+
+__all__ = ["PairsScreen"]
+
+
+class PairsScreen(WorkspaceScreen):
+    """The widgets of the pairs workspace in their frame."""
+
+    queue: AnnotatorList
+    evidence: BiasPanel
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        self.path = BiasPath()
+        self.sides = SideCounts()
+        self.bars = KnockoffBars()
+        self.ranking = RankingShift()
+        self.between = PairGrid()
+        self.question = ChoiceBox()
+        self.question.setAccessibleName("Question")
+        self.question.setMinimumContentsLength(8)
+        theme.set_role(self.question, "beside-tabs")
+        above = _split(Qt.Orientation.Horizontal, (self.path, self.sides), (520, 320))
+        middle = _split(Qt.Orientation.Vertical, (above, self.bars), (390, 210))
+        middle.setFocusProxy(self.bars)
+        super().__init__(
+            AnnotatorList(),
+            middle,
+            BiasPanel(),
+            (self.ranking, ),
+            FusePanel(
+                PATHS, titles=("Find biased annotators by",), item="question",
+                alone="Each question is fused by itself in either way", truth=False,
+            ),
+            (380, 820),
+            parent,
+        )  # fmt: skip
+        self.left_tabs.insertTab(0, self.between, "Comparisons")
+        self.left_tabs.setCornerWidget(self.question)
+        self.left_tabs.setCurrentIndex(1)
+        self.bottom.insertWidget(0, self.ranking)
+        self.bottom.setSizes([820, 380])
+
+
+def _split(direction: Qt.Orientation, parts: tuple[QWidget, ...], sizes: tuple[int, ...]) -> QSplitter:
+    splitter = QSplitter(direction)
+    splitter.setHandleWidth(1)
+    for part in parts:
+        splitter.addWidget(part)
+    splitter.setSizes(sizes)
+    return splitter

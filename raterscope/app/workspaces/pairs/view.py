@@ -1,0 +1,267 @@
+"""From a question's scene and analysis to what the widgets draw."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterscope.algorithms.pairs.data import BoolArray
+from raterscope.algorithms.pairs.evidence import Evidence, OverTime, Side, Speaking
+from raterscope.algorithms.pairs.knockoffs import UNTESTED
+from raterscope.app.workspaces.pairs.scene import Analysis, Cut, Ranking, Scene
+from raterscope.widgets.figures import count
+from raterscope.widgets.panels.annotator_list import AnnotatorsView
+from raterscope.widgets.panels.bias_panel import BiasView
+from raterscope.widgets.panels.pair_grid import PairsView
+from raterscope.widgets.plots.bias_over_time import OverTimeView
+from raterscope.widgets.plots.bias_path import PathView
+from raterscope.widgets.plots.knockoff_bars import RateCut, StatisticsView
+from raterscope.widgets.plots.ranking_shift import RankingView
+from raterscope.widgets.plots.side_counts import SidesView
+
+__all__ = [
+    "annotators_view",
+    "between_view",
+    "bias_view",
+    "course_view",
+    "path_cut",
+    "path_view",
+    "ranking_view",
+    "rate_cut",
+    "sides_view",
+    "speaking_view",
+    "statistics_view",
+    "status",
+]  # fmt: skip
+
+AXES = {"iss": "time of the path", "lbi": "time of the path", "lasso": "lambda"}
+MOST_LISTED = 500
+
+
+def names_of(scene: Scene) -> tuple[str, ...]:
+    """Give the annotators' names."""
+    return scene.pairs.annotators
+
+
+def behaviour_shown(scene: Scene, ranking: Ranking | None) -> NDArray[np.int8]:
+    """Give what each annotator does, -1 for those not tested."""
+    fusion = scene.fusion
+    if fusion is None:
+        return np.full(len(scene.pairs.annotators), -1, dtype=np.int8)
+    behaviour = fusion.behaviour if ranking is None else ranking.behaviour
+    return np.where(fusion.untested == 0, behaviour, -1).astype(np.int8)
+
+
+def annotators_view(
+    scene: Scene,
+    analysis: Analysis,
+    cut: Cut | None,
+    ranking: Ranking | None,
+    decided: NDArray[np.int8],
+    order: NDArray[np.int64],
+) -> AnnotatorsView:
+    """Give the queue of annotators in an order."""
+    return AnnotatorsView(
+        names=names_of(scene), order=order, left=analysis.left, right=analysis.right, ties=analysis.ties,
+        behaviour=behaviour_shown(scene, ranking), decided=decided, doubt=None if cut is None else cut.share,
+    )  # fmt: skip
+
+
+def path_cut(scene: Scene, cut: Cut | None) -> float:
+    """Give where on the path's axis the cut lies: that of the middle draw."""
+    if cut is None or scene.run is None or not len(cut.at):
+        return float("nan")
+    middle = float(np.median(cut.at))
+    if not np.isfinite(middle) or middle <= 0:
+        return float("nan")
+    return middle if scene.run.algorithm == "lasso" else 1.0 / middle
+
+
+def path_view(scene: Scene, cut: Cut | None, ranking: Ranking | None) -> PathView | None:
+    """Give the regularisation path; None before there is an answer."""
+    fusion = scene.fusion
+    if fusion is None or scene.run is None or not len(fusion.path_at):
+        return None
+    return PathView(
+        at=fusion.path_at, bias=fusion.path, behaviour=behaviour_shown(scene, ranking),
+        names=names_of(scene), numbers=np.arange(len(scene.pairs.annotators)), cut=path_cut(scene, cut),
+        axis=AXES.get(scene.run.algorithm, ""), held=scene.run.algorithm == "iss",
+    )  # fmt: skip
+
+
+def sides_view(
+    scene: Scene, analysis: Analysis, ranking: Ranking | None, flagged: BoolArray
+) -> SidesView | None:
+    """Give left against right counts."""
+    if not len(scene.pairs):
+        return None
+    return SidesView(
+        left=analysis.left, right=analysis.right, behaviour=behaviour_shown(scene, ranking),
+        flagged=flagged, names=names_of(scene), numbers=np.arange(len(scene.pairs.annotators)),
+    )  # fmt: skip
+
+
+def rate_cut(cut: Cut, flagged: BoolArray, plus: bool) -> RateCut:
+    """Give the cut as the bars show it, with what is promised of it."""
+    words = f"at most {cut.rate:.0%} of them wrongly" if plus and flagged.any() else ""
+    return RateCut(cut.rate, cut.share, cut.at, flagged, words)
+
+
+def statistics_view(scene: Scene, cut: Cut | None, flagged: BoolArray, plus: bool) -> StatisticsView | None:
+    """Give the statistics of every draw; None before there is an answer."""
+    fusion = scene.fusion
+    if fusion is None or cut is None or not len(fusion.statistic):
+        return None
+    return StatisticsView(
+        statistic=fusion.statistic, names=names_of(scene), numbers=np.arange(len(scene.pairs.annotators)),
+        least_share=fusion.share, cut=rate_cut(cut, flagged, plus),
+    )  # fmt: skip
+
+
+def ranking_view(scene: Scene, ranking: Ranking | None) -> RankingView | None:
+    """Give the ranking before and after; None before there is an answer."""
+    fusion = scene.fusion
+    if fusion is None or ranking is None:
+        return None
+    corrected = ranking.corrected
+    return RankingView(
+        names=scene.pairs.items, before=fusion.score, after=corrected.score,
+        before_interval=np.array([fusion.score_low, fusion.score_high]),
+        after_interval=np.array([corrected.low, corrected.high]),
+        component=fusion.component, pictures=bool(scene.pictures),
+    )  # fmt: skip
+
+
+def bias_view(
+    scene: Scene,
+    analysis: Analysis,
+    annotator: int,
+    cut: Cut | None,
+    flagged: bool,
+    decided: int,
+    behaviour: int,
+    evidence: Evidence | None,
+) -> BiasView:
+    """Give what is known of one annotator."""
+    fusion = scene.fusion
+    counted = BiasView(
+        name=names_of(scene)[annotator], left=int(analysis.left[annotator]),
+        right=int(analysis.right[annotator]), ties=int(analysis.ties[annotator]), decided=decided,
+    )  # fmt: skip
+    if fusion is None or cut is None:
+        return counted
+    share, draws = float(cut.share[annotator]), len(fusion.statistic)
+    why = UNTESTED.get(int(fusion.untested[annotator]), "")
+    return BiasView(
+        name=counted.name, left=counted.left, right=counted.right, ties=counted.ties, behaviour=behaviour,
+        flagged=flagged, decided=decided, bias=float(fusion.bias[annotator]),
+        low=float(fusion.bias_low[annotator]), high=float(fusion.bias_high[annotator]),
+        match=float(fusion.match[annotator]), crowd_match=analysis.crowd_match,
+        selected=round(share * draws) if np.isfinite(share) else 0, draws=draws,
+        test_flags=None if analysis.test is None or why else bool(analysis.test[annotator]),
+        p_value=float(fusion.p_value[annotator]),
+        doubtful_left=_left(evidence.doubtful) if evidence else float("nan"),
+        clear_left=_left(evidence.clear) if evidence else float("nan"), untested=why,
+    )  # fmt: skip
+
+
+def _left(side: Side) -> float:
+    return float(side.share)
+
+
+def course_view(course: OverTime, behaviour: int) -> OverTimeView | None:
+    """Give the bias over time; None with too few comparisons for more than one window."""
+    if len(course.at) < 2:
+        return None
+    return OverTimeView(
+        at=course.at, bias=course.bias, low=course.low, high=course.high,
+        when=tuple(_when(at, timed=course.timed) for at in course.at.tolist()),
+        answers=int(course.count.sum()), behaviour=max(behaviour, 0),
+    )  # fmt: skip
+
+
+def _when(at: float, *, timed: bool) -> str:
+    if not timed:
+        return f"comparison {at:,.0f}"
+    try:
+        return datetime.fromtimestamp(at).astimezone().strftime("%Y-%m-%d %H:%M")
+    except (ValueError, OverflowError, OSError):  # seconds from another origin than 1970
+        return f"{at:g} s"
+
+
+def speaking_view(scene: Scene, evidence: Evidence) -> PairsView:
+    """Give the comparisons that speak for and against an annotator being biased, and how others answered."""
+    rows: list[int] = []
+    same: list[int] = []
+    otherwise: list[int] = []
+    gap: list[float] = []
+    against: list[bool] = []
+    for of_bias, told in (
+        (True, evidence.speaks_for), (False, evidence.speaks_against), (False, evidence.turned_down),
+    ):  # fmt: skip
+        _take(told, rows, same, otherwise, gap)
+        against += [of_bias] * min(len(told), MOST_LISTED)
+    at = np.array(rows, dtype=np.int64)
+    pairs = scene.pairs
+    left_wins = pairs.choice[at] > 0
+    likewise, other = np.array(same, dtype=np.int64), np.array(otherwise, dtype=np.int64)
+    sign = np.where(left_wins, -1.0, 1.0)
+    return PairsView(
+        name=names_of(scene)[evidence.annotator], comparison=at, left=pairs.left[at], right=pairs.right[at],
+        choice=pairs.choice[at], others_left=np.where(left_wins, likewise, other), others=likewise + other,
+        ranking=sign * np.array(gap), names=pairs.items, pictures=bool(scene.pictures),
+        against=np.array(against, dtype=bool),
+    )  # fmt: skip
+
+
+def _take(told: Speaking, rows: list[int], same: list[int], otherwise: list[int], gap: list[float]) -> None:
+    rows += told.comparison[:MOST_LISTED].tolist()
+    same += told.same[:MOST_LISTED].tolist()
+    otherwise += told.otherwise[:MOST_LISTED].tolist()
+    gap += told.gap[:MOST_LISTED].tolist()
+
+
+def between_view(scene: Scene, analysis: Analysis, one: int, other: int) -> PairsView | None:
+    """Give the comparisons of two items, whoever made them."""
+    if analysis.index is None or scene.fusion is None:
+        return None
+    pairs, score = scene.pairs, scene.fusion.corrected
+    at = analysis.index.between(one, other)[:MOST_LISTED]
+    first = np.where(pairs.left[at] == one, pairs.choice[at], -pairs.choice[at])
+    wins = int((first > 0).sum()), int((first < 0).sum())
+    left_is_first = pairs.left[at] == one
+    mine_left = pairs.choice[at] > 0
+    others_left = np.where(left_is_first, wins[0], wins[1]) - mine_left
+    decided = pairs.choice[at] != 0
+    names = names_of(scene)
+    return PairsView(
+        name=f"{pairs.items[one]} and {pairs.items[other]}", comparison=at, left=pairs.left[at],
+        right=pairs.right[at], choice=pairs.choice[at], others_left=others_left,
+        others=np.full(len(at), sum(wins)) - decided, ranking=score[pairs.left[at]] - score[pairs.right[at]],
+        names=pairs.items, pictures=bool(scene.pictures),
+        who=tuple(names[who] for who in pairs.annotator[at].tolist()),
+    )  # fmt: skip
+
+
+def status(scene: Scene | None, cut: Cut | None, flagged: BoolArray | None) -> str:
+    """Say what is shown, which run, what came of it."""
+    if scene is None:
+        return ""
+    pairs = scene.pairs
+    people = int((np.bincount(pairs.annotator, minlength=len(pairs.annotators)) > 0).sum())
+    words = [
+        count(len(pairs.items), "item"),
+        f"{count(len(pairs), 'comparison')} by {count(people, 'annotator')}",
+    ]
+    if scene.run is None or scene.fusion is None or cut is None or flagged is None:
+        return "  |  ".join([*words, "not fused yet"])
+    fusion = scene.fusion
+    words.append(f"run {scene.run.id}: {scene.run.algorithm}, {count(len(fusion.statistic), 'draw')}")
+    words.append(f"{int(flagged.sum()):,} flagged at a rate of {cut.rate:.2f}")
+    if np.isfinite(fusion.inconsistency):
+        words.append(f"{fusion.inconsistency:.0%} of the data no ranking explains")
+    if scene.later:
+        words.append(f"{count(scene.later, 'comparison')} came since")
+    return "  |  ".join(words)
