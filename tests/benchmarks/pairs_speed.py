@@ -78,15 +78,14 @@ def from_file(pairs: Pairs) -> dict[str, float]:
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "pairs.csv"
-        names, items = pairs.annotators, pairs.items
-        rows = zip(pairs.annotator.tolist(), pairs.left.tolist(), pairs.right.tolist(), pairs.choice.tolist(),
-                   strict=True)  # fmt: skip
         with path.open("w", newline="", encoding="utf-8") as file:
             table = csv.writer(file)
             table.writerow(("annotator", "left", "right", "choice"))
-            table.writerows(
-                (names[who], items[a], items[b], "left" if c > 0 else "right") for who, a, b, c in rows
-            )
+            for who, left, right, choice in zip(
+                pairs.annotator, pairs.left, pairs.right, pairs.choice, strict=True
+            ):
+                side = "left" if choice > 0 else "right" if choice < 0 else "tie"
+                table.writerow((pairs.annotators[who], pairs.items[left], pairs.items[right], side))
         start = time.perf_counter()
         (read,) = read_pairs(path)
         reading = time.perf_counter() - start
