@@ -180,7 +180,10 @@ def _inputs(asked: list[Asked], excluded: list[str]) -> tuple[Inputs, list[str]]
     questions: dict[str, Pairs] = {}
     said: list[str] = []
     for one in asked:
-        questions[one.name], notices = joined(one.tables, set(excluded))
+        try:
+            questions[one.name], notices = joined(one.tables, set(excluded))
+        except InputError as error:
+            raise InputError(error.what, field=one.name if len(asked) > 1 else None) from error
         said += [f"{plain(one.name)}: {notice}" if len(asked) > 1 else notice for notice in notices]
     return Inputs(dict.fromkeys(questions, 0), questions, excluded=tuple(sorted(set(excluded)))), said
 

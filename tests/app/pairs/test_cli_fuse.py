@@ -274,6 +274,12 @@ class TestRefusals:
         assert said.startswith("odd.csv")
         assert words in said
 
+    def test_the_question_of_which_nothing_is_left(self, refusal, tmp_path):
+        rows = [(*row, "older?") for row in answers()] + [("alone", "x", "y", "left", "sharper?")]
+        path = write(tmp_path / "two.csv", (*HEADER, "question"), rows)
+        said = refusal(path, "--exclude", "alone")
+        assert said.startswith("field sharper?: no comparisons are left")
+
     def test_columns_are_named_by_hand(self, refusal, fuse, tmp_path):
         path = write(tmp_path / "odd.csv", ("wer", "l", "r", "wie"), answers())
         assert "by --map column=field" in refusal(path)
