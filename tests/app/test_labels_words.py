@@ -52,7 +52,7 @@ def test_what_an_import_said_goes_when_something_else_is_done(opened, qtbot):  #
 
 
 @pytest.fixture
-def agreed(window, qtbot, tmp_path):
+def agreed_path(tmp_path):
     """A question on which everybody agrees: no vote is missing."""
     path = tmp_path / "agreed.rscope"
     task, annotator = (one.ravel().astype(np.int32) for one in np.divmod(np.arange(400), 20))
@@ -60,7 +60,12 @@ def agreed(window, qtbot, tmp_path):
     with Study.create(path) as study:
         said = (task % 2).astype(np.int16)
         add_votes(study, LabelTable(path, "agreed", *names, ("no", "yes"), annotator, task, said, None))
-    window.open_paths([path])
+    return path
+
+
+@pytest.fixture
+def agreed(window, qtbot, agreed_path):
+    window.open_paths([agreed_path])
     qtbot.waitUntil(
         lambda: window.workspace is not None and window.workspace.analysis is not None, timeout=LONG
     )
@@ -129,3 +134,21 @@ def test_f6_goes_to_the_wall_itself(fused, qtbot):  # noqa: F811
     workspace = fused.workspace
     key(fused, qtbot, Qt.Key.Key_F6, workspace.queue.filter)
     assert workspace.focusWidget() is workspace.wall.tiles
+
+
+def test_the_status_line_gives_no_more_digits_than_the_known_truths_support(fused):  # noqa: F811
+    status = fused.status._text.text()
+    accuracy = status.split("accuracy ")[1].split(" ")[0]
+    assert len(accuracy) <= len("0.93")  # of twenty known tasks
+
+
+def test_of_a_study_that_is_left_while_it_is_fused_nothing_is_said_in_the_next(fused, agreed_path, qtbot):  # noqa: F811
+    fused.workspace.fuse_panel.algorithm.choose("gibbs")
+    key(fused, qtbot, Qt.Key.Key_F5)
+    fused.workspace.fuse_again()
+    qtbot.waitUntil(lambda: fused.workspace.fusing.job is not None, timeout=LONG)
+    fused.open_paths([agreed_path])
+    qtbot.waitUntil(lambda: fused.document.contents.path == agreed_path, timeout=LONG)
+    idle(fused, qtbot)
+    assert fused.status.news == ""
+    assert fused.workspace.fusing.job is None

@@ -93,6 +93,7 @@ class Fusing(QObject):
         self._jobs = jobs
         self._job: Job | None = None
         self._reading: Job | None = None
+        self._forgotten: Job | None = None
 
     @property
     def job(self) -> Job | None:
@@ -111,6 +112,14 @@ class Fusing(QObject):
         self._reading = None
         if self._job is not None:
             self._job.cancel()
+
+    def forget(self) -> None:
+        """Stop the fusion under way without a word: its study is left."""
+        self._forgotten, self._job = self._job, None
+        self._reading = None
+        if self._forgotten is not None:
+            self._forgotten.cancel()
+            self.changed.emit(None)
 
     def _on_gathered(self, work: FusionWork, reading: Job, inputs: Inputs) -> None:
         if reading is not self._reading:
@@ -147,7 +156,9 @@ class Fusing(QObject):
         if job is self._job:
             self._job = None
             self.changed.emit(None)
-        if job.state == "failed":
+        if job is self._forgotten:
+            self._forgotten = None
+        elif job.state == "failed":
             self.refused.emit(job.error)
         elif job.state == "cancelled":
             self.said.emit("The fusion was cancelled; the study is as it was.")

@@ -97,7 +97,7 @@ class Runs(QObject):
 
     def forget(self) -> None:
         """Begin anew: another study."""
-        self.fusing.cancel()
+        self.fusing.forget()
         self.shown = None
 
     def list_runs(self, item: str, shown: RunEntry | None) -> None:

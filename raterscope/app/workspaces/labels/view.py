@@ -14,7 +14,7 @@ from raterscope.algorithms.labels.catalogue import labeller_title
 from raterscope.algorithms.labels.data import ClassArray, FloatArray
 from raterscope.algorithms.labels.intervals import accuracy_of, credible
 from raterscope.app.workspaces.labels.scene import Analysis, Scene, pooled
-from raterscope.widgets.figures import count, estimate
+from raterscope.widgets.figures import count, estimate, figure
 from raterscope.widgets.panels.task_list import TasksView
 from raterscope.widgets.panels.task_panel import TaskView, TaskVote
 from raterscope.widgets.plots.confusion_matrix import MatrixView
@@ -235,7 +235,8 @@ def status(scene: Scene | None, analysis: Analysis | None, waiting: int) -> str:
         ended += f", {_change(float(trace.change[-1]))} after {count(len(trace.change), 'iteration')}"
     words.append(ended)
     if analysis is not None and analysis.model is not None:
-        words.append(f"accuracy {analysis.model.accuracy:.3f}")
+        found = analysis.model
+        words.append(f"accuracy {figure(found.accuracy, found.accuracy_low, found.accuracy_high)}")
         words.append(f"calibration error {analysis.model.calibration.error:.2f}")
     words.append(f"{waiting:,} undecided and in doubt")
     if scene.later:
