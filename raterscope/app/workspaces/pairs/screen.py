@@ -49,14 +49,13 @@ class PairsScreen(WorkspaceScreen):
                 PATHS, titles=("Find biased annotators by",), item="question",
                 alone="Each question is fused by itself in either way", truth=False,
             ),
-            (380, 820),
+            (820, 380),
             parent,
         )  # fmt: skip
         self.left_tabs.insertTab(0, self.between, "Comparisons")
         self.left_tabs.setCornerWidget(self.question)
         self.left_tabs.setCurrentIndex(1)
         self.bottom.insertWidget(0, self.ranking)
-        self.bottom.setSizes([820, 380])
 
 
 def _split(direction: Qt.Orientation, parts: tuple[QWidget, ...], sizes: tuple[int, ...]) -> QSplitter:

@@ -257,6 +257,7 @@ class PairsWorkspace(PairsScreen):
         work = partial(_cut, scene, rate, self._plus)
         job = self._jobs.start("Moving the cut", work, quiet=True)
         job.finished.connect(partial(self._on_cut, self._cuts, self._asked))
+        job.failed.connect(self.refused)
 
     def _on_cut(self, number: int, asked: int, cut: Cut) -> None:
         if number != self._cuts or asked != self._asked or self.scene is None:
@@ -281,6 +282,7 @@ class PairsWorkspace(PairsScreen):
         self._ranks += 1
         job = self._jobs.start("Ranking the items", partial(_rank, scene, self.flagged), quiet=True)
         job.finished.connect(partial(self._on_ranked, self._ranks, self._asked))
+        job.failed.connect(self.refused)
 
     def _on_ranked(self, number: int, asked: int, ranking: Ranking) -> None:
         scene = self.scene

@@ -1,0 +1,180 @@
+"""The pairs workspace: fuse, move the cut, look at the evidence, flag and clear, rank without bias."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PySide6.QtCore import Qt
+
+from raterscope.algorithms.pairs import Pairs
+from raterscope.algorithms.pairs.fusion import fuse as fuse_once
+from raterscope.app.formats.pair_records import PairTable
+from raterscope.app.study import Study
+from raterscope.app.study.pairs import add_pairs
+from raterscope.widgets.dialogs.reason import ReasonDialog
+from tests.app.driving import LONG, idle
+
+ITEMS, PEOPLE, BIASED = 10, 40, 12
+
+
+def crowd() -> Pairs:
+    """Forty annotators on all pairs of ten items; the first twelve click left whatever lies there."""
+    rng = np.random.default_rng(7)
+    one, other = np.triu_indices(ITEMS, 1)
+    turned = rng.random((PEOPLE, len(one))) < 0.5
+    left, right = np.where(turned, other, one), np.where(turned, one, other)
+    better = left < right  # item 0 is the best
+    right_answer = np.where(rng.random(better.shape) < 0.85, better, ~better)
+    said = np.where(np.arange(PEOPLE)[:, None] < BIASED, rng.random(better.shape) < 0.93, right_answer)
+    annotator = np.repeat(np.arange(PEOPLE), len(one))
+    return Pairs(
+        annotator, left.ravel(), right.ravel(), np.where(said.ravel(), 1.0, -1.0),
+        tuple(f"ann {n:02}" for n in range(PEOPLE)), tuple(f"cell {n}" for n in range(ITEMS)),
+        60.0 * np.arange(annotator.size),
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="session", autouse=True)
+def compiled():
+    """Fuse once, so that no test waits for the compiler."""
+    fuse_once(crowd())
+
+
+@pytest.fixture
+def pairs_study(tmp_path) -> Path:
+    path, pairs = tmp_path / "faces.rscope", crowd()
+    with Study.create(path) as study:
+        add_pairs(
+            study,
+            PairTable(
+                tmp_path / "pairs.csv", "Which is worse?", pairs.annotators, pairs.items, pairs.annotator,
+                pairs.left, pairs.right, pairs.choice, pairs.time,
+            ),
+        )  # fmt: skip
+    return path
+
+
+@pytest.fixture
+def opened(window, qtbot, pairs_study):
+    window.open_paths([pairs_study])
+    qtbot.waitUntil(
+        lambda: window.workspace is not None and window.workspace.analysis is not None, timeout=LONG
+    )
+    idle(window, qtbot)
+    return window
+
+
+@pytest.fixture
+def fused(opened, qtbot):
+    key(opened, qtbot, Qt.Key.Key_F5)
+    qtbot.waitUntil(lambda: bool(opened.document.contents.runs), timeout=LONG)
+    idle(opened, qtbot)
+    qtbot.waitUntil(lambda: opened.workspace.ranked is not None, timeout=LONG)
+    return opened
+
+
+def key(window, qtbot, which):
+    window.activateWindow()
+    qtbot.waitUntil(window.isActiveWindow)
+    window.workspace.queue.view.setFocus()
+    qtbot.keyClick(window.workspace.queue.view, which)
+    idle(window, qtbot)
+
+
+def judge(window, qtbot, which, reason):
+    key(window, qtbot, which)
+    dialog = window.workspace.findChild(ReasonDialog)
+    dialog.words.setText(reason)
+    dialog.accept()
+    idle(window, qtbot)
+
+
+def test_a_study_of_pairs_opens_on_its_annotators_and_says_that_it_is_not_fused(opened):
+    assert len(opened.workspace.queue.view.lines) == PEOPLE
+    assert "10 items" in opened.status._text.text()
+    assert "not fused yet" in opened.status._text.text()
+
+
+def test_fusing_flags_the_biased_and_ranks_the_items_without_them(fused):
+    workspace = fused.workspace
+    assert np.flatnonzero(workspace.flagged).tolist() == list(range(BIASED))
+    assert workspace.ranked.after.tolist() == list(range(1, ITEMS + 1))
+    assert "12 flagged at a rate of 0.10" in fused.status._text.text()
+
+
+def test_another_rate_moves_the_cut_without_another_run(fused, qtbot):
+    workspace = fused.workspace
+    workspace.bars.slider.setValue(1)
+    qtbot.waitUntil(lambda: workspace.cut.rate == 0.01, timeout=LONG)
+    idle(fused, qtbot)
+    assert not workspace.flagged.any()  # knockoff+ cannot flag fewer than 1 / 0.01
+    assert len(fused.document.contents.runs) == 1
+
+
+def test_clearing_an_annotator_with_a_reason_takes_the_flag_away_and_undo_gives_it_back(fused, qtbot):
+    workspace = fused.workspace
+    workspace.choose(3)
+    idle(fused, qtbot)
+    judge(fused, qtbot, Qt.Key.Key_C, "the items lay so")
+    assert not workspace.flagged[3]
+    judged = fused.document.contents.review.judged(workspace.scene.question.id)
+    assert (judged["ann 03"].verb, judged["ann 03"].reason) == ("clear", "the items lay so")
+    assert "fuse" not in fused.workspace.fuse_panel._changes.text()  # nothing has to be fitted again
+    fused.undo_action.trigger()
+    idle(fused, qtbot)
+    assert workspace.flagged[3]
+
+
+def test_flagging_somebody_good_counts_in_the_ranking(fused, qtbot):
+    workspace = fused.workspace
+    workspace.choose(30)
+    idle(fused, qtbot)
+    judge(fused, qtbot, Qt.Key.Key_F, "answers without looking")
+    assert workspace.flagged[30]
+    assert int(workspace.flagged.sum()) == BIASED + 1
+
+
+def test_the_evidence_tells_counts_share_of_draws_and_the_bias(fused, qtbot):
+    workspace = fused.workspace
+    pairs = crowd()
+    workspace.choose(0)
+    idle(fused, qtbot)
+    qtbot.waitUntil(lambda: workspace._evidence is not None, timeout=LONG)
+    mine = pairs.choice[pairs.annotator == 0]
+    assert (int(workspace.analysis.left[0]), int(workspace.analysis.right[0])) == (
+        int((mine > 0).sum()),
+        int((mine < 0).sum()),
+    )
+    assert workspace.scene.fusion.bias[0] > 0.5
+    said = workspace._evidence.all
+    assert (said.left, said.right) == (int((mine > 0).sum()), int((mine < 0).sum()))
+
+
+def test_setting_the_flagged_aside_is_one_decision_for_every_kind(fused, qtbot):
+    key(fused, qtbot, Qt.Key.Key_X)
+    assert set(fused.document.contents.review.excluded) == {f"ann {n:02}" for n in range(BIASED)}
+    assert len(fused.document.contents.decisions) == 1
+    key(fused, qtbot, Qt.Key.Key_X)
+    assert "Nobody is flagged" in fused.status.news
+
+
+def test_the_queue_is_narrowed_by_behaviour_and_by_name(fused, qtbot):
+    workspace = fused.workspace
+    workspace.queue.filter_changed.emit("", "flagged")
+    assert len(workspace.queue.view.lines) == BIASED
+    workspace.queue.filter_changed.emit("ann 3", "all")
+    assert {line.title for line in workspace.queue.view.lines[:]} == {f"ann 3{n}" for n in range(10)}
+
+
+def test_two_items_show_who_said_what_of_them(fused):
+    workspace = fused.workspace
+    workspace.ranking.pair_chosen.emit(0, 1)
+    assert workspace.left_tabs.currentWidget() is workspace.between
+
+
+def test_closing_the_study_leaves_an_empty_workspace(fused, qtbot):
+    workspace = fused.workspace
+    fused.document.close()
+    idle(fused, qtbot)
+    assert workspace.scene is None
+    assert workspace.queue.current is None
