@@ -287,3 +287,13 @@ def test_closing_the_study_leaves_an_empty_workspace(fused, qtbot):
     idle(fused, qtbot)
     assert workspace.scene is None
     assert workspace.tasks.current is None
+
+
+def test_a_task_that_is_passed_over_comes_last_when_the_queue_is_sorted_again(fused, qtbot):
+    workspace = fused.workspace
+    first = task_on_screen(fused)
+    key(fused, qtbot, Qt.Key.Key_S)
+    assert task_on_screen(fused) != first
+    workspace.queue.filter_changed.emit("", "all")
+    idle(fused, qtbot)
+    assert queue(fused)[-1] == first

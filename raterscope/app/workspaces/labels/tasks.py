@@ -187,6 +187,13 @@ class Tasks(QObject):
             if name in number_of and one.label in place:
                 self.decided[number_of[name]] = place[one.label]
 
+    def _skipped(self) -> frozenset[int]:
+        scene, contents = self._scene, self._document.contents
+        if scene is None or contents is None:
+            return frozenset()
+        names = contents.review.skipped_tasks(scene.question.id)
+        return frozenset(scene.number_of[name] for name in names if name in scene.number_of)
+
     def _on_filter(self, words: str, which: str) -> None:
         self._wanted = (words, which)
         self._sort()
@@ -196,7 +203,13 @@ class Tasks(QObject):
             return
         self._asked += 1
         work = partial(
-            in_order, self._scene, self._analysis, self.decided.copy(), *self._wanted, self._members
+            in_order,
+            self._scene,
+            self._analysis,
+            self.decided.copy(),
+            *self._wanted,
+            self._members,
+            self._skipped(),
         )
         job = self._jobs.start("Sorting tasks", work, quiet=True)
         job.finished.connect(partial(self._on_sorted, self._asked))
@@ -239,9 +252,10 @@ def in_order(
     words: str,
     which: str,
     members: frozenset[int],
+    skipped: frozenset[int],
     watch: Watch,
 ) -> NDArray[np.int64]:
-    """Narrow tasks to those wanted, the most disputed first, by the answer or without one by the votes."""
+    """Narrow tasks to those wanted, the most disputed first, those passed over last."""
     watch(0.0, "sorting tasks")
     count = len(scene.labels.tasks)
     keep = np.ones(count, dtype=bool)
@@ -265,4 +279,5 @@ def in_order(
         keep &= np.fromiter((part in name.casefold() for name in scene.labels.tasks), bool, count)
     doubt = 1.0 - analysis.vote.max(axis=1) if analysis.entropy is None else analysis.entropy
     found = np.flatnonzero(keep)
-    return found[np.argsort(-doubt[found], kind="stable")]
+    last = np.isin(found, list(skipped))
+    return found[np.lexsort((-doubt[found], last))]

@@ -178,6 +178,7 @@ class LabelsWorkspace(LabelsScreen):
         self.asking.show(scene)
         self._cell = None
         self.behind.show_tasks(None)
+        self.behind.forget_pictures()
         self._show_status()
         # What is drawn slowly has a turn of its own, so that events come between.
         QTimer.singleShot(0, self, partial(self._show_plots, self._asked))

@@ -190,6 +190,8 @@ class PairsWorkspace(PairsScreen):
         fusion = None if scene is None else scene.fusion
         self.ranking.show_ranking(None)
         self.between.show_pairs(None)
+        for place in (self.ranking, self.between, self.evidence.pairs):
+            place.forget_pictures()
         notices = " ".join(fusion.notices) if fusion else ""
         if notices != self._notices:
             self._notices = notices
