@@ -14,13 +14,13 @@ from raterscope import __version__
 
 __all__ = ["KINDS", "WHAT", "Misused", "options_of"]
 
-KINDS = ("clicks", "masks", "labels")
+KINDS = ("clicks", "masks", "labels", "pairs")
 """Of annotations that can be fused."""
 
 WHAT = (
     "detections", "consensus", "probability", "uncertainty", "weights", "alternatives", "annotators",
     "agreement", "disputes", "clicks", "labels", "confusion", "communities", "votes", "next-votes", "decided",
-    "decisions",
+    "ranking", "pairs", "path", "decisions",
 )  # fmt: skip
 """What `export` writes, as `exports.EXPORTS` has it."""
 
@@ -111,31 +111,34 @@ def _describe_demo(commands: argparse._SubParsersAction[_Parser]) -> None:
 def _describe_study_commands(commands: argparse._SubParsersAction[_Parser]) -> None:
     reading = commands.add_parser(
         "import",
-        help="read images, volumes, clicks, masks, labels and truths into a study",
+        help="read images, volumes, clicks, masks, labels, pairs and truths into a study",
         description="Reads files into a study, which is made where it does not exist; of a folder, the "
-        "images, volumes and masks in it. Images that are called as tasks of labels are, show them.",
+        "images, volumes and masks in it. Images that are called as tasks of labels or items of pairs are, "
+        "show them.",
     )
     reading.add_argument("study", type=Path, metavar="STUDY")
     reading.add_argument("files", nargs="+", type=Path, metavar="FILE")
     reading.add_argument("--kind", choices=("clicks", "truth", "image", "volume", "masks", "labels",
-                                            "true-labels"),
+                                            "true-labels", "pairs"),
                          help="what the files hold, where they do not show it")  # fmt: skip
     _add_extent(reading, "width and height of images that nothing else tells the size of, pixels")
     _add_mapping(reading, "annotator, image, x, y, time; of labels annotator, task, label, time, truth, "
-                 "question, picture, votes (a column an annotator)")  # fmt: skip
+                 "question, picture, votes (a column an annotator); of pairs annotator, left, right, choice, "
+                 "time, question, left_picture, right_picture")  # fmt: skip
     _add_masks(reading, "who drew the masks, or gave the labels, where it is one for all")
 
     running = commands.add_parser(
         "run",
-        help="fuse a study's clicks, masks or labels",
-        description="Fuses a study's clicks, masks or labels, whichever the algorithm is for, and keeps the\n"
-        "result in it. What the expert decided is held fixed; annotators the expert excluded are left out.",
+        help="fuse a study's clicks, masks, labels or pairs",
+        description="Fuses a study's clicks, masks, labels or pairs, whichever the algorithm is for, and\n"
+        "keeps the result in it. What the expert decided is held fixed; annotators the expert excluded are\n"
+        "left out.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     running.lists_settings = True
     running.add_argument("study", type=Path, metavar="STUDY")
     running.add_argument("algorithm", metavar="ALGORITHM",
-                         help="how clicks are clustered, or masks or labels fused")  # fmt: skip
+                         help="how clicks are clustered, or masks, labels or pairs fused")  # fmt: skip
     running.add_argument("--kind", choices=KINDS,
                          help="what to fuse, where the algorithm is for several kinds")  # fmt: skip
     _add_plan(running)

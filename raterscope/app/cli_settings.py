@@ -45,7 +45,7 @@ def _of_labels() -> list[str]:
 
 
 def _of_pairs() -> list[str]:
-    return _catalogue("paths for pairs (--path)", PATHS)
+    return _catalogue("paths for pairs (--path, with run: ALGORITHM)", PATHS)
 
 
 def _catalogue(heading: str, catalogue: Mapping[str, Algorithm]) -> list[str]:

@@ -16,6 +16,8 @@ from raterscope.algorithms.labels.catalogue import LABELLERS
 from raterscope.algorithms.labels.fusion import LabelPlan
 from raterscope.algorithms.masks.catalogue import FUSERS
 from raterscope.algorithms.masks.fusion import MaskPlan
+from raterscope.algorithms.pairs.catalogue import PATHS
+from raterscope.algorithms.pairs.fusion import PairPlan
 from raterscope.algorithms.progress import part
 from raterscope.app import importing
 from raterscope.app.cli_questions import by_option
@@ -31,6 +33,11 @@ from raterscope.app.labels.reading import tasks_of
 from raterscope.app.masks import running as masks_running
 from raterscope.app.masks.cli_fuse import summary_of as summary_of_masks
 from raterscope.app.masks.reading import NOTHING, AtHand, MaskReading
+from raterscope.app.pairs import running as pairs_running
+from raterscope.app.pairs.cli_fuse import beside_each
+from raterscope.app.pairs.cli_fuse import notices_of as notices_of_pairs
+from raterscope.app.pairs.cli_fuse import summary_of as summary_of_pairs
+from raterscope.app.pairs.reading import items_of
 from raterscope.app.study import ImageEntry, Study
 from raterscope.app.study.places import Names
 from raterscope.app.study.records import Item
@@ -75,7 +82,7 @@ def _at_hand(path: Path, files: Sequence[Path]) -> AtHand:
     if all(file.suffix.casefold() in importing.TABLES for file in files):
         return NOTHING  # a study that is opened is not quite the same file afterwards
     with Study.open(path) as study:
-        return AtHand(tuple(study.images()), study.path, tasks_of(study))
+        return AtHand(tuple(study.images()), study.path, (*tasks_of(study), *items_of(study)))
 
 
 def run(options: argparse.Namespace) -> int:
@@ -162,8 +169,33 @@ def _run_labels(options: argparse.Namespace) -> int:
     return 0
 
 
-_RUNS = {"clicks": _run_clicks, "masks": _run_masks, "labels": _run_labels}
-_ALGORITHMS: Mapping[str, Collection[str]] = {"clicks": CLUSTERERS, "masks": FUSERS, "labels": LABELLERS}
+def _run_pairs(options: argparse.Namespace) -> int:
+    plan = PairPlan.make(options.algorithm, dict(options.settings))
+    clock = time.perf_counter()
+    with Study.open(options.study) as study, ProgressLine(sys.stderr) as watch:
+        questions = [entry.id for entry in _chosen(study, options.item, "pairs")]
+        inputs = pairs_running.gather(questions, study, part(watch, 0.0, 0.1))
+        answer = pairs_running.fuse_questions(inputs, plan, part(watch, 0.1, 0.8))
+        number = None
+        if any(outcome.fusion is not None for outcome in answer.outcomes.values()):
+            number = pairs_running.keep(answer, study, part(watch, 0.8, 0.9))
+        others = beside_each(answer, part(watch, 0.9, 1.0))
+    for notice in notices_of_pairs(answer):
+        print(f"note: {one_line(notice)}", file=sys.stderr)
+    if number is not None:
+        for line in summary_of_pairs(answer, time.perf_counter() - clock, others):
+            print(one_line(line))
+        print(f"run {number} is in {options.study}")
+    failures(answer.outcomes)
+    return 0
+
+
+_RUNS = {"clicks": _run_clicks, "masks": _run_masks, "labels": _run_labels, "pairs": _run_pairs}
+_ALGORITHMS: Mapping[str, Collection[str]] = {
+    "clicks": CLUSTERERS, "masks": FUSERS, "labels": LABELLERS, "pairs": PATHS,
+}  # fmt: skip
+_ASKED = ("labels", "pairs")
+"""Kinds that are about questions, not about images."""
 
 
 def export(options: argparse.Namespace) -> int:
@@ -184,8 +216,9 @@ def export(options: argparse.Namespace) -> int:
 
 
 def _named(study: Study, options: argparse.Namespace, found: Export) -> Sequence[Item]:
-    """Find the questions that are named, for an export of labels alone, else the images."""
-    return _chosen(study, options.item, "labels" if found.kinds == ("labels",) else None)
+    """Find the questions that are named, for an export of labels or pairs alone, else the images."""
+    (first, *others) = found.kinds
+    return _chosen(study, options.item, first if first in _ASKED and not others else None)
 
 
 def _kinds(study: Study) -> list[str]:
@@ -197,8 +230,8 @@ def _kinds(study: Study) -> list[str]:
 
 def _chosen(study: Study, items: Sequence[str], kind: str | None = None) -> Sequence[Item]:
     """Find the images or questions that are named; without a name, all that the kind has."""
-    if kind == "labels":
-        return _questions(study, items)
+    if kind in _ASKED:
+        return _questions(study, items, kind)
     entries = study.images()
     if not entries:
         raise InputError("holds no images yet; `raterscope import` reads them", file=study.path)
@@ -217,10 +250,10 @@ def _chosen(study: Study, items: Sequence[str], kind: str | None = None) -> Sequ
     return list(chosen.values())
 
 
-def _questions(study: Study, items: Sequence[str]) -> Sequence[Item]:
-    entries = study.items()["labels"]
+def _questions(study: Study, items: Sequence[str], kind: str) -> Sequence[Item]:
+    entries = study.items()[kind]
     if not entries:
-        raise InputError("holds no labels; `raterscope import` reads them", file=study.path)
+        raise InputError(f"holds no {kind}; `raterscope import` reads them", file=study.path)
     by_name = {entry.name.casefold(): entry for entry in entries}
     for item in items:
         if item.casefold() not in by_name:

@@ -110,6 +110,7 @@ class Export:
 _CLICKS = "clicks.study_tables:export_table"
 _MAPS = "masks.exporting:export_maps"
 _TABLES = "masks.exporting:export_table"
+_PAIRS = "pairs.exporting:export_pairs"
 _LABELS = "labels.exporting:export_labels"
 _EVERY_MASK = ("nifti", "seg.nrrd", "dicom-seg", "rtstruct")
 
@@ -133,7 +134,11 @@ EXPORTS = (
     Export("votes", ("labels",), "Votes", ("csv", "crowd-kit"), _LABELS),
     Export("next-votes", ("labels",), "Votes to ask for", ("csv",), _LABELS),
     Export("decided", ("labels",), "Decided tasks", ("csv", "crowd-kit"), _LABELS),
-    Export("decisions", ("clicks", "masks", "labels"), "Decisions", ("csv",), _CLICKS),
+    Export("annotators", ("pairs",), "Annotators", ("csv",), _PAIRS),
+    Export("ranking", ("pairs",), "Ranking", ("csv",), _PAIRS),
+    Export("path", ("pairs",), "Path", ("csv",), _PAIRS),
+    Export("pairs", ("pairs",), "Comparisons", ("csv",), _PAIRS),
+    Export("decisions", ("clicks", "masks", "labels", "pairs"), "Decisions", ("csv",), _CLICKS),
 )
 
 

@@ -1,4 +1,4 @@
-"""Files into a study, in an order that works: images, volumes, labels, sizes and clicks, truth, masks."""
+"""Files into a study, in an order that works: images, volumes, labels, pairs, clicks, truth, masks."""
 
 from __future__ import annotations
 
@@ -11,10 +11,13 @@ from raterscope.app.errors import InputError, counted, plain
 from raterscope.app.formats import ClickTable, ImageFile, PointTable, UnknownColumns, read
 from raterscope.app.formats.label_records import LabelTable, TrueLabels
 from raterscope.app.formats.mask_records import MaskTable, VolumeFile
+from raterscope.app.formats.pair_records import PairTable
 from raterscope.app.labels.reading import are_of_labels, likelier, names_of, read_label_files, store_labels
 from raterscope.app.masks.placing import Placement, Site, place, placed_mask
 from raterscope.app.masks.raters import SignedMask, sign
 from raterscope.app.masks.reading import NOTHING, TELLING, AtHand, MaskReading, read_mask_files, sites_of
+from raterscope.app.pairs.reading import are_of_pairs, read_pair_files, store_pairs
+from raterscope.app.pairs.reading import names_of as names_of_items
 from raterscope.app.sorting import Piles, Sorted, settle, take_apart
 from raterscope.app.study import ImageEntry, Study
 from raterscope.app.study.labels import link_pictures
@@ -41,6 +44,7 @@ class Readings:
     masks: tuple[MaskTable, ...] = ()
     signed: tuple[SignedMask, ...] = ()
     labels: tuple[LabelTable | TrueLabels, ...] = ()
+    pairs: tuple[PairTable, ...] = ()
     notices: tuple[str, ...] = ()
 
 
@@ -64,7 +68,7 @@ def read_files(
     reading : MaskReading
         What is told of the masks by hand; its annotator gave the labels of files that do not tell.
     at_hand : AtHand
-        The images that the masks may have been drawn on, besides those that are read; and tasks.
+        The images that the masks may have been drawn on, besides those that are read; tasks and items.
     watch : Watch
 
     Raises
@@ -80,12 +84,15 @@ def read_files(
     piles = take_apart(paths, kind, part(watch, 0.0, 0.15))
     _heed(mappings, piles)
     beside = frozenset(piles.beside).difference(piles.labels)
+    now = 0.5 if piles.labels or piles.pairs else 0.2
+    then = now if not piles.pairs else 0.3 if piles.labels else 0.15
     labels = read_label_files(
         [*piles.labels, *sorted(beside)], truth=kind in ("truth", "true-labels"), mappings=mappings,
-        annotator=reading.annotator, watch=part(watch, 0.15, 0.5 if piles.labels else 0.2),
+        annotator=reading.annotator, watch=part(watch, 0.15, then),
     )  # fmt: skip
-    now = 0.5 if piles.labels else 0.2
-    lot = settle(piles, at_hand.shapes(), [*names_of(labels), *at_hand.tasks], part(watch, now, now + 0.1))
+    pairs = read_pair_files(piles.pairs, mappings, part(watch, then, now))
+    shown = [*names_of(labels), *names_of_items(pairs), *at_hand.tasks]
+    lot = settle(piles, at_hand.shapes(), shown, part(watch, now, now + 0.1))
     share = 0.5 if lot.masks else 0.9
     found, refused = _read_each(lot, kind, mappings, beside, part(watch, now + 0.1, share))
     images = tuple(image for image in found if isinstance(image, ImageFile))
@@ -93,7 +100,7 @@ def read_files(
         lot.masks, lot.volumes, reading, at_hand, lot.walked | beside, part(watch, share, 1.0)
     )
     refused += more
-    if refused and not (found or lot.volumes or masks or labels):
+    if refused and not (found or lot.volumes or masks or labels or pairs):
         raise refused[0]
     names = [site.name for site in sites_of(at_hand.entries, images, lot.volumes)]
     tables = [table for table in found if isinstance(table, ClickTable)]
@@ -106,6 +113,7 @@ def read_files(
         volumes=lot.volumes,
         masks=masks,
         labels=labels,
+        pairs=pairs,
         signed=tuple(sign(masks, names, reading.by_hand, naming=reading.naming, truth=kind == "truth")),
         notices=(*lot.notices, *(f"Left out: {error}" for error in refused[:3]), *_more(refused[3:])),
     )
@@ -114,12 +122,19 @@ def read_files(
 def _heed(mappings: Mapping[Path, Mapping[str, str]], piles: Piles) -> None:
     """Let the columns that were named by hand tell what a table is, where its kind is not told."""
     for path, mapping in mappings.items() if piles.kind is None else ():
-        if path in piles.tables and are_of_labels(mapping):
-            piles.tables.remove(path)
-            piles.labels.append(path)
-        elif path in piles.labels and not {"x", "y"}.isdisjoint(mapping.values()):
-            piles.labels.remove(path)
-            piles.tables.append(path)
+        if are_of_pairs(mapping):
+            meant = piles.pairs
+        elif not {"x", "y"}.isdisjoint(mapping.values()):
+            meant = piles.tables
+        elif are_of_labels(mapping):
+            meant = piles.labels
+        else:
+            continue
+        for pile in (piles.tables, piles.labels, piles.pairs):
+            if path in pile and pile is not meant:
+                pile.remove(path)
+                meant.append(path)
+                break
 
 
 def _read_each(
@@ -181,7 +196,7 @@ def store(
     placement = place(readings.signed, sites, may_resample=may_resample)
     sentences = []
     tables: tuple[ClickTable | PointTable, ...] = (*readings.clicks, *readings.truths)
-    share = 0.5 if tables or readings.masks or readings.labels else 1.0
+    share = 0.5 if tables or readings.masks or readings.labels or readings.pairs else 1.0
     entries: list[ImageEntry] = []
     before = {entry.id for entry in study.images() if entry.path is not None}
     if readings.images:
@@ -195,9 +210,11 @@ def store(
     if readings.labels:
         now, share = share, 0.5 + share / 2
         sentences += store_labels(readings.labels, study, part(watch, now, share))
-    if readings.images and study.questions():
-        shown = link_pictures(study)
-        sentences.append(f"{counted(shown, 'task')} {'has' if shown == 1 else 'have'} a picture now.")
+    if readings.pairs:
+        now, share = share, 0.5 + share / 2
+        sentences += store_pairs(readings.pairs, study, part(watch, now, share))
+    if readings.images and (study.questions() or study.pair_questions()):
+        sentences.append(_shown_in_words(link_pictures(study), study))
     parts = len(tables) + len(readings.masks)
     for done, table in enumerate(tables):
         step = part(watch, share + (1 - share) * done / parts, share + (1 - share) * (done + 1) / parts)
@@ -269,6 +286,17 @@ def _numbers(study: Study, sites: Sequence[Site], added: Sequence[ImageEntry]) -
 
 def _has_clicks(table: ClickTable) -> bool:
     return len(table) > 0
+
+
+def _shown_in_words(shown: int, study: Study) -> str:
+    """Say how many tasks of labels and items of pairs have a picture."""
+    if not study.pair_questions():
+        words = counted(shown, "task")
+    elif not study.questions():
+        words = counted(shown, "item")
+    else:
+        words = f"{shown:,} of the tasks and items"
+    return f"{words} {'has' if shown == 1 else 'have'} a picture now."
 
 
 def _came(noun: str, entries: set[int], before: set[int], named: int) -> str:

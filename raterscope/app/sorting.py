@@ -15,6 +15,7 @@ from raterscope.app.formats.labels import tells
 from raterscope.app.formats.mask_records import VolumeFile
 from raterscope.app.formats.masks import holds_masks
 from raterscope.app.formats.masks.label_maps import is_voxel_file
+from raterscope.app.formats.pairs import tells as tells_pairs
 from raterscope.app.formats.records import refuse_study
 
 __all__ = ["Piles", "Sorted", "settle", "sort_files", "take_apart"]
@@ -22,7 +23,8 @@ __all__ = ["Piles", "Sorted", "settle", "sort_files", "take_apart"]
 _DICOMDIR = "dicomdir"
 _MARKS = (".json", ".xml")
 _PILES = {
-    "clicks": "tables", "labels": "labels", "true-labels": "labels", "image": "images", "masks": "masks",
+    "clicks": "tables", "labels": "labels", "true-labels": "labels", "pairs": "pairs", "image": "images",
+    "masks": "masks",
 }  # fmt: skip
 """Where files go whose kind is told by hand."""
 
@@ -33,8 +35,9 @@ class Sorted:
 
     Attributes
     ----------
-    tables, labels, images, masks : tuple of Path
-        Tables of clicks or true points; tables and other files of labels, true ones too.
+    tables, labels, pairs, images, masks : tuple of Path
+        Tables of clicks or true points; tables and other files of labels, true ones too; tables of
+        comparisons.
     volumes : tuple of VolumeFile
     walked : frozenset of Path
         Those of the masks that nobody named, for they lie in a folder: one that cannot be read is left out.
@@ -45,6 +48,7 @@ class Sorted:
 
     tables: tuple[Path, ...] = ()
     labels: tuple[Path, ...] = ()
+    pairs: tuple[Path, ...] = ()
     images: tuple[Path, ...] = ()
     masks: tuple[Path, ...] = ()
     volumes: tuple[VolumeFile, ...] = ()
@@ -71,6 +75,7 @@ class Piles:
     kind: str | None = None
     tables: list[Path] = field(default_factory=list)
     labels: list[Path] = field(default_factory=list)
+    pairs: list[Path] = field(default_factory=list)
     beside: list[Path] = field(default_factory=list)
     images: list[Path] = field(default_factory=list)
     masks: list[Path] = field(default_factory=list)
@@ -140,7 +145,7 @@ def settle(
     """Decide what is still in doubt, by what came together.
 
     A plain image is a mask where its pixels look so, and another image or volume of its size is there or
-    nothing else is; never where it is called as a task of labels is. Photographs are not decoded for it.
+    nothing else is; never where it is called as a task or an item is. Photographs are not decoded for it.
 
     Parameters
     ----------
@@ -148,20 +153,20 @@ def settle(
     shapes : sequence of (slices, rows, columns)
         Of images that are at hand already.
     tasks : iterable of names
-        Of tasks that annotators gave labels to, and of the files that are said to show them.
+        Of tasks and items that annotators judged, and of the files that are said to show them.
     watch : Watch
     """
     if piles.kind is None:
         anchors = {*shapes, *(volume.grid.shape for volume in piles.volumes)}
         piles.add(settle_voxels(piles.doubtful, piles.masks, anchors))
         pictures = pictures_among(piles.images, tasks)
-        alone = not piles.tables and not piles.labels and not piles.volumes
+        alone = not (piles.tables or piles.labels or piles.pairs or piles.volumes)
         others = [path for path in piles.images if path not in pictures]
         piles.images = [path for path in piles.images if path in pictures]
         piles.add(settle_pictures(others, anchors, alone=alone, watch=watch))
     return Sorted(
-        tables=tuple(piles.tables), labels=tuple(piles.labels), images=tuple(piles.images),
-        masks=tuple(piles.masks), volumes=tuple(piles.volumes),
+        tables=tuple(piles.tables), labels=tuple(piles.labels), pairs=tuple(piles.pairs),
+        images=tuple(piles.images), masks=tuple(piles.masks), volumes=tuple(piles.volumes),
         walked=frozenset(piles.masks) - set(piles.named), left=tuple(piles.left),
         notices=tuple(piles.notices),
     )  # fmt: skip
@@ -197,6 +202,8 @@ def _sort_file(path: Path, kind: str | None, piles: Piles, watch: Watch) -> None
             piles.volumes += [one for one in find_volumes(path, watch) if one not in piles.volumes]
     elif is_image(path):
         piles.images.append(path)
+    elif tells_pairs(path):
+        piles.pairs.append(path)
     else:
         piles.put(path, piles.tables)
 

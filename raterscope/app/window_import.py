@@ -17,6 +17,7 @@ from raterscope.app.errors import InputError, plain
 from raterscope.app.formats import UnknownColumns
 from raterscope.app.formats.labels import FIELDS as LABEL_FIELDS
 from raterscope.app.formats.masks.naming import by_path
+from raterscope.app.formats.pairs import FIELDS as PAIR_FIELDS
 from raterscope.app.formats.tables import Table, assign
 from raterscope.app.importing import Readings, read_files, store
 from raterscope.app.jobs import Jobs
@@ -24,6 +25,7 @@ from raterscope.app.labels.reading import tasks_of
 from raterscope.app.masks.placing import OtherGrid, place
 from raterscope.app.masks.raters import TRUTH_WORD, UnknownAnnotators
 from raterscope.app.masks.reading import NOTHING, TELLING, AtHand, MaskReading, sites_of
+from raterscope.app.pairs.reading import items_of
 from raterscope.app.study import Study
 from raterscope.widgets.dialogs.column_mapping import ColumnMappingDialog, MappingField, TableKind
 from raterscope.widgets.dialogs.who_marked import WhoMarkedDialog
@@ -40,6 +42,7 @@ CLICKS = (
     MappingField("time", "time", required=False),
 )
 LABELS = tuple(MappingField(name, words, needed) for name, words, needed in LABEL_FIELDS)
+PAIRS = tuple(MappingField(name, words, needed) for name, words, needed in PAIR_FIELDS)
 TRUTHS = (MappingField("task", "task"), MappingField("truth", "true label"))
 
 
@@ -112,9 +115,9 @@ class Importing(QObject):
 
     def _read(self, lot: _Lot) -> None:
         contents = self._document.contents
-        if contents is None or not contents.of("labels"):
+        if contents is None or not (contents.of("labels") or contents.of("pairs")):
             self._read_beside(_at_hand(contents), lot)
-        else:  # images may show tasks, which the study alone knows
+        else:  # images may show tasks or items, which the study alone knows
             job = self._document.ask("Looking for tasks", _tasks)
             job.finished.connect(partial(self._on_tasks, _at_hand(contents), lot))
 
@@ -168,8 +171,10 @@ class Importing(QObject):
             TableKind("clicks", CLICKS, _guess(unknown, CLICKS)),
             TableKind("labels", LABELS, _guess(unknown, LABELS)),
             TableKind("true labels", TRUTHS, _guess(unknown, TRUTHS)),
+            TableKind("pairs", PAIRS, _guess(unknown, PAIRS)),
         )
-        chosen = 0 if {"x", "y"} & {*unknown.missing, *unknown.guess.values()} else 1
+        named = {*unknown.missing, *unknown.guess.values()}
+        chosen = 0 if {"x", "y"} & named else 3 if {"left", "right"} & named else 1
         dialog = ColumnMappingDialog(
             unknown.header, unknown.rows, kinds, chosen, file.name, parent=self._window
         )
@@ -237,7 +242,7 @@ def _guess(unknown: UnknownColumns, fields: Sequence[MappingField]) -> dict[str,
 
 
 def _tasks(study: Study, _watch: Watch) -> tuple[str, ...]:
-    return tasks_of(study)
+    return (*tasks_of(study), *items_of(study))
 
 
 def _by_pattern(files: Sequence[Path], number: int, pattern: str) -> str | None:

@@ -12,8 +12,8 @@ from raterscope.app.formats.tables import Table, UnknownColumns, assign, read_ta
 
 __all__ = ["KINDS", "ClickTable", "ImageFile", "PointTable", "UnknownColumns", "read"]
 
-KINDS = ("clicks", "truth", "image", "volume", "masks", "labels", "true-labels")
-"""Of files; `read` is for the first three, `volumes`, `masks` and `labels` read the others."""
+KINDS = ("clicks", "truth", "image", "volume", "masks", "labels", "true-labels", "pairs")
+"""Of files; `read` is for the first three, `volumes`, `masks`, `labels` and `pairs` read the others."""
 
 _TRUTH_WORDS = ("truth", "gt", "gold", "expert", "reference")
 

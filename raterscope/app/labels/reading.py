@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from raterscope.algorithms.progress import Watch, part, silent
-from raterscope.app.errors import InputError, plain
+from raterscope.app.errors import plain
 from raterscope.app.formats.label_records import LabelTable, TrueLabels
 from raterscope.app.formats.labels import FIELDS, read_labels
+from raterscope.app.formats.pairs import read_pairs
 from raterscope.app.formats.tables import UnknownColumns
 from raterscope.app.study import Study
 from raterscope.app.study.labels import add_true_labels, add_votes
@@ -34,20 +35,8 @@ def are_of_labels(mapping: Mapping[str, str] | None) -> bool:
 
 
 def likelier(unknown: UnknownColumns) -> UnknownColumns:
-    """Ask for the columns of labels, where a table of an unknown header is not likely to be one of clicks.
-
-    Raises
-    ------
-    InputError
-        For comparisons of pairs.
-    """
+    """Ask for the columns of labels or pairs, where an unknown header is not likely to be one of clicks."""
     assert unknown.file is not None
-    if {name.casefold().strip() for name in unknown.header} >= _PAIR:
-        raise InputError(
-            "holds comparisons of two things, left and right, which are not read; expected clicks with x and"
-            " y, or labels with annotator, task and label",
-            file=unknown.file,
-        )
     places = [
         name
         for at, name in enumerate(unknown.header)
@@ -56,7 +45,10 @@ def likelier(unknown: UnknownColumns) -> UnknownColumns:
     if not {"x", "y"} <= set(unknown.missing) or len(places) > 1:
         return unknown
     try:
-        read_labels(unknown.file)
+        if {name.casefold().strip() for name in unknown.header} >= _PAIR:
+            read_pairs(unknown.file)
+        else:
+            read_labels(unknown.file)
     except UnknownColumns as other:
         return other
     return unknown

@@ -51,7 +51,7 @@ class AtHand:
         Images that masks may lie on.
     study : Path
     tasks : tuple of names
-        Of tasks that annotators gave labels to, and of the files that are said to show them.
+        Of tasks and items that annotators judged, and of the files that are said to show them.
     """
 
     entries: tuple[ImageEntry, ...] = ()

@@ -29,7 +29,7 @@ from raterscope.app.pairs.running import Answer, Inputs, fuse_questions
 from raterscope.app.study.places import digest_of_file
 from raterscope.app.terminal import ProgressLine, one_line
 
-__all__ = ["fuse_pairs", "notices_of", "summary_of"]
+__all__ = ["beside_each", "fuse_pairs", "notices_of", "summary_of"]
 
 _LISTED = 12
 """Questions; of more, the number is said."""
@@ -45,7 +45,7 @@ def fuse_pairs(options: argparse.Namespace) -> int:
         inputs, said = _inputs(_asked(tables, options.question), options.exclude)
         make_folder(options.output)
         answer = fuse_questions(inputs, plan, part(watch, 0.2, 0.8))
-        others = _beside(answer, part(watch, 0.8, 0.9))
+        others = beside_each(answer, part(watch, 0.8, 0.9))
         written, large = _write(options, answer, others, tables, part(watch, 0.9, 1.0))
     notices = [f"{plain(table.path.name)}: {notice}" for table in tables for notice in table.notices]
     for notice in dict.fromkeys([*notices, *said, *large, *notices_of(answer)]):
@@ -188,7 +188,8 @@ def _inputs(asked: list[Asked], excluded: list[str]) -> tuple[Inputs, list[str]]
     return Inputs(dict.fromkeys(questions, 0), questions, excluded=tuple(sorted(set(excluded)))), said
 
 
-def _beside(answer: Answer, watch: Watch) -> dict[str, Beside]:
+def beside_each(answer: Answer, watch: Watch) -> dict[str, Beside]:
+    """Ask the other methods about the comparisons of each question that was fused."""
     found = {}
     for done, (name, outcome) in enumerate(answer.outcomes.items()):
         step = part(watch, done / len(answer.outcomes), (done + 1) / len(answer.outcomes))

@@ -65,8 +65,7 @@ def add_pairs(study: Study, table: PairTable, watch: Watch = silent) -> str:
         f"{counted(len(table), 'comparison')} of {counted(len(table.items), 'item')}"
         f" by {counted(len(table.annotators), 'annotator')}"
     )
-    missing = f" ({table.missing:,} without an answer, left out)" if table.missing else ""
-    return " ".join([f"{words}{missing}.", *table.notices])
+    return " ".join([f"{words}.", *table.notices])
 
 
 def pairs_of(study: Study, question: int, run: RunEntry | None = None) -> Pairs:

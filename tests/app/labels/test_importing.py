@@ -190,11 +190,11 @@ class TestColumns:
         bring(path, mappings={path: {"gesagt": "label"}})
         assert len(study.crowd(study.questions()[0].id).task) == 8
 
-    def test_pairs_are_said_to_be_pairs(self, tmp_path):
-        path = written(tmp_path / "a.csv", "annotator,left,right,choice", "ann,a,b,left")
-        with pytest.raises(InputError, match="comparisons of two things") as caught:
+    def test_two_sides_without_a_choice_are_asked_about_as_pairs(self, tmp_path):
+        path = written(tmp_path / "a.csv", "annotator,left,right,gesagt", "ann,a,b,left")
+        with pytest.raises(UnknownColumns) as caught:
             read_files([path])
-        assert "\n" not in str(caught.value)
+        assert caught.value.missing == ("choice",)
 
 
 def test_files_of_different_answers_are_different_questions(bring, study, tmp_path):

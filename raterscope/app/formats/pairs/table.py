@@ -38,7 +38,9 @@ _WANTED = ("time", "question", "left_picture", "right_picture")
 
 
 def tells_table(table: Table) -> bool:
-    """Tell by the header whether a table holds comparisons, whoever made them."""
+    """Tell by the header whether a table holds comparisons, whoever made them; with places it has clicks."""
+    if {"x", "y"} <= {name.casefold().strip() for name in table.header}:
+        return False
     try:
         assign(table, _NEEDED[1:], (), None)
     except UnknownColumns:

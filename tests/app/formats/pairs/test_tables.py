@@ -79,7 +79,14 @@ def test_the_usual_names_of_columns(file: Path, header: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "header", ["annotator,task,label", "annotator,image,x,y", "task,rater 1,rater 2", "task,truth"]
+    "header",
+    [
+        "annotator,task,label",
+        "annotator,image,x,y",
+        "annotator,image,x,y,a,b",
+        "task,rater 1,rater 2",
+        "task,truth",
+    ],
 )
 def test_other_tables_are_none_of_pairs(file: Path, header: str) -> None:
     cells = ",".join("1" * (header.count(",") + 1))
