@@ -9,13 +9,13 @@ from typing import Any, Self
 import numpy as np
 
 from raterscope.algorithms.annotators.communities import CommunitySettings, communities
-from raterscope.algorithms.catalogue import Algorithm
 from raterscope.algorithms.labels.catalogue import LABELLERS
 from raterscope.algorithms.labels.crossing import cross_validate
 from raterscope.algorithms.labels.data import OPEN, ClassArray, LabelFusion, Labels
 from raterscope.algorithms.labels.ibcc import IBCCSettings
 from raterscope.algorithms.labels.prior import PriorSettings
 from raterscope.algorithms.labels.result import LabelResult
+from raterscope.algorithms.plan import Plan
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.settings import Settings, SettingsError, choice, switch
 
@@ -49,61 +49,40 @@ class TruthSettings(Settings):
 
 
 @dataclass(frozen=True)
-class LabelPlan:
-    """Which algorithm fuses labels, with which settings.
+class LabelPlan(Plan):
+    """Which algorithm of `LABELLERS` fuses labels, with which settings; see `Plan`.
 
     Attributes
     ----------
-    algorithm : str
-        A key of `LABELLERS`.
-    settings : Settings
-        Of the kind that it takes.
     about : TruthSettings
+        What known truths are for, and whether annotators are grouped.
     """
+
+    catalogue = LABELLERS
+    noun = "algorithm for labels"
 
     algorithm: str = "ibcc"
     settings: Settings = field(default_factory=IBCCSettings)
     about: TruthSettings = field(default_factory=TruthSettings)
 
-    def __post_init__(self) -> None:
-        if not isinstance(self.settings, _labeller(self.algorithm).settings):
-            raise SettingsError(f"the settings are not those of {self.algorithm}.")
-
     @classmethod
-    def make(cls, algorithm: str = "ibcc", texts: Mapping[str, str] | None = None) -> Self:
-        """Make a plan from a name and `field=value` pairs of a command line.
-
-        Raises
-        ------
-        SettingsError
-            For an algorithm or a setting that is not known, or a value that will not do.
-        """
+    def make(cls, algorithm: str | None = None, texts: Mapping[str, str] | None = None) -> Self:
+        """Make a plan as `Plan.make` does; among the pairs may be those of `TruthSettings`."""
         texts = dict(texts or {})
         about = {spec.name: texts.pop(spec.name) for spec in TruthSettings.specs() if spec.name in texts}
-        settings = _labeller(algorithm).settings.from_text(texts)
-        return cls(algorithm, settings, TruthSettings.from_text(about))
+        return replace(super().make(algorithm, texts), about=TruthSettings.from_text(about))
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """Make a plan from what `as_dict` gave.
-
-        Raises
-        ------
-        SettingsError
-            For names and values that are not known here.
-        """
-        name, settings, about = (values.get(key) for key in ("algorithm", "settings", "about"))
-        if not isinstance(name, str) or not isinstance(settings, Mapping) or not isinstance(about, Mapping):
-            raise SettingsError("a plan names its algorithm and its settings.")
-        return cls(name, _labeller(name).settings.from_dict(settings), TruthSettings.from_dict(about))
+        """Make a plan from what `as_dict` gave; see `Plan.from_dict`."""
+        about = values.get("about")
+        if not isinstance(about, Mapping):
+            raise SettingsError("a plan of labels says what truths are for.")
+        return replace(super().from_dict(values), about=TruthSettings.from_dict(about))
 
     def as_dict(self) -> dict[str, Any]:
         """Give the plan, ready for JSON."""
-        return {
-            "algorithm": self.algorithm,
-            "settings": self.settings.as_dict(),
-            "about": self.about.as_dict(),
-        }
+        return super().as_dict() | {"about": self.about.as_dict()}
 
     def in_words(self) -> str:
         """Say the plan, for the methods section."""
@@ -170,9 +149,3 @@ def _known(labels: Labels) -> ClassArray:
     if labels.known is not None:
         return labels.known
     return np.full(len(labels.tasks), OPEN, dtype=np.int16)
-
-
-def _labeller(name: str) -> Algorithm:
-    if name not in LABELLERS:
-        raise SettingsError(f"{name} is no algorithm for labels; expected one of {', '.join(LABELLERS)}.")
-    return LABELLERS[name]

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
-from raterscope.algorithms.catalogue import Algorithm
 from raterscope.algorithms.masks.catalogue import FUSERS
 from raterscope.algorithms.masks.data import OPEN, MaskFusion, Masks
 from raterscope.algorithms.masks.distance import domain, occupied
 from raterscope.algorithms.masks.multiclass import multiclass
 from raterscope.algorithms.masks.robust import LaplaceSettings, RobustSettings
 from raterscope.algorithms.masks.voting import MajoritySettings, majority
+from raterscope.algorithms.plan import Plan
 from raterscope.algorithms.progress import Watch, part, silent
-from raterscope.algorithms.settings import Settings, SettingsError
+from raterscope.algorithms.settings import Settings
 
 __all__ = ["MaskPlan", "fuse", "stack"]
 
@@ -28,57 +28,14 @@ _BY_THEMSELVES = ("mixture", "pstaple", "continuous-staple")
 
 
 @dataclass(frozen=True)
-class MaskPlan:
-    """Which algorithm fuses masks, with which settings.
+class MaskPlan(Plan):
+    """Which algorithm of `FUSERS` fuses masks, with which settings; see `Plan`."""
 
-    Attributes
-    ----------
-    algorithm : str
-        A key of `FUSERS`.
-    settings : Settings
-        Of the kind that it takes.
-
-    Raises
-    ------
-    SettingsError
-        For an algorithm that is not known, or settings of another.
-    """
+    catalogue = FUSERS
+    noun = "algorithm for masks"
 
     algorithm: str = "laplace"
     settings: Settings = field(default_factory=LaplaceSettings)
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.settings, _fuser(self.algorithm).settings):
-            raise SettingsError(f"the settings are not those of {self.algorithm}.")
-
-    @classmethod
-    def make(cls, algorithm: str = "laplace", texts: Mapping[str, str] | None = None) -> Self:
-        """Make a plan from a name and `field=value` pairs of a command line.
-
-        Raises
-        ------
-        SettingsError
-            For an algorithm or a setting that is not known, or a value that will not do.
-        """
-        return cls(algorithm, _fuser(algorithm).settings.from_text(texts or {}))
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """Make a plan from what `as_dict` gave.
-
-        Raises
-        ------
-        SettingsError
-            For names and values that are not known here.
-        """
-        name, settings = values.get("algorithm"), values.get("settings")
-        if not isinstance(name, str) or not isinstance(settings, Mapping):
-            raise SettingsError("a plan names its algorithm and its settings.")
-        return cls(name, _fuser(name).settings.from_dict(settings))
-
-    def as_dict(self) -> dict[str, Any]:
-        """Give the plan, ready for JSON."""
-        return {"algorithm": self.algorithm, "settings": self.settings.as_dict()}
 
     def in_words(self) -> str:
         """Say the plan, for the methods section."""
@@ -162,12 +119,6 @@ def stack(fusions: Sequence[MaskFusion]) -> MaskFusion:
         **maps,
         **figures,
     )
-
-
-def _fuser(name: str) -> Algorithm:
-    if name not in FUSERS:
-        raise SettingsError(f"{name} is no algorithm for masks; expected one of {', '.join(FUSERS)}.")
-    return FUSERS[name]
 
 
 def _run(plan: MaskPlan, masks: Masks, watch: Watch) -> MaskFusion:
