@@ -16,6 +16,7 @@ from raterscope.app.study import Study
 from raterscope.app.study.masks import add_case
 from tests.app.labels.made import make_study as make_labels
 from tests.app.labels.made import write_truth, write_votes
+from tests.app.pairs import made as made_pairs
 from tests.app.without_qt import nothing_is_left  # noqa: F401
 
 CENTRES = [(30.0, 40.0), (150.0, 60.0), (90.0, 150.0)]
@@ -348,3 +349,39 @@ class TestLabels:
 
     def test_no_labels_yet(self, study, capsys):
         assert "holds no labels" in refusal(capsys, "run", study, "ibcc")
+
+
+class TestPairs:
+    @pytest.fixture
+    def crowd(self, tmp_path):
+        rows = [(*row, "better?") for row in made_pairs.answers()]
+        rows.append(("ann", "a", "b", "left", "older?"))  # of which no noise can be told
+        table = made_pairs.write(tmp_path / "crowd.csv", (*made_pairs.HEADER, "question"), rows)
+        assert run("import", tmp_path / "crowd.rscope", table) == 0
+        return tmp_path / "crowd.rscope"
+
+    @pytest.mark.parametrize("path", ["iss", "lbi", "lasso"])
+    def test_each_path_is_run_and_kept(self, crowd, capsys, path):
+        assert run("run", crowd, path, "--item", "BETTER?", "--set", "draws=5", "rate=0.2") == 0
+        said = capsys.readouterr().out
+        assert f"6,600 comparisons by 55 annotators of 16 items, fused by {path}" in said
+        assert "of 55 tested annotators are flagged" in said
+        assert "at most 20% wrongly" in said
+        with Study.open(crowd) as opened:
+            (entry,) = opened.runs()
+            assert (entry.kind, entry.algorithm, entry.items) == ("pairs", path, (1,))
+            flagged = opened.result(entry.id, 1).flagged
+        assert flagged.sum() >= len(made_pairs.BIASED) - 2
+
+    def test_a_question_that_cannot_be_fused_loses_no_other(self, crowd, capsys):
+        assert "older?" in refusal(capsys, "run", crowd, "iss", "--set", "draws=5")
+        with Study.open(crowd) as opened:
+            assert [entry.items for entry in opened.runs()] == [(1,)]
+
+    def test_what_cannot_be_run_is_said(self, crowd, study, capsys):
+        assert "not for labels" in refusal(capsys, "run", crowd, "iss", "--kind", "labels")
+        assert "holds no question cats; it holds better?, older?" in refusal(
+            capsys, "run", crowd, "iss", "--item", "cats"
+        )
+        assert "rate" in refusal(capsys, "run", crowd, "iss", "--set", "rate=7")
+        assert "holds no pairs" in refusal(capsys, "run", study, "iss")

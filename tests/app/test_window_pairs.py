@@ -1,0 +1,52 @@
+"""Comparisons brought into the window: tables and pictures of items; unknown headers are asked about."""
+
+import pytest
+
+from raterscope.app.study.pairs import item_pictures
+from raterscope.widgets.dialogs.column_mapping import ColumnMappingDialog
+from tests.app.driving import LONG, idle
+from tests.app.pairs.made import HEADER, write
+from tests.app.pairs.test_importing import ROWS, digits
+
+
+@pytest.fixture
+def folder(tmp_path):
+    place = tmp_path / "in"
+    place.mkdir()
+    return place
+
+
+def brought(window, qtbot, path, news):
+    window.open_paths([path])
+    qtbot.waitUntil(lambda: news in window.status.news, timeout=LONG)
+    idle(window, qtbot)
+    return window.document.contents
+
+
+def test_comparisons_become_a_study_and_pictures_may_come_later(window, qtbot, folder):
+    words = "4 comparisons of 3 items by 2 annotators"
+    contents = brought(window, qtbot, write(folder / "better.csv", HEADER, ROWS), words)
+    assert window.workspace.current_item() == contents.of("pairs")[0].id
+    pictures = digits(folder / "cells", ["c0.png", "c2.png"])
+    contents = brought(window, qtbot, pictures, "2 items have a picture now")
+    assert not contents.of("masks")
+    job = window.document.ask("Looking", lambda study, _: item_pictures(study, 1))
+    with qtbot.waitSignal(job.finished, timeout=LONG) as found:
+        pass
+    assert sorted(found.args[0]) == [0, 2]
+
+
+@pytest.mark.parametrize("header", ["annotator,left,right,gesagt", "wer,p,q,gesagt"])
+def test_an_unknown_header_may_be_of_pairs(window, qtbot, folder, header):
+    window.open_paths([write(folder / "strange.csv", header.split(","), ROWS)])
+    qtbot.waitUntil(lambda: window.findChild(ColumnMappingDialog) is not None, timeout=LONG)
+    dialog = window.findChild(ColumnMappingDialog)
+    if "left" in header:
+        assert dialog.kind.currentText() == "pairs"
+    dialog.kind.setCurrentText("pairs")
+    for choice, field in zip(dialog.choices, HEADER, strict=True):
+        choice.setCurrentIndex(choice.findData(field))
+    dialog.accept()
+    qtbot.waitUntil(lambda: "4 comparisons of 3 items" in window.status.news, timeout=LONG)
+    idle(window, qtbot)
+    assert window.document.contents.annotators == ("ann", "bob")
