@@ -20,7 +20,8 @@ def report(options: argparse.Namespace) -> int:
         item = question = None
         if options.item is not None:
             entry = Names(study.images()).find(options.item)
-            asked = {one.name.casefold(): one.id for one in study.questions()}
+            items = study.items()
+            asked = {one.name.casefold(): one.id for kind in ("labels", "pairs") for one in items[kind]}
             item, question = (entry.id, None) if entry else (None, asked.get(options.item.casefold()))
             if item is None and question is None:
                 raise InputError(f"holds no image or question {plain(options.item)}", file=study.path)

@@ -14,12 +14,14 @@ from PIL import Image, ImageDraw, ImageFont
 from raterscope.app.report.contents import Picture
 from raterscope.widgets.tokens import ANNOTATOR_COLOURS, LIGHT
 
-__all__ = ["LINES", "Line", "draw_lines", "draw_rates", "tint"]
+__all__ = ["FINE", "LINES", "Frame", "Line", "draw_lines", "draw_rates", "framed", "tint"]
 
 LINES = tuple(colour for colour in ANNOTATOR_COLOURS if colour not in ("#f0e442", "#bbbbbb"))
 """Colours of lines that are seen on white."""
 
-_FINE = 2  # drawn so much larger and made smaller, for smooth lines
+FINE = 2
+"""Curves are drawn so much larger and made smaller, to be smooth."""
+
 _WIDE, _HIGH = 560, 420
 _LEFT, _RIGHT, _TOP, _BOTTOM = 70, 18, 14, 64
 _LETTERS = 19
@@ -53,6 +55,23 @@ class Line:
     high: NDArray[np.float64] | None = None
 
 
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """A chart being drawn, `FINE` times as large as it comes to be."""
+
+    image: Image.Image
+    brush: ImageDraw.ImageDraw
+
+    def place(self, x: float, y: float) -> tuple[float, float]:
+        """Give where a place within the axes is, 0 to 1 each."""
+        right, bottom = _WIDE - _RIGHT, _HIGH - _BOTTOM
+        return (_LEFT + (right - _LEFT) * x) * FINE, (bottom - (bottom - _TOP) * y) * FINE
+
+    def picture(self, title: str, words: str) -> Picture:
+        """Make it the picture of a report."""
+        return _picture(self.image.resize((_WIDE, _HIGH), Image.Resampling.BOX), title, words)
+
+
 def tint(weight: float) -> tuple[str, str]:
     """Give ground and ink of a cell, white at 0 and darkest at 1."""
     weight = min(max(weight, 0.0), 1.0)
@@ -83,25 +102,20 @@ def draw_lines(
     most : float
     diagonal : bool
     """
-    image = Image.new("RGB", (_WIDE * _FINE, _HIGH * _FINE), LIGHT.surface)
-    brush = ImageDraw.Draw(image, "RGBA")
-    right, bottom = _WIDE - _RIGHT, _HIGH - _BOTTOM
+    step = _round(most / _TICKS)
+    at = [(x / most, f"{x:,.10g}") for x in np.arange(0, most * (1 + 1e-9), step).tolist()]
+    frame = framed(at, [(y, f"{y:.1f}") for y in np.linspace(0, 1, _TICKS + 1).tolist()], across, up)
 
     def place(x: float, y: float) -> tuple[float, float]:
-        return (
-            (_LEFT + (right - _LEFT) * x / most) * _FINE,
-            (bottom - (bottom - _TOP) * y) * _FINE,
-        )
+        return frame.place(x / most, y)
 
-    _grid(brush, place, across, up, most)
     if diagonal:
-        brush.line([place(0, 0), place(most, 1)], fill=LIGHT.third, width=_FINE)
+        frame.brush.line([place(0, 0), place(most, 1)], fill=LIGHT.third, width=FINE)
     for line in lines:
-        _band(brush, place, line)
+        _band(frame.brush, place, line)
     for line in lines:
-        _draw(brush, place, line)
-    small = image.resize((_WIDE, _HIGH), Image.Resampling.BOX)
-    return _picture(small, title, words)
+        _draw(frame.brush, place, line)
+    return frame.picture(title, words)
 
 
 def draw_rates(rates: NDArray[np.float64], title: str, words: str = "") -> Picture:
@@ -120,24 +134,37 @@ def draw_rates(rates: NDArray[np.float64], title: str, words: str = "") -> Pictu
     return _picture(image, title, words)
 
 
-def _grid(brush: ImageDraw.ImageDraw, place: _Place, across: str, up: str, most: float) -> None:
-    font = ImageFont.load_default(_LETTERS * _FINE)
-    step = _round(most / _TICKS)
-    for at in np.arange(0, most * (1 + 1e-9), step).tolist():
-        brush.line((place(at, 0), place(at, 1)), fill=LIGHT.line, width=_FINE)
+def framed(
+    across: Sequence[tuple[float, str]], up: Sequence[tuple[float, str]], below: str, beside: str
+) -> Frame:
+    """Draw a grid to draw on.
+
+    Parameters
+    ----------
+    across, up : sequence of place and text
+        Where the lines of the grid are, 0 to 1, and what is written at each.
+    below, beside : str
+        What the axes measure.
+    """
+    image = Image.new("RGB", (_WIDE * FINE, _HIGH * FINE), LIGHT.surface)
+    frame = Frame(image, ImageDraw.Draw(image, "RGBA"))
+    brush, place, font = frame.brush, frame.place, ImageFont.load_default(_LETTERS * FINE)
+    for at, text in across:
+        brush.line((place(at, 0), place(at, 1)), fill=LIGHT.line, width=FINE)
         x, y = place(at, 0)
-        brush.text((x, y + 6 * _FINE), f"{at:,.10g}", fill=LIGHT.second, font=font, anchor="ma")
-    for at in np.linspace(0, 1, _TICKS + 1).tolist():
-        brush.line((place(0, at), place(most, at)), fill=LIGHT.line, width=_FINE)
+        brush.text((x, y + 6 * FINE), text, fill=LIGHT.second, font=font, anchor="ma")
+    for at, text in up:
+        brush.line((place(0, at), place(1, at)), fill=LIGHT.line, width=FINE)
         x, y = place(0, at)
-        brush.text((x - 7 * _FINE, y), f"{at:.1f}", fill=LIGHT.second, font=font, anchor="rm")
-    x, y = place(most / 2, 0)
-    brush.text((x, y + 33 * _FINE), across, fill=LIGHT.text, font=font, anchor="ma")
-    sideways = Image.new("L", (_HIGH * _FINE, 26 * _FINE), 0)
-    ImageDraw.Draw(sideways).text((_HIGH * _FINE / 2, 0), up, fill=255, font=font, anchor="ma")
+        brush.text((x - 7 * FINE, y), text, fill=LIGHT.second, font=font, anchor="rm")
+    x, y = place(0.5, 0)
+    brush.text((x, y + 33 * FINE), below, fill=LIGHT.text, font=font, anchor="ma")
+    sideways = Image.new("L", (_HIGH * FINE, 26 * FINE), 0)
+    ImageDraw.Draw(sideways).text((_HIGH * FINE / 2, 0), beside, fill=255, font=font, anchor="ma")
     x, y = place(0, 0.5)
-    where = (2 * _FINE, round(y - _HIGH * _FINE / 2))
+    where = (2 * FINE, round(y - _HIGH * FINE / 2))
     brush.bitmap(where, sideways.rotate(90, expand=True), fill=LIGHT.text)
+    return frame
 
 
 def _round(step: float) -> float:
@@ -158,8 +185,8 @@ def _draw(brush: ImageDraw.ImageDraw, place: _Place, line: Line) -> None:
     known = np.isfinite(line.x) & np.isfinite(line.y)
     points = [place(x, y) for x, y in zip(line.x[known].tolist(), line.y[known].tolist(), strict=True)]
     if len(points) > 1:
-        brush.line(points, fill=line.colour, width=round(2.2 * _FINE), joint="curve")
-    size = 4 * _FINE
+        brush.line(points, fill=line.colour, width=round(2.2 * FINE), joint="curve")
+    size = 4 * FINE
     for x, y in points if line.dots or len(points) == 1 else ():
         brush.ellipse((x - size, y - size, x + size, y + size), fill=line.colour)
 

@@ -75,6 +75,34 @@ _MEASURES_OF_LABELS = (
 )
 
 
+_MEASURES_OF_PAIRS = (
+    (
+        "Model of a choice",
+        "The score of the item on the left, less that of the item on the right, and the annotator's bias to "
+        "a side, and noise (Xu, Xiong, Cao and Yao, ICML 2016). Scores and biases are those of least "
+        "squares, intervals those of Student's t at 95 %.",
+    ),
+    (
+        "Draws of knockoffs",
+        "Each annotator gets a copy made by chance that is as much like the others and has no bias of its "
+        "own. Flagged is whose bias comes in earlier on the path than the copies' do, so far that few of "
+        "those who are flagged can be copies' equals (Barber and "
+        "Cand\N{LATIN SMALL LETTER E WITH GRAVE}s, Annals of Statistics 43, 2015).",
+    ),
+    (
+        "Decisions on annotators",
+        "Whom the expert flags has the bias taken out of the ranking too, whom the expert clears has not. "
+        "What is promised is of the draws' choice, before the expert's.",
+    ),
+    (
+        "Inconsistency",
+        "The share of the choices' sum of squares that no scores explain: annotators contradict each other "
+        "on the same two items, or a beats b, b beats c and c beats a (Jiang, Lim, Yao and Ye, Mathematical "
+        "Programming 127, 2011).",
+    ),
+)
+
+
 def methods_section(
     runs: Sequence[RunEntry],
     figures: Sequence[Figures],
@@ -101,6 +129,8 @@ def methods_section(
         paragraphs += _MEASURES
     if any(run.kind == "labels" for run in runs):
         paragraphs += _MEASURES_OF_LABELS
+    if any(run.kind == "pairs" for run in runs):
+        paragraphs += _MEASURES_OF_PAIRS
     return Section("Methods", [Prose(paragraphs)])
 
 
@@ -115,6 +145,10 @@ def _plan_in_words(run: RunEntry) -> str:
             from raterscope.algorithms.labels.fusion import LabelPlan
 
             return LabelPlan.from_dict(run.settings).in_words()
+        if run.kind == "pairs":
+            from raterscope.algorithms.pairs.fusion import PairPlan
+
+            return PairPlan.from_dict(run.settings).in_words()
         from raterscope.algorithms.masks.fusion import MaskPlan
 
         return MaskPlan.from_dict(run.settings).in_words()
@@ -143,7 +177,7 @@ def _about(
             tasks = then.tasks(number)
             if tasks:
                 fixed.append(f"{counted(len(tasks), 'task')} of {plain(items[run.kind, number])}")
-        else:
+        elif run.kind == "clicks":
             spots = [one for one in then.spots(number) if one.verdict != "skipped"]
             if spots:
                 fixed.append(

@@ -17,7 +17,7 @@ from raterscope.app.formats.records import STUDY_SUFFIX
 from raterscope.app.report.contents import Contents, Notices, Section
 from raterscope.app.review import ReviewState, differ, fold
 from raterscope.app.study import ImageEntry, RunEntry, Study
-from raterscope.app.study.records import QuestionEntry
+from raterscope.app.study.records import PairQuestion, QuestionEntry
 
 if TYPE_CHECKING:
     from raterscope.app.report.figures import Figures
@@ -46,7 +46,7 @@ def write_report(
     item : int, optional
         The number of the only image to tell of.
     question : int, optional
-        The number of the only question to tell of; without either, all is told.
+        The number of the only question to tell of, of labels or pairs; without either, all is told.
 
     Returns
     -------
@@ -95,10 +95,12 @@ def gather(
     whole = item is None and question is None
     entries = [entry for entry in study.images() if whole or entry.id == item]
     questions = [entry for entry in study.questions() if whole or entry.id == question]
+    compared = [entry for entry in study.pair_questions() if whole or entry.id == question]
     runs: dict[int, RunEntry] = {}
     sections, figures = _masks(study, entries, state, runs, part(watch, 0.0, 0.6))
     sections += _clicks(study, entries, state, runs, part(watch, 0.6, 0.8))
-    sections += _labels(study, questions, state, runs, part(watch, 0.8, 1.0))
+    sections += _labels(study, questions, state, runs, part(watch, 0.8, 0.9))
+    sections += _pairs(study, compared, state, runs, part(watch, 0.9, 1.0))
     if not sections:
         raise InputError("holds nothing that was fused yet; `raterscope run` fuses it", file=study.path)
     stale = _stale(study, runs)
@@ -106,7 +108,7 @@ def gather(
         sections[0] = replace(sections[0], breaks=False)
     if stale:
         sections.insert(0, Section("", [Notices(stale)]))
-    told_of = {("labels", one.id) for one in questions}
+    told_of = {("labels", one.id) for one in questions} | {("pairs", one.id) for one in compared}
     told_of |= {(kind, one.id) for kind in ("clicks", "masks") for one in entries}
     named = {key: name for key, name in study.names().items() if key in told_of}
     sections.append(decisions_section(decisions, named))
@@ -191,6 +193,31 @@ def _labels(
         if found is not None:
             runs[found.answered.run.id] = found.answered.run
             sections.append(question_section(found, part(step, 0.7, 1.0)))
+    return sections
+
+
+def _pairs(
+    study: Study,
+    questions: Sequence[PairQuestion],
+    state: ReviewState,
+    runs: dict[int, RunEntry],
+    watch: Watch,
+) -> list[Section]:
+    """Tell of the questions of pairs; fills in the runs."""
+    fused = {number for run in study.runs() if run.kind == "pairs" for number in run.items}
+    here = [entry for entry in questions if entry.id in fused]
+    if not here:
+        return []
+    from raterscope.app.report.pairs import compared_section, read_compared
+
+    sections = []
+    for done, entry in enumerate(here):
+        step = part(watch, done / len(here), (done + 1) / len(here), f"{plain(entry.name)}: ")
+        judged = state.judged(entry.id)
+        found = read_compared(study, entry, judged, state.excluded, part(step, 0.0, 0.8))
+        if found is not None:
+            runs[found.run.id] = found.run
+            sections.append(compared_section(found, part(step, 0.8, 1.0)))
     return sections
 
 

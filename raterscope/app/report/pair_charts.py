@@ -1,0 +1,83 @@
+"""Annotators of pairs as pictures for a page of paper: how often each side, and how the biases come in."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterscope.algorithms.pairs import PairFusion, Pairs
+from raterscope.algorithms.pairs.data import FloatArray
+from raterscope.app.report.charts import FINE, framed
+from raterscope.app.report.contents import Picture
+from raterscope.widgets.tokens import LIGHT
+
+__all__ = ["COLOURS", "draw_path", "draw_sides"]
+
+COLOURS = ("#8a96a2", "#e69f00", "#b0124a")
+"""Of annotators who are not flagged, who are and ugly, and bad."""
+
+_AXES = {"iss": "time of the path", "lbi": "time of the path", "lasso": "lambda, falling"}
+_LEAST = 1e-9
+"""Of places on the path, which ends at 0 for LASSO; its axis is logarithmic."""
+
+_MOST_LINES, _MOST_POINTS = 2000, 1000
+
+
+def draw_sides(pairs: Pairs, behaviour: NDArray[np.int8]) -> Picture:
+    """Draw how often each annotator chose left and right, on logarithmic axes from 0."""
+    left, right, _ = pairs.counts()
+    heard = np.flatnonzero(left + right > 0)
+    most = math.log10(1 + max(int(left.max(initial=1)), int(right.max(initial=1)), 3)) * 1.04
+    ticks = [value for value in (0, 1, 3, 10, 30, 100, 300, *(10**power for power in range(3, 10)))
+             if math.log10(1 + value) <= most]  # fmt: skip
+    at = [(math.log10(1 + value) / most, f"{value:,}") for value in ticks]
+    frame = framed(at, at, "chose left", "chose right")
+    brush, place = frame.brush, frame.place
+    brush.line([place(0, 0), place(1, 1)], fill=LIGHT.third, width=FINE)
+    size = 4.5 * FINE
+    for k in heard[np.argsort(behaviour[heard], kind="stable")].tolist():
+        x, y = place(math.log10(1 + int(left[k])) / most, math.log10(1 + int(right[k])) / most)
+        brush.ellipse((x - size, y - size, x + size, y + size), fill=COLOURS[behaviour[k]] + "c0")
+    words = "a dot an annotator; who prefers no side is near the diagonal"
+    return frame.picture("Choices of each side", words)
+
+
+def draw_path(fusion: PairFusion, behaviour: NDArray[np.int8], algorithm: str) -> Picture:
+    """Draw the bias of each annotator along the path."""
+    rows = np.unique(np.linspace(0, len(fusion.path_at) - 1, min(len(fusion.path_at), _MOST_POINTS)).round())
+    rows = rows.astype(np.int64)
+    at, path = fusion.path_at[rows], fusion.path[rows]
+    place_of = np.log10(np.maximum(at, _LEAST))
+    place_of = (place_of - place_of[0]) / ((place_of[-1] - place_of[0]) or 1.0)
+    ever = np.flatnonzero(np.abs(path).max(axis=0) > 0)
+    strongest = ever[np.argsort(-np.abs(path[:, ever]).max(axis=0), kind="stable")[:_MOST_LINES]]
+    high = float(np.abs(path).max()) * 1.05 or 1.0
+    across = _powers(at, place_of)
+    up = [((value + high) / (2 * high), f"{value:.2g}") for value in np.linspace(-high, high, 5).tolist()]
+    frame = framed(across, up, _AXES.get(algorithm, "place on the path"), "bias, left above 0")
+    brush, place = frame.brush, frame.place
+    x = place_of.tolist()
+    for k in strongest[np.argsort(behaviour[strongest], kind="stable")].tolist():
+        y = ((path[:, k].astype(np.float64) + high) / (2 * high)).tolist()
+        points: list[tuple[float, float]] = []
+        for one, value in zip(x, y, strict=True):
+            if algorithm == "iss" and points:  # which stays where it is, then jumps
+                points.append((place(one, 0)[0], points[-1][1]))
+            points.append(place(one, value))
+        brush.line(points, fill=COLOURS[behaviour[k]] + ("60" if behaviour[k] == 0 else "ff"), width=FINE)
+    words = "a line an annotator, from when the bias comes in; the earlier, the plainer it is"
+    return frame.picture("How biases come in", words)
+
+
+def _powers(at: FloatArray, place: FloatArray) -> list[tuple[float, str]]:
+    """Give the powers of ten on a logarithmic axis, at most six; its ends where there are fewer than two."""
+    rising = np.argsort(at, kind="stable")
+    low, high = np.log10(np.maximum(at[rising[[0, -1]]], _LEAST)).tolist()
+    powers = list(range(math.ceil(low), math.floor(high) + 1))
+    powers = powers[:: 1 + (len(powers) - 1) // 6]
+    if len(powers) < 2:
+        return [(float(place[end]), f"{at[end]:.3g}") for end in (0, -1)]
+    logs = np.log10(np.maximum(at[rising], _LEAST))
+    return [(float(np.interp(one, logs, place[rising])), f"{10.0**one:g}") for one in powers]

@@ -1,0 +1,153 @@
+"""The tables of one question of pairs: who is flagged, and the ranking before and after."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from raterscope.app.errors import plain
+from raterscope.app.report.contents import Table
+from raterscope.app.report.units import NONE, share, signed, significant
+from raterscope.widgets.figures import estimate, percent
+
+if TYPE_CHECKING:
+    from raterscope.app.report.pairs import ComparedQuestion
+
+__all__ = ["flagged_table", "ranking_table"]
+
+_MOST = 60
+"""Annotators that are listed."""
+
+_ENDS, _MOVED = 5, 10
+"""Items from either end of the ranking, and of those that moved the most."""
+
+_VERBS = {"flag": "flagged", "clear": "cleared"}
+
+
+def flagged_table(found: ComparedQuestion) -> Table:
+    """List who is flagged, by the draws or the expert, who was cleared, and who was left out."""
+    pairs, fusion = found.pairs, found.fusion
+    told = found.flagged | fusion.flagged
+    told |= np.array([name in found.judged for name in pairs.annotators], dtype=bool)
+    order = sorted(
+        np.flatnonzero(told).tolist(),
+        key=lambda k: (-np.nan_to_num(found.selected[k], nan=-1.0), -abs(np.nan_to_num(fusion.bias[k])), k),
+    )
+    counts = pairs.counts()
+    ties = bool(counts[2].any())
+    columns = ["Annotator", "Left", "Right", *(["Ties"] if ties else []), "Bias", "Draws", "p", "Behaviour",
+               "Match", "The expert"]  # fmt: skip
+    rows = []
+    for k in order[:_MOST]:
+        name = pairs.annotators[k]
+        numbers = [f"{int(one[k]):,}" for one in counts[: 3 if ties else 2]]
+        rows.append(
+            [
+                plain(name, 40) + (" (excluded since)" if name in found.excluded else ""),
+                *numbers,
+                _bias(found, k),
+                percent(float(found.selected[k])) if np.isfinite(found.selected[k]) else NONE,
+                _p(float(fusion.p_value[k])),
+                _behaviour(found, k),
+                share(float(found.match[k]), 2),
+                _decision(found, name),
+            ]
+        )
+    blank = [NONE] * (len(columns) - 1)
+    if len(order) > _MOST:
+        rows.append([f"… and {len(order) - _MOST:,} more", *[""] * len(blank)])
+    for name in found.run.excluded:
+        reason = plain(found.excluded.get(name, ""), 160) or "no reason given"
+        rows.append([f"{plain(name, 40)} (excluded: {reason})", *blank])
+    if not rows:
+        return Table("Flagged annotators", ("Nobody is flagged.",), [])
+    note = (
+        "Bias: how far the answers are shifted, + to the left, in the units of the choices, by least squares "
+        "with everybody's bias, with its 95 % interval. Draws: the share of draws of knockoffs that select "
+        "the annotator. p: of the t test of the bias, by itself. Behaviour: the side that is clicked more "
+        "often (ugly), or in 95 % of the answers (bad). Match: the share of answers that go with the "
+        f"corrected ranking; {share(found.crowd_match, 2)} of everybody's do."
+    )
+    words = frozenset({len(columns) - 3, len(columns) - 1})
+    if not any(row[-1].strip(NONE) for row in rows):
+        columns.pop()
+        rows = [row[:-1] for row in rows]
+        words = frozenset({len(columns) - 2})
+    return Table("Flagged annotators", columns, rows, note, words)
+
+
+def ranking_table(found: ComparedQuestion) -> Table:
+    """List the best and the worst items and those that moved the most, before and after."""
+    pairs, fusion = found.pairs, found.fusion
+    mine = np.flatnonzero(fusion.component == 0)
+    order = mine[np.lexsort((mine, found.after[mine]))]
+    moved = found.before - found.after
+    kept = np.zeros(len(order), dtype=bool)
+    kept[:_ENDS] = kept[-_ENDS:] = True
+    far = np.argsort(-np.abs(moved[order]), kind="stable")[:_MOVED]
+    kept[far[moved[order][far] != 0]] = True
+    rows: list[tuple[str, ...]] = []
+    gap = 0
+    for shown, item in zip(kept.tolist(), order.tolist(), strict=True):
+        if not shown:
+            gap += 1
+            continue
+        if gap:
+            rows.append((f"… {gap:,} between", *[""] * 5))
+            gap = 0
+        rows.append(
+            (
+                plain(pairs.items[item], 60),
+                f"{int(found.before[item]):,}",
+                f"{int(found.after[item]):,}",
+                signed(float(moved[item]), places=0),
+                _score(fusion.score[item], fusion.score_low[item], fusion.score_high[item]),
+                _score(found.score[item], found.low[item], found.high[item]),
+            )
+        )
+    changed = int((found.before != found.after).sum())
+    groups = int(fusion.component.max(initial=-1)) + 1
+    note = (
+        "Before: with everybody's answers as they are; after: with the biases of the flagged taken out. "
+        f"{changed:,} of {int((fusion.component >= 0).sum()):,} items changed rank; moved: + towards the "
+        "top. Listed are both ends and those that moved the most. Scores are of mean 0, with their 95 % "
+        "intervals; those of after take for granted who is flagged."
+    )
+    if groups > 1:
+        note += f" This is the largest of {groups:,} groups of items, whose scores do not compare."
+    columns = ("Item", "Rank before", "Rank after", "Moved", "Score before", "Score after")
+    return Table("The ranking before and after", columns, rows, note)
+
+
+def _bias(found: ComparedQuestion, k: int) -> str:
+    fusion = found.fusion
+    value = float(fusion.bias[k])
+    if not np.isfinite(value):
+        return NONE
+    return _score(value, float(fusion.bias_low[k]), float(fusion.bias_high[k]))
+
+
+def _score(value: float, low: float, high: float) -> str:
+    if not np.isfinite(value):
+        return NONE
+    return estimate(float(value), float(low), float(high)).replace("-", "\N{MINUS SIGN}")
+
+
+def _behaviour(found: ComparedQuestion, k: int) -> str:
+    if not found.flagged[k]:
+        return NONE
+    side = "left" if found.fusion.left[k] > found.fusion.right[k] else "right"
+    return (f"{side}, nearly always (bad)") if found.behaviour[k] == 2 else f"{side}, more often (ugly)"
+
+
+def _decision(found: ComparedQuestion, name: str) -> str:
+    judged = found.judged.get(name)
+    if judged is None:
+        return NONE
+    reason = plain(judged.reason, 120)
+    return _VERBS[judged.verb] + (f": {reason}" if reason else "")
+
+
+def _p(value: float) -> str:
+    return "< 0.001" if value < 0.001 else significant(value, 2)

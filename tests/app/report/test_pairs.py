@@ -1,0 +1,130 @@
+"""What a report says of pairs: who was planted, the ranking, the expert's words, and what is promised."""
+
+import pytest
+
+from raterscope.algorithms.pairs.fusion import PairPlan
+from raterscope.app.cli import main
+from raterscope.app.formats.pairs import read_pairs
+from raterscope.app.pairs import running
+from raterscope.app.review import BiasSubject, Decision
+from raterscope.app.study import Study
+from raterscope.app.study.pairs import add_pairs
+from tests.app.pairs.made import BAD, BIASED, GOOD, HEADER, ITEMS, UGLY, answers, write
+
+COLUMNS = 8
+"""Of the table of annotators; one more where the expert has said something."""
+
+
+def fuse(study, **texts):
+    inputs = running.gather([one.id for one in study.pair_questions()], study)
+    return running.keep(running.fuse_questions(inputs, PairPlan.make("iss", texts)), study)
+
+
+@pytest.fixture
+def compared(tmp_path):
+    path = write(tmp_path / "pairs.csv", HEADER, answers())
+    with Study.create(tmp_path / "crowd.rscope") as study:
+        add_pairs(study, read_pairs(path)[0])
+        yield study
+
+
+def decide(study, verb, name, reason):
+    (question,) = study.pair_questions()
+    study.record(
+        Decision(verb=verb, item=question.id, subject=BiasSubject(annotator=name), reason=reason, run=1)
+    )
+
+
+def rows_under(made, columns):
+    return [[" ".join(cell.split()) for cell in row] for row in made.rows if len(row) == columns]
+
+
+def test_those_who_were_planted_are_listed_with_what_was_counted(compared, page):
+    fuse(compared)
+    made = page(compared)
+    listed = {row[0]: row for row in rows_under(made, COLUMNS)}
+    assert set(listed) >= BIASED
+    pairs = len(ITEMS) * (len(ITEMS) - 1) // 2
+    for name in BAD:
+        assert listed[name][1:3] == ["0", str(pairs)]
+        assert listed[name][3].startswith("\N{MINUS SIGN}")
+        assert listed[name][6] == "right, nearly always (bad)"
+    for name in UGLY:
+        assert int(listed[name][1]) + int(listed[name][2]) == pairs
+        assert listed[name][6] == "left, more often (ugly)"
+
+
+def test_the_ranking_has_both_ends_in_order(compared, page):
+    fuse(compared)
+    ranking = [row for row in rows_under(page(compared), 6) if row[0] in ITEMS]
+    assert [row[0] for row in ranking[:3]] == list(ITEMS[:-4:-1])
+    assert [int(row[2]) for row in ranking] == sorted(int(row[2]) for row in ranking)
+
+
+def test_what_the_expert_says_of_annotators_stands_beside_them_and_moves_the_ranking(compared, page):
+    fuse(compared)
+    before = {row[0]: row for row in rows_under(page(compared), 6)}
+    for name in BAD + UGLY:
+        decide(compared, "clear", name, "<i>known to me</i>")
+    decide(compared, "flag", GOOD[3], "asleep")
+    made = page(compared)
+    listed = {row[0]: row for row in rows_under(made, COLUMNS + 1)}
+    assert listed[BAD[0]][-1] == "cleared: <i>known to me</i>"
+    assert listed[BAD[0]][6] == "\N{EN DASH}"
+    assert listed[GOOD[3]][-1] == "flagged: asleep"
+    assert "1 more flagged and 15 cleared" in made.text
+    after = {row[0]: row for row in rows_under(made, 6)}
+    assert any(after[name][5] != before[name][5] for name in ITEMS if name in before and name in after)
+
+
+def test_it_says_what_is_promised_and_what_is_not(compared, page):
+    fuse(compared)
+    assert "on average at most 10 % are flagged wrongly" in page(compared).text
+    fuse(compared, plus="no")
+    said = page(compared).text
+    assert "is not promised: the plain knockoff keeps the rate only nearly" in said
+    assert "on average at most" not in said
+
+
+def test_who_was_excluded_is_named_with_the_reason(compared, page):
+    compared.record(Decision(verb="exclude", annotators=(BAD[0],), reason="a robot"))
+    fuse(compared)
+    made = page(compared)
+    assert f"{BAD[0]} (excluded: a robot)" in made.text
+    assert BAD[0] not in {row[0] for row in rows_under(made, COLUMNS)}
+
+
+def test_comparisons_that_came_later_are_told(compared, page, tmp_path):
+    fuse(compared)
+    more = write(tmp_path / "more.csv", HEADER, [("late", ITEMS[0], ITEMS[1], "left")] * 3)
+    add_pairs(compared, read_pairs(more)[0])
+    made = page(compared)
+    assert "3 comparisons came after run 1" in made.text
+    assert f"{len(answers()):,} comparisons by" in made.text
+
+
+def test_a_crowd_of_which_nothing_can_be_told_has_a_report(tmp_path, page):
+    path = write(tmp_path / "few.csv", HEADER, [("a", "x", "y", "left"), ("b", "x", "y", "right"),
+                                                ("a", "y", "z", "tie"), ("b", "u", "w", "left")])  # fmt: skip
+    with Study.create(tmp_path / "few.rscope") as study:
+        add_pairs(study, read_pairs(path)[0])
+        fuse(study)
+        said = page(study).text
+    assert "Nobody is flagged" in said
+    assert "2 groups that no comparison links" in said
+
+
+def test_the_command_takes_a_question_of_pairs(compared, tmp_path, capsys):
+    rows = [(*row, "Which is older?") for row in answers()]
+    path = write(tmp_path / "older.csv", (*HEADER, "question"), rows)
+    add_pairs(compared, read_pairs(path)[0])
+    fuse(compared)
+    name = compared.path
+    compared.close()
+    out = tmp_path / "one.html"
+    assert main(["report", str(name), "--item", "which is older?", "-o", str(out)]) == 0
+    text = out.read_text(encoding="utf-8")
+    assert text.count("Flagged annotators") == 1
+    assert "Which is older?" in text
+    assert main(["report", str(name), "--item", "which is younger?", "-o", str(out)]) != 0
+    assert "no image or question" in capsys.readouterr().err
