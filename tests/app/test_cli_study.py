@@ -273,14 +273,14 @@ class TestSample:
         text = (folder / "ABOUT.txt").read_text()
         assert "Simulated are the blood smears" in text
         assert "LIDC-IDRI) are not in masks.rscope" in text
-        assert "Simulated are the cells" in text
+        assert text.count("Simulated are the cells") == 2  # of labels and of pairs
         results = folder / "results"
         assert sorted(path.name for path in results.iterdir()) == [
             "annotators.csv", "clicks.csv", "detections.csv", "evaluation.csv", "labels",
-            "labels-report.html", "masks", "masks-report.html", "run.json", "window-labels.png",
-            "window-masks.png", "window.png",
+            "labels-report.html", "masks", "masks-report.html", "pairs", "pairs-report.html", "run.json",
+            "window-labels.png", "window-masks.png", "window-pairs.png", "window.png",
         ]  # fmt: skip
-        for name in ("window.png", "window-masks.png", "window-labels.png"):
+        for name in ("window.png", "window-masks.png", "window-labels.png", "window-pairs.png"):
             with Image.open(results / name) as picture:
                 assert picture.width >= 1000
                 assert len(picture.convert("RGB").getcolors(1 << 24)) > 1000
@@ -293,7 +293,8 @@ class TestSample:
             assert float(consensus["dice"]) > np.median([float(row["dice"]) for row in raters])
         monkeypatch.setattr("raterscope.app.cli_demo._show", lambda studies, results: 0)
         assert run("demo", folder) == 0
-        for name, runs in (("sample.rscope", 1), ("masks.rscope", 2), ("labels.rscope", 3)):
+        samples = (("sample.rscope", 1), ("masks.rscope", 2), ("labels.rscope", 3), ("pairs.rscope", 1))
+        for name, runs in samples:
             with Study.open(folder / name) as study:
                 assert len(study.runs()) == runs
 
