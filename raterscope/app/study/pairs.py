@@ -36,6 +36,7 @@ def add_pairs(study: Study, table: PairTable, watch: Watch = silent) -> str:
     """
     watch(0.0, "storing comparisons")
     number, name = _question_for(study, table)
+    again = 0 if number is None else _given_again(study, number, table)
     study.forget_names()
     with study.change() as connection:
         known: dict[str, int] = dict(connection.execute("SELECT name, id FROM annotators"))
@@ -65,7 +66,11 @@ def add_pairs(study: Study, table: PairTable, watch: Watch = silent) -> str:
         f"{counted(len(table), 'comparison')} of {counted(len(table.items), 'item')}"
         f" by {counted(len(table.annotators), 'annotator')}"
     )
-    return " ".join([f"{words}.", *table.notices])
+    whole = f"all {again:,}" if again == len(table) else f"{again:,}"
+    remark = (
+        f" ({whole} of two items that their annotator compares so in an earlier file too)" if again else ""
+    )
+    return " ".join([f"{words}{remark}.", *table.notices])
 
 
 def pairs_of(study: Study, question: int, run: RunEntry | None = None) -> Pairs:
@@ -81,6 +86,24 @@ def item_pictures(study: Study, question: int) -> dict[int, int]:
     with study.sound() as connection:
         rows = connection.execute("SELECT task, image FROM pictures WHERE question = ?", (question,))
         return {place[item]: image for item, image in rows if item in place}
+
+
+def _given_again(study: Study, question: int, table: PairTable) -> int:
+    """Count the comparisons that the study has of the same annotator, items and sides; each counts anew."""
+    bench, names = study.bench(question), study.annotators()
+    number = {names[person]: at for at, person in enumerate(bench.people.tolist())}
+    place = {name: at for at, name in enumerate(bench.items)}
+    person = np.array([number.get(name, -1) for name in table.annotators], dtype=np.int64)[table.annotator]
+    item = np.array([place.get(name, -1) for name in table.items], dtype=np.int64)
+    left, right = item[table.left], item[table.right]
+    met = (person >= 0) & (left >= 0) & (right >= 0)
+    if not met.any():
+        return 0
+    many = len(bench.items)
+    there = np.unique((bench.annotator.astype(np.int64) * many + bench.left) * many + bench.right)
+    mine = (person[met] * many + left[met]) * many + right[met]
+    at = np.minimum(np.searchsorted(there, mine), len(there) - 1)
+    return int((there[at] == mine).sum())
 
 
 def _question_for(study: Study, table: PairTable) -> tuple[int | None, str]:

@@ -65,6 +65,16 @@ def test_a_table_of_comparisons_is_told_from_others(bring, study, comparisons, t
     assert [one.name for one in study.questions()] == ["labels"]
 
 
+def test_comparisons_that_come_twice_are_told(bring, comparisons, tmp_path):
+    """They count twice, so whoever drops a file again is told."""
+    assert "earlier file" not in bring(comparisons)
+    words = "of two items that their annotator compares so in an earlier file too)"
+    assert f"(all 4 {words}" in bring(comparisons)
+    rows = [("bob", "c2", "c1", "left"), ("ann", "c0", "c1", "right"), ("cid", "c0", "c1", "left")]
+    assert f"(1 {words}" in bring(write(tmp_path / "more.csv", HEADER, rows))
+    assert "earlier file" not in bring(write(tmp_path / "new.csv", HEADER, [("cid", "c2", "c3", "left")]))
+
+
 def test_what_is_left_out_is_told(bring, tmp_path):
     rows = [*ROWS, ("cid", "c1", "c1", "left"), ("cid", "c0", "c1", "perhaps"), ("cid", "c0", "c2", "")]
     said = bring(write(tmp_path / "odd.csv", HEADER, rows))
