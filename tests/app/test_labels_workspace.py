@@ -297,3 +297,22 @@ def test_a_task_that_is_passed_over_comes_last_when_the_queue_is_sorted_again(fu
     workspace.queue.filter_changed.emit("", "all")
     idle(fused, qtbot)
     assert queue(fused)[-1] == first
+
+
+def test_pictures_that_were_moved_come_again_once_they_are_found(fused, qtbot, tmp_path):
+    workspace = fused.workspace
+    moved, without = (workspace.scene.number_of[f"cell-{number:03}"] for number in (6, 7))
+    folder = tmp_path / "elsewhere"
+    folder.mkdir()
+    (tmp_path / "cell-006.png").rename(folder / "cell-006.png")
+    assert workspace.pictures.get(moved) is None
+    qtbot.waitUntil(lambda: workspace.pictures.lacks(moved), timeout=LONG)
+    assert workspace.pictures.lacks(without)
+    job = fused.document.ask(
+        "Looking for images", lambda study, _: len(study.relocate_all(folder)), changes=True
+    )
+    with qtbot.waitSignal(job.finished, timeout=LONG) as found:
+        pass
+    assert found.args == [1]
+    idle(fused, qtbot)
+    qtbot.waitUntil(lambda: workspace.pictures.get(moved) is not None, timeout=LONG)

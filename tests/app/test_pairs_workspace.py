@@ -178,3 +178,18 @@ def test_closing_the_study_leaves_an_empty_workspace(fused, qtbot):
     idle(fused, qtbot)
     assert workspace.scene is None
     assert workspace.queue.current is None
+
+
+def test_who_is_decided_leaves_the_undecided_and_the_one_below_is_next(fused, qtbot):
+    workspace = fused.workspace
+    assert workspace.queue.choice.currentData() == "undecided"
+    below = [workspace.queue.view.lines[row].key for row in (2, 3)]
+    workspace.choose(below[0])
+    idle(fused, qtbot)
+    judge(fused, qtbot, Qt.Key.Key_C, "the items lay so")
+    assert workspace.queue.current == below[1]
+    assert len(workspace.queue.view.lines) == PEOPLE - 1
+    assert below[0] not in [line.key for line in workspace.queue.view.lines[:]]
+    fused.undo_action.trigger()
+    idle(fused, qtbot)
+    assert len(workspace.queue.view.lines) == PEOPLE

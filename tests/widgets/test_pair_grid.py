@@ -130,3 +130,16 @@ def test_an_empty_side_and_nobody_chosen_are_said(grid):
     assert "Choose an annotator" in said()
     with pytest.raises(ValueError, match="comparisons"):
         view(others=np.zeros(2, int))
+
+
+def test_of_two_items_all_comparisons_are_shown_and_none_is_called_one_against_an_annotator(qtbot):
+    grid = PairGrid(of_items=True)
+    qtbot.addWidget(grid)
+    grid.show()
+    grid.show_pairs(view(who=("ann", "bob", "cy", "dee", "eve", "fay")))
+    assert len(lines(grid)) == 6
+    assert not grid.modes.isVisible()
+    none = {name: np.empty(0, int) for name in ("comparison", "left", "right", "others_left", "others")}
+    grid.show_pairs(view(**none, choice=np.empty(0), ranking=np.empty(0)))
+    said = [label.text() for label in grid.findChildren(QLabel) if label.isVisible()]
+    assert "Nobody compared these two items with each other." in said

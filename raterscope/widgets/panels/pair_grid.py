@@ -26,9 +26,14 @@ MODES = {
     "for": ("for", "Comparisons in which others, or the ranking, said the same"),
 }
 NOTHING = {
-    "": "Choose an annotator, or two items: the comparisons are shown here.",
+    "": "Choose an annotator: the comparisons are shown here.",
     "against": "No comparison speaks against this annotator.",
     "for": "No comparison speaks for this annotator.",
+}
+NOTHING_OF_ITEMS = {
+    "": "Choose where two lines of the ranking cross, or two items (the second with Ctrl): "
+    "who compared them is shown here.",
+    "all": "Nobody compared these two items with each other.",
 }
 SIDE, GAP, PAD = 44.0, 6.0, 6.0
 TALL, LOW = 56, 48
@@ -152,6 +157,12 @@ class PairLine:
 class PairGrid(QWidget):
     """A comparison a line: its two items, the preferred one framed, and what others said.
 
+    Parameters
+    ----------
+    of_items : bool
+        Whether comparisons are of two items by anybody: all are shown. Those of one annotator are shown by
+        what they speak for.
+
     Signals
     -------
     chosen : int
@@ -163,9 +174,10 @@ class PairGrid(QWidget):
     chosen = Signal(int)
     picture_wanted = Signal(int)
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    def __init__(self, parent: QWidget | None = None, *, of_items: bool = False) -> None:
         super().__init__(parent)
         theme.set_role(self, "panel")
+        self._of_items = of_items
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.header = Header("Pairs")
         self.modes = ModeSwitch(MODES)
@@ -200,7 +212,7 @@ class PairGrid(QWidget):
         self.header.set_title("Pairs", "" if view is None else view.name)
         high = TALL if view is not None and view.pictures else LOW
         self.view.verticalHeader().setDefaultSectionSize(high)
-        self.modes.setVisible(view is not None)
+        self.modes.setVisible(view is not None and not self._of_items)
         self._arrange()
         self.view.scrollToTop()
 
@@ -218,16 +230,18 @@ class PairGrid(QWidget):
         self.pictures.rest()
 
     def _arrange(self) -> None:
-        view, mode = self._view, self.modes.mode
-        self._rows = np.empty(0, np.int64)
-        if view is not None:
+        view, mode = self._view, "all" if self._of_items else self.modes.mode
+        self._rows = np.arange(0 if view is None else len(view.comparison))
+        if view is not None and not self._of_items:
             self._rows = np.flatnonzero(view.speaks_against() == (mode == "against"))
         self._quiet = True
         self.view.set_lines(() if view is None else _Lines(view, self._rows))
         self._quiet = False
         whole = 0 if view is None else len(view.comparison)
-        self.header.set_aside("" if view is None else f"{len(self._rows):,} of {whole:,}")
-        self._nothing.setText("" if len(self._rows) else NOTHING["" if view is None else mode])
+        shown = f"{whole:,}" if self._of_items else f"{len(self._rows):,} of {whole:,}"
+        self.header.set_aside("" if view is None else shown)
+        nothing = NOTHING_OF_ITEMS if self._of_items else NOTHING
+        self._nothing.setText("" if len(self._rows) else nothing["" if view is None else mode])
         self._nothing.setVisible(not len(self._rows))
         self.view.setVisible(len(self._rows) > 0)
         self.pictures.ask_again()

@@ -30,8 +30,8 @@ class Pictures(QObject):
 
     Signals
     -------
-    ready(int, QImage)
-        A task's picture.
+    ready(int, QImage or None)
+        A task's picture; None where its file is gone or cannot be read.
     """
 
     ready = Signal(int, object)
@@ -52,14 +52,19 @@ class Pictures(QObject):
         self.set_tasks({})
 
     def set_tasks(self, shown: Mapping[int, ImageEntry]) -> None:
-        """Take other tasks."""
-        if shown.keys() != self._shown.keys():
+        """Take other tasks, or the same again: files that were gone may have been found since."""
+        other = shown.keys() != self._shown.keys()
+        self._shown = shown
+        self._missing.clear()
+        if other:
             self._generation += 1
-            self._shown = shown
             self._kept.clear()
-            self._missing.clear()
             self._wanted.clear()
             self._reading = False
+
+    def lacks(self, task: int) -> bool:
+        """Say whether a task is known to have no picture that can be read."""
+        return task not in self._shown or task in self._missing
 
     def get(self, task: int) -> QImage | None:
         """Give a task's picture, or none and have it read."""
@@ -98,6 +103,7 @@ class Pictures(QObject):
         for task, pixels in read.items():
             if pixels is None:
                 self._missing.add(task)
+                self.ready.emit(task, None)
                 continue
             height, width = pixels.shape[:2]
             image = QImage(pixels.data, width, height, 3 * width, QImage.Format.Format_RGB888).copy()

@@ -240,7 +240,7 @@ class Tasks(QObject):
             view.task_view(scene, analysis, task, int(self.decided[task]), picture, blind=self.blind)
         )
 
-    def _on_picture(self, task: int, _picture: QImage) -> None:
+    def _on_picture(self, task: int, _picture: QImage | None) -> None:
         if task == self.current:
             self._show_task()
 

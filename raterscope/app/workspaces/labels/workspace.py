@@ -242,7 +242,7 @@ class LabelsWorkspace(LabelsScreen):
 
     def _on_picture_wanted(self, task: int) -> None:
         picture = self.pictures.get(task)
-        if picture is not None:
+        if picture is not None or self.pictures.lacks(task):
             self.behind.set_picture(task, picture)
 
     def _toggle_blind(self) -> None:

@@ -32,7 +32,7 @@ class PairsScreen(WorkspaceScreen):
         self.sides = SideCounts()
         self.bars = KnockoffBars()
         self.ranking = RankingShift()
-        self.between = PairGrid()
+        self.between = PairGrid(of_items=True)
         self.question = ChoiceBox()
         self.question.setAccessibleName("Question")
         self.question.setMinimumContentsLength(8)

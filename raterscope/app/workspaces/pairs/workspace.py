@@ -67,7 +67,7 @@ class PairsWorkspace(PairsScreen):
         self._evidence: Evidence | None = None
         self._current: int | None = None
         self._asked = self._cuts = self._ranks = self._looks = 0
-        self._filter = ("", "all")
+        self._filter = ("", "undecided")
         self._notices = ""
         self.runs = Runs(document, jobs, self, "pairs")
         self.fusing = self.runs.fusing
@@ -345,10 +345,10 @@ class PairsWorkspace(PairsScreen):
 
     def _on_picture_wanted(self, place: QObject, item: int) -> None:
         picture = self.pictures.get(item)
-        if picture is not None:
+        if picture is not None or self.pictures.lacks(item):
             place.set_picture(item, picture)  # type: ignore[attr-defined]
 
-    def _on_picture(self, item: int, picture: QImage) -> None:
+    def _on_picture(self, item: int, picture: QImage | None) -> None:
         for place in (self.ranking, self.between, self.evidence.pairs):
             place.set_picture(item, picture)
 
@@ -374,13 +374,14 @@ class PairsWorkspace(PairsScreen):
     def _record(self, verb: str, name: str, reason: str) -> None:
         scene = self.scene
         if scene is not None:
+            # Where those decided leave the list, the next one is found while this one is still in it.
+            self.queue.go(1)
             self._document.record(
                 Decision(
                     verb=verb, item=scene.question.id, subject=BiasSubject(annotator=name), reason=reason,
                     run=None if scene.run is None else scene.run.id,
                 )
             )  # fmt: skip
-            self.queue.go(1)
 
     def _set_aside(self) -> None:
         """Leave the flagged out of the fusions of every kind in this study."""
