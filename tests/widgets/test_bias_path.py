@@ -197,3 +197,27 @@ def test_lines_above_each_other_are_more_opaque_than_one(qapp):
     )
     assert one == pytest.approx(0.5, abs=0.02)
     assert three == pytest.approx(1 - 0.5**3, abs=0.02)
+
+
+@pytest.mark.parametrize("width", [220, 300, 380, 520])
+def test_words_about_the_path_never_lie_upon_each_other(path, qtbot, monkeypatch, width):
+    from raterscope.widgets.plots import behaviours, bias_path
+
+    written = []
+
+    def note(painter, box, text, colour, *, side=Qt.AlignmentFlag.AlignLeft, **_):
+        bounds = painter.boundingRect(box, side | Qt.AlignmentFlag.AlignVCenter, text)
+        if text:
+            written.append((text, bounds))
+
+    for module in (behaviours, bias_path):
+        monkeypatch.setattr(module, "paint_words", note)
+    path.resize(width, 300)
+    shown(path, qtbot, view(axis="time of the path"))
+    written.clear()
+    path.figure.grab()
+    assert any(text == "above 0: prefers left" for text, _ in written)
+    assert any(text == "good" for text, _ in written) == (width == 520)
+    for at, (one, box) in enumerate(written):
+        for other, there in written[at + 1 :]:
+            assert not box.intersects(there), (one, other)

@@ -34,12 +34,14 @@ def _paint_line_sample(painter: QPainter, box: QRectF, behaviour: int) -> None:
         paint_cross(painter, QPointF(box.right(), middle), colour)
 
 
-def paint_legend(painter: QPainter, right: float) -> None:
-    """Name the behaviours beside their lines, in one row at the top that ends at `right`."""
+def paint_legend(painter: QPainter, left: float, right: float) -> None:
+    """Name the behaviours beside their lines, in a row that ends at `right`; not without room from `left`."""
     painter.setFont(theme.font(theme.CAPTION))
     metrics = QFontMetrics(painter.font())
-    for behaviour, word in enumerate(BEHAVIOURS):
-        width = metrics.horizontalAdvance(word) + 2.0
+    widths = [metrics.horizontalAdvance(word) + 2.0 for word in BEHAVIOURS]
+    if left + sum(widths) + 40 * len(widths) > right:
+        return
+    for behaviour, (word, width) in enumerate(zip(BEHAVIOURS, widths, strict=True)):
         paint_words(painter, QRectF(right - width, 0, width, 16), word, behaviour_colour(behaviour))
         _paint_line_sample(painter, QRectF(right - width - 26, 1, 18, 14), behaviour)
         right -= width + 40

@@ -341,14 +341,22 @@ class _Lines(Figure[int]):
         painter.setFont(theme.font(theme.CAPTION))
         paint_value_scale(painter, box, self._least, self._most, zero)
         right = Qt.AlignmentFlag.AlignRight
-        paint_words(painter, QRectF(box.left(), 0, box.width(), 16), "above 0: prefers left", look.third)
-        below = QRectF(box.left(), box.bottom() + 3, box.width(), 16)
-        name = f"{view.axis} " if view.axis else ""
-        paint_words(painter, below, f"{name}{view.at[0]:.3g}", look.third)
-        paint_words(painter, below, f"{view.at[-1]:.3g}", look.third, side=right)
         middle = Qt.AlignmentFlag.AlignHCenter
-        paint_words(painter, below, "below 0: prefers right", look.third, side=middle)
-        paint_legend(painter, box.right())
+        wide = QFontMetrics(painter.font()).horizontalAdvance
+        below = QRectF(box.left(), box.bottom() + 3, box.width(), 16)
+        first, last = f"{view.at[0]:.3g}", f"{view.at[-1]:.3g}"
+        named = f"{view.axis} {first}" if view.axis else first
+        above_words, below_words = "above 0: prefers left", "below 0: prefers right"
+        # Where there is too little room the legend gives way, then the axis's name, then what lies below.
+        paint_legend(painter, box.left() + wide(above_words), box.right())
+        paint_words(painter, QRectF(box.left(), 0, box.width(), 16), above_words, look.third)
+        for begin, words in ((named, below_words), (first, below_words), (first, "")):
+            taken = 2 * max(wide(begin), wide(last)) + wide(words) + 16
+            if taken < box.width():
+                break
+        paint_words(painter, below, begin, look.third)
+        paint_words(painter, below, last, look.third, side=right)
+        paint_words(painter, below, words, look.third, side=middle)
 
     def _draw_crosses(self, painter: QPainter) -> None:
         if not len(self._low):
