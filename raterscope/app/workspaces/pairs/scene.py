@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from raterscope.algorithms.pairs.knockoffs import cuts, selected, shares
 from raterscope.algorithms.pairs.ranking import Scores, ranks, scores
 from raterscope.algorithms.pairs.testing import benjamini_hochberg
 from raterscope.algorithms.progress import Watch
+from raterscope.app.pairs.answers import plan_of
 from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.pairs import item_pictures, pairs_of
 from raterscope.app.study.records import ImageEntry, PairQuestion
@@ -129,13 +130,21 @@ def rank(scene: Scene, flagged: BoolArray, watch: Watch) -> Ranking:
     """Rank the items anew with some annotators' biases beside the scores (eq. 11)."""
     fusion = scene.fusion
     assert fusion is not None
-    corrected = scores(scene.pairs, flagged, watch)
+    corrected = scores(_as_fused(scene), flagged, watch)
     return Ranking(
         corrected,
         ranks(fusion.score, fusion.component),
         ranks(corrected.score, fusion.component),
         behaviours(scene.pairs, flagged),
     )
+
+
+def _as_fused(scene: Scene) -> Pairs:
+    """Give the comparisons as the run took them: graded, or by their sides alone."""
+    plan = None if scene.run is None else plan_of(scene.run)
+    if plan is None or plan.settings.as_dict()["graded"]:
+        return scene.pairs
+    return replace(scene.pairs, choice=np.sign(scene.pairs.choice))
 
 
 @dataclass(frozen=True, eq=False)
