@@ -11,6 +11,7 @@ from raterscope.algorithms.pairs.fusion import fuse as fuse_once
 from raterscope.app.formats.pair_records import PairTable
 from raterscope.app.study import Study
 from raterscope.app.study.pairs import add_pairs
+from raterscope.app.workspaces.lines import history, run_lines
 from raterscope.widgets.dialogs.reason import ReasonDialog
 from tests.app.driving import LONG, idle
 
@@ -156,6 +157,24 @@ def test_setting_the_flagged_aside_is_one_decision_for_every_kind(fused, qtbot):
     assert len(fused.document.contents.decisions) == 1
     key(fused, qtbot, Qt.Key.Key_X)
     assert "Nobody is flagged" in fused.status.news
+    assert "left out" in fused.workspace.fuse_panel._changes.text()
+
+
+def test_a_fusion_after_setting_aside_is_named_in_full_and_says_who_took_no_part(fused, qtbot):
+    workspace = fused.workspace
+    key(fused, qtbot, Qt.Key.Key_X)
+    workspace.fuse_panel.algorithm.choose("lasso")
+    key(fused, qtbot, Qt.Key.Key_F5)
+    qtbot.waitUntil(lambda: len(fused.document.contents.runs) == 2, timeout=LONG)
+    idle(fused, qtbot)
+    assert workspace.scene.run.algorithm == "lasso"
+    assert len(workspace.scene.pairs) == len(crowd()) * (PEOPLE - BIASED) // PEOPLE
+    assert any("took no part" in notice for notice in workspace.scene.fusion.notices)
+    assert workspace.fuse_panel._changes.text() == ""
+    assert [line.title for line in run_lines(fused.document.contents, "pairs", None)] == [
+        "LASSO", "inverse scale space",
+    ]  # fmt: skip
+    assert history(fused.document.contents)[0].words == "fuse LASSO, 1 question"
 
 
 def test_the_queue_is_narrowed_by_behaviour_and_by_name(fused, qtbot):

@@ -9,7 +9,7 @@ from raterscope.algorithms.pairs.data import PairFusion, Pairs
 from raterscope.algorithms.pairs.settings import LBISettings, PairSettings
 from raterscope.algorithms.progress import Watch, silent
 
-__all__ = ["PATHS"]
+__all__ = ["PATHS", "path_title"]
 
 
 def _iss(pairs: Pairs, settings: PairSettings | None = None, watch: Watch = silent) -> PairFusion:
@@ -45,3 +45,8 @@ PATHS: dict[str, Algorithm] = {
         ),
     )
 }  # fmt: skip
+
+
+def path_title(name: str) -> str:
+    """Say the path of that name as people do; one of another version as it is written."""
+    return PATHS[name].title if name in PATHS else name

@@ -39,12 +39,12 @@ HIGHEST_RATE = 0.25
 """Beyond which false discovery rate W is not followed, so that nothing can be said."""
 
 UNTESTED = {
-    1: "made no comparisons",
+    1: "took no part",
     2: "made too few comparisons to be tested",
     3: "cannot be tested: all the comparisons are of items that nothing else ranks",
     4: "cannot be tested: the bias cannot be told from the scores of the items or from others' bias",
 }
-"""Why an annotator was not tested, for people: "annotator 7 made no comparisons"."""
+"""Why an annotator was not tested, for people: "annotator 7 took no part"."""
 
 _FAR_APART = 0.5
 _NEWTON_STEPS = 100

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from operator import attrgetter
 
 from raterscope.algorithms.labels.catalogue import labeller_title
+from raterscope.algorithms.pairs.catalogue import path_title
 from raterscope.app.document import Contents
 from raterscope.app.jobs import Job
 from raterscope.app.review import Decision
@@ -85,14 +86,18 @@ def run_lines(contents: Contents, kind: str, shown: int | None) -> tuple[RunLine
 
 def stale_words(contents: Contents, kind: str) -> str:
     """Say why it is time to fuse again; empty where it is not."""
-    if kind in contents.stale:
-        return "You decided things since the last run; fusing again holds them fixed and sharpens the rest."
-    return ""
+    if kind not in contents.stale:
+        return ""
+    if kind == "pairs":
+        return "Others are left out than in the last run; fusing again finds biases and ranks without them."
+    return "You decided things since the last run; fusing again holds them fixed and sharpens the rest."
 
 
 def _name(run: RunEntry) -> str:
     if run.kind == "labels":
         return labeller_title(run.algorithm)
+    if run.kind == "pairs":
+        return path_title(run.algorithm)
     return run.algorithm.upper() if run.kind == "clicks" else run.algorithm
 
 

@@ -140,7 +140,7 @@ def test_who_is_not_tested_is_said_and_still_counts():
     assert np.isnan([fusion.bias[20:], fusion.p_value[20:], fusion.entry[20:]]).all()
     assert not fusion.flagged[20:].any()
     notices = "\n".join(fusion.notices)
-    assert "Annotator never made no comparisons." in notices
+    assert "Annotator never took no part." in notices
     assert "Annotator once made too few comparisons to be tested (fewer than 5)." in notices
     assert "Annotator alone cannot be tested: all the comparisons are of items that nothing" in notices
     assert "Comparisons link the items in 2 groups" in notices
