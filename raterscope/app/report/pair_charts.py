@@ -19,8 +19,8 @@ COLOURS = ("#8a96a2", "#e69f00", "#b0124a")
 """Of annotators who are not flagged, who are and ugly, and bad."""
 
 _AXES = {"iss": "time of the path", "lbi": "time of the path", "lasso": "lambda, falling"}
-_LEAST = 1e-9
-"""Of places on the path, which ends at 0 for LASSO; its axis is logarithmic."""
+_MOST_POWERS = 4.0
+"""Of ten, from the first place of a path on: its axis is logarithmic, and LASSO ends at 0."""
 
 _MOST_LINES, _MOST_POINTS = 2000, 1000
 
@@ -48,9 +48,10 @@ def draw_path(fusion: PairFusion, behaviour: NDArray[np.int8], algorithm: str) -
     """Draw the bias of each annotator along the path."""
     rows = np.unique(np.linspace(0, len(fusion.path_at) - 1, min(len(fusion.path_at), _MOST_POINTS)).round())
     rows = rows.astype(np.int64)
+    rows = rows[_drawn(fusion.path_at[rows])]
     at, path = fusion.path_at[rows], fusion.path[rows]
-    place_of = np.log10(np.maximum(at, _LEAST))
-    place_of = (place_of - place_of[0]) / ((place_of[-1] - place_of[0]) or 1.0)
+    logs = np.log10(at)
+    place_of = (logs - logs[0]) / ((logs[-1] - logs[0]) or 1.0)
     ever = np.flatnonzero(np.abs(path).max(axis=0) > 0)
     strongest = ever[np.argsort(-np.abs(path[:, ever]).max(axis=0), kind="stable")[:_MOST_LINES]]
     high = float(np.abs(path).max()) * 1.05 or 1.0
@@ -71,13 +72,19 @@ def draw_path(fusion: PairFusion, behaviour: NDArray[np.int8], algorithm: str) -
     return frame.picture("How biases come in", words)
 
 
+def _drawn(at: FloatArray) -> NDArray[np.bool_]:
+    """Tell which places of a path have room on a logarithmic axis."""
+    above = at > 0
+    logs = np.log10(at, where=above, out=np.full(len(at), np.inf))
+    first = logs[np.argmax(above)]
+    return np.asarray(above & (np.abs(logs - first) <= _MOST_POWERS))
+
+
 def _powers(at: FloatArray, place: FloatArray) -> list[tuple[float, str]]:
-    """Give the powers of ten on a logarithmic axis, at most six; its ends where there are fewer than two."""
-    rising = np.argsort(at, kind="stable")
-    low, high = np.log10(np.maximum(at[rising[[0, -1]]], _LEAST)).tolist()
-    powers = list(range(math.ceil(low), math.floor(high) + 1))
-    powers = powers[:: 1 + (len(powers) - 1) // 6]
+    """Give the powers of ten on a logarithmic axis; its ends where there are fewer than two."""
+    logs = np.log10(at)
+    powers = list(range(math.ceil(logs.min()), math.floor(logs.max()) + 1))
     if len(powers) < 2:
         return [(float(place[end]), f"{at[end]:.3g}") for end in (0, -1)]
-    logs = np.log10(np.maximum(at[rising], _LEAST))
-    return [(float(np.interp(one, logs, place[rising])), f"{10.0**one:g}") for one in powers]
+    rising = np.argsort(logs, kind="stable")
+    return [(float(np.interp(one, logs[rising], place[rising])), f"{10.0**one:g}") for one in powers]

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from raterscope.algorithms.pairs.behaviour import BAD_SHARE
+from raterscope.algorithms.pairs.data import BEHAVIOURS
 from raterscope.app.errors import plain
 from raterscope.app.report.contents import Table
 from raterscope.app.report.units import NONE, share, signed, significant
@@ -22,6 +24,11 @@ _MOST = 60
 _ENDS, _MOVED = 5, 10
 """Items from either end of the ranking, and of those that moved the most."""
 
+_HELD = "\N{NO-BREAK SPACE}"
+
+_REASON = 48
+"""Letters of a reason; all of it is among the decisions."""
+
 _VERBS = {"flag": "flagged", "clear": "cleared"}
 
 
@@ -30,6 +37,7 @@ def flagged_table(found: ComparedQuestion) -> Table:
     pairs, fusion = found.pairs, found.fusion
     told = found.flagged | fusion.flagged
     told |= np.array([name in found.judged for name in pairs.annotators], dtype=bool)
+    told &= np.array([name not in found.run.excluded for name in pairs.annotators], dtype=bool)
     order = sorted(
         np.flatnonzero(told).tolist(),
         key=lambda k: (-np.nan_to_num(found.selected[k], nan=-1.0), -abs(np.nan_to_num(fusion.bias[k])), k),
@@ -44,10 +52,10 @@ def flagged_table(found: ComparedQuestion) -> Table:
         numbers = [f"{int(one[k]):,}" for one in counts[: 3 if ties else 2]]
         rows.append(
             [
-                plain(name, 40) + (" (excluded since)" if name in found.excluded else ""),
+                plain(name, 40),
                 *numbers,
                 _bias(found, k),
-                percent(float(found.selected[k])) if np.isfinite(found.selected[k]) else NONE,
+                _draws(float(found.selected[k])),
                 _p(float(fusion.p_value[k])),
                 _behaviour(found, k),
                 share(float(found.match[k]), 2),
@@ -58,16 +66,16 @@ def flagged_table(found: ComparedQuestion) -> Table:
     if len(order) > _MOST:
         rows.append([f"… and {len(order) - _MOST:,} more", *[""] * len(blank)])
     for name in found.run.excluded:
-        reason = plain(found.excluded.get(name, ""), 160) or "no reason given"
-        rows.append([f"{plain(name, 40)} (excluded: {reason})", *blank])
+        reason = plain(found.excluded.get(name, ""), _REASON) or "no reason given"
+        rows.append([plain(name, 40), *blank[1:], f"excluded: {reason}"])
     if not rows:
         return Table("Flagged annotators", ("Nobody is flagged.",), [])
     note = (
         "Bias: how far the answers are shifted, + to the left, in the units of the choices, by least squares "
         "with everybody's bias, with its 95 % interval. Draws: the share of draws of knockoffs that select "
-        "the annotator. p: of the t test of the bias, by itself. Behaviour: the side that is clicked more "
-        "often (ugly), or in 95 % of the answers (bad). Match: the share of answers that go with the "
-        f"corrected ranking; {share(found.crowd_match, 2)} of everybody's do."
+        "the annotator. p: of the t test of the bias, by itself. Behaviour: ugly who clicks the side more "
+        f"often, bad who does in {100 * BAD_SHARE:g} % of the answers. Match: the share of answers that go "
+        f"with the corrected ranking; {share(found.crowd_match, 2)} of everybody's do."
     )
     words = frozenset({len(columns) - 3, len(columns) - 1})
     if not any(row[-1].strip(NONE) for row in rows):
@@ -138,16 +146,23 @@ def _behaviour(found: ComparedQuestion, k: int) -> str:
     if not found.flagged[k]:
         return NONE
     side = "left" if found.fusion.left[k] > found.fusion.right[k] else "right"
-    return (f"{side}, nearly always (bad)") if found.behaviour[k] == 2 else f"{side}, more often (ugly)"
+    return f"{BEHAVIOURS[int(found.behaviour[k])]}, {side}"
+
+
+def _draws(selected: float) -> str:
+    return percent(selected).replace(" ", _HELD) if np.isfinite(selected) else NONE
 
 
 def _decision(found: ComparedQuestion, name: str) -> str:
     judged = found.judged.get(name)
-    if judged is None:
-        return NONE
-    reason = plain(judged.reason, 120)
-    return _VERBS[judged.verb] + (f": {reason}" if reason else "")
+    said = []
+    if judged is not None:
+        reason = plain(judged.reason, _REASON)
+        said.append(_VERBS[judged.verb] + (f": {reason}" if reason else ""))
+    if name in found.excluded:
+        said.append("excluded since")
+    return "; ".join(said) or NONE
 
 
 def _p(value: float) -> str:
-    return "< 0.001" if value < 0.001 else significant(value, 2)
+    return "<0.001" if value < 0.001 else significant(value, 2)

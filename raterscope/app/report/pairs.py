@@ -147,7 +147,7 @@ def compared_section(found: ComparedQuestion, watch: Watch = silent) -> Section:
                 ]
             )
         )
-    blocks += [flagged_table(found), _charts(found), ranking_table(found)]
+    blocks += [_charts(found), flagged_table(found), ranking_table(found)]
     return Section(plain(found.entry.name), blocks, breaks=True)
 
 
@@ -247,7 +247,7 @@ def _charts(found: ComparedQuestion) -> Gallery:
     shown = np.where(found.flagged, found.behaviour, 0).astype(np.int8)
     pictures = [draw_sides(found.pairs, shown)]
     fusion = found.fusion
-    if fusion.path.size:
+    if (fusion.path_at > 0).any() and fusion.path.size:
         pictures.append(draw_path(fusion, shown, found.run.algorithm))
     words = ("not flagged", "flagged: one side more often (ugly)", "flagged: one side nearly always (bad)")
     return Gallery(
