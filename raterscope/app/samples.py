@@ -10,7 +10,10 @@ from typing import Any
 from raterscope.app.outcome import versions
 from raterscope.app.study import Study
 
-__all__ = ["is_kept", "made_whole"]
+__all__ = ["BEGUN", "is_kept", "made_whole"]
+
+BEGUN = 1_772_442_000.0
+"""When the simulated crowds began, in seconds: the morning of 2 March 2026."""
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from raterscope.algorithms.simulation.cell_pictures import draw_cell
 from raterscope.algorithms.simulation.label_crowds import CHANGES, SimulatedLabels, simulate_labels
 from raterscope.algorithms.simulation.label_plans import scoring_crowd
 from raterscope.app.importing import read_files, store
-from raterscope.app.samples import made_whole
+from raterscope.app.samples import BEGUN, made_whole
 from raterscope.app.study.labels import set_scheme
 from raterscope.app.study.records import Scheme
 
@@ -115,7 +115,7 @@ def _write_tables(folder: Path, crowd: SimulatedLabels) -> list[Path]:
         folder / VOTES,
         ("annotator", "task", "label", "time", "question"),
         (
-            (labels.annotators[who], labels.tasks[task], labels.outputs[said], f"{when:.1f}", QUESTION)
+            (labels.annotators[who], labels.tasks[task], labels.outputs[said], f"{BEGUN + when:.1f}", QUESTION)
             for who, task, said, when in votes
         ),
     )

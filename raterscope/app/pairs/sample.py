@@ -19,7 +19,7 @@ from raterscope.algorithms.simulation.pair_crowds import (
 )
 from raterscope.app.formats.images import read_image
 from raterscope.app.formats.pairs import read_pairs
-from raterscope.app.samples import made_whole
+from raterscope.app.samples import BEGUN, made_whole
 from raterscope.app.study.labels import link_pictures
 from raterscope.app.study.pairs import add_pairs
 
@@ -107,7 +107,7 @@ def _write_comparisons(path: Path, pairs: Pairs) -> None:
         ):  # fmt: skip
             side = "left" if choice > 0 else "right"
             names = pairs.annotators[who], pairs.items[left], pairs.items[right]
-            table.writerow((*names, side, f"{when:.1f}", QUESTION))
+            table.writerow((*names, side, f"{BEGUN + when:.1f}", QUESTION))
 
 
 def _write_pictures(folder: Path, crowd: SimulatedPairs, watch: Watch) -> list[Path]:

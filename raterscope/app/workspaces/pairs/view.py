@@ -7,6 +7,7 @@ from datetime import datetime
 import numpy as np
 from numpy.typing import NDArray
 
+from raterscope.algorithms.pairs.catalogue import PATHS
 from raterscope.algorithms.pairs.data import BoolArray
 from raterscope.algorithms.pairs.evidence import Evidence, OverTime, Side, Speaking
 from raterscope.algorithms.pairs.knockoffs import UNTESTED
@@ -258,7 +259,8 @@ def status(scene: Scene | None, cut: Cut | None, flagged: BoolArray | None) -> s
     if scene.run is None or scene.fusion is None or cut is None or flagged is None:
         return "  |  ".join([*words, "not fused yet"])
     fusion = scene.fusion
-    words.append(f"run {scene.run.id}: {scene.run.algorithm}, {count(len(fusion.statistic), 'draw')}")
+    path = PATHS[scene.run.algorithm].title if scene.run.algorithm in PATHS else scene.run.algorithm
+    words.append(f"run {scene.run.id}: {path}, {count(len(fusion.statistic), 'draw')}")
     words.append(f"{int(flagged.sum()):,} flagged at a rate of {cut.rate:.2f}")
     if np.isfinite(fusion.inconsistency):
         words.append(f"{fusion.inconsistency:.0%} of the data no ranking explains")
