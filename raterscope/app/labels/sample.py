@@ -108,14 +108,15 @@ def _write_tables(folder: Path, crowd: SimulatedLabels) -> list[Path]:
     labels = crowd.labels
     assert labels.time is not None
     votes = zip(
-        labels.annotator.tolist(), labels.task.tolist(), labels.label.tolist(), labels.time.tolist(),
+        labels.annotator.tolist(), labels.task.tolist(), labels.label.tolist(),
+        (BEGUN + labels.time).tolist(),
         strict=True,
     )  # fmt: skip
     _write(
         folder / VOTES,
         ("annotator", "task", "label", "time", "question"),
         (
-            (labels.annotators[who], labels.tasks[task], labels.outputs[said], f"{BEGUN + when:.1f}", QUESTION)
+            (labels.annotators[who], labels.tasks[task], labels.outputs[said], f"{when:.1f}", QUESTION)
             for who, task, said, when in votes
         ),
     )

@@ -8,6 +8,7 @@ from PIL import Image
 
 from raterscope.app.labels.sample import QUESTION, STUDY, about, make_sample, simulated
 from raterscope.app.review import Decision
+from raterscope.app.samples import BEGUN
 from raterscope.app.study import Study
 from raterscope.app.study.labels import labels_of, pictures_of
 
@@ -45,9 +46,9 @@ def test_the_study_holds_the_crowd_that_was_simulated(study):
     assert (labels.outputs, labels.classes) == (crowd.outputs, crowd.classes)
     assert labels.meaning.tolist() == crowd.meaning.tolist()
     named = [
-        sorted(zip(one.time, [one.annotators[k] for k in one.annotator],
+        sorted(zip(one.time - begun, [one.annotators[k] for k in one.annotator],
                    [one.tasks[t] for t in one.task], one.label, strict=True))
-        for one in (labels, crowd)
+        for one, begun in ((labels, BEGUN), (crowd, 0.0))
     ]  # fmt: skip
     assert named[0] == named[1]
 
