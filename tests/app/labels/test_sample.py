@@ -46,7 +46,7 @@ def test_the_study_holds_the_crowd_that_was_simulated(study):
     assert (labels.outputs, labels.classes) == (crowd.outputs, crowd.classes)
     assert labels.meaning.tolist() == crowd.meaning.tolist()
     named = [
-        sorted(zip(one.time - begun, [one.annotators[k] for k in one.annotator],
+        sorted(zip(np.round(one.time - begun, 1), [one.annotators[k] for k in one.annotator],
                    [one.tasks[t] for t in one.task], one.label, strict=True))
         for one, begun in ((labels, BEGUN), (crowd, 0.0))
     ]  # fmt: skip
