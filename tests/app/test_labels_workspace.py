@@ -316,3 +316,18 @@ def test_pictures_that_were_moved_come_again_once_they_are_found(fused, qtbot, t
     assert found.args == [1]
     idle(fused, qtbot)
     qtbot.waitUntil(lambda: workspace.pictures.get(moved) is not None, timeout=LONG)
+
+
+def test_closing_the_fuse_panel_leaves_the_run_on_screen(fused, qtbot):
+    workspace = fused.workspace
+    workspace.fuse_panel.algorithm.choose("majority")
+    fuse(fused, qtbot)
+    assert workspace.scene.run.algorithm == "majority"
+    fused.activateWindow()
+    qtbot.waitUntil(fused.isActiveWindow)
+    workspace.toggle_fuse_panel()
+    idle(fused, qtbot)
+    workspace.close_fuse_panel()
+    idle(fused, qtbot)
+    assert workspace.scene.run.algorithm == "majority"
+    assert workspace.runs.shown is None

@@ -172,3 +172,19 @@ def test_measures_can_change_and_high_lines_have_room(qtbot):
     assert told(table) == [["OEM  12:01", "0.5\n0.4 to 0.6"]]
     assert table.view.rowHeight(0) > low
     assert told(table, Qt.ItemDataRole.AccessibleTextRole)[0][1] == "two 0.5, 0.4 to 0.6"
+
+
+def test_the_keys_may_come_to_the_runs_without_choosing_one(qtbot):
+    table = ComparisonTable((Measure("one", "The first"),), "Nothing yet.")
+    qtbot.addWidget(table)
+    table.set_rows([ComparisonRow(key, key, "", ((0.5, 0.4, 0.6),)) for key in ("first", "second")])
+    chosen = []
+    table.run_chosen.connect(chosen.append)
+    table.show()
+    table.activateWindow()
+    table.view.setFocus()
+    qtbot.waitUntil(table.view.hasFocus)
+    assert chosen == []
+    qtbot.keyClick(table.view, Qt.Key.Key_Down)
+    qtbot.keyClick(table.view, Qt.Key.Key_Down)
+    assert chosen == ["first", "second"]

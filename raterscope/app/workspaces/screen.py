@@ -155,9 +155,9 @@ class WorkspaceScreen(QWidget):
     def close_fuse_panel(self) -> None:
         """Close what Fuse opens; the keys that were its own are the canvas's again."""
         held_keys = _holds(self.fuse_panel, self.fuse_panel.window().focusWidget())
-        self.fuse_panel.hide()
         if held_keys:
-            self.canvas.setFocus()
+            self.canvas.setFocus()  # before it hides: else Qt hands them to whatever comes next
+        self.fuse_panel.hide()
 
     def go_to_region(self, step: int) -> None:
         """Let the keyboard go from one region of the screen to the next, round the end."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt, Signal
-from PySide6.QtGui import QFont
+from PySide6.QtGui import QFocusEvent, QFont
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView, QVBoxLayout, QWidget
 
 from raterscope.widgets import theme
@@ -105,7 +105,7 @@ class ComparisonTable(QWidget):
         self._nothing = plain_label(nothing, "second", wrap=True)
         self._nothing.setAlignment(Qt.AlignmentFlag.AlignTop)
         self._model = _ComparisonModel(tuple(measures), self)
-        self.view = QTableView()
+        self.view = _Table()
         self.view.setModel(self._model)
         self.view.setItemDelegate(ComparisonDelegate(self.view))
         self.view.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
@@ -151,6 +151,13 @@ class ComparisonTable(QWidget):
     def _on_current(self, index: QModelIndex) -> None:
         if index.isValid():
             self.run_chosen.emit(self._model.rows[index.row()].key)
+
+
+class _Table(QTableView):
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        """Take the keys without going to the first run, as an item view does where none is current."""
+        QWidget.focusInEvent(self, event)
+        self.viewport().update()
 
 
 class _ComparisonModel(QAbstractTableModel):
