@@ -212,3 +212,17 @@ def test_who_is_decided_leaves_the_undecided_and_the_one_below_is_next(fused, qt
     fused.undo_action.trigger()
     idle(fused, qtbot)
     assert len(workspace.queue.view.lines) == PEOPLE
+
+
+def test_the_regions_are_walked_round_though_nobody_is_chosen(fused, qtbot):
+    workspace = fused.workspace
+    fused.activateWindow()
+    qtbot.waitUntil(fused.isActiveWindow)
+    workspace.queue.filter.setFocus()
+    held = []
+    for _ in range(5):
+        workspace.go_to_region(1)
+        held.append(fused.focusWidget())
+    assert held[0] is workspace.bars.figure
+    assert any(workspace.ranking.isAncestorOf(one) for one in held)
+    assert any(workspace.queue.isAncestorOf(one) for one in held)

@@ -160,18 +160,19 @@ class WorkspaceScreen(QWidget):
         self.fuse_panel.hide()
 
     def go_to_region(self, step: int) -> None:
-        """Let the keyboard go from one region of the screen to the next, round the end."""
+        """Let the keyboard go to the next region of the screen where something takes it, round the end."""
         regions = self._regions
         focus = self.focusWidget()
         here = next((i for i, region in enumerate(regions) if _holds(region, focus)), 0)
-        region = regions[(here + step) % len(regions)]
-        first = region
-        while (proxy := first.focusProxy()) is not None:
-            first = proxy
-        takers = (first, *region.findChildren(QWidget))
-        for widget in takers:
-            if widget.focusPolicy() & Qt.FocusPolicy.TabFocus and widget.isVisible() and widget.isEnabled():
-                widget.setFocus(Qt.FocusReason.TabFocusReason)
+        for far in range(1, len(regions)):
+            region = regions[(here + far * step) % len(regions)]
+            first = region
+            while (proxy := first.focusProxy()) is not None:
+                first = proxy
+            takers = (first, *region.findChildren(QWidget))
+            taker = next((one for one in takers if _takes_keys(one)), None)
+            if taker is not None:
+                taker.setFocus(Qt.FocusReason.TabFocusReason)
                 return
 
     def _place_fuse_panel(self) -> None:
@@ -205,6 +206,11 @@ def _splitter(direction: Qt.Orientation, parts: Sequence[QWidget], stretch: Sequ
         splitter.addWidget(part)
         splitter.setStretchFactor(index, stretch[index])
     return splitter
+
+
+def _takes_keys(widget: QWidget) -> bool:
+    by_tab = bool(widget.focusPolicy() & Qt.FocusPolicy.TabFocus)
+    return by_tab and widget.isVisible() and widget.isEnabled()
 
 
 def _holds(region: QWidget, widget: QWidget | None) -> bool:

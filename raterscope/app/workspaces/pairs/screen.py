@@ -39,7 +39,7 @@ class PairsScreen(WorkspaceScreen):
         theme.set_role(self.question, "beside-tabs")
         above = _split(Qt.Orientation.Horizontal, (self.path, self.sides), (520, 320))
         middle = _split(Qt.Orientation.Vertical, (above, self.bars), (390, 210))
-        middle.setFocusProxy(self.bars)
+        middle.setFocusProxy(self.bars.figure)
         super().__init__(
             AnnotatorList(),
             middle,
