@@ -104,13 +104,18 @@ class MainWindow(QMainWindow):
         self.document.decided.connect(self._follow)
         self.document.names_changed.connect(self._on_decided)
         self.document.refused.connect(self.notice.show_error)
-        self._importing.said.connect(self.status.set_news)
+        self._importing.said.connect(self._on_brought)
         self._importing.refused.connect(self.notice.show_error)
-        self._exporting.said.connect(self.status.set_news)
+        self._exporting.said.connect(self._on_brought)
         self._restore()
         self._on_replaced()
 
     # Files
+
+    def _on_brought(self, words: str) -> None:
+        """Say what came in or left; what was refused before is no longer news."""
+        self.notice.hide()
+        self.status.set_news(words)
 
     def open_paths(self, paths: Sequence[Path]) -> None:
         """Open what was dropped or named on the command line: a study, images, tables."""

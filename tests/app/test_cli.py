@@ -166,6 +166,8 @@ class TestTerminal:
             [sys.executable, "-m", "raterscope", "fuse", "clicks", clicks, "--extent", "900", "900",
              "--set", "as_printed=yes", "-o", clicks.parent / "out"],
             stdout=subprocess.PIPE, stderr=stderr, start_new_session=True,
+            # A shell lets what it runs in the background ignore interrupts, and children inherit that.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )  # fmt: skip
 
     def test_progress_is_one_line_and_interrupting_is_quiet(self, clicks):
