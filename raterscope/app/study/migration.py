@@ -14,6 +14,7 @@ OLDEST = 1
 _SINCE = {
     2: ("TABLE grids", "TABLE masks", "INDEX masks_by_object"),
     3: ("TABLE questions", "TABLE votes", "TABLE pictures", "INDEX votes_by_object"),
+    4: ("TABLE streams", "TABLE watched", "INDEX watched_by_stream", "INDEX watched_by_object"),
 }
 """What came with a version and was nowhere before."""
 
@@ -65,27 +66,32 @@ def bring_up_to_date(connection: sqlite3.Connection, version: int) -> None:
         return
     connection.execute("BEGIN EXCLUSIVE")
     try:
-        for kind, name in (*_triggers(), ("INDEX", "results_by_run"), ("INDEX", "results_by_object")):
-            connection.execute(f"DROP {kind} {name}")
-        for table in _WERE[version]:
+        were = _WERE.get(version, {})
+        if were:
+            for kind, name in (*_triggers(), ("INDEX", "results_by_run"), ("INDEX", "results_by_object")):
+                connection.execute(f"DROP {kind} {name}")
+        for table in were:
             connection.execute(f"ALTER TABLE {table} RENAME TO {table}_before")
-        there = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema")}
-        for statement in SCHEMA:
-            if statement.split()[2] not in there and not statement.startswith("CREATE TRIGGER"):
-                connection.execute(statement)
-        connection.execute("INSERT INTO results SELECT image, run, object FROM results_before")
-        connection.execute(_TAKE_OVER[version])
-        for table in _WERE[version]:
+        _make_missing(connection, triggers=False)
+        if were:
+            connection.execute("INSERT INTO results SELECT image, run, object FROM results_before")
+            connection.execute(_TAKE_OVER[version])
+        for table in were:
             connection.execute(f"DROP TABLE {table}_before")
-        for statement in SCHEMA:
-            if statement.startswith("CREATE TRIGGER"):
-                connection.execute(statement)
+        _make_missing(connection, triggers=True)
         connection.execute(f"PRAGMA user_version={VERSION}")
         connection.execute("COMMIT")
     except BaseException:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
+
+
+def _make_missing(connection: sqlite3.Connection, *, triggers: bool) -> None:
+    there = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema")}
+    for statement in SCHEMA:
+        if statement.startswith("CREATE TRIGGER") == triggers and statement.split()[2] not in there:
+            connection.execute(statement)
 
 
 def _triggers() -> list[tuple[str, str]]:

@@ -38,6 +38,7 @@ __all__ = [
     "grid_row",
     "image_of",
     "question_of",
+    "read_imports",
     "read_marks",
     "run_of",
     "run_row",
@@ -141,21 +142,35 @@ def decision_of(row: tuple[Any, ...], path: Path) -> Decision:
     return decision
 
 
-def read_marks(
-    connection: sqlite3.Connection, path: Path, image_id: int, kind: str, last: int | None = None
-) -> MarksRecord:
-    """Join what the imports brought for an image, up to the last one named."""
+def read_imports(
+    connection: sqlite3.Connection,
+    path: Path,
+    image_id: int,
+    kind: str,
+    since: int = 0,
+    last: int | None = None,
+) -> list[tuple[int, MarksRecord]]:
+    """Give what each import brought for an image, after one and up to another, with its number."""
     numbers = connection.execute(
-        "SELECT object FROM marks WHERE image = ? AND kind = ? AND import <= ? ORDER BY import",
-        (image_id, kind, 2**62 if last is None else last),
+        "SELECT import, object FROM marks WHERE image = ? AND kind = ? AND import > ? AND import <= ? "
+        "ORDER BY import",
+        (image_id, kind, since, 2**62 if last is None else last),
     ).fetchall()
-    records = [read_object(connection, number, MarksRecord, path) for (number,) in numbers]
-    for record in records:
+    records = [(one, read_object(connection, number, MarksRecord, path)) for one, number in numbers]
+    for _, record in records:
         columns = [record.y] if kind == "truth" else [record.y, record.annotator]
         if record.time is not None:
             columns.append(record.time)
         if record.looked.ndim != 1 or any(column.shape != (len(record.x),) for column in columns):
             raise StudyError("is damaged: the columns of its marks differ in length", file=path)
+    return records
+
+
+def read_marks(
+    connection: sqlite3.Connection, path: Path, image_id: int, kind: str, last: int | None = None
+) -> MarksRecord:
+    """Join what the imports brought for an image, up to the last one named."""
+    records = [record for _, record in read_imports(connection, path, image_id, kind, last=last)]
     if len(records) == 1:
         return records[0]
     timed = any(record.time is not None for record in records)

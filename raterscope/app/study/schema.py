@@ -39,6 +39,12 @@ The file is in WAL mode while it is open and a single plain file when it is clos
     import that it took into account, ``excluded`` (JSON list) the annotators it left out.
 ``results``
     One row a run and item, an image or a question as the run's kind has it; ``object`` holds the result.
+``streams``
+    One row a source of clicks that is watched: where it is, as `images` writes paths; ``settings`` (JSON),
+    how its clicks are fused and when to stop; ``position`` (JSON), how far it was read, written together with
+    what was read; when it began, and when something came last.
+``watched``
+    One row a stream and image; ``object`` holds what the stream has come to on that image.
 ``objects``, ``chunks``
     An object is a record of arrays (see `arrays`), `size` bytes in chunks of one MiB, each compressed by
     zlib, which also tells when one is damaged.
@@ -51,7 +57,7 @@ The file is in WAL mode while it is open and a single plain file when it is clos
 
 Version 1 had neither ``grids`` nor ``masks``, and in ``decisions`` the columns of a spot in place of the
 subject. Version 2 knew images alone as items, one annotator a decision, and no ``questions``, ``votes`` and
-``pictures``. `migration` brings such files up to date.
+``pictures``. Version 3 knew no ``streams`` and ``watched``. `migration` brings such files up to date.
 
 Rows of a run and of an import appear in one transaction, whole or not at all.
 """
@@ -61,7 +67,7 @@ from __future__ import annotations
 __all__ = ["APPLICATION_ID", "SCHEMA", "VERSION"]
 
 APPLICATION_ID = 0x52536370
-VERSION = 3
+VERSION = 4
 
 SCHEMA = (
     """CREATE TABLE images (
@@ -106,6 +112,15 @@ SCHEMA = (
     """CREATE TABLE results (
         item INTEGER NOT NULL, run INTEGER NOT NULL REFERENCES runs(id) ON DELETE CASCADE,
         object INTEGER NOT NULL REFERENCES objects(id), PRIMARY KEY (item, run)) WITHOUT ROWID, STRICT""",
+    """CREATE TABLE streams (
+        id INTEGER PRIMARY KEY, source TEXT NOT NULL UNIQUE, settings TEXT NOT NULL, position TEXT NOT NULL,
+        started TEXT NOT NULL, seen TEXT NOT NULL) STRICT""",
+    """CREATE TABLE watched (
+        image INTEGER NOT NULL REFERENCES images(id),
+        stream INTEGER NOT NULL REFERENCES streams(id) ON DELETE CASCADE,
+        object INTEGER NOT NULL REFERENCES objects(id), PRIMARY KEY (image, stream)) WITHOUT ROWID, STRICT""",
+    "CREATE INDEX watched_by_stream ON watched(stream)",
+    "CREATE INDEX watched_by_object ON watched(object)",
     "CREATE INDEX results_by_run ON results(run)",
     "CREATE INDEX results_by_object ON results(object)",
     "CREATE INDEX marks_by_object ON marks(object)",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import sqlite3
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -216,7 +217,8 @@ class Study(StudyQuestions):
         StudyError
             For an image that the study does not have and whose size nothing tells.
         """
-        return self._add_marks(table, watch, extent, leave_out_unknown)
+        with self.change() as connection:
+            return self.store_marks(connection, table, watch, extent, leave_out_unknown)
 
     def add_truth(
         self,
@@ -227,7 +229,8 @@ class Study(StudyQuestions):
         leave_out_unknown: bool = False,
     ) -> ImportSummary:
         """Take up a table of true points, whole or not at all; see `add_clicks`."""
-        return self._add_marks(table, watch, extent, leave_out_unknown)
+        with self.change() as connection:
+            return self.store_marks(connection, table, watch, extent, leave_out_unknown)
 
     def clicks(self, image_id: int, run: RunEntry | None = None) -> Clicks:
         """Give all clicks on an image, without known spots.
@@ -268,6 +271,23 @@ class Study(StudyQuestions):
         _, first = np.unique(points, axis=0, return_index=True)
         points = points[np.sort(first)]
         return TruePoints(points[:, 0].copy(), points[:, 1].copy())
+
+    def store_marks(
+        self,
+        connection: sqlite3.Connection,
+        table: ClickTable | PointTable,
+        watch: Watch = silent,
+        extent: tuple[float, float] | None = None,
+        leave_out_unknown: bool = False,
+    ) -> ImportSummary:
+        """Take up a table within the present transaction; for the modules of this package."""
+        kind = "clicks" if isinstance(table, ClickTable) else "truth"
+        self.forget_names()
+        names = places.Names(self.images())
+        add = partial(add_size, connection, self.path)
+        entries, notices = assign_images(table, names, add, extent, leave_out_unknown)
+        present = partial(read_marks, connection, self.path, kind=kind)
+        return write_marks(connection, table, entries, present, notices, watch)
 
     # Decisions
 
@@ -337,22 +357,6 @@ class Study(StudyQuestions):
                 dead.add(undoes)
         if target in dead:
             raise StudyError(f"has decision number {target} undone already", file=self.path)
-
-    def _add_marks(
-        self,
-        table: ClickTable | PointTable,
-        watch: Watch,
-        extent: tuple[float, float] | None,
-        leave_out_unknown: bool,
-    ) -> ImportSummary:
-        kind = "clicks" if isinstance(table, ClickTable) else "truth"
-        self.forget_names()
-        with self.change():
-            names = places.Names(self.images())
-            add = partial(add_size, self._connection, self.path)
-            entries, notices = assign_images(table, names, add, extent, leave_out_unknown)
-            present = partial(read_marks, self._connection, self.path, kind=kind)
-            return write_marks(self._connection, table, entries, present, notices, watch)
 
 
 def _user() -> str:

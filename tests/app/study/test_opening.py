@@ -18,6 +18,7 @@ import pytest
 from raterscope.app.review import Decision, SpotSubject
 from raterscope.app.study import Study, StudyError
 from raterscope.app.study.migration import schema_of
+from raterscope.app.study.schema import VERSION
 from tests.app.study.made import a_fusion, a_run, a_table
 
 
@@ -141,11 +142,11 @@ def test_a_study_is_found_open_by_another_name(closed: Path) -> None:
 
 def test_a_newer_version_is_refused(closed: Path) -> None:
     with edited(closed) as connection:
-        connection.execute("PRAGMA user_version=4")
+        connection.execute(f"PRAGMA user_version={VERSION + 1}")
     assert "newer Raterscope" in refusal(closed)
 
 
-@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("version", [1, 2, 3])
 def test_a_study_of_an_older_format_opens_with_all_that_was_decided(closed: Path, version: int) -> None:
     with Study.open(closed) as study:
         moved = SpotSubject(number=2, x=5.0, y=4.0, from_x=3.0, from_y=4.0)
@@ -167,28 +168,39 @@ COLUMNS_BEFORE = {
     2: "id, at, who, verb, item, kind, subject, voxels, reason, annotators ->> 0, run, about, undoes",
 }
 TABLES_SINCE = {
-    1: ("grids", "masks", "questions", "votes", "pictures"),
-    2: ("questions", "votes", "pictures"),
+    1: ("grids", "masks", "questions", "votes", "pictures", "watched", "streams"),
+    2: ("questions", "votes", "pictures", "watched", "streams"),
+    3: ("watched", "streams"),
 }
 
 
 def as_an_older_format(path: Path, version: int) -> None:
-    """Write a study as the first format had it, with a spot's columns, or the second, with one annotator."""
+    """Write a study as an older format had it.
+
+    The first had a spot's columns, the second one annotator a decision, the third watched nothing.
+    """
     with edited(path) as connection:
-        for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'trigger'").fetchall():
-            connection.execute(f"DROP TRIGGER {name}")
-        decisions = connection.execute(f"SELECT {COLUMNS_BEFORE[version]} FROM decisions").fetchall()
-        results = connection.execute("SELECT item, run, object FROM results").fetchall()
-        for table in ("decisions", "results", *TABLES_SINCE[version]):
+        for table in TABLES_SINCE[version]:
             connection.execute(f"DROP TABLE {table}")
-        for statement in schema_of(version):
-            if "decisions" in statement or "results" in statement:
-                connection.execute(statement)
-        connection.executemany(
-            f"INSERT INTO decisions VALUES ({', '.join('?' * (15 if version == 1 else 13))})", decisions
-        )
-        connection.executemany("INSERT INTO results VALUES (?, ?, ?)", results)
+        if version in COLUMNS_BEFORE:
+            with_tables_before(connection, version)
         connection.execute(f"PRAGMA user_version={version}")
+
+
+def with_tables_before(connection: sqlite3.Connection, version: int) -> None:
+    for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'trigger'").fetchall():
+        connection.execute(f"DROP TRIGGER {name}")
+    decisions = connection.execute(f"SELECT {COLUMNS_BEFORE[version]} FROM decisions").fetchall()
+    results = connection.execute("SELECT item, run, object FROM results").fetchall()
+    for table in ("decisions", "results"):
+        connection.execute(f"DROP TABLE {table}")
+    for statement in schema_of(version):
+        if "decisions" in statement or "results" in statement:
+            connection.execute(statement)
+    connection.executemany(
+        f"INSERT INTO decisions VALUES ({', '.join('?' * (15 if version == 1 else 13))})", decisions
+    )
+    connection.executemany("INSERT INTO results VALUES (?, ?, ?)", results)
 
 
 def test_what_is_no_study_is_refused(tmp_path: Path) -> None:

@@ -1,0 +1,148 @@
+"""Sources of clicks that a study watches: how far each was read, and what it has come to on every image.
+
+What was read and how far are written in one transaction, so that a watch that was killed loses nothing and
+repeats nothing. What has come of it on an image may lag behind; it is made good from the marks.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+from raterscope.algorithms.progress import Watch, silent
+from raterscope.app.formats.records import ClickTable
+from raterscope.app.study.objects import read_object, remove_object, write_object
+from raterscope.app.study.places import stored_path
+from raterscope.app.study.records import ImportSummary, MarksRecord, StudyError
+from raterscope.app.study.rows import read_imports
+from raterscope.app.study.study import Study
+
+__all__ = ["StreamEntry", "arrivals", "begin", "forget", "keep", "kept", "streams", "take_in"]
+
+Record = TypeVar("Record")
+
+
+@dataclass(frozen=True)
+class StreamEntry:
+    """A source that is watched.
+
+    Attributes
+    ----------
+    id : int
+    source : Path
+    settings : dict
+        Ready for JSON: how its clicks are fused, and when to stop.
+    position : dict
+        Ready for JSON: how far it was read.
+    started, seen : datetime
+        When the watch began, and when something came last.
+    """
+
+    id: int
+    source: Path
+    settings: dict[str, Any]
+    position: dict[str, Any]
+    started: datetime
+    seen: datetime
+
+
+def streams(study: Study) -> list[StreamEntry]:
+    """List what a study watches, in the order in which it began to."""
+    with study.sound() as connection:
+        rows = connection.execute(
+            "SELECT id, source, settings, position, started, seen FROM streams ORDER BY id"
+        ).fetchall()
+    found = []
+    for number, source, settings, position, started, seen in rows:
+        try:
+            values = json.loads(settings), json.loads(position)
+            if not all(isinstance(value, dict) for value in values):
+                raise TypeError("no object")
+            times = datetime.fromisoformat(started), datetime.fromisoformat(seen)
+        except (ValueError, TypeError, RecursionError) as error:
+            raise StudyError(f"is damaged: stream {number} cannot be read", file=study.path) from error
+        found.append(StreamEntry(number, study.path.parent / source, *values, *times))
+    return found
+
+
+def begin(study: Study, source: Path, settings: Mapping[str, Any]) -> StreamEntry:
+    """Watch a source from its beginning; one watched already keeps its place and takes the settings."""
+    place, now = stored_path(source, study.path), datetime.now(UTC).isoformat()
+    with study.change() as connection:
+        connection.execute(
+            "INSERT INTO streams(source, settings, position, started, seen) VALUES (?1, ?2, '{}', ?3, ?3) "
+            "ON CONFLICT (source) DO UPDATE SET settings = ?2",
+            (place, json.dumps(settings), now),
+        )
+        (number,) = connection.execute("SELECT id FROM streams WHERE source = ?", (place,)).fetchone()
+    return next(entry for entry in streams(study) if entry.id == number)
+
+
+def take_in(
+    study: Study,
+    stream: int,
+    table: ClickTable | None,
+    position: Mapping[str, Any],
+    watch: Watch = silent,
+    *,
+    extent: tuple[float, float] | None = None,
+) -> ImportSummary | None:
+    """Take up what came and how far the source was read, both or neither.
+
+    Raises
+    ------
+    StudyError
+        For an image that the study does not have and whose size nothing tells; the place in the source stays.
+    """
+    summary = None
+    with study.change() as connection:
+        if table is not None:
+            summary = study.store_marks(connection, table, watch, extent)
+        connection.execute(
+            "UPDATE streams SET position = ?, seen = CASE WHEN ? THEN ? ELSE seen END WHERE id = ?",
+            (json.dumps(position), table is not None, datetime.now(UTC).isoformat(), stream),
+        )
+    return summary
+
+
+def arrivals(study: Study, image: int, since: int = 0) -> list[tuple[int, MarksRecord]]:
+    """Give the clicks on an image as they came: by import, those after a number of it."""
+    with study.sound() as connection:
+        return read_imports(connection, study.path, image, "clicks", since)
+
+
+def keep(study: Study, stream: int, records: Mapping[int, object]) -> None:
+    """Keep what a stream has come to on images, in place of what was kept before."""
+    with study.change() as connection:
+        for image, record in records.items():
+            before = connection.execute(
+                "DELETE FROM watched WHERE image = ? AND stream = ? RETURNING object", (image, stream)
+            ).fetchone()
+            if before is not None:
+                remove_object(connection, before[0])
+            connection.execute(
+                "INSERT INTO watched(image, stream, object) VALUES (?, ?, ?)",
+                (image, stream, write_object(connection, record)),
+            )
+
+
+def kept(study: Study, stream: int, kind: type[Record]) -> dict[int, Record]:
+    """Give what a stream has come to, by image."""
+    with study.sound() as connection:
+        rows = connection.execute(
+            "SELECT image, object FROM watched WHERE stream = ? ORDER BY image", (stream,)
+        ).fetchall()
+        return {image: read_object(connection, number, kind, study.path) for image, number in rows}
+
+
+def forget(study: Study, stream: int) -> None:
+    """Watch a source no more. The clicks that came from it stay."""
+    with study.change() as connection:
+        objects = connection.execute("SELECT object FROM watched WHERE stream = ?", (stream,)).fetchall()
+        connection.execute("DELETE FROM streams WHERE id = ?", (stream,))
+        for (number,) in objects:
+            remove_object(connection, number)
