@@ -8,17 +8,17 @@ parameters: those of the parameters before would meet components that are gone. 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
 
 import numpy as np
 
 from raterscope.algorithms.clicks._grid import Cells
-from raterscope.algorithms.clicks.data import Clustering, FloatArray, Trace
+from raterscope.algorithms.clicks.data import BoolArray, Clustering, FloatArray, IntArray, Trace
 from raterscope.algorithms.progress import Watch
 
-__all__ = ["PARAMETERS", "Path", "walk"]
+__all__ = ["PARAMETERS", "Path", "State", "walk", "walk_from"]
 
 PARAMETERS = 5
 """L: mean, covariance and weight have this many free parameters in the plane."""
@@ -65,12 +65,28 @@ class Path:
     outliers: bool = True
 
 
-@dataclass
-class _State:
+@dataclass(frozen=True, eq=False)
+class State:
+    """Parameters of the mixture.
+
+    Attributes
+    ----------
+    mean : (M, 2) float64
+        About the cells' centre.
+    covariance : (M, 3) float64
+        xx, xy, yy.
+    weight : (M,) float64
+    reliability : (R,) float64
+        As the cells number the annotators.
+    origin : (M,) int64
+        Where each component stood to begin with.
+    """
+
     mean: FloatArray
     covariance: FloatArray
     weight: FloatArray
     reliability: FloatArray
+    origin: IntArray
 
 
 class _Mixture:
@@ -85,7 +101,7 @@ class _Mixture:
         self.click, self.value = np.empty(8 * clicks, dtype=np.int32), np.empty(8 * clicks)
         self.start = np.zeros(1, dtype=np.int64)
 
-    def expect(self, state: _State) -> float:
+    def expect(self, state: State) -> float:
         """Find eqs. 8 and 9; give the log likelihood."""
         from raterscope.algorithms.clicks._kernels import density_pairs, mix
 
@@ -107,7 +123,7 @@ class _Mixture:
             mix(self.total, cells.annotator, state.reliability, self.uniform, self.inlier, self.count)
         )
 
-    def maximise(self, state: _State, annihilate: bool = True) -> tuple[_State, FloatArray, FloatArray]:
+    def maximise(self, state: State, annihilate: bool = True) -> tuple[State, FloatArray, FloatArray]:
         """Find eqs. 12 to 15; give the new state, supports and sums of squares."""
         from raterscope.algorithms.clicks._kernels import maximise
 
@@ -125,9 +141,9 @@ class _Mixture:
             with np.errstate(invalid="ignore"):
                 reliability = np.clip(self.count / self.of_annotator, 1e-6, 1 - 1e-6)
             reliability[self.of_annotator == 0] = self.path.initial_reliability
-        return _State(mean, covariance, weight, reliability), support, spread
+        return State(mean, covariance, weight, reliability, state.origin), support, spread
 
-    def expected(self, state: _State, support: FloatArray, spread: FloatArray) -> float:
+    def expected(self, state: State, support: FloatArray, spread: FloatArray) -> float:
         """Find Q of eq. 7 from sufficient statistics, for the components that are alive."""
         alive = state.weight > 0
         xx, xy, yy = state.covariance[alive].T
@@ -143,7 +159,7 @@ class _Mixture:
             score += float(outliers.sum()) * math.log(self.uniform)
         return score
 
-    def score(self, state: _State, likelihood: float, support: FloatArray, spread: FloatArray) -> float:
+    def score(self, state: State, likelihood: float, support: FloatArray, spread: FloatArray) -> float:
         """Find what is maximised over the path."""
         weight = state.weight[state.weight > 0]
         inside = max(float(self.count.sum()) if self.path.outliers else float(len(self.cells)), 1.0)
@@ -187,14 +203,24 @@ def walk(
         Stored with the result.
     watch : Watch
     """
-    mixture = _Mixture(cells, annotators, uniform, path)
     initial = len(mean)
-    reliability = np.full(annotators, path.initial_reliability if path.outliers else 1.0)
-    state = _State(
-        mean, np.tile(covariance, (initial, 1)), np.full(initial, 1 / max(initial, 1)), reliability
+    state = State(
+        mean,
+        np.tile(covariance, (initial, 1)),
+        np.full(initial, 1 / max(initial, 1)),
+        np.full(annotators, path.initial_reliability if path.outliers else 1.0),
+        np.arange(initial),
     )
-    empty = _State(np.empty((0, 2)), np.empty((0, 3)), np.empty(0), reliability)
-    best, best_score, best_at = empty, -math.inf, -1
+    return walk_from(cells, uniform, state, path, scatter, watch)[0]
+
+
+def walk_from(
+    cells: Cells, uniform: float, state: State, path: Path, scatter: float, watch: Watch
+) -> tuple[Clustering, State]:
+    """Walk the path as `walk`, from parameters of any kind; give the best ones besides."""
+    mixture = _Mixture(cells, len(state.reliability), uniform, path)
+    initial = len(state.weight)
+    best, best_score, best_at = _kept(state, np.zeros(initial, dtype=bool)), -math.inf, -1
     objective: list[float] = []
     components: list[int] = []
     removed: list[bool] = []
@@ -203,9 +229,8 @@ def walk(
     while len(state.weight) > path.lower_bound and len(objective) < path.max_iterations:
         before = len(state.weight)
         state, support, spread = mixture.maximise(state)
-        alive = state.weight > 0
-        state = _State(state.mean[alive], state.covariance[alive], state.weight[alive], state.reliability)
-        if not alive.any():
+        state = _kept(state, state.weight > 0)
+        if not len(state.weight):
             break
         likelihood = mixture.expect(state)
         if path.criterion in {"expected", "thesis"}:
@@ -235,28 +260,28 @@ def walk(
         np.array(objective), np.array(components, dtype=np.int64), np.array(removed, dtype=bool), best_at,
         len(state.weight) <= path.lower_bound,
     )  # fmt: skip
-    return _finish(mixture, best, scatter, trace)
+    return _finish(mixture, best, scatter, trace), best
 
 
-def _about(spread: FloatArray, support: FloatArray, moved: _State, state: _State) -> FloatArray:
+def _kept(state: State, keep: BoolArray) -> State:
+    return State(
+        state.mean[keep], state.covariance[keep], state.weight[keep], state.reliability, state.origin[keep]
+    )
+
+
+def _about(spread: FloatArray, support: FloatArray, moved: State, state: State) -> FloatArray:
     """Give sums of squares about the state's own means, from those about the means it would move to."""
     shift = moved.mean - state.mean
     products = np.column_stack([shift[:, 0] ** 2, shift[:, 0] * shift[:, 1], shift[:, 1] ** 2])
     return np.asarray(spread + support[:, None] * products)
 
 
-def _without_weakest(state: _State) -> _State:
-    keep = np.arange(len(state.weight)) != int(np.argmin(state.weight))
-    weight = state.weight[keep]
-    return _State(
-        state.mean[keep],
-        state.covariance[keep],
-        weight / weight.sum() if len(weight) else weight,
-        state.reliability,
-    )
+def _without_weakest(state: State) -> State:
+    kept = _kept(state, np.arange(len(state.weight)) != int(np.argmin(state.weight)))
+    return replace(kept, weight=kept.weight / kept.weight.sum()) if len(kept.weight) else kept
 
 
-def _finish(mixture: _Mixture, state: _State, scatter: float, trace: Trace) -> Clustering:
+def _finish(mixture: _Mixture, state: State, scatter: float, trace: Trace) -> Clustering:
     """Describe a state as the clustering of the clicks in their own order; the walk may go on afterwards."""
     mixture = _Mixture(mixture.cells, len(mixture.of_annotator), mixture.uniform, mixture.path)
     mixture.expect(state)

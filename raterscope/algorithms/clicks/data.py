@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,8 @@ __all__ = [
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
+
+Record = TypeVar("Record", "Clustering", "Detection", "AnnotatorRates")
 
 
 class ClicksError(ValueError):
@@ -361,6 +363,32 @@ class Fusion:
     def votes(self) -> IntArray:
         """(M,) annotators who marked each cluster."""
         return np.asarray(self.marked.sum(axis=0), dtype=np.int64)
+
+    def reordered(self, order: IntArray) -> Fusion:
+        """Put the annotators into another order: first who now stands at `order[0]`, and so on.
+
+        Parameters
+        ----------
+        order : (R,) int64
+            Every annotator once.
+        """
+        order = np.asarray(order, dtype=np.int64)
+        if not np.array_equal(np.sort(order), np.arange(len(self.marked))):
+            raise ValueError(f"an order of {len(self.marked)} annotators names each of them once.")
+        of_votes = ("sensitivity", "specificity")
+        counts = ("true_positive", "false_negative", "true_negative", "false_positive")
+        return replace(
+            self,
+            clustering=_taken(self.clustering, order, "reliability"),
+            marked=self.marked[order],
+            detection=_taken(self.detection, order, *of_votes, *counts),
+            rates=_taken(self.rates, order, "clicks", "reliability", *of_votes),
+        )
+
+
+def _taken(record: Record, order: IntArray, *names: str) -> Record:
+    """Take rows of a record's arrays."""
+    return replace(record, **{name: getattr(record, name)[order] for name in names})
 
 
 def _coordinates(values: object, name: str) -> FloatArray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -221,3 +222,23 @@ def test_a_plan_survives_json(algorithm, detector):
 def test_a_stored_plan_that_is_none_is_refused():
     with pytest.raises(SettingsError, match="algorithm"):
         FusionPlan.from_dict({"detector": "dem"})
+
+
+def test_annotators_in_another_order_keep_what_is_said_of_them():
+    clicks, order = CROWD.clicks, np.random.default_rng(4).permutation(20)
+    fusion = fuse(clicks)
+    place = np.argsort(order)
+    shuffled = fuse(
+        replace(
+            clicks, annotator=place[clicks.annotator], annotators=tuple(clicks.annotators[i] for i in order)
+        )
+    )
+    turned = fusion.reordered(order)
+    np.testing.assert_array_equal(turned.marked, shuffled.marked)
+    np.testing.assert_allclose(turned.clustering.reliability, shuffled.clustering.reliability)
+    np.testing.assert_allclose(turned.detection.sensitivity, shuffled.detection.sensitivity, atol=1e-4)
+    np.testing.assert_allclose(turned.detection.false_negative, shuffled.detection.false_negative, atol=1e-3)
+    np.testing.assert_array_equal(turned.rates.clicks, shuffled.rates.clicks)
+    np.testing.assert_array_equal(turned.reordered(place).rates.sensitivity, fusion.rates.sensitivity)
+    with pytest.raises(ValueError, match="each of them once"):
+        fusion.reordered(np.array([0, 0, 1]))
