@@ -70,7 +70,7 @@ def fused(opened, qtbot):
     key(opened, qtbot, Qt.Key.Key_F5)
     qtbot.waitUntil(lambda: bool(opened.document.contents.runs), timeout=LONG)
     idle(opened, qtbot)
-    qtbot.waitUntil(lambda: opened.workspace.ranked is not None, timeout=LONG)
+    qtbot.waitUntil(lambda: opened.workspace.cutting.ranking is not None, timeout=LONG)
     return opened
 
 
@@ -99,14 +99,14 @@ def test_a_study_of_pairs_opens_on_its_annotators_and_says_that_it_is_not_fused(
 def test_fusing_flags_the_biased_and_ranks_the_items_without_them(fused):
     workspace = fused.workspace
     assert np.flatnonzero(workspace.flagged).tolist() == list(range(BIASED))
-    assert workspace.ranked.after.tolist() == list(range(1, ITEMS + 1))
+    assert workspace.cutting.ranking.after.tolist() == list(range(1, ITEMS + 1))
     assert "12 flagged at a rate of 0.10" in fused.status._text.text()
 
 
 def test_another_rate_moves_the_cut_without_another_run(fused, qtbot):
     workspace = fused.workspace
     workspace.bars.slider.setValue(1)
-    qtbot.waitUntil(lambda: workspace.cut.rate == 0.01, timeout=LONG)
+    qtbot.waitUntil(lambda: workspace.cutting.cut.rate == 0.01, timeout=LONG)
     idle(fused, qtbot)
     assert not workspace.flagged.any()  # knockoff+ cannot flag fewer than 1 / 0.01
     assert len(fused.document.contents.runs) == 1

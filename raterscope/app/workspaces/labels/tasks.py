@@ -16,8 +16,8 @@ from raterscope.app.document import Document
 from raterscope.app.jobs import Jobs
 from raterscope.app.review import Decision, TaskSubject
 from raterscope.app.workspaces.labels import view
-from raterscope.app.workspaces.labels.pictures import Pictures
 from raterscope.app.workspaces.labels.scene import Analysis, Scene
+from raterscope.app.workspaces.pictures import Pictures
 from raterscope.widgets.panels.task_list import TaskList
 from raterscope.widgets.panels.task_panel import TaskPanel
 

@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QWidget
 from raterscope.algorithms.labels.fusion import LabelPlan, TruthSettings
 from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Document
-from raterscope.app.jobs import Job, Jobs
+from raterscope.app.jobs import Jobs
 from raterscope.app.labels.running import Answer, Draft, Inputs, fuse_questions, gather, keep
 from raterscope.app.review import Decision
 from raterscope.app.workspaces.fusing import FusionWork
@@ -23,10 +23,11 @@ from raterscope.app.workspaces.labels.behind import behind_cell
 from raterscope.app.workspaces.labels.excluding import Excluding
 from raterscope.app.workspaces.labels.measuring import Measuring
 from raterscope.app.workspaces.labels.people import People
-from raterscope.app.workspaces.labels.pictures import Pictures
 from raterscope.app.workspaces.labels.scene import Analysis, Scene, analyse, read_scene
 from raterscope.app.workspaces.labels.screen import LabelsScreen
 from raterscope.app.workspaces.labels.tasks import Tasks
+from raterscope.app.workspaces.pictures import Pictures
+from raterscope.app.workspaces.questions import Questions
 from raterscope.app.workspaces.runs import Runs
 from raterscope.widgets.dialogs.answers import AnswersDialog
 from raterscope.widgets.panels.fuse_panel import RunRequest
@@ -44,14 +45,14 @@ class LabelsWorkspace(LabelsScreen):
         self._jobs = jobs
         self.scene: Scene | None = None
         self.analysis: Analysis | None = None
-        self._current: int | None = None
-        self._asked = 0
-        self._looking: Job | None = None
         self._blind = False
         self._cell: tuple[tuple[int, ...], int, int] | None = None
         """Whose cell the tasks shown are behind, true class and output."""
         self.runs = Runs(document, jobs, self, "labels")
         self.fusing = self.runs.fusing
+        self.questions = Questions(
+            document, jobs, self.question, self.runs, "labels", "votes", read_scene, analyse
+        )
         self.pictures = Pictures(document, jobs, self)
         self.tasks = Tasks(document, jobs, self.queue, self.task_panel, self.pictures)
         self.people = People(document, jobs, self)
@@ -66,7 +67,8 @@ class LabelsWorkspace(LabelsScreen):
         self._document.replaced.connect(self._on_replaced)
         self._document.changed.connect(self._on_changed)
         self._document.decided.connect(self._on_decided)
-        self.question.activated.connect(self._on_question)
+        self.questions.arrived.connect(self._show)
+        self.questions.refused.connect(self.refused)
         self.describe.clicked.connect(self._on_describe)
         self.tasks.changed.connect(self._show_status)
         self.tasks.exhausted.connect(self._on_exhausted)
@@ -85,7 +87,6 @@ class LabelsWorkspace(LabelsScreen):
         self.fuse_panel.run_requested.connect(self._on_run_requested)
         self.fuse_panel.compare_requested.connect(self._on_compare_requested)
         self.fusing.partial.connect(self._on_partial)
-        self.runs.chosen.connect(self._load)
 
     def _make_actions(self) -> None:
         described = (
@@ -95,8 +96,8 @@ class LabelsWorkspace(LabelsScreen):
             ("Take back what was decided", "0", self.tasks.clear),
             ("Exclude who is chosen", "X", self.excluding.begin),
             ("Hide names", "B", self._toggle_blind),
-            ("Next question", "PgDown", partial(self._step, 1)),
-            ("Previous question", "PgUp", partial(self._step, -1)),
+            ("Next question", "PgDown", partial(self.questions.step, 1)),
+            ("Previous question", "PgUp", partial(self.questions.step, -1)),
             ("Leave the panel", "Esc", self.close_fuse_panel),
         )
         self.add_actions(described, (self.wall, self.queue.view, self.task_panel))
@@ -106,68 +107,20 @@ class LabelsWorkspace(LabelsScreen):
 
     def current_item(self) -> int | None:
         """Give the study's number of the question on screen."""
-        return self._current
+        return self.questions.current
 
     def _on_replaced(self) -> None:
         self.runs.forget()
         self.pictures.forget()
-        self._current = None
         self._document.hide_names(self._blind)
-        self._show(None, None)
+        self.questions.reset()
         self._on_changed()
 
     def _on_changed(self) -> None:
         self.runs.show_history()
-        contents = self._document.contents
-        questions = contents.of("labels") if contents else ()
-        self.question.clear()
-        for one in questions:
-            self.question.addItem(one.name, one.id)
-        self.describe.setEnabled(bool(questions))
-        numbers = [one.id for one in questions]
-        if self._current not in numbers:
-            self._current = numbers[0] if numbers else None
-        if self._current is not None:
-            self.question.setCurrentIndex(numbers.index(self._current))
-        self._load()
+        self.questions.refresh()
+        self.describe.setEnabled(self.questions.current is not None)
         self.tell_stale()
-
-    def _on_question(self, index: int) -> None:
-        self._current = self.question.itemData(index)
-        self._load()
-
-    def _step(self, by: int) -> None:
-        there = self.question.currentIndex() + by
-        if 0 <= there < self.question.count():
-            self.question.setCurrentIndex(there)
-            self._on_question(there)
-
-    def _load(self) -> None:
-        """Read the question on screen with the answer that is to be shown."""
-        self._asked += 1
-        if self._looking is not None:
-            self._looking.cancel()
-            self._looking = None
-        if self._current is None:
-            self._show(None, None)
-            return
-        run = self.runs.run_of(self._current)
-        job = self._document.ask("Reading votes", partial(read_scene, self._current, run))
-        job.finished.connect(partial(self._on_scene, self._asked))
-
-    def _on_scene(self, asked: int, scene: Scene) -> None:
-        if asked != self._asked:
-            return
-        self.runs.list_runs(scene.question.name, scene.run)
-        job = self._jobs.start("Looking at the votes", partial(analyse, scene), quiet=True)
-        self._looking = job
-        job.finished.connect(partial(self._on_analysis, asked, scene))
-        job.failed.connect(self.refused)
-
-    def _on_analysis(self, asked: int, scene: Scene, analysis: Analysis) -> None:
-        if asked == self._asked:
-            self._looking = None
-            self._show(scene, analysis)
 
     def _show(self, scene: Scene | None, analysis: Analysis | None) -> None:
         self.scene, self.analysis = scene, analysis
@@ -181,13 +134,13 @@ class LabelsWorkspace(LabelsScreen):
         self.behind.forget_pictures()
         self._show_status()
         # What is drawn slowly has a turn of its own, so that events come between.
-        QTimer.singleShot(0, self, partial(self._show_plots, self._asked))
+        QTimer.singleShot(0, self, partial(self._show_plots, scene))
         fusion = None if scene is None else scene.fusion
         told = () if fusion is None else fusion.notices
         self.comparing.set_advice((*(() if analysis is None else analysis.advice), *told))
 
-    def _show_plots(self, asked: int) -> None:
-        if asked != self._asked:
+    def _show_plots(self, scene: Scene | None) -> None:
+        if scene is not self.scene:
             return
         self.measuring.show(self.scene, self.analysis)
         fusion = None if self.scene is None else self.scene.fusion
@@ -306,10 +259,10 @@ class LabelsWorkspace(LabelsScreen):
             raise TypeError("labels are fused with what truths are for")
         plan = LabelPlan(wanted.algorithm, wanted.settings, wanted.assignment)
         work = FusionWork("labels", "question", gather, partial(_fuse, plan), keep)
-        self.runs.start(wanted, work, self._current)
+        self.runs.start(wanted, work, self.questions.current)
 
     def _on_partial(self, question: int, draft: Draft) -> None:
-        if question == self._current:
+        if question == self.questions.current:
             self._show_trace(draft)
 
     def _on_compare_requested(self, _runs: Sequence[int]) -> None:

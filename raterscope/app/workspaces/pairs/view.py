@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.pairs.catalogue import PATHS
-from raterscope.algorithms.pairs.data import BoolArray
+from raterscope.algorithms.pairs.data import BEHAVIOURS, BoolArray
 from raterscope.algorithms.pairs.evidence import Evidence, OverTime, Side, Speaking
 from raterscope.algorithms.pairs.knockoffs import UNTESTED
-from raterscope.app.workspaces.pairs.scene import Analysis, Cut, Ranking, Scene
+from raterscope.app.workspaces.pairs.scene import OPEN, Analysis, Cut, Ranking, Scene
 from raterscope.widgets.figures import count
 from raterscope.widgets.panels.annotator_list import AnnotatorsView
 from raterscope.widgets.panels.bias_panel import BiasView
@@ -27,6 +27,7 @@ __all__ = [
     "between_view",
     "bias_view",
     "course_view",
+    "listed",
     "path_cut",
     "path_view",
     "ranking_view",
@@ -53,6 +54,46 @@ def behaviour_shown(scene: Scene, ranking: Ranking | None) -> NDArray[np.int8]:
         return np.full(len(scene.pairs.annotators), -1, dtype=np.int8)
     behaviour = fusion.behaviour if ranking is None else ranking.behaviour
     return np.where(fusion.untested == 0, behaviour, -1).astype(np.int8)
+
+
+def listed(
+    scene: Scene,
+    analysis: Analysis,
+    cut: Cut | None,
+    ranking: Ranking | None,
+    decided: NDArray[np.int8],
+    flagged: BoolArray,
+    words: str,
+    which: str,
+) -> NDArray[np.int64]:
+    """Give who passes a filter, those that most draws select first.
+
+    Parameters
+    ----------
+    words : str
+        What the name has to contain.
+    which : str
+        Key of `ANNOTATOR_FILTERS`.
+    """
+    names = names_of(scene)
+    keep = analysis.left + analysis.right + analysis.ties > 0
+    behaviour = behaviour_shown(scene, ranking)
+    if which == "undecided":
+        keep &= decided == OPEN
+    elif which == "flagged":
+        keep &= flagged
+    elif which == "decided":
+        keep &= decided != OPEN
+    elif which == "untested":
+        keep &= behaviour < 0
+    elif which in BEHAVIOURS:
+        keep &= behaviour == BEHAVIOURS.index(which)
+    if words:
+        part = words.casefold()
+        keep &= np.fromiter((part in name.casefold() for name in names), bool, len(names))
+    share = np.zeros(len(names)) if cut is None else np.nan_to_num(cut.share, nan=-1.0)
+    found = np.flatnonzero(keep)
+    return found[np.argsort(-share[found], kind="stable")]
 
 
 def annotators_view(

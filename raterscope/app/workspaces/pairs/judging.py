@@ -1,0 +1,111 @@
+"""What the expert decides of annotators: flagged or cleared, with a reason, passed over, set aside."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtCore import QObject, Signal
+
+from raterscope.algorithms.pairs.data import BoolArray
+from raterscope.app.document import Document
+from raterscope.app.review import BiasSubject, Decision
+from raterscope.app.workspaces.pairs.scene import CLEARED, FLAGGED, Scene
+from raterscope.app.workspaces.pairs.screen import PairsScreen
+from raterscope.widgets.dialogs.reason import ReasonDialog
+
+__all__ = ["Judging"]
+
+REASONS = {
+    "flag": ("clicks one side always", "clicks one side when in doubt", "answers without looking"),
+    "clear": ("agrees with the crowd", "the items lay so", "too few comparisons to say"),
+}
+HINTS = {
+    "flag": "The ranking is made with this annotator's bias beside it.",
+    "clear": "The ranking takes this annotator's answers as they are.",
+}
+STATES = {"flag": FLAGGED, "clear": CLEARED}
+
+
+class Judging(QObject):
+    """Joins the queue of annotators with the journal.
+
+    Signals
+    -------
+    said(str)
+    """
+
+    said = Signal(str)
+
+    def __init__(self, document: Document, screen: PairsScreen) -> None:
+        super().__init__(screen)
+        self._document = document
+        self._screen = screen
+        self._scene: Scene | None = None
+        self.decided: NDArray[np.int8] = np.empty(0, dtype=np.int8)
+        """What was decided of each annotator: OPEN, FLAGGED or CLEARED."""
+        screen.evidence.flag_requested.connect(partial(self.judge, "flag"))
+        screen.evidence.clear_requested.connect(partial(self.judge, "clear"))
+        screen.evidence.skip_requested.connect(partial(self.judge, "skip"))
+
+    def show(self, scene: Scene | None) -> None:
+        """Take another question or answer."""
+        self._scene = scene
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Read anew what was decided."""
+        scene, contents = self._scene, self._document.contents
+        people = 0 if scene is None else len(scene.pairs.annotators)
+        self.decided = np.zeros(people, dtype=np.int8)
+        if scene is None or contents is None:
+            return
+        judged = contents.review.judged(scene.question.id)
+        for at, name in enumerate(scene.pairs.annotators if judged else ()):
+            if name in judged:
+                self.decided[at] = STATES[judged[name].verb]
+
+    def judge(self, verb: str) -> None:
+        """Flag, clear or skip the annotator looked at; the first two with a reason."""
+        scene, annotator = self._scene, self._screen.queue.current
+        if scene is None or annotator is None:
+            self._screen.queue.go(1)
+            return
+        name = scene.pairs.annotators[annotator]
+        if verb == "skip":
+            self._record(verb, name, "")
+            return
+        dialog = ReasonDialog(name, REASONS[verb], self._screen, act=verb.capitalize(), hint=HINTS[verb])
+        dialog.accepted.connect(partial(self._on_reason, verb, name, dialog))
+        dialog.open()
+
+    def set_aside(self, flagged: BoolArray) -> None:
+        """Leave the flagged out of the fusions of every kind in this study."""
+        scene, contents = self._scene, self._document.contents
+        if scene is None or contents is None:
+            return
+        names = tuple(
+            name
+            for name, flag in zip(scene.pairs.annotators, flagged.tolist(), strict=True)
+            if flag and name not in contents.review.excluded
+        )
+        if not names:
+            self.said.emit("Nobody is flagged who is not set aside already.")
+            return
+        self._document.record(Decision(verb="exclude", annotators=names, reason="biased to a side"))
+
+    def _on_reason(self, verb: str, name: str, dialog: ReasonDialog) -> None:
+        self._record(verb, name, dialog.reason)
+
+    def _record(self, verb: str, name: str, reason: str) -> None:
+        scene = self._scene
+        if scene is not None:
+            # Where those decided leave the list, the next one is found while this one is still in it.
+            self._screen.queue.go(1)
+            self._document.record(
+                Decision(
+                    verb=verb, item=scene.question.id, subject=BiasSubject(annotator=name), reason=reason,
+                    run=None if scene.run is None else scene.run.id,
+                )
+            )  # fmt: skip
