@@ -1,0 +1,307 @@
+"""The whole window driven as by a hand, and how long it takes to answer, as lines of a table.
+
+A time is from the hand to what is painted; beside it stands the longest time for which the event loop did not
+answer, whatever was at work, from the hand until nothing is under way any more. "Own" is the processor's time
+of the window's thread alone, which says more where others use the machine too.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+
+import numpy as np
+from PySide6.QtCore import QEventLoop, Qt, QTimer
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QWidget
+
+from raterscope.app.main_window import SWITCH_SECONDS, MainWindow, apply_look
+from raterscope.app.workspaces.catalogue import WORKSPACES
+
+__all__ = [
+    "ROUNDS", "Driven", "calls_of", "dark_application", "heading", "measure_cancelling",
+    "measure_deciding_meanwhile", "measure_fusing", "memory", "studies", "tell",
+]  # fmt: skip
+
+ROUNDS = 25
+MOMENTS = (0.05, 0.2, 0.4, 0.8, 1.5)
+"""Seconds after which a fusion is cancelled."""
+
+
+def dark_application() -> QApplication:
+    """Start the program's application, with all that it would load later loaded already."""
+    application = QApplication([])
+    apply_look("dark")
+    for workspace in WORKSPACES.values():
+        workspace.load()
+    gc.collect()
+    gc.freeze()
+    sys.setswitchinterval(SWITCH_SECONDS)
+    return application
+
+
+def studies(sizes: Sequence[str], make_study: Callable[[Path, str], None]) -> Iterator[tuple[str, Path]]:
+    """Give a study of each size that the command line asks for, all without words, to be used up.
+
+    ``make_study(path, size)`` makes one; `--keep FOLDER` keeps them as made for the next time.
+    """
+    words = sys.argv[1:]
+    kept = Path(words[words.index("--keep") + 1]) if "--keep" in words else None
+    with tempfile.TemporaryDirectory() as temporary:
+        for size in [word for word in words if word in sizes] or sizes:
+            path = (kept or Path(temporary)) / f"{size}.rscope"
+            if not path.exists():
+                make_study(path, size)
+            used = Path(temporary) / "used.rscope"
+            used.write_bytes(path.read_bytes())
+            yield size, used
+            used.unlink()
+
+
+def memory() -> float:
+    """Give the memory in use, in MB."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+def heading() -> None:
+    """Print the head of the table."""
+    print(f"{'':52s}{'median':>9s}{'95 %':>9s}{'own 95 %':>9s}{'limit':>7s}{'silence':>10s}", flush=True)
+
+
+def tell(
+    name: str, middle: float, high: float, limit: float | None, silence: float, own: float = np.nan
+) -> None:
+    """Print a line of the table, in milliseconds."""
+    most = f"{limit:7.0f}" if limit else " " * 7
+    over = "  OVER" if limit and high > limit else ""
+    worked = " " * 9 if np.isnan(own) else f"{own:9.1f}"
+    print(f"{name:52s}{middle:9.1f}{high:9.1f}{worked}{most}{silence:10.1f}{over}", flush=True)
+
+
+@contextmanager
+def calls_of(owner: object, method: str) -> Iterator[list[float]]:
+    """Note when a method is called, for as long as this lasts; what it does it still does."""
+    calls: list[float] = []
+    plain = getattr(owner, method)
+
+    def noting(*given: object) -> None:
+        calls.append(time.perf_counter())
+        plain(*given)
+
+    setattr(owner, method, noting)
+    try:
+        yield calls
+    finally:
+        delattr(owner, method)
+
+
+class Driven:
+    """The window, driven by keys and by what clicks do, with the heart that beats in its event loop."""
+
+    def __init__(self, application: QApplication) -> None:
+        self.application = application
+        self.window = MainWindow(remembers=False)
+        self.window.resize(1440, 900)
+        self.window.show()
+        self.window.activateWindow()
+        self.longest = 0.0
+        self._made = 0
+        self._last = time.perf_counter()
+        self._heart = QTimer()
+        self._heart.setTimerType(Qt.TimerType.PreciseTimer)
+        self._heart.timeout.connect(self._beat)
+        self._heart.start(1)
+
+    def _beat(self) -> None:
+        now = time.perf_counter()
+        self.longest, self._last = max(self.longest, now - self._last), now
+
+    def listen(self) -> None:
+        """Begin to listen for the longest silence."""
+        self._last, self.longest = time.perf_counter(), 0.0
+
+    @property
+    def work(self):
+        """The workspace that is shown."""
+        return self.window.workspace
+
+    @property
+    def decisions(self) -> int:
+        """How many decisions the journal holds."""
+        contents = self.window.document.contents
+        return len(contents.decisions) if contents else 0
+
+    @property
+    def runs(self) -> int:
+        """How many runs the study holds."""
+        contents = self.window.document.contents
+        return len(contents.runs) if contents else 0
+
+    def wait(self, until: Callable[[], bool], patience: float = 120.0) -> None:
+        """Answer events until something is so."""
+        deadline = time.perf_counter() + patience
+        while not until():
+            self.application.processEvents(QEventLoop.ProcessEventsFlag.WaitForMoreEvents)
+            if time.perf_counter() > deadline:
+                raise TimeoutError
+
+    def settle(self, quiet: float = 0.05) -> None:
+        """Answer events until nothing has been under way for a while."""
+        since = time.perf_counter()
+
+        def settled() -> bool:
+            nonlocal since
+            if self.window.jobs.busy:
+                since = time.perf_counter()
+            return time.perf_counter() - since > quiet
+
+        self.wait(settled)
+
+    def rest(self, seconds: float) -> None:
+        """Answer events for a while."""
+        end = time.perf_counter() + seconds
+        self.wait(lambda: time.perf_counter() > end)
+
+    def key(self, key: Qt.Key, place: QWidget | None = None) -> None:
+        """Press a key in the queue, or elsewhere."""
+        place = place or self.work.queue.view
+        if not place.hasFocus():
+            place.setFocus()
+        QTest.keyClick(place, key)
+
+    def deciding(self, act: Callable[[], object]) -> Callable[[], None]:
+        """Give an act that is `decided` as soon as one more decision, or undoing of one, is on disk."""
+
+        def call() -> None:
+            self._made = self.decisions
+            act()
+
+        return call
+
+    def decided(self) -> bool:
+        """Say whether what was begun last as `deciding` is on disk."""
+        return self.decisions > self._made
+
+    def measure(
+        self, name: str, limit: float | None, act: Callable[[], object],
+        done: Callable[[], bool] = lambda: True, seen: tuple[QWidget, ...] = (), rounds: int = ROUNDS,
+    ) -> None:  # fmt: skip
+        """Print percentiles of an interaction, from the hand to what is painted, and the longest silence.
+
+        Without widgets named as seen, the whole window is painted.
+        """
+        times, silences, own = [], [], []
+        for _ in range(rounds):
+            self.listen()
+            begun, worked = time.perf_counter(), time.thread_time()
+            act()
+            self.wait(done)
+            for widget in seen or (self.window,):
+                widget.repaint()
+            times.append(1000 * (time.perf_counter() - begun))
+            own.append(1000 * (time.thread_time() - worked))
+            self.settle()
+            silences.append(1000 * self.longest)
+        high = np.percentile(times, 95)
+        tell(name, np.percentile(times, 50), high, limit, max(silences), np.percentile(own, 95))
+
+    @contextmanager
+    def once(self, name: str, limit: float | None = None) -> Iterator[None]:
+        """Print how long something took, and the longest silence."""
+        self.listen()
+        begun = time.perf_counter()
+        yield
+        took = 1000 * (time.perf_counter() - begun)
+        self.settle()
+        tell(name, took, took, limit, 1000 * self.longest)
+
+    def begin_fusing(self) -> None:
+        """Press F5 and wait until the fusion is at work."""
+        self.key(Qt.Key.Key_F5)
+        self.wait(lambda: self.work.fusing.job is not None)
+
+    def fuse(self) -> None:
+        """Press F5 and wait until the run is kept and shown."""
+        runs = self.runs
+        self.key(Qt.Key.Key_F5)
+        self.wait(lambda: self.runs > runs)
+        self.settle()
+
+    def close(self) -> None:
+        """Close the study and the window."""
+        self.window.document.close()
+        self.settle()
+        self.window.close()
+        self.window.deleteLater()
+        self.settle()
+
+
+def measure_fusing(driven: Driven, times: int) -> None:
+    """Fuse many times and say what memory that takes."""
+    before, seconds = memory(), []
+    driven.listen()
+    for step in range(times):
+        begun = time.perf_counter()
+        driven.fuse()
+        seconds.append(1000 * (time.perf_counter() - begun))
+        if step in (0, times // 2):
+            print(f"    memory after fusion {step + 1}: {memory():.0f} MB")
+    tell("fused again until all is shown", np.median(seconds), max(seconds), None, 1000 * driven.longest)
+    print(f"    memory before {times} fusions {before:.0f} MB, after them {memory():.0f} MB", flush=True)
+
+
+def measure_deciding_meanwhile(
+    driven: Driven, decide: Callable[[], object], seen: tuple[QWidget, ...] = ()
+) -> None:
+    """Decide while a fusion is at work, then cancel it."""
+    driven.begin_fusing()
+    times: list[float] = []
+    driven.listen()
+    for _ in range(ROUNDS):
+        begun = time.perf_counter()
+        driven.deciding(decide)()
+        driven.wait(driven.decided)
+        for widget in seen or (driven.window,):
+            widget.repaint()
+        times.append(1000 * (time.perf_counter() - begun))
+        driven.rest(0.02)
+    at_work = "" if driven.work.fusing.job is not None else " (it ended before)"
+    tell(f"decided while a fusion is at work{at_work}", np.median(times), np.percentile(times, 95), 50,
+         1000 * driven.longest)  # fmt: skip
+    driven.work.cancel_fusing()
+    driven.settle()
+
+
+def measure_cancelling(driven: Driven) -> None:
+    """Cancel fusions at several moments."""
+    work = driven.work
+    told, stopped, silences = [], [], []
+    for moment in MOMENTS:
+        driven.begin_fusing()
+        job = work.fusing.job
+        thread = driven.window.jobs._threads[job.key]
+        driven.rest(moment)
+        if job.over:
+            driven.settle()
+            continue
+        driven.listen()
+        begun = time.perf_counter()
+        work.cancel_fusing()
+        work.job_list.repaint()
+        told.append(1000 * (time.perf_counter() - begun))
+        driven.wait(lambda thread=thread: not thread.is_alive())
+        stopped.append(1000 * (time.perf_counter() - begun))
+        driven.settle()
+        silences.append(1000 * driven.longest)
+    if told:
+        tell("Cancel acknowledged", np.median(told), max(told), 100, max(silences))
+        tell("Cancel, the thread at an end", np.median(stopped), max(stopped), 500, max(silences))
