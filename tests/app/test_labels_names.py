@@ -32,7 +32,7 @@ def said(window) -> str:
     words += [line.name for line in workspace.task_panel.votes.lines]
     wall = workspace.wall
     words += [wall.tiles.words(place) for place in wall.tiles.order]
-    words += [line.who for line in workspace.ask.list.lines[:]]
+    words += [line.why for line in workspace.ask.list.lines[:]]
     return "\n".join(words)
 
 

@@ -1,4 +1,4 @@
-"""Where another vote is worth most, and whom to ask for it."""
+"""Where another answer is worth most, and whom to ask for it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 from PySide6.QtCore import QModelIndex, QRectF, Qt, Signal
-from PySide6.QtGui import QPainter
+from PySide6.QtGui import QFontMetrics, QPainter
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from raterscope.widgets import theme
@@ -22,48 +22,58 @@ WHO, GAIN = 0.42, 76.0
 
 @dataclass(frozen=True, slots=True)
 class AskLine:
-    """One more vote.
+    """One more answer to ask for.
 
     Attributes
     ----------
-    task : int
+    key : hashable
+        What a line gone to stands for.
     name : str
-        The task's.
-    who : str
-        Whom to ask: "v-5103", "somebody new".
+        Its name, or an annotator's: "cell-004", "w-0412".
+    why : str
+        Whom to ask, or why: "ask v-5103", "finds 0.94 of what is there".
     gain : float
-        What the vote is expected to tell of the task, in bits.
-    gain_of_new : float
-        What that of somebody new is.
+        What the answer is expected to bring, in the list's unit.
+    more : str
+        What else the tooltip tells, a sentence.
     """
 
-    task: int
+    key: Hashable
     name: str
-    who: str
+    why: str
     gain: float
-    gain_of_new: float
-
-
-NOTHING = "Fuse first: then this says which task needs another vote most, and whom to ask."
+    more: str = ""
 
 
 class AskList(QWidget):
-    """Votes to ask for, the one that tells most first.
+    """Answers to ask for, the one that brings most first.
+
+    Parameters
+    ----------
+    noun : str
+        What is asked for: "vote".
+    measure, unit : str
+        What it brings and in what: "expected information", "bit".
+    nothing : str
+        What belongs here.
 
     Signals
     -------
-    chosen : int
-        The task of a line gone to.
+    chosen : object
+        Key of a line gone to.
     """
 
-    chosen = Signal(int)
+    chosen = Signal(object)
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    def __init__(
+        self, noun: str, measure: str, unit: str, nothing: str, parent: QWidget | None = None
+    ) -> None:
         super().__init__(parent)
         theme.set_role(self, "panel")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self._noun, self._measure, self._empty = noun, measure, nothing
         self.header = Header("Ask next")
-        self.list: LineList[AskLine] = LineList(_AskKind(), "Votes to ask for")
+        self.list: LineList[AskLine] = LineList(_AskKind(unit), f"{noun.capitalize()}s to ask for")
         self._nothing = plain_label("", "second", wrap=True)
         self._nothing.setAlignment(Qt.AlignmentFlag.AlignTop)
         column = QVBoxLayout(self)
@@ -76,40 +86,45 @@ class AskList(QWidget):
         self.list.selectionModel().currentChanged.connect(self._on_current)
         self.show_lines(())
 
-    def show_lines(self, lines: Sequence[AskLine], nothing: str = NOTHING) -> None:
-        """Show votes to ask for, or say why there are none."""
-        self._nothing.setText(nothing)
+    def show_lines(self, lines: Sequence[AskLine], nothing: str = "") -> None:
+        """Show what to ask for, or say why there is nothing."""
+        self._nothing.setText(nothing or self._empty)
         self.list.set_lines(lines)
         self.list.setVisible(bool(lines))
         self._nothing.setVisible(not lines)
-        self.header.set_aside(f"{count(len(lines), 'vote')}, expected information" if lines else "")
+        self.header.set_aside(f"{count(len(lines), self._noun)}, {self._measure}" if lines else "")
 
     def _on_current(self, index: QModelIndex) -> None:
         if index.isValid():
-            self.chosen.emit(self.list.lines[index.row()].task)
+            self.chosen.emit(self.list.lines[index.row()].key)
 
 
 class _AskKind(LineKind[AskLine]):
+    def __init__(self, unit: str) -> None:
+        super().__init__()
+        self._unit = unit
+
     def key(self, line: AskLine) -> Hashable:
-        return line.task, line.who
+        return line.key
 
     def words(self, line: AskLine) -> str:
-        return f"{line.name}: ask {line.who}, {line.gain:.2f} bit"
+        return f"{line.name}: {line.why}, {self._gain(line)}"
 
     def tip(self, line: AskLine) -> str:
-        return (
-            f"{self.words(line)} expected. Somebody of whom nothing is known would tell "
-            f"{line.gain_of_new:.2f} bit."
-        )
+        return f"{self.words(line)} expected. {line.more}".strip()
 
     def paint_line(self, painter: QPainter, box: QRectF, line: AskLine) -> None:
         look = theme.current()
         painter.setFont(theme.font(theme.BODY))
+        gain = self._gain(line)
         middle = box.left() + WHO * box.width()
-        right = box.right() - GAIN
+        right = box.right() - max(GAIN, QFontMetrics(painter.font()).horizontalAdvance(gain) + 14)
         left = QRectF(box.left() + 6, box.top(), middle - box.left() - 14, box.height())
-        paint_words(painter, left, line.name, look.text)
-        whom = QRectF(middle, box.top(), right - middle - 8, box.height())
-        paint_words(painter, whom, f"ask {line.who}", look.second)
-        figure = QRectF(right, box.top(), GAIN - 6, box.height())
-        paint_words(painter, figure, f"{line.gain:.2f} bit", look.text, side=Qt.AlignmentFlag.AlignRight)
+        paint_words(painter, left, line.name, look.text, elide=Qt.TextElideMode.ElideMiddle)
+        why = QRectF(middle, box.top(), right - middle - 8, box.height())
+        paint_words(painter, why, line.why, look.second)
+        figure = QRectF(right, box.top(), box.right() - right - 6, box.height())
+        paint_words(painter, figure, gain, look.text, side=Qt.AlignmentFlag.AlignRight)
+
+    def _gain(self, line: AskLine) -> str:
+        return f"{line.gain:.2f} {self._unit}"

@@ -77,17 +77,20 @@ class Asking(QObject):
         self._screen.ask.show_lines(
             [
                 AskLine(
-                    task=task,
+                    key=task,
                     name=scene.labels.tasks[task],
-                    who="somebody new" if who == OPEN else view.name_of(scene, who, blind=self._blind),
+                    why=f"ask {self._whom(scene, who)}",
                     gain=gain,
-                    gain_of_new=gain_of_new,
+                    more=f"Somebody of whom nothing is known would tell {gain_of_new:.2f} bit.",
                 )
                 for task, who, gain, gain_of_new in rows
                 if gain >= LEAST
             ],
             NONE_NEEDED,
         )
+
+    def _whom(self, scene: Scene, who: int) -> str:
+        return "somebody new" if who == OPEN else view.name_of(scene, who, blind=self._blind)
 
 
 def _ask(scene: Scene, watch: Watch) -> NextVotes:

@@ -30,6 +30,7 @@ from raterscope.widgets.plots.similarity_matrix import SimilarityMatrix
 
 __all__ = ["LabelsScreen"]
 
+NO_VOTES = "Fuse first: then this says which task needs another vote most, and whom to ask."
 
 EXCLUDING = [240, 0, 420]
 BOTH_FROM = 560
@@ -63,7 +64,7 @@ class LabelsScreen(WorkspaceScreen):
         self.calibration = CalibrationPlot()
         self.progress = ObjectivePlot("bound", "Fuse to see how the answer settles.")
         self.comparing = Comparing()
-        self.ask = AskList()
+        self.ask = AskList("vote", "expected information", "bit", NO_VOTES)
         people = _split(Qt.Orientation.Vertical, (self.wall, self.cards))
         alike = _split(Qt.Orientation.Horizontal, (self.similarity, self.participation))
         self.middle_tabs = QTabWidget()

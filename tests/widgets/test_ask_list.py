@@ -1,0 +1,48 @@
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QLabel
+
+from raterscope.widgets.panels.ask_list import AskLine, AskList
+
+LINES = (
+    AskLine("w-0412", "w-0412", "finds 0.94 of what is there", 0.31),
+    AskLine("smear_012", "smear_012.tif", "3 of 27 decisions may change", 0.4, "Nobody of it was asked."),
+)
+
+
+@pytest.fixture
+def asking(qtbot):
+    widget = AskList("annotator", "decisions expected to change", "decisions", "Fuse the clicks first.")
+    qtbot.addWidget(widget)
+    widget.resize(420, 160)
+    widget.show()
+    return widget
+
+
+def words(widget) -> list[str]:
+    return [label.text() for label in widget.findChildren(QLabel) if label.isVisible()]
+
+
+def test_before_there_is_a_line_it_says_what_to_do_and_then_why_there_is_none(asking):
+    assert "Fuse the clicks first." in words(asking)
+    asking.show_lines((), "Every answer is firm.")
+    assert "Every answer is firm." in words(asking)
+    asking.show_lines(LINES)
+    assert "2 annotators, decisions expected to change" in words(asking)
+
+
+def test_a_line_gone_to_by_key_gives_its_key(asking, qtbot):
+    asking.show_lines(LINES)
+    gone = []
+    asking.chosen.connect(gone.append)
+    qtbot.keyClick(asking.list, Qt.Key.Key_Down)
+    qtbot.keyClick(asking.list, Qt.Key.Key_Down)
+    assert gone[-1] == "smear_012"
+
+
+def test_a_line_is_said_with_its_unit_and_more_in_the_tip(asking):
+    asking.show_lines(LINES)
+    said = [asking.list.model().index(row, 0).data(Qt.ItemDataRole.AccessibleTextRole) for row in (0, 1)]
+    assert said[0] == "w-0412: finds 0.94 of what is there, 0.31 decisions"
+    tip = asking.list.model().index(1, 0).data(Qt.ItemDataRole.ToolTipRole)
+    assert "0.40 decisions expected. Nobody of it was asked." in tip
