@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import cast
 
 from raterscope.algorithms.clicks._path import PARAMETERS, Criterion
 from raterscope.algorithms.clicks.data import Clicks, Clustering
-from raterscope.algorithms.clicks.oem import COVARIANCES, MixtureSettings, walk_path
+from raterscope.algorithms.clicks.oem import COVARIANCES, MixtureSettings, make_path, walk_path
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.algorithms.settings import choice
 
@@ -45,4 +46,5 @@ def cem(clicks: Clicks, settings: CEMSettings | None = None, watch: Watch = sile
     """
     settings = CEMSettings() if settings is None else settings
     criterion = cast(Criterion, settings.criterion)
-    return walk_path(clicks, settings, watch, criterion=criterion, penalty=PARAMETERS / 2, outliers=False)
+    path = partial(make_path, settings, criterion=criterion, penalty=PARAMETERS / 2, outliers=False)
+    return walk_path(clicks, settings, watch, path)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,7 +21,7 @@ from raterscope.algorithms.clicks.data import Detection, FloatArray, Votes
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.settings import Settings, choice, integer, number, switch
 
-__all__ = ["DEMSettings", "deceived", "dem", "judge", "knows_artefacts", "problem_of"]
+__all__ = ["DEMSettings", "deceived", "dem", "highest", "judge", "knows_artefacts", "problem_of", "starts_of"]
 
 DECEPTION = (1.0, 19.0)
 """Beta prior of the share of clusters that all votes call structures and that are none."""
@@ -116,19 +116,26 @@ def dem(votes: Votes, settings: DEMSettings | None = None, watch: Watch = silent
     """
     settings = DEMSettings() if settings is None else settings
     problem = problem_of(votes, settings)
-    starts = list(_starts(votes, settings.start))
-    ascents = [
-        climb(
+    best, _ = highest(problem, starts_of(votes, settings.start), settings, part(watch, 0.0, 0.8))
+    return judge(problem, best, settings, deceived(problem, best), part(watch, 0.8, 1.0))
+
+
+def highest(
+    problem: Problem, starts: Mapping[str, FloatArray], settings: DEMSettings, watch: Watch
+) -> tuple[Ascent, str]:
+    """Climb from every start; give the ascent that came highest, and the name of its start."""
+    ascents = {
+        name: climb(
             problem,
             start,
             settings.detection_iterations,
             settings.detection_tolerance,
-            part(watch, 0.8 * turn / len(starts), 0.8 * (turn + 1) / len(starts)),
+            part(watch, turn / len(starts), (turn + 1) / len(starts)),
         )
-        for turn, start in enumerate(starts)
-    ]
-    best = max(ascents, key=lambda ascent: ascent.objective[-1])
-    return judge(problem, best, settings, deceived(problem, best), part(watch, 0.8, 1.0))
+        for turn, (name, start) in enumerate(starts.items())
+    }
+    best = max(ascents, key=lambda name: float(ascents[name].objective[-1]))
+    return ascents[best], best
 
 
 def knows_artefacts(votes: Votes, settings: DEMSettings) -> bool:
@@ -200,15 +207,18 @@ def _prior(votes: Votes, settings: DEMSettings, crowd: bool) -> Prior:
     )
 
 
-def _starts(votes: Votes, start: str) -> Iterable[FloatArray]:
+def starts_of(votes: Votes, start: str) -> dict[str, FloatArray]:
+    """Give the posteriors to begin with that a setting of `start` asks for, by name (eqs. 32-34)."""
     count, annotators = votes.marked.sum(axis=0), max(votes.marked.shape[0], 1)
+    starts: dict[str, FloatArray] = {}
     if start in {"best", "paper", "share"}:
-        yield count / annotators
+        starts["share"] = count / annotators
     if start in {"best", "paper", "majority"}:
-        yield (2 * count >= annotators).astype(np.float64)
+        starts["majority"] = (2 * count >= annotators).astype(np.float64)
     if start in {"best", "weight"}:
         largest = float(votes.weight.max(initial=0.0))
-        yield votes.weight / largest if largest > 0 else np.full(len(votes.weight), 0.5)
+        starts["weight"] = votes.weight / largest if largest > 0 else np.full(len(votes.weight), 0.5)
+    return starts
 
 
 def _rate(right: FloatArray, wrong: FloatArray) -> FloatArray:

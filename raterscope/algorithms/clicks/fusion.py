@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
@@ -37,6 +37,7 @@ from raterscope.algorithms.settings import Settings, SettingsError
 
 __all__ = [
     "FusionPlan",
+    "conclude",
     "fuse",
     "learn_from_each_other",
     "learns_across_images",
@@ -159,11 +160,42 @@ def fuse(clicks: Clicks, plan: FusionPlan | None = None, watch: Watch = silent) 
     plan = FusionPlan() if plan is None else plan
     watch(0.0, "merging repeated clicks")
     marks, mark = clicks.merged()
-    bounds = (plan.assignment.outlier_threshold, plan.assignment.vote_coverage)
     clustering = CLUSTERERS[plan.algorithm].run(marks, plan.clustering, watch=part(watch, 0.0, 0.9))
-    clustering, verdict = settle_known(marks, clustering, clicks.known, votes_of(marks, clustering, *bounds))
+
+    def detect(votes: Votes) -> Detection:
+        found: Detection = DETECTORS[plan.detector].run(votes, plan.detection, watch=part(watch, 0.9, 1.0))
+        return found
+
+    return conclude(marks, mark, clustering, plan.assignment, detect)
+
+
+def conclude(
+    marks: Clicks,
+    mark: IntArray,
+    clustering: Clustering,
+    assignment: AssignmentSettings,
+    detect: Callable[[Votes], Detection],
+) -> Fusion:
+    """Go on from the clusters of the merged marks to detections and what is said of the annotators.
+
+    Parameters
+    ----------
+    marks : Clicks
+    mark : (N,) int64
+        For every click, its row among them.
+    clustering : Clustering
+    assignment : AssignmentSettings
+    detect : callable
+        What judges the votes.
+
+    Returns
+    -------
+    Fusion
+    """
+    bounds = (assignment.outlier_threshold, assignment.vote_coverage)
+    clustering, verdict = settle_known(marks, clustering, marks.known, votes_of(marks, clustering, *bounds))
     votes = _votes(marks, clustering, assign(marks, clustering, *bounds), verdict)
-    detection = DETECTORS[plan.detector].run(votes, plan.detection, watch=part(watch, 0.9, 1.0))
+    detection = detect(votes)
     return Fusion(
         clustering=clustering,
         marked=votes.marked,

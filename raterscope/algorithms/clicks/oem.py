@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import cast
 
 import numpy as np
@@ -15,7 +17,16 @@ from raterscope.algorithms.clicks.data import Clicks, Clustering, Trace
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.settings import Settings, choice, integer, number, switch
 
-__all__ = ["COVARIANCES", "MixtureSettings", "OEMSettings", "empty_clustering", "oem", "walk_path"]
+__all__ = [
+    "COVARIANCES",
+    "MixtureSettings",
+    "OEMSettings",
+    "empty_clustering",
+    "make_path",
+    "oem",
+    "path_of",
+    "walk_path",
+]
 
 CRITERIA = {
     "evidence": "evidence of the crowd model",
@@ -130,13 +141,19 @@ def oem(clicks: Clicks, settings: OEMSettings | None = None, watch: Watch = sile
         return empty_clustering(len(clicks.annotators))
     if settings.criterion == "evidence" and not settings.as_printed:
         return _fit(clicks, settings, watch)
-    return walk_path(
-        clicks, settings, watch,
+    return walk_path(clicks, settings, watch, partial(path_of, settings), settings.as_printed)
+
+
+def path_of(settings: OEMSettings, scatter: float) -> Path:
+    """Say how Algorithm 1 is walked when clicks scatter so far, pixels."""
+    return make_path(
+        settings,
+        scatter,
         criterion="expected" if settings.as_printed else cast(Criterion, settings.criterion),
         penalty=PARAMETERS / (4 if settings.penalty == "quarter" or settings.as_printed else 2),
         initial_reliability=settings.initial_reliability,
         printed=settings.as_printed,
-    )  # fmt: skip
+    )
 
 
 def _fit(clicks: Clicks, settings: OEMSettings, watch: Watch) -> Clustering:
@@ -168,16 +185,38 @@ def _fit(clicks: Clicks, settings: OEMSettings, watch: Watch) -> Clustering:
     return fit_crowd(cells, len(clicks.annotators), clicks.area, model, part(watch, 0.05, 1.0))
 
 
-def walk_path(
-    clicks: Clicks,
+def make_path(
     settings: MixtureSettings,
-    watch: Watch,
+    scatter: float,
     *,
     criterion: Criterion,
     penalty: float,
     initial_reliability: float = 1.0,
     printed: bool = False,
     outliers: bool = True,
+) -> Path:
+    """Put settings into the form that Algorithm 1 takes."""
+    held = settings.covariance == "held" and not printed
+    return Path(
+        criterion=criterion,
+        penalty=penalty,
+        floor=(1.0 if held else max(settings.covariance_floor, 1e-6)) * scatter**2,
+        ceiling=scatter**2 if held else math.inf,
+        lower_bound=max(settings.lower_bound, 1) if printed else settings.lower_bound,
+        max_iterations=min(settings.max_iterations, 500) if printed else settings.max_iterations,
+        tolerance=settings.tolerance,
+        initial_reliability=initial_reliability,
+        printed=printed,
+        outliers=outliers,
+    )
+
+
+def walk_path(
+    clicks: Clicks,
+    settings: MixtureSettings,
+    watch: Watch,
+    path: Callable[[float], Path],
+    printed: bool = False,
 ) -> Clustering:
     """Walk Algorithm 1 from the centroids of k-means, with or without outliers."""
     if not len(clicks):
@@ -191,7 +230,6 @@ def walk_path(
         from raterscope.algorithms.clicks._scatter import learn_habits
 
         scatter = settings.click_scatter or learn_habits(clicks).scatter
-    held = settings.covariance == "held" and not printed
     active = int((clicks.counts() > 0).sum())
     wanted = settings.initial_clusters or max(1, round(6 * len(clicks) / active))
     if not printed:
@@ -199,21 +237,11 @@ def walk_path(
     watch(0.02, "choosing where clusters begin")
     cells = sort_into_cells(clicks, 3 * scatter)
     mean = k_means(np.column_stack([cells.x, cells.y]), min(wanted, len(clicks)), settings.seed)
-    path = Path(
-        criterion=criterion,
-        penalty=penalty,
-        floor=(1.0 if held else max(settings.covariance_floor, 1e-6)) * scatter**2,
-        ceiling=scatter**2 if held else math.inf,
-        lower_bound=max(settings.lower_bound, 1) if printed else settings.lower_bound,
-        max_iterations=min(settings.max_iterations, 500) if printed else settings.max_iterations,
-        tolerance=settings.tolerance,
-        initial_reliability=initial_reliability,
-        printed=printed,
-        outliers=outliers,
-    )
     start = np.array([scatter**2, 0.0, scatter**2])
     annotators = len(clicks.annotators)
-    return walk(cells, annotators, 1 / clicks.area, mean, start, path, scatter, part(watch, 0.05, 1.0))
+    return walk(
+        cells, annotators, 1 / clicks.area, mean, start, path(scatter), scatter, part(watch, 0.05, 1.0)
+    )
 
 
 def empty_clustering(annotators: int) -> Clustering:
