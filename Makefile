@@ -36,7 +36,7 @@ benchmark:
 	scripts/environment $(environment) test
 	OPENBLAS_NUM_THREADS=1 $(python) -m tests.benchmarks.clicks_accuracy
 	OPENBLAS_NUM_THREADS=1 $(python) -m tests.benchmarks.clicks_speed
-	OPENBLAS_NUM_THREADS=1 $(python) -m tests.benchmarks.window_speed
+	OPENBLAS_NUM_THREADS=1 $(python) -m tests.benchmarks.clicks_window_speed
 	OPENBLAS_NUM_THREADS=1 $(python) -m tests.benchmarks.masks_accuracy
 	OPENBLAS_NUM_THREADS=1 $(python) -m tests.benchmarks.masks_speed
 	OPENBLAS_NUM_THREADS=1 $(python) -m tests.benchmarks.volume_view_speed

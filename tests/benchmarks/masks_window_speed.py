@@ -1,32 +1,28 @@
 """How long the masks workspace takes to answer on a large case, beside the limits set for each interaction.
 
 Usage: python -m tests.benchmarks.masks_window_speed [SLICES ROWS]
+
+`window_driving` says what the columns mean.
 """
 
 from __future__ import annotations
 
-import os
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from itertools import count, cycle
 from pathlib import Path
 
-os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
-
 import numpy as np
-from PySide6.QtWidgets import QApplication
 from scipy.ndimage import gaussian_filter
 
 from raterscope.app.formats.volumes import find_volumes
-from raterscope.app.main_window import MainWindow, apply_look
 from raterscope.app.study import Study
 from raterscope.app.study.masks import PlacedMask, add_masks
 from raterscope.widgets.volume.layers import Stroke
 
+from .window_driving import ROUNDS, Driven, dark_application, heading, measure_cancelling
+
 RATERS = 7
-ROUNDS = 20
 
 
 def make_study(folder: Path, slices: int, rows: int) -> Path:
@@ -69,141 +65,55 @@ def make_study(folder: Path, slices: int, rows: int) -> Path:
     return path
 
 
-class Window:
-    """The window, driven, with the longest time for which it did not answer."""
+def measure(driven: Driven, slices: int, rows: int) -> None:
+    """Measure all there is on the study that is open."""
+    window, work = driven.window, driven.work
+    review = work.reviewing
+    with driven.once("fused (compiled at first) and kept"):
+        driven.fuse()
+    with driven.once("fused again"):
+        driven.fuse()
+    print(window.status._text.text())
 
-    def __init__(self, application: QApplication, study: Path) -> None:
-        self.application = application
-        self.window = MainWindow(remembers=False)
-        self.window.resize(1440, 900)
-        self.window.show()
-        self.window.open_paths([study])
-        self.longest = 0.0
+    def accept() -> None:
+        if review.region is None:
+            review.select(0)
+        review.accept()
 
-    def wait(self, until: Callable[[], bool], patience: float = 120.0) -> None:
-        """Answer events until something is so."""
-        deadline = time.perf_counter() + patience
-        while not until():
-            begun = time.perf_counter()
-            self.application.processEvents()
-            self.longest = max(self.longest, time.perf_counter() - begun)
-            if time.perf_counter() > deadline:
-                raise TimeoutError
-            time.sleep(0.0005)
-
-    def settle(self) -> None:
-        """Answer events until no job is at work."""
-        self.wait(lambda: not self.window.jobs.busy)
-        for _ in range(20):
-            self.application.processEvents()
-            time.sleep(0.005)
-        self.wait(lambda: not self.window.jobs.busy)
-
-    @contextmanager
-    def blocks(self, what: str) -> Iterator[None]:
-        """Print how long something took, and the longest single block of the window meanwhile."""
-        self.longest, begun = 0.0, time.perf_counter()
-        yield
-        took = time.perf_counter() - begun
-        print(f"{what:44} {1000 * took:9.0f} ms, longest block {1000 * self.longest:6.0f} ms", flush=True)
-
-    def measure(self, name: str, limit: float, act: Callable[[], object], done: Callable[[], bool]) -> None:
-        """Print percentiles of an interaction, from the hand to what is painted."""
-        times = []
-        for _ in range(ROUNDS):
-            begun = time.perf_counter()
-            act()
-            self.wait(done)
-            self.window.repaint()
-            times.append(1000 * (time.perf_counter() - begun))
-            self.settle()
-        low, middle, high = np.percentile(times, [5, 50, 95])
-        print(
-            f"{name:44} {low:7.1f} {middle:7.1f} {high:7.1f}   {limit:5.0f}   {high / limit:5.2f}", flush=True
-        )
+    driven.measure("next disputed", 100, review.next_disputed)
+    driven.measure("accept, on disk and on to the next", 50, driven.deciding(accept), driven.decided)
+    driven.measure("undo", 50, driven.deciding(window.document.undo), driven.decided)
+    driven.measure("redo", 50, driven.deciding(window.document.redo), driven.decided)
+    origin = (slices // 2, rows // 2, rows // 2)
+    stroke = Stroke(origin, np.full((1, 20, 20), 1, dtype=np.int8), "axial", origin[0])
+    driven.measure("a stroke of the brush, on disk", 50,
+                   driven.deciding(lambda: work.volume.painted.emit(stroke)), driven.decided)  # fmt: skip
+    raters = count()
+    driven.measure("solo", 50, lambda: work.solo(next(raters) % RATERS))
+    maps = cycle(("doubt", "weight", "deviation", "none"))
+    driven.measure("another map", 50, lambda: work.maps.choose_map(next(maps)))
+    driven.measure("rater chosen in the table", 100,
+                   lambda: work.raters.choose(f"rater {next(raters) % RATERS + 1}"))  # fmt: skip
+    measure_cancelling(driven)
 
 
 def main() -> None:
     """Measure and print."""
     slices, rows = (int(word) for word in sys.argv[1:3]) if len(sys.argv) > 2 else (160, 500)
-    application = QApplication([])
-    apply_look("dark")
+    application = dark_application()
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        path = make_study(folder, slices, rows)
+        path = make_study(Path(name), slices, rows)
+        driven = Driven(application)
+        driven.settle()
         print(f"{slices} x {rows} x {rows}, {RATERS} raters; study {path.stat().st_size / 1e6:.1f} MB")
-        driven = Window(application, path)
-        window = driven.window
-        with driven.blocks("open, scene and pixels"):
-            driven.wait(lambda: window.workspace is not None and window.workspace.reviewing.scene is not None)
+        print(f"milliseconds, {ROUNDS} rounds")
+        heading()
+        with driven.once("study opened, scene and pixels"):
+            driven.window.open_paths([path])
+            driven.wait(lambda: driven.work is not None and driven.work.reviewing.scene is not None)
             driven.settle()
-        workspace = window.workspace
-        with driven.blocks("fuse (compiles at first) and keep"):
-            workspace.fuse_again()
-            driven.wait(lambda: bool(window.document.contents and window.document.contents.runs))
-            driven.settle()
-        with driven.blocks("fuse again"):
-            workspace.fuse_again()
-            driven.wait(lambda: bool(window.document.contents and len(window.document.contents.runs) > 1))
-            driven.settle()
-        print(window.status._text.text())
-        print(f"{'':44} {'5 %':>7} {'median':>7} {'95 %':>7}   limit   95 % / limit")
-        review = workspace.reviewing
-
-        def decisions() -> int:
-            return len(window.document.contents.decisions) if window.document.contents else 0
-
-        counted = 0
-
-        def after(act: Callable[[], object]) -> Callable[[], object]:
-            def call() -> None:
-                nonlocal counted
-                counted = decisions()
-                act()
-
-            return call
-
-        def one_more() -> bool:
-            return decisions() > counted
-
-        def accept() -> None:
-            if review.region is None:
-                review.select(0)
-            review.accept()
-
-        stroke = np.full((1, 20, 20), 1, dtype=np.int8)
-        origin = (slices // 2, rows // 2, rows // 2)
-        digit = iter(range(10_000))
-        maps = iter(range(10_000))
-        names = ("doubt", "weight", "deviation", "none")
-        driven.measure("next disputed", 100, review.next_disputed, lambda: True)
-        driven.measure("accept, on disk and on to the next", 50, after(accept), one_more)
-        driven.measure("undo", 50, after(window.document.undo), one_more)
-        driven.measure("redo", 50, after(window.document.redo), one_more)
-        painted = Stroke(origin, stroke, "axial", origin[0])
-        paint = after(lambda: workspace.volume.painted.emit(painted))
-        driven.measure("a stroke of the brush, on disk", 50, paint, one_more)
-        driven.measure("solo", 50, lambda: workspace.solo(next(digit) % RATERS), lambda: True)
-        driven.measure(
-            "another map", 50, lambda: workspace.maps.choose_map(names[next(maps) % 4]), lambda: True
-        )
-        driven.measure("rater chosen in the table", 100,
-                       lambda: workspace.raters.choose(f"rater {next(digit) % RATERS + 1}"),
-                       lambda: True)  # fmt: skip
-        with driven.blocks("fuse, cancelled after 300 ms"):
-            workspace.fuse_again()
-            driven.wait(lambda: workspace.fusing.job is not None)
-            begun = time.perf_counter()
-            driven.wait(lambda: time.perf_counter() - begun > 0.3)
-            job = workspace.fusing.job
-            begun = time.perf_counter()
-            workspace.cancel_fusing()
-            driven.wait(lambda: workspace.fusing.job is None)
-            state = (
-                "done before" if job is None else f"stopped in {1000 * (time.perf_counter() - begun):.0f} ms"
-            )
-        print(state)
-        window.close()
+        measure(driven, slices, rows)
+        driven.close()
 
 
 if __name__ == "__main__":

@@ -1,0 +1,115 @@
+"""How long the clicks workspace takes to answer, beside the limits set for each interaction.
+
+Usage: python -m tests.benchmarks.clicks_window_speed [IMAGES]
+
+`window_driving` says what the columns mean.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Callable
+from itertools import cycle
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from raterscope.algorithms.clicks import FusionPlan
+from raterscope.app import importing
+from raterscope.app.clicks.running import fuse_inputs, gather, keep
+from raterscope.app.study import Study
+
+from .window_driving import ROUNDS, Driven, dark_application, heading
+
+ANNOTATORS, SPOTS = 40, 50
+
+
+def make_study(folder: Path, images: int) -> Path:
+    """Write images with 50 spots each, clicked by 40 annotators, half of the spots by half of them."""
+    rng = np.random.default_rng(7)
+    lines = ["annotator,image,x,y"]
+    for number in range(images):
+        name = f"{number:03d}.png"
+        Image.fromarray(rng.integers(150, 200, (960, 1280, 3), dtype=np.uint8)).save(
+            folder / name, compress_level=1
+        )
+        places = rng.uniform((40, 40), (1240, 920), (SPOTS, 2))
+        chance = np.where(np.arange(SPOTS) < SPOTS // 2, 0.8, 0.2)
+        for who in range(ANNOTATORS):
+            for x, y in places[rng.random(SPOTS) < chance] + rng.normal(0, 2, 2):
+                dx, dy = rng.normal(0, 2, 2)
+                lines.append(f"w{who},{name},{x + dx:.2f},{y + dy:.2f}")
+    (folder / "clicks.csv").write_text("\n".join(lines))
+    path = folder / "speed.rscope"
+    with Study.create(path) as study:
+        importing.store(importing.read_files([folder, folder / "clicks.csv"]), study)
+        inputs = gather([entry.id for entry in study.images()], study)
+        keep(fuse_inputs(inputs, FusionPlan()), study)
+    return path
+
+
+def measure(driven: Driven, images: int) -> None:
+    """Measure all there is on the study that is open."""
+    window, work = driven.window, driven.work
+    review = work.reviewing
+
+    def look(step: int) -> None:
+        review.select(((review.current or 0) + step) % len(review.spots))
+
+    def accept() -> None:
+        if review.spot is None:
+            review.select(0)
+        review.decide("accept")
+
+    review.select(0)
+    driven.measure("another spot", 100, lambda: look(7))
+    driven.measure("accept, on disk and on to the next", 50, driven.deciding(accept), driven.decided)
+    driven.measure("undo", 50, driven.deciding(window.document.undo), driven.decided)
+    driven.measure("redo", 50, driven.deciding(window.document.redo), driven.decided)
+    solo = cycle(range(9))
+    driven.measure("one annotator alone", 50, lambda: work.annotators.solo(next(solo)))
+    driven.measure("pan", 16, lambda: work.canvas.pan(13, 7))
+    driven.measure("zoom", 16, lambda: work.canvas.zoom(1.02))
+    if images > 1:
+        driven.measure("another image, with its pixels", 100, *turning(driven))
+
+
+def turning(driven: Driven) -> tuple[Callable[[], None], Callable[[], bool]]:
+    """Give the act of going from the first image to the second or back, and whether that is shown."""
+    work = driven.work
+    shown = work.reviewing.scene.image.id
+
+    def turn() -> None:
+        nonlocal shown
+        shown = work.reviewing.scene.image.id
+        here = [item.key for item in work.queue.shown()].index(shown)
+        work.queueing.step(1 if here == 0 else -1)
+
+    def turned() -> bool:
+        scene = work.reviewing.scene
+        return scene is not None and scene.image.id != shown and work._pixels is not None
+
+    return turn, turned
+
+
+def main() -> None:
+    """Measure and print."""
+    images = int(sys.argv[1]) if len(sys.argv) > 1 else 12
+    application = dark_application()
+    with tempfile.TemporaryDirectory() as folder:
+        study = make_study(Path(folder), images)
+        driven = Driven(application)
+        driven.settle()
+        print(f"{images} images of {SPOTS} spots, {ANNOTATORS} annotators; milliseconds, {ROUNDS} rounds")
+        heading()
+        with driven.once("study opened, scene shown"):
+            driven.window.open_paths([study])
+            driven.wait(lambda: driven.work is not None and driven.work.reviewing.scene is not None)
+        measure(driven, images)
+        driven.close()
+
+
+if __name__ == "__main__":
+    main()
