@@ -12,6 +12,7 @@ from raterscope.app.formats import ClickTable, ImageFile, PointTable, UnknownCol
 from raterscope.app.formats.label_records import LabelTable, TrueLabels
 from raterscope.app.formats.mask_records import MaskTable, VolumeFile
 from raterscope.app.formats.pair_records import PairTable
+from raterscope.app.formats.pairs import taken_for
 from raterscope.app.labels.reading import are_of_labels, likelier, names_of, read_label_files, store_labels
 from raterscope.app.masks.placing import Placement, Site, place, placed_mask
 from raterscope.app.masks.raters import SignedMask, sign
@@ -115,7 +116,12 @@ def read_files(
         labels=labels,
         pairs=pairs,
         signed=tuple(sign(masks, names, reading.by_hand, naming=reading.naming, truth=kind == "truth")),
-        notices=(*lot.notices, *(f"Left out: {error}" for error in refused[:3]), *_more(refused[3:])),
+        notices=(
+            *lot.notices,
+            *_taken_for(lot, kind, mappings),
+            *(f"Left out: {error}" for error in refused[:3]),
+            *_more(refused[3:]),
+        ),
     )
 
 
@@ -135,6 +141,13 @@ def _heed(mappings: Mapping[Path, Mapping[str, str]], piles: Piles) -> None:
                 pile.remove(path)
                 meant.append(path)
                 break
+
+
+def _taken_for(lot: Sorted, kind: str | None, mappings: Mapping[Path, Mapping[str, str]]) -> list[str]:
+    """Say of tables that may be read in two ways how they were, where nobody told it."""
+    tables = [path for path in (*lot.labels, *lot.pairs) if path.suffix.casefold() in TABLES]
+    said = (taken_for(path) for path in tables if kind is None and path not in mappings)
+    return [words for words in said if words]
 
 
 def _read_each(

@@ -120,6 +120,16 @@ def test_a_table_that_looks_like_pairs_may_be_said_to_hold_labels(bring, study, 
     assert study.questions()[0].scheme.outputs == ("cat", "dog")
 
 
+def test_labels_beside_sides_come_in_as_labels_and_that_is_said(bring, study, tmp_path):
+    header = ("annotator", "image", "left", "right", "label")
+    rows = [(who, f"p{n}", n, n + 40, "cat") for who in ("ann", "bob") for n in range(5)]
+    path = write(tmp_path / "boxes.csv", header, rows)
+    assert "boxes.csv was taken for labels, because label does not choose" in bring(path)
+    assert not study.pair_questions()
+    assert "taken for" not in bring(path, kind="labels")
+    assert len(study.questions()) == 1
+
+
 @pytest.mark.parametrize(
     ("rows", "words"),
     [

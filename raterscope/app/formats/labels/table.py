@@ -38,12 +38,11 @@ _NEEDED = ("annotator", "task", "label")
 _WANTED = ("time", "truth", "question", "picture")
 _TRUE = ("task", "truth")
 _TRUE_FROM_LABEL = ("task", "label")
-_OTHERS = ({"x", "y"}, {"left", "right"})
 
 
 def tells_table(table: Table) -> Literal["labels", "truth"] | None:
     """Tell by the header whether a table holds labels, or true labels, or neither."""
-    if any(others <= {name.casefold().strip() for name in table.header} for others in _OTHERS):
+    if {"x", "y"} <= {name.casefold().strip() for name in table.header}:
         return None
     if _assigned(table, ("x", "y")) or _assigned(table, ("image", "width", "height")):
         return None

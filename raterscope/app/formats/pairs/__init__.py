@@ -10,11 +10,11 @@ from raterscope.app.errors import InputError
 from raterscope.app.formats.pair_records import PairTable
 from raterscope.app.formats.pairs.table import FIELDS
 
-__all__ = ["FIELDS", "read_pairs", "tells"]
+__all__ = ["FIELDS", "read_pairs", "taken_for", "tells"]
 
 
 def tells(path: Path | str) -> bool:
-    """Tell by a file's header whether it holds comparisons of pairs.
+    """Tell by a file's header, and by its first rows where that is not plain, whether it holds comparisons.
 
     Returns
     -------
@@ -22,12 +22,41 @@ def tells(path: Path | str) -> bool:
         False also for what cannot be read.
     """
     from raterscope.app.formats.labels.columns import head_of
-    from raterscope.app.formats.pairs.table import tells_table
+    from raterscope.app.formats.pairs.telling import tells_table
 
     try:
         return tells_table(head_of(Path(path)).table)
     except InputError:
         return False
+
+
+def taken_for(path: Path | str) -> str:
+    """Say what a table was taken for whose header is of comparisons and of labels, and how to say otherwise.
+
+    Returns
+    -------
+    str
+        A sentence; empty where the header tells it, and for what cannot be read.
+    """
+    from raterscope.app.errors import plain
+    from raterscope.app.formats.labels.columns import head_of
+    from raterscope.app.formats.pairs.telling import either, tells_table
+
+    try:
+        table = head_of(Path(path)).table
+    except InputError:
+        return ""
+    column = either(table)
+    if column is None:
+        return ""
+    left, right, choice = (plain(column[field], 30) for field in ("left", "right", "choice"))
+    taken, how, other = ("labels", "does not choose", "pairs")
+    if tells_table(table):
+        taken, how, other = ("pairs", "chooses", "labels")
+    return (
+        f"{plain(Path(path).name)} was taken for {taken}, because {choice} {how} between {left} and {right}: "
+        f"if it holds {other}, rename these columns, or import it with --kind {other}."
+    )
 
 
 def read_pairs(

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["EXPECTED", "Reading", "ScaleError", "choices_of"]
+__all__ = ["EXPECTED", "Reading", "ScaleError", "choices_of", "is_side"]
 
 EXPECTED = "left, right, tie, one of the two items, or a number above 0 for left and below 0 for right"
 
@@ -116,6 +116,11 @@ def choices_of(
         of_left, of_right = of_left & bare, of_right & bare
     found[of_left], found[of_right] = 1.0, -1.0
     return Reading(found, missing, said & np.isnan(found), tuple(notices))
+
+
+def is_side(text: str) -> bool:
+    """Tell whether a text is a word for a side or a tie: not a mere letter, which may mean anything."""
+    return len(text) > 1 and bool(np.isfinite(_side(text)))
 
 
 def _side(text: str) -> float:

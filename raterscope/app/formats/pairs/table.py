@@ -21,9 +21,9 @@ from raterscope.app.formats.labels.rows import (
 )
 from raterscope.app.formats.pair_records import PairTable
 from raterscope.app.formats.pairs.choices import EXPECTED, ScaleError, choices_of
-from raterscope.app.formats.tables import Table, UnknownColumns, assign
+from raterscope.app.formats.tables import assign
 
-__all__ = ["FIELDS", "pairs_of", "tells_table"]
+__all__ = ["FIELDS", "pairs_of"]
 
 FIELDS = (
     ("annotator", "annotator", True), ("left", "left item", True), ("right", "right item", True),
@@ -35,17 +35,6 @@ FIELDS = (
 
 _NEEDED = ("annotator", "left", "right", "choice")
 _WANTED = ("time", "question", "left_picture", "right_picture")
-
-
-def tells_table(table: Table) -> bool:
-    """Tell by the header whether a table holds comparisons, whoever made them; with places it has clicks."""
-    if {"x", "y"} <= {name.casefold().strip() for name in table.header}:
-        return False
-    try:
-        assign(table, _NEEDED[1:], (), None)
-    except UnknownColumns:
-        return False
-    return True
 
 
 def pairs_of(

@@ -11,8 +11,9 @@ from raterscope.algorithms.pairs import Pairs
 from raterscope.algorithms.progress import Cancelled
 from raterscope.app.errors import InputError
 from raterscope.app.formats import UnknownColumns
+from raterscope.app.formats.labels import read_labels
 from raterscope.app.formats.pair_records import PairTable
-from raterscope.app.formats.pairs import FIELDS, read_pairs, tells
+from raterscope.app.formats.pairs import FIELDS, read_pairs, taken_for, tells
 
 PLAIN = "annotator,left,right,choice\nann,x,y,left\nZoë,y,z,right\nann,z,x,tie\n"
 ROWS = [("ann", "x", "y", 1.0), ("Zoë", "y", "z", -1.0), ("ann", "z", "x", 0.0)]
@@ -93,6 +94,45 @@ def test_other_tables_are_none_of_pairs(file: Path, header: str) -> None:
     assert not tells(written(file, f"{header}\n{cells}\n"))
     assert not tells(file.with_name("nowhere.csv"))
     assert not tells(written(file, ""))
+
+
+@pytest.mark.parametrize(
+    ("header", "row", "of_pairs"),
+    [
+        # labels of pictures, beside where a thing begins and ends, or what is seen at its sides
+        ("annotator,image,left,right,label", "{who},p{n},{n}2,{n}80,cat", False),
+        ("annotator,image,left,right,label", "{who},p{n},{n},{after},{bit}", False),
+        ("annotator,task,left,right,answer", "{who},t{n},yes,{yes},a", False),
+        ("worker,task,first,second,label", "{who},t{n},{n},5{more},3", False),
+        # comparisons, with a number of the pair or a question beside them
+        ("annotator,task,left,right,label", "{who},t{n},cell {n},cell {more},left", True),
+        ("annotator,task,left,right,label", "{who},t{n},cell {n},cell {more},cell {more}", True),
+        ("annotator,question,left,right,choice", "{who},older?,{n},{more},{bit}", True),
+        ("annotator,question,left,right,score", "{who},older?,{more},{n},-1", True),
+        ("rater,example,response_a,response_b,vote", "{who},e{n},text {n},text {more},A", True),
+    ],
+)
+def test_labels_beside_columns_named_left_and_right_are_told_by_what_they_hold(
+    file: Path, header: str, row: str, of_pairs: bool
+) -> None:
+    lines = [
+        row.format(who=who, n=n, after=n + 2, more=(n + 3) % 9, bit=n % 2, yes=("yes", "no")[n % 3 == 0])
+        for who in ("ann", "bob")
+        for n in range(9)
+    ]
+    written(file, "\n".join([header, *lines, ""]))
+    assert tells(file) is of_pairs
+    words = taken_for(file)
+    assert words.startswith(f"pairs.csv was taken for {'pairs' if of_pairs else 'labels'}, because ")
+    assert words.endswith(f"--kind {'labels' if of_pairs else 'pairs'}.")
+    if not of_pairs:
+        assert sum(len(table) for table in read_labels(file)) == len(lines)
+
+
+def test_a_plain_header_is_taken_without_a_word(file: Path) -> None:
+    assert not taken_for(written(file, PLAIN))
+    assert not taken_for(written(file, "annotator,task,label\nann,t,cat\n"))
+    assert not taken_for(file.with_name("nowhere.csv"))
 
 
 def test_a_header_may_be_mapped_by_hand(file: Path) -> None:
