@@ -106,12 +106,18 @@ class Export:
     by_case: bool = False
     deidentifies: bool = False
 
+    @property
+    def by_question(self) -> bool:
+        """Whether several questions come as several files, in a folder."""
+        return self.place in _BY_QUESTION
+
 
 _CLICKS = "clicks.study_tables:export_table"
 _MAPS = "masks.exporting:export_maps"
 _TABLES = "masks.exporting:export_table"
 _PAIRS = "pairs.exporting:export_pairs"
 _LABELS = "labels.exporting:export_labels"
+_BY_QUESTION = (_PAIRS, _LABELS)
 _EVERY_MASK = ("nifti", "seg.nrrd", "dicom-seg", "rtstruct")
 
 EXPORTS = (

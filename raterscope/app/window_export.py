@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from PySide6.QtCore import QObject, Signal
-from PySide6.QtWidgets import QFileDialog, QWidget
+from PySide6.QtWidgets import QFileDialog, QInputDialog, QWidget
 
 from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Contents, Document
@@ -46,9 +46,12 @@ class Exporting(QObject):
         self._window = window
 
     def start(self, export: Export, deidentify: bool = False) -> None:
-        """Ask for a file and a format, and write."""
+        """Ask for a file and a format, or for a folder where several files come, and write."""
         contents = self._document.contents
         if contents is None:
+            return
+        if export.by_question and len(contents.of(export.kinds[0])) > 1:
+            self._start_folder(contents, export)
             return
         item = self._item() if export.by_case else None
         formats = [name for name in export.formats if not deidentify or FORMATS[name].suffix == ".dcm"]
@@ -62,7 +65,22 @@ class Exporting(QObject):
         format_name = filters.get(chosen, formats[0])
         path = _ended(Path(name), format_name, formats)
         items = () if item is None else (item,)
-        request = Request(export.what, format_name, path, items, deidentify)
+        self._write(export, Request(export.what, format_name, path, items, deidentify))
+
+    def _start_folder(self, contents: Contents, export: Export) -> None:
+        """Ask for the folder of a file for each question, and for their format where there are several."""
+        title = f"Export {export.title.lower()}"
+        formats = {FORMATS[name].words: name for name in export.formats}
+        chosen, sure = next(iter(formats)), True
+        if len(formats) > 1:
+            chosen, sure = QInputDialog.getItem(self._window, title, "Written as", list(formats), 0, False)
+        many = len(contents.of(export.kinds[0]))
+        words = f"{title}: a folder for the files of {many:,} questions"
+        folder = sure and QFileDialog.getExistingDirectory(self._window, words, str(contents.path.parent))
+        if folder:
+            self._write(export, Request(export.what, formats[chosen], Path(folder)))
+
+    def _write(self, export: Export, request: Request) -> None:
         title = f"Exporting {export.title.lower()}"
         job = self._document.ask(title, partial(_write, export, request), quiet=False)
         job.finished.connect(self._on_written)

@@ -1,6 +1,7 @@
 """Comparisons brought into the window: tables and pictures of items; unknown headers are asked about."""
 
 import pytest
+from PySide6.QtWidgets import QFileDialog
 
 from raterscope.app.study.pairs import item_pictures
 from raterscope.widgets.dialogs.column_mapping import ColumnMappingDialog
@@ -50,3 +51,28 @@ def test_an_unknown_header_may_be_of_pairs(window, qtbot, folder, header):
     qtbot.waitUntil(lambda: "4 comparisons of 3 items" in window.status.news, timeout=LONG)
     idle(window, qtbot)
     assert window.document.contents.annotators == ("ann", "bob")
+
+
+@pytest.mark.parametrize("sure", [True, False])
+def test_what_leaves_of_several_questions_is_asked_a_folder_for(
+    window, qtbot, folder, tmp_path, monkeypatch, sure
+):
+    rows = [(*row, asked) for row in ROWS for asked in ("older?", "sharper?")]
+    brought(window, qtbot, write(folder / "two.csv", (*HEADER, "question"), rows), "4 comparisons")
+    out, asked = tmp_path / "out", []
+    out.mkdir()
+
+    def answer(_parent, words, _place):
+        asked.append(words)
+        return str(out) if sure else ""
+
+    monkeypatch.setattr(QFileDialog, "getExistingDirectory", answer)
+    menu = {action.text(): action for action in window.menus.export_menu.actions()}
+    menu["Comparisons…"].trigger()
+    if sure:
+        qtbot.waitUntil(lambda: "are written" in window.status.news, timeout=LONG)
+    idle(window, qtbot)
+    assert asked == ["Export comparisons: a folder for the files of 2 questions"]
+    assert sorted(path.name for path in out.iterdir()) == (
+        ["older_pairs.csv", "sharper_pairs.csv"] if sure else []
+    )
