@@ -110,7 +110,7 @@ def test_an_empty_list_of_tasks_says_why_it_is_empty(fused, qtbot, which, words)
     assert words in seen(queue)
     queue.filter.setText("no task is called so")
     idle(fused, qtbot)
-    assert "No match." in seen(queue)
+    assert "contains “no task is called so”" in seen(queue)
 
 
 def test_who_is_left_out_already_is_taken_in_again_by_the_same_key_and_it_says_so(fused, qtbot):  # noqa: F811

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QLabel
 
 from raterscope.algorithms.pairs import Pairs
 from raterscope.algorithms.pairs.fusion import fuse as fuse_once
@@ -121,7 +122,7 @@ def test_clearing_an_annotator_with_a_reason_takes_the_flag_away_and_undo_gives_
     judged = fused.document.contents.review.judged(workspace.scene.question.id)
     assert (judged["ann 03"].verb, judged["ann 03"].reason) == ("clear", "the items lay so")
     assert "fuse" not in fused.workspace.fuse_panel._changes.text()  # nothing has to be fitted again
-    fused.undo_action.trigger()
+    fused.menus.undo_action.trigger()
     idle(fused, qtbot)
     assert workspace.flagged[3]
 
@@ -169,6 +170,7 @@ def test_a_fusion_after_setting_aside_is_named_in_full_and_says_who_took_no_part
     idle(fused, qtbot)
     assert workspace.scene.run.algorithm == "lasso"
     assert len(workspace.scene.pairs) == len(crowd()) * (PEOPLE - BIASED) // PEOPLE
+    assert f"{PEOPLE - BIASED}" in [label.text() for label in workspace.queue.findChildren(QLabel)]
     assert any("took no part" in notice for notice in workspace.scene.fusion.notices)
     assert workspace.fuse_panel._changes.text() == ""
     assert [line.title for line in run_lines(fused.document.contents, "pairs", None)] == [
@@ -209,7 +211,7 @@ def test_who_is_decided_leaves_the_undecided_and_the_one_below_is_next(fused, qt
     assert workspace.queue.current == below[1]
     assert len(workspace.queue.view.lines) == PEOPLE - 1
     assert below[0] not in [line.key for line in workspace.queue.view.lines[:]]
-    fused.undo_action.trigger()
+    fused.menus.undo_action.trigger()
     idle(fused, qtbot)
     assert len(workspace.queue.view.lines) == PEOPLE
 

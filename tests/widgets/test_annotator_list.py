@@ -6,12 +6,21 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QLabel
 
 from raterscope.widgets import theme
-from raterscope.widgets.panels.annotator_list import CLEARED, FLAGGED, OPEN, AnnotatorList, AnnotatorsView
+from raterscope.widgets.panels.annotator_list import (
+    ANNOTATOR_FILTERS,
+    CLEARED,
+    EMPTY,
+    FLAGGED,
+    OPEN,
+    AnnotatorList,
+    AnnotatorsView,
+)
 
 
 def view(many=4, order=None, **changes) -> AnnotatorsView:
     values = {
         "names": [f"annotator {place}" for place in range(many)],
+        "whole": many,
         "order": np.arange(many) if order is None else np.asarray(order),
         "left": np.full(many, 191),
         "right": np.full(many, 9),
@@ -102,7 +111,24 @@ def test_the_filter_is_asked_for_with_its_words_and_its_choice(queue, qtbot):
     queue.choice.setCurrentIndex(queue.choice.findData("bad"))
     assert asked == [("7", "undecided"), ("7", "bad")]
     queue.set_view(view(order=[]))
-    assert "No match." in words(queue)
+    assert "No name under “bad” contains “7”" in words(queue)
     assert "0 of 4" in words(queue)
     queue.set_view(None)
     assert "Nothing here yet." in words(queue)
+
+
+@pytest.mark.parametrize("which", [key for key in ANNOTATOR_FILTERS if key != "all"])
+def test_an_empty_list_says_which_it_is_and_before_a_fusion_what_to_do(queue, which):
+    queue.choice.setCurrentIndex(queue.choice.findData(which))
+    queue.set_view(view(order=[]))
+    assert EMPTY[which] in words(queue)
+    queue.set_view(view(order=[], doubt=None))
+    assert ("Fuse first" in words(queue)) is (which in {"flagged", "bad", "ugly", "good"})
+
+
+def test_who_was_set_aside_is_not_counted(queue):
+    queue.set_view(view(9, order=[0, 1, 2], whole=6))
+    assert "3 of 6" in words(queue)
+    queue.set_view(view(9, order=[0, 1, 2], whole=3))
+    assert "3" in words(queue).split()
+    assert "of" not in words(queue)

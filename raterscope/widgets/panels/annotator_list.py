@@ -27,6 +27,21 @@ ANNOTATOR_FILTERS = {
 }
 """What the queue can be narrowed to: key and words."""
 
+EMPTY = {
+    "undecided": "Every annotator is flagged or cleared by you.",
+    "flagged": "Nobody is flagged: move the false discovery rate, or flag with F who is biased.",
+    "bad": "Nobody flagged clicks one side whatever lies there.",
+    "ugly": "Nobody flagged clicks one side when in doubt.",
+    "good": "Nobody who was tested is left unflagged.",
+    "decided": "You have decided nothing yet: F flags an annotator, C clears.",
+    "untested": "Everybody has enough comparisons to be tested.",
+}
+"""What is said where nobody is of that kind."""
+
+FUSE_FIRST = "Fuse first (F5): that tells who is biased."
+BY_FUSION = frozenset({"flagged", "bad", "ugly", "good"})
+"""What nobody is before there is a fusion."""
+
 OPEN, FLAGGED, CLEARED = 0, 1, 2
 DECISIONS = {FLAGGED: "flagged by you", CLEARED: "cleared by you"}
 
@@ -38,6 +53,8 @@ class AnnotatorsView:
     Attributes
     ----------
     names : sequence of p str
+    whole : int
+        How many of them there are to be listed: those who compared something.
     order : (M,) int
         Which annotators are shown, and in which order.
     left, right, ties : (p,) int
@@ -50,6 +67,7 @@ class AnnotatorsView:
     """
 
     names: Sequence[str]
+    whole: int
     order: NDArray[np.integer]
     left: NDArray[np.integer]
     right: NDArray[np.integer]
@@ -80,4 +98,9 @@ class AnnotatorList(LongQueue):
     """Annotators in the order given."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__("Annotators", ANNOTATOR_FILTERS, parent)
+        super().__init__("Annotators", ANNOTATOR_FILTERS, parent, empty=EMPTY)
+
+    def why_empty(self, key: str) -> str:
+        """Say why nobody is of a kind; before a fusion nobody can be of some."""
+        unfused = isinstance(self._shown, AnnotatorsView) and self._shown.doubt is None
+        return FUSE_FIRST if unfused and key in BY_FUSION else super().why_empty(key)

@@ -26,6 +26,10 @@ class QueueView(Protocol):
         """Of all there are."""
 
     @property
+    def whole(self) -> int:
+        """How many there are to be listed, whatever is filtered."""
+
+    @property
     def order(self) -> NDArray[np.integer]:
         """Which of them are shown, and in which order."""
 
@@ -85,10 +89,9 @@ class LongQueue(QueueFrame):
         self.view.set_lines(() if view is None else _Lines(view))
         self._quiet = False
         shown = len(self.view.lines)
-        whole = 0 if view is None else len(view.names)
+        whole = 0 if view is None else view.whole
         self.header.set_aside(count(whole) if shown == whole else f"{count(shown)} of {count(whole)}")
-        wanted = "" if self.filter.text().strip() else self._empty.get(str(self.choice.currentData()), "")
-        self.say_empty("" if shown else (wanted or "No match.") if whole else "Nothing here yet.")
+        self.say_empty("" if shown else self._why_empty() if whole else "Nothing here yet.")
         row = self._row(self._current)
         if row >= 0:
             place = self.view.verticalScrollBar().value()
@@ -116,6 +119,17 @@ class LongQueue(QueueFrame):
                 self.view.go_to(row)
                 return
             row += 1 if by > 0 else -1
+
+    def why_empty(self, key: str) -> str:
+        """Say why nothing is of a kind, by its key among the filters."""
+        return self._empty.get(key, "")
+
+    def _why_empty(self) -> str:
+        words = self.filter.text().strip()
+        if not words:
+            return self.why_empty(str(self.choice.currentData()))
+        kind = self.choice.currentText()
+        return f"No name under “{kind}” contains “{words}”: write less of it, or choose another list above."
 
     def _row(self, number: int) -> int:
         if self._shown is None or number < 0:

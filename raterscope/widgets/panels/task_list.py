@@ -66,6 +66,11 @@ class TasksView:
     posterior: NDArray[np.floating] | None = None
     entropy: NDArray[np.floating] | None = None
 
+    @property
+    def whole(self) -> int:
+        """How many tasks there are."""
+        return len(self.names)
+
     def item(self, task: int) -> QueueItem:
         """Give the line of a task."""
         settled = max(int(self.decided[task]), int(self.known[task]))

@@ -169,6 +169,11 @@ class Analysis:
     crowd_match: float = float("nan")
     test: BoolArray | None = None
 
+    @property
+    def took_part(self) -> BoolArray:
+        """Who compared something: those set aside before the fusion did not."""
+        return self.left + self.right + self.ties > 0
+
 
 def analyse(scene: Scene, watch: Watch) -> Analysis:
     """Work out what is shown, in a thread of its own."""

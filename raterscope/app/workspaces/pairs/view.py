@@ -76,7 +76,7 @@ def listed(
         Key of `ANNOTATOR_FILTERS`.
     """
     names = names_of(scene)
-    keep = analysis.left + analysis.right + analysis.ties > 0
+    keep = analysis.took_part.copy()
     behaviour = behaviour_shown(scene, ranking)
     if which == "undecided":
         keep &= decided == OPEN
@@ -106,9 +106,16 @@ def annotators_view(
 ) -> AnnotatorsView:
     """Give the queue of annotators in an order."""
     return AnnotatorsView(
-        names=names_of(scene), order=order, left=analysis.left, right=analysis.right, ties=analysis.ties,
-        behaviour=behaviour_shown(scene, ranking), decided=decided, doubt=None if cut is None else cut.share,
-    )  # fmt: skip
+        names=names_of(scene),
+        whole=int(analysis.took_part.sum()),
+        order=order,
+        left=analysis.left,
+        right=analysis.right,
+        ties=analysis.ties,
+        behaviour=behaviour_shown(scene, ranking),
+        decided=decided,
+        doubt=None if cut is None else cut.share,
+    )
 
 
 def path_cut(scene: Scene, cut: Cut | None) -> float:
