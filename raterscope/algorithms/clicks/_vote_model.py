@@ -23,10 +23,12 @@ from raterscope.algorithms.progress import Watch
 __all__ = [
     "EDGE",
     "Ascent",
+    "Looks",
     "Prior",
     "Problem",
     "State",
     "climb",
+    "guess",
     "log_odds",
     "looks",
     "make_problem",
@@ -148,17 +150,27 @@ def make_problem(marked: BoolArray, verdict: Any, prior: Prior) -> Problem:
     )
 
 
-def climb(problem: Problem, start: FloatArray, iterations: int, tolerance: float, watch: Watch) -> Ascent:
-    """Iterate M and E steps from posteriors to begin with (Algorithm 2)."""
+def guess(problem: Problem, start: FloatArray) -> Looks:
+    """Make looks of posteriors to begin with, as the prior shares them out."""
     prior = problem.prior
     start = np.where(problem.known, problem.truth, start)
     others = prior.kinds[1:] if prior.kinds[1:].any() else np.array([0.0, 1.0])
     rest = (1 - start) / others.sum()
-    now = Looks(start[:, None] * prior.share, rest * others[0], rest * others[1])
+    return Looks(start[:, None] * prior.share, rest * others[0], rest * others[1])
+
+
+def climb(
+    problem: Problem, start: FloatArray | Looks, iterations: int, tolerance: float, watch: Watch
+) -> Ascent:
+    """Iterate M and E steps from posteriors to begin with (Algorithm 2), or from where EM came to before."""
+    prior = problem.prior
+    now = start if isinstance(start, Looks) else guess(problem, start)
     state = State(
         np.full(problem.marks.shape[0], 0.0), np.zeros(problem.marks.shape[0]), prior.kinds, prior.share
     )
-    state = replace(_maximise(problem, now, state), share=prior.share)
+    state = _maximise(problem, now, state)
+    if now is not start:
+        state = replace(state, share=prior.share)
     objective: list[float] = []
     converged = False
     for iteration in range(iterations):
@@ -201,10 +213,11 @@ def odds_of_votes(
 
     (M, K) as a structure at each node (eq. 22) and (M,) by chance (eq. 21).
     """
-    quiet = -np.logaddexp(0, odds[:, None] + shift).sum(axis=0)
-    present = (problem.marks_by_cluster @ odds)[:, None] + np.outer(problem.count, shift) + quiet
-    missed = np.log1p(-chance)
-    by_chance: FloatArray = problem.marks_by_cluster @ (np.log(chance) - missed) + missed.sum()
+    from raterscope.algorithms.clicks._vote_kernels import weigh
+
+    votes = problem.marks_by_cluster
+    present, by_chance = np.empty((len(problem.count), len(shift))), np.empty(len(problem.count))
+    weigh(votes.indptr, votes.indices, problem.count, odds, chance, shift, present, by_chance)
     return present, by_chance
 
 
@@ -263,9 +276,7 @@ def _odds(problem: Problem, hits: FloatArray, nodes: FloatArray, odds: FloatArra
     if len(nodes) == 1:
         rate = _rate(hits + prior.hit, np.maximum(there - hits, 0) + prior.miss)
         return np.log(rate) - np.log1p(-rate)
-    return log_odds(
-        hits, np.broadcast_to(nodes, (len(hits), len(nodes))), prior.shift, (prior.hit, prior.miss), odds
-    )
+    return log_odds(hits, nodes, prior.shift, (prior.hit, prior.miss), odds)
 
 
 def log_odds(
@@ -289,22 +300,8 @@ def log_odds(
     odds : (R,) float64
         To begin with.
     """
-    hit, whole = hits + prior[0], prior[0] + prior[1]
-    shift = np.append(shift, 0.0)
-    for _ in range(50):
-        chance = 1 / (1 + np.exp(-np.clip(odds[:, None] + shift, -40, 40)))
-        both = chance * (1 - chance)
-        slope = hit - _weighed(chance, nodes, whole)
-        curve = _weighed(both, nodes, whole) + EDGE
-        step = np.clip(slope / curve, -2, 2)
-        odds = np.clip(odds + step, -13.8, 13.8)  # as far as EDGE
-        if np.abs(step).max(initial=0.0) < 1e-10:
-            break
+    from raterscope.algorithms.clicks._vote_kernels import newton
+
+    odds = odds.copy()
+    newton(hits + prior[0], np.atleast_2d(nodes), shift, prior[0] + prior[1], odds)
     return odds
-
-
-def _weighed(values: FloatArray, nodes: FloatArray, whole: FloatArray) -> FloatArray:
-    """Sum over the nodes and what is counted besides."""
-    inner = values[:, :-1]
-    summed: FloatArray = inner @ nodes if nodes.ndim == 1 else (inner * nodes).sum(axis=1)
-    return summed + values[:, -1] * whole

@@ -15,7 +15,6 @@ from raterscope.algorithms.clicks._vote_model import (
     climb,
     looks,
     make_problem,
-    odds_of_votes,
 )
 from raterscope.algorithms.clicks.data import Detection, FloatArray, Votes
 from raterscope.algorithms.progress import Watch, part, silent
@@ -28,6 +27,9 @@ DECEPTION = (1.0, 19.0)
 
 SPECIFICITY_STRENGTH = {"stray": 25.0, "usual": 5.0}
 """Votes that the prior of the specificity weighs, with and without stray clicks to derive it from."""
+
+DRAWS = 20
+"""Draws between two calls of the watch."""
 
 
 @dataclass(frozen=True)
@@ -245,6 +247,8 @@ def _intervals(
 
     Jeffreys' prior stands in where there is none.
     """
+    from raterscope.algorithms.clicks._vote_kernels import draw
+
     generator = np.random.default_rng(settings.detection_seed)
     prior, draws, seen = problem.prior, settings.interval_draws, ascent.looks
     hit, there = problem.marks @ seen.present, float(seen.present.sum())
@@ -269,16 +273,17 @@ def _intervals(
     if prior.places:
         kinds[:, 2] = prior.places
     honest = 1 - generator.beta(*deception, draws) if deception[0] > 0 else np.ones(draws)
-    share = np.log(ascent.state.share)
+    with np.errstate(divide="ignore"):
+        kinds = np.log(kinds)
+    share, votes = np.log(ascent.state.share), problem.marks_by_cluster
     drawn = np.empty((draws, len(posterior)))
-    for draw in range(draws):
-        present, by_chance = odds_of_votes(problem, odds[draw], chance[draw], prior.shift)
-        with np.errstate(divide="ignore"):
-            kind = np.log(kinds[draw])
-        structure = np.logaddexp.reduce(present + share, axis=1) + kind[0]
-        other = np.logaddexp(problem.artefact + kind[1], by_chance + kind[2])
-        drawn[draw] = honest[draw] / (1 + np.exp(np.minimum(other - structure, 700)))
-        watch((draw + 1) / draws, "weighing what is not known of the annotators")
+    for begin in range(0, draws, DRAWS):
+        end = min(begin + DRAWS, draws)
+        draw(
+            begin, end, votes.indptr, votes.indices, problem.artefact, odds, chance, kinds, honest,
+            prior.shift, share, drawn,
+        )  # fmt: skip
+        watch(end / draws, "weighing what is not known of the annotators")
     low, high = np.quantile(drawn, (0.025, 0.975), axis=0)
     low, high = np.minimum(low, posterior), np.maximum(high, posterior)
     known = problem.known
