@@ -1,54 +1,31 @@
-"""The one window: the bar above, the workspace, the line below; studies opened, files dropped, undo."""
+"""The one window: the bar above, the workspace, the line below; what is shown of a study."""
 
 from __future__ import annotations
 
-import gc
-import os
-import signal
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from PySide6.QtCore import QObject, QSize, Qt, QTimer
-from PySide6.QtGui import QAction, QCloseEvent, QDragEnterEvent, QDropEvent, QKeySequence
-from PySide6.QtWidgets import (
-    QApplication,
-    QFileDialog,
-    QMainWindow,
-    QMenu,
-    QStackedWidget,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtCore import QSize
+from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent
+from PySide6.QtWidgets import QMainWindow, QStackedWidget, QVBoxLayout, QWidget
 
-from raterscope import __version__
-from raterscope.algorithms.progress import Watch
 from raterscope.app import memory
 from raterscope.app.document import Contents, Document
-from raterscope.app.errors import InputError
 from raterscope.app.jobs import Job, Jobs
 from raterscope.app.keys import KeySheet
 from raterscope.app.review import Decision
-from raterscope.app.study import Study
-from raterscope.app.window_export import Exporting, entries_of
-from raterscope.app.window_import import STUDIES, Importing
-from raterscope.app.window_parts import NoticeBar, StatusLine, TopBar, without_checked
+from raterscope.app.window_export import Exporting
+from raterscope.app.window_files import Files
+from raterscope.app.window_import import Importing
+from raterscope.app.window_menus import Menus
+from raterscope.app.window_parts import NoticeBar, StatusLine, TopBar
 from raterscope.app.workspaces.catalogue import WORKSPACES, WorkspaceKind
 from raterscope.app.workspaces.screen import WorkspaceScreen
-from raterscope.widgets import theme
 from raterscope.widgets.empty_state import EmptyState
 
-__all__ = ["MainWindow", "main"]
-
-Keys = QKeySequence | QKeySequence.StandardKey
-SWITCH_SECONDS = 0.0005
-REPORTS = "Web page (*.html);;PDF (*.pdf)"
-INPUTS = (
-    "Images, volumes, masks and tables (*.png *.jpg *.jpeg *.tif *.tiff *.bmp *.nii *.nii.gz *.nrrd *.nhdr "
-    "*.mha *.mhd *.dcm *.json *.xml *.csv *.tsv *.txt);;All files (*)"
-)
+__all__ = ["MainWindow"]
 
 
 class MainWindow(QMainWindow):
@@ -73,8 +50,10 @@ class MainWindow(QMainWindow):
         self._workspaces: dict[str, WorkspaceScreen] = {}
         self._statuses: dict[str, str] = {}
         self._kind = ""
-        self._importing = Importing(self.document, self.jobs, self)
-        self._exporting = Exporting(self.document, self._current_item, self)
+        importing = Importing(self.document, self.jobs, self)
+        exporting = Exporting(self.document, self._current_item, self)
+        self.files = Files(self.document, importing, self)
+        self.menus = Menus(self.document, self.files, exporting, self)
 
         self.bar = TopBar([(one.kind, one.title) for one in WORKSPACES.values()], self)
         self.notice = NoticeBar(self)
@@ -83,7 +62,7 @@ class MainWindow(QMainWindow):
             "Open what annotators marked",
             "Drop files here: smears and a table of clicks, or a volume and its raters' masks. "
             "What you decide is kept in one study file.",
-            (("Import files…", self.choose_files), ("Open a study…", self.choose_study)),
+            (("Import files…", self.files.choose_files), ("Open a study…", self.files.choose_study)),
         )
         self._nothing: dict[str, EmptyState] = {}
         self._pages = QStackedWidget()
@@ -96,7 +75,12 @@ class MainWindow(QMainWindow):
             column.addWidget(piece, 1 if piece is self._pages else 0)
         self.setCentralWidget(centre)
 
-        self._make_actions()
+        self.bar.set_menu(self.menus.menu)
+        for place in (self.bar, self.menus):
+            place.workspace_chosen.connect(self.show_workspace)
+            place.help_requested.connect(self.show_keys)
+        self.bar.fuse_requested.connect(self._fuse)
+        self.bar.cancel_requested.connect(self._cancel_fusing)
         self.document.replaced.connect(self._on_replaced)
         self.document.changed.connect(self._on_changed)
         self.document.decided.connect(self._forget_news)
@@ -104,88 +88,21 @@ class MainWindow(QMainWindow):
         self.document.decided.connect(self._follow)
         self.document.names_changed.connect(self._on_decided)
         self.document.refused.connect(self.notice.show_error)
-        self._importing.said.connect(self._on_brought)
-        self._importing.refused.connect(self.notice.show_error)
-        self._exporting.said.connect(self._on_brought)
+        for bringing in (importing, exporting):
+            bringing.said.connect(self._on_brought)
+        importing.refused.connect(self.notice.show_error)
+        self.files.said.connect(self.status.set_news)
         self._restore()
         self._on_replaced()
 
-    # Files
+    def open_paths(self, paths: Sequence[Path]) -> None:
+        """Open what was dropped or named on the command line: a study, images, tables."""
+        self.files.open_paths(paths)
 
     def _on_brought(self, words: str) -> None:
         """Say what came in or left; what was refused before is no longer news."""
         self.notice.hide()
         self.status.set_news(words)
-
-    def open_paths(self, paths: Sequence[Path]) -> None:
-        """Open what was dropped or named on the command line: a study, images, tables."""
-        studies = [path for path in paths if path.suffix.lower() == ".rscope"]
-        others = [path for path in paths if path.suffix.lower() != ".rscope"]
-        if studies:
-            self.open_study(studies[0])
-        if len(studies) > 1:
-            self.status.set_news(f"One study at a time: {studies[0].name} is opened.")
-        if others:
-            self.import_files(others)
-
-    def open_study(self, path: Path) -> None:
-        """Open a study in place of the present one."""
-        contents = self.document.contents
-        if contents is not None and contents.path == path.resolve():
-            self.status.set_news(f"{path.name} is open already.")
-            return
-        self.status.set_news("")  # it is of the study before
-        self.document.open(path)
-
-    def choose_study(self) -> None:
-        """Ask which study to open."""
-        name, _ = QFileDialog.getOpenFileName(self, "Open a study", self._folder(), STUDIES)
-        if name:
-            self.open_study(Path(name))
-
-    def new_study(self) -> None:
-        """Ask where a new, empty study is to be."""
-        name, _ = QFileDialog.getSaveFileName(self, "New study", self._folder(), STUDIES)
-        if name:
-            path = Path(name)
-            self.document.open(path if path.suffix else path.with_suffix(".rscope"), create=True)
-
-    def choose_files(self) -> None:
-        """Ask which files to import."""
-        names, _ = QFileDialog.getOpenFileNames(self, "Import", self._folder(), INPUTS)
-        if names:
-            self.import_files([Path(name) for name in names])
-
-    def import_files(self, paths: Sequence[Path]) -> None:
-        """Bring files into the study; without one, a new study is made beside the first of them."""
-        self._importing.start(paths)
-
-    def write_report(self) -> None:
-        """Ask for a file and write the report of the study to it."""
-        contents = self.document.contents
-        if contents is None:
-            return
-        proposed = contents.path.with_name(f"{contents.path.stem}-report.html")
-        name, _ = QFileDialog.getSaveFileName(self, "Report", str(proposed), REPORTS)
-        if name:
-            job = self.document.ask("Writing the report", partial(_report, Path(name)), quiet=False)
-            job.finished.connect(self.status.set_news)
-
-    def find_images(self) -> None:
-        """Ask for a folder and look in it for the images that are not where they were."""
-        name = QFileDialog.getExistingDirectory(self, "Where are the images?", self._folder())
-        if name:
-            job = self.document.ask(
-                "Looking for images", partial(_find_images, Path(name)), quiet=False, changes=True
-            )
-            job.finished.connect(self.status.set_news)
-
-    def _folder(self) -> str:
-        contents = self.document.contents
-        if contents is not None:
-            return str(contents.path.parent)
-        recent = memory.recent_studies()
-        return str(recent[0].parent) if recent else ""
 
     # What happens to the study
 
@@ -205,7 +122,7 @@ class MainWindow(QMainWindow):
         self._on_changed()
 
     def _on_changed(self) -> None:
-        self._fill_recent()
+        self.menus.fill_recent()
         contents = self.document.contents
         if contents is not None:
             # A study that was empty until now is of no kind yet.
@@ -218,17 +135,8 @@ class MainWindow(QMainWindow):
         self.status.set_news("")
 
     def _on_decided(self) -> None:
-        contents = self.document.contents
-        undoable = contents.review.undoable if contents else None
-        redoable = contents.review.redoable if contents else None
-        self.undo_action.setEnabled(undoable is not None)
-        self.redo_action.setEnabled(redoable is not None)
-        self.undo_action.setText(f"Undo {contents.words(undoable)}" if contents and undoable else "Undo")
-        self.redo_action.setText(f"Redo {contents.words(redoable)}" if contents and redoable else "Redo")
-        has_study = contents is not None
-        self.status.set_kept("every decision saved" if has_study else "")
-        for action in self._study_actions:
-            action.setEnabled(has_study)
+        self.menus.follow_study()
+        self.status.set_kept("every decision saved" if self.document.contents else "")
 
     def _follow(self, decision: Decision) -> None:
         """Go where an undo or redo changes something, should that be in another workspace."""
@@ -255,7 +163,7 @@ class MainWindow(QMainWindow):
             self._kind = kind
             self.bar.set_workspace(kind, workspace.fuse)
             self.status.set_text(self._statuses.get(kind, ""))
-            self._fill_menus()
+            self.menus.follow_workspace(kind, self.workspace.actions_made if self.workspace else ())
         self.bar.set_fusing_possible(self.workspace is not None)
         if page is not self._pages.currentWidget():
             self._pages.setCurrentWidget(page)
@@ -282,7 +190,7 @@ class MainWindow(QMainWindow):
 
     def _nothing_of(self, kind: WorkspaceKind) -> EmptyState:
         if kind.kind not in self._nothing:
-            page = EmptyState(kind.belongs, kind.first_step, (("Import files…", self.choose_files),))
+            page = EmptyState(kind.belongs, kind.first_step, (("Import files…", self.files.choose_files),))
             self._nothing[kind.kind] = page
             self._pages.addWidget(page)
         return self._nothing[kind.kind]
@@ -307,95 +215,15 @@ class MainWindow(QMainWindow):
         for workspace in self._workspaces.values():
             workspace.cancel_fusing()
 
-    def _fill_menus(self) -> None:
-        self.review_menu.clear()
-        if self.workspace is not None:
-            self.review_menu.addActions(self.workspace.actions_made)
-        self.export_menu.clear()
-        for words, export, deidentify in entries_of(self._kind):
-            action = self.export_menu.addAction(words)
-            action.triggered.connect(without_checked(partial(self._exporting.start, export, deidentify)))
-
     def _current_item(self) -> int | None:
         """Give the number of the image on screen, where the workspace tells."""
         tell = getattr(self.workspace, "current_item", None)
         return None if tell is None else tell()
 
-    # Actions and menus
-
-    def _make_actions(self) -> None:
-        standard = QKeySequence.StandardKey
-        menu = QMenu(self)
-        self._action(menu, "New study…", standard.New, self.new_study)
-        self._action(menu, "Open a study…", standard.Open, self.choose_study)
-        self.recent_menu = menu.addMenu("Open recent")
-        menu.addSeparator()
-        self._action(menu, "Import files…", QKeySequence("Ctrl+I"), self.choose_files)
-        self.export_menu = menu.addMenu("Export")
-        report = self._action(menu, "Report…", None, self.write_report)
-        missing = self._action(menu, "Find missing images…", None, self.find_images)
-        close = self._action(menu, "Close the study", standard.Close, self.document.close)
-        menu.addSeparator()
-        self.undo_action = self._action(menu, "Undo", standard.Undo, self.document.undo)
-        self.redo_action = self._action(menu, "Redo", standard.Redo, self.document.redo)
-        self.redo_action.setShortcuts([QKeySequence("Ctrl+Shift+Z"), QKeySequence("Ctrl+Y")])
-        menu.addSeparator()
-        self.review_menu = menu.addMenu("Review")
-        self._make_look_menu(menu)
-        menu.addSeparator()
-        about = menu.addAction(f"Raterscope {__version__}")
-        about.setEnabled(False)
-        self._action(menu, "Quit", standard.Quit, self.close)
-        self._study_actions = (
-            close,
-            report,
-            missing,
-            self.export_menu.menuAction(),
-            self.review_menu.menuAction(),
-        )
-        self.bar.set_menu(menu)
-        self._action(self, "Full screen", QKeySequence("F11"), self._toggle_full_screen)
-        self._action(self, "The keys", QKeySequence("F1"), self.show_keys)
-        self.bar.help_requested.connect(self.show_keys)
-        self.bar.workspace_chosen.connect(self.show_workspace)
-        self.bar.fuse_requested.connect(self._fuse)
-        self.bar.cancel_requested.connect(self._cancel_fusing)
-        for number, kind in enumerate(WORKSPACES, start=1):
-            keys = QKeySequence(f"Ctrl+{number}")
-            self._action(self, WORKSPACES[kind].title, keys, partial(self.show_workspace, kind))
-
-    def _make_look_menu(self, menu: QMenu) -> None:
-        look = menu.addMenu("Look")
-        for words, name in (("As the system", "system"), ("Dark", "dark"), ("Light", "light")):
-            self._action(look, words, None, partial(self._set_look, name))
-
-    def _action(self, place: QWidget, words: str, keys: Keys | None, slot: Callable[..., object]) -> QAction:
-        action = QAction(words, self)
-        if keys is not None:
-            action.setShortcut(keys)
-        action.triggered.connect(without_checked(slot))
-        place.addAction(action)
-        self.addAction(action)
-        return action
-
-    def _fill_recent(self) -> None:
-        self.recent_menu.clear()
-        for path in memory.recent_studies():
-            action = self.recent_menu.addAction(str(path))
-            action.triggered.connect(partial(self.open_study, path))
-        self.recent_menu.setEnabled(not self.recent_menu.isEmpty())
-
-    def _set_look(self, name: str) -> None:
-        memory.remember("look", name)
-        apply_look(name)
-
     def show_keys(self) -> None:
         """Show what every key does."""
         sheet = KeySheet(self._kind or next(iter(WORKSPACES)), self)
         sheet.open()
-
-    def _toggle_full_screen(self) -> None:
-        self.setWindowState(self.windowState() ^ Qt.WindowState.WindowFullScreen)
 
     # The window itself
 
@@ -431,77 +259,8 @@ class MainWindow(QMainWindow):
             self.resize(QSize(1440, 900).boundedTo(self.screen().availableSize()))
 
 
-def apply_look(name: str) -> None:
-    """Draw everything dark, light, or as the system is."""
-    application = QApplication.instance()
-    if not isinstance(application, QApplication):
-        raise RuntimeError("there is no application to draw")
-    chosen = {"dark": theme.DARK, "light": theme.LIGHT}.get(name) or theme.system_theme(application)
-    theme.apply_theme(application, chosen)
-
-
 def _first_kind(contents: Contents) -> str:
     """Choose the workspace to begin with: that of the last run, else the first that the study is for."""
     kinds = [run.kind for run in reversed(contents.runs) if run.kind in WORKSPACES]
     kinds += [kind for kind, workspace in WORKSPACES.items() if workspace.holds(contents)]
     return next(iter([*kinds, *WORKSPACES]))
-
-
-def _report(path: Path, study: Study, watch: Watch) -> str:
-    from raterscope.app.report import write_report
-
-    return f"{write_report(study, path, watch)} is written."
-
-
-def _find_images(folder: Path, study: Study, _watch: Watch) -> str:
-    found = study.relocate_all(folder)
-    return f"{len(found)} image{'' if len(found) == 1 else 's'} found in {folder}."
-
-
-class _FollowSystem(QObject):
-    """Change with the system's colour scheme while the look is the system's."""
-
-    def __init__(self, application: QApplication) -> None:
-        super().__init__(application)
-        application.styleHints().colorSchemeChanged.connect(self._on_changed)
-
-    def _on_changed(self) -> None:
-        if memory.look() == "system":
-            apply_look("system")
-
-
-def main(paths: Sequence[Path] = ()) -> int:
-    """Show the window and work until it is closed; gives the exit status.
-
-    Raises
-    ------
-    InputError
-        When there is no display that Qt can open.
-    """
-    chosen = os.environ.get("QT_QPA_PLATFORM")
-    if chosen is None and sys.platform == "linux":
-        # Qt ends the program where it finds no display; with something to fall back on, it can be said.
-        first = "wayland;xcb" if os.environ.get("WAYLAND_DISPLAY") else "xcb"
-        os.environ["QT_QPA_PLATFORM"] = f"{first};offscreen"
-    application = QApplication(sys.argv[:1])
-    if chosen is None and application.platformName() == "offscreen":
-        raise InputError(
-            "Qt cannot open the display; is it there, and are the libraries that `scripts/environment` lists?"
-        )
-    application.setApplicationName("Raterscope")
-    application.setApplicationVersion(__version__)
-    apply_look(memory.look())
-    _FollowSystem(application)
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    window = MainWindow()
-    window.show()
-    # What a study needs is loaded now that the window is on screen, and not when the study is opened.
-    for workspace in WORKSPACES.values():
-        QTimer.singleShot(0, window, workspace.load)
-    # All of that stays for good: looking through it for garbage again and again would hold the window up.
-    QTimer.singleShot(0, window, gc.freeze)
-    # Beside a thread at work, Qt's own calls would each wait ten times as long to come back to Python.
-    sys.setswitchinterval(SWITCH_SECONDS)
-    if paths:
-        QTimer.singleShot(0, window, partial(window.open_paths, [path.resolve() for path in paths]))
-    return application.exec()

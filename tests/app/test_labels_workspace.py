@@ -145,8 +145,8 @@ def test_a_digit_decides_the_task_and_goes_on_and_undo_takes_it_back(fused, qtbo
     assert task_on_screen(fused) != first
     decided = fused.document.contents.review.tasks(workspace.scene.question.id)
     assert {name: one.label for name, one in decided.items()} == {first: "infected"}
-    assert f"label {first} infected" in fused.undo_action.text()
-    fused.undo_action.trigger()
+    assert f"label {first} infected" in fused.menus.undo_action.text()
+    fused.menus.undo_action.trigger()
     idle(fused, qtbot)
     assert not fused.document.contents.review.tasks(workspace.scene.question.id)
     assert workspace.tasks.decided[workspace.scene.number_of[first]] == OPEN
@@ -210,7 +210,7 @@ def test_excluding_shows_what_would_change_and_is_one_decision_that_undo_takes_b
     fuse(fused, qtbot)
     assert workspace.analysis.votes_of[[LIAR, 3]].sum() == 0
     assert len(workspace.wall.shown) == PEOPLE  # they stay in sight, crossed out
-    fused.undo_action.trigger()
+    fused.menus.undo_action.trigger()
     idle(fused, qtbot)
     assert not fused.document.contents.review.excluded
 

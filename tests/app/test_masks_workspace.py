@@ -170,7 +170,7 @@ def test_to_take_a_readers_version_changes_the_consensus_there_and_nowhere_else(
     there = np.zeros(SHAPE, dtype=bool)
     there[tuple(slice(a, a + n) for a, n in zip(region.origin, region.shape, strict=True))] = region.voxels()
     np.testing.assert_array_equal(consensus(fused_masks), np.where(there, drawn()["dan"], before))
-    assert "take dan in region 1" in fused_masks.undo_action.text()
+    assert "take dan in region 1" in fused_masks.menus.undo_action.text()
 
 
 def test_a_settled_region_is_held_in_the_next_fusion(fused_masks, qtbot):
@@ -224,7 +224,7 @@ def test_slices_between_painted_ones_are_filled_in_and_taken_back_as_one(fused_m
     assert not consensus(fused_masks)[2:4, 3:10, 3:10].any()
     key(fused_masks, qtbot, Qt.Key.Key_I)
     assert consensus(fused_masks)[2:4, 3:10, 3:10].all()
-    assert "paint slices 3-4" in fused_masks.undo_action.text()
+    assert "paint slices 3-4" in fused_masks.menus.undo_action.text()
     fused_masks.document.undo()
     idle(fused_masks, qtbot)
     assert not consensus(fused_masks)[2:4, 3:10, 3:10].any()
@@ -339,9 +339,9 @@ def test_each_kind_has_its_tab_and_one_without_anything_says_what_belongs_there(
     qtbot.keyClick(fused_masks, Qt.Key.Key_2, Qt.KeyboardModifier.ControlModifier)
     assert fused_masks.workspace is not None
     assert fused_masks.bar._tabs["masks"].isChecked()
-    words = [action.text() for action in fused_masks.review_menu.actions()]
+    words = [action.text() for action in fused_masks.menus.review_menu.actions()]
     assert "Next disputed region" in words
-    assert QKeySequence("B") in [action.shortcut() for action in fused_masks.review_menu.actions()]
+    assert QKeySequence("B") in [action.shortcut() for action in fused_masks.menus.review_menu.actions()]
 
 
 def test_solo_shows_one_reader_beside_the_consensus(fused_masks, qtbot):

@@ -118,7 +118,7 @@ def test_an_image_that_moved_is_said_and_found_in_another_folder(
     idle(window, qtbot)
     assert "one.png is not where it was" in window.notice.text
     monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *_: str(elsewhere))
-    window.find_images()
+    window.files.find_images()
     qtbot.waitUntil(lambda: "2 images found" in window.status.news, timeout=LONG)
     idle(window, qtbot)
     assert window.workspace.reviewing.scene.path == elsewhere / "one.png"
@@ -130,7 +130,7 @@ def test_every_export_in_the_menu_writes_its_table(fused, qtbot, tmp_path, monke
     press(fused, qtbot, Qt.Key.Key_A)
     out = tmp_path / f"{what}.csv"
     monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(out), ""))
-    action = next(a for a in fused.export_menu.actions() if a.text() == f"{what.capitalize()}…")
+    action = next(a for a in fused.menus.export_menu.actions() if a.text() == f"{what.capitalize()}…")
     action.trigger()
     qtbot.waitUntil(lambda: "is written" in fused.status.news, timeout=LONG)
     idle(fused, qtbot)
@@ -140,7 +140,7 @@ def test_every_export_in_the_menu_writes_its_table(fused, qtbot, tmp_path, monke
 
 def test_recent_studies_are_offered_again(fused, qtbot):
     name = fused.document.contents.path
-    assert str(name) in [action.text() for action in fused.recent_menu.actions()]
+    assert str(name) in [action.text() for action in fused.menus.recent_menu.actions()]
 
 
 def test_what_the_window_shows_of_a_strangers_name_is_plain_text(window, qtbot, crowd_files):
@@ -220,7 +220,7 @@ def test_a_study_that_is_taken_away_takes_no_decision(fused, qtbot, study_file):
 
 def test_a_table_never_replaces_a_study(fused, qtbot, study_file, monkeypatch):
     monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(study_file), ""))
-    next(a for a in fused.export_menu.actions() if a.text() == "Detections…").trigger()
+    next(a for a in fused.menus.export_menu.actions() if a.text() == "Detections…").trigger()
     qtbot.waitUntil(fused.notice.isVisible, timeout=LONG)
     idle(fused, qtbot)
     assert "small.rscope" in fused.notice.text

@@ -105,7 +105,7 @@ def fused_masks(window, qtbot, folder):
 def test_the_consensus_of_the_case_on_screen_leaves_in_the_chosen_format(
     fused_masks, qtbot, tmp_path, monkeypatch
 ):
-    words = [action.text() for action in fused_masks.export_menu.actions()]
+    words = [action.text() for action in fused_masks.menus.export_menu.actions()]
     assert {"Consensus…", "Consensus, de-identified…", "Raters' weights…", "Decisions…"} <= set(words)
     assert "Detections…" not in words
     asked = []
@@ -116,7 +116,7 @@ def test_the_consensus_of_the_case_on_screen_leaves_in_the_chosen_format(
         return str(tmp_path / "mine"), chosen
 
     monkeypatch.setattr(QFileDialog, "getSaveFileName", answer)
-    fused_masks.export_menu.actions()[words.index("Consensus…")].trigger()
+    fused_masks.menus.export_menu.actions()[words.index("Consensus…")].trigger()
     qtbot.waitUntil(lambda: "is written" in fused_masks.status.news, timeout=LONG)
     idle(fused_masks, qtbot)
     item = fused_masks.document.contents.image(fused_masks.workspace.current_item())
@@ -127,8 +127,8 @@ def test_the_consensus_of_the_case_on_screen_leaves_in_the_chosen_format(
 
 def test_an_export_that_needs_a_series_says_so(fused_masks, qtbot, tmp_path, monkeypatch):
     monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(tmp_path / "seg.dcm"), ""))
-    words = [action.text() for action in fused_masks.export_menu.actions()]
-    fused_masks.export_menu.actions()[words.index("Consensus, de-identified…")].trigger()
+    words = [action.text() for action in fused_masks.menus.export_menu.actions()]
+    fused_masks.menus.export_menu.actions()[words.index("Consensus, de-identified…")].trigger()
     qtbot.waitUntil(fused_masks.notice.isVisible, timeout=LONG)
     idle(fused_masks, qtbot)
     assert "without the DICOM series" in fused_masks.notice.text

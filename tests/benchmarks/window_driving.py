@@ -23,7 +23,9 @@ from PySide6.QtCore import QEventLoop, Qt, QTimer
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QWidget
 
-from raterscope.app.main_window import SWITCH_SECONDS, MainWindow, apply_look
+from raterscope.app.look import apply_look
+from raterscope.app.main_window import MainWindow
+from raterscope.app.starting import SWITCH_SECONDS
 from raterscope.app.workspaces.catalogue import WORKSPACES
 
 __all__ = [

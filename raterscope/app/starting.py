@@ -1,0 +1,62 @@
+"""The program with a window, from its start until the window is closed."""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+from PySide6.QtCore import QTimer
+from PySide6.QtWidgets import QApplication
+
+from raterscope import __version__
+from raterscope.app import memory
+from raterscope.app.errors import InputError
+from raterscope.app.look import FollowSystem, apply_look
+from raterscope.app.main_window import MainWindow
+from raterscope.app.workspaces.catalogue import WORKSPACES
+
+__all__ = ["SWITCH_SECONDS", "main"]
+
+SWITCH_SECONDS = 0.0005
+
+
+def main(paths: Sequence[Path] = ()) -> int:
+    """Show the window and work until it is closed; gives the exit status.
+
+    Raises
+    ------
+    InputError
+        When there is no display that Qt can open.
+    """
+    chosen = os.environ.get("QT_QPA_PLATFORM")
+    if chosen is None and sys.platform == "linux":
+        # Qt ends the program where it finds no display; with something to fall back on, it can be said.
+        first = "wayland;xcb" if os.environ.get("WAYLAND_DISPLAY") else "xcb"
+        os.environ["QT_QPA_PLATFORM"] = f"{first};offscreen"
+    application = QApplication(sys.argv[:1])
+    if chosen is None and application.platformName() == "offscreen":
+        raise InputError(
+            "Qt cannot open the display; is it there, and are the libraries that `scripts/environment` lists?"
+        )
+    application.setApplicationName("Raterscope")
+    application.setApplicationVersion(__version__)
+    apply_look(memory.look())
+    FollowSystem(application)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    window = MainWindow()
+    window.show()
+    # What a study needs is loaded now that the window is on screen, and not when the study is opened.
+    for workspace in WORKSPACES.values():
+        QTimer.singleShot(0, window, workspace.load)
+    # All of that stays for good: looking through it for garbage again and again would hold the window up.
+    QTimer.singleShot(0, window, gc.freeze)
+    # Beside a thread at work, Qt's own calls would each wait ten times as long to come back to Python.
+    sys.setswitchinterval(SWITCH_SECONDS)
+    if paths:
+        QTimer.singleShot(0, window, partial(window.open_paths, [path.resolve() for path in paths]))
+    return application.exec()

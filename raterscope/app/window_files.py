@@ -1,0 +1,119 @@
+"""Which files the window works on: studies opened and made, files brought in, reports, missing images."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+from PySide6.QtCore import QObject, Signal
+from PySide6.QtWidgets import QFileDialog, QWidget
+
+from raterscope.algorithms.progress import Watch
+from raterscope.app import memory
+from raterscope.app.document import Document
+from raterscope.app.study import Study
+from raterscope.app.window_import import STUDIES, Importing
+
+__all__ = ["Files"]
+
+REPORTS = "Web page (*.html);;PDF (*.pdf)"
+INPUTS = (
+    "Images, volumes, masks and tables (*.png *.jpg *.jpeg *.tif *.tiff *.bmp *.nii *.nii.gz *.nrrd *.nhdr "
+    "*.mha *.mhd *.dcm *.json *.xml *.csv *.tsv *.txt);;All files (*)"
+)
+
+
+class Files(QObject):
+    """Asks for files and folders, and does with them what was wanted.
+
+    Signals
+    -------
+    said(str)
+        What became of it; empty where what was said before is of no study any more.
+    """
+
+    said = Signal(str)
+
+    def __init__(self, document: Document, importing: Importing, window: QWidget) -> None:
+        super().__init__(window)
+        self._document = document
+        self._importing = importing
+        self._window = window
+
+    def open_paths(self, paths: Sequence[Path]) -> None:
+        """Open what was dropped or named on the command line: a study, images, tables."""
+        studies = [path for path in paths if path.suffix.lower() == ".rscope"]
+        others = [path for path in paths if path.suffix.lower() != ".rscope"]
+        if studies:
+            self.open_study(studies[0])
+        if len(studies) > 1:
+            self.said.emit(f"One study at a time: {studies[0].name} is opened.")
+        if others:
+            self._importing.start(others)
+
+    def open_study(self, path: Path) -> None:
+        """Open a study in place of the present one."""
+        contents = self._document.contents
+        if contents is not None and contents.path == path.resolve():
+            self.said.emit(f"{path.name} is open already.")
+            return
+        self.said.emit("")  # it is of the study before
+        self._document.open(path)
+
+    def choose_study(self) -> None:
+        """Ask which study to open."""
+        name, _ = QFileDialog.getOpenFileName(self._window, "Open a study", self._folder(), STUDIES)
+        if name:
+            self.open_study(Path(name))
+
+    def new_study(self) -> None:
+        """Ask where a new, empty study is to be."""
+        name, _ = QFileDialog.getSaveFileName(self._window, "New study", self._folder(), STUDIES)
+        if name:
+            path = Path(name)
+            self._document.open(path if path.suffix else path.with_suffix(".rscope"), create=True)
+
+    def choose_files(self) -> None:
+        """Ask which files to bring into the study; without one, it is made beside the first of them."""
+        names, _ = QFileDialog.getOpenFileNames(self._window, "Import", self._folder(), INPUTS)
+        if names:
+            self._importing.start([Path(name) for name in names])
+
+    def write_report(self) -> None:
+        """Ask for a file and write the report of the study to it."""
+        contents = self._document.contents
+        if contents is None:
+            return
+        proposed = contents.path.with_name(f"{contents.path.stem}-report.html")
+        name, _ = QFileDialog.getSaveFileName(self._window, "Report", str(proposed), REPORTS)
+        if name:
+            job = self._document.ask("Writing the report", partial(_report, Path(name)), quiet=False)
+            job.finished.connect(self.said.emit)
+
+    def find_images(self) -> None:
+        """Ask for a folder and look in it for the images that are not where they were."""
+        name = QFileDialog.getExistingDirectory(self._window, "Where are the images?", self._folder())
+        if name:
+            job = self._document.ask(
+                "Looking for images", partial(_find_images, Path(name)), quiet=False, changes=True
+            )
+            job.finished.connect(self.said.emit)
+
+    def _folder(self) -> str:
+        contents = self._document.contents
+        if contents is not None:
+            return str(contents.path.parent)
+        recent = memory.recent_studies()
+        return str(recent[0].parent) if recent else ""
+
+
+def _report(path: Path, study: Study, watch: Watch) -> str:
+    from raterscope.app.report import write_report
+
+    return f"{write_report(study, path, watch)} is written."
+
+
+def _find_images(folder: Path, study: Study, _watch: Watch) -> str:
+    found = study.relocate_all(folder)
+    return f"{len(found)} image{'' if len(found) == 1 else 's'} found in {folder}."

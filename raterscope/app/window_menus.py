@@ -1,0 +1,125 @@
+"""The window's menu and the keys that work wherever one is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from PySide6.QtCore import QObject, Qt, Signal
+from PySide6.QtGui import QAction, QKeySequence
+from PySide6.QtWidgets import QMainWindow, QMenu, QWidget
+
+from raterscope import __version__
+from raterscope.app import memory
+from raterscope.app.document import Document
+from raterscope.app.look import apply_look
+from raterscope.app.window_export import Exporting, entries_of
+from raterscope.app.window_files import Files
+from raterscope.app.window_parts import without_checked
+from raterscope.app.workspaces.catalogue import WORKSPACES
+
+__all__ = ["Menus"]
+
+Keys = QKeySequence | QKeySequence.StandardKey
+
+
+class Menus(QObject):
+    """What there is to choose at any time: of files, of the study, of what is on screen, of the window.
+
+    Signals
+    -------
+    workspace_chosen(str)
+    help_requested
+    """
+
+    workspace_chosen = Signal(str)
+    help_requested = Signal()
+
+    def __init__(self, document: Document, files: Files, exporting: Exporting, window: QMainWindow) -> None:
+        super().__init__(window)
+        self._document = document
+        self._files = files
+        self._exporting = exporting
+        self._window = window
+        standard = QKeySequence.StandardKey
+        self.menu = menu = QMenu(window)
+        self._action(menu, "New study…", standard.New, files.new_study)
+        self._action(menu, "Open a study…", standard.Open, files.choose_study)
+        self.recent_menu = menu.addMenu("Open recent")
+        menu.addSeparator()
+        self._action(menu, "Import files…", QKeySequence("Ctrl+I"), files.choose_files)
+        self.export_menu = menu.addMenu("Export")
+        report = self._action(menu, "Report…", None, files.write_report)
+        missing = self._action(menu, "Find missing images…", None, files.find_images)
+        close = self._action(menu, "Close the study", standard.Close, document.close)
+        menu.addSeparator()
+        self.undo_action = self._action(menu, "Undo", standard.Undo, document.undo)
+        self.redo_action = self._action(menu, "Redo", standard.Redo, document.redo)
+        self.redo_action.setShortcuts([QKeySequence("Ctrl+Shift+Z"), QKeySequence("Ctrl+Y")])
+        menu.addSeparator()
+        self.review_menu = menu.addMenu("Review")
+        look = menu.addMenu("Look")
+        for words, name in (("As the system", "system"), ("Dark", "dark"), ("Light", "light")):
+            self._action(look, words, None, partial(_set_look, name))
+        menu.addSeparator()
+        about = menu.addAction(f"Raterscope {__version__}")
+        about.setEnabled(False)
+        self._action(menu, "Quit", standard.Quit, window.close)
+        self._of_study = (
+            close,
+            report,
+            missing,
+            self.export_menu.menuAction(),
+            self.review_menu.menuAction(),
+        )
+        self._action(window, "Full screen", QKeySequence("F11"), self._toggle_full_screen)
+        self._action(window, "The keys", QKeySequence("F1"), self.help_requested.emit)
+        for number, kind in enumerate(WORKSPACES, start=1):
+            keys = QKeySequence(f"Ctrl+{number}")
+            self._action(window, WORKSPACES[kind].title, keys, partial(self.workspace_chosen.emit, kind))
+
+    def _action(self, place: QWidget, words: str, keys: Keys | None, slot: Callable[..., object]) -> QAction:
+        action = QAction(words, self._window)
+        if keys is not None:
+            action.setShortcut(keys)
+        action.triggered.connect(without_checked(slot))
+        place.addAction(action)
+        self._window.addAction(action)
+        return action
+
+    def follow_study(self) -> None:
+        """Offer what can be done to the study as it is now, and what can be undone by its name."""
+        contents = self._document.contents
+        undoable = contents.review.undoable if contents else None
+        redoable = contents.review.redoable if contents else None
+        self.undo_action.setEnabled(undoable is not None)
+        self.redo_action.setEnabled(redoable is not None)
+        self.undo_action.setText(f"Undo {contents.words(undoable)}" if contents and undoable else "Undo")
+        self.redo_action.setText(f"Redo {contents.words(redoable)}" if contents and redoable else "Redo")
+        for action in self._of_study:
+            action.setEnabled(contents is not None)
+
+    def follow_workspace(self, kind: str, review: Sequence[QAction]) -> None:
+        """Offer what can be exported of a kind of study, and the actions of its workspace."""
+        self.review_menu.clear()
+        self.review_menu.addActions(review)
+        self.export_menu.clear()
+        for words, export, deidentify in entries_of(kind):
+            action = self.export_menu.addAction(words)
+            action.triggered.connect(without_checked(partial(self._exporting.start, export, deidentify)))
+
+    def fill_recent(self) -> None:
+        """Offer the studies that were opened lately."""
+        self.recent_menu.clear()
+        for path in memory.recent_studies():
+            action = self.recent_menu.addAction(str(path))
+            action.triggered.connect(partial(self._files.open_study, path))
+        self.recent_menu.setEnabled(not self.recent_menu.isEmpty())
+
+    def _toggle_full_screen(self) -> None:
+        self._window.setWindowState(self._window.windowState() ^ Qt.WindowState.WindowFullScreen)
+
+
+def _set_look(name: str) -> None:
+    memory.remember("look", name)
+    apply_look(name)
