@@ -17,7 +17,7 @@ from raterscope.algorithms.progress import Watch
 if TYPE_CHECKING:
     from raterscope.algorithms.clicks._crowd_kernels import Hands, Pairs, Rules
 
-__all__ = ["CrowdModel", "fit_crowd"]
+__all__ = ["NEAR", "SPACING", "Crowd", "CrowdModel", "fit_crowd"]
 
 SPACING = 2.0
 """Components begin at clicks so many scatters apart: closer objects are hardly told apart."""
@@ -81,7 +81,7 @@ class CrowdModel:
     max_rounds: int
 
 
-class _Crowd:
+class Crowd:
     """The crowd model of one image: components, annotators and who marked what, as far as is known."""
 
     def __init__(self, cells: Cells, annotators: int, area: float, model: CrowdModel) -> None:
@@ -305,7 +305,9 @@ class _Crowd:
         )  # fmt: skip
 
 
-def fit_crowd(cells: Cells, annotators: int, area: float, model: CrowdModel, watch: Watch) -> Clustering:
+def fit_crowd(
+    cells: Cells, annotators: int, area: float, model: CrowdModel, watch: Watch
+) -> tuple[Clustering, Crowd]:
     """Fit the crowd model from components wherever clicks agree, down to those that the evidence is for.
 
     Rounds follow each other: EM over all components with the annotators' hands fixed, the trial removal of
@@ -322,7 +324,7 @@ def fit_crowd(cells: Cells, annotators: int, area: float, model: CrowdModel, wat
     model : CrowdModel
     watch : Watch
     """
-    crowd = _Crowd(cells, annotators, area, model)
+    crowd = Crowd(cells, annotators, area, model)
     done, words = 0.0, "choosing where clusters begin"
 
     def tick() -> None:
@@ -395,7 +397,7 @@ def fit_crowd(cells: Cells, annotators: int, area: float, model: CrowdModel, wat
         np.array(objective), np.array(components, dtype=np.int64), np.array(removed, dtype=bool),
         len(objective) - 1, converged,
     )  # fmt: skip
-    return crowd.result(trace)
+    return crowd.result(trace), crowd
 
 
 def _rounded(ability: FloatArray) -> FloatArray:

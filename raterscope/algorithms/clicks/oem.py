@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -17,15 +17,22 @@ from raterscope.algorithms.clicks.data import Clicks, Clustering, Trace
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.settings import Settings, choice, integer, number, switch
 
+if TYPE_CHECKING:
+    from raterscope.algorithms.clicks._crowd import Crowd, CrowdModel
+    from raterscope.algorithms.clicks._scatter import Habits
+
 __all__ = [
     "COVARIANCES",
     "MixtureSettings",
     "OEMSettings",
+    "crowd_model",
     "empty_clustering",
+    "fit_evidence",
     "make_path",
     "oem",
     "path_of",
     "walk_path",
+    "weighs_evidence",
 ]
 
 CRITERIA = {
@@ -139,9 +146,14 @@ def oem(clicks: Clicks, settings: OEMSettings | None = None, watch: Watch = sile
     settings = OEMSettings() if settings is None else settings
     if not len(clicks):
         return empty_clustering(len(clicks.annotators))
-    if settings.criterion == "evidence" and not settings.as_printed:
-        return _fit(clicks, settings, watch)
+    if weighs_evidence(settings):
+        return fit_evidence(clicks, settings, watch)[0]
     return walk_path(clicks, settings, watch, partial(path_of, settings), settings.as_printed)
+
+
+def weighs_evidence(settings: OEMSettings) -> bool:
+    """Tell whether the crowd model is fitted, or Algorithm 1 walked."""
+    return settings.criterion == "evidence" and not settings.as_printed
 
 
 def path_of(settings: OEMSettings, scatter: float) -> Path:
@@ -156,33 +168,40 @@ def path_of(settings: OEMSettings, scatter: float) -> Path:
     )
 
 
-def _fit(clicks: Clicks, settings: OEMSettings, watch: Watch) -> Clustering:
-    """Fit the crowd model."""
-    from raterscope.algorithms.clicks._crowd import CrowdModel, fit_crowd
+def fit_evidence(clicks: Clicks, settings: OEMSettings, watch: Watch) -> tuple[Clustering, Crowd, Habits]:
+    """Fit the crowd model; give it and what it began with besides."""
+    from raterscope.algorithms.clicks._crowd import fit_crowd
     from raterscope.algorithms.clicks._scatter import learn_habits
 
     watch(0.0, "learning how far clicks scatter")
     habits = learn_habits(clicks)
-    scatter = settings.click_scatter or habits.scatter
-    model = CrowdModel(
-        scatter=scatter,
+    model = crowd_model(settings, habits, len(clicks))
+
+    def tick() -> None:
+        watch(0.02, "sorting clicks by place")
+
+    tick()
+    cells = sort_into_cells(clicks, 2 * model.scatter, tick)
+    annotators = len(clicks.annotators)
+    return *fit_crowd(cells, annotators, clicks.area, model, part(watch, 0.05, 1.0)), habits
+
+
+def crowd_model(settings: OEMSettings, habits: Habits, clicks: int) -> CrowdModel:
+    """Put settings and the crowd's habits into the form that the crowd model takes."""
+    from raterscope.algorithms.clicks._crowd import CrowdModel
+
+    return CrowdModel(
+        scatter=settings.click_scatter or habits.scatter,
         learn_scatter=settings.click_scatter is None,
         resolution=habits.resolution,
         once=habits.repeats <= 0.5 if settings.repeats == "learnt" else settings.repeats == "once",
         own_hands=settings.own_hands,
         floor=settings.covariance_floor,
         reliability=settings.initial_reliability,
-        most=settings.initial_clusters or len(clicks),
+        most=settings.initial_clusters or clicks,
         lower_bound=settings.lower_bound,
         max_rounds=min(settings.max_iterations, MAX_ROUNDS),
     )
-
-    def tick() -> None:
-        watch(0.02, "sorting clicks by place")
-
-    tick()
-    cells = sort_into_cells(clicks, 2 * scatter, tick)
-    return fit_crowd(cells, len(clicks.annotators), clicks.area, model, part(watch, 0.05, 1.0))
 
 
 def make_path(
