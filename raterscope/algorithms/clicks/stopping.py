@@ -1,0 +1,253 @@
+"""When to stop asking: what k more annotators would still change.
+
+The OEM-DEM paper stops when the decisions have not changed for several steps (section 6.4). That looks back,
+and on an image of many structures, where now and then one appears, it hardly ever comes true. So here it is
+foretold how many decisions would still change, see `raterscope.algorithms.clicks._prospects`, and an image is
+firm when they are a small share of its detections; with one detection or none that is the chance that any
+would.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from raterscope.algorithms.clicks._prospects import Ahead, Crowd, Newcomers, ahead, crowd_of
+from raterscope.algorithms.clicks.assignment import stray_chance
+from raterscope.algorithms.clicks.data import BoolArray, Clicks, FloatArray, Fusion, Votes
+from raterscope.algorithms.clicks.dem import DEMSettings, problem_of
+from raterscope.algorithms.clicks.history import StreamHistory
+from raterscope.algorithms.evaluation import match
+from raterscope.algorithms.progress import Watch, silent
+from raterscope.algorithms.settings import Settings, choice, integer, number
+
+__all__ = ["DetectionPlan", "Outlook", "StoppingSettings", "changed", "is_firm", "outlook"]
+
+SAME = 2.0
+"""Click scatters within which a detection is the same."""
+
+RULES = {
+    "share": "few decisions would still change",
+    "chance": "hardly any decision would still change",
+    "unchanged": "no decision has changed of late",
+}
+
+
+class DetectionPlan(Protocol):
+    """A plan that says how votes are judged."""
+
+    @property
+    def detection(self) -> Settings:
+        """Settings of the detector."""
+        ...
+
+
+@dataclass(frozen=True)
+class StoppingSettings(Settings):
+    """Settings of `outlook` and `is_firm`: when an image needs no further annotators."""
+
+    rule: str = choice(
+        "share", "Firm when", "The share of decisions that more annotators would change suits images of any "
+        "kind; the chance of any change suits images of a few structures; the paper's rule waits until "
+        "nothing changed.", RULES,
+    )  # fmt: skip
+    limit: float = number(
+        0.05, "Limit", "Of the share of decisions that would change, or of the chance that any would.",
+        minimum=0.0, maximum=1.0,
+    )  # fmt: skip
+    more: int = integer(
+        3, "More annotators", "So many are looked ahead.", unit="annotators", minimum=1, maximum=100
+    )
+    unchanged: int = integer(
+        3, "Batches without change", "For the paper's rule.", unit="batches", minimum=1, maximum=1000
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Outlook:
+    """What k more annotators would change on an image of M clusters.
+
+    A decision changes when a detection appears or vanishes.
+
+    Attributes
+    ----------
+    more : int
+        k.
+    detections : int
+        Now.
+    chance : (M,) float64
+        That the cluster's decision changes, vanishing of the cluster included.
+    appearing : float
+        Expected number of detections where there is no cluster now.
+    fresh : float
+        Chance that any such detection appears.
+    expected : float
+        Expected number of decisions that change.
+    any : float
+        Chance that any decision changes.
+    missed : float
+        Expected number of structures that are no cluster yet.
+    sensitivity, precision : (3,) float64
+        Of the detections now: estimate and 95 % interval. What no annotator could ever see is not known of.
+        NaN where there is no detection.
+    """
+
+    more: int
+    detections: int
+    chance: FloatArray
+    appearing: float
+    fresh: float
+    expected: float
+    any: float
+    missed: float
+    sensitivity: FloatArray
+    precision: FloatArray
+
+    @property
+    def share(self) -> float:
+        """Expected changes as a share of the detections, of which one is counted at least."""
+        return self.expected / max(self.detections, 1)
+
+
+def outlook(
+    clicks: Clicks,
+    fusion: Fusion,
+    plan: DetectionPlan,
+    settings: StoppingSettings | None = None,
+    watch: Watch = silent,
+) -> Outlook:
+    """Say what more annotators would change on an image.
+
+    They are drawn from the crowd as the votes let know it, structures and artefacts as the vote model holds
+    them; the numbers of marks that they may make are summed over, nothing is drawn.
+
+    Parameters
+    ----------
+    clicks : Clicks
+        N clicks of R annotators, two or more.
+    fusion : Fusion
+        What was made of them.
+    plan : DetectionPlan
+        By which.
+    settings : StoppingSettings, optional
+    watch : Watch
+
+    Returns
+    -------
+    Outlook
+    """
+    settings = StoppingSettings() if settings is None else settings
+    watch(0.0, "looking ahead")
+    crowd = crowd_on(clicks, fusion, plan.detection)
+    coming = newcomers_of(crowd, settings.more)
+    found = ahead(crowd, fusion, coming, threshold_of(plan.detection))
+    watch(0.8, "looking ahead")
+    detected = fusion.detection.detected
+    lasting = np.log1p(-np.minimum(found.chance, 1 - 1e-12)).sum() - found.appearing
+    sensitivity, precision = _accuracy(crowd, detected, found)
+    watch(1.0, "looked ahead")
+    return Outlook(
+        more=settings.more,
+        detections=int(detected.sum()),
+        chance=found.chance,
+        appearing=found.appearing,
+        fresh=float(-np.expm1(-found.appearing)),
+        expected=float(found.chance.sum()) + found.appearing,
+        any=float(-np.expm1(lasting)),
+        missed=found.missed,
+        sensitivity=sensitivity,
+        precision=precision,
+    )
+
+
+def is_firm(outlook: Outlook, history: StreamHistory, settings: StoppingSettings) -> bool:
+    """Tell whether an image's decisions are firm: no more annotators are needed.
+
+    Parameters
+    ----------
+    outlook : Outlook
+        With the same settings.
+    history : StreamHistory
+        For the paper's rule, which asks for so many steps at least.
+    settings : StoppingSettings
+    """
+    if settings.rule == "unchanged":
+        last = history.changed[-settings.unchanged :]
+        return len(last) == settings.unchanged and not last.any()
+    return (outlook.share if settings.rule == "share" else outlook.any) <= settings.limit
+
+
+def changed(before: Fusion, after: Fusion) -> int:
+    """Count the decisions that are other ones: detections that appeared and detections that vanished.
+
+    A detection is the same within two click scatters, one to one.
+
+    Parameters
+    ----------
+    before, after : Fusion
+        Of one image.
+    """
+    old, new = (one.clustering.mean[one.detection.detected] for one in (before, after))
+    reach = SAME * _scatter(before if len(old) else after)
+    same = len(match(old, new, reach)) if reach > 0 else 0
+    return len(new) + len(old) - 2 * same
+
+
+def _scatter(fusion: Fusion) -> float:
+    """Give the click scatter; of clusterings that have none, the usual size of a cluster."""
+    scatter, covariance = fusion.clustering.scatter, fusion.clustering.covariance
+    if np.isfinite(scatter) or not len(covariance):
+        return float(np.nan_to_num(scatter))
+    return float(np.sqrt(np.median(np.trace(covariance, axis1=1, axis2=2)) / 2))
+
+
+def _accuracy(crowd: Crowd, detected: BoolArray, found: Ahead) -> tuple[FloatArray, FloatArray]:
+    """Estimate sensitivity and precision with 95 % intervals, of Beta distributions with the moments."""
+    present = np.where(crowd.problem.known, crowd.problem.truth, crowd.honest * crowd.looks.present)
+    doubt = present * (1 - present)
+    hits, left = float(present[detected].sum()), float(present[~detected].sum()) + found.missed
+    number = int(detected.sum())
+    spread = float(doubt[~detected].sum()) + found.variance
+    whole = hits + left
+    sensitivity = _beta(
+        hits, left, (hits**2 * spread + left**2 * doubt[detected].sum()) / max(whole, 1e-9) ** 4
+    )
+    precision = _beta(hits, number - hits, float(doubt[detected].sum()) / max(number, 1) ** 2)
+    return sensitivity, precision
+
+
+def _beta(part: float, rest: float, variance: float) -> FloatArray:
+    """Give part / (part + rest) with the 95 % interval of the Beta distribution of that mean and variance."""
+    from scipy.special import betaincinv
+
+    whole = part + rest
+    if part <= 0:
+        return np.full(3, np.nan)
+    mean = min(max(part / whole, 1e-6), 1 - 1e-6)
+    weight = max(mean * (1 - mean) / max(variance, 1e-12) - 1, 0.1)
+    low, high = (float(betaincinv(mean * weight, (1 - mean) * weight, level)) for level in (0.025, 0.975))
+    return np.array([part / whole, min(low, part / whole), max(high, part / whole)])
+
+
+def crowd_on(clicks: Clicks, fusion: Fusion, detection: Settings) -> Crowd:
+    """Give the vote model of an image where its detections are; the usual one for detectors without any."""
+    settings = detection if isinstance(detection, DEMSettings) else DEMSettings()
+    stray = stray_chance(clicks.merged()[0], fusion.clustering)
+    votes = Votes(fusion.marked, fusion.clustering.weight, fusion.verdict, *stray)
+    return crowd_of(problem_of(votes, settings), fusion)
+
+
+def newcomers_of(crowd: Crowd, number: int) -> Newcomers:
+    """Draw so many newcomers from the crowd: each is as probably like one of its annotators as another."""
+    if not len(crowd.rate):
+        return Newcomers(np.full((number, len(crowd.state.share)), 0.5), np.zeros(number))
+    return Newcomers(
+        np.tile(crowd.rate.mean(axis=0), (number, 1)), np.full(number, crowd.state.chance.mean())
+    )
+
+
+def threshold_of(detection: Settings) -> float:
+    """Give the posterior from which on a cluster is detected."""
+    return detection.detection_threshold if isinstance(detection, DEMSettings) else 0.5
