@@ -14,7 +14,7 @@ from raterscope.app.errors import plain
 from raterscope.app.formats.records import ClickTable, first_seen
 from raterscope.app.formats.tables import Faults, Table, assign, names, numbers
 
-__all__ = ["NEEDED", "clicks_of", "extents_of", "first_lines", "sizes_of"]
+__all__ = ["NEEDED", "clicks_of", "extents_of", "first_lines", "scale_of", "seconds_of", "sizes_of"]
 
 NEEDED = ("annotator", "image", "x", "y")
 WANTED = ("time", "width", "height")
@@ -144,7 +144,7 @@ def _times(table: Table, column: str | None) -> tuple[FloatArray | None, tuple[s
     if column is None:
         return None, ()
     cells = table.column(column)
-    scale = 0.001 if column.casefold().endswith(("ms", "milliseconds")) else 1.0
+    scale = scale_of(column)
     read = _number_of if any(_is_number(cell) for cell in cells[:100]) else seconds_of
     seconds = np.full(len(cells), math.nan)
     for row, cell in enumerate(cells):
@@ -155,6 +155,11 @@ def _times(table: Table, column: str | None) -> tuple[FloatArray | None, tuple[s
             where = f'line {table.lines[row]} has "{plain(cell, 40)}"'
             return None, (f"The times in {plain(column, 40)} were left out: {where}, which is no time.",)
     return seconds * scale, ()
+
+
+def scale_of(column: str) -> float:
+    """Tell how many seconds the numbers of a column of times count in, by its name."""
+    return 0.001 if column.casefold().endswith(("ms", "milliseconds")) else 1.0
 
 
 def _number_of(cell: str) -> float:

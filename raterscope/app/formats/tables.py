@@ -243,7 +243,9 @@ def assign(
     return found
 
 
-def numbers(table: Table, column: str, faults: Faults, *, empty: bool = False) -> FloatArray:
+def numbers(
+    table: Table, column: str, faults: Faults, *, empty: bool = False, comma: bool | None = None
+) -> FloatArray:
     """Read a column of places in pixels.
 
     Parameters
@@ -254,6 +256,8 @@ def numbers(table: Table, column: str, faults: Faults, *, empty: bool = False) -
         Where cells that are no numbers are noted.
     empty : bool
         Whether an empty cell is no fault but NaN.
+    comma : bool, optional
+        Whether a comma is a decimal one; without it, the column tells.
 
     Returns
     -------
@@ -267,7 +271,8 @@ def numbers(table: Table, column: str, faults: Faults, *, empty: bool = False) -
     blank = np.zeros(len(cells), dtype=bool)
     if values is None:
         blank = np.array([not cell.strip() for cell in cells])
-        comma = not any("." in cell for cell in cells)
+        if comma is None:
+            comma = not any("." in cell for cell in cells)
         values = np.array([_number(cell, comma) for cell in cells])
     bad = ~(np.abs(values) <= FARTHEST) & ~(blank & empty)
     far = bad & np.isfinite(values)

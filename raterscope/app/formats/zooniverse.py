@@ -24,7 +24,10 @@ from raterscope.app.formats.records import ClickTable
 from raterscope.app.formats.strangers import decode_json
 from raterscope.app.formats.tables import FARTHEST, Faults, Table
 
-__all__ = ["is_export", "marks_in", "marks_of", "person_of", "subject_name", "time_of", "told_apart"]
+__all__ = [
+    "Look", "is_export", "looks_of", "marks_in", "marks_of", "person_of", "sizes_in", "subject_name",
+    "time_of", "told_apart",
+]  # fmt: skip
 
 _NEEDED = ("classification_id", "user_name", "metadata", "annotations", "subject_data", "subject_ids")
 _OTHER_SHAPE = {
@@ -39,8 +42,8 @@ _MOST_FRAMES = 1000
 
 
 @dataclass
-class _Look:
-    """One classification."""
+class Look:
+    """One classification: who looked at which subject, with points given as (frame, x, y)."""
 
     row: int
     person: str
@@ -68,7 +71,7 @@ def marks_of(table: Table, watch: Watch = silent) -> ClickTable:
         For a file without point marks, and for the first line that cannot be read.
     """
     faults, shapes = Faults(table), Counter[str]()
-    looks, drawing, repeats = _looks(table, faults, shapes, watch)
+    looks, drawing, repeats = looks_of(table, faults, shapes, watch)
     faults.refuse()
     looks = [look for look in looks if look.workflow in drawing]
     if not any(look.points for look in looks):
@@ -81,15 +84,32 @@ def marks_of(table: Table, watch: Watch = silent) -> ClickTable:
     return _click_table(table, looks, names, sizes, notices)
 
 
-def _looks(
-    table: Table, faults: Faults, shapes: Counter[str], watch: Watch
-) -> tuple[list[_Look], set[str], int]:
-    """Read every row: who looked at what, with which points; and which workflows have a drawing task."""
+def looks_of(
+    table: Table, faults: Faults, shapes: Counter[str], watch: Watch = silent
+) -> tuple[list[Look], set[str], int]:
+    """Read every row: who looked at what, with which points.
+
+    Parameters
+    ----------
+    table : Table
+    faults : Faults
+        Where rows that cannot be read are noted.
+    shapes : Counter
+        Where marks that are no points are counted.
+    watch : Watch
+
+    Returns
+    -------
+    looks : list of Look
+        Of a person's repeated classifications of a subject the first.
+    drawing : set of workflows that have a drawing task
+    repeats : int
+    """
     columns = {name: table.column(name) for name in _NEEDED}
     workflow = table.column("workflow_id") if "workflow_id" in table.header else ("",) * len(table)
     created = table.column("created_at") if "created_at" in table.header else ("",) * len(table)
     user = table.column("user_id") if "user_id" in table.header else ("",) * len(table)
-    looks: list[_Look] = []
+    looks: list[Look] = []
     drawing: set[str] = set()
     seen: set[tuple[str, str]] = set()
     repeats = 0
@@ -113,7 +133,7 @@ def _looks(
         repeats += again
         if again:
             continue
-        look = _Look(row, person, subject, workflow[row], time=time_of(created[row]))
+        look = Look(row, person, subject, workflow[row], time=time_of(created[row]))
         for mark in marks:
             _take(mark, look, shapes, faults)
         looks.append(look)
@@ -146,7 +166,7 @@ def marks_in(tasks: Any, depth: int = 0) -> Iterator[dict[str, Any]]:
                 yield from marks_in([item], depth + 1)
 
 
-def _take(mark: dict[str, Any], look: _Look, shapes: Counter[str], faults: Faults) -> None:
+def _take(mark: dict[str, Any], look: Look, shapes: Counter[str], faults: Faults) -> None:
     kind = mark.get("toolType")
     if kind is None:
         kind = "other shapes" if _OTHER_SHAPE & mark.keys() or "x" not in mark else "point"
@@ -177,7 +197,7 @@ def time_of(text: str) -> float:
 
 
 def _subjects(
-    table: Table, looks: list[_Look]
+    table: Table, looks: list[Look]
 ) -> tuple[dict[str, str], dict[tuple[str, int], tuple[float, float]]]:
     """Name each subject and tell the size of each of its frames, where the export says."""
     data, meta = table.column("subject_data"), table.column("metadata")
@@ -187,7 +207,7 @@ def _subjects(
         if look.subject not in names:
             names[look.subject] = subject_name(data[look.row], look.subject)
         if (look.subject, 0) not in sizes:
-            for frame, size in _sizes(meta[look.row]):
+            for frame, size in sizes_in(meta[look.row]):
                 sizes.setdefault((look.subject, frame), size)
     return told_apart(names), sizes
 
@@ -211,7 +231,8 @@ def subject_name(text: str, subject: str) -> str:
     return PurePath(named or looks_so or subject).name or subject
 
 
-def _sizes(text: str) -> Iterator[tuple[int, tuple[float, float]]]:
+def sizes_in(text: str) -> Iterator[tuple[int, tuple[float, float]]]:
+    """Find the size of each frame, where a classification's metadata (JSON) tells it."""
     try:
         data = decode_json(text)
     except ValueError:
@@ -224,7 +245,7 @@ def _sizes(text: str) -> Iterator[tuple[int, tuple[float, float]]]:
                 yield frame, (float(width), float(height))
 
 
-def _notices(looks: list[_Look], shapes: Counter[str], repeats: int) -> tuple[str, ...]:
+def _notices(looks: list[Look], shapes: Counter[str], repeats: int) -> tuple[str, ...]:
     said = []
     if shapes:
         found = ", ".join(f"{plain(shape, 20)} {count:,}" for shape, count in shapes.most_common(6))
@@ -243,7 +264,7 @@ def _notices(looks: list[_Look], shapes: Counter[str], repeats: int) -> tuple[st
 
 def _click_table(
     table: Table,
-    looks: list[_Look],
+    looks: list[Look],
     names: Mapping[str, str],
     sizes: Mapping[tuple[str, int], tuple[float, float]],
     notices: tuple[str, ...],

@@ -1,0 +1,134 @@
+"""Zooniverse classification exports that are replaced by longer ones, a classification at a time.
+
+A whole export tells what its lines mean together; one that grows must tell from the lines so far. Of a
+person's repeated classifications of a subject the first counts. Who marked nothing counts as having looked
+once it is known that the workflow has a drawing task: those before are kept until then. A subject's frames
+are those whose size the export tells, and those with marks. Of two subjects whose file has the same name the
+second is told apart by its number.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from raterscope.app.formats.growing.identities import added, contains, identity_of
+from raterscope.app.formats.growing.positions import ExportState
+from raterscope.app.formats.growing.rows import Refusals, Rows
+from raterscope.app.formats.tables import Table
+from raterscope.app.formats.zooniverse import looks_of, sizes_in, subject_name
+
+__all__ = ["Classification", "Exports", "classifications"]
+
+_MOST_WAITING = 2000
+_MOST_WORKFLOWS = 1000
+
+
+@dataclass(frozen=True)
+class Classification:
+    """What one person did with one subject; points are (frame, x, y)."""
+
+    line: int
+    person: str
+    subject: str
+    workflow: str
+    is_drawing: bool
+    name: str
+    time: float
+    points: tuple[tuple[int, float, float], ...]
+    sizes: dict[int, tuple[float, float]]
+
+    @property
+    def identity(self) -> int:
+        """Tell it from others by person and subject."""
+        return identity_of("classification", self.person, self.subject)
+
+
+def classifications(table: Table, shapes: Counter[str]) -> tuple[list[Classification], Refusals]:
+    """Read the rows of an export, each for itself; marks that are no points are counted by shape."""
+    refused = Refusals(table)
+    data, metadata = table.column("subject_data"), table.column("metadata")
+    found = []
+    for row, line in enumerate(table.lines):
+        one = Table(
+            table.path, table.header, tuple(column[row : row + 1] for column in table.columns), (line,)
+        )
+        wrong, other = Refusals(one), Counter[str]()
+        looks, drawing, _ = looks_of(one, wrong, other)
+        for name, what in wrong.found.values():
+            refused.add([row], name, what)
+        if wrong.found:
+            continue
+        shapes.update(other)
+        look = looks[0]
+        found.append(
+            Classification(
+                line, look.person, look.subject, look.workflow, bool(drawing),
+                subject_name(data[row], look.subject), look.time, tuple(look.points),
+                dict(sizes_in(metadata[row])),
+            )
+        )  # fmt: skip
+    return found, refused
+
+
+class Exports:
+    """What the exports of a source told so far, and the rows that come of what they tell next."""
+
+    def __init__(self, state: ExportState) -> None:
+        self._drawing = set(state.drawing)
+        self._owned = state.owned
+        self._waiting = list(state.waiting)
+
+    def state(self) -> ExportState:
+        """Give what is to be kept."""
+        return ExportState(tuple(sorted(self._drawing)), self._owned, tuple(self._waiting))
+
+    def rows_of(self, found: Sequence[Classification]) -> Rows:
+        """Give the clicks, and who looked and marked nothing, in the order in which it becomes known."""
+        rows: list[tuple[str, str, float, float, float, float, float, int]] = []
+        for one in found:
+            if one.is_drawing and one.workflow not in self._drawing and len(self._drawing) < _MOST_WORKFLOWS:
+                self._drawing.add(one.workflow)
+                known = [look for look in self._waiting if look[0] == one.workflow]
+                self._waiting = [look for look in self._waiting if look[0] != one.workflow]
+                rows += [
+                    (person, image, math.nan, math.nan, *map(_number, numbers), one.line)
+                    for _, person, image, *numbers in known
+                ]
+            base = self._name(one.name, one.subject)
+            marked = {frame for frame, _, _ in one.points}
+            for frame in sorted({*one.sizes, *marked} or {0}):
+                image = base + (f" frame {frame + 1}" if frame else "")
+                width, height = one.sizes.get(frame, (math.nan, math.nan))
+                if one.workflow not in self._drawing:
+                    numbers = (_told(value) for value in (one.time, width, height))
+                    self._waiting.append((one.workflow, one.person, image, *numbers))
+                    continue
+                places = [(x, y) for where, x, y in one.points if where == frame] or [(math.nan, math.nan)]
+                rows += [(one.person, image, x, y, one.time, width, height, one.line) for x, y in places]
+        self._waiting = self._waiting[-_MOST_WAITING:]
+        people, images, *numbers = zip(*rows, strict=True) if rows else ((),) * 8
+        *columns, line = numbers
+        return Rows(
+            people, images, *(np.array(column, dtype=np.float64) for column in columns),
+            line=np.array(line, dtype=np.int64),
+        )  # fmt: skip
+
+    def _name(self, name: str, subject: str) -> str:
+        """Give the name to the subject that has it first; another's bears its number."""
+        plain, owner = identity_of("name", name), identity_of("owner", name, subject)
+        if not contains(self._owned, plain):
+            self._owned = added(self._owned, [plain, owner])
+        return name if contains(self._owned, owner) else f"{name} (subject {subject})"
+
+
+def _told(value: float) -> float | None:
+    return None if math.isnan(value) else value
+
+
+def _number(value: float | None) -> float:
+    return math.nan if value is None else value
