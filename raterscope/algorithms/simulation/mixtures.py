@@ -17,6 +17,7 @@ from raterscope.algorithms.clicks.data import BoolArray, Clicks, FloatArray, Int
 __all__ = [
     "CrowdOfClicks",
     "CrowdOfVotes",
+    "decide_again",
     "draw_clicks",
     "overlapping_crowd",
     "separated_crowd",
@@ -222,6 +223,27 @@ def voting_crowd(
     total = max(int(marked.sum()), 1)
     votes = Votes(marked, marked.sum(axis=0) / total, np.full(clusters, -1, dtype=np.int8))
     return CrowdOfVotes(votes, present, sensitivities, specificities, prevalence)
+
+
+def decide_again(crowd: CrowdOfVotes, times: int, seed: int) -> BoolArray:
+    """Let the annotators of a crowd decide anew on its clusters (thesis, section 3.2).
+
+    Parameters
+    ----------
+    crowd : CrowdOfVotes
+        Its truth and its rates hold; its votes do not matter.
+    times : int
+        T, decisions of each annotator on each cluster.
+    seed : int
+
+    Returns
+    -------
+    (T, R, M) bool
+    """
+    generator = np.random.default_rng([seed, times])
+    chance = np.where(crowd.present, crowd.sensitivity[:, None], 1 - crowd.specificity[:, None])
+    marked: BoolArray = generator.random((times, *chance.shape)) < chance
+    return marked
 
 
 def _graded(annotators: int, generator: np.random.Generator) -> FloatArray:

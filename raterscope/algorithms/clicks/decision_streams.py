@@ -1,0 +1,337 @@
+"""Streams of binary decisions on fixed clusters (thesis, chapters 3 and 5).
+
+Annotators say of each of M clusters whether it is a structure. In chapter 3 the same R annotators decide anew
+at every step; in chapter 5 annotators come one after the other and decide once. Either way all that EM needs
+of the past is how often each annotator was asked about each cluster and how often the answer was yes, so that
+a step costs the same however many went before. Batch EM, from the start and until it converges, and the MAP
+rule, which knows the rates, are there to compare with.
+
+As printed, recursion goes on from its last estimates alone, and hardly ever unlearns what it once got wrong:
+the posteriors are nearly 0 or 1, and newcomers are judged by them. Unless asked for as printed, each step
+here also looks at the decisions afresh, from the share of those who said yes, and goes on from whichever
+explains them better; and Beta priors keep rates off 0 and 1 and their direction.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from raterscope.algorithms.clicks._vote_model import EDGE
+from raterscope.algorithms.clicks.data import ClicksError, FloatArray
+from raterscope.algorithms.settings import Settings, integer, number, switch
+
+__all__ = [
+    "DecisionSettings",
+    "DecisionState",
+    "admit",
+    "batch_em",
+    "begin",
+    "incremental_newton",
+    "log_posterior",
+    "map_rule",
+    "recursive_em",
+]
+
+
+@dataclass(frozen=True)
+class DecisionSettings(Settings):
+    """Settings of EM on streams of decisions."""
+
+    as_printed: bool = switch(
+        False, "As printed", "Follow the thesis's letter: no priors, and recursion goes on from its last "
+        "estimates alone."
+    )  # fmt: skip
+    expected_rate: float = number(
+        0.7, "Expected rate", "Mean of the prior of sensitivities and specificities.",
+        minimum=0.5, maximum=0.99,
+    )  # fmt: skip
+    strength: float = number(5.0, "Strength", "Weight of that prior.", unit="votes", minimum=0.0)
+    step_exponent: float = number(
+        0.6, "Step exponent", "How fast Newton's steps shrink: step t is t to the power of minus this.",
+        minimum=0.5, maximum=1.0,
+    )  # fmt: skip
+    iterations: int = integer(500, "Iterations", "Most iterations of batch EM.", minimum=1)
+    tolerance: float = number(
+        1e-6, "Tolerance", "Summed change of the parameters beneath which batch EM ends.", minimum=0.0
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class DecisionState:
+    """What is held of R annotators and M clusters after some steps.
+
+    Attributes
+    ----------
+    step : int
+        Steps taken.
+    sensitivity, specificity : (R,) float64
+        One half where nothing has been decided.
+    prevalence : float
+        Share of clusters that are structures.
+    posterior : (M,) float64
+        Probability that the cluster is a structure, given all decisions.
+    yes, asked : (R, M) float64
+        Times that each annotator said yes to each cluster, and decided on it at all.
+    """
+
+    step: int
+    sensitivity: FloatArray
+    specificity: FloatArray
+    prevalence: float
+    posterior: FloatArray
+    yes: FloatArray
+    asked: FloatArray
+
+
+def begin(annotators: int, clusters: int) -> DecisionState:
+    """Begin with nothing decided; chapter 5 begins with no annotators."""
+    half, none = np.full(annotators, 0.5), np.zeros((annotators, clusters))
+    return DecisionState(0, half, half, 0.5, np.full(clusters, 0.5), none, none)
+
+
+def recursive_em(
+    state: DecisionState, decisions: ArrayLike, settings: DecisionSettings | None = None
+) -> DecisionState:
+    """Take one more decision of every annotator on every cluster, by one EM iteration (thesis, Algorithm 4).
+
+    Parameters
+    ----------
+    state : DecisionState
+        Of R annotators and M clusters.
+    decisions : (R, M) array_like
+        1 for a structure, 0 for none, NaN where the annotator was not asked.
+    settings : DecisionSettings, optional
+
+    Raises
+    ------
+    ClicksError
+        For another shape or other values.
+    """
+    return _take(_counted(state, decisions), settings or DecisionSettings())
+
+
+def admit(
+    state: DecisionState, decisions: ArrayLike, settings: DecisionSettings | None = None
+) -> DecisionState:
+    """Admit further annotators with their decisions, by one EM iteration (thesis, Algorithm 5).
+
+    The newcomers' rates begin at what the last posteriors say of their decisions; those who open the stream
+    are judged by the share of them that said yes.
+
+    Parameters
+    ----------
+    state : DecisionState
+        Of R annotators and M clusters.
+    decisions : (K, M) array_like
+        Of the newcomers: 1 for a structure, 0 for none, NaN where the annotator was not asked.
+    settings : DecisionSettings, optional
+
+    Returns
+    -------
+    DecisionState
+        Of R + K annotators, the newcomers last.
+
+    Raises
+    ------
+    ClicksError
+        For another number of clusters or other values.
+    """
+    settings = settings or DecisionSettings()
+    newcomers = np.shape(decisions)[0] if np.ndim(decisions) == 2 else 0
+    come = _counted(begin(newcomers, len(state.posterior)), decisions)
+    sensitivity, specificity, _ = _maximise(come.yes, come.asked, state.posterior, settings)
+    return _take(
+        replace(
+            state,
+            step=state.step + 1,
+            sensitivity=np.append(state.sensitivity, sensitivity),
+            specificity=np.append(state.specificity, specificity),
+            yes=np.concatenate([state.yes, come.yes]),
+            asked=np.concatenate([state.asked, come.asked]),
+        ),
+        settings,
+    )
+
+
+def incremental_newton(
+    state: DecisionState, decisions: ArrayLike, settings: DecisionSettings | None = None
+) -> DecisionState:
+    """Take one more decision of every annotator on every cluster, by a Newton step (thesis, eqs. 3.17-3.20).
+
+    The first decisions make one EM iteration instead. Newton's steps are scaled by the expected information,
+    which that of few decisions exceeds: a whole first step throws rates over the edge, from where they hardly
+    come back.
+
+    Parameters
+    ----------
+    state : DecisionState
+        Of R annotators and M clusters.
+    decisions : (R, M) array_like
+        1 for a structure, 0 for none, NaN where the annotator was not asked.
+    settings : DecisionSettings, optional
+
+    Raises
+    ------
+    ClicksError
+        For another shape or other values.
+    """
+    settings = settings or DecisionSettings()
+    state = _counted(state, decisions)
+    if state.step == 1:
+        return _take(state, settings)
+    rate = state.step**-settings.step_exponent
+    mu = _off_edges(state.prevalence)
+    present = _posterior(state)
+    right, votes = _prior(settings)
+    seen = state.asked.sum(axis=1)
+    estimates = []
+    for here, said, old, share in (
+        (present, state.yes, state.sensitivity, mu),
+        (1 - present, state.asked - state.yes, state.specificity, 1 - mu),
+    ):
+        slope = said @ here + right - old * (state.asked @ here + votes)
+        weight = share * seen + votes
+        estimates.append(
+            _off_edges(old + rate * np.divide(slope, weight, out=np.zeros_like(old), where=weight > 0))
+        )
+    kinds = 0.0 if settings.as_printed else 1.0
+    clusters = len(present)
+    change = present.sum() + kinds - mu * (clusters + 2 * kinds)
+    moved = _off_edges(mu + rate * change / max(clusters + 2 * kinds, 1.0))
+    return replace(
+        state, sensitivity=estimates[0], specificity=estimates[1], prevalence=float(moved), posterior=present
+    )
+
+
+def batch_em(state: DecisionState, settings: DecisionSettings | None = None) -> DecisionState:
+    """Judge all decisions of a state anew, until EM converges (thesis, Algorithm 3).
+
+    It begins at the share of annotators who said yes to a cluster.
+
+    Parameters
+    ----------
+    state : DecisionState
+        Only its decisions count.
+    settings : DecisionSettings, optional
+
+    Returns
+    -------
+    DecisionState
+        At the same step.
+    """
+    settings = settings or DecisionSettings()
+    state = _afresh(state, settings)
+    for _ in range(settings.iterations):
+        old = state
+        state = _iterated(state, settings)
+        change = abs(state.prevalence - old.prevalence) + sum(
+            np.abs(now - then).sum()
+            for now, then in ((state.sensitivity, old.sensitivity), (state.specificity, old.specificity))
+        )
+        if change < settings.tolerance:
+            break
+    return state
+
+
+def map_rule(
+    state: DecisionState, sensitivity: FloatArray, specificity: FloatArray, prevalence: float
+) -> FloatArray:
+    """Give the (M,) posteriors of whoever knows the (R,) rates: no rule errs less (thesis, eq. 3.12)."""
+    return _posterior(_with(state, (sensitivity, specificity, prevalence)))
+
+
+def log_posterior(state: DecisionState, settings: DecisionSettings | None = None) -> float:
+    """Give the log posterior of a state's parameters; as printed, the log likelihood (thesis, eq. 3.9)."""
+    settings = settings or DecisionSettings()
+    present, absent = _logs(state)
+    sensitivity, specificity, mu = (
+        _off_edges(rate) for rate in (state.sensitivity, state.specificity, state.prevalence)
+    )
+    right, votes = _prior(settings)
+    value = np.logaddexp(present, absent).sum()
+    for rate in (sensitivity, specificity):
+        value += (right * np.log(rate) + (votes - right) * np.log1p(-rate)).sum()
+    return float(value + (0.0 if settings.as_printed else np.log(mu) + np.log1p(-mu)))
+
+
+def _counted(state: DecisionState, decisions: ArrayLike) -> DecisionState:
+    """Count a step's decisions."""
+    said = np.asarray(decisions, dtype=np.float64)
+    if said.shape != state.yes.shape:
+        raise ClicksError(
+            f"decisions have the shape {said.shape}; expected annotators by clusters, {state.yes.shape}."
+        )
+    asked = ~np.isnan(said)
+    if not np.isin(said[asked], (0.0, 1.0)).all():
+        raise ClicksError("a decision is neither 0 nor 1; expected one of them, or NaN for not asked.")
+    return replace(state, step=state.step + 1, yes=state.yes + (said == 1), asked=state.asked + asked)
+
+
+def _take(state: DecisionState, settings: DecisionSettings) -> DecisionState:
+    """Make one EM iteration; but as printed, from what explains the decisions better."""
+    if state.step == 1:
+        state = _afresh(state, settings)
+    elif not settings.as_printed:
+        afresh = _iterated(_afresh(state, settings), settings)
+        state = max(state, afresh, key=lambda one: log_posterior(one, settings))
+    return _iterated(state, settings)
+
+
+def _iterated(state: DecisionState, settings: DecisionSettings) -> DecisionState:
+    present = _posterior(state)
+    return replace(_with(state, _maximise(state.yes, state.asked, present, settings)), posterior=present)
+
+
+def _afresh(state: DecisionState, settings: DecisionSettings) -> DecisionState:
+    """Estimate the rates from the share of decisions that said yes; one half where there are none."""
+    yes, asked = state.yes.sum(axis=0), state.asked.sum(axis=0)
+    share = np.divide(yes, asked, out=np.full(len(asked), 0.5), where=asked > 0)
+    return _with(state, _maximise(state.yes, state.asked, share, settings))
+
+
+def _with(state: DecisionState, rates: tuple[FloatArray, FloatArray, float]) -> DecisionState:
+    return replace(state, sensitivity=rates[0], specificity=rates[1], prevalence=rates[2])
+
+
+def _prior(settings: DecisionSettings) -> tuple[float, float]:
+    """Votes of the prior that are right, and all of them."""
+    votes = 0.0 if settings.as_printed else settings.strength
+    return votes * settings.expected_rate, votes
+
+
+def _maximise(
+    yes: FloatArray, asked: FloatArray, present: FloatArray, settings: DecisionSettings
+) -> tuple[FloatArray, FloatArray, float]:
+    """M step (thesis, eqs. 3.14-3.16) with the prior's votes; one half for 0/0."""
+    right, votes = _prior(settings)
+    rates = []
+    for here, said in ((present, yes), (1 - present, asked - yes)):
+        whole = asked @ here + votes
+        rates.append(np.divide(said @ here + right, whole, out=np.full(len(whole), 0.5), where=whole > 0))
+    kinds = 0.0 if settings.as_printed else 1.0
+    clusters = len(present) + 2 * kinds
+    return rates[0], rates[1], float((present.sum() + kinds) / clusters) if clusters else 0.5
+
+
+def _posterior(state: DecisionState) -> FloatArray:
+    """E step (thesis, eq. 3.12)."""
+    present, absent = _logs(state)
+    return 1 / (1 + np.exp(np.clip(absent - present, -700, 700)))
+
+
+def _logs(state: DecisionState) -> tuple[FloatArray, FloatArray]:
+    """(M,) log probabilities of being a structure, or none, and of all decisions."""
+    sensitivity, specificity, mu = (
+        _off_edges(rate) for rate in (state.sensitivity, state.specificity, state.prevalence)
+    )
+    no = state.asked - state.yes
+    present = np.log(mu) + np.log(sensitivity) @ state.yes + np.log1p(-sensitivity) @ no
+    absent = np.log1p(-mu) + np.log1p(-specificity) @ state.yes + np.log(specificity) @ no
+    return present, absent
+
+
+def _off_edges(rate: FloatArray | float) -> FloatArray:
+    return np.clip(rate, EDGE, 1 - EDGE)
