@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import pyqtgraph as pg
 from numpy.typing import NDArray
 from PySide6.QtCore import QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QPainter, QPen, QPixmap, QPolygonF, QResizeEvent
@@ -22,7 +23,6 @@ from raterscope.widgets.plots.drift_view import (
 )
 from raterscope.widgets.plots.figure_panel import Figure
 from raterscope.widgets.plots.mode_switch import ModeSwitch
-from raterscope.widgets.plots.thinning import column_starts, reduced, to_and_fro, way
 
 __all__ = ["RowLines"]
 
@@ -306,26 +306,28 @@ class _Lines(Figure[Part]):
         assert self._view is not None
         view = self._view
         across, end = self._across(at), self._end()
-        starts = column_starts(across * (box.width() / end))
+        columns = (across * (box.width() / end)).astype(np.int64)
+        starts = np.flatnonzero(np.diff(columns, prepend=-1))
         x = box.left() + np.asarray(across)[starts] * (box.width() / end)
-        least = reduced(np.minimum, view.mean[:, at], starts)
-        most = reduced(np.maximum, view.mean[:, at], starts)
+        least = _reduced(np.minimum, view.mean[:, at], starts)
+        most = _reduced(np.maximum, view.mean[:, at], starts)
         ends = None
         if view.low is not None and view.high is not None:
             low, high = view.low[:, at], view.high[:, at]
-            ends = reduced(np.minimum, low, starts), reduced(np.maximum, high, starts)
+            ends = _reduced(np.minimum, low, starts), _reduced(np.maximum, high, starts)
         lines = []
         for place in range(len(view.outputs)):
             smooth = float((most[place] - least[place]).max()) * box.height() < SMOOTH
             if smooth:
-                along, share = x, (least[place] + most[place]) / 2
+                way, along = (least[place] + most[place]) / 2, x
             else:
-                along, share = to_and_fro(x, least[place], most[place])
+                # Up and down within a column, so that the line shows how far it went there.
+                way, along = np.stack([least[place], most[place]], axis=1).ravel(), np.repeat(x, 2)
             band = None
             if ends is not None:
                 edge = np.concatenate([ends[0][place], ends[1][place, ::-1]])
-                band = way(np.concatenate([x, x[::-1]]), edge, box)
-            lines.append(_Line(way(along, share, box), line_width(smooth=smooth), band))
+                band = _polygon(np.concatenate([x, x[::-1]]), edge, box)
+            lines.append(_Line(_polygon(along, way, box), line_width(smooth=smooth), band))
         return lines
 
     def _draw_names(self, painter: QPainter, box: QRectF, at: int) -> None:
@@ -349,3 +351,17 @@ class _Lines(Figure[Part]):
             name = QRectF(box.right() + 18, height - 7, RIGHT - 20, 14)
             paint_words(painter, name, self._view.outputs[output], look.second,
                         elide=Qt.TextElideMode.ElideMiddle)  # fmt: skip
+
+
+def _reduced(
+    extreme: np.ufunc, values: NDArray[np.floating], starts: NDArray[np.int64]
+) -> NDArray[np.floating]:
+    """Give the least or the largest of (S, L) values from each start to the next, (L, starts)."""
+    lines = np.ascontiguousarray(values.T)
+    return lines if len(starts) == len(values) else np.asarray(extreme.reduceat(lines, starts, axis=1))
+
+
+def _polygon(x: NDArray[np.floating], share: NDArray[np.floating], box: QRectF) -> QPolygonF:
+    y = box.bottom() - box.height() * np.asarray(share, dtype=float)
+    made: QPolygonF = pg.functions.arrayToQPolygonF(np.ascontiguousarray(x), np.ascontiguousarray(y))
+    return made

@@ -1,0 +1,364 @@
+"""How the answer settles as annotators come: detections, how good they are, what would still change."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtCore import QPointF, QRectF, Qt, Signal
+from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPen, QPixmap, QResizeEvent
+from PySide6.QtWidgets import QWidget
+
+from raterscope.algorithms.clicks.history import StreamHistory
+from raterscope.algorithms.clicks.stopping import StoppingSettings
+from raterscope.widgets import theme
+from raterscope.widgets.figures import count
+from raterscope.widgets.painting import paint_words
+from raterscope.widgets.plots.figure_panel import Figure, FigurePanel
+from raterscope.widgets.plots.mode_switch import ModeSwitch
+from raterscope.widgets.plots.stream_painter import (
+    BARS,
+    DASHES,
+    LINE,
+    TICKS,
+    KeyEntry,
+    StreamLine,
+    dashed,
+    flat,
+    paint_bars,
+    paint_grid,
+    paint_key,
+    paint_line,
+    paint_mark,
+    paint_ticks,
+)
+from raterscope.widgets.plots.stream_scale import (
+    ValueScale,
+    count_scale,
+    falling_scale,
+    round_up,
+    share_scale,
+)
+from raterscope.widgets.plots.stream_words import StreamTruth, firm_from, share_of_decisions, step_in_words
+
+__all__ = ["StreamCurves", "StreamTruth"]
+
+NOTHING = "Replay these clicks or watch a file that grows: how the answer settles is drawn here."
+AXES = {
+    "annotators": ("annotators", "Over the number of annotators"),
+    "clicks": ("clicks", "Over the number of clicks"),
+}
+OUTLOOKS = {
+    "share": ("share", "Decisions that are expected to change yet, as a share of the detections"),
+    "chance": ("chance", "The chance that any decision changes yet"),
+}
+LEFT, RIGHT, KEY, FOOT, GAP = 44, 10, 18, 16, 12
+SIDE_BY_SIDE_FROM, TALL_ENOUGH = 230.0, 78.0
+"""A plot's least width beside others, and its least height above others, in pixels."""
+
+Floats = NDArray[np.floating]
+
+
+class StreamCurves(FigurePanel):
+    """Three plots over one axis; what is pointed at in one is marked in all, a click goes to the step there.
+
+    Steps are counted from 1.
+
+    Signals
+    -------
+    step_chosen : int
+    """
+
+    step_chosen = Signal(int)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        self.figure = _Curves()
+        super().__init__("Course", self.figure, NOTHING, parent)
+        self.axis, self.outlook = ModeSwitch(AXES), ModeSwitch(OUTLOOKS)
+        for place, switch in enumerate((self.axis, self.outlook), 1):
+            self.header.row.insertWidget(place, switch)
+        self._rule = ""
+        self.figure.chosen.connect(self.step_chosen)
+        self.axis.chosen.connect(self.figure.set_axis)
+        self.outlook.chosen.connect(self.figure.set_outlook)
+        self.set_history(None)
+
+    def set_history(
+        self,
+        history: StreamHistory | None,
+        stopping: StoppingSettings | None = None,
+        truth: StreamTruth | None = None,
+    ) -> None:
+        """Show what a stream came to, or that there is none.
+
+        Parameters
+        ----------
+        history : StreamHistory or None
+        stopping : StoppingSettings, optional
+            When an answer is firm; the usual without.
+        truth : StreamTruth, optional
+            Where there are known places.
+        """
+        stopping = StoppingSettings() if stopping is None else stopping
+        filled = history is not None and len(history) > 0
+        self.figure.set_history(history if filled else None, stopping, truth)
+        if stopping.rule != self._rule and stopping.rule in OUTLOOKS:
+            self.outlook.set_mode(stopping.rule)
+        self._rule = stopping.rule
+        for switch in (self.axis, self.outlook):
+            switch.setVisible(filled)
+        aside = ""
+        if history is not None and filled:
+            people, clicks = int(history.annotators[-1]), int(history.clicks[-1])
+            aside = f"{count(people, 'annotator')}, {count(clicks, 'click')}"
+        self.header.set_aside(aside)
+        self.set_filled(filled)
+
+    def set_position(self, step: int) -> None:
+        """Mark the step that is on screen; 0 is before the first."""
+        self.figure.set_position(step)
+
+
+@dataclass(frozen=True, eq=False)
+class _Chart:
+    """One of the plots: its lines, its scale and the samples of its key."""
+
+    lines: tuple[StreamLine, ...]
+    scale: ValueScale
+    key: tuple[KeyEntry, ...]
+
+
+class _Curves(Figure[int]):
+    """A part is a step, counted from 1."""
+
+    chosen = Signal(int)
+
+    def __init__(self) -> None:
+        super().__init__("Course of the stream")
+        self.setMinimumSize(240, 88)
+        self._history: StreamHistory | None = None
+        self._stopping = StoppingSettings()
+        self._truth: StreamTruth | None = None
+        self._position = 0
+        self._axis, self._outlook = "annotators", "share"
+        self._charts: tuple[_Chart, ...] = ()
+        self._drawn: QPixmap | None = None
+        theme.notifier().changed.connect(self._redraw)
+
+    def set_history(
+        self, history: StreamHistory | None, stopping: StoppingSettings, truth: StreamTruth | None
+    ) -> None:
+        steps = 0 if history is None else len(history)
+        if truth is not None and {len(truth.sensitivity), len(truth.precision)} != {steps}:
+            raise ValueError(f"not as much truth as there are steps: {steps}")
+        self._history, self._stopping, self._truth = history, stopping, truth
+        if self.pointed is not None and self.pointed > steps:
+            self.point(None)
+        self._redraw()
+
+    def set_position(self, step: int) -> None:
+        self._position = step
+        self.update()
+
+    def set_axis(self, name: str) -> None:
+        self._axis = name
+        self._redraw()
+
+    def set_outlook(self, name: str) -> None:
+        self._outlook = name
+        self._redraw()
+
+    def words(self, part: int) -> str:
+        if self._history is None:
+            return ""
+        return step_in_words(self._history, part - 1, self._stopping, self._truth)
+
+    def part_at(self, place: QPointF) -> int | None:
+        if self._history is None:
+            return None
+        for box in self._boxes():
+            if box.adjusted(-4, -KEY, 4, FOOT).contains(place):
+                return self._step_at((place.x() - box.left()) / box.width() * self._end())
+        return None
+
+    def step(self, part: int | None, across: int, down: int) -> int | None:
+        if self._history is None:
+            return None
+        last = len(self._history)
+        if part is None:
+            return min(self._position or last, last)
+        return min(max(part + across - down * max(1, last // 20), 1), last)
+
+    def choose(self, part: int) -> None:
+        self.chosen.emit(part)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._drawn = None
+
+    def draw(self, painter: QPainter) -> None:
+        if self._history is None:
+            return
+        ratio = self.devicePixelRatioF()
+        if self._drawn is None or self._drawn.devicePixelRatio() != ratio:
+            self._charts = self._make_charts(self._history)
+            self._drawn = QPixmap(round(self.width() * ratio), round(self.height() * ratio))
+            self._drawn.setDevicePixelRatio(ratio)
+            self._drawn.fill(Qt.GlobalColor.transparent)
+            with QPainter(self._drawn) as still:
+                still.setRenderHint(QPainter.RenderHint.Antialiasing)
+                self._draw_still(still, self._history)
+        painter.drawPixmap(0, 0, self._drawn)
+        look = theme.current()
+        for step, ink in ((self._position, look.text), (self.pointed, look.third)):
+            if step is not None and 1 <= step <= len(self._history):
+                self._draw_cursor(painter, step, ink)
+
+    def _redraw(self) -> None:
+        self._drawn = None
+        self.update()
+
+    def _boxes(self) -> list[QRectF]:
+        """Give where the plots stand: side by side where that leaves them wide, else above each other."""
+        width, height = float(self.width()), float(self.height())
+        beside = (width - 2 * GAP) / 3
+        if beside >= SIDE_BY_SIDE_FROM or height / 3 < TALL_ENOUGH:
+            places = [(place * (beside + GAP) // 1, 0.0, beside, height) for place in range(3)]
+        else:
+            places = [(0.0, place * height // 3, width, height / 3) for place in range(3)]
+        return [
+            QRectF(
+                left + LEFT,
+                top + KEY + 4,
+                max(int(wide - LEFT - RIGHT), 8),
+                max(int(tall - KEY - FOOT - 6), 8),
+            )
+            for left, top, wide, tall in places
+        ]
+
+    def _across(self) -> NDArray[np.integer]:
+        assert self._history is not None
+        return self._history.annotators if self._axis == "annotators" else self._history.clicks
+
+    def _end(self) -> float:
+        return round_up(int(self._across()[-1]))
+
+    def _step_at(self, value: float) -> int:
+        """Give the step nearest to a place on the axis; of several there, the last."""
+        across = self._across()
+        after = min(int(np.searchsorted(across, value)), len(across) - 1)
+        near = across[after]
+        if after and value - across[after - 1] <= near - value:
+            near = across[after - 1]
+        return int(np.searchsorted(across, near, side="right"))
+
+    def _make_charts(self, history: StreamHistory) -> tuple[_Chart, ...]:
+        return self._found_chart(history), self._quality_chart(history), self._outlook_chart(history)
+
+    def _found_chart(self, history: StreamHistory) -> _Chart:
+        look = theme.current()
+        scale = count_scale(int(max(history.detections.max(), history.changed.max())))
+        key = [KeyEntry(LINE, look.accent, "detections", "found")]
+        if history.changed.any():
+            key.append(KeyEntry(BARS, look.disputed, "decisions changed", "changed"))
+        if history.refreshed.any():
+            key.append(KeyEntry(TICKS, look.second, "fused anew", "anew"))
+        return _Chart((StreamLine(look.accent, "o", history.detections),), scale, tuple(key))
+
+    def _quality_chart(self, history: StreamHistory) -> _Chart:
+        look = theme.current()
+        truth = self._truth
+        both = (
+            (look.accent, "o", history.sensitivity, None if truth is None else truth.sensitivity),
+            (look.rejected, "s", history.precision, None if truth is None else truth.precision),
+        )
+        lines = tuple(
+            StreamLine(colour, symbol, values[:, 0], (values[:, 1], values[:, 2]), true)
+            for colour, symbol, values, true in both
+        )
+        key = [
+            KeyEntry("o", look.accent, "expected sensitivity", "sensitivity"),
+            KeyEntry("s", look.rejected, "expected precision", "precision"),
+        ]
+        if truth is not None:
+            key.append(KeyEntry(DASHES, look.second, "in truth", "truth"))
+        return _Chart(lines, share_scale(), tuple(key))
+
+    def _outlook_chart(self, history: StreamHistory) -> _Chart:
+        look, chance, limit = theme.current(), self._outlook == "chance", self._limit
+        values = history.chance if chance else share_of_decisions(history)
+        words, short = ("chance of a change", "chance") if chance else ("decisions to change", "changes")
+        more = f"{self._stopping.more:,} more"
+        key = [KeyEntry(LINE, look.accent, f"{words} with {more}", f"{short}, {more}")]
+        if limit is not None:
+            shown = f"limit {100 * limit:g} %"
+            key.append(KeyEntry(DASHES, look.rejected, shown, shown))
+        return _Chart((StreamLine(look.accent, "o", values),), falling_scale(values, limit), tuple(key))
+
+    @property
+    def _limit(self) -> float | None:
+        """The limit of what is shown, where the rule is about it."""
+        return self._stopping.limit if self._stopping.rule == self._outlook else None
+
+    def _draw_still(self, painter: QPainter, history: StreamHistory) -> None:
+        boxes, end = self._boxes(), self._end()
+        x = self._across() * (boxes[0].width() / end)
+        for box, chart in zip(boxes, self._charts, strict=True):
+            key = QRectF(box.left() - LEFT + 6, box.top() - KEY - 2, box.width() + LEFT, KEY)
+            paint_key(painter, key, chart.key)
+            paint_grid(painter, box, chart.scale, f"{end:,.0f} {self._axis}")
+        first, _, last = boxes
+        look = theme.current()
+        heights = self._charts[0].scale.share(history.changed)
+        paint_bars(painter, first, x, heights, look.disputed)
+        paint_ticks(painter, first, x[history.refreshed], look.second)
+        self._draw_firm(painter, last, x, history)
+        for box, chart in zip(boxes, self._charts, strict=True):
+            for line in chart.lines:
+                paint_line(painter, box, x, line, chart.scale)
+
+    def _draw_firm(self, painter: QPainter, box: QRectF, x: Floats, history: StreamHistory) -> None:
+        """Mark the limit, where the answer was firm, and from where it stayed so."""
+        look = theme.current()
+        if self._limit is not None:
+            y = round(box.bottom() - box.height() * float(self._charts[2].scale.share(self._limit))) + 0.5
+            painter.setPen(dashed(look.rejected))
+            painter.drawLine(QPointF(box.left(), y), QPointF(box.right(), y))
+        edges = np.flatnonzero(np.diff(history.firm, prepend=False, append=False))
+        painter.setPen(flat(look.accent, 3))
+        for begin, past in edges.reshape(-1, 2).tolist():
+            left, right = x[begin], x[min(past, len(x) - 1)]
+            painter.drawLine(
+                QPointF(box.left() + left, box.top()), QPointF(box.left() + max(right, left + 2), box.top())
+            )
+        row = firm_from(history)
+        if row is None:
+            return
+        at = round(box.left() + x[row]) + 0.5
+        painter.setPen(QPen(QColor(look.accent), 1))
+        painter.drawLine(QPointF(at, box.top()), QPointF(at, box.bottom()))
+        words = f"firm from {int(self._across()[row]):,}"
+        painter.setFont(theme.font(theme.CAPTION))
+        width = QFontMetrics(painter.font()).horizontalAdvance(words) + 2
+        place = QRectF(at + 5, box.top() + 4, width, 15)
+        if place.right() > box.right():  # the line falls: there is room beneath it
+            place.moveBottomRight(QPointF(at - 5, box.bottom() - 2))
+        paint_words(painter, place, words, look.accent)
+
+    def _draw_cursor(self, painter: QPainter, step: int, ink: str) -> None:
+        end = self._end()
+        for box, chart in zip(self._boxes(), self._charts, strict=True):
+            x = round(box.left() + float(self._across()[step - 1]) * box.width() / end) + 0.5
+            painter.setPen(QPen(QColor(ink), 1))
+            painter.drawLine(QPointF(x, box.top()), QPointF(x, box.bottom()))
+            for line in chart.lines:
+                share = float(chart.scale.share(line.values[step - 1]))
+                if np.isfinite(share):
+                    paint_mark(
+                        painter,
+                        QPointF(x, box.bottom() - box.height() * share),
+                        line.symbol,
+                        line.colour,
+                        ink,
+                    )

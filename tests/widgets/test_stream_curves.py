@@ -1,0 +1,212 @@
+import numpy as np
+import pytest
+from PySide6.QtCore import QPointF, Qt
+from PySide6.QtWidgets import QLabel
+
+from raterscope.algorithms.clicks.history import StreamHistory
+from raterscope.algorithms.clicks.stopping import StoppingSettings
+from raterscope.widgets import theme
+from raterscope.widgets.plots.stream_curves import StreamCurves, StreamTruth
+from raterscope.widgets.plots.stream_scale import falling_scale, round_up
+from raterscope.widgets.plots.stream_words import chance_in_words, firm_from
+
+UNKNOWN = np.nan
+CHANCE = StoppingSettings(rule="chance", limit=0.05, more=5)
+
+
+@pytest.fixture(autouse=True)
+def themed(qapp):
+    theme.apply_theme(qapp, theme.DARK)
+
+
+def history(steps=60, **changes) -> StreamHistory:
+    """Thirty detections from the start, less and less in doubt; firm from the 31st annotator on."""
+    many = np.arange(1, steps + 1)
+    chance = np.exp(-many / 10)
+    band = np.stack([np.full(steps, share) for share in (0.9, 0.8, 0.95)], axis=1)
+    values = {
+        "annotators": many, "clicks": 20 * many, "detections": np.full(steps, 30), "changed": (many < 10) * 1,
+        "expected": 2 * chance, "chance": chance, "sensitivity": band, "precision": band - 0.1,
+        "firm": many > 30, "refreshed": many % 25 == 0,
+    }  # fmt: skip
+    return StreamHistory(**{**values, **changes})
+
+
+@pytest.fixture
+def curves(qtbot):
+    widget = StreamCurves()
+    qtbot.addWidget(widget)
+    widget.resize(1100, 210)
+    widget.show()
+    return widget
+
+
+def words(widget) -> str:
+    return "\n".join(label.text() for label in widget.findChildren(QLabel) if label.isVisible())
+
+
+def place_of(figure, plot, share):
+    box = figure._boxes()[plot]
+    return QPointF(box.left() + share * box.width(), box.center().y())
+
+
+def test_before_there_is_a_stream_it_says_what_to_do(curves):
+    assert "Replay these clicks or watch a file that grows" in words(curves)
+    curves.set_history(history(), CHANCE)
+    assert curves.filled
+    assert "60 annotators, 1,200 clicks" in words(curves)
+    curves.set_history(history(0), CHANCE)
+    assert not curves.filled
+
+
+def test_the_step_under_the_pointer_is_said_with_its_figures(curves):
+    truth = np.full(60, UNKNOWN)
+    truth[29] = 0.87
+    curves.set_history(history(), CHANCE, StreamTruth(truth, truth))
+    figure = curves.figure
+    part = figure.part_at(place_of(figure, 0, 0.5))
+    said = figure.words(part)
+    assert said.startswith("step 30: 30 annotators, 600 clicks, 30 detections, 0 decisions changed; ")
+    assert "expected sensitivity 0.90 (0.80 to 0.95), in truth 0.87; " in said
+    assert "under 0.1 decisions are expected to change with 5 more, under 1 % of the detections; " in said
+    assert said.endswith("the chance that any changes with 5 more is 5 %; not firm yet")
+    assert figure.words(25).endswith("fused anew; not firm yet")
+    assert figure.words(31).endswith("; firm")
+
+
+def test_what_was_not_worked_out_is_not_said_and_the_rest_is_drawn(curves):
+    chance = np.exp(-np.arange(60) / 10)
+    chance[1::2] = UNKNOWN
+    band = np.full((60, 3), UNKNOWN)
+    curves.set_history(history(chance=chance, sensitivity=band, precision=band), CHANCE)
+    before = curves.figure.grab().toImage()
+    assert "chance" in curves.figure.words(1)
+    assert "chance" not in curves.figure.words(2)
+    assert "sensitivity" not in curves.figure.words(1)
+    curves.set_history(history(chance=chance * 2, sensitivity=band, precision=band), CHANCE)
+    assert curves.figure.grab().toImage() != before
+
+
+@pytest.mark.parametrize("size", [(1100, 210), (480, 330)])
+def test_the_three_plots_share_their_steps_and_a_click_goes_there(curves, qtbot, size):
+    curves.resize(*size)
+    curves.set_history(history(), CHANCE)
+    asked = []
+    curves.step_chosen.connect(asked.append)
+    for plot in range(3):
+        place = place_of(curves.figure, plot, 20 / 60).toPoint()
+        qtbot.mouseClick(curves.figure, Qt.MouseButton.LeftButton, pos=place)
+    assert asked == [20, 20, 20]
+
+
+def test_the_plots_stand_side_by_side_where_there_is_room_and_else_above_each_other(curves):
+    curves.set_history(history())
+    assert len({box.top() for box in curves.figure._boxes()}) == 1
+    curves.resize(480, 330)
+    tops = [box.top() for box in curves.figure._boxes()]
+    assert tops == sorted(set(tops))
+    assert len({box.left() for box in curves.figure._boxes()}) == 1
+    curves.resize(480, 160)  # too low for three
+    assert len({box.top() for box in curves.figure._boxes()}) == 1
+
+
+def test_where_clicks_came_from_known_annotators_the_last_of_their_steps_is_meant(curves):
+    annotators = np.minimum(np.arange(1, 61), 40)
+    curves.set_history(history(annotators=annotators))
+    figure = curves.figure
+    assert figure.part_at(place_of(figure, 0, 1.0)) == 60
+    curves.axis.set_mode("clicks")
+    assert figure.part_at(place_of(figure, 0, 0.75)) == 45  # of 1,200 clicks the 900th
+
+
+def test_steps_are_walked_by_keyboard_from_the_one_on_screen(curves, qtbot):
+    curves.set_history(history())
+    curves.set_position(10)
+    asked = []
+    curves.step_chosen.connect(asked.append)
+    for key in (Qt.Key.Key_Right, Qt.Key.Key_Right, Qt.Key.Key_Return):
+        qtbot.keyClick(curves.figure, key)
+    qtbot.keyClick(curves.figure, Qt.Key.Key_Down)
+    qtbot.keyClick(curves.figure, Qt.Key.Key_Return)
+    assert asked == [11, 8]
+
+
+def test_firm_is_from_where_it_stayed_so():
+    firm = np.zeros(60, dtype=bool)
+    assert firm_from(history(firm=firm)) is None
+    firm[20:25] = True
+    assert firm_from(history(firm=firm)) is None
+    firm[40:] = True
+    assert firm_from(history(firm=firm)) == 40
+    assert firm_from(history(firm=~np.zeros(60, dtype=bool))) == 0
+
+
+def test_a_spike_among_thousands_of_steps_is_still_seen_and_its_place_found(curves):
+    band = np.tile([0.9, 0.8, 0.95], (5000, 1))
+    curves.set_history(history(5000, sensitivity=band), CHANCE)
+    before = curves.figure.grab().toImage()
+    spiked = band.copy()
+    spiked[3333] = 0.1
+    curves.set_history(history(5000, sensitivity=spiked), CHANCE)
+    after = curves.figure.grab().toImage()
+    box = curves.figure._boxes()[1]
+    size = range(after.width()), range(after.height())
+    other = {x for x in size[0] for y in size[1] if after.pixel(x, y) != before.pixel(x, y)}
+    assert other
+    assert all(abs(x - box.left() - box.width() * 3334 / 5000) < 3 for x in other)
+
+
+def test_the_position_and_the_theme_are_drawn_anew_and_a_step_appended_moves_no_axis(curves, qapp):
+    curves.set_history(history(51), CHANCE)
+    end = curves.figure._end()
+    plain = curves.figure.grab().toImage()
+    curves.set_position(7)
+    marked = curves.figure.grab().toImage()
+    assert marked != plain
+    theme.apply_theme(qapp, theme.LIGHT)
+    assert curves.figure.grab().toImage() != marked
+    curves.set_history(history(52), CHANCE)
+    assert curves.figure._end() == end
+
+
+def test_the_plot_of_what_would_change_follows_the_rule_until_another_is_chosen(curves):
+    curves.set_history(history(), CHANCE)
+    assert curves.outlook.mode == "chance"
+    before = curves.figure.grab().toImage()
+    curves.outlook.set_mode("share")
+    assert curves.figure.grab().toImage() != before
+    curves.set_history(history(), CHANCE)  # the same rule: what was chosen stays
+    assert curves.outlook.mode == "share"
+    curves.set_history(history(), StoppingSettings(rule="share"))
+    curves.set_history(history(), CHANCE)
+    assert curves.outlook.mode == "chance"
+
+
+@pytest.mark.parametrize(
+    ("share", "words"),
+    [(0.0, "0 %"), (0.004, "under 1 %"), (0.12, "12 %"), (0.997, "over 99 %"), (1.0, "100 %"),
+     (UNKNOWN, "not known")],
+)  # fmt: skip
+def test_a_chance_is_neither_none_nor_certain_where_it_is_not(share, words):
+    assert chance_in_words(share) == words
+
+
+def test_an_axis_ends_at_a_round_number_not_far_beyond_what_is_shown():
+    ends = [round_up(number) for number in range(1, 6000)]
+    assert all(number <= end <= 1.5 * number + 1 for number, end in enumerate(ends, 1))
+    assert all(end == int(end) for end in ends)
+    assert len(set(ends)) < 40
+
+
+def test_a_limit_below_the_scale_lengthens_it():
+    values = np.array([0.5, 0.1, UNKNOWN])
+    usual, longer = (falling_scale(values, limit) for limit in (0.05, 0.0004))
+    assert [words for _, words in usual.ticks] == ["0.1 %", "1 %", "10 %", "100 %"]
+    assert longer.ticks[0] == (0.0001, "0.01 %")
+    assert float(longer.share(0.0004)) > 0
+    assert float(usual.share(0.0)) == 0.0  # below the scale: at its foot
+
+
+def test_truth_of_another_number_of_steps_is_refused(curves):
+    with pytest.raises(ValueError, match="as there are steps: 60"):
+        curves.set_history(history(), CHANCE, StreamTruth(np.zeros(60), np.zeros(59)))
