@@ -7,11 +7,24 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from raterscope.algorithms.clicks._vote_model import EDGE, Looks, Problem, log_odds, odds_of_votes
+from raterscope.algorithms.clicks._vote_model import EDGE, Looks, Prior, Problem, log_odds, odds_of_votes
 from raterscope.algorithms.clicks.data import FloatArray, IntArray
 from raterscope.algorithms.progress import Watch
 
-__all__ = ["Image", "allure_of", "pooled", "tally_of", "taught", "usual_allure"]
+__all__ = [
+    "SPREAD",
+    "Advice",
+    "Image",
+    "Tally",
+    "advised",
+    "allure_of",
+    "lessons_of",
+    "pooled",
+    "tally_of",
+    "taught",
+    "usual_allure",
+    "ways_of",
+]
 
 FEW = 2.0
 """Structures on an image, or seen by an annotator, from which on they say something of the differences."""
@@ -91,6 +104,32 @@ class Lesson:
     variance: FloatArray
 
 
+@dataclass(frozen=True, eq=False)
+class Advice:
+    """What other images say for one of R annotators, and how much that weighs.
+
+    Attributes
+    ----------
+    odds, lure : (R,) float64
+        As of a `Lesson`.
+    seen : (R,) float64
+        Structures that each annotator saw there.
+    structures : (K,) float64
+    artefacts : (L,) float64
+        Of the other images by node of ease.
+    votes, clusters : float
+        Votes of an annotator, and clusters, that all this is worth at most.
+    """
+
+    odds: FloatArray
+    lure: FloatArray
+    seen: FloatArray
+    structures: FloatArray
+    artefacts: FloatArray
+    votes: float
+    clusters: float
+
+
 def usual_allure(annotators: int) -> Allure:
     """Give what is held of artefacts before the votes are seen."""
     return Allure(np.full(annotators, LURE), _usual_spread())
@@ -134,40 +173,61 @@ def taught(images: Sequence[Image], tallies: Sequence[Tally], run: Tally, watch:
     """Give every image the prior that the others make."""
     structures = _summed([tally.structures for tally in tallies])
     artefacts = _summed([tally.artefacts for tally in tallies])
-    usual = images[0].problem.prior.share
-    share = _blended(structures, usual, USUAL_STRUCTURES)
+    lessons, votes, clusters = lessons_of(images, tallies, run, watch)
+    return [
+        advised(
+            image.problem,
+            Advice(
+                lesson.odds, lesson.lure, lesson.seen, structures - tally.structures,
+                artefacts - tally.artefacts, votes, clusters,
+            ),
+        )
+        for image, tally, lesson in zip(images, tallies, lessons, strict=True)
+    ]  # fmt: skip
+
+
+def lessons_of(
+    images: Sequence[Image], tallies: Sequence[Tally], run: Tally, watch: Watch
+) -> tuple[list[Lesson], float, float]:
+    """Learn what the others say of each image, and how many votes and clusters that is worth at most."""
+    prior = images[0].problem.prior
+    structures = _summed([tally.structures for tally in tallies])
+    share = _blended(structures, prior.share, USUAL_STRUCTURES)
     lessons = []
     for done, (image, tally) in enumerate(zip(images, tallies, strict=True)):
         lessons.append(_lesson(image, tally, run, share))
         watch((done + 1) / len(images), "learning from the other images")
     votes = _weight_of_votes(tallies, lessons)
-    clusters = _weight_of_clusters(tallies, lessons, share, images[0].problem.prior.shift)
-    problems = []
-    for image, tally, lesson in zip(images, tallies, lessons, strict=True):
-        own, others = image.problem.prior, structures - tally.structures
-        chance = 1 / (1 + np.exp(-lesson.odds))
-        weight = np.maximum(own.hit + own.miss + votes * lesson.seen / (votes + lesson.seen), EDGE)
-        seen = float(others.sum())
-        prior = replace(
-            own,
-            hit=weight * chance,
-            miss=weight * (1 - chance),
-            share=_blended(others, usual, USUAL_STRUCTURES),
-            strength=own.strength + (clusters - own.strength) * seen / (seen + ENOUGH),
-        )
-        spread = _blended(artefacts - tally.artefacts, _usual_spread(), USUAL_ARTEFACTS)
-        artefact = np.logaddexp.reduce(_drawn(image.problem, lesson.lure, spread), axis=1)
-        problems.append(replace(image.problem, prior=prior, artefact=artefact))
-    return problems
+    return lessons, votes, _weight_of_clusters(tallies, lessons, share, prior.shift)
+
+
+def advised(problem: Problem, advice: Advice) -> Problem:
+    """Give an image the prior that others make."""
+    own, seen = problem.prior, advice.seen
+    chance = 1 / (1 + np.exp(-advice.odds))
+    weight = np.maximum(own.hit + own.miss + advice.votes * seen / (advice.votes + seen), EDGE)
+    found = float(advice.structures.sum())
+    prior = replace(
+        own,
+        hit=weight * chance,
+        miss=weight * (1 - chance),
+        share=_blended(advice.structures, own.share, USUAL_STRUCTURES),
+        strength=own.strength + (advice.clusters - own.strength) * found / (found + ENOUGH),
+    )
+    spread = _blended(advice.artefacts, _usual_spread(), USUAL_ARTEFACTS)
+    artefact = np.logaddexp.reduce(_drawn(problem, advice.lure, spread), axis=1)
+    return replace(problem, prior=prior, artefact=artefact)
 
 
 def _lesson(image: Image, tally: Tally, run: Tally, share: FloatArray) -> Lesson:
     prior, rows = image.problem.prior, image.rows
-    nodes = np.maximum(run.structures[rows] - tally.structures, 0)
-    hits = np.maximum(run.hits[rows] - tally.hits, 0)
-    odds = log_odds(hits, nodes, prior.shift, (prior.hit, prior.miss), np.zeros(len(rows)))
-    lured = np.maximum(run.lured[rows] - tally.lured, 0)
-    lure = _lure(lured, np.maximum(run.artefacts[rows] - tally.artefacts, 0))
+    others = Tally(
+        np.maximum(run.hits[rows] - tally.hits, 0),
+        np.maximum(run.structures[rows] - tally.structures, 0),
+        np.maximum(run.lured[rows] - tally.lured, 0),
+        np.maximum(run.artefacts[rows] - tally.artefacts, 0),
+    )
+    odds, lure = ways_of(prior, others)
     number, ease = float(tally.structures.sum()), 0.0
     expected = variance = np.zeros(len(rows))
     for _ in range(20):
@@ -177,7 +237,14 @@ def _lesson(image: Image, tally: Tally, run: Tally, share: FloatArray) -> Lesson
         ease = min(max(ease + min(max(slope, -1.0), 1.0), -4.0), 4.0)
         if abs(slope) < 1e-6:
             break
-    return Lesson(odds, lure, nodes.sum(axis=1), ease, expected, variance)
+    return Lesson(odds, lure, others.structures.sum(axis=1), ease, expected, variance)
+
+
+def ways_of(prior: Prior, tally: Tally) -> tuple[FloatArray, FloatArray]:
+    """Give the log odds, at node 0, of each annotator's mark on a structure and on an artefact."""
+    nobody = np.zeros(len(tally.hits))
+    odds = log_odds(tally.hits, tally.structures, prior.shift, (prior.hit, prior.miss), nobody)
+    return odds, _lure(tally.lured, tally.artefacts)
 
 
 def _lure(lured: FloatArray, artefacts: FloatArray) -> FloatArray:

@@ -12,6 +12,7 @@ from raterscope.algorithms.clicks._vote_model import (
     Ascent,
     Prior,
     Problem,
+    State,
     climb,
     looks,
     make_problem,
@@ -20,7 +21,17 @@ from raterscope.algorithms.clicks.data import Detection, FloatArray, Votes
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.settings import Settings, choice, integer, number, switch
 
-__all__ = ["DEMSettings", "deceived", "dem", "highest", "judge", "knows_artefacts", "problem_of", "starts_of"]
+__all__ = [
+    "DEMSettings",
+    "deceived",
+    "decide",
+    "dem",
+    "highest",
+    "judge",
+    "knows_artefacts",
+    "problem_of",
+    "starts_of",
+]
 
 DECEPTION = (1.0, 19.0)
 """Beta prior of the share of clusters that all votes call structures and that are none."""
@@ -117,13 +128,17 @@ def dem(votes: Votes, settings: DEMSettings | None = None, watch: Watch = silent
         `objective` is the log posterior of the kept ascent (log likelihood as printed), which never falls.
     """
     settings = DEMSettings() if settings is None else settings
-    problem = problem_of(votes, settings)
+    return decide(problem_of(votes, settings), votes, settings, watch)
+
+
+def decide(problem: Problem, votes: Votes, settings: DEMSettings, watch: Watch) -> Detection:
+    """Decide as `dem` does, with the prior that stands in the problem."""
     best, _ = highest(problem, starts_of(votes, settings.start), settings, part(watch, 0.0, 0.8))
     return judge(problem, best, settings, deceived(problem, best), part(watch, 0.8, 1.0))
 
 
 def highest(
-    problem: Problem, starts: Mapping[str, FloatArray], settings: DEMSettings, watch: Watch
+    problem: Problem, starts: Mapping[str, FloatArray | State], settings: DEMSettings, watch: Watch
 ) -> tuple[Ascent, str]:
     """Climb from every start; give the ascent that came highest, and the name of its start."""
     ascents = {

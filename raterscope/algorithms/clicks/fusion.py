@@ -29,7 +29,8 @@ from raterscope.algorithms.clicks.data import (
     IntArray,
     Votes,
 )
-from raterscope.algorithms.clicks.dem import DEMSettings
+from raterscope.algorithms.clicks.dem import DEMSettings, decide, problem_of
+from raterscope.algorithms.clicks.experience import Experience, informed
 from raterscope.algorithms.clicks.learning import can_learn, learn
 from raterscope.algorithms.clicks.oem import OEMSettings
 from raterscope.algorithms.progress import Watch, part, silent
@@ -140,7 +141,13 @@ class FusionPlan:
         )
 
 
-def fuse(clicks: Clicks, plan: FusionPlan | None = None, watch: Watch = silent) -> Fusion:
+def fuse(
+    clicks: Clicks,
+    plan: FusionPlan | None = None,
+    watch: Watch = silent,
+    *,
+    experience: Experience | None = None,
+) -> Fusion:
     """Fuse the clicks of one image: cluster, assign, detect, judge the annotators.
 
     Clicks of one annotator at the very same place are merged first. Spots whose truth is known are held
@@ -152,6 +159,8 @@ def fuse(clicks: Clicks, plan: FusionPlan | None = None, watch: Watch = silent) 
         N clicks of R annotators; none will do.
     plan : FusionPlan, optional
     watch : Watch
+    experience : Experience, optional
+        What other images say of the annotators, where the plan learns across images.
 
     Returns
     -------
@@ -163,6 +172,10 @@ def fuse(clicks: Clicks, plan: FusionPlan | None = None, watch: Watch = silent) 
     clustering = CLUSTERERS[plan.algorithm].run(marks, plan.clustering, watch=part(watch, 0.0, 0.9))
 
     def detect(votes: Votes) -> Detection:
+        settings = plan.detection
+        if experience is not None and isinstance(settings, DEMSettings) and can_learn(votes, settings):
+            problem = informed(problem_of(votes, settings), clicks.annotators, experience)
+            return decide(problem, votes, settings, part(watch, 0.9, 1.0))
         found: Detection = DETECTORS[plan.detector].run(votes, plan.detection, watch=part(watch, 0.9, 1.0))
         return found
 
