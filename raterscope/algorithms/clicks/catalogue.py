@@ -9,6 +9,7 @@ from raterscope.algorithms.clicks.density import DBSCANSettings, HDBSCANSettings
 from raterscope.algorithms.clicks.hac import HACSettings, hac
 from raterscope.algorithms.clicks.kmeans import KMeansSettings, kmeans
 from raterscope.algorithms.clicks.oem import OEMSettings, oem
+from raterscope.algorithms.clicks.recursive import RecursiveSettings, recursive
 from raterscope.algorithms.clicks.voting import MajoritySettings, ShareSettings, majority, share
 
 __all__ = ["CLUSTERERS", "DETECTORS"]
@@ -58,6 +59,10 @@ DETECTORS: dict[str, Algorithm] = {
         Algorithm(
             "share", "share of votes", "What a share of the annotators marked.", "OEM-DEM paper, eq. 32",
             ShareSettings, share,
+        ),
+        Algorithm(
+            "recursive", "recursive EM", "DEM in one pass over the annotators, in their order: what a stream "
+            "of them comes to.", "thesis, Algorithm 5", RecursiveSettings, recursive,
         ),
     )
 }  # fmt: skip

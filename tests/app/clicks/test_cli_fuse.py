@@ -231,7 +231,7 @@ def test_columns_named_by_hand_are_understood_in_the_truth_too(tmp_path):
 
 
 @pytest.mark.parametrize("algorithm", ["oem", "cem", "kmeans", "hac", "dbscan", "hdbscan"])
-@pytest.mark.parametrize("detector", ["dem", "majority", "share"])
+@pytest.mark.parametrize("detector", ["dem", "majority", "share", "recursive"])
 def test_every_algorithm_with_every_detector(clicks, tmp_path, algorithm, detector):
     more = ["--extent", 200, 200, "--algorithm", algorithm, "--detector", detector]
     assert fuse(clicks, tmp_path / "out", *more) == 0
