@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from raterscope.algorithms.clicks._grid import Cells
-from raterscope.algorithms.clicks.data import Clustering, FloatArray, Trace
+from raterscope.algorithms.clicks.data import BoolArray, Clustering, FloatArray, IntArray, Trace
 from raterscope.algorithms.progress import Watch
 
 if TYPE_CHECKING:
-    from raterscope.algorithms.clicks._crowd_kernels import Hands, Pairs, Rules
+    from raterscope.algorithms.clicks._crowd_kernels import Hands, Pairs, Parts, Rules
 
 __all__ = ["NEAR", "SPACING", "Crowd", "CrowdModel", "fit_crowd"]
 
@@ -112,26 +112,52 @@ class Crowd:
 
     def seed(self, tick: Callable[[], None]) -> None:
         """Begin with a component where clicks of several annotators are, the most crowded places first."""
-        from raterscope.algorithms.clicks._crowd_kernels import Parts
+        chosen, count = self.crowded(np.arange(len(self.cells)), tick)
+        self.parts = self.begun(chosen, count)
+
+    def crowded(self, rows: IntArray, tick: Callable[[], None]) -> tuple[IntArray, FloatArray]:
+        """Choose, of some clicks, those where clicks of several annotators are; say how crowded they are."""
         from raterscope.algorithms.clicks._near_kernels import choose, crowding
 
-        count = np.empty(len(self.cells))
-        for begin in range(0, len(count), 50_000):
-            end = min(begin + 50_000, len(count))
-            crowding(self.marks, SPACING * self.scatter, self.model.once, begin, end, count)
+        count = np.zeros(len(self.cells))
+        for begin in range(0, len(rows), 50_000):
+            crowding(self.marks, SPACING * self.scatter, self.model.once, rows[begin : begin + 50_000], count)
             tick()
         order = np.argsort(-count, kind="stable")
         order = order[count[order] > 0]
         tick()
         chosen = choose(self.marks, order, SPACING * self.scatter, self.model.most)
         tick()
-        number = len(chosen)
-        mean = np.column_stack([self.cells.x[chosen], self.cells.y[chosen]])
-        covariance = np.tile([self.scatter**2, 0.0, self.scatter**2], (number, 1))
+        return chosen, count[chosen]
+
+    def begun(self, clicks: IntArray, count: FloatArray) -> Parts:
+        """Begin a component at each of some clicks."""
+        from raterscope.algorithms.clicks._crowd_kernels import Parts
+
+        number = len(clicks)
         weight = np.full(number, 0.3)
         if not self.model.once:
-            weight = count[chosen] / count[chosen].sum() * len(self.cells) / len(self.ability)
-        self.parts = Parts(mean, covariance, weight, np.ones(number), np.ones(number, dtype=np.bool_))
+            weight = count / count.sum() * len(self.cells) / len(self.ability)
+        return Parts(
+            np.column_stack([self.cells.x[clicks], self.cells.y[clicks]]),
+            np.tile([self.scatter**2, 0.0, self.scatter**2], (number, 1)),
+            weight,
+            np.ones(number),
+            np.ones(number, dtype=np.bool_),
+        )
+
+    def near(self, places: FloatArray, reach: float) -> IntArray:
+        """Find the clicks within reach of some places."""
+        from raterscope.algorithms.clicks._near_kernels import gather
+
+        all_of_them = np.ones(len(places), dtype=np.bool_)
+        first, last, clicks = np.empty(len(places), np.int64), np.empty(len(places), np.int64), self.click
+        for _ in range(2):
+            found = gather(0, len(places), 0, self.marks, places, all_of_them, reach, first, last, clicks)
+            if found <= len(clicks):
+                break
+            clicks = np.empty(found, dtype=np.int32)
+        return np.unique(clicks[:found]).astype(np.int64)
 
     def compact(self) -> None:
         """Forget the components that were removed."""
@@ -180,20 +206,21 @@ class Crowd:
             else 1.0,
         )  # fmt: skip
 
-    def blocks(self) -> Iterator[tuple[int, int]]:
-        """Divide the components into blocks of so many pairs as take some 30 ms."""
-        if not len(self.parts.weight):
+    def blocks(self, number: int | None = None) -> Iterator[tuple[int, int]]:
+        """Divide the components, or the first so many, into blocks of so many pairs as take some 30 ms."""
+        last = self.pairs.last[:number]
+        if not len(last):
             return
-        edges = np.searchsorted(self.pairs.last, np.arange(VISITS, self.pairs.last[-1], VISITS))
-        steps = np.unique(np.concatenate([[0], edges, [len(self.pairs.last)]]))
+        edges = np.searchsorted(last, np.arange(VISITS, last[-1], VISITS))
+        steps = np.unique(np.concatenate([[0], edges, [len(last)]]))
         yield from zip(steps[:-1].tolist(), steps[1:].tolist(), strict=True)
 
-    def sweep(self, times: int, renew: bool, tick: Callable[[], None]) -> None:
-        """Let EM run over all components."""
+    def sweep(self, times: int, renew: bool, tick: Callable[[], None], number: int | None = None) -> None:
+        """Let EM run over all components, or the first so many."""
         from raterscope.algorithms.clicks._crowd_kernels import sweep
 
         for _ in range(times):
-            for begin, end in self.blocks():
+            for begin, end in self.blocks(number):
                 sweep(begin, end, renew, self.marks, self.parts, self.pairs, self.hands, self.rules)
                 tick()
 
@@ -270,12 +297,16 @@ class Crowd:
         self.parts.alive[lonely] = False
         return bool(lonely.any())
 
-    def prune(self, tell: Callable[[float, int], None]) -> int:
-        """Try every component once, the weakest first; `tell` hears of the gain and how many are left."""
+    def prune(self, tell: Callable[[float, int], None], dirty: BoolArray | None = None) -> int:
+        """Try every component once, or those that are `dirty`, the weakest first.
+
+        `tell` hears of the gain and how many were tried.
+        """
         from raterscope.algorithms.clicks._crowd_kernels import prune
 
         order = np.argsort(self.parts.support, kind="stable")
-        dirty, position, removed = self.parts.alive.copy(), 0, 0
+        dirty = self.parts.alive.copy() if dirty is None else dirty & self.parts.alive
+        position, removed = 0, 0
         while position < len(order):
             position, found, gain = prune(
                 order, position, VISITS, NEAR * self.scatter, ADAPTING, self.model.lower_bound, dirty,

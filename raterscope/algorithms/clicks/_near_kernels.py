@@ -43,12 +43,12 @@ def _span(grid: Array, x: float, y: float, reach: float) -> Array:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
-def crowding(marks: Marks, reach: float, others: bool, begin: int, end: int, count: Array) -> None:
-    """Count the clicks about each click, near ones more; of other annotators only, if `others`.
+def crowding(marks: Marks, reach: float, others: bool, rows: Array, count: Array) -> None:
+    """Count the clicks about each of some clicks, near ones more; of other annotators only, if `others`.
 
     Where there are very many, some stand for all.
     """
-    for i in range(begin, end):
+    for i in rows:
         left, right, top, bottom, columns = _span(marks.grid, marks.x[i], marks.y[i], reach)
         found = 0.0
         for row in range(top, bottom + 1):

@@ -27,6 +27,7 @@ __all__ = [
     "Prior",
     "Problem",
     "State",
+    "carried",
     "climb",
     "guess",
     "log_odds",
@@ -160,17 +161,10 @@ def guess(problem: Problem, start: FloatArray) -> Looks:
 
 
 def climb(
-    problem: Problem, start: FloatArray | Looks, iterations: int, tolerance: float, watch: Watch
+    problem: Problem, start: FloatArray | Looks | State, iterations: int, tolerance: float, watch: Watch
 ) -> Ascent:
     """Iterate M and E steps from posteriors to begin with (Algorithm 2), or from where EM came to before."""
-    prior = problem.prior
-    now = start if isinstance(start, Looks) else guess(problem, start)
-    state = State(
-        np.full(problem.marks.shape[0], 0.0), np.zeros(problem.marks.shape[0]), prior.kinds, prior.share
-    )
-    state = _maximise(problem, now, state)
-    if now is not start:
-        state = replace(state, share=prior.share)
+    state = start if isinstance(start, State) else _judged(problem, start)
     objective: list[float] = []
     converged = False
     for iteration in range(iterations):
@@ -182,6 +176,35 @@ def climb(
             break
         state = _maximise(problem, now, state)
     return Ascent(now, state, np.array(objective), converged)
+
+
+def _judged(problem: Problem, start: FloatArray | Looks) -> State:
+    """Judge annotators by posteriors."""
+    prior = problem.prior
+    now = start if isinstance(start, Looks) else guess(problem, start)
+    state = State(
+        np.full(problem.marks.shape[0], 0.0), np.zeros(problem.marks.shape[0]), prior.kinds, prior.share
+    )
+    state = _maximise(problem, now, state)
+    return state if now is start else replace(state, share=prior.share)
+
+
+def carried(problem: Problem, state: State) -> State | None:
+    """Let what EM came to go on with more votes; annotators who are new are as the others to begin with.
+
+    None where the prior has become one of another kind.
+    """
+    prior, new = problem.prior, problem.marks.shape[0] - len(state.odds)
+    if len(state.share) != len(prior.share) or not len(state.odds):
+        return None
+    return State(
+        odds=np.append(state.odds, np.full(new, state.odds.mean())),
+        chance=_rate(prior.false, prior.quiet)
+        if prior.places
+        else np.append(state.chance, np.full(new, state.chance.mean())),
+        kinds=np.array([*state.kinds[:2], prior.places]) if prior.places else state.kinds,
+        share=state.share,
+    )
 
 
 def looks(problem: Problem, state: State, clamped: bool = True) -> tuple[Looks, float]:

@@ -8,11 +8,14 @@ from typing import Any, Self
 
 import numpy as np
 
+from raterscope.algorithms.clicks._stream_crowd import CrowdMemory, fit_anew, follow
 from raterscope.algorithms.clicks._stream_path import go_on
+from raterscope.algorithms.clicks._vote_model import Problem, State, carried
 from raterscope.algorithms.clicks.assignment import AssignmentSettings
 from raterscope.algorithms.clicks.data import (
     Clicks,
     ClicksError,
+    Clustering,
     Detection,
     FloatArray,
     Fusion,
@@ -21,11 +24,15 @@ from raterscope.algorithms.clicks.data import (
 )
 from raterscope.algorithms.clicks.dem import DEMSettings, deceived, highest, judge, problem_of, starts_of
 from raterscope.algorithms.clicks.fusion import FusionPlan, conclude
-from raterscope.algorithms.clicks.oem import OEMSettings, oem
+from raterscope.algorithms.clicks.oem import OEMSettings, oem, weighs_evidence
+from raterscope.algorithms.evaluation import match
 from raterscope.algorithms.progress import Watch, part, silent
-from raterscope.algorithms.settings import Settings, SettingsError, choice
+from raterscope.algorithms.settings import Settings, SettingsError, choice, number
 
 __all__ = ["StreamMemory", "StreamPlan", "StreamSettings", "StreamState", "advance", "begin"]
+
+SAME = 2.0
+"""A cluster that is found anew is the one before within so many scatters."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +40,13 @@ class StreamSettings(Settings):
     """Settings of a stream."""
 
     update: str = choice(
-        "printed", "Update", "How clusters go on when clicks come.", {"printed": "as printed"}
+        "local", "Update", "How clusters go on when clicks come: opened anew near new clicks, as many as the "
+        "evidence is for, and all of them from time to time; or by Algorithm 3 to the letter, with a new one "
+        "at every click.", {"local": "anew near new clicks", "printed": "as printed"},
+    )  # fmt: skip
+    growth: float = number(
+        0.25, "Growth", "All clusters are found anew once the clicks have grown by this share; never as "
+        "printed.", minimum=0.0, advanced=True,
     )  # fmt: skip
 
 
@@ -121,16 +134,25 @@ class StreamMemory:
         The first clusters of the fusion, that clicks made; the others are spots that the expert added.
     origin : (M,) int64
         Where each cluster stood in the fusion before; -1 for a new one.
-    start : str
-        What DEM began from at step 0: the start of new clusters.
     refreshed : bool
         Whether the step clustered all clicks anew.
+    marks : int
+        That there were, duplicates merged, when that was last done.
+    crowd : CrowdMemory, optional
+        With the evidence for a criterion.
+    votes : State, optional
+        What DEM came to.
+    start : str
+        What DEM began from at step 0: as printed, new clusters do (eq. 39).
     """
 
     components: int
     origin: IntArray
-    start: str
     refreshed: bool
+    marks: int
+    crowd: CrowdMemory | None
+    votes: State
+    start: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,13 +192,7 @@ def begin(clicks: Clicks, plan: StreamPlan | None = None, watch: Watch = silent)
     -------
     StreamState
     """
-    plan = StreamPlan() if plan is None else plan
-    marks, mark = clicks.merged()
-    clustering = oem(marks, plan.clustering, part(watch, 0.0, 0.9))
-    chosen = _Detector(plan, part(watch, 0.9, 1.0))
-    fusion = conclude(marks, mark, clustering, plan.assignment, chosen)
-    origin = np.full(len(fusion.clustering), -1, dtype=np.int64)
-    return StreamState(0, fusion, StreamMemory(len(clustering), origin, chosen.start, True))
+    return _anew(clicks, StreamPlan() if plan is None else plan, None, watch)
 
 
 def advance(
@@ -205,43 +221,115 @@ def advance(
     """
     plan = StreamPlan() if plan is None else plan
     marks, mark = clicks.merged()
-    before = state.fusion
+    before, memory, printed = state.fusion, state.memory, plan.stream.update == "printed"
     seen = len(before.mark)
     if len(before.marked) > len(clicks.annotators) or not np.array_equal(mark[:seen], before.mark):
         raise ClicksError(
             f"the clicks do not begin with the {seen} of {len(before.marked)} annotators that the stream has "
             "seen."
         )
-    if not seen:
-        return replace(begin(clicks, plan, watch), step=state.step + 1)
-    clustering, origin = go_on(
-        marks, before.clustering, state.memory.components, plan.clustering, part(watch, 0.0, 0.9)
-    )
-    detector = _Detector(plan, part(watch, 0.9, 1.0), state.memory.start, origin, before.detection.posterior)
+    if not seen or (not printed and len(marks) >= (1 + plan.stream.growth) * memory.marks):
+        return _anew(clicks, plan, state, watch)
+    clustering, crowd, origin = _followed(marks, state, plan, part(watch, 0.0, 0.8))
+    detector = _Detector(plan, part(watch, 0.8, 1.0), memory.start)
+    if printed:
+        detector.before, detector.origin = before.detection.posterior, origin
+    else:
+        detector.carried = memory.votes
     fusion = conclude(marks, mark, clustering, plan.assignment, detector)
-    added = len(fusion.clustering) - len(origin)
-    memory = StreamMemory(len(origin), np.append(origin, np.full(added, -1)), detector.start, False)
-    return StreamState(state.step + 1, fusion, memory)
+    return StreamState(
+        state.step + 1,
+        fusion,
+        replace(
+            memory,
+            components=len(clustering),
+            origin=_padded(origin, fusion),
+            refreshed=False,
+            crowd=crowd,
+            votes=detector.came_to,
+        ),
+    )
 
 
-@dataclass
+def _followed(
+    marks: Clicks, state: StreamState, plan: StreamPlan, watch: Watch
+) -> tuple[Clustering, CrowdMemory | None, IntArray]:
+    """Let the clusters go on with what is new, by the model that they are of."""
+    before, memory = state.fusion.clustering, state.memory
+    if memory.crowd is not None:
+        return follow(marks, before, memory.crowd, plan.clustering, watch)
+    clustering, origin = go_on(marks, before, memory.components, plan.clustering, watch)
+    return clustering, None, origin
+
+
+def _anew(clicks: Clicks, plan: StreamPlan, state: StreamState | None, watch: Watch) -> StreamState:
+    """Cluster all clicks as in a batch; DEM begins as in a batch and from what it came to before."""
+    marks, mark = clicks.merged()
+    crowd = None
+    if len(marks) and weighs_evidence(plan.clustering):
+        clustering, crowd = fit_anew(marks, plan.clustering, part(watch, 0.0, 0.9))
+    else:
+        clustering = oem(marks, plan.clustering, part(watch, 0.0, 0.9))
+    detector = _Detector(plan, part(watch, 0.9, 1.0))
+    if state is not None:
+        detector.carried, detector.anew = state.memory.votes, True
+    fusion = conclude(marks, mark, clustering, plan.assignment, detector)
+    origin = np.full(len(clustering), -1, dtype=np.int64)
+    if state is not None and len(clustering):
+        former = state.fusion.clustering.mean[: state.memory.components]
+        found = match(clustering.mean, former, SAME * clustering.scatter)
+        origin[found.found] = found.truth
+    return StreamState(
+        0 if state is None else state.step + 1,
+        fusion,
+        StreamMemory(
+            components=len(clustering),
+            origin=_padded(origin, fusion),
+            refreshed=True,
+            marks=len(marks),
+            crowd=crowd,
+            votes=detector.came_to,
+            start=detector.start,
+        ),
+    )
+
+
+def _padded(origin: IntArray, fusion: Fusion) -> IntArray:
+    return np.append(origin, np.full(len(fusion.clustering) - len(origin), -1))
+
+
 class _Detector:
-    """DEM from the posteriors before, where there were any (eq. 39)."""
+    """DEM on the votes of a step, from what the stream remembers.
 
-    plan: StreamPlan
-    watch: Watch
-    start: str = ""
-    origin: IntArray | None = None
-    before: FloatArray | None = None
+    As printed from the posteriors before, where a cluster persists (eq. 39). Otherwise from what it came to,
+    in which those posteriors are summed up; when all is found `anew`, from the starts of a batch as well.
+    """
+
+    def __init__(self, plan: StreamPlan, watch: Watch, start: str = "") -> None:
+        self.settings, self.watch, self.start = plan.detection, watch, start
+        self.before: FloatArray | None = None
+        self.origin: IntArray = np.empty(0, dtype=np.int64)
+        self.carried: State | None = None
+        self.anew = False
 
     def __call__(self, votes: Votes) -> Detection:
-        settings = self.plan.detection
-        problem = problem_of(votes, settings)
-        starts = starts_of(votes, settings.start)
-        if self.origin is not None and self.before is not None:
+        problem = problem_of(votes, self.settings)
+        ascent, start = highest(
+            problem, self._starts(votes, problem), self.settings, part(self.watch, 0.0, 0.8)
+        )
+        self.start = self.start or start
+        self.came_to = ascent.state
+        known = deceived(problem, ascent)
+        return judge(problem, ascent, self.settings, known, part(self.watch, 0.8, 1.0))
+
+    def _starts(self, votes: Votes, problem: Problem) -> Mapping[str, FloatArray | State]:
+        if self.before is not None:
             first = starts_of(votes, self.start)[self.start]
             kept = np.flatnonzero(self.origin >= 0)
             first[kept] = self.before[self.origin[kept]]
-            starts = {self.start: first}
-        ascent, self.start = highest(problem, starts, settings, part(self.watch, 0.0, 0.8))
-        return judge(problem, ascent, settings, deceived(problem, ascent), part(self.watch, 0.8, 1.0))
+            return {self.start: first}
+        again = None if self.carried is None else carried(problem, self.carried)
+        if again is not None and not self.anew:
+            return {self.start: again}
+        starts: dict[str, FloatArray | State] = {**starts_of(votes, self.settings.start)}
+        return starts if again is None else {**starts, "carried": again}

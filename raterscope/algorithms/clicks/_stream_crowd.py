@@ -1,0 +1,190 @@
+"""The crowd model goes on from where it stood: components open anew near new clicks, and settle there.
+
+The evidence decides as in a batch which of them remain. What is not near a new click keeps its place; it is
+heard again when the annotators are judged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from raterscope.algorithms.clicks._crowd import NEAR, Crowd, CrowdModel
+from raterscope.algorithms.clicks._grid import sort_into_cells
+from raterscope.algorithms.clicks._scatter import Habits
+from raterscope.algorithms.clicks.data import BoolArray, Clicks, Clustering, FloatArray, IntArray, Trace
+from raterscope.algorithms.clicks.oem import OEMSettings, crowd_model, fit_evidence
+from raterscope.algorithms.progress import Watch
+
+__all__ = ["CrowdMemory", "fit_anew", "follow"]
+
+AROUND = 2.0
+"""Components open within so many scatters of a new click."""
+
+APART = 1.0
+"""They do so many scatters away from those that are there."""
+
+TRIALS = 2
+"""Times that the components near new clicks are tried."""
+
+
+@dataclass(frozen=True, eq=False)
+class CrowdMemory:
+    """What the crowd model came to, besides its clustering: M components and R annotators.
+
+    Attributes
+    ----------
+    weight, support : (M,) float64
+        Odds that an annotator of ability 1 marks the component, and the marks it has.
+    offset : (R, 2) float64
+    precision, ability, outliers : (R,) float64
+        Of each annotator's hand, marks and stray clicks.
+    habits : Habits
+        Learnt when all clicks were last clustered anew.
+    marks : int
+        That there were then.
+    """
+
+    weight: FloatArray
+    support: FloatArray
+    offset: FloatArray
+    precision: FloatArray
+    ability: FloatArray
+    outliers: FloatArray
+    habits: Habits
+    marks: int
+
+
+def fit_anew(marks: Clicks, settings: OEMSettings, watch: Watch) -> tuple[Clustering, CrowdMemory]:
+    """Fit the crowd model as in a batch."""
+    clustering, crowd, habits = fit_evidence(marks, settings, watch)
+    return clustering, _remembered(crowd, habits, len(marks))
+
+
+def follow(
+    marks: Clicks, before: Clustering, memory: CrowdMemory, settings: OEMSettings, watch: Watch
+) -> tuple[Clustering, CrowdMemory, IntArray]:
+    """Let the crowd model go on with clicks that came.
+
+    Parameters
+    ----------
+    marks : Clicks
+        First those that were clustered before.
+    before : Clustering
+        Its first components are the model's.
+    memory : CrowdMemory
+    settings : OEMSettings
+    watch : Watch
+
+    Returns
+    -------
+    clustering : Clustering
+    memory : CrowdMemory
+    origin : (M,) int64
+        Where each component stood before; -1 for one that opened.
+    """
+    crowd = _recalled(marks, before, memory, crowd_model(settings, memory.habits, len(marks)))
+
+    def tick() -> None:
+        watch(0.5, f"following {len(crowd)} components")
+
+    row = crowd.cells.order >= len(before.inlier)
+    new = np.column_stack([crowd.cells.x[row], crowd.cells.y[row]])
+    opened = _open(crowd, new, tick)
+    origin = np.concatenate([np.arange(len(memory.weight)), np.full(opened, -1)])
+    near = _within((AROUND + NEAR) * crowd.scatter, crowd.parts.mean, new)
+    first = np.argsort(~near, kind="stable")
+    crowd.parts = type(crowd.parts)(*(values[first] for values in crowd.parts))
+    origin, near = origin[first], near[first]
+
+    def settle(times: int) -> None:
+        """Let what is near new clicks adapt, among all the others as they are."""
+        crowd.set_rules()
+        crowd.sweep(2, False, tick)
+        crowd.sweep(times, True, tick, int(near.sum()))
+        crowd.survey(tick)
+
+    def tell(_gain: float, _position: int) -> None:
+        tick()
+
+    crowd.gather(tick)
+    settle(2)
+    crowd.learn()
+    objective: list[float] = []
+    components: list[int] = []
+    removed = 1
+    while removed and len(objective) < TRIALS:
+        settle(1)
+        objective.append(crowd.evidence)
+        components.append(len(crowd))
+        crowd.set_rules()
+        removed = crowd.prune(tell, near)
+        crowd.sweep(2, True, tick, int(near.sum()))
+        crowd.survey(tick)
+        crowd.learn()
+    lonely = True
+    while lonely:
+        origin, near = origin[crowd.parts.alive], near[crowd.parts.alive]
+        crowd.gather(tick)
+        settle(3)
+        lonely = crowd.drop_lonely()
+    trace = Trace(
+        np.array([*objective, crowd.evidence]),
+        np.array([*components, len(crowd)], dtype=np.int64),
+        np.zeros(len(objective) + 1, dtype=bool),
+        len(objective),
+        True,
+    )
+    return crowd.result(trace), _remembered(crowd, memory.habits, memory.marks), origin
+
+
+def _recalled(marks: Clicks, before: Clustering, memory: CrowdMemory, model: CrowdModel) -> Crowd:
+    from raterscope.algorithms.clicks._crowd_kernels import Parts
+
+    cells = sort_into_cells(marks, 2 * model.scatter)
+    crowd = Crowd(cells, len(marks.annotators), marks.area, model)
+    crowd.scatter = before.scatter
+    known = cells.rank[: len(memory.ability)]
+    crowd.offset[known], crowd.precision[known] = memory.offset, memory.precision
+    crowd.ability[known], crowd.outliers[known] = memory.ability, memory.outliers
+    number = len(memory.weight)
+    matrix = before.covariance[:number]
+    crowd.parts = Parts(
+        before.mean[:number] - cells.centre,
+        np.column_stack([matrix[:, 0, 0], matrix[:, 0, 1], matrix[:, 1, 1]]),
+        memory.weight.copy(),
+        memory.support.copy(),
+        np.ones(number, dtype=np.bool_),
+    )
+    return crowd
+
+
+def _open(crowd: Crowd, new: FloatArray, tick: Callable[[], None]) -> int:
+    """Add components at crowded clicks near new ones, apart from those that are there; say how many."""
+    from raterscope.algorithms.clicks._crowd_kernels import Parts
+
+    chosen, count = crowd.crowded(crowd.near(new, AROUND * crowd.scatter), tick)
+    places = np.column_stack([crowd.cells.x[chosen], crowd.cells.y[chosen]])
+    apart = ~_within(APART * crowd.scatter, places, crowd.parts.mean)
+    added = crowd.begun(chosen[apart], count[apart])
+    crowd.parts = Parts(*(np.concatenate(pair) for pair in zip(crowd.parts, added, strict=True)))
+    return int(apart.sum())
+
+
+def _within(reach: float, places: FloatArray, others: FloatArray) -> BoolArray:
+    """Say which places have one of the others within reach."""
+    from scipy.spatial import cKDTree
+
+    if not len(others) or not len(places):
+        return np.zeros(len(places), dtype=bool)
+    return np.asarray(cKDTree(others).query(places, distance_upper_bound=reach)[0] < reach)
+
+
+def _remembered(crowd: Crowd, habits: Habits, marks: int) -> CrowdMemory:
+    rank, alive = crowd.cells.rank, crowd.parts.alive
+    return CrowdMemory(
+        crowd.parts.weight[alive], crowd.parts.support[alive], crowd.offset[rank], crowd.precision[rank],
+        crowd.ability[rank], crowd.outliers[rank], habits, marks,
+    )  # fmt: skip
