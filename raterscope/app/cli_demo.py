@@ -78,23 +78,23 @@ def _clicks(folder: Path, results: Path, watch: Watch) -> tuple[Path, list[str],
         images = [entry.id for entry in study.images()]
         inputs = gather(images, study, part(watch, 0.6, 0.65))
         answer = fuse_inputs(inputs, FusionPlan(), watch=part(watch, 0.65, 0.95))
-        if not is_kept(study, digest_of(inputs.clicks), answer.plan.as_dict()):
+        if not is_kept(study, digest_of(inputs.given), answer.plan.as_dict()):
             keep(answer, study, part(watch, 0.95, 1.0))
         truth = {name: study.truth(number) for name, number in inputs.items.items()}
     places = {name: np.column_stack([points.x, points.y]) for name, points in truth.items()}
     evaluations = evaluations_of(answer.outcomes, places, RADIUS)
     _write(results, answer, evaluations)
     said = [f"{study_path}: simulated smears, clicked on by a simulated crowd"]
-    said += summary_of(inputs.clicks, answer.outcomes, evaluations, time.perf_counter() - clock)
+    said += summary_of(inputs.given, answer.outcomes, evaluations, time.perf_counter() - clock)
     return study_path, said, list(answer.outcomes.values())
 
 
 def _write(folder: Path, answer: Answer, evaluations: dict[str, Evaluation]) -> None:
     record = run_record(
         answer.plan, answer.outcomes.values(), started=answer.started, seconds=answer.seconds,
-        digest=digest_of(answer.inputs.clicks), inputs=[{"file": STUDY, "simulated": True}],
+        digest=digest_of(answer.inputs.given), inputs=[{"file": STUDY, "simulated": True}],
     )  # fmt: skip
-    write_results(folder, Results(answer.inputs.clicks, answer.outcomes, answer.plan, record, evaluations))
+    write_results(folder, Results(answer.inputs.given, answer.outcomes, answer.plan, record, evaluations))
 
 
 def _show(studies: Sequence[Path], results: Path) -> int:

@@ -120,8 +120,8 @@ def _run_clicks(options: argparse.Namespace) -> int:
             [entry.id for entry in images], study, part(watch, 0.0, 0.05), hold_truth=options.hold_truth
         )
         answer = fuse_inputs(inputs, plan, jobs=options.jobs, watch=part(watch, 0.05, 0.95))
-        number = keep(answer, study, part(watch, 0.95, 1.0)) if answer.fusions else None
-    for line in summary_of(inputs.clicks, answer.outcomes, None, time.perf_counter() - clock):
+        number = keep(answer, study, part(watch, 0.95, 1.0)) if answer.kept else None
+    for line in summary_of(inputs.given, answer.outcomes, None, time.perf_counter() - clock):
         print(line)
     if number is not None:
         print(f"run {number} is in {options.study}")

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import platform
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from importlib import metadata
-from typing import Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from raterscope import __version__
 from raterscope.algorithms.clicks.data import ClicksError
@@ -19,12 +20,25 @@ from raterscope.algorithms.masks.data import MasksError
 from raterscope.algorithms.pairs.data import PairsError
 from raterscope.algorithms.progress import Cancelled, Watch, part, silent, wrapping
 
-__all__ = ["Answer", "Draft", "Inputs", "Outcome", "attempt", "one_by_one", "versions"]
+__all__ = [
+    "Answer", "Draft", "Inputs", "Outcome", "attempt", "finite_or_none", "one_by_one", "record_of",
+    "versions",
+]  # fmt: skip
 
 Given = TypeVar("Given")
 Partial = TypeVar("Partial")
 Plan = TypeVar("Plan")
 Result = TypeVar("Result")
+
+
+class Described(Protocol):
+    """A plan that tells what it is."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Give the settings, ready for JSON."""
+
+    def in_words(self) -> Sequence[str]:
+        """Name the methods."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,6 +88,9 @@ class Inputs(Generic[Given]):
     excluded: tuple[str, ...] = ()
 
 
+Gathered = TypeVar("Gathered", bound=Inputs[Any])
+
+
 @dataclass(frozen=True, eq=False)
 class Draft(Generic[Partial]):
     """What the fusion of an item has come to, while it is at work."""
@@ -83,11 +100,11 @@ class Draft(Generic[Partial]):
 
 
 @dataclass(frozen=True, eq=False)
-class Answer(Generic[Plan, Given, Result]):
+class Answer(Generic[Plan, Gathered, Result]):
     """What a run came to: the outcome for every item, when it started, how long it took."""
 
     plan: Plan
-    inputs: Inputs[Given]
+    inputs: Gathered
     outcomes: Mapping[str, Outcome[Result]]
     started: datetime
     seconds: float
@@ -101,7 +118,7 @@ class Answer(Generic[Plan, Given, Result]):
 
 def one_by_one(
     inputs: Inputs[Given], plan: Plan, fuse: Callable[[Given, Plan, Watch], Result], watch: Watch = silent
-) -> Answer[Plan, Given, Result]:
+) -> Answer[Plan, Inputs[Given], Result]:
     """Fuse one item after the other, all processors on each; none is lost because another fails.
 
     Partial results are told as a `Draft`.
@@ -130,6 +147,33 @@ def attempt(work: Callable[[], Result]) -> tuple[Result | None, str, str]:
         return None, "there is not enough memory to fuse it.", ""
     except Exception as error:
         return None, f"internal error ({type(error).__name__}: {error}).", traceback.format_exc()
+
+
+def record_of(
+    plan: Described,
+    *,
+    seed: int | None,
+    digest: str,
+    inputs: Sequence[Mapping[str, object]],
+    started: datetime,
+    seconds: float,
+) -> dict[str, Any]:
+    """Begin the contents of run.json: all that is needed to make the same results again."""
+    return {
+        "versions": versions(),
+        "settings": plan.as_dict(),
+        "methods": plan.in_words(),
+        "seed": seed,
+        "digest": digest,
+        "inputs": list(inputs),
+        "started": started.isoformat(timespec="milliseconds"),
+        "seconds": round(seconds, 3),
+    }
+
+
+def finite_or_none(value: float) -> float | None:
+    """Give a number as JSON has it, which knows no NaN."""
+    return float(value) if math.isfinite(value) else None
 
 
 def versions() -> dict[str, str]:

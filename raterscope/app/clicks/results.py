@@ -16,7 +16,7 @@ from raterscope.algorithms.clicks.data import AnnotatorRates, Clicks, FloatArray
 from raterscope.algorithms.clicks.fusion import FusionPlan, pool_rates
 from raterscope.algorithms.evaluation import Evaluation, compare
 from raterscope.app.formats.export import replacing, write_table
-from raterscope.app.outcome import Outcome, versions
+from raterscope.app.outcome import Outcome, finite_or_none, record_of
 
 __all__ = [
     "ANNOTATORS",
@@ -171,17 +171,11 @@ def run_record(
     inputs: Sequence[Mapping[str, object]],
 ) -> dict[str, Any]:
     """Make the contents of run.json: all that is needed to make the same results again, and how it went."""
-    return {
-        "versions": versions(),
-        "settings": plan.as_dict(),
-        "methods": plan.in_words(),
-        "seed": getattr(plan.clustering, "seed", None),
-        "digest": digest,
-        "inputs": list(inputs),
-        "started": started.isoformat(timespec="milliseconds"),
-        "seconds": round(seconds, 3),
-        "images": [image_record(outcome) for outcome in outcomes],
-    }
+    record = record_of(
+        plan, seed=getattr(plan.clustering, "seed", None), digest=digest, inputs=inputs, started=started,
+        seconds=seconds,
+    )  # fmt: skip
+    return record | {"images": [image_record(outcome) for outcome in outcomes]}
 
 
 def image_record(outcome: Outcome[Fusion]) -> dict[str, Any]:
@@ -194,19 +188,15 @@ def image_record(outcome: Outcome[Fusion]) -> dict[str, Any]:
     return record | {
         "clusters": len(clusters),
         "detections": int(detection.detected.sum()),
-        "click_scatter": _json(clusters.scatter),
+        "click_scatter": finite_or_none(clusters.scatter),
         "iterations": len(trace.objective),
         "kept_iteration": trace.best,
         "converged": trace.converged,
-        "objective": _json(trace.objective[trace.best]) if trace.best >= 0 else None,
+        "objective": finite_or_none(trace.objective[trace.best]) if trace.best >= 0 else None,
         "detection_iterations": len(detection.objective),
         "detection_converged": detection.converged,
-        "detection_objective": _json(detection.objective[-1]) if len(detection.objective) else None,
+        "detection_objective": finite_or_none(detection.objective[-1]) if len(detection.objective) else None,
     }
-
-
-def _json(value: float) -> float | None:
-    return float(value) if math.isfinite(value) else None
 
 
 def _number(value: float) -> str:

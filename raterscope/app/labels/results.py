@@ -24,7 +24,7 @@ from raterscope.app.formats.export import replacing, write_table
 from raterscope.app.formats.label_writers import write_annotators, write_confusion, write_labels
 from raterscope.app.labels.answers import Groups, groups_of
 from raterscope.app.labels.running import Answer, digest_of, question_record
-from raterscope.app.outcome import versions
+from raterscope.app.outcome import record_of
 
 __all__ = [
     "COMMUNITIES",
@@ -146,15 +146,11 @@ def run_record(answer: Answer, name: str, inputs: Sequence[Mapping[str, object]]
     labels = question.labels
     assert labels.meaning is not None
     stands = [labels.classes[at] if at >= 0 else None for at in labels.meaning.tolist()]
-    return {
-        "versions": versions(),
-        "settings": answer.plan.as_dict(),
-        "methods": answer.plan.in_words(),
-        "seed": answer.plan.settings.as_dict().get("seed"),
-        "digest": digest_of({name: question}),
-        "inputs": list(inputs),
-        "started": answer.started.isoformat(timespec="milliseconds"),
-        "seconds": round(outcome.seconds, 3),
+    record = record_of(
+        answer.plan, seed=answer.plan.settings.as_dict().get("seed"), digest=digest_of({name: question}),
+        inputs=inputs, started=answer.started, seconds=outcome.seconds,
+    )  # fmt: skip
+    return record | {
         "outputs": list(labels.outputs),
         "classes": list(labels.classes),
         "stands_for": dict(zip(labels.outputs, stands, strict=True)),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,10 +13,11 @@ from raterscope.algorithms.labels.data import OPEN, ClassArray, LabelFusion, Lab
 from raterscope.algorithms.labels.fusion import LabelPlan, fuse
 from raterscope.algorithms.labels.result import LabelResult
 from raterscope.algorithms.progress import Watch, silent
-from raterscope.app import outcome
-from raterscope.app.outcome import Outcome, versions
-from raterscope.app.review import fold
-from raterscope.app.study import RunRecord, Study
+from raterscope.app import outcome, running
+from raterscope.app.outcome import Outcome, finite_or_none
+from raterscope.app.review import ReviewState
+from raterscope.app.study import Study
+from raterscope.app.study.digest import Fingerprint
 from raterscope.app.study.labels import decided_classes
 
 __all__ = ["Answer", "Draft", "Inputs", "Question", "digest_of", "fuse_questions", "gather", "keep"]
@@ -34,33 +33,23 @@ class Question:
 
 Inputs = outcome.Inputs[Question]
 Draft = outcome.Draft[LabelFusion]
-Answer = outcome.Answer[LabelPlan, Question, LabelResult]
+Answer = outcome.Answer[LabelPlan, Inputs, LabelResult]
 
 
 def gather(questions: Sequence[int], study: Study, watch: Watch = silent) -> Inputs:
     """Read the votes on questions of a study, in this order; those without any are left out."""
-    decisions = study.decisions()
-    state = fold(decisions)
-    found: dict[str, Question] = {}
-    numbers: dict[str, int] = {}
-    for done, number in enumerate(questions):
-        entry = study.question(number)
-        watch(done / len(questions), f"reading the votes on {entry.name}")
+    people = study.annotators()
+
+    def read(number: int, state: ReviewState) -> Question | None:
         crowd = study.crowd(number)
-        labels = crowd.labels(study.annotators(), decided_classes(crowd, state, number))
-        labels = labels.without(state.excluded)
-        if len(labels):
-            found[entry.name] = Question(labels, crowd.truth)
-            numbers[entry.name] = number
-    if not found:
+        labels = crowd.labels(people, decided_classes(crowd, state, number)).without(state.excluded)
+        return Question(labels, crowd.truth) if len(labels) else None
+
+    names = {number: study.question(number).name for number in questions}
+    inputs = running.gather(names, study, read, watch, words="reading the votes on")
+    if not inputs.given:
         raise LabelsError("There are no votes to fuse here.")
-    return Inputs(
-        items=numbers,
-        given=found,
-        decision=decisions[-1].id if decisions else 0,
-        imported=study.last_import(),
-        excluded=tuple(sorted(state.excluded)),
-    )
+    return inputs
 
 
 def fuse_questions(inputs: Inputs, plan: LabelPlan, watch: Watch = silent) -> Answer:
@@ -74,24 +63,17 @@ def _fuse(question: Question, plan: LabelPlan, watch: Watch) -> LabelResult:
 
 def keep(answer: Answer, study: Study, watch: Watch = silent) -> int:
     """Store a run whole, without the questions that failed; gives its number."""
-    plan, inputs = answer.plan, answer.inputs
-    record = RunRecord(
+    plan, given = answer.plan, answer.inputs.given
+    return running.keep(
+        answer,
+        study,
+        watch,
         kind="labels",
         algorithm=plan.algorithm,
-        settings=plan.as_dict(),
         seed=plan.settings.as_dict().get("seed"),
-        versions=versions(),
-        digest=digest_of(inputs.given),
-        started=answer.started,
-        seconds=answer.seconds,
-        log={
-            "questions": [question_record(one, inputs.given[name]) for name, one in answer.outcomes.items()]
-        },
-        known=inputs.decision,
-        imported=inputs.imported,
-        excluded=inputs.excluded,
+        digest=digest_of(given),
+        log={"questions": [question_record(one, given[name]) for name, one in answer.outcomes.items()]},
     )
-    return study.add_run(record, answer.kept, watch)
 
 
 def question_record(ended: Outcome[LabelResult], question: Question) -> dict[str, Any]:
@@ -109,8 +91,8 @@ def question_record(ended: Outcome[LabelResult], question: Question) -> dict[str
         "held_fixed": int((fusion.known != OPEN).sum()),
         "iterations": len(trace.change),
         "converged": trace.converged,
-        "last_change": _json(trace.change[-1]) if len(trace.change) else None,
-        "objective": _json(trace.objective[-1]) if len(trace.objective) else None,
+        "last_change": finite_or_none(trace.change[-1]) if len(trace.change) else None,
+        "objective": finite_or_none(trace.objective[-1]) if len(trace.objective) else None,
         "objective_is": trace.name,
         "truths": ended.fusion.truths,
         "communities": None if groups is None else groups.count,
@@ -119,8 +101,8 @@ def question_record(ended: Outcome[LabelResult], question: Question) -> dict[str
     judged = assess(fusion.posterior, measured(ended.fusion, question.truth), fusion.classes)
     if judged is not None:
         record |= {
-            "accuracy": judged.accuracy, "auc": _json(judged.area), "log_loss": judged.log_loss,
-            "calibration_error": _json(judged.calibration.error), "judged": judged.judged,
+            "accuracy": judged.accuracy, "auc": finite_or_none(judged.area), "log_loss": judged.log_loss,
+            "calibration_error": finite_or_none(judged.calibration.error), "judged": judged.judged,
         }  # fmt: skip
     return record
 
@@ -132,23 +114,12 @@ def measured(result: LabelResult, truth: ClassArray) -> ClassArray:
 
 def digest_of(questions: Mapping[str, Question]) -> str:
     """Compute the SHA-256 of the votes on some questions, with what was held fixed and known."""
-    machine = hashlib.sha256()
-
-    def take(*texts: str) -> None:
-        for text in texts:
-            machine.update(len(text.encode()).to_bytes(8, "little") + text.encode())
-
+    found = Fingerprint()
     for name, question in sorted(questions.items()):
         labels = question.labels
-        take(name, *labels.outputs, *labels.classes, *labels.tasks, *labels.annotators)
-        for array in (
+        found.texts(name, *labels.outputs, *labels.classes, *labels.tasks, *labels.annotators)
+        found.arrays(
             labels.task, labels.annotator, labels.label, labels.meaning, labels.time, labels.known,
             labels.prior, question.truth,
-        ):  # fmt: skip
-            machine.update(b"-" if array is None else np.ascontiguousarray(array).tobytes())
-    return f"sha256:{machine.hexdigest()}"
-
-
-def _json(value: float) -> float | None:
-    """Give a number as JSON has it, which knows no NaN."""
-    return float(value) if math.isfinite(value) else None
+        )  # fmt: skip
+    return str(found)

@@ -21,7 +21,7 @@ from raterscope.app.errors import InputError
 from raterscope.app.formats.export import distinct, replacing, safe, write_table
 from raterscope.app.formats.masks.export import drafting
 from raterscope.app.masks.running import Answer, case_record, digest_of
-from raterscope.app.outcome import versions
+from raterscope.app.outcome import record_of
 from raterscope.app.study.records import MaskRecord
 
 __all__ = [
@@ -124,16 +124,11 @@ def write_case(folder: Path, output: CaseOutput, watch: Watch = silent) -> list[
 def run_record(answer: Answer, name: str, inputs: Sequence[Mapping[str, object]]) -> dict[str, Any]:
     """Make the contents of run.json: all that is needed to make a case's results again, and how it went."""
     outcome = answer.outcomes[name]
-    record: dict[str, Any] = {
-        "versions": versions(),
-        "settings": answer.plan.as_dict(),
-        "methods": answer.plan.in_words(),
-        "seed": getattr(answer.plan.settings, "seed", None),
-        "digest": digest_of([answer.inputs.given[name]]),
-        "inputs": list(inputs),
-        "started": answer.started.isoformat(timespec="milliseconds"),
-        "seconds": round(outcome.seconds, 3),
-    }
+    record = record_of(
+        answer.plan, seed=getattr(answer.plan.settings, "seed", None),
+        digest=digest_of([answer.inputs.given[name]]), inputs=inputs, started=answer.started,
+        seconds=outcome.seconds,
+    )  # fmt: skip
     if outcome.fusion is not None:
         record["uncertainty"] = uncertainty_words(outcome.fusion.fusions[0])
     return record | {"images": [case_record(outcome)]}

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
-
-import numpy as np
 
 from raterscope.algorithms.masks.data import FloatArray, MaskFusion, Masks, MasksError, Settled
 from raterscope.algorithms.masks.fusion import MaskPlan, fuse
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.masks.report import CaseResult, report_on
 from raterscope.algorithms.progress import Watch, part, silent
-from raterscope.app import outcome
-from raterscope.app.outcome import Outcome, versions
-from raterscope.app.review import Region, fold
-from raterscope.app.study import RunRecord, Study
+from raterscope.app import outcome, running
+from raterscope.app.outcome import Outcome
+from raterscope.app.review import Region, ReviewState
+from raterscope.app.study import Study
+from raterscope.app.study.digest import Fingerprint
 from raterscope.app.study.masks import assemble, mask_entries, read_masks, settled_of
 from raterscope.app.study.records import MaskRecord
 
@@ -60,44 +58,30 @@ class Case:
 
 Inputs = outcome.Inputs[Case]
 Draft = outcome.Draft[MaskFusion]
-Answer = outcome.Answer[MaskPlan, Case, CaseResult]
+Answer = outcome.Answer[MaskPlan, Inputs, CaseResult]
 
 
 def gather(images: Sequence[int], study: Study, watch: Watch = silent) -> Inputs:
     """Read the masks on images of a study, in this order; images without any are left out."""
-    decisions = study.decisions()
-    state = fold(decisions)
-    names = {entry.id: entry for entry in study.images()}
-    cases: dict[str, Case] = {}
-    numbers: dict[str, int] = {}
-    for done, image in enumerate(images):
-        entry = names[image]
-        watch(done / len(images), f"reading the masks of {entry.name}")
+    entries = {entry.id: entry for entry in study.images()}
+
+    def read(image: int, state: ReviewState) -> Case | None:
+        entry, regions = entries[image], state.regions(image)
         marked = {one.structure: None for one in mask_entries(study, image) if one.annotator is not None}
-        found = {structure: read_masks(study, image, structure) for structure in marked}
-        records = {
-            structure: {name: one for name, one in raters.items() if name not in state.excluded}
-            for structure, raters in found.items()
-        }
-        if any(records.values()):
-            regions = state.regions(image)
-            cases[entry.name] = Case(
-                entry.name,
-                entry.lattice,
-                {structure: raters for structure, raters in records.items() if raters},
-                regions,
-                settled_of(study, regions),
-            )
-            numbers[entry.name] = image
-    if not cases:
+        records = {}
+        for structure in marked:
+            found = read_masks(study, image, structure)
+            records[structure] = {name: one for name, one in found.items() if name not in state.excluded}
+        records = {structure: raters for structure, raters in records.items() if raters}
+        if not records:
+            return None
+        return Case(entry.name, entry.lattice, records, regions, settled_of(study, regions))
+
+    names = {image: entries[image].name for image in images}
+    inputs = running.gather(names, study, read, watch, words="reading the masks of")
+    if not inputs.given:
         raise MasksError("There are no masks to fuse here.")
-    return Inputs(
-        items=numbers,
-        given=cases,
-        decision=decisions[-1].id if decisions else 0,
-        imported=study.last_import(),
-        excluded=tuple(sorted(state.excluded)),
-    )
+    return inputs
 
 
 def fuse_case(case: Case, plan: MaskPlan, watch: Watch = silent) -> CaseResult:
@@ -123,21 +107,15 @@ def fuse_cases(
 
 def keep(answer: Answer, study: Study, watch: Watch = silent) -> int:
     """Store a run whole, without the cases that failed; gives its number."""
-    plan, inputs = answer.plan, answer.inputs
-    record = RunRecord(
+    return running.keep(
+        answer,
+        study,
+        watch,
         kind="masks",
-        algorithm=plan.algorithm,
-        settings=plan.as_dict(),
-        versions=versions(),
-        digest=digest_of(inputs.given.values()),
-        started=answer.started,
-        seconds=answer.seconds,
+        algorithm=answer.plan.algorithm,
+        digest=digest_of(answer.inputs.given.values()),
         log={"images": [case_record(one) for one in answer.outcomes.values()]},
-        known=inputs.decision,
-        imported=inputs.imported,
-        excluded=inputs.excluded,
     )
-    return study.add_run(record, answer.kept, watch)
 
 
 def case_record(ended: Outcome[CaseResult]) -> dict[str, Any]:
@@ -172,19 +150,15 @@ def _rounded(table: FloatArray) -> list[list[float | None]]:
 
 def digest_of(cases: Iterable[Case]) -> str:
     """Compute the SHA-256 of the masks of some cases, what was settled included."""
-    machine = hashlib.sha256()
-
-    def take(*texts: str) -> None:
-        for text in texts:
-            machine.update(len(text.encode()).to_bytes(8, "little") + text.encode())
-
+    found = Fingerprint()
     for case in sorted(cases, key=lambda one: one.name):
-        take(case.name, str(case.grid.shape), repr(case.grid.affine))
+        found.texts(case.name, str(case.grid.shape), repr(case.grid.affine))
         for structure, raters in sorted(case.records.items()):
             for name, record in raters.items():
-                take(structure, name, str(record.origin), str(record.values.shape), str(record.values.dtype))
-                machine.update(np.ascontiguousarray(record.values).tobytes())
+                values = record.values
+                found.texts(structure, name, str(record.origin), str(values.shape), str(values.dtype))
+                found.arrays(values)
         for number in sorted(case.settled):
-            take(str(case.settled[number].origin), str(case.settled[number].value.shape))
-            machine.update(np.ascontiguousarray(case.settled[number].value).tobytes())
-    return f"sha256:{machine.hexdigest()}"
+            found.texts(str(case.settled[number].origin), str(case.settled[number].value.shape))
+            found.arrays(case.settled[number].value)
+    return str(found)

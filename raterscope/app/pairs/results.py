@@ -15,7 +15,7 @@ from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError
 from raterscope.app.formats.export import replacing
 from raterscope.app.formats.pair_writers import write_annotators, write_path, write_ranking
-from raterscope.app.outcome import versions
+from raterscope.app.outcome import record_of
 from raterscope.app.pairs.comparing import Beside, not_promised
 from raterscope.app.pairs.running import Answer, digest_of, question_record
 
@@ -87,16 +87,12 @@ def run_record(
     fusion, settings = outcome.fusion, answer.plan.settings.as_dict()
     assert fusion is not None
     doubt = not_promised(answer.plan, fusion)
-    return {
-        "versions": versions(),
-        "settings": answer.plan.as_dict(),
-        "methods": answer.plan.in_words(),
-        "seed": settings["seed"],
-        "digest": digest_of({name: pairs}),
-        "inputs": list(inputs),
+    record = record_of(
+        answer.plan, seed=settings["seed"], digest=digest_of({name: pairs}), inputs=inputs,
+        started=answer.started, seconds=outcome.seconds,
+    )  # fmt: skip
+    return record | {
         "excluded": list(answer.inputs.excluded),
-        "started": answer.started.isoformat(timespec="milliseconds"),
-        "seconds": round(outcome.seconds, 3),
         "rate_promised": not doubt,
         "rate_not_promised_because": doubt or None,
         "questions": [question_record(outcome, pairs) | other.as_dict()],

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,40 +11,33 @@ from raterscope.algorithms.pairs import PairFusion, Pairs
 from raterscope.algorithms.pairs.data import BEHAVIOURS, PairsError
 from raterscope.algorithms.pairs.fusion import PairPlan, fuse
 from raterscope.algorithms.progress import Watch, silent
-from raterscope.app import outcome
-from raterscope.app.outcome import Outcome, versions
-from raterscope.app.review import fold
-from raterscope.app.study import RunRecord, Study
+from raterscope.app import outcome, running
+from raterscope.app.outcome import Outcome, finite_or_none
+from raterscope.app.review import ReviewState
+from raterscope.app.study import Study
+from raterscope.app.study.digest import Fingerprint
 
 __all__ = ["Answer", "Draft", "Inputs", "digest_of", "fuse_questions", "gather", "keep", "question_record"]
 
 Inputs = outcome.Inputs[Pairs]
 Draft = outcome.Draft[PairFusion]
-Answer = outcome.Answer[PairPlan, Pairs, PairFusion]
+Answer = outcome.Answer[PairPlan, Inputs, PairFusion]
 
 
 def gather(questions: Sequence[int], study: Study, watch: Watch = silent) -> Inputs:
     """Read the comparisons for questions of a study, in this order; those without any are left out."""
-    decisions = study.decisions()
-    state = fold(decisions)
+    people = study.annotators()
+
+    def read(number: int, state: ReviewState) -> Pairs | None:
+        pairs = study.bench(number).pairs(people).without(state.excluded)
+        return pairs if len(pairs) else None
+
     names = {one.id: one.name for one in study.pair_questions()}
-    found: dict[str, Pairs] = {}
-    numbers: dict[str, int] = {}
-    for done, number in enumerate(questions):
-        watch(done / len(questions), f"reading the comparisons of {names[number]}")
-        pairs = study.bench(number).pairs(study.annotators()).without(state.excluded)
-        if len(pairs):
-            found[names[number]] = pairs
-            numbers[names[number]] = number
-    if not found:
+    asked = {number: names[number] for number in questions}
+    inputs = running.gather(asked, study, read, watch, words="reading the comparisons of")
+    if not inputs.given:
         raise PairsError("There are no comparisons to fuse here.")
-    return Inputs(
-        items=numbers,
-        given=found,
-        decision=decisions[-1].id if decisions else 0,
-        imported=study.last_import(),
-        excluded=tuple(sorted(state.excluded)),
-    )
+    return inputs
 
 
 def fuse_questions(inputs: Inputs, plan: PairPlan, watch: Watch = silent) -> Answer:
@@ -56,24 +47,17 @@ def fuse_questions(inputs: Inputs, plan: PairPlan, watch: Watch = silent) -> Ans
 
 def keep(answer: Answer, study: Study, watch: Watch = silent) -> int:
     """Store a run whole, without the questions that failed; gives its number."""
-    plan, inputs = answer.plan, answer.inputs
-    record = RunRecord(
+    plan, given = answer.plan, answer.inputs.given
+    return running.keep(
+        answer,
+        study,
+        watch,
         kind="pairs",
         algorithm=plan.algorithm,
-        settings=plan.as_dict(),
         seed=plan.settings.as_dict().get("seed"),
-        versions=versions(),
-        digest=digest_of(inputs.given),
-        started=answer.started,
-        seconds=answer.seconds,
-        log={
-            "questions": [question_record(one, inputs.given[name]) for name, one in answer.outcomes.items()]
-        },
-        known=inputs.decision,
-        imported=inputs.imported,
-        excluded=inputs.excluded,
+        digest=digest_of(given),
+        log={"questions": [question_record(one, given[name]) for name, one in answer.outcomes.items()]},
     )
-    return study.add_run(record, answer.kept, watch)
 
 
 def question_record(ended: Outcome[PairFusion], pairs: Pairs) -> dict[str, Any]:
@@ -93,31 +77,20 @@ def question_record(ended: Outcome[PairFusion], pairs: Pairs) -> dict[str, Any]:
         "flagged": int(fusion.flagged.sum()),
         "behaviours": {name: int(behaviour[at]) for at, name in enumerate(BEHAVIOURS) if name != "good"},
         "iterations": len(fusion.path_at),
-        "objective": _json(fusion.variance * fusion.freedom),
+        "objective": finite_or_none(fusion.variance * fusion.freedom),
         "objective_is": "sum of squares that scores and biases leave",
-        "noise_variance": _json(fusion.variance),
+        "noise_variance": finite_or_none(fusion.variance),
         "degrees_of_freedom": fusion.freedom,
         "share_of_left": left / (left + right) if left + right else None,
-        "inconsistency": _json(fusion.inconsistency),
+        "inconsistency": finite_or_none(fusion.inconsistency),
         "notices": list(fusion.notices),
     }
 
 
 def digest_of(questions: Mapping[str, Pairs]) -> str:
     """Compute the SHA-256 of the comparisons of some questions."""
-    machine = hashlib.sha256()
-
-    def take(*texts: str) -> None:
-        for text in texts:
-            machine.update(len(text.encode()).to_bytes(8, "little") + text.encode())
-
+    found = Fingerprint()
     for name, pairs in sorted(questions.items()):
-        take(name, *pairs.annotators, "", *pairs.items)
-        for array in (pairs.annotator, pairs.left, pairs.right, pairs.choice, pairs.time):
-            machine.update(b"-" if array is None else np.ascontiguousarray(array).tobytes())
-    return f"sha256:{machine.hexdigest()}"
-
-
-def _json(value: float) -> float | None:
-    """Give a number as JSON has it, which knows no NaN."""
-    return float(value) if math.isfinite(value) else None
+        found.texts(name, *pairs.annotators, "", *pairs.items)
+        found.arrays(pairs.annotator, pairs.left, pairs.right, pairs.choice, pairs.time)
+    return str(found)

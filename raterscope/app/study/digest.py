@@ -1,15 +1,41 @@
-"""A short name for the input of a run: the same clicks give the same digest, on any machine."""
+"""A short name for the input of a run: the same marks give the same digest, on any machine."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from raterscope.algorithms.clicks.data import Clicks
 
-__all__ = ["digest_of"]
+__all__ = ["Fingerprint", "digest_of"]
+
+
+class Fingerprint:
+    """SHA-256 of what is given one after the other; as text "sha256:" and hexadecimal digits."""
+
+    def __init__(self) -> None:
+        self._machine = hashlib.sha256()
+
+    def texts(self, *texts: str) -> None:
+        """Take texts, each with its length."""
+        for text in texts:
+            self.content(len(text.encode()).to_bytes(8, "little") + text.encode())
+
+    def arrays(self, *arrays: NDArray[Any] | None) -> None:
+        """Take arrays, or that there is none."""
+        for array in arrays:
+            self.content(b"-" if array is None else np.ascontiguousarray(array).tobytes())
+
+    def content(self, content: bytes) -> None:
+        """Take bytes as they are."""
+        self._machine.update(content)
+
+    def __str__(self) -> str:
+        return f"sha256:{self._machine.hexdigest()}"
 
 
 def digest_of(clicks: Mapping[str, Clicks]) -> str:
@@ -24,7 +50,7 @@ def digest_of(clicks: Mapping[str, Clicks]) -> str:
     str
         "sha256:" and hexadecimal digits.
     """
-    machine = hashlib.sha256()
+    found = Fingerprint()
     for name, one in sorted(clicks.items()):
         columns = [
             one.x,
@@ -35,9 +61,8 @@ def digest_of(clicks: Mapping[str, Clicks]) -> str:
             one.known.y,
             one.known.present,
         ]
-        for text in (name, *one.annotators):
-            machine.update(len(text.encode()).to_bytes(8, "little") + text.encode())
+        found.texts(name, *one.annotators)
         for column in columns:
             little = np.ascontiguousarray(column, dtype=column.dtype.newbyteorder("<"))
-            machine.update(len(little).to_bytes(8, "little") + little.tobytes())
-    return f"sha256:{machine.hexdigest()}"
+            found.content(len(little).to_bytes(8, "little") + little.tobytes())
+    return str(found)
