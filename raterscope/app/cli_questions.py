@@ -4,13 +4,36 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from typing import Protocol, TypeVar
 
-from raterscope.app.errors import InputError
+from raterscope.app.errors import InputError, plain
 from raterscope.app.formats import UnknownColumns
 from raterscope.app.masks.placing import OtherGrid
 from raterscope.app.masks.raters import UnknownAnnotators
 
-__all__ = ["by_option"]
+__all__ = ["asked_for", "by_option"]
+
+
+class Named(Protocol):
+    """A question."""
+
+    @property
+    def name(self) -> str:
+        """What is asked."""
+
+
+Asked = TypeVar("Asked", bound=Named)
+
+
+def asked_for(asked: list[Asked], question: str | None) -> list[Asked]:
+    """Choose the question of that name, whatever its case; without a name, all."""
+    if question is None:
+        return asked
+    found = [one for one in asked if one.name.casefold() == question.casefold()]
+    if not found:
+        known = ", ".join(plain(one.name, 40) for one in asked[:8])
+        raise InputError(f"there is no question {plain(question)}; expected one of {known}")
+    return found
 
 
 @contextlib.contextmanager

@@ -17,7 +17,7 @@ from raterscope.algorithms.clicks.fusion import FusionPlan
 from raterscope.algorithms.evaluation import Evaluation, compare, evaluate
 from raterscope.algorithms.progress import Watch, part
 from raterscope.app import formats
-from raterscope.app.cli_results import failures, make_folder
+from raterscope.app.cli_results import failures, files_and_digests, make_folder, tell
 from raterscope.app.clicks.batch import fuse_images
 from raterscope.app.clicks.joining import clicks_by_image, points_by_image
 from raterscope.app.clicks.results import Results, run_record, write_results
@@ -25,8 +25,7 @@ from raterscope.app.errors import InputError, counted, plain
 from raterscope.app.formats import ClickTable, ImageFile, PointTable, UnknownColumns
 from raterscope.app.outcome import Outcome
 from raterscope.app.study import digest_of
-from raterscope.app.study.places import digest_of_file
-from raterscope.app.terminal import ProgressLine, one_line
+from raterscope.app.terminal import ProgressLine
 
 __all__ = ["evaluations_of", "fuse_clicks", "read_named", "summary_of"]
 
@@ -61,18 +60,15 @@ def fuse_clicks(options: argparse.Namespace) -> int:
     record = run_record(
         plan, outcomes.values(), started=started, seconds=time.perf_counter() - clock,
         digest=digest_of(clicks),
-        inputs=[{"file": path.name, "digest": digest_of_file(path)} for path in options.clicks],
+        inputs=files_and_digests(options.clicks),
     )  # fmt: skip
     order = [table.images[image] for table in tables for image in table.image]
     written = write_results(options.output, Results(clicks, outcomes, plan, record, evaluations, order))
     notices = [notice for table in tables for notice in table.notices]
     if truth is not None:
         notices += _left_out(truth, clicks, evaluations or {})
-    for notice in notices:
-        print(f"note: {one_line(notice)}", file=sys.stderr)
-    for line in summary_of(clicks, outcomes, evaluations, time.perf_counter() - clock):
-        print(line)
-    print(f"{', '.join(path.name for path in written)} in {options.output}")
+    lines = summary_of(clicks, outcomes, evaluations, time.perf_counter() - clock)
+    tell(notices, lines, written, options.output)
     failures(outcomes)
     return 0
 

@@ -14,10 +14,18 @@ from raterscope.algorithms.labels.data import OPEN
 from raterscope.algorithms.labels.fusion import LabelPlan
 from raterscope.algorithms.labels.result import LabelResult
 from raterscope.algorithms.progress import Watch, part, silent
-from raterscope.app.cli_questions import by_option
-from raterscope.app.cli_results import failures, make_folder
+from raterscope.app.cli_questions import asked_for, by_option
+from raterscope.app.cli_results import (
+    LISTED,
+    by_item,
+    failures,
+    files_and_digests,
+    folders_of,
+    make_folder,
+    tell,
+    where,
+)
 from raterscope.app.errors import InputError, counted, plain
-from raterscope.app.formats.export import distinct, safe
 from raterscope.app.formats.label_records import LabelTable, TrueLabels
 from raterscope.app.formats.labels import read_labels
 from raterscope.app.formats.tables import UnknownColumns
@@ -32,12 +40,10 @@ from raterscope.app.labels.results import (
     write_question,
 )
 from raterscope.app.labels.running import Answer, Inputs, Question, fuse_questions
-from raterscope.app.study.places import digest_of_file
-from raterscope.app.terminal import ProgressLine, one_line
+from raterscope.app.terminal import ProgressLine
 
 __all__ = ["fuse_labels", "judged_of", "notices_of", "summary_of"]
 
-_LISTED = 12  # questions; of more, the number is said
 _TRUE_FIELDS = {"task", "label", "truth", "question"}
 _DOUBTFUL = 0.9
 """A task whose most probable class is less so is in doubt."""
@@ -64,15 +70,9 @@ def fuse_labels(options: argparse.Namespace) -> int:
         judged, failed = judged_of(answer, texts, every=options.compare, watch=rest)
         written, large = _write(options, answer, judged, tables, part(watch, 0.9, 1.0))
     notices += [f"{plain(table.path.name)}: {notice}" for table in tables for notice in table.notices]
-    for notice in dict.fromkeys([*notices, *said, *failed, *large, *notices_of(answer, judged)]):
-        print(f"note: {one_line(notice)}", file=sys.stderr)
-    for line in summary_of(answer, time.perf_counter() - clock, judged):
-        print(one_line(line))
-    folders = {path.parent for path in written}
-    if len(folders) > 1:
-        print(f"{counted(len(written), 'file')} in {counted(len(folders), 'folder')} of {options.output}")
-    elif written:
-        print(f"{', '.join(path.name for path in written)} in {written[0].parent}")
+    notices += [*said, *failed, *large, *notices_of(answer, judged)]
+    lines = summary_of(answer, time.perf_counter() - clock, judged)
+    tell(dict.fromkeys(notices), lines, written, options.output)
     failures(answer.outcomes)
     return 0
 
@@ -90,14 +90,11 @@ def summary_of(
         f"{counted(len(people), 'annotator')} on {counted(tasks, 'task')}{about}, "
         f"fused by {answer.plan.algorithm} in {seconds:.1f} s"
     )
-    results = [one for one in answer.outcomes.values() if one.fusion is not None]
-    for outcome in results[:_LISTED]:
-        assert outcome.fusion is not None
-        prefix = f"{plain(outcome.item)}: " if len(questions) > 1 else ""
-        for line in _of_question(questions[outcome.item], outcome.fusion, judged.get(outcome.item, {})):
-            yield prefix + line
-    if len(results) > _LISTED:
-        yield f"and {len(results) - _LISTED:,} more questions"
+
+    def of_question(name: str, result: LabelResult) -> Iterator[str]:
+        return _of_question(questions[name], result, judged.get(name, {}))
+
+    yield from by_item(answer, of_question, LISTED)
 
 
 def _of_question(question: Question, result: LabelResult, judged: Mapping[str, Assessment]) -> Iterator[str]:
@@ -182,12 +179,7 @@ def _truths_of(path: Path, mapping: Mapping[str, str], watch: Watch) -> list[Tru
 
 def _asked(tables: list[LabelTable | TrueLabels], chosen: str | None) -> tuple[list[Asked], list[str]]:
     asked, notices = by_question(tables)
-    if chosen is not None:
-        found = [one for one in asked if one.name.casefold() == chosen.casefold()]
-        if not found:
-            known = ", ".join(plain(one.name, 40) for one in asked[:8])
-            raise InputError(f"there is no question {plain(chosen)}; expected one of {known}")
-        asked = found
+    asked = asked_for(asked, chosen)
     for truth in (table for table in tables if isinstance(table, TrueLabels)):
         if chosen is None and not any(truth in one.truths for one in asked):
             raise InputError("tells the truth of none of the tasks that were voted on", file=truth.path)
@@ -224,13 +216,12 @@ def judged_of(
         failed += said
         known = bool((question.truth != OPEN).any())
         if not judged[name] and (every or known):
-            where = f"{plain(name)}: " if len(questions) > 1 else ""
             why = (
                 "all are held fixed, where --folds measures and holds them by turns"
                 if known
                 else "none is known"
             )
-            failed.append(f"{where}There is no truth to measure by: {why}.")
+            failed.append(f"{where(answer, name)}There is no truth to measure by: {why}.")
     return judged, failed
 
 
@@ -241,43 +232,32 @@ def _write(
     tables: list[LabelTable | TrueLabels],
     watch: Watch,
 ) -> tuple[list[Path], list[str]]:
-    """Write the folder of each question, below the given one where there are several.
+    """Write the results of each question.
 
     Gives the files, and what is left out of them.
     """
-    paths = dict.fromkeys(table.path for table in tables)
-    inputs = [{"file": path.name, "digest": digest_of_file(path)} for path in paths]
+    inputs = files_and_digests(dict.fromkeys(table.path for table in tables))
     written: list[Path] = []
     said: list[str] = []
-    taken: set[str] = set()
-    for done, (name, outcome) in enumerate(answer.outcomes.items()):
-        if outcome.fusion is None:
-            continue
-        here = options.output
-        if len(answer.outcomes) > 1:
-            here = options.output / distinct(safe(name), taken)
-            make_folder(here)
+    for name, result, here, step in folders_of(answer, options.output, watch):
         output = QuestionOutput(
-            answer.inputs.given[name].labels, answer.plan, outcome.fusion,
+            answer.inputs.given[name].labels, answer.plan, result,
             run_record(answer, name, inputs), judged.get(name, {}), options.steps,
         )  # fmt: skip
-        share = part(watch, done / len(answer.outcomes), (done + 1) / len(answer.outcomes))
-        written += write_question(here, output, share)
+        written += write_question(here, output, step)
         if not has_confusion(output):
-            where = f"{plain(name)}: " if len(answer.outcomes) > 1 else ""
-            rows = outcome.fusion.fusion.confusion.alpha.size
-            said.append(f"{where}confusion.csv is left out: it would have {rows:,} rows")
+            rows = result.fusion.confusion.alpha.size
+            said.append(f"{where(answer, name)}confusion.csv is left out: it would have {rows:,} rows")
     return written, said
 
 
 def notices_of(answer: Answer, judged: Judged) -> Iterator[str]:
     """Give what the algorithms had to say, and what speaks against trusting them."""
-    for name, outcome in answer.outcomes.items():
-        if outcome.fusion is None:
-            continue
-        result, question = outcome.fusion, answer.inputs.given[name]
-        groups = result.communities
-        where = f"{plain(name)}: " if len(answer.outcomes) > 1 else ""
-        said = [*result.fusion.notices, *(groups.notices if groups is not None else ())]
-        said += advice_on(question, result, judged.get(name, {}), answer.plan.algorithm)
-        yield from (where + notice for notice in said)
+
+    def of_question(name: str, result: LabelResult) -> Iterator[str]:
+        groups, question = result.communities, answer.inputs.given[name]
+        yield from result.fusion.notices
+        yield from groups.notices if groups is not None else ()
+        yield from advice_on(question, result, judged.get(name, {}), answer.plan.algorithm)
+
+    return by_item(answer, of_question)

@@ -13,9 +13,15 @@ from raterscope.algorithms.masks.fusion import MaskPlan
 from raterscope.algorithms.masks.report import CaseResult
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.cli_questions import by_option
-from raterscope.app.cli_results import failures, make_folder
+from raterscope.app.cli_results import (
+    LISTED,
+    failures,
+    files_and_digests,
+    folders_of,
+    make_folder,
+    tell,
+)
 from raterscope.app.errors import InputError, counted, plain
-from raterscope.app.formats.export import distinct, safe
 from raterscope.app.formats.mask_records import MaskTable, VolumeFile
 from raterscope.app.masks.placing import Placement, place, placed_mask
 from raterscope.app.masks.raters import TRUTH_WORD, sign
@@ -25,13 +31,10 @@ from raterscope.app.masks.running import Answer, Case, Inputs, fuse_case, fuse_c
 from raterscope.app.masks.together import fuse_together
 from raterscope.app.sorting import Sorted, sort_files
 from raterscope.app.study.masks import record_of
-from raterscope.app.study.places import digest_of_file
 from raterscope.app.study.records import MaskRecord
-from raterscope.app.terminal import ProgressLine, one_line
+from raterscope.app.terminal import ProgressLine
 
 __all__ = ["fuse_masks", "summary_of"]
-
-_LISTED = 12  # files or images; of more, the number is said
 
 Records = dict[str, dict[str, MaskRecord]]
 
@@ -51,17 +54,8 @@ def fuse_masks(options: argparse.Namespace) -> int:
         written = _write(
             options.output, answer, truths, tables, part(watch, 0.9, 1.0), together=options.together
         )
-    for notice in dict.fromkeys([*notices, *said, *_notices(answer)]):
-        print(f"note: {one_line(notice)}", file=sys.stderr)
-    for line in summary_of(answer, time.perf_counter() - clock):
-        print(line)
-    folders = {path.parent for path in written}
-    if len(folders) > 1:
-        print(f"{counted(len(written), 'file')} in {counted(len(folders), 'folder')} of {options.output}")
-    elif written:
-        names = [path.name for path in written]
-        few = names if len(names) <= _LISTED else [*names[:3], f"{len(names) - 4} more", names[-1]]
-        print(f"{', '.join(few)} in {written[0].parent}")
+    lines = summary_of(answer, time.perf_counter() - clock)
+    tell(dict.fromkeys([*notices, *said, *_notices(answer)]), lines, written, options.output)
     failures(answer.outcomes)
     return 0
 
@@ -76,7 +70,7 @@ def summary_of(answer: Answer, seconds: float) -> Iterator[str]:
         f"fused by {answer.plan.algorithm} in {seconds:.1f} s"
     )
     results = [one for one in answer.outcomes.values() if one.fusion is not None]
-    for outcome in results[:_LISTED]:
+    for outcome in results[:LISTED]:
         assert outcome.fusion is not None
         calibrated = answer.inputs.given[outcome.item].grid.calibrated
         for fusion, report in zip(outcome.fusion.fusions, outcome.fusion.reports, strict=True):
@@ -85,8 +79,8 @@ def summary_of(answer: Answer, seconds: float) -> Iterator[str]:
                 f"{plain(outcome.item)}, {plain(fusion.structures[0])}: {size}, "
                 f"{counted(len(report.disputes), 'disputed region')}"
             )
-    if len(results) > _LISTED:
-        yield f"and {len(results) - _LISTED:,} more"
+    if len(results) > LISTED:
+        yield f"and {len(results) - LISTED:,} more"
 
 
 def _ml(volume: float) -> str:
@@ -177,23 +171,15 @@ def _write(
     *,
     together: bool,
 ) -> list[Path]:
-    """Write the folder of each case, below the given one where there are several."""
-    inputs = [{"file": table.path.name, "digest": digest_of_file(table.path)} for table in tables]
+    """Write the results of each case."""
+    inputs = files_and_digests(table.path for table in tables)
     written: list[Path] = []
-    taken: set[str] = set()
-    for step, (name, outcome) in enumerate(answer.outcomes.items()):
-        if outcome.fusion is None:
-            continue
+    for name, result, here, step in folders_of(answer, folder, watch):
         case = answer.inputs.given[name]
-        here = folder
-        if len(answer.outcomes) > 1:
-            here = folder / distinct(safe(name), taken)
-            make_folder(here)
         record = run_record(answer, name, inputs)
         record["settings"]["together"] = together
-        output = CaseOutput(case.grid, outcome.fusion, case.records, record, truths.get(name, {}))
-        share = part(watch, step / len(answer.outcomes), (step + 1) / len(answer.outcomes))
-        written += write_case(here, output, share)
+        output = CaseOutput(case.grid, result, case.records, record, truths.get(name, {}))
+        written += write_case(here, output, step)
     return written
 
 

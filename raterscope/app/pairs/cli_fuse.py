@@ -16,23 +16,27 @@ from raterscope.algorithms.pairs.data import BEHAVIOURS
 from raterscope.algorithms.pairs.fusion import PairPlan
 from raterscope.algorithms.pairs.ranking import ranks
 from raterscope.algorithms.progress import Watch, part
-from raterscope.app.cli_questions import by_option
-from raterscope.app.cli_results import failures, make_folder
+from raterscope.app.cli_questions import asked_for, by_option
+from raterscope.app.cli_results import (
+    LISTED,
+    by_item,
+    failures,
+    files_and_digests,
+    folders_of,
+    make_folder,
+    tell,
+    where,
+)
 from raterscope.app.errors import InputError, counted, plain
-from raterscope.app.formats.export import distinct, safe
 from raterscope.app.formats.pair_records import PairTable
 from raterscope.app.formats.pairs import read_pairs
 from raterscope.app.pairs.comparing import Beside, beside, not_promised
 from raterscope.app.pairs.joining import Asked, by_question, joined, refuse_unknown
 from raterscope.app.pairs.results import QuestionOutput, has_path, run_record, write_question
 from raterscope.app.pairs.running import Answer, Inputs, fuse_questions
-from raterscope.app.study.places import digest_of_file
-from raterscope.app.terminal import ProgressLine, one_line
+from raterscope.app.terminal import ProgressLine
 
 __all__ = ["beside_each", "fuse_pairs", "notices_of", "summary_of"]
-
-_LISTED = 12
-"""Questions; of more, the number is said."""
 
 
 def fuse_pairs(options: argparse.Namespace) -> int:
@@ -42,22 +46,14 @@ def fuse_pairs(options: argparse.Namespace) -> int:
     with ProgressLine(sys.stderr) as watch:
         with by_option():
             tables = _read(options, part(watch, 0.0, 0.2))
-        inputs, said = _inputs(_asked(tables, options.question), options.exclude)
+        inputs, said = _inputs(asked_for(by_question(tables), options.question), options.exclude)
         make_folder(options.output)
         answer = fuse_questions(inputs, plan, part(watch, 0.2, 0.8))
         others = beside_each(answer, part(watch, 0.8, 0.9))
         written, large = _write(options, answer, others, tables, part(watch, 0.9, 1.0))
     notices = [f"{plain(table.path.name)}: {notice}" for table in tables for notice in table.notices]
-    for notice in dict.fromkeys([*notices, *said, *large, *notices_of(answer)]):
-        print(f"note: {one_line(notice)}", file=sys.stderr)
-    if others:
-        for line in summary_of(answer, time.perf_counter() - clock, others):
-            print(one_line(line))
-    folders = {path.parent for path in written}
-    if len(folders) > 1:
-        print(f"{counted(len(written), 'file')} in {counted(len(folders), 'folder')} of {options.output}")
-    elif written:
-        print(f"{', '.join(path.name for path in written)} in {written[0].parent}")
+    lines = summary_of(answer, time.perf_counter() - clock, others) if others else ()
+    tell(dict.fromkeys([*notices, *said, *large, *notices_of(answer)]), lines, written, options.output)
     _refuse(answer, tables)
     failures(answer.outcomes)
     return 0
@@ -81,16 +77,12 @@ def summary_of(answer: Answer, seconds: float, others: Mapping[str, Beside]) -> 
         f"{counted(sum(map(len, questions.values())), 'comparison')} by {counted(len(people), 'annotator')} "
         f"of {counted(items, 'item')}{about}, fused by {answer.plan.algorithm} in {seconds:.1f} s"
     )
-    results = [one for one in answer.outcomes.values() if one.fusion is not None]
-    for outcome in results[:_LISTED]:
-        assert outcome.fusion is not None
-        prefix = f"{plain(outcome.item)}: " if len(questions) > 1 else ""
-        for line in _of_annotators(answer.plan, outcome.fusion, others[outcome.item]):
-            yield prefix + line
-        for line in _of_ranking(outcome.fusion, others[outcome.item]):
-            yield prefix + line
-    if len(results) > _LISTED:
-        yield f"and {len(results) - _LISTED:,} more questions"
+
+    def of_question(name: str, fusion: PairFusion) -> Iterator[str]:
+        yield from _of_annotators(answer.plan, fusion, others[name])
+        yield from _of_ranking(fusion, others[name])
+
+    yield from by_item(answer, of_question, LISTED)
 
 
 def _of_annotators(plan: PairPlan, fusion: PairFusion, other: Beside) -> Iterator[str]:
@@ -140,10 +132,7 @@ def _of_ranking(fusion: PairFusion, other: Beside) -> Iterator[str]:
 
 def notices_of(answer: Answer) -> Iterator[str]:
     """Give what the algorithms had to say."""
-    for name, outcome in answer.outcomes.items():
-        where = f"{plain(name)}: " if len(answer.outcomes) > 1 else ""
-        if outcome.fusion is not None:
-            yield from (where + notice for notice in outcome.fusion.notices)
+    return by_item(answer, lambda _, fusion: fusion.notices)
 
 
 def _settings(options: argparse.Namespace) -> dict[str, str]:
@@ -162,17 +151,6 @@ def _read(options: argparse.Namespace, watch: Watch) -> list[PairTable]:
     for done, path in enumerate(paths):
         tables += read_pairs(path, mapping or None, part(watch, done / len(paths), (done + 1) / len(paths)))
     return tables
-
-
-def _asked(tables: list[PairTable], chosen: str | None) -> list[Asked]:
-    asked = by_question(tables)
-    if chosen is None:
-        return asked
-    found = [one for one in asked if one.name.casefold() == chosen.casefold()]
-    if not found:
-        known = ", ".join(plain(one.name, 40) for one in asked[:8])
-        raise InputError(f"there is no question {plain(chosen)}; expected one of {known}")
-    return found
 
 
 def _inputs(asked: list[Asked], excluded: list[str]) -> tuple[Inputs, list[str]]:
@@ -205,27 +183,18 @@ def _write(
     tables: list[PairTable],
     watch: Watch,
 ) -> tuple[list[Path], list[str]]:
-    """Write the folder of each question, below the given one where there are several.
+    """Write the results of each question.
 
     Gives the files, and what is left out of them.
     """
-    paths = dict.fromkeys(table.path for table in tables)
-    inputs = [{"file": path.name, "digest": digest_of_file(path)} for path in paths]
+    inputs = files_and_digests(dict.fromkeys(table.path for table in tables))
     written: list[Path] = []
     said: list[str] = []
-    taken: set[str] = set()
-    for done, (name, outcome) in enumerate(answer.outcomes.items()):
-        if outcome.fusion is None:
-            continue
-        here = options.output
-        if len(answer.outcomes) > 1:
-            here = options.output / distinct(safe(name), taken)
-            make_folder(here)
+    for name, fusion, here, step in folders_of(answer, options.output, watch):
         record = run_record(answer, name, inputs, others[name])
-        output = QuestionOutput(answer.inputs.given[name], answer.plan, outcome.fusion, record)
-        step = part(watch, done / len(answer.outcomes), (done + 1) / len(answer.outcomes))
+        output = QuestionOutput(answer.inputs.given[name], answer.plan, fusion, record)
         written += write_question(here, output, step)
-        if not has_path(outcome.fusion):
-            where = f"{plain(name)}: " if len(answer.outcomes) > 1 else ""
-            said.append(f"{where}path.csv is left out: it would have {outcome.fusion.path.size:,} entries")
+        if not has_path(fusion):
+            rows = fusion.path.size
+            said.append(f"{where(answer, name)}path.csv is left out: it would have {rows:,} entries")
     return written, said
