@@ -195,8 +195,8 @@ class Crowd:
         from raterscope.algorithms.clicks._crowd_kernels import Hands, Rules
 
         rate = np.log(self.ability * self.precision / (self.outliers * self.uniform * 2 * math.pi))
-        values, counts = np.unique(_rounded(self.ability), return_counts=True)
-        ability = np.column_stack([values, counts.astype(np.float64)])
+        values, _, counts = _shared(self.ability)
+        ability = np.column_stack([values, counts])
         self.hands: Hands = Hands(self.offset, self.precision, rate, ability, self.workspace)
         variance = self.scatter**2
         support = self.parts.support[self.parts.alive]
@@ -209,7 +209,8 @@ class Crowd:
     def blocks(self, number: int | None = None) -> Iterator[tuple[int, int]]:
         """Divide the components, or the first so many, into blocks of so many pairs as take some 30 ms."""
         last = self.pairs.last[:number]
-        if not len(last):
+        if not len(last) or last[-1] <= VISITS:
+            yield from [(0, len(last))][: len(last)]
             return
         edges = np.searchsorted(last, np.arange(VISITS, last[-1], VISITS))
         steps = np.unique(np.concatenate([[0], edges, [len(last)]]))
@@ -252,7 +253,7 @@ class Crowd:
         inliers = self.inliers
         usual = max(float((self.clicks_of - inliers).sum()) / self.active, 0.2)
         self.outliers = (self.clicks_of - inliers + 1) / (1 + 1 / usual)
-        values, place = np.unique(_rounded(self.ability), return_inverse=True)
+        values, place, _ = _shared(self.ability)
         weight = self.parts.weight[self.parts.alive]
         if self.model.once:
             chances = np.array([(weight / (1 + value * weight)).sum() for value in values])[place]
@@ -431,6 +432,13 @@ def fit_crowd(
     return crowd.result(trace), crowd
 
 
-def _rounded(ability: FloatArray) -> FloatArray:
-    """Let many annotators share few abilities: the sums over them cost by the number of different ones."""
-    return np.asarray(np.exp(np.rint(8 * np.log(ability)) / 8)) if len(ability) > 64 else ability
+def _shared(ability: FloatArray) -> tuple[FloatArray, IntArray, FloatArray]:
+    """Let many annotators share few abilities: the sums over them cost by the number of different ones.
+
+    Give those, which of them each annotator has, and how many have each.
+    """
+    if len(ability) <= 64:
+        return ability, np.arange(len(ability)), np.ones(len(ability))
+    rounded = np.exp(np.rint(8 * np.log(ability)) / 8)
+    values, place, counts = np.unique(rounded, return_inverse=True, return_counts=True)
+    return values, place, counts.astype(np.float64)

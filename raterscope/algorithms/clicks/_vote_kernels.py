@@ -7,15 +7,40 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-__all__ = ["draw", "newton", "weigh"]
+__all__ = ["draw", "expect", "held", "newton", "tally", "weigh"]
 
 Array = Any
 """What numba compiles is not what a type checker sees; shapes and types stand in the docstrings."""
 
 
+FLUSH = 16
+"""Factors that are multiplied before a logarithm is taken: none is above 1e14 or beneath 1e-6."""
+
+
 @njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
 def _softplus(value: float) -> float:
     return float(max(value, 0.0) + np.log1p(np.exp(-abs(value))))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
+def _omitted(odds: Array, chance: Array, shift: Array, quiet: Array) -> float:
+    """Give the log probability that nobody marks by chance; add a structure's, node by node, to `quiet`."""
+    product, missed = 1.0, 0.0
+    for r in range(len(odds)):
+        product *= 1.0 - chance[r]
+        if r % FLUSH == FLUSH - 1:
+            missed += np.log(product)
+            product = 1.0
+    ratio = np.exp(odds)
+    for k in range(len(shift)):
+        lift, factors = np.exp(shift[k]), 1.0
+        for r in range(len(odds)):
+            factors *= 1.0 + ratio[r] * lift
+            if r % FLUSH == FLUSH - 1:
+                quiet[k] -= np.log(factors)
+                factors = 1.0
+        quiet[k] -= np.log(factors)
+    return float(missed + np.log(product))
 
 
 @njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
@@ -39,14 +64,8 @@ def weigh(
         Written: as clicks that met by chance.
     """
     quiet = np.zeros(len(shift))
-    likely = np.empty(len(odds))
-    missed = 0.0
-    for r in range(len(odds)):
-        omitted = np.log1p(-chance[r])
-        missed += omitted
-        likely[r] = np.log(chance[r]) - omitted
-        for k in range(len(shift)):
-            quiet[k] -= _softplus(odds[r] + shift[k])
+    missed = _omitted(odds, chance, shift, quiet)
+    likely = np.log(chance / (1 - chance))
     for m in range(len(count)):
         own, met = 0.0, missed
         for p in range(first[m], first[m + 1]):
@@ -55,6 +74,66 @@ def weigh(
         by_chance[m] = met
         for k in range(len(shift)):
             present[m, k] = own + count[m] * shift[k] + quiet[k]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
+def expect(
+    first: Array, annotator: Array, count: Array, artefact: Array, held: Array, odds: Array, chance: Array,
+    shift: Array, kinds: Array, share: Array, parts: Array,
+) -> float:  # fmt: skip
+    """Take an E step (eq. 25); give the log likelihood.
+
+    Parameters
+    ----------
+    first, annotator, count, odds, chance, shift
+        As for `weigh`.
+    artefact : (M,) float64
+        Log probability of the votes on an artefact.
+    held : (M,) int8
+        1 or 0 where the truth is known, -1 elsewhere.
+    kinds : (3,), share : (K,) float64
+        Logarithms.
+    parts : (M, K + 2) float64
+        Written: posterior of a structure at each node, of an artefact, of chance.
+    """
+    nodes = len(shift)
+    present, by_chance = np.empty((len(count), nodes)), np.empty(len(count))
+    weigh(first, annotator, count, odds, chance, shift, present, by_chance)
+    value = 0.0
+    for m in range(len(count)):
+        for k in range(nodes):
+            parts[m, k] = -np.inf if held[m] == 0 else present[m, k] + kinds[0] + share[k]
+        parts[m, nodes] = -np.inf if held[m] == 1 else artefact[m] + kinds[1]
+        parts[m, nodes + 1] = -np.inf if held[m] == 1 else by_chance[m] + kinds[2]
+        largest, total = parts[m].max(), 0.0
+        for k in range(nodes + 2):
+            parts[m, k] = np.exp(parts[m, k] - largest)
+            total += parts[m, k]
+        parts[m] /= total
+        value += largest + np.log(total)
+    return float(value)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
+def held(hit: Array, miss: Array, quiet: Array, false: Array, odds: Array, chance: Array) -> float:
+    """Give the log prior of annotators' rates, all (R,) float64."""
+    value = 0.0
+    for r in range(len(odds)):
+        value -= hit[r] * _softplus(-odds[r]) + miss[r] * _softplus(odds[r])
+        value += quiet[r] * np.log1p(-chance[r]) + false[r] * np.log(chance[r])
+    return float(value)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
+def tally(first: Array, annotator: Array, present: Array, chance: Array, hits: Array, false: Array) -> None:
+    """Add up each annotator's marks on structures and on what met by chance.
+
+    `present` and `chance` (M,) are posteriors, `hits` and `false` (R,) are added to.
+    """
+    for m in range(len(present)):
+        for p in range(first[m], first[m + 1]):
+            hits[annotator[p]] += present[m]
+            false[annotator[p]] += chance[m]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
@@ -117,22 +196,17 @@ def draw(
     drawn : (D, M) float64
         Written.
     """
-    annotators = odds.shape[1]
-    nodes = np.empty(annotators + 1)
+    nodes = np.empty(odds.shape[1] + 1)
     for d in range(begin, end):
         nodes[:] = np.nan
         quiet = share.copy()
-        missed = 0.0
-        for r in range(annotators):
-            missed += np.log1p(-chance[d, r])
-            for k in range(len(shift)):
-                quiet[k] -= _softplus(odds[d, r] + shift[k])
+        missed = _omitted(odds[d], chance[d], shift, quiet)
+        likely = np.log(chance[d] / (1 - chance[d]))
         for m in range(len(artefact)):
             own, met = kinds[d, 0], missed + kinds[d, 2]
             for p in range(first[m], first[m + 1]):
-                r = annotator[p]
-                own += odds[d, r]
-                met += np.log(chance[d, r]) - np.log1p(-chance[d, r])
+                own += odds[d, annotator[p]]
+                met += likely[annotator[p]]
             votes = first[m + 1] - first[m]
             if np.isnan(nodes[votes]):
                 largest = -np.inf

@@ -212,21 +212,21 @@ def looks(problem: Problem, state: State, clamped: bool = True) -> tuple[Looks, 
 
     With `clamped`, clusters whose truth is known keep it.
     """
-    present, chance = odds_of_votes(problem, state.odds, state.chance, problem.prior.shift)
+    from raterscope.algorithms.clicks._vote_kernels import expect
+
+    votes, shift = problem.marks_by_cluster, problem.prior.shift
+    parts = np.empty((len(problem.count), len(shift) + 2))
+    truth = np.where(problem.known & clamped, problem.truth, -1).astype(np.int8)
     with np.errstate(divide="ignore"):
         kinds, share = np.log(state.kinds), np.log(state.share)
-    parts = np.column_stack([present + kinds[0] + share, problem.artefact + kinds[1], chance + kinds[2]])
-    if clamped:
-        parts[problem.known & (problem.truth == 1), -2:] = -np.inf
-        parts[problem.known & (problem.truth == 0), :-2] = -np.inf
-    largest = parts.max(axis=1)
-    parts = np.exp(parts - largest[:, None])
-    total = parts.sum(axis=1)
-    parts /= total[:, None]
-    value = float(np.sum(largest + np.log(total))) + _log_prior(problem.prior, state)
+    value = expect(
+        votes.indptr, votes.indices, problem.count, problem.artefact, truth, state.odds, state.chance, shift,
+        kinds, share, parts,
+    )  # fmt: skip
+    value += _log_prior(problem.prior, state)
     if problem.prior.places:
         value -= float(state.kinds.sum())  # of a Poisson process
-    return Looks(parts[:, :-2], parts[:, -2], parts[:, -1]), value
+    return Looks(parts[:, :-2], parts[:, -2], parts[:, -1]), float(value)
 
 
 def odds_of_votes(
@@ -245,12 +245,9 @@ def odds_of_votes(
 
 
 def _log_prior(prior: Prior, state: State) -> float:
-    value = np.sum(
-        -prior.hit * np.logaddexp(0, -state.odds)
-        - prior.miss * np.logaddexp(0, state.odds)
-        + prior.quiet * np.log1p(-state.chance)
-        + prior.false * np.log(state.chance)
-    )
+    from raterscope.algorithms.clicks._vote_kernels import held
+
+    value = held(prior.hit, prior.miss, prior.quiet, prior.false, state.odds, state.chance)
     for weight, share in ((prior.kinds, state.kinds), (prior.strength * prior.share, state.share)):
         counted = weight > 0
         value += np.sum(weight[counted] * np.log(share[counted]))
@@ -259,11 +256,13 @@ def _log_prior(prior: Prior, state: State) -> float:
 
 def _maximise(problem: Problem, now: Looks, state: State) -> State:
     """M step (eqs. 27-29) with the prior's votes."""
+    from raterscope.algorithms.clicks._vote_kernels import tally
+
     prior = problem.prior
     present = now.present
     nodes = now.structure.sum(axis=0)
-    hits = problem.marks @ present
-    false = problem.marks @ now.chance
+    hits, false, votes = np.zeros(len(state.odds)), np.zeros(len(state.odds)), problem.marks_by_cluster
+    tally(votes.indptr, votes.indices, present, now.chance, hits, false)
     quiet = max(float(now.chance.sum()), 0.0) - false
     counts = np.array([present.sum(), now.artefact.sum(), now.chance.sum()]) + prior.kinds
     share = nodes + prior.strength * prior.share

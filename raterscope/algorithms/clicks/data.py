@@ -165,12 +165,16 @@ class Clicks:
         mark : (N,) int64
             For every click of this object, its row in `clicks`.
         """
-        key = np.column_stack([self.annotator.astype(np.float64), self.x, self.y])
-        _, first, inverse = np.unique(key, axis=0, return_index=True, return_inverse=True)
-        order = np.argsort(first)
-        rank = np.empty_like(order)
-        rank[order] = np.arange(len(order))
-        rows = first[order]
+        order = np.lexsort((self.y, self.x, self.annotator))
+        place = self.annotator[order], self.x[order], self.y[order]
+        begins = np.ones(len(order), dtype=bool)
+        begins[1:] = np.any([values[1:] != values[:-1] for values in place], axis=0)
+        first = order[begins]  # of equal clicks the sort keeps the order
+        rank = np.empty(len(first), dtype=np.int64)
+        rank[np.argsort(first)] = np.arange(len(first))
+        mark = np.empty(len(order), dtype=np.int64)
+        mark[order] = rank[np.cumsum(begins) - 1]
+        rows = np.sort(first)
         clicks = replace(
             self,
             x=self.x[rows],
@@ -178,7 +182,7 @@ class Clicks:
             annotator=self.annotator[rows],
             time=None if self.time is None else self.time[rows],
         )
-        return clicks, rank[inverse.reshape(-1)].astype(np.int64)
+        return clicks, mark
 
 
 @dataclass(frozen=True, eq=False)
