@@ -20,12 +20,10 @@ class RecursiveSettings(Settings):
     """Settings of `recursive` and `detect_online`."""
 
     recursion: str = choice(
-        "renewed", "Recursion", "From where the iteration at each annotator goes on.",
-        {
-            "renewed": "from the last posteriors, or from the share of votes where that is likelier, with "
-            "DEM's priors",
-            "printed": "from the last posteriors, without priors, as printed",
-        },
+        "renewed", "Recursion", "At each annotator EM goes on from the last posteriors, or from the share of "
+        "votes where that explains the votes better, with DEM's priors; as printed from the last posteriors "
+        "alone and without priors.",
+        {"renewed": "with priors, likelier start", "printed": "as printed"},
     )  # fmt: skip
     first_annotators: int = integer(
         10, "First annotators", "How many are judged together before the others come one by one.",
