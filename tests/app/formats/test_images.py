@@ -183,11 +183,11 @@ def test_the_size_of_a_pixel_is_read_where_a_microscope_tells(tmp_path: Path) ->
 def test_bombs_are_refused_before_a_pixel_is_decoded(tmp_path: Path) -> None:
     bomb = tmp_path / "bomb.png"
     bomb.write_bytes(png(50_000, 50_000, b""))
-    assert "claims more than 179 million pixels" in refusal(bomb)
+    assert "claims more than 400 million pixels" in refusal(bomb)
     small = tifffile.imwrite
     path = tmp_path / "bomb.tif"
     small(path, np.zeros((64, 64), dtype=np.uint8), tile=(16, 16), compression="zlib")
-    for tags in ((256, 257), (322, 323)):
+    for most, tags in ((400, (256, 257)), (179, (322, 323))):
         with tifffile.TiffFile(path) as file:
             places = [file.pages[0].tags[tag].offset + 8 for tag in tags]
         data = bytearray(path.read_bytes())
@@ -195,7 +195,16 @@ def test_bombs_are_refused_before_a_pixel_is_decoded(tmp_path: Path) -> None:
             data[place : place + 4] = struct.pack("<H2x", 60_000)
         other = tmp_path / f"bomb{tags[0]}.tif"
         other.write_bytes(data)
-        assert "claims more than 179 million pixels" in refusal(other)
+        assert f"claims more than {most} million pixels" in refusal(other)
+
+
+def test_what_is_too_large_to_be_decoded_as_a_whole_is_an_image_still(tmp_path: Path) -> None:
+    path = tmp_path / "mosaic.png"
+    path.write_bytes(png(20_000, 20_000, b""))
+    file = read_image(path)
+    assert (file.width, file.height) == (20_000, 20_000)
+    with pytest.raises(InputError, match="more than 179 million pixels"):
+        load_image(path)
 
 
 def test_a_size_that_is_not_there_is_refused(tmp_path: Path) -> None:

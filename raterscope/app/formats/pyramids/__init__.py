@@ -1,0 +1,98 @@
+"""Large images, of which only the tiles in sight are read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.app.formats.photographs import kind_of_file, sentences
+from raterscope.app.formats.pyramids.cache import PyramidCache
+from raterscope.app.formats.pyramids.container import DamagedError, write_pyramid
+from raterscope.app.formats.pyramids.pyramid import Pyramid, PyramidReader, Source
+
+__all__ = [
+    "WHOLE_UP_TO",
+    "DamagedError",
+    "Pyramid",
+    "PyramidCache",
+    "PyramidReader",
+    "Source",
+    "is_large",
+    "open_pyramid",
+]  # fmt: skip
+
+WHOLE_UP_TO = 40_000_000
+"""Pixels of an image that is kept in memory as a whole, which takes it four bytes a pixel on screen."""
+
+_DECODING = 0.4
+"""Share of the time that goes by before the first tile is written."""
+
+
+def is_large(width: float, height: float) -> bool:
+    """Tell whether an image of this size is shown by tiles."""
+    return width * height > WHOLE_UP_TO
+
+
+def open_pyramid(
+    path: Path, digest: str | None = None, watch: Watch = silent, *, cache: PyramidCache | None = None
+) -> PyramidReader:
+    """Open a large image for reading by tiles.
+
+    A pyramidal TIFF or OME-TIFF is read as it is, a whole slide too where OpenSlide is installed. Of any
+    other image a pyramid is made and kept, unless one is there already.
+
+    Parameters
+    ----------
+    path : Path
+    digest : str, optional
+        Of the file's content, where the caller has made sure of it; without one, the file's place, size and
+        time tell whether it is still the same.
+    watch : callable
+        Told while a pyramid is made.
+    cache : PyramidCache, optional
+        The user's without one.
+
+    Raises
+    ------
+    InputError
+        As `read_image`; for a TIFF that is compressed in one large piece; where the disk has no room.
+    """
+    source = _by_its_own_tiles(path)
+    if source is None:
+        source = _from_cache(path, digest, watch, cache or PyramidCache.of_user())
+    return PyramidReader(source)
+
+
+def _by_its_own_tiles(path: Path) -> Source | None:
+    import tifffile
+
+    from raterscope.app.formats.pyramids.slide_source import SlideSource, is_slide
+    from raterscope.app.formats.pyramids.tiff_source import TiffSource
+    from raterscope.app.formats.tiff_levels import tiff_levels
+
+    with sentences(path):
+        kind = kind_of_file(path)
+        if is_slide(path):
+            return SlideSource(path)
+        if kind == "TIFF":
+            with tifffile.TiffFile(path) as file:
+                tiled = bool(tiff_levels(file.pages[0]))
+            if tiled:
+                return TiffSource(path)
+    return None
+
+
+def _from_cache(path: Path, digest: str | None, watch: Watch, cache: PyramidCache) -> Source:
+    from raterscope.app.formats.pyramids.flat import open_flat
+
+    with sentences(path):
+        found = cache.find(path, digest)
+    if found is not None:
+        return found
+    with open_flat(path, cache.room(), part(watch, 0.0, _DECODING)) as flat:
+        pyramid = Pyramid(flat.width, flat.height, flat.colour)
+
+        def told(share: float) -> None:
+            watch(_DECODING + (1 - _DECODING) * share, "making smaller copies of the image")
+
+        return cache.make(path, digest, lambda file: write_pyramid(file, pyramid, flat.band, told))

@@ -1,0 +1,218 @@
+"""Large images in one piece, whose rows can be had band by band without holding the whole."""
+
+from __future__ import annotations
+
+import math
+import mmap
+import os
+import shutil
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterscope.algorithms.progress import Watch
+from raterscope.app.errors import InputError
+from raterscope.app.formats.photographs import (
+    LARGEST,
+    as_shown,
+    contrast,
+    kind_of_file,
+    open_photograph,
+    orientation,
+    pillow_pixels,
+    refuse_bomb,
+    sentences,
+    stretched,
+    tiff_page,
+    turned,
+)
+from raterscope.app.formats.pyramids.png_rows import png_form, png_rows
+from raterscope.app.formats.pyramids.pyramid import Pixels
+from raterscope.app.formats.tiff_levels import tiff_orientation
+
+__all__ = ["Flat", "open_flat"]
+
+_LARGEST_PIECE = 256 << 20
+"""Bytes of a TIFF's compressed piece that is decoded at once."""
+
+_THREADS = 2
+_AHEAD = 16 << 20
+"""Bytes of a TIFF that are read before they are decoded."""
+
+_RELEASE = 0.2
+"""Seconds after which what a decoder has written is let go to the disk."""
+
+
+class Flat:
+    """An image whose pixels lie on the disk.
+
+    Attributes
+    ----------
+    width, height : int
+        As shown.
+    colour : bool
+    """
+
+    def __init__(self, pixels: NDArray[Any], turn: int, page: Any, mapped: mmap.mmap) -> None:
+        self._pixels = turned(pixels, turn)
+        self._page = page
+        self._mapped = mapped
+        self.height, self.width = self._pixels.shape[:2]
+        first = self._shown(self._pixels[:1, :1])
+        self.colour = first.ndim == 3
+        self._contrast = (0.0, 0.0)
+        if first.dtype != np.uint8:
+            step = max(1, min(self.width, self.height) // 2000)
+            self._contrast = contrast(self._shown(self._pixels[::step, ::step]))
+            _release(mapped)
+
+    def band(self, top: int, bottom: int) -> Pixels:
+        """Read some rows, (bottom - top, width[, 3])."""
+        rows = stretched(self._shown(self._pixels[top:bottom]), *self._contrast)
+        rows = np.array(rows, order="C")  # a copy: the rows in the file are let go
+        _release(self._mapped)
+        return rows
+
+    def _shown(self, pixels: NDArray[Any]) -> NDArray[Any]:
+        if self._page is not None:
+            return as_shown(self._page, pixels)
+        if pixels.ndim == 3:
+            return pixels[..., :3] if pixels.shape[2] >= 3 else pixels[..., 0]
+        return pixels
+
+
+@contextmanager
+def open_flat(path: Path, room: Path, watch: Watch) -> Iterator[Flat]:
+    """Decode an image into a file that is gone when the context is left; or read it in place where it can be.
+
+    Parameters
+    ----------
+    path : Path
+    room : Path
+        Folder for what is decoded.
+    watch : callable
+
+    Raises
+    ------
+    InputError
+        As `read_image`; where the disk has no room; for a TIFF that is compressed in one large piece.
+    """
+    watch(0.0, "decoding the image")
+    with sentences(path):
+        kind = kind_of_file(path)
+        if kind == "TIFF":
+            with tiff_page(path, LARGEST) as page:
+                pixels, mapped = _tiff(path, page, room, watch)
+                yield Flat(pixels, tiff_orientation(page), page, mapped)
+        else:
+            with open_photograph(path, kind) as image:
+                refuse_bomb(path, *image.size, most=LARGEST)
+                turn = orientation(path, image)
+                pixels, mapped = _photograph(path, kind, image, room, watch)
+            yield Flat(pixels, turn, None, mapped)
+
+
+def _photograph(
+    path: Path, kind: str, image: Any, room: Path, watch: Watch
+) -> tuple[NDArray[Any], mmap.mmap]:
+    width, height = image.size
+    if kind == "PNG" and (form := png_form(path)) is not None:
+        samples, depth = form
+        pixels, mapped = _scratch(path, (height, width, samples), depth, room)
+        top = 0
+        for rows in png_rows(path, width, height):
+            pixels[top : top + len(rows)] = rows
+            top += len(rows)
+            _release(mapped)
+            watch(top / height, "decoding the image")
+    elif kind == "JPEG" and image.mode in ("L", "RGB"):
+        from imagecodecs import jpeg8_decode
+
+        shape = (height, width, 3) if image.mode == "RGB" else (height, width)
+        pixels, mapped = _scratch(path, shape, np.dtype(np.uint8), room)
+        with path.open("rb") as file, _letting_go(mapped):
+            jpeg8_decode(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), out=pixels)
+    else:
+        refuse_bomb(path, width, height)  # only Pillow knows such colours, and it decodes into memory
+        decoded = pillow_pixels(image)
+        pixels, mapped = _scratch(path, decoded.shape, decoded.dtype, room)
+        pixels[...] = decoded
+    return pixels, mapped
+
+
+def _tiff(path: Path, page: Any, room: Path, watch: Watch) -> tuple[NDArray[Any], mmap.mmap]:
+    shape = (page.imagelength, page.imagewidth, page.samplesperpixel)
+    planes = page.samplesperpixel if page.planarconfig == 2 else 1
+    if page.is_memmappable and planes == 1:
+        with path.open("rb") as file:
+            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        kind = page.dtype.newbyteorder(page.parent.byteorder)
+        pixels = np.ndarray(shape, kind, mapped, page.dataoffsets[0])
+    else:
+        if math.prod(page.chunks) * page.dtype.itemsize > _LARGEST_PIECE:
+            raise InputError("is compressed in one large piece; save it in tiles or strips", file=path)
+        pixels, mapped = _scratch(path, shape, page.dtype, room)
+        done, count = 0, len(page.dataoffsets)
+        for segment, (plane, _, top, left, _), size in page.segments(maxworkers=_THREADS, buffersize=_AHEAD):
+            done += 1
+            watch(done / count, "decoding the image")
+            if segment is None:
+                continue
+            height = min(size[1], shape[0] - top)
+            width = min(size[2], shape[1] - left)
+            samples = slice(plane, plane + 1) if planes > 1 else slice(None)
+            pixels[top : top + height, left : left + width, samples] = segment[0, :height, :width]
+            if done % 64 == 0:
+                _release(mapped)
+    return (pixels[..., 0] if shape[2] == 1 else pixels), mapped
+
+
+def _scratch(
+    path: Path, shape: tuple[int, ...], kind: np.dtype[Any], room: Path
+) -> tuple[NDArray[Any], mmap.mmap]:
+    """Make an array in a file without a name, which is gone with it."""
+    size = math.prod(shape) * kind.itemsize
+    free = shutil.disk_usage(room).free
+    if size > free:
+        raise InputError(
+            f"needs {size / 1e9:.1f} GB in {room} to be made ready, which has {free / 1e9:.1f} free",
+            file=path,
+        )
+    with tempfile.TemporaryFile(dir=room) as file:
+        if hasattr(os, "posix_fallocate"):  # else a disk that fills up ends the program
+            os.posix_fallocate(file.fileno(), 0, size)
+        else:
+            file.truncate(size)
+        mapped = mmap.mmap(file.fileno(), size)
+    return np.ndarray(shape, kind, mapped), mapped
+
+
+def _release(mapped: mmap.mmap) -> None:
+    """Let go of the pages in memory; what was written to them stays in the file."""
+    if hasattr(mmap, "MADV_DONTNEED"):
+        mapped.madvise(mmap.MADV_DONTNEED)
+
+
+@contextmanager
+def _letting_go(mapped: mmap.mmap) -> Iterator[None]:
+    """Let go of pages again and again while a decoder that cannot be asked writes them."""
+    over = threading.Event()
+
+    def work() -> None:
+        while not over.wait(_RELEASE):
+            _release(mapped)
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+        _release(mapped)

@@ -1,0 +1,146 @@
+"""Pyramidal TIFF and OME-TIFF, read by their own tiles."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterscope.app.errors import InputError
+from raterscope.app.formats.photographs import as_shown, contrast, sentences, stretched
+from raterscope.app.formats.pyramids.pyramid import Pixels, Pyramid
+from raterscope.app.formats.tiff_levels import tiff_levels
+
+__all__ = ["TiffSource"]
+
+_KEPT_BYTES = 32 << 20
+_JPEG = frozenset((6, 7, 34892, 33007))
+"""Compressions whose tiles may lack tables that stand elsewhere in the file."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Level:
+    """A page, and where its tiles lie in the file."""
+
+    page: Any
+    width: int
+    height: int
+
+    @property
+    def across(self) -> int:
+        return int(-(-self.page.imagewidth // self.page.tilewidth))
+
+    @property
+    def down(self) -> int:
+        return int(-(-self.page.imagelength // self.page.tilelength))
+
+
+class TiffSource:
+    """A tiled TIFF with smaller copies of itself.
+
+    More than 8 bit are shown as the darkest and brightest thousandth of the smallest copy ask.
+
+    Parameters
+    ----------
+    path : Path
+
+    Raises
+    ------
+    InputError
+        For a file that is damaged, or has no such copies.
+    """
+
+    def __init__(self, path: Path) -> None:
+        import tifffile
+
+        self._path = path
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[tuple[int, int], NDArray[Any]] = OrderedDict()
+        with sentences(path), tifffile.TiffFile(path) as file:
+            pages = tiff_levels(file.pages[0])
+            if not pages:
+                raise InputError("is no pyramid of tiles", file=path)
+            for page in pages.values():
+                page.decode, page.dataoffsets, page.jpegtables  # noqa: B018 - made while the file is open
+            first = pages[0]
+            colour = first.samplesperpixel >= 3 or (first.photometric == 3 and first.colormap is not None)
+            self.pyramid = Pyramid(first.imagewidth, first.imagelength, colour)
+        sizes = self.pyramid.levels
+        self._levels = {n: _Level(page, *sizes[n]) for n, page in pages.items() if n < len(sizes)}
+        self.levels = frozenset(self._levels)
+        self._contrast = (0.0, 0.0)
+        if first.dtype != np.uint8:
+            smallest = max(self.levels)
+            self._contrast = contrast(self._samples(smallest, 0, 0, *sizes[smallest]))
+
+    def read(self, level: int, left: int, top: int, width: int, height: int) -> Pixels:
+        """Read a part of a level."""
+        pixels = stretched(self._samples(level, left, top, width, height), *self._contrast)
+        return np.ascontiguousarray(pixels)
+
+    def _samples(self, level: int, left: int, top: int, width: int, height: int) -> NDArray[Any]:
+        """Read a part as grey or RGB of the file's own depth."""
+        this = self._levels[level]
+        high, wide = this.page.tilelength, this.page.tilewidth
+        # A copy may be a pixel smaller than half: its last row and column then count twice.
+        right = min(left + width, this.page.imagewidth)
+        bottom = min(top + height, this.page.imagelength)
+        part: NDArray[Any] | None = None
+        for row in range(min(top // high, this.down - 1), -(-bottom // high)):
+            for column in range(min(left // wide, this.across - 1), -(-right // wide)):
+                tile = as_shown(this.page, self._tile(level, row, column))
+                if part is None:
+                    part = np.zeros((height, width, *tile.shape[2:]), tile.dtype)
+                x, y = column * wide, row * high
+                x0, y0 = max(x, left), max(y, top)
+                x1, y1 = min(x + tile.shape[1], right), min(y + tile.shape[0], bottom)
+                if x1 > x0 and y1 > y0:
+                    part[y0 - top : y1 - top, x0 - left : x1 - left] = tile[y0 - y : y1 - y, x0 - x : x1 - x]
+        if part is None:
+            raise InputError("cannot be read: the image is damaged or cut short", file=self._path)
+        inside_y, inside_x = max(bottom - top, 1), max(right - left, 1)
+        part[inside_y:] = part[inside_y - 1]
+        part[:, inside_x:] = part[:, inside_x - 1 : inside_x]
+        return part
+
+    def _tile(self, level: int, row: int, column: int) -> NDArray[Any]:
+        """Decode a tile to (height, width, samples), or find it among those decoded last."""
+        this = self._levels[level]
+        index = row * this.across + column
+        with self._lock:
+            if (level, index) in self._kept:
+                self._kept.move_to_end((level, index))
+                return self._kept[level, index]
+        with sentences(self._path):
+            planes = this.page.samplesperpixel if this.page.planarconfig == 2 else 1
+            size = this.across * this.down
+            found = [self._decoded(this.page, index + n * size) for n in range(planes)]
+            tile: NDArray[Any] = np.concatenate(found, axis=-1) if planes > 1 else found[0]
+        if tile.shape[-1] == 1:
+            tile = tile[..., 0]
+        with self._lock:
+            self._kept[level, index] = tile
+            while len(self._kept) > 1 and sum(one.nbytes for one in self._kept.values()) > _KEPT_BYTES:
+                self._kept.popitem(last=False)
+        return tile
+
+    def _decoded(self, page: Any, index: int) -> NDArray[Any]:
+        offset, size = page.dataoffsets[index], page.databytecounts[index]
+        # As one tile may say of itself that it has gigabytes.
+        most = 4 * page.tilewidth * page.tilelength * page.samplesperpixel * page.dtype.itemsize + (1 << 20)
+        if size > most:
+            raise InputError("cannot be read: the image is damaged or cut short", file=self._path)
+        data = None
+        if size:
+            with self._path.open("rb") as file:
+                file.seek(offset)
+                data = file.read(size)
+        parts = {"jpegtables": page.jpegtables, "jpegheader": page.jpegheader}
+        found, _, shape = page.decode(data, index, **(parts if page.compression in _JPEG else {}))
+        tile: NDArray[Any] = np.full(shape, page.nodata, page.dtype) if found is None else np.asarray(found)
+        return np.asarray(tile[0])
