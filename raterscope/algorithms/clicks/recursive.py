@@ -117,15 +117,14 @@ def carried(previous: Looks, origin: IntArray) -> Looks:
     Looks
         NaN for new clusters.
     """
-    new = origin < 0
-    structure, artefact, chance = (
-        np.full((len(new), *part.shape[1:]), np.nan)
-        for part in (previous.structure, previous.artefact, previous.chance)
+    return Looks(
+        *(
+            np.concatenate([part, np.full((1, *part.shape[1:]), np.nan)])[
+                origin
+            ]  # -1 takes what was put last
+            for part in (previous.structure, previous.artefact, previous.chance)
+        )
     )
-    structure[~new] = previous.structure[origin[~new]]
-    artefact[~new] = previous.artefact[origin[~new]]
-    chance[~new] = previous.chance[origin[~new]]
-    return Looks(structure, artefact, chance)
 
 
 def _until(votes: Votes, turn: int) -> Votes:
@@ -136,13 +135,12 @@ def _until(votes: Votes, turn: int) -> Votes:
 
 def _step(votes: Votes, previous: Looks | None, settings: RecursiveSettings) -> tuple[Problem, Ascent]:
     """Make one EM iteration; but as printed, go on from what explains the votes better."""
-    printed = settings.recursion == "printed"
     problem = problem_of(votes, _as_dem(settings))
     share = votes.marked.sum(axis=0) / max(len(votes.marked), 1)
     if previous is None:
         return problem, climb(problem, share, 1, 0.0, silent)
     ascent = climb(problem, _renewed(problem, previous, guess(problem, share)), 1, 0.0, silent)
-    if not printed:
+    if settings.recursion == "renewed":
         afresh = climb(problem, share, 2, 0.0, silent)
         ascent = max(ascent, afresh, key=lambda one: one.objective[-1])
     return problem, ascent
@@ -161,8 +159,8 @@ def _renewed(problem: Problem, previous: Looks, share: Looks) -> Looks:
 
 
 def _judged(problem: Problem, ascent: Ascent, settings: RecursiveSettings, watch: Watch) -> Detection:
-    judged = judge(problem, ascent, _as_dem(settings), deceived(problem, ascent), watch)
-    return replace(judged, converged=True)
+    detection = judge(problem, ascent, _as_dem(settings), deceived(problem, ascent), watch)
+    return replace(detection, converged=True)  # one iteration is all there is
 
 
 def _as_dem(settings: RecursiveSettings) -> DEMSettings:
