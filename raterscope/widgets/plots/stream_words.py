@@ -18,6 +18,7 @@ __all__ = [
     "firm_from",
     "outlook_in_words",
     "share_of_decisions",
+    "state_in_words",
     "step_in_words",
 ]
 
@@ -84,7 +85,7 @@ def outlook_in_words(history: StreamHistory, row: int, more: int, rule: str) -> 
     with_more = f"with {more:,} more"
     if rule == "chance":
         chance = float(history.chance[row])
-        words = f"the chance that any changes {with_more} is {chance_in_words(chance)}"
+        words = f"the chance that any decision changes {with_more} is {chance_in_words(chance)}"
         return words if math.isfinite(chance) else ""
     expected = float(history.expected[row])
     if not math.isfinite(expected):
@@ -94,6 +95,15 @@ def outlook_in_words(history: StreamHistory, row: int, more: int, rule: str) -> 
     if not history.detections[row]:
         return words
     return f"{words}, {chance_in_words(expected / int(history.detections[row]))} of the detections"
+
+
+def state_in_words(history: StreamHistory, row: int, stopping: StoppingSettings) -> str:
+    """Say what an answer is after a step, and what changed of late."""
+    late = history.changed[max(row + 1 - stopping.unchanged, 0) : row + 1]
+    over = f"over the last {len(late):,} steps" if len(late) > 1 else "with the last step"
+    people, found = int(history.annotators[row]), int(history.detections[row])
+    changed = f"{count(int(late.sum()), 'decision')} changed {over}"
+    return f"{count(people, 'annotator')}, {count(found, 'detection')}; {changed}"
 
 
 def chance_in_words(share: float) -> str:

@@ -1,0 +1,244 @@
+"""A stream of clicks: replay what is there, or watch what comes, and see how near an answer is to firm."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QKeyEvent
+from PySide6.QtWidgets import QHBoxLayout, QPushButton, QScrollArea, QVBoxLayout, QWidget
+
+from raterscope.algorithms.clicks.history import StreamHistory
+from raterscope.algorithms.clicks.stopping import StoppingSettings
+from raterscope.widgets import theme
+from raterscope.widgets.figures import count
+from raterscope.widgets.panels.settings_form import SettingsForm
+from raterscope.widgets.panels.stream_parts import (
+    LiveControls,
+    LiveLine,
+    Offers,
+    ReplayControls,
+    ReplayLine,
+)
+from raterscope.widgets.parts import ElidedLabel, Header, plain_label, rule
+from raterscope.widgets.plots.stream_words import outlook_in_words, state_in_words
+
+__all__ = ["LiveLine", "ReplayLine", "StreamPanel"]
+
+FIRM, LOOSE = "Firm: no more annotators needed", "Not firm yet"
+FORM_WIDTH = 460
+
+
+class StreamPanel(QWidget):
+    """What can be done with a stream, or what is done. Space plays and pauses, Home and End go far.
+
+    Signals
+    -------
+    replay_requested, watch_requested, resume_requested
+        What is offered was asked for.
+    leave_requested, shuffle_requested
+        Of a replay.
+    play_toggled : bool
+    position_chosen : int
+        The step gone to, from 1; 0 is before the first.
+    order_chosen : str
+        "time" or "random".
+    batch_chosen : int
+        Annotators a step.
+    speed_chosen : float
+        Steps a second.
+    pause_toggled : bool
+    stop_requested
+        Of a source that is watched.
+    stopping_changed : StoppingSettings
+    """
+
+    replay_requested = Signal()
+    watch_requested = Signal()
+    resume_requested = Signal()
+    leave_requested = Signal()
+    shuffle_requested = Signal()
+    play_toggled = Signal(bool)
+    position_chosen = Signal(int)
+    order_chosen = Signal(str)
+    batch_chosen = Signal(int)
+    speed_chosen = Signal(float)
+    pause_toggled = Signal(bool)
+    stop_requested = Signal()
+    stopping_changed = Signal(object)
+
+    def __init__(self, stopping: StoppingSettings | None = None, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        theme.set_role(self, "panel")
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self.setAccessibleName("Stream")
+        self._header = Header("Stream")
+        self.offers, self.replay, self.live = Offers(), ReplayControls(), LiveControls()
+        self._pages = (self.offers, self.replay, self.live)
+        self.form = SettingsForm(StoppingSettings, stopping)
+        self.form.setMaximumWidth(FORM_WIDTH)
+        inner = QWidget()
+        theme.set_role(inner, "panel")
+        body = QVBoxLayout(inner)
+        body.setContentsMargins(0, 0, 8, 4)
+        body.setSpacing(8)
+        for page in self._pages:
+            body.addWidget(page)
+        body.addWidget(self._state_block())
+        body.addLayout(self._stopping_block())
+        body.addWidget(self.form)
+        body.addStretch(1)
+        area = QScrollArea()
+        area.setWidgetResizable(True)
+        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        area.setWidget(inner)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(12, 8, 4, 4)
+        column.setSpacing(6)
+        column.addWidget(self._header)
+        column.addWidget(area, 1)
+        self._connect()
+        self.set_state(None)
+        self.show_idle()
+        self._tell_stopping()
+
+    def show_idle(self) -> None:
+        """Offer what can be done."""
+        self._show(self.offers)
+        self._header.set_title("Stream")
+        self._header.set_aside("")
+
+    def show_replay(self, line: ReplayLine) -> None:
+        """Show where a replay stands."""
+        self.replay.set_line(line)
+        self._show(self.replay)
+        self._header.set_title("Replay")
+        worked = (
+            f"{line.ready:,} of {count(line.steps, 'step')} worked out" if line.ready < line.steps else ""
+        )
+        said = "playing" if line.playing else "paused"
+        self._header.set_aside(", ".join(part for part in (worked, said) if part))
+
+    def show_live(self, line: LiveLine) -> None:
+        """Show what has come of a source that is watched."""
+        self.live.set_line(line)
+        self._show(self.live)
+        self._header.set_title("Watching", line.name)
+        self._header.set_aside(line.words)
+
+    def set_replayable(self, why_not: str = "") -> None:
+        """Say why the clicks cannot be replayed; no words where they can."""
+        self.offers.set_replayable(why_not)
+
+    def set_resumable(self, name: str = "", words: str = "") -> None:
+        """Offer to go on with a source that was stopped, and say how far it came; no name for none."""
+        self.offers.set_resumable(name, words)
+
+    def set_state(self, history: StreamHistory | None, step: int = 0) -> None:
+        """Say how near the image on screen is to firm.
+
+        Parameters
+        ----------
+        history : StreamHistory or None
+            Its own; None where nothing has come to it.
+        step : int
+            The one on screen, from 1; 0 is before the first.
+        """
+        known = history is not None and 1 <= step <= len(history)
+        self._state.setVisible(known)
+        if history is None or not known:
+            return
+        firm = bool(history.firm[step - 1])
+        self._firm.setText(FIRM if firm else LOOSE)
+        theme.set_role(self._firm, "accent" if firm else "disputed")
+        rule = "share" if self.stopping.rule == "share" else "chance"
+        self._outlook.setText(outlook_in_words(history, step - 1, self.stopping.more, rule))
+        self._words.setText(state_in_words(history, step - 1, self.stopping))
+
+    @property
+    def stopping(self) -> StoppingSettings:
+        """When an image is firm, as it was last set well."""
+        return self._stopping
+
+    def set_stopping(self, stopping: StoppingSettings) -> None:
+        """Show other settings, without a signal."""
+        self.form.set_settings(stopping)
+        self._tell_stopping()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Play or pause with Space, go to an end with Home and End, wherever in the panel the focus is."""
+        key, slider = event.key(), self.replay.slider
+        if self._page is self.replay and key == Qt.Key.Key_Space:
+            self.replay.toggle()
+        elif self._page is self.live and key == Qt.Key.Key_Space:
+            self.live.toggle()
+        elif self._page is self.replay and key in (Qt.Key.Key_Home, Qt.Key.Key_End):
+            slider.setValue(slider.minimum() if key == Qt.Key.Key_Home else slider.maximum())
+        else:
+            super().keyPressEvent(event)
+
+    def _state_block(self) -> QWidget:
+        self._firm, self._outlook, self._words = plain_label(), ElidedLabel(), ElidedLabel("", "second")
+        self._state = QWidget()
+        row = QHBoxLayout()
+        row.setSpacing(16)
+        row.addWidget(self._firm)
+        row.addWidget(self._outlook, 1)
+        column = QVBoxLayout(self._state)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(2)
+        column.addWidget(rule())
+        column.addSpacing(4)
+        column.addLayout(row)
+        column.addWidget(self._words)
+        return self._state
+
+    def _stopping_block(self) -> QHBoxLayout:
+        self.fold = QPushButton("When an image is firm")
+        theme.set_role(self.fold, "link")
+        self.fold.setCheckable(True)
+        self.fold.setToolTip("Set when no more annotators are asked")
+        self._summary = ElidedLabel("", "hint")
+        row = QHBoxLayout()
+        row.setSpacing(12)
+        row.addWidget(self.fold)
+        row.addWidget(self._summary, 1)
+        self.form.hide()
+        return row
+
+    def _connect(self) -> None:
+        self.offers.replay_requested.connect(self.replay_requested)
+        self.offers.watch_requested.connect(self.watch_requested)
+        self.offers.resume_requested.connect(self.resume_requested)
+        self.replay.leave_requested.connect(self.leave_requested)
+        self.replay.shuffle_requested.connect(self.shuffle_requested)
+        self.replay.play_toggled.connect(self.play_toggled)
+        self.replay.position_chosen.connect(self.position_chosen)
+        self.replay.order_chosen.connect(self.order_chosen)
+        self.replay.batch_chosen.connect(self.batch_chosen)
+        self.replay.speed_chosen.connect(self.speed_chosen)
+        self.live.pause_toggled.connect(self.pause_toggled)
+        self.live.stop_requested.connect(self.stop_requested)
+        self.fold.toggled.connect(self.form.setVisible)
+        self.form.changed.connect(self._on_stopping)
+
+    def _show(self, page: QWidget) -> None:
+        focus = self.window().focusWidget()
+        leaves = any(one is not page and focus is not None and one.isAncestorOf(focus) for one in self._pages)
+        self._page = page
+        self.setFocusProxy(page)
+        page.show()
+        if leaves:
+            page.setFocus()  # before the other hides: else Qt hands the keys to whatever comes next
+        for one in self._pages:
+            one.setVisible(one is page)
+
+    def _tell_stopping(self) -> None:
+        settings = self.form.settings()
+        assert isinstance(settings, StoppingSettings)
+        self._stopping = settings
+        self._summary.setText(settings.in_words())
+
+    def _on_stopping(self) -> None:
+        if not self.form.error():
+            self._tell_stopping()
+            self.stopping_changed.emit(self._stopping)

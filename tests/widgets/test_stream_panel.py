@@ -1,0 +1,231 @@
+import dataclasses
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtWidgets import QLabel, QPushButton, QScrollArea
+
+from raterscope.algorithms.clicks.history import StreamHistory
+from raterscope.algorithms.clicks.stopping import StoppingSettings
+from raterscope.widgets import theme
+from raterscope.widgets.panels.stream_panel import LiveLine, ReplayLine, StreamPanel
+
+REPLAY = ReplayLine(60, 60, 60, 23, False, "time", True, 1, 5.0)
+LIVE = LiveLine("clicks.csv", "waiting for new clicks", False, 12.0, 104_812, 51, 12)
+CHANCE = StoppingSettings(rule="chance", limit=0.05, more=5, unchanged=4)
+
+
+@pytest.fixture(autouse=True)
+def themed(qapp):
+    theme.apply_theme(qapp, theme.DARK)
+
+
+@pytest.fixture
+def panel(qtbot):
+    widget = StreamPanel(CHANCE)
+    qtbot.addWidget(widget)
+    widget.resize(1100, 220)
+    widget.show()
+    return widget
+
+
+def history(steps=30) -> StreamHistory:
+    many = np.arange(1, steps + 1)
+    band = np.full((steps, 3), np.nan)
+    return StreamHistory(
+        many, 20 * many, np.full(steps, 41), (many % 2) * 3, 6.0 / many, np.exp(-many / 10), band, band,
+        many > 28, np.zeros(steps, dtype=bool),
+    )  # fmt: skip
+
+
+def words(widget) -> str:
+    return "\n".join(label.text() for label in widget.findChildren(QLabel) if label.isVisible())
+
+
+def told(signal) -> list:
+    heard = []
+    signal.connect(lambda *values: heard.append(values[0] if values else True))
+    return heard
+
+
+def click(qtbot, button):
+    qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
+
+
+def test_idle_it_offers_to_replay_and_to_watch_and_says_what_they_do(panel, qtbot):
+    replays, watches = told(panel.replay_requested), told(panel.watch_requested)
+    assert "The clicks of this image come once more" in words(panel)
+    assert "CSV, JSON lines or Zooniverse exports" in words(panel)
+    click(qtbot, panel.offers.replay)
+    qtbot.keyClick(panel.offers.watch, Qt.Key.Key_Space)
+    assert (replays, watches) == ([True], [True])
+    panel.set_replayable("Fuse the image first.")
+    assert "Fuse the image first." in words(panel)
+    click(qtbot, panel.offers.replay)
+    assert replays == [True]
+
+
+def test_a_source_that_was_stopped_is_offered_again_as_it_is_called(panel, qtbot):
+    assert not panel.offers.resume.isVisible()
+    panel.set_resumable("<b>clicks</b>.csv", "1,048 clicks so far.")
+    assert "<b>clicks</b>.csv" in words(panel)
+    resumes = told(panel.resume_requested)
+    click(qtbot, panel.offers.resume)
+    assert resumes == [True]
+    panel.set_resumable()
+    assert not panel.offers.resume.isVisible()
+
+
+def test_a_replay_is_steered_by_slider_buttons_and_keys(panel, qtbot):
+    panel.show_replay(REPLAY)
+    assert "23 of 60 annotators" in words(panel)
+    steps = told(panel.position_chosen)
+    qtbot.keyClick(panel.replay.slider, Qt.Key.Key_Right)
+    panel.show_replay(dataclasses.replace(REPLAY, position=24))
+    qtbot.keyClick(panel.replay.slider, Qt.Key.Key_Home)
+    panel.show_replay(dataclasses.replace(REPLAY, position=0))
+    assert not panel.replay.back.isEnabled()
+    qtbot.keyClick(panel.replay.batch, Qt.Key.Key_End)  # a choice keeps its own keys
+    qtbot.keyClick(panel.replay.play, Qt.Key.Key_End)
+    panel.show_replay(dataclasses.replace(REPLAY, position=60))
+    assert not panel.replay.next.isEnabled()
+    click(qtbot, panel.replay.back)
+    assert steps == [24, 0, 60, 59]
+
+
+def test_what_is_shown_is_not_told_and_moves_nothing_under_the_hand(panel):
+    steps, orders = told(panel.position_chosen), told(panel.order_chosen)
+    panel.show_replay(REPLAY)
+    panel.show_replay(dataclasses.replace(REPLAY, position=30, order="random", batch=4, speed=7.0))
+    assert panel.replay.slider.value() == 30
+    assert panel.replay.batch.currentText() == "4"
+    assert panel.replay.speed.currentText() == "7"
+    panel.replay.slider.setSliderDown(True)
+    panel.show_replay(dataclasses.replace(REPLAY, position=31))
+    assert panel.replay.slider.value() == 30
+    panel.replay.slider.setSliderDown(False)
+    assert (steps, orders) == ([], [])
+
+
+def test_no_step_is_gone_to_that_is_not_worked_out(panel, qtbot):
+    panel.show_replay(dataclasses.replace(REPLAY, ready=40))
+    assert "40 of 60 steps worked out, paused" in words(panel)
+    steps = told(panel.position_chosen)
+    qtbot.keyClick(panel.replay.slider, Qt.Key.Key_End)
+    assert steps == [40]
+    assert panel.replay.slider.value() == 40
+
+
+def test_space_plays_and_pauses_wherever_the_focus_is(panel, qtbot):
+    plays, pauses = told(panel.play_toggled), told(panel.pause_toggled)
+    panel.show_replay(REPLAY)
+    qtbot.keyClick(panel.replay.slider, Qt.Key.Key_Space)
+    panel.show_replay(dataclasses.replace(REPLAY, playing=True))
+    assert panel.replay.play.text() == "Pause"
+    qtbot.keyClick(panel, Qt.Key.Key_Space)
+    click(qtbot, panel.replay.play)
+    assert plays == [True, False, False]
+    panel.show_live(LIVE)
+    qtbot.keyClick(panel, Qt.Key.Key_Space)
+    assert pauses == [True]
+
+
+def test_order_batch_and_speed_of_a_replay_are_chosen(panel, qtbot):
+    panel.show_replay(dataclasses.replace(REPLAY, annotators=11, steps=3, ready=3, batch=5, position=3))
+    assert "11 of 11 annotators" in words(panel)
+    assert not panel.replay.shuffle.isEnabled()
+    orders, shuffles = told(panel.order_chosen), told(panel.shuffle_requested)
+    batches, speeds, leaves = told(panel.batch_chosen), told(panel.speed_chosen), told(panel.leave_requested)
+    click(qtbot, panel.replay.order.buttons["random"])
+    panel.show_replay(dataclasses.replace(REPLAY, order="random"))
+    click(qtbot, panel.replay.shuffle)
+    qtbot.keyClick(panel.replay.batch, Qt.Key.Key_Down)
+    qtbot.keyClick(panel.replay.speed, Qt.Key.Key_Down)
+    click(qtbot, panel.replay.leave)
+    assert (orders, shuffles, batches, speeds, leaves) == (["random"], [True], [2], [10.0], [True])
+
+
+def test_clicks_without_times_are_replayed_at_random_only(panel, qtbot):
+    panel.show_replay(dataclasses.replace(REPLAY, order="random", timed=False))
+    orders = told(panel.order_chosen)
+    by_time = panel.replay.order.buttons["time"]
+    click(qtbot, by_time)
+    assert orders == []
+    assert "no times" in by_time.toolTip()
+
+
+def test_a_source_that_is_watched_says_what_came_and_when(panel, qtbot):
+    panel.show_live(LIVE)
+    for said in ("clicks.csv", "waiting for new clicks", "104,812", "51", "12 s ago"):
+        assert said in words(panel)
+    qtbot.waitUntil(lambda: "13 s ago" in words(panel))
+    panel.show_live(dataclasses.replace(LIVE, since=None, refused=2, notice="<i>Line 3</i> is no click."))
+    assert "none yet" in words(panel)
+    assert "<i>Line 3</i> is no click." in words(panel)
+    pauses, stops = told(panel.pause_toggled), told(panel.stop_requested)
+    click(qtbot, panel.live.pause)
+    panel.show_live(dataclasses.replace(LIVE, paused=True))
+    assert panel.live.pause.text() == "Resume"
+    click(qtbot, panel.live.pause)
+    click(qtbot, panel.live.stop)
+    assert (pauses, stops) == ([True, False], [True])
+
+
+def test_the_image_on_screen_is_said_to_be_firm_or_not_and_why(panel):
+    panel.set_state(history(), 22)
+    assert "Not firm yet" in words(panel)
+    assert "the chance that any decision changes with 5 more is 11 %" in words(panel)
+    assert "22 annotators, 41 detections; 6 decisions changed over the last 4 steps" in words(panel)
+    panel.set_state(history(), 30)
+    assert "Firm: no more annotators needed" in words(panel)
+    panel.set_state(history(), 1)
+    assert "1 annotator, 41 detections; 3 decisions changed with the last step" in words(panel)
+    panel.set_stopping(StoppingSettings(rule="share", more=2))
+    panel.set_state(history(), 20)
+    assert "0.3 decisions are expected to change with 2 more, under 1 % of the detections" in words(panel)
+    panel.set_state(history(), 0)
+    assert "firm yet" not in words(panel)
+
+
+def test_when_an_image_is_firm_is_set_in_what_is_unfolded(panel, qtbot):
+    assert not panel.form.isVisible()
+    assert "limit 0.05" in words(panel)
+    settings = told(panel.stopping_changed)
+    click(qtbot, panel.fold)
+    assert panel.form.isVisible()
+    limit = panel.form.editors()["limit"]
+    limit.setFocus()
+    limit.selectAll()
+    qtbot.keyClicks(limit, "2")
+    assert settings == []
+    assert panel.stopping == CHANCE  # what will not do is not taken
+    limit.selectAll()
+    qtbot.keyClicks(limit, "0.1")
+    assert settings[-1] == dataclasses.replace(CHANCE, limit=0.1)
+    assert panel.stopping.limit == 0.1
+    assert "limit 0.1" in words(panel)
+
+
+def test_who_begins_a_replay_by_key_has_the_keys_in_it(panel, qtbot):
+    panel.activateWindow()
+    panel.offers.replay.setFocus()
+    panel.show_replay(REPLAY)
+    assert panel.replay.isAncestorOf(panel.focusWidget())
+    panel.show_live(LIVE)
+    assert panel.live.isAncestorOf(panel.focusWidget())
+
+
+@pytest.mark.parametrize("width", [480, 660, 1200])
+def test_nothing_is_cut_off_at_the_side(panel, width, qapp):
+    panel.resize(width, 200)
+    panel.set_resumable("clicks.csv", "1,048 clicks so far.")
+    viewport = panel.findChild(QScrollArea).viewport()
+    replay = dataclasses.replace(REPLAY, annotators=1060, steps=212, ready=40, batch=5)
+    for show in (panel.show_idle, lambda: panel.show_replay(replay), lambda: panel.show_live(LIVE)):
+        show()
+        qapp.processEvents()
+        buttons = [one for one in viewport.findChildren(QPushButton) if one.isVisible()]
+        assert len(buttons) > 2
+        for button in buttons:
+            assert button.mapTo(viewport, QPoint(button.width(), 0)).x() <= viewport.width()
+            assert button.width() >= button.sizeHint().width()
