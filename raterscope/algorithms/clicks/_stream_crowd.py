@@ -43,8 +43,6 @@ class CrowdMemory:
         Of each annotator's hand, marks and stray clicks.
     habits : Habits
         Learnt when all clicks were last clustered anew.
-    marks : int
-        That there were then.
     """
 
     weight: FloatArray
@@ -54,13 +52,12 @@ class CrowdMemory:
     ability: FloatArray
     outliers: FloatArray
     habits: Habits
-    marks: int
 
 
 def fit_anew(marks: Clicks, settings: OEMSettings, watch: Watch) -> tuple[Clustering, CrowdMemory]:
     """Fit the crowd model as in a batch."""
     clustering, crowd, habits = fit_evidence(marks, settings, watch)
-    return clustering, _remembered(crowd, habits, len(marks))
+    return clustering, _remembered(crowd, habits)
 
 
 def follow(
@@ -137,7 +134,7 @@ def follow(
         len(objective),
         True,
     )
-    return crowd.result(trace), _remembered(crowd, memory.habits, memory.marks), origin
+    return crowd.result(trace), _remembered(crowd, memory.habits), origin
 
 
 def _recalled(marks: Clicks, before: Clustering, memory: CrowdMemory, model: CrowdModel) -> Crowd:
@@ -182,9 +179,9 @@ def _within(reach: float, places: FloatArray, others: FloatArray) -> BoolArray:
     return np.asarray(cKDTree(others).query(places, distance_upper_bound=reach)[0] < reach)
 
 
-def _remembered(crowd: Crowd, habits: Habits, marks: int) -> CrowdMemory:
+def _remembered(crowd: Crowd, habits: Habits) -> CrowdMemory:
     rank, alive = crowd.cells.rank, crowd.parts.alive
     return CrowdMemory(
         crowd.parts.weight[alive], crowd.parts.support[alive], crowd.offset[rank], crowd.precision[rank],
-        crowd.ability[rank], crowd.outliers[rank], habits, marks,
+        crowd.ability[rank], crowd.outliers[rank], habits,
     )  # fmt: skip

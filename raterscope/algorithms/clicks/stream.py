@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -23,13 +24,20 @@ from raterscope.algorithms.clicks.data import (
     Votes,
 )
 from raterscope.algorithms.clicks.dem import DEMSettings, deceived, highest, judge, problem_of, starts_of
+from raterscope.algorithms.clicks.experience import Experience, informed
 from raterscope.algorithms.clicks.fusion import FusionPlan, conclude
+from raterscope.algorithms.clicks.learning import can_learn
 from raterscope.algorithms.clicks.oem import OEMSettings, oem, weighs_evidence
 from raterscope.algorithms.evaluation import match
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.settings import Settings, SettingsError, choice, number
 
 __all__ = ["StreamMemory", "StreamPlan", "StreamSettings", "StreamState", "advance", "begin"]
+
+Starts = Mapping[str, FloatArray | State]
+
+BEFORE = "before"
+"""Name of the start from what DEM came to before."""
 
 SAME = 2.0
 """A cluster that is found anew is the one before within so many scatters."""
@@ -178,7 +186,13 @@ class StreamState:
         return self.memory.refreshed
 
 
-def begin(clicks: Clicks, plan: StreamPlan | None = None, watch: Watch = silent) -> StreamState:
+def begin(
+    clicks: Clicks,
+    plan: StreamPlan | None = None,
+    watch: Watch = silent,
+    *,
+    experience: Experience | None = None,
+) -> StreamState:
     """Fuse the first clicks of a stream, as `fuse` does (Algorithm 3, line 1).
 
     Parameters
@@ -187,16 +201,24 @@ def begin(clicks: Clicks, plan: StreamPlan | None = None, watch: Watch = silent)
         None will do.
     plan : StreamPlan, optional
     watch : Watch
+    experience : Experience, optional
+        What other images say of the annotators, as for `fuse`.
 
     Returns
     -------
     StreamState
     """
-    return _anew(clicks, StreamPlan() if plan is None else plan, None, watch)
+    plan = StreamPlan() if plan is None else plan
+    return _anew(clicks.merged(), plan, None, _Detector(plan.detection, clicks.annotators, experience), watch)
 
 
 def advance(
-    state: StreamState, clicks: Clicks, plan: StreamPlan | None = None, watch: Watch = silent
+    state: StreamState,
+    clicks: Clicks,
+    plan: StreamPlan | None = None,
+    watch: Watch = silent,
+    *,
+    experience: Experience | None = None,
 ) -> StreamState:
     """Go on with clicks that came (Algorithm 3, lines 4 to 8).
 
@@ -209,6 +231,8 @@ def advance(
     plan : StreamPlan, optional
         As before.
     watch : Watch
+    experience : Experience, optional
+        What other images say of the annotators, as for `fuse`.
 
     Returns
     -------
@@ -228,15 +252,22 @@ def advance(
             f"the clicks do not begin with the {seen} of {len(before.marked)} annotators that the stream has "
             "seen."
         )
+    detector = _Detector(plan.detection, clicks.annotators, experience)
     if not seen or (not printed and len(marks) >= (1 + plan.stream.growth) * memory.marks):
-        return _anew(clicks, plan, state, watch)
+        return _anew((marks, mark), plan, state, detector, watch)
     clustering, crowd, origin = _followed(marks, state, plan, part(watch, 0.0, 0.8))
-    detector = _Detector(plan, part(watch, 0.8, 1.0), memory.start)
-    if printed:
-        detector.before, detector.origin = before.detection.posterior, origin
-    else:
-        detector.carried = memory.votes
-    fusion = conclude(marks, mark, clustering, plan.assignment, detector)
+
+    def starts(votes: Votes, problem: Problem) -> Starts:
+        again = None if printed else carried(problem, memory.votes)
+        if again is not None:
+            return {BEFORE: again}
+        first = starts_of(votes, memory.start)[memory.start]
+        kept = np.flatnonzero(origin >= 0)
+        first[kept] = before.detection.posterior[origin[kept]]
+        return {memory.start: first}
+
+    detect = partial(detector, starts, part(watch, 0.8, 1.0))
+    fusion = conclude(marks, mark, clustering, plan.assignment, detect)
     return StreamState(
         state.step + 1,
         fusion,
@@ -262,23 +293,33 @@ def _followed(
     return clustering, None, origin
 
 
-def _anew(clicks: Clicks, plan: StreamPlan, state: StreamState | None, watch: Watch) -> StreamState:
-    """Cluster all clicks as in a batch; DEM begins as in a batch and from what it came to before."""
-    marks, mark = clicks.merged()
-    crowd = None
+def _anew(
+    merged: tuple[Clicks, IntArray],
+    plan: StreamPlan,
+    state: StreamState | None,
+    detector: _Detector,
+    watch: Watch,
+) -> StreamState:
+    """Cluster all marks as in a batch; DEM begins as in a batch, and from what it came to before."""
+    (marks, mark), crowd = merged, None
+    former = None if state is None or not len(state.fusion.mark) else state
     if len(marks) and weighs_evidence(plan.clustering):
         clustering, crowd = fit_anew(marks, plan.clustering, part(watch, 0.0, 0.9))
     else:
         clustering = oem(marks, plan.clustering, part(watch, 0.0, 0.9))
-    detector = _Detector(plan, part(watch, 0.9, 1.0))
-    if state is not None:
-        detector.carried, detector.anew = state.memory.votes, True
-    fusion = conclude(marks, mark, clustering, plan.assignment, detector)
+
+    def starts(votes: Votes, problem: Problem) -> Starts:
+        again = None if former is None else carried(problem, former.memory.votes)
+        first: Starts = starts_of(votes, plan.detection.start)
+        return first if again is None else {**first, BEFORE: again}
+
+    detect = partial(detector, starts, part(watch, 0.9, 1.0))
+    fusion = conclude(marks, mark, clustering, plan.assignment, detect)
     origin = np.full(len(clustering), -1, dtype=np.int64)
-    if state is not None and len(clustering):
-        former = state.fusion.clustering.mean[: state.memory.components]
-        found = match(clustering.mean, former, SAME * clustering.scatter)
-        origin[found.found] = found.truth
+    if former is not None and len(clustering):
+        places = former.fusion.clustering.mean[: former.memory.components]
+        same = match(clustering.mean, places, SAME * clustering.scatter)
+        origin[same.found] = same.truth
     return StreamState(
         0 if state is None else state.step + 1,
         fusion,
@@ -289,7 +330,7 @@ def _anew(clicks: Clicks, plan: StreamPlan, state: StreamState | None, watch: Wa
             marks=len(marks),
             crowd=crowd,
             votes=detector.came_to,
-            start=detector.start,
+            start=former.memory.start if former is not None else detector.start,
         ),
     )
 
@@ -299,37 +340,17 @@ def _padded(origin: IntArray, fusion: Fusion) -> IntArray:
 
 
 class _Detector:
-    """DEM on the votes of a step, from what the stream remembers.
+    """DEM on the votes of a step; keeps what it came to, and from which start."""
 
-    As printed from the posteriors before, where a cluster persists (eq. 39). Otherwise from what it came to,
-    in which those posteriors are summed up; when all is found `anew`, from the starts of a batch as well.
-    """
+    def __init__(
+        self, settings: DEMSettings, annotators: Sequence[str], experience: Experience | None
+    ) -> None:
+        self.settings, self.annotators, self.experience = settings, annotators, experience
 
-    def __init__(self, plan: StreamPlan, watch: Watch, start: str = "") -> None:
-        self.settings, self.watch, self.start = plan.detection, watch, start
-        self.before: FloatArray | None = None
-        self.origin: IntArray = np.empty(0, dtype=np.int64)
-        self.carried: State | None = None
-        self.anew = False
-
-    def __call__(self, votes: Votes) -> Detection:
+    def __call__(self, starts: Callable[[Votes, Problem], Starts], watch: Watch, votes: Votes) -> Detection:
         problem = problem_of(votes, self.settings)
-        ascent, start = highest(
-            problem, self._starts(votes, problem), self.settings, part(self.watch, 0.0, 0.8)
-        )
-        self.start = self.start or start
+        if self.experience is not None and can_learn(votes, self.settings):
+            problem = informed(problem, self.annotators, self.experience)
+        ascent, self.start = highest(problem, starts(votes, problem), self.settings, part(watch, 0.0, 0.8))
         self.came_to = ascent.state
-        known = deceived(problem, ascent)
-        return judge(problem, ascent, self.settings, known, part(self.watch, 0.8, 1.0))
-
-    def _starts(self, votes: Votes, problem: Problem) -> Mapping[str, FloatArray | State]:
-        if self.before is not None:
-            first = starts_of(votes, self.start)[self.start]
-            kept = np.flatnonzero(self.origin >= 0)
-            first[kept] = self.before[self.origin[kept]]
-            return {self.start: first}
-        again = None if self.carried is None else carried(problem, self.carried)
-        if again is not None and not self.anew:
-            return {self.start: again}
-        starts: dict[str, FloatArray | State] = {**starts_of(votes, self.settings.start)}
-        return starts if again is None else {**starts, "carried": again}
+        return judge(problem, ascent, self.settings, deceived(problem, ascent), part(watch, 0.8, 1.0))
