@@ -117,14 +117,9 @@ def carried(previous: Looks, origin: IntArray) -> Looks:
     Looks
         NaN for new clusters.
     """
-    return Looks(
-        *(
-            np.concatenate([part, np.full((1, *part.shape[1:]), np.nan)])[
-                origin
-            ]  # -1 takes what was put last
-            for part in (previous.structure, previous.artefact, previous.chance)
-        )
-    )
+    parts = (previous.structure, previous.artefact, previous.chance)
+    # -1 takes the row that is put last
+    return Looks(*(np.concatenate([part, np.full((1, *part.shape[1:]), np.nan)])[origin] for part in parts))
 
 
 def _until(votes: Votes, turn: int) -> Votes:
