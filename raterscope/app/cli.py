@@ -24,6 +24,7 @@ COMMANDS = {
     "run": "cli_study:run",
     "export": "cli_study:export",
     "report": "cli_report:report",
+    "watch": "clicks.cli_watch:watch",
     "fuse": "",
 }
 """Module and function; of `fuse` in `FUSING`, by kind."""

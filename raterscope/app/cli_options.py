@@ -89,6 +89,7 @@ def _parser() -> _Parser:
     _describe_demo(commands)
     _describe_study_commands(commands)
     _describe_report(commands)
+    _describe_watch(commands)
     _describe_fuse(commands)
     return parser
 
@@ -182,6 +183,32 @@ def _describe_report(commands: argparse._SubParsersAction[_Parser]) -> None:
     report.add_argument("--item", metavar="ITEM", help="only this image or question (default: all)")
     report.add_argument("-o", "--output", required=True, type=Path, metavar="REPORT",
                         help="a name that ends in .html or .pdf")  # fmt: skip
+
+
+def _describe_watch(commands: argparse._SubParsersAction[_Parser]) -> None:
+    watch = commands.add_parser(
+        "watch",
+        help="follow clicks that keep coming, and tell when an image needs no more",
+        description="Reads clicks as they come into a file, or into the files of a folder, takes them\n"
+        "into a study, which is made where it does not exist, and fuses them annotator by annotator. Writes\n"
+        "a line of JSON for every step: what was found, what more annotators would change, whether the\n"
+        "image is firm. Told to stop (Ctrl-C), it keeps what it came to as a run of the study; begun again,\n"
+        "or after it was killed, it goes on where it was.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    watch.lists_settings = True
+    watch.kind = "watch"
+    watch.add_argument("study", type=Path, metavar="STUDY")
+    watch.add_argument("source", type=Path, metavar="SOURCE",
+                       help="a table of clicks, JSON lines or a Zooniverse export that grows or is "
+                            "replaced, or a folder of them; it need not be there yet")  # fmt: skip
+    watch.add_argument("--every", type=_seconds, default=2.0, metavar="SECONDS",
+                       help="how long to wait between two looks (default: %(default)s)")  # fmt: skip
+    watch.add_argument("--once", action="store_true", help="take what is there, and end")
+    watch.add_argument("--until-firm", action="store_true", help="end when every image is firm")
+    _add_extent(watch, "width and height of images that nothing else tells the size of, pixels")
+    _add_settings(watch)
+    _add_mapping(watch)
 
 
 def _describe_fuse(commands: argparse._SubParsersAction[_Parser]) -> None:
@@ -392,12 +419,20 @@ def _steps(text: str) -> int | None:
 
 
 def _length(text: str) -> float:
+    return _positive(text, "length above 0 in pixels")
+
+
+def _seconds(text: str) -> float:
+    return _positive(text, "time above 0 in seconds")
+
+
+def _positive(text: str, what: str) -> float:
     try:
         value = float(text)
     except ValueError:
         value = -1.0
     if not 0 < value < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is no length above 0 in pixels")
+        raise argparse.ArgumentTypeError(f"{text!r} is no {what}")
     return value
 
 

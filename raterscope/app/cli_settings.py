@@ -8,11 +8,14 @@ from collections.abc import Mapping
 from raterscope.algorithms.catalogue import Algorithm
 from raterscope.algorithms.clicks import CLUSTERERS, DETECTORS
 from raterscope.algorithms.clicks.assignment import AssignmentSettings
+from raterscope.algorithms.clicks.stopping import StoppingSettings
+from raterscope.algorithms.clicks.stream import StreamSettings
 from raterscope.algorithms.labels.catalogue import LABELLERS
 from raterscope.algorithms.labels.fusion import TruthSettings
 from raterscope.algorithms.masks.catalogue import FUSERS
 from raterscope.algorithms.pairs.catalogue import PATHS
 from raterscope.algorithms.settings import Settings, Spec
+from raterscope.app.clicks.watching import StepSettings
 
 __all__ = ["settings_in_words"]
 
@@ -20,7 +23,12 @@ _WIDTH = 100
 
 
 def settings_in_words(kind: str | None = None) -> str:
-    """List the algorithms of a kind, or of all kinds, with their settings, as --set takes them."""
+    """List the algorithms of a kind, or of all kinds, with their settings, as --set takes them.
+
+    Of `watch` the settings that only it has; it takes those of oem and dem too.
+    """
+    if kind == "watch":
+        return "\n".join(_of_watch()) + "\n"
     lists = {"clicks": _of_clicks, "masks": _of_masks, "labels": _of_labels, "pairs": _of_pairs}
     return "\n".join("\n".join(make()) + "\n" for name, make in lists.items() if kind in (None, name))
 
@@ -33,6 +41,12 @@ def _of_clicks() -> list[str]:
     ):
         lines += _catalogue(heading, catalogue)
     return [*lines, "with all of them:", "", *_settings(AssignmentSettings)]
+
+
+def _of_watch() -> list[str]:
+    kinds = (StreamSettings, StoppingSettings, StepSettings)
+    lines = ["how clicks are followed (the settings of oem and dem are understood too):", ""]
+    return [*lines, *(line for kind in kinds for line in _settings(kind))]
 
 
 def _of_masks() -> list[str]:

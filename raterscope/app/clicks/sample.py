@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +11,7 @@ from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.simulation.crowds import click_on, gather
 from raterscope.algorithms.simulation.smears import Smear, render_smear
 from raterscope.app.importing import read_files, store
-from raterscope.app.samples import made_whole
+from raterscope.app.samples import made_whole, write_picture, write_rows
 
 __all__ = ["STUDY", "about", "make_sample", "write_files"]
 
@@ -63,14 +61,9 @@ def make_sample(folder: Path, *, smears: int = 12, annotators: int = 51, watch: 
 
 def write_files(folder: Path, *, smears: int = 12, annotators: int = 51, watch: Watch = silent) -> list[Path]:
     """Write the smears, the clicks and the truth; gives the smears' files."""
-    from PIL import Image
-    from PIL.PngImagePlugin import PngInfo
-
     folder.mkdir(parents=True, exist_ok=True)
     rng = np.random.default_rng(_SEED)
     crowd = gather(annotators, _SEED)
-    note = PngInfo()
-    note.add_text("Description", "A simulated blood smear, drawn by Raterscope")
     paths, clicks, truth = [], [], []
     for number in range(1, smears + 1):
         name = f"simulated_smear_{number:02d}.png"
@@ -79,12 +72,12 @@ def write_files(folder: Path, *, smears: int = 12, annotators: int = 51, watch: 
         parasites = 0 if number == 3 else int(rng.integers(4, 36))
         smear = render_smear(_SEED + number, parasites=parasites, artefacts=int(rng.integers(5, 14)))
         looked = tuple(annotator for annotator in crowd if rng.random() < _LOOKS) or crowd
-        Image.fromarray(smear.image).save(folder / name, compress_level=3, pnginfo=note)
+        write_picture(folder / name, smear.image, "blood smear")
         clicks += _click_rows(name, click_on(smear, looked, _SEED + number))
         truth += _truth_rows(name, smear)
         paths.append(folder / name)
-    _write(folder / CLICKS, ("annotator", "image", "x", "y", "time"), clicks)
-    _write(folder / TRUTH, ("image", "x", "y"), truth)
+    write_rows(folder / CLICKS, ("annotator", "image", "x", "y", "time"), clicks)
+    write_rows(folder / TRUTH, ("image", "x", "y"), truth)
     return paths
 
 
@@ -105,10 +98,3 @@ def _click_rows(name: str, clicks: Clicks) -> list[tuple[str, ...]]:
 
 def _truth_rows(name: str, smear: Smear) -> list[tuple[str, ...]]:
     return [(name, f"{x:.1f}", f"{y:.1f}") for x, y in smear.parasites]
-
-
-def _write(path: Path, header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> None:
-    with path.open("w", encoding="utf-8", newline="") as file:
-        table = csv.writer(file, lineterminator="\n")
-        table.writerow(header)
-        table.writerows(rows)

@@ -139,7 +139,10 @@ def _plan_in_words(run: RunEntry) -> str:
     try:
         if run.kind == "clicks":
             from raterscope.algorithms.clicks.fusion import FusionPlan
+            from raterscope.algorithms.clicks.stream import StreamPlan
 
+            if "stream" in run.settings:
+                return StreamPlan.from_dict(run.settings).in_words()
             return FusionPlan.from_dict(run.settings).in_words()
         if run.kind == "labels":
             from raterscope.algorithms.labels.fusion import LabelPlan

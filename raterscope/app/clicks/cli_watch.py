@@ -1,0 +1,132 @@
+"""`raterscope watch`: clicks that keep coming, followed into a study without a window, told in JSON lines."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from types import FrameType
+from typing import Any
+
+from raterscope.algorithms.progress import Cancelled
+from raterscope.app.clicks.following import Following, Wish
+from raterscope.app.clicks.watching import Watched, WatchPlan
+from raterscope.app.study import Study
+
+__all__ = ["watch"]
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+def watch(options: argparse.Namespace) -> int:
+    """Follow a source into a study, which is made where it does not exist, until told to stop."""
+    plan = WatchPlan.make(dict(options.settings))
+    extent = tuple(options.extent) if options.extent else None
+    wish = Wish(options.source, plan, dict(options.mapping), extent)
+    opened = Study.open if os.path.lexists(options.study) else Study.create
+    with opened(options.study) as study, _stopping() as stop:
+        following = Following(study, wish)
+        _say("watching", source=str(options.source), study=str(options.study), resumed=following.resumed)
+        names = {entry.id: entry.name for entry in study.images()}
+        for image, one in following.watched.items():
+            _say("image", **_figures(names[image], one))
+        why = _follow(following, study, stop, options)
+        _say("stopped", why=why, run=following.keep_run(study))
+    return 0
+
+
+def _follow(following: Following, study: Study, stop: threading.Event, options: argparse.Namespace) -> str:
+    """Look, store, take up, wait, and so on; gives why it ended."""
+    told: tuple[str, ...] = ()
+    tick = _canceller(stop)
+    try:
+        while True:
+            growth = following.look(tick, ended=options.once)
+            if growth.notices != told:  # the same every two seconds would bury the rest
+                for words in growth.notices:
+                    _say("notice", words=words)
+                told = growth.notices
+            following.store(study, growth)
+            _take_up(following, study, stop)
+            firm = bool(following.watched) and all(one.firm for one in following.watched.values())
+            if firm and options.until_firm:
+                return "every image is firm"
+            if not growth.more:
+                if options.once:
+                    return "nothing more is there"
+                if stop.wait(options.every):
+                    return "interrupted"
+    except Cancelled:
+        return "interrupted"
+
+
+def _take_up(following: Following, study: Study, stop: threading.Event) -> None:
+    images = following.gather(study)
+    names = {entry.id: entry.name for entry in study.images()}
+    for image in images:
+        lines = [_figures(names[number], now) for number, now in following.advance([image], _canceller(stop))]
+        following.keep(study, [image])
+        for line in lines:
+            _say("image", **line)
+
+
+def _figures(name: str, watched: Watched) -> dict[str, Any]:
+    history = watched.history
+    return {
+        "image": name,
+        "step": len(history),
+        "annotators": int(history.annotators[-1]),
+        "clicks": int(history.clicks[-1]),
+        "detections": int(watched.fusion.detection.detected.sum()),
+        "changed": int(history.changed[-1]),
+        "expected_changes": _number(watched.outlook.expected),
+        "chance_of_change": _number(watched.outlook.any),
+        "sensitivity": [_number(one) for one in history.sensitivity[-1].tolist()],
+        "precision": [_number(one) for one in history.precision[-1].tolist()],
+        "firm": watched.firm,
+    }
+
+
+def _number(value: float) -> float | None:
+    return round(float(value), 6) if math.isfinite(value) else None
+
+
+def _say(event: str, **what: object) -> None:
+    line = {"event": event, "at": datetime.now(UTC).isoformat(timespec="milliseconds"), **what}
+    print(json.dumps(line, allow_nan=False), flush=True)
+
+
+def _canceller(stop: threading.Event) -> Callable[..., None]:
+    def tick(*_: object, **__: object) -> None:
+        if stop.is_set():
+            raise Cancelled
+
+    return tick
+
+
+@contextmanager
+def _stopping() -> Iterator[threading.Event]:
+    """Let an interrupt or a request to end set an event; the second one ends at once."""
+    event = threading.Event()
+    before: dict[signal.Signals, Any] = {}
+
+    def on_signal(_number: int, _frame: FrameType | None) -> None:
+        if event.is_set():
+            raise KeyboardInterrupt
+        event.set()
+
+    for one in SIGNALS:
+        before[one] = signal.signal(one, on_signal)
+    try:
+        yield event
+    finally:
+        for one, handler in before.items():
+            signal.signal(one, handler)
+        sys.stdout.flush()

@@ -1,0 +1,45 @@
+"""What `raterscope demo` does with clicks: the sample fused, its results written, and what to say of them."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import numpy as np
+
+from raterscope.algorithms.clicks.fusion import FusionPlan
+from raterscope.algorithms.progress import Watch, part
+from raterscope.app.clicks.cli_fuse import evaluations_of, summary_of
+from raterscope.app.clicks.results import Results, run_record, write_results
+from raterscope.app.clicks.running import fuse_inputs, gather, keep
+from raterscope.app.clicks.sample import STUDY, make_sample
+from raterscope.app.samples import Demonstrated, keep_once
+from raterscope.app.study import Study, digest_of
+
+__all__ = ["demonstrate"]
+
+RADIUS = 8.0
+"""How far from a simulated parasite a detection may lie, pixels: about a ring's radius."""
+
+
+def demonstrate(folder: Path, results: Path, watch: Watch) -> Demonstrated:
+    """Make the sample of clicks where there is none yet, fuse it, and write its results."""
+    clock = time.perf_counter()
+    study_path = make_sample(folder, watch=part(watch, 0.0, 0.6))
+    with Study.open(study_path) as study:
+        images = [entry.id for entry in study.images()]
+        inputs = gather(images, study, part(watch, 0.6, 0.65))
+        answer = fuse_inputs(inputs, FusionPlan(), watch=part(watch, 0.65, 0.95))
+        digest = digest_of(inputs.given)
+        keep_once(study, answer, digest, keep, part(watch, 0.95, 1.0))
+        truth = {name: study.truth(number) for name, number in inputs.items.items()}
+    places = {name: np.column_stack([points.x, points.y]) for name, points in truth.items()}
+    evaluations = evaluations_of(answer.outcomes, places, RADIUS)
+    record = run_record(
+        answer.plan, answer.outcomes.values(), started=answer.started, seconds=answer.seconds, digest=digest,
+        inputs=[{"file": STUDY, "simulated": True}],
+    )  # fmt: skip
+    write_results(results, Results(inputs.given, answer.outcomes, answer.plan, record, evaluations))
+    words = [f"{study_path}: simulated smears, clicked on by a simulated crowd"]
+    words += summary_of(inputs.given, answer.outcomes, evaluations, time.perf_counter() - clock)
+    return Demonstrated(study_path, words, list(answer.outcomes.values()))

@@ -1,0 +1,276 @@
+"""What came on an image, taken up step by step, until it is firm.
+
+The same clicks in the same steps come to the same answer, whether they are followed in one go or in several.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+import numpy as np
+
+from raterscope.algorithms.clicks.data import Clicks, Fusion, KnownSpots
+from raterscope.algorithms.clicks.experience import Experience
+from raterscope.algorithms.clicks.history import StreamHistory
+from raterscope.algorithms.clicks.stopping import Outlook, StoppingSettings, changed, is_firm, outlook
+from raterscope.algorithms.clicks.stream import StreamPlan, StreamState, advance, begin
+from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.algorithms.settings import Settings, SettingsError, integer
+from raterscope.app.clicks.arriving import Arrivals, in_steps
+from raterscope.app.review import ReviewState, fold, known_spots
+from raterscope.app.study import Study, streams
+
+__all__ = ["StepSettings", "Waiting", "WatchPlan", "Watched", "follow", "waiting"]
+
+
+@dataclass(frozen=True)
+class StepSettings(Settings):
+    """How what comes is taken up."""
+
+    annotators_a_step: int = integer(
+        1, "Annotators a step", "Whose clicks are taken up together, where several have come.", minimum=1,
+        maximum=1000,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class WatchPlan:
+    """How a stream is fused, when an image is firm, how what comes is taken up."""
+
+    stream: StreamPlan = field(default_factory=StreamPlan)
+    stopping: StoppingSettings = field(default_factory=StoppingSettings)
+    steps: StepSettings = field(default_factory=StepSettings)
+
+    @classmethod
+    def make(cls, texts: Mapping[str, str]) -> Self:
+        """Make a plan of `field=value` pairs of a command line; see `FusionPlan.make`."""
+        own = {
+            kind: {name: text for name, text in texts.items() if name in _names(kind)}
+            for kind in (StoppingSettings, StepSettings)
+        }
+        rest = {name: text for name, text in texts.items() if not any(name in one for one in own.values())}
+        return cls(
+            StreamPlan.make(rest),
+            StoppingSettings.from_text(own[StoppingSettings]),
+            StepSettings.from_text(own[StepSettings]),
+        )
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """Make a plan of what `as_dict` gave; raises SettingsError for what is not known."""
+        parts = [values.get(name, {}) for name in ("stopping", "steps")]
+        if not all(isinstance(one, Mapping) for one in parts):
+            raise SettingsError("the plan of a watch cannot be read.")
+        return cls(
+            StreamPlan.from_dict(values),
+            StoppingSettings.from_dict(parts[0]),
+            StepSettings.from_dict(parts[1]),
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """Give names and values, ready for JSON; a `FusionPlan` can be made of them too."""
+        return {
+            **self.stream.as_dict(), "stopping": self.stopping.as_dict(), "steps": self.steps.as_dict(),
+        }  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Watched:
+    """What a stream has come to on one image.
+
+    Attributes
+    ----------
+    state : StreamState
+    outlook : Outlook
+        What more annotators would change.
+    history : StreamHistory
+    experience : Experience
+        What was held of annotators from other images when the first clicks came.
+    excluded : tuple of str
+        Annotators that were left out.
+    known : KnownSpots
+        What the expert had decided.
+    """
+
+    state: StreamState
+    outlook: Outlook
+    history: StreamHistory
+    experience: Experience
+    excluded: tuple[str, ...]
+    known: KnownSpots
+
+    @property
+    def fusion(self) -> Fusion:
+        """The answer now."""
+        return self.state.fusion
+
+    @property
+    def firm(self) -> bool:
+        """Whether no more annotators are needed."""
+        return bool(len(self.history) and self.history.firm[-1])
+
+
+@dataclass(frozen=True, eq=False)
+class Waiting:
+    """What there is to follow on one image, as read from the study.
+
+    Attributes
+    ----------
+    arrivals : Arrivals
+    names : sequence of str
+        Of all annotators of the study.
+    known : KnownSpots
+    decision : int
+        The study's last decision when it was read.
+    excluded : tuple of str
+        Annotators left out of `arrivals`.
+    """
+
+    arrivals: Arrivals
+    names: Sequence[str]
+    known: KnownSpots
+    decision: int
+    excluded: tuple[str, ...]
+
+    def clicks(self, step: int) -> Clicks:
+        """Give all that had come after so many steps."""
+        return self.arrivals.clicks(step, self.names, self.known)
+
+    def reached(self, watched: Watched) -> int | None:
+        """Give the steps that are in an answer; None where it is not one of these arrivals."""
+        if watched.excluded != self.excluded:
+            return None
+        return self.arrivals.step_of(len(watched.fusion.mark), watched.fusion.marked.shape[0])
+
+    def has_more(self, watched: Watched | None) -> bool:
+        """Tell whether something is to be taken up: clicks, annotators, decisions, exclusions."""
+        if watched is None:
+            return len(self.arrivals) > 0
+        return self.reached(watched) != len(self.arrivals) or not _same(watched.known, self.known)
+
+
+def waiting(
+    study: Study,
+    images: Sequence[int],
+    plan: WatchPlan,
+    before: Mapping[int, Waiting],
+    since: int,
+    watch: Watch = silent,
+) -> dict[int, Waiting]:
+    """Read what there is to follow on images, going on from what was read before.
+
+    What was imported up to `since`, before anything was watched, is one step.
+    """
+    decisions = study.decisions()
+    state, last = fold(decisions), decisions[-1].id if decisions else 0
+    names = study.annotators()
+    found = {}
+    for done, image in enumerate(images):
+        watch(done / len(images), "reading what came")
+        found[image] = _waiting(study, image, plan, since, before.get(image), names, state, last)
+    return found
+
+
+def _waiting(
+    study: Study,
+    image: int,
+    plan: WatchPlan,
+    since: int,
+    before: Waiting | None,
+    names: Sequence[str],
+    state: ReviewState,
+    decision: int,
+) -> Waiting:
+    excluded = tuple(sorted(state.excluded))
+    if before is None or before.excluded != excluded:
+        arrivals = Arrivals(study.image(image).extent)
+    else:
+        arrivals = before.arrivals
+    numbers = frozenset(number for number, name in enumerate(names) if name in state.excluded)
+    came = streams.arrivals(study, image, arrivals.imported)
+    arrivals = in_steps(arrivals, came, plan.steps.annotators_a_step, since, numbers)
+    return Waiting(arrivals, names, known_spots(state, image), decision, excluded)
+
+
+def follow(
+    before: Watched | None,
+    given: Waiting,
+    experience: Callable[[], Experience],
+    plan: WatchPlan,
+    watch: Watch = silent,
+) -> Iterator[Watched]:
+    """Take up what has come on an image, step by step.
+
+    Parameters
+    ----------
+    before : Watched or None
+        Where it was; where that cannot be gone on from, as when an annotator was excluded since, it begins
+        anew.
+    given : Waiting
+    experience : callable
+        Gives what to hold of annotators when the first clicks come.
+    plan : WatchPlan
+    watch : Watch
+    """
+    now = before
+    done = None if now is None else given.reached(now)
+    if done is None:
+        now, done = None, 0
+    total = len(given.arrivals)
+    if now is not None and done == total and not _same(now.known, given.known):
+        yield _decided(now, given, plan, watch)
+    for step in range(done, total):
+        told = part(watch, (step - done) / (total - done), (step + 1 - done) / (total - done))
+        now = _then(now, given.clicks(step + 1), experience, given, plan, told)
+        yield now
+
+
+def _then(
+    before: Watched | None,
+    clicks: Clicks,
+    experience: Callable[[], Experience],
+    given: Waiting,
+    plan: WatchPlan,
+    watch: Watch,
+) -> Watched:
+    if before is None:
+        held, history = experience(), StreamHistory.none()
+        state = begin(clicks, plan.stream, watch, experience=held)
+        other = int(state.fusion.detection.detected.sum())
+    else:
+        held, history = before.experience, before.history
+        state = advance(before.state, clicks, plan.stream, watch, experience=held)
+        other = changed(before.fusion, state.fusion)
+    ahead = outlook(clicks, state.fusion, plan.stream, plan.stopping, watch)
+    history = history.then(
+        annotators=len(clicks.annotators),
+        clicks=len(clicks),
+        detections=int(state.fusion.detection.detected.sum()),
+        changed=other,
+        expected=ahead.expected,
+        chance=ahead.any,
+        sensitivity=ahead.sensitivity,
+        precision=ahead.precision,
+        firm=False,
+        refreshed=state.refreshed,
+    )
+    firm = np.append(history.firm[:-1], is_firm(ahead, history, plan.stopping))
+    return Watched(state, ahead, replace(history, firm=firm), held, given.excluded, given.known)
+
+
+def _decided(before: Watched, given: Waiting, plan: WatchPlan, watch: Watch) -> Watched:
+    """Hold fixed what the expert decided since; no step of the history, for nobody came."""
+    clicks = given.clicks(len(given.arrivals))
+    state = advance(before.state, clicks, plan.stream, watch, experience=before.experience)
+    ahead = outlook(clicks, state.fusion, plan.stream, plan.stopping, watch)
+    return replace(before, state=state, outlook=ahead, known=given.known)
+
+
+def _same(one: KnownSpots, other: KnownSpots) -> bool:
+    return all(np.array_equal(getattr(one, name), getattr(other, name)) for name in ("x", "y", "present"))
+
+
+def _names(kind: type[Settings]) -> list[str]:
+    return [spec.name for spec in kind.specs()]
