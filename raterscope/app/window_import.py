@@ -15,6 +15,7 @@ from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Contents, Document
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats import UnknownColumns
+from raterscope.app.formats.clicks import FIELDS as CLICK_FIELDS
 from raterscope.app.formats.labels import FIELDS as LABEL_FIELDS
 from raterscope.app.formats.masks.naming import by_path
 from raterscope.app.formats.pairs import FIELDS as PAIR_FIELDS
@@ -34,13 +35,7 @@ __all__ = ["STUDIES", "Importing", "new_study_path"]
 
 STUDIES = "Raterscope studies (*.rscope)"
 
-CLICKS = (
-    MappingField("annotator", "annotator"),
-    MappingField("image", "image"),
-    MappingField("x", "x, pixels"),
-    MappingField("y", "y, pixels"),
-    MappingField("time", "time", required=False),
-)
+CLICKS = tuple(MappingField(name, words, needed) for name, words, needed in CLICK_FIELDS)
 LABELS = tuple(MappingField(name, words, needed) for name, words, needed in LABEL_FIELDS)
 PAIRS = tuple(MappingField(name, words, needed) for name, words, needed in PAIR_FIELDS)
 TRUTHS = (MappingField("task", "task"), MappingField("truth", "true label"))

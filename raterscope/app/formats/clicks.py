@@ -14,7 +14,16 @@ from raterscope.app.errors import plain
 from raterscope.app.formats.records import ClickTable, first_seen
 from raterscope.app.formats.tables import Faults, Table, assign, names, numbers
 
-__all__ = ["NEEDED", "clicks_of", "extents_of", "first_lines", "scale_of", "seconds_of", "sizes_of"]
+__all__ = ["FIELDS", "NEEDED", "clicks_of", "extents_of", "first_lines", "scale_of", "seconds_of", "sizes_of"]
+
+FIELDS = (
+    ("annotator", "annotator", True),
+    ("image", "image", True),
+    ("x", "x, pixels", True),
+    ("y", "y, pixels", True),
+    ("time", "time", False),
+)
+"""What a column may hold: the program's word, people's, whether some column must."""
 
 NEEDED = ("annotator", "image", "x", "y")
 WANTED = ("time", "width", "height")

@@ -150,6 +150,10 @@ class Queueing(QObject):
         job.finished.connect(self._on_results)
         job.ended.connect(self._on_read)
 
+    def take(self, results: Mapping[int, Any]) -> None:
+        """Let lines say what images have come to beside the study, until they are read again."""
+        self._on_results(results)
+
     def _on_results(self, results: Mapping[int, Any]) -> None:
         self._results.update(results)
         for image in results:

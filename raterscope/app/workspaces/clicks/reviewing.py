@@ -27,11 +27,14 @@ class Reviewing(QObject):
         Index of the spot looked at.
     exhausted
         Nothing disputed is left on this image.
+    vain(str)
+        Why nothing can be decided here now.
     """
 
     spots_changed = Signal()
     selected = Signal(object)
     exhausted = Signal()
+    vain = Signal(str)
 
     def __init__(self, document: Document, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -95,7 +98,7 @@ class Reviewing(QObject):
     def decide(self, verb: str) -> None:
         """Accept, reject or skip the spot, and go on to the next disputed one when that is on disk."""
         spot, scene = self.spot, self.scene
-        if self._go_on:  # the last one is still on its way to the disk
+        if self._go_on or self._is_past():  # the last one is still on its way to the disk
             return
         if spot is None or scene is None:
             self.next_disputed()
@@ -111,7 +114,7 @@ class Reviewing(QObject):
 
     def add(self, x: float, y: float) -> None:
         """Add a spot that the crowd missed."""
-        if self.scene is not None:
+        if self.scene is not None and not self._is_past():
             number = max((spot.number for spot in self.spots), default=0) + 1
             added = SpotSubject(x=x, y=y, number=number)
             self._document.record(Decision(verb="add", item=self.scene.image.id, subject=added))
@@ -119,7 +122,7 @@ class Reviewing(QObject):
     def move(self, index: int, x: float, y: float) -> None:
         """Put a spot in its right place, which also says that it is there."""
         scene = self.scene
-        if scene is None or not 0 <= index < len(self.spots):
+        if scene is None or not 0 <= index < len(self.spots) or self._is_past():
             return
         spot = self.spots[index]
         moved = SpotSubject(x=x, y=y, number=spot.number, from_x=spot.x, from_y=spot.y)
@@ -129,6 +132,12 @@ class Reviewing(QObject):
                 run=None if scene.run is None else scene.run.id, about=spot.decision,
             )
         )  # fmt: skip
+
+    def _is_past(self) -> bool:
+        past = self.scene is not None and self.scene.replayed
+        if past:
+            self.vain.emit("This is a replay: leave it to decide.")
+        return past
 
     def _on_written(self) -> None:
         self._go_on = False

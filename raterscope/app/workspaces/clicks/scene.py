@@ -22,7 +22,8 @@ __all__ = ["Scene", "load_pixels", "read_scene"]
 class Scene:
     """One image, the fusion shown, the clicks that went into it (without one, all), the imported truth.
 
-    `missing` says why there is no file to show, where there should be one.
+    `missing` says why there is no file to show, where there should be one; `told` what is shown instead of a
+    run, as clicks come or are replayed; `replayed` that it is past, so that nothing can be decided on it.
     """
 
     image: ImageEntry
@@ -32,6 +33,8 @@ class Scene:
     run: RunEntry | None
     fusion: Fusion | None
     truth: FloatArray
+    told: str = ""
+    replayed: bool = False
 
 
 def read_scene(image: int, run: int | None, study: Study, watch: Watch) -> Scene:

@@ -8,11 +8,14 @@ from raterscope.algorithms.clicks import CLUSTERERS, DETECTORS
 from raterscope.algorithms.clicks.assignment import AssignmentSettings
 from raterscope.app.workspaces.screen import WorkspaceScreen
 from raterscope.widgets.canvas.image_canvas import ImageCanvas
+from raterscope.widgets.panels.ask_list import AskList
 from raterscope.widgets.panels.evidence_panel import EvidencePanel
 from raterscope.widgets.panels.fuse_panel import FusePanel
 from raterscope.widgets.panels.queue_panel import QueuePanel
+from raterscope.widgets.panels.stream_panel import StreamPanel
 from raterscope.widgets.plots.objective_plot import ObjectivePlot
 from raterscope.widgets.plots.reliability_plot import ReliabilityPlot
+from raterscope.widgets.plots.stream_curves import StreamCurves
 from raterscope.widgets.tables.annotator_table import AnnotatorTable
 
 __all__ = ["ClicksScreen"]
@@ -29,15 +32,23 @@ class ClicksScreen(WorkspaceScreen):
         self.table = AnnotatorTable()
         self.objective = ObjectivePlot()
         self.reliability = ReliabilityPlot()
+        self.stream, self.curves = StreamPanel(), StreamCurves()
+        self.ask = AskList("annotator", "fewer doubtful decisions", "", "Whom to ask next is told here.")
+        self.middle_tabs = QTabWidget()
+        self.middle_tabs.addTab(self.table, "Annotators")
+        self.middle_tabs.addTab(self.curves, "Course")
+        self.middle_tabs.setFocusProxy(self.table)
         self.right_tabs = QTabWidget()
         self.right_tabs.addTab(self.objective, "Objective")
         self.right_tabs.addTab(self.reliability, "Reliability")
+        self.right_tabs.addTab(self.ask, "Ask next")
         super().__init__(
             QueuePanel(),
             ImageCanvas(),
             EvidencePanel(),
-            (self.table, self.right_tabs),
+            (self.middle_tabs, self.right_tabs),
             FusePanel(CLUSTERERS, DETECTORS, AssignmentSettings),
-            (210, 660, 340),
+            (300, 590, 320),
             parent,
         )
+        self.left_tabs.addTab(self.stream, "Stream")

@@ -11,9 +11,20 @@ import numpy as np
 from raterscope.algorithms.clicks.data import FloatArray, Fusion
 from raterscope.algorithms.progress import Watch
 from raterscope.app import review
+from raterscope.app.errors import counted
 from raterscope.app.study import Study
 
-__all__ = ["Spot", "Summary", "read_results", "spots_of", "summarize", "summary_of", "why"]
+__all__ = [
+    "Known",
+    "Settling",
+    "Spot",
+    "Summary",
+    "read_results",
+    "spots_of",
+    "summarize",
+    "summary_of",
+    "why",
+]
 
 State = Literal["detected", "rejected", "disputed", "accepted", "turned down", "added"]
 
@@ -81,10 +92,38 @@ class Spot:
 
 
 @dataclass(frozen=True)
+class Settling:
+    """How near an image to which clicks still come is to firm.
+
+    Attributes
+    ----------
+    annotators : int
+        That have come.
+    expected : float
+        Decisions that are expected to change with more.
+    firm : bool
+        Whether no more are needed.
+    """
+
+    annotators: int
+    expected: float
+    firm: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """What the queue knows of an image: the latest answer, how many looked, how it settles."""
+
+    fusion: Fusion | None = None
+    looked: int = 0
+    settling: Settling | None = None
+
+
+@dataclass(frozen=True)
 class Summary:
     """One image in a line of the queue.
 
-    `doubt` is the number of answers expected to be wrong.
+    `doubt` is the number of answers expected to be wrong or, while clicks come, to change yet.
     """
 
     fused: bool
@@ -92,17 +131,23 @@ class Summary:
     disputed: int
     decided: int
     doubt: float
+    settling: Settling | None = None
 
     def in_words(self) -> str:
         """Say it: "27 detections, 3 disputed"."""
         if not self.fused:
             return "not fused yet" if not self.decided else f"not fused yet, {self.decided} decided"
-        words = f"{self.detections} detection{'' if self.detections == 1 else 's'}"
+        words = counted(self.detections, "detection")
+        if self.settling is not None:
+            firm = "firm" if self.settling.firm else f"{self.settling.expected:.1f} may change"
+            return f"{words} by {self.settling.annotators:,}, {firm}"
         return f"{words}, {self.disputed} disputed" if self.disputed else words
 
     @property
     def done(self) -> bool:
         """True where nothing is left to settle."""
+        if self.settling is not None:
+            return self.settling.firm
         return self.fused and self.disputed == 0
 
 
@@ -126,31 +171,33 @@ def spots_of(fusion: Fusion | None, looked: int, decided: Sequence[review.Spot])
     return tuple(spots)
 
 
-def summary_of(spots: Sequence[Spot], *, fused: bool) -> Summary:
+def summary_of(spots: Sequence[Spot], *, fused: bool, settling: Settling | None = None) -> Summary:
     """Count what the queue says of an image."""
     return Summary(
         fused=fused,
         detections=sum(spot.present for spot in spots),
         disputed=sum(spot.state == "disputed" for spot in spots),
         decided=sum(spot.decided for spot in spots),
-        doubt=sum(spot.doubt for spot in spots),
+        doubt=sum(spot.doubt for spot in spots) if settling is None else settling.expected,
+        settling=settling,
     )
 
 
-def read_results(images: Sequence[int], study: Study, watch: Watch) -> dict[int, tuple[Fusion | None, int]]:
+def read_results(images: Sequence[int], study: Study, watch: Watch) -> dict[int, Known]:
     """Read for the queue what the latest run says of images, and how many annotators it heard."""
-    results: dict[int, tuple[Fusion | None, int]] = {}
+    results: dict[int, Known] = {}
     for done, image in enumerate(images):
         watch(done / len(images), "reading results")
         latest = study.latest_result(image)
-        results[image] = (None, 0) if latest is None else (latest[1], latest[1].marked.shape[0])
+        results[image] = Known() if latest is None else Known(latest[1], latest[1].marked.shape[0])
     return results
 
 
-def summarize(image: int, known: tuple[Fusion | None, int] | None, state: review.ReviewState) -> Summary:
+def summarize(image: int, known: Known | None, state: review.ReviewState) -> Summary:
     """Say an image's line of the queue; see `read_results`."""
-    fusion, looked = known or (None, 0)
-    return summary_of(spots_of(fusion, looked, state.spots(image)), fused=fusion is not None)
+    known = known or Known()
+    spots = spots_of(known.fusion, known.looked, state.spots(image))
+    return summary_of(spots, fused=known.fusion is not None, settling=known.settling)
 
 
 def why(spot: Spot, fusion: Fusion | None) -> str:

@@ -118,11 +118,16 @@ def status(scene: Scene | None, spots: Sequence[Spot]) -> str:
     if scene.run is not None and scene.fusion is not None:
         ended = "converged" if scene.fusion.clustering.trace.converged else "stopped before it converged"
         words.append(f"{scene.run.algorithm.upper()}, {ended}")
-        disputed = sum(spot.state == "disputed" for spot in spots)
-        words.append(f"{disputed} of {len(spots)} spots disputed")
+        words.append(_disputed(spots))
+    elif scene.told:
+        words += [scene.told, _disputed(spots)]
     else:
         words.append("not fused yet")
     return "  |  ".join(words)
+
+
+def _disputed(spots: Sequence[Spot]) -> str:
+    return f"{sum(spot.state == 'disputed' for spot in spots)} of {len(spots)} spots disputed"
 
 
 def radius_of(spot: Spot) -> float:

@@ -26,6 +26,7 @@ from raterscope.app.workspaces.clicks.reviewing import Reviewing
 from raterscope.app.workspaces.clicks.scene import Scene, load_pixels, read_scene
 from raterscope.app.workspaces.clicks.screen import ClicksScreen
 from raterscope.app.workspaces.clicks.spots import read_results, summarize
+from raterscope.app.workspaces.clicks.streaming import Streaming
 from raterscope.app.workspaces.fusing import FusionWork
 from raterscope.app.workspaces.loading import SceneLoader
 from raterscope.app.workspaces.queueing import Queueing
@@ -56,6 +57,8 @@ class ClicksWorkspace(ClicksScreen):
         self.walk = Walk(document, self.queueing, self.loader, self.runs, "clicks")
         self.annotators = Annotators(document, self.table, self.reliability, self)
         self.comparing = Comparing(document, jobs)
+        self.streaming = Streaming(document, jobs, self, self.queueing)
+        self._scene: Scene | None = None
         self._pixels: NDArray[np.uint8] | None = None
         self._coverage = COVERAGES[-2]
         self.right_tabs.addTab(self.comparing, "Truth")
@@ -94,6 +97,8 @@ class ClicksWorkspace(ClicksScreen):
         self.fusing.partial.connect(self._on_partial)
         self.comparing.refused.connect(self.refused)
         self.comparing.run_chosen.connect(self.runs.choose)
+        self.streaming.moved.connect(self._show_again)
+        self.reviewing.vain.connect(self.said)
 
     def _make_actions(self) -> None:
         review = self.reviewing
@@ -142,7 +147,13 @@ class ClicksWorkspace(ClicksScreen):
         self.walk.choose(image)
         self.canvas.setFocus()
 
+    def _show_again(self) -> None:
+        """Show the image on screen as the stream has it now."""
+        self._show_scene(self._scene)
+
     def _show_scene(self, scene: Scene | None) -> None:
+        self._scene = scene
+        scene = self.streaming.dressed(scene)
         before = self.reviewing.scene
         if scene is None or before is None or scene.image.id != before.image.id:
             self._pixels = None

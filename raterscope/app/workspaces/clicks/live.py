@@ -1,0 +1,263 @@
+"""A source that grows, followed into the open study beside the window: looked at, stored, taken up, kept."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from raterscope.algorithms.progress import Watch
+from raterscope.app.clicks.following import Following, Wish
+from raterscope.app.clicks.watching import Watched
+from raterscope.app.document import Document
+from raterscope.app.errors import plain
+from raterscope.app.formats import UnknownColumns
+from raterscope.app.formats.growing import Growth
+from raterscope.app.jobs import Job, Jobs
+from raterscope.app.study import Study
+
+__all__ = ["Live"]
+
+EVERY = 1000
+"""Milliseconds between two looks at the source."""
+
+
+class Live(QObject):
+    """One source at a time, from one step to the next: no two of them are under way at once.
+
+    Signals
+    -------
+    changed
+        It began, went on to wait, was paused or has ended.
+    stepped(int, Watched)
+        An image has come so far; not yet kept.
+    advanced(images)
+        What these images have come to is in the study.
+    noticed(str)
+        What the person should know of how the source was read.
+    columns_unknown(Wish, UnknownColumns)
+        It cannot go on before somebody says what the columns hold.
+    stopped(run or None)
+        It has ended, and what it came to is kept.
+    refused(str)
+        Why it could not go on.
+    """
+
+    changed = Signal()
+    stepped = Signal(int, object)
+    advanced = Signal(object)
+    noticed = Signal(str)
+    columns_unknown = Signal(object, object)
+    stopped = Signal(object)
+    refused = Signal(str)
+
+    def __init__(self, document: Document, jobs: Jobs, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._document = document
+        self._jobs = jobs
+        self._under_way: Job | None = None
+        self._stopping = False
+        self._moved = self._fresh = True
+        self._more = False
+        self._wait = QTimer(self)
+        self._wait.setSingleShot(True)
+        self._wait.timeout.connect(self._look)
+        self.following: Following | None = None
+        self.paused = False
+        self.notice = ""
+        self.refused_lines = 0
+        self._came: float | None = None
+        document.decided.connect(self._on_decided)
+
+    @property
+    def waiting(self) -> bool:
+        """Whether all that came is taken up."""
+        return self.following is not None and self._wait.isActive()
+
+    @property
+    def since(self) -> float | None:
+        """Seconds since something came; None where nothing has since it began."""
+        return None if self._came is None else time.monotonic() - self._came
+
+    def start(self, wish: Wish) -> None:
+        """Follow a source, going on where it was left."""
+        self.forget()
+        self.paused = self._stopping = False
+        self.notice = ""
+        self.refused_lines = 0
+        self._came = None
+        job = self._document.ask("Beginning to watch", partial(_begin, wish), changes=True)
+        self._then(job, self._on_begun)
+
+    def pause(self, paused: bool) -> None:
+        """Look at the source no more, or again."""
+        self.paused = paused
+        if paused:
+            self._wait.stop()
+        elif self._under_way is None and self.following is not None:
+            self._look()
+        self.changed.emit()
+
+    def stop(self) -> None:
+        """Keep what it has come to as a run, and end."""
+        self._stopping = True
+        self._wait.stop()
+        if self._under_way is None:
+            self._keep_run()
+        elif not self._under_way.binding:
+            self._under_way.cancel()
+
+    def forget(self) -> None:
+        """Leave the study, whatever is under way: it goes on from what is kept another time."""
+        self._wait.stop()
+        job, self._under_way, self.following = self._under_way, None, None
+        if job is not None:
+            job.cancel()
+
+    def _look(self) -> None:
+        following = self.following
+        if following is not None:
+            name = plain(following.wish.source.name, 80)
+            job = self._jobs.start(f"Reading {name}", partial(_look, following), quiet=True)
+            self._then(job, self._on_growth)
+            self.changed.emit()
+
+    def _on_begun(self, following: Following) -> None:
+        self.following = following
+        self._moved = self._fresh = True
+        self._look()
+
+    def _on_growth(self, growth: Growth | UnknownColumns) -> None:
+        following = self.following
+        assert following is not None
+        if isinstance(growth, UnknownColumns):
+            self.following = None
+            self.changed.emit()
+            self.columns_unknown.emit(following.wish, growth)
+            return
+        words = " ".join(growth.notices)
+        if words and words != self.notice:
+            self.noticed.emit(words)
+        self.notice = words
+        came = growth.table is not None
+        self.refused_lines += growth.refused
+        if came:
+            self._came = time.monotonic()
+        self._more = growth.more
+        if came or self._moved or growth.position != following.position:
+            self._moved = False
+            work = partial(_store, following, growth)
+            self._then(self._document.ask("Storing what came", work, changes=came), self._on_stored)
+        else:
+            self._rest()
+
+    def _on_stored(self, images: Sequence[int]) -> None:
+        if self._fresh and self.following is not None:
+            self._fresh = False
+            self.advanced.emit(tuple(self.following.watched))
+        if images:
+            job = self._jobs.start("Taking up what came", partial(self._advance, images), quiet=True)
+            job.partial.connect(self._on_step)
+            self._then(job, self._on_advanced)
+        else:
+            self._rest()
+
+    def _advance(self, images: Sequence[int], watch: Watch) -> Sequence[int]:
+        following = self.following
+        assert following is not None
+        for image, now in following.advance(images, watch):
+            watch(0.0, "taking up what came", partial=partial(_pair, image, now))
+        return images
+
+    def _on_step(self, step: tuple[int, Watched]) -> None:
+        if self.following is not None:
+            self.stepped.emit(*step)
+
+    def _on_advanced(self, images: Sequence[int]) -> None:
+        following = self.following
+        assert following is not None
+        job = self._document.ask("Keeping what came", partial(_keep, following, images))
+        self._then(job, self._on_kept)
+
+    def _on_kept(self, images: Sequence[int]) -> None:
+        self.advanced.emit(images)
+        self._rest()
+
+    def _rest(self) -> None:
+        if self._stopping:
+            self._keep_run()
+        elif not self.paused:
+            self._wait.start(0 if self._more else EVERY)
+        self.changed.emit()
+
+    def _keep_run(self) -> None:
+        following = self.following
+        if following is not None:
+            job = self._document.ask("Keeping the run", partial(_keep_run, following), changes=True)
+            self._then(job, self._on_run_kept)
+
+    def _on_run_kept(self, run: int | None) -> None:
+        self.following = None
+        self._stopping = False
+        self.changed.emit()
+        self.stopped.emit(run)
+
+    def _on_decided(self) -> None:
+        """Hold fixed with the next look what was decided."""
+        self._moved = True
+
+    def _then(self, job: Job, go_on: Callable[[Any], None]) -> None:
+        """Let a job be the one under way; what is late or of another watch is dropped."""
+        self._under_way = job
+        job.finished.connect(partial(self._on_finished, job, go_on))
+        job.ended.connect(partial(self._on_ended, job))
+
+    def _on_finished(self, job: Job, go_on: Callable[[Any], None], result: Any) -> None:
+        if job is self._under_way:
+            self._under_way = None
+            go_on(result)
+
+    def _on_ended(self, job: Job) -> None:
+        """End where it failed, and go on to keep the run where it was cancelled for that."""
+        if job is not self._under_way:
+            return
+        self._under_way = None
+        if job.state == "cancelled" and self._stopping:
+            self._keep_run()
+            return
+        self.following = None
+        self.changed.emit()
+        if job.state == "failed":
+            self.refused.emit(job.error)
+
+
+def _begin(wish: Wish, study: Study, _watch: Watch) -> Following:
+    return Following(study, wish)
+
+
+def _look(following: Following, watch: Watch) -> Growth | UnknownColumns:
+    try:
+        return following.look(watch)
+    except UnknownColumns as unknown:
+        return unknown
+
+
+def _store(following: Following, growth: Growth, study: Study, watch: Watch) -> list[int]:
+    following.store(study, growth, watch)
+    return following.gather(study, watch)
+
+
+def _keep(following: Following, images: Sequence[int], study: Study, _watch: Watch) -> Sequence[int]:
+    following.keep(study, images)
+    return images
+
+
+def _keep_run(following: Following, study: Study, _watch: Watch) -> int | None:
+    return following.keep_run(study)
+
+
+def _pair(image: int, now: Watched) -> tuple[int, Watched]:
+    return image, now

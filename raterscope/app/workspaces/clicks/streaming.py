@@ -1,0 +1,349 @@
+"""Clicks that keep coming, on screen: a source that is followed, or what is there replayed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from PySide6.QtCore import QObject, Qt, Signal
+from PySide6.QtGui import QCursor
+from PySide6.QtWidgets import QFileDialog, QMenu
+
+from raterscope.algorithms.progress import Watch
+from raterscope.app.clicks.following import Wish
+from raterscope.app.clicks.replaying import Order, without_known
+from raterscope.app.clicks.watching import Watched, WatchPlan
+from raterscope.app.document import Document
+from raterscope.app.errors import counted, plain
+from raterscope.app.formats import UnknownColumns
+from raterscope.app.formats.clicks import FIELDS
+from raterscope.app.jobs import Jobs
+from raterscope.app.study import Study, streams
+from raterscope.app.workspaces.clicks.live import Live
+from raterscope.app.workspaces.clicks.replay import Replay
+from raterscope.app.workspaces.clicks.scene import Scene
+from raterscope.app.workspaces.clicks.screen import ClicksScreen
+from raterscope.app.workspaces.clicks.spots import Known, Settling
+from raterscope.app.workspaces.queueing import Queueing
+from raterscope.widgets.dialogs.column_mapping import ColumnMappingDialog, MappingField, TableKind
+from raterscope.widgets.panels.stream_panel import LiveLine, ReplayLine
+from raterscope.widgets.plots.stream_words import StreamTruth
+
+__all__ = ["Streaming"]
+
+SOURCES = "Clicks (*.csv *.tsv *.txt *.json *.jsonl *.ndjson);;All files (*)"
+MOST_STEPS = 60
+"""Of a replay, unless another number of annotators a step is chosen."""
+
+
+class Streaming(QObject):
+    """Joins the stream's panel and curves with what is followed or replayed.
+
+    Signals
+    -------
+    moved
+        The scene on screen is to be shown anew, dressed.
+    """
+
+    moved = Signal()
+
+    def __init__(self, document: Document, jobs: Jobs, screen: ClicksScreen, queueing: Queueing) -> None:
+        super().__init__(screen)
+        self._document = document
+        self._screen = screen
+        self._queueing = queueing
+        self._scene: Scene | None = None
+        self._order: Order = "random"
+        self._seed = 0
+        self._per_step = 1
+        self._source: streams.StreamEntry | None = None
+        self.live = Live(document, jobs, self)
+        self.replay = Replay(jobs, self)
+        document.replaced.connect(self._on_replaced)
+        panel = screen.stream
+        panel.replay_requested.connect(self._on_replay_requested)
+        panel.order_chosen.connect(self._on_order_chosen)
+        panel.batch_chosen.connect(self._on_batch_chosen)
+        panel.leave_requested.connect(self._on_leave_requested)
+        panel.play_toggled.connect(self.replay.play)
+        panel.position_chosen.connect(self.replay.go_to)
+        panel.speed_chosen.connect(self._on_speed_chosen)
+        panel.shuffle_requested.connect(self._on_shuffle_requested)
+        panel.watch_requested.connect(self._on_watch_requested)
+        panel.resume_requested.connect(self._on_resume_requested)
+        panel.pause_toggled.connect(self.live.pause)
+        panel.stop_requested.connect(self.live.stop)
+        panel.stopping_changed.connect(self._on_stopping_changed)
+        screen.curves.step_chosen.connect(self.replay.go_to)
+        self.replay.changed.connect(self._tell)
+        self.replay.moved.connect(self._on_moved)
+        self.replay.refused.connect(screen.refused)
+        self.live.changed.connect(self._tell)
+        self.live.stepped.connect(self._on_stepped)
+        self.live.advanced.connect(self._on_advanced)
+        self.live.noticed.connect(screen.said)
+        self.live.refused.connect(screen.refused)
+        self.live.columns_unknown.connect(self._ask_columns)
+        self.live.stopped.connect(self._on_stopped)
+        self._tell()
+
+    @property
+    def plan(self) -> WatchPlan:
+        """How clicks are followed, with the stopping rule that the panel shows."""
+        return WatchPlan(stopping=self._screen.stream.stopping)
+
+    def dressed(self, scene: Scene | None) -> Scene | None:
+        """Give what is to be shown of an image: where the stream or the replay stands, else as it is."""
+        if self.replay.on and (
+            scene is None or self._scene is None or scene.image.id != self._scene.image.id
+        ):
+            self.replay.leave()
+        self._scene = scene
+        self._tell()
+        if scene is None:
+            return None
+        if self.replay.given is not None:
+            return self._replayed(scene)
+        watched = self._watched(scene.image.id)
+        following = self.live.following
+        if watched is None or following is None:
+            return scene
+        known = set(self._document.contents.annotators) if self._document.contents else set()
+        clicks = following.clicks(scene.image.id)
+        if not known.issuperset(clicks.annotators):  # the study is still being read again
+            return scene
+        told = f"following {plain(following.wish.source.name, 80)}, {_settled(watched)}"
+        return replace(scene, clicks=clicks, fusion=watched.fusion, run=None, told=told)
+
+    def _replayed(self, scene: Scene) -> Scene:
+        given, position = self.replay.given, self.replay.position
+        assert given is not None
+        clicks = given.clicks(position)
+        fusion = self.replay.steps[position - 1].fusion if position else None
+        told = f"replay, {len(clicks.annotators):,} of {counted(len(given.names), 'annotator')}"
+        return replace(scene, clicks=clicks, fusion=fusion, run=None, told=told, replayed=True)
+
+    def _watched(self, image: int) -> Watched | None:
+        following = self.live.following
+        return None if following is None else following.watched.get(image)
+
+    def _bring_into_sight(self) -> None:
+        self._screen.left_tabs.setCurrentWidget(self._screen.stream)
+        self._screen.middle_tabs.setCurrentWidget(self._screen.curves)
+
+    # Replay
+
+    def _on_replay_requested(self) -> None:
+        scene = self._scene
+        if scene is None or not len(scene.clicks.annotators):
+            self._screen.said.emit("There are no clicks to replay.")
+            return
+        people = len(scene.clicks.annotators)
+        self._order = "random" if scene.clicks.time is None else "time"
+        self._per_step = -(-people // MOST_STEPS)
+        self._bring_into_sight()
+        self._replay()
+
+    def _replay(self) -> None:
+        if self._scene is not None:
+            clicks = without_known(self._scene.clicks)
+            truth = self._scene.truth
+            self.replay.start(clicks, self._order, self._per_step, self._seed, self.plan, truth)
+            self.moved.emit()
+
+    def _on_order_chosen(self, order: Order) -> None:
+        self._order = order
+        self._replay()
+
+    def _on_shuffle_requested(self) -> None:
+        self._seed += 1
+        self._replay()
+
+    def _on_batch_chosen(self, annotators: int) -> None:
+        self._per_step = annotators
+        self._replay()
+
+    def _on_speed_chosen(self, speed: float) -> None:
+        self.replay.set_speed(speed)
+        self._tell()
+
+    def _on_leave_requested(self) -> None:
+        self.replay.leave()
+        self.moved.emit()
+
+    def _on_moved(self) -> None:
+        self.moved.emit()
+
+    # A source that is followed
+
+    def _on_watch_requested(self) -> None:
+        menu = QMenu(self._screen)
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        menu.addAction("A file\N{HORIZONTAL ELLIPSIS}").triggered.connect(self._on_file_requested)
+        menu.addAction("A folder\N{HORIZONTAL ELLIPSIS}").triggered.connect(self._on_folder_requested)
+        menu.popup(QCursor.pos())
+
+    def _on_file_requested(self) -> None:
+        name, _ = QFileDialog.getOpenFileName(self._screen, "Watch a file", "", SOURCES)
+        if name:
+            self.watch(Path(name))
+
+    def _on_folder_requested(self) -> None:
+        name = QFileDialog.getExistingDirectory(self._screen, "Watch a folder")
+        if name:
+            self.watch(Path(name))
+
+    def watch(self, source: Path) -> None:
+        """Follow a file or a folder into the study."""
+        if self._document.contents is None:
+            self._screen.said.emit("Open or make a study first: what comes is kept in it.")
+            return
+        self._follow(Wish(source, self.plan, {}))
+
+    def _follow(self, wish: Wish) -> None:
+        self.replay.leave()
+        self._bring_into_sight()
+        self.live.start(wish)
+
+    def _on_resume_requested(self) -> None:
+        if self._source is not None:
+            mapping = self._source.settings.get("mapping")
+            told = mapping if isinstance(mapping, dict) else {}
+            self._follow(Wish(self._source.source, self.plan, told))
+
+    def _on_stopped(self, run: int | None) -> None:
+        self._look_for_source()
+        kept = f"what it came to is kept as run {run}" if run is not None else "nothing had come"
+        self._screen.said.emit(f"The source is no longer watched; {kept}.")
+
+    def _on_replaced(self) -> None:
+        self.live.forget()
+        self.replay.leave()
+        self._source = None
+        if self._document.contents is not None:
+            self._look_for_source()
+        self._tell()
+
+    def _look_for_source(self) -> None:
+        job = self._document.ask("Looking for what was watched", _streams)
+        job.finished.connect(self._on_sources)
+
+    def _on_sources(self, found: Sequence[streams.StreamEntry]) -> None:
+        self._source = max(found, key=lambda one: one.seen, default=None)
+        self._tell()
+
+    def _ask_columns(self, wish: Wish, unknown: UnknownColumns) -> None:
+        fields = tuple(MappingField(name, words, needed) for name, words, needed in FIELDS)
+        kind = TableKind("clicks", fields, unknown.guess)
+        file = wish.source if unknown.file is None else unknown.file
+        dialog = ColumnMappingDialog(
+            unknown.header, unknown.rows, (kind,), 0, file.name, parent=self._screen.window()
+        )
+        dialog.accepted.connect(partial(self._on_mapped, wish, dialog))
+        dialog.open()
+
+    def _on_mapped(self, wish: Wish, dialog: ColumnMappingDialog) -> None:
+        mapping = dict.fromkeys(dialog.header, "ignore") | dialog.mapping
+        self._follow(replace(wish, mapping=mapping))
+
+    def _on_stopping_changed(self) -> None:
+        """Judge what comes from now on by another rule; a replay is worked out anew."""
+        following = self.live.following
+        if following is not None:
+            following.wish = replace(following.wish, plan=self.plan)
+        elif self.replay.on:
+            self._replay()
+        self._tell()
+
+    def _on_stepped(self, image: int, _watched: Watched) -> None:
+        if self._scene is not None and self._scene.image.id == image:
+            self.moved.emit()
+
+    def _on_advanced(self, images: Sequence[int]) -> None:
+        following = self.live.following
+        if following is None:
+            return
+        self._queueing.take({image: _known(following.watched[image]) for image in images})
+        if self._scene is not None and self._scene.image.id in images:
+            self.moved.emit()
+
+    # What is told
+
+    def _tell(self) -> None:
+        """Say in the panel and by the curves where everything stands."""
+        panel, curves, plan = self._screen.stream, self._screen.curves, self.plan
+        scene, following = self._scene, self.live.following
+        if self.replay.given is not None and scene is not None:
+            panel.show_replay(self._replay_line(scene))
+            steps, position = self.replay.steps, self.replay.position
+            history = steps[-1].history if steps else None
+            panel.set_state(history, position)
+            curves.set_history(history, plan.stopping, self._truth())
+            curves.set_position(position)
+        elif following is not None:
+            panel.show_live(self._live_line())
+            watched = None if scene is None else self._watched(scene.image.id)
+            history = None if watched is None else watched.history
+            panel.set_state(history, 0 if history is None else len(history))
+            curves.set_history(history, plan.stopping)
+            curves.set_position(0 if history is None else len(history))
+        else:
+            panel.show_idle()
+            panel.set_state(None)
+            some = scene is not None and len(scene.clicks.annotators) > 0
+            panel.set_replayable("" if some else "No image with clicks is on screen")
+            source = self._source
+            panel.set_resumable(
+                "" if source is None else plain(source.source.name, 80),
+                "" if source is None else f"{source.seen.astimezone():%Y-%m-%d %H:%M}",
+            )
+            curves.set_history(None)
+
+    def _replay_line(self, scene: Scene) -> ReplayLine:
+        return ReplayLine(
+            annotators=len(scene.clicks.annotators),
+            steps=self.replay.total,
+            ready=len(self.replay.steps),
+            position=self.replay.position,
+            playing=self.replay.playing,
+            order=self._order,
+            timed=scene.clicks.time is not None,
+            batch=self._per_step,
+            speed=self.replay.speed,
+        )
+
+    def _live_line(self) -> LiveLine:
+        live, following = self.live, self.live.following
+        assert following is not None
+        clicks, annotators, images = following.counts
+        return LiveLine(
+            name=plain(following.wish.source.name, 200),
+            words="paused" if live.paused else "waiting for new clicks" if live.waiting else "reading",
+            paused=live.paused,
+            since=live.since,
+            clicks=clicks,
+            annotators=annotators,
+            images=images,
+            refused=live.refused_lines,
+            notice=live.notice,
+        )
+
+    def _truth(self) -> StreamTruth | None:
+        measured = np.array(self.replay.measured[: len(self.replay.steps)])
+        return StreamTruth(measured[:, 0], measured[:, 1]) if len(measured) else None
+
+
+def _known(watched: Watched) -> Known:
+    looked = watched.fusion.marked.shape[0]
+    return Known(watched.fusion, looked, Settling(looked, watched.outlook.expected, watched.firm))
+
+
+def _settled(watched: Watched) -> str:
+    return "firm" if watched.firm else "not firm yet"
+
+
+def _streams(study: Study, _watch: Watch) -> list[streams.StreamEntry]:
+    return streams.streams(study)
