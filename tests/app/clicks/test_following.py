@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from raterscope.algorithms.clicks.experience import Experience
 
+from raterscope.algorithms.clicks.experience import Experience
 from raterscope.algorithms.clicks.fusion import FusionPlan, fuse
 from raterscope.app.clicks.following import Following, Wish
 from raterscope.app.clicks.watching import Watched, WatchPlan, follow, waiting
