@@ -17,12 +17,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from raterscope.app.formats.growing.identities import added, contains, identity_of
-from raterscope.app.formats.growing.positions import ExportState
+from raterscope.app.formats.growing.positions import ExportState, Waiting
 from raterscope.app.formats.growing.rows import Refusals, Rows
 from raterscope.app.formats.tables import Table
 from raterscope.app.formats.zooniverse import looks_of, sizes_in, subject_name
 
 __all__ = ["Classification", "Exports", "classifications"]
+
+_Row = tuple[str, str, tuple[float, float, float, float, float], int]
 
 _MOST_WAITING = 2000
 _MOST_WORKFLOWS = 1000
@@ -89,33 +91,32 @@ class Exports:
 
     def rows_of(self, found: Sequence[Classification]) -> Rows:
         """Give the clicks, and who looked and marked nothing, in the order in which it becomes known."""
-        rows: list[tuple[str, str, float, float, float, float, float, int]] = []
+        rows: list[_Row] = []
         for one in found:
             if one.is_drawing and one.workflow not in self._drawing and len(self._drawing) < _MOST_WORKFLOWS:
                 self._drawing.add(one.workflow)
-                known = [look for look in self._waiting if look[0] == one.workflow]
+                rows += [_row_of(look, one.line) for look in self._waiting if look[0] == one.workflow]
                 self._waiting = [look for look in self._waiting if look[0] != one.workflow]
-                rows += [
-                    (person, image, math.nan, math.nan, *map(_number, numbers), one.line)
-                    for _, person, image, *numbers in known
-                ]
             base = self._name(one.name, one.subject)
             marked = {frame for frame, _, _ in one.points}
             for frame in sorted({*one.sizes, *marked} or {0}):
                 image = base + (f" frame {frame + 1}" if frame else "")
                 width, height = one.sizes.get(frame, (math.nan, math.nan))
                 if one.workflow not in self._drawing:
-                    numbers = (_told(value) for value in (one.time, width, height))
-                    self._waiting.append((one.workflow, one.person, image, *numbers))
+                    time, *size = (
+                        None if math.isnan(value) else value for value in (one.time, width, height)
+                    )
+                    self._waiting.append((one.workflow, one.person, image, time, size[0], size[1]))
                     continue
                 places = [(x, y) for where, x, y in one.points if where == frame] or [(math.nan, math.nan)]
-                rows += [(one.person, image, x, y, one.time, width, height, one.line) for x, y in places]
+                rows += [(one.person, image, (x, y, one.time, width, height), one.line) for x, y in places]
         self._waiting = self._waiting[-_MOST_WAITING:]
-        people, images, *numbers = zip(*rows, strict=True) if rows else ((),) * 8
-        *columns, line = numbers
+        numbers = np.array([row[2] for row in rows], dtype=np.float64).reshape(-1, 5)
+        column = iter(numbers.T.copy())
+        line = np.array([row[3] for row in rows], dtype=np.int64)
         return Rows(
-            people, images, *(np.array(column, dtype=np.float64) for column in columns),
-            line=np.array(line, dtype=np.int64),
+            [row[0] for row in rows], [row[1] for row in rows], x=next(column), y=next(column),
+            time=next(column), width=next(column), height=next(column), line=line,
         )  # fmt: skip
 
     def _name(self, name: str, subject: str) -> str:
@@ -126,9 +127,7 @@ class Exports:
         return name if contains(self._owned, owner) else f"{name} (subject {subject})"
 
 
-def _told(value: float) -> float | None:
-    return None if math.isnan(value) else value
-
-
-def _number(value: float | None) -> float:
-    return math.nan if value is None else value
+def _row_of(look: Waiting, line: int) -> _Row:
+    _, person, image, *numbers = look
+    time, width, height = (math.nan if value is None else value for value in numbers)
+    return person, image, (math.nan, math.nan, time, width, height), line

@@ -60,7 +60,7 @@ class Findings:
             back = np.flatnonzero(times < before[:-1])
             if len(back) and not self.position.disordered:
                 line = int(rows.line[timed[back[0]]])
-                what = "the time is earlier than one before; rows count in the order in which they come"
+                what = "the time is earlier than one before; rows count in the order they come in"
                 self.said.append(str(InputError(what, file=self.path, line=line)))
             disordered = self.position.disordered or bool(len(back))
             self.position = replace(self.position, latest=float(before[-1]), disordered=disordered)
@@ -73,7 +73,7 @@ class Findings:
         if self.untimed > 1:
             said.append(f"{name}: {counted(self.untimed - 1, 'more row')} without a time that can be read.")
         if self.repeated:
-            said.append(f"{name}: {counted(self.repeated, 'row')} had come before and left out.")
+            said.append(f"{name}: {counted(self.repeated, 'row')} left out, having come before.")
         if self.shapes:
             kinds = ", ".join(f"{plain(kind, 20)} {count:,}" for kind, count in self.shapes.most_common(6))
             said.append(f"{name}: marks that are no points were left out ({kinds}).")

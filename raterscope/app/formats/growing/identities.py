@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from raterscope.algorithms.clicks.data import FloatArray
+from raterscope.app.formats.growing.positions import FilePosition
 
 __all__ = ["Memory", "added", "contains", "identities", "identity_of"]
 
@@ -76,9 +77,9 @@ class Memory:
     a time, or one that says that somebody marked nothing, cannot rightly come twice.
     """
 
-    def __init__(self, seen: Mapping[str, bytes], again: Mapping[str, bytes | None]) -> None:
-        self._seen = {name: _unpacked(rows) for name, rows in seen.items()}
-        self._again = {name: _unpacked(rows) for name, rows in again.items() if rows is not None}
+    def __init__(self, files: Mapping[str, FilePosition]) -> None:
+        self._seen = {name: _unpacked(one.seen) for name, one in files.items()}
+        self._again = {name: _unpacked(one.again) for name, one in files.items() if one.again is not None}
 
     def __len__(self) -> int:
         return sum(map(len, self._seen.values()))
@@ -126,7 +127,8 @@ class Memory:
             self._again[name] = _merged(again, rows[kept])
             if len(self._again[name]) == len(self._seen[name]):
                 del self._again[name]
-        return kept & np.where(once, before == 0, number >= before)
+        new: BoolArray = kept & np.where(once, before == 0, number >= before)
+        return new
 
 
 def _occurrences(rows: UintArray) -> npt.NDArray[np.int64]:

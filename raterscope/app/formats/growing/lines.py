@@ -101,4 +101,4 @@ def _unit(codec: str) -> int:
 
 
 def _errors(codec: str) -> str:
-    return "surrogateescape" if codec == "utf-8" else "surrogatepass"
+    return "surrogateescape" if codec == "utf-8" else "surrogatepass" if "16" in codec else "replace"

@@ -23,6 +23,7 @@ from raterscope.app.formats.records import ClickTable
 __all__ = ["Growth", "look"]
 
 _SUFFIXES = (".csv", ".tsv", ".tab", ".txt", ".json", ".jsonl", ".ndjson")
+_FULL = f"more than {MOST_KEPT:,} rows or {MOST_FILES:,} files cannot be told apart; no more is read."
 _UNFINISHED = (".tmp", ".temp", ".part", ".partial", ".crdownload", ".download")
 
 
@@ -99,59 +100,67 @@ def look(
     """
     source = Path(source)
     position = Position() if position is None else position
-    memory = Memory(
-        {name: one.seen for name, one in position.files.items()},
-        {name: one.again for name, one in position.files.items()},
-    )
-    reading = Reading(memory, Exports(position.exports), mapping, watch, most_rows, ended)
-    files, notices, looks = dict(position.files), list[str](), list[Findings]()
-    found = _files(source)
-    absent, full = found is None, position.full
+    notices = list[str]()
+    listed = _files(source)
+    absent, full = listed is None, position.full
     if absent and not position.absent:
         there = "is no longer there" if position.files else "is not there yet"
         notices.append(f"{plain(source.name, 200)} {there}: what comes will be read.")
-    for path, stamp in found or ():
-        before = files.get(path.name)
-        if before is not None and before.stamp == stamp and (mapping is None or not before.refused):
-            continue
-        if before is None and len(files) >= MOST_FILES:
-            notices.append(f"{plain(source.name, 200)}: there are more than {MOST_FILES:,} files.")
-            break
-        if len(memory) >= MOST_KEPT:
-            full = True
+    changed = _changed(listed or [], position, again=mapping is not None)
+    if not changed:
+        return Growth(None, replace(position, absent=absent), tuple(notices))
+    memory = Memory(position.files)
+    reading = Reading(memory, Exports(position.exports), mapping, watch, most_rows, ended)
+    files, found = dict(position.files), list[Findings]()
+    for path, stamp in changed:
+        full = len(memory) >= MOST_KEPT or (path.name not in files and len(files) >= MOST_FILES)
+        if full:
+            if not position.full:
+                notices.append(f"{plain(source.name, 200)}: {_FULL}")
             break
         try:
-            one = reading.read(path, before)
+            one = reading.read(path, files.get(path.name))
         except InputError as error:
             if path == source:
                 raise
-            one = refused(path, before, stamp, error)
-        if one is None:
-            continue
-        looks.append(one)
-        files[path.name] = one.position
+            one = refused(path, files.get(path.name), stamp, error)
+        if one is not None:
+            found.append(one)
+            files[path.name] = one.position
         if reading.is_done:
             break
-    if full and not position.full:
-        notices.append(
-            f"More than {MOST_KEPT:,} rows came, which is as many as can be told apart: no more is read."
-        )
-    parts = [rows for one in looks for rows in one.rows]
-    paths = {one.path for one in looks if one.rows}
-    table = None
-    if parts:
-        only = paths.pop() if len(paths) == 1 else None
-        table = table_of(joined(parts), only or source, has_lines=only is not None)
+    table = _table(source, found)
     watch(1.0, f"{counted(0 if table is None else len(table), 'new click')}")
     return Growth(
         table=table,
-        position=replace(position, files=files, absent=absent, full=full, exports=reading.exports.state()),
-        notices=(*notices, *(notice for one in looks for notice in one.notices())),
-        lines_read=sum(one.lines_read for one in looks),
-        refused=sum(one.refused for one in looks),
-        repeated=sum(one.repeated for one in looks),
+        position=Position(files, absent, full, reading.exports.state()),
+        notices=(*notices, *(notice for one in found for notice in one.notices())),
+        lines_read=sum(one.lines_read for one in found),
+        refused=sum(one.refused for one in found),
+        repeated=sum(one.repeated for one in found),
         more=not full and reading.is_done,
     )
+
+
+def _changed(
+    listed: list[tuple[Path, Stamp]], position: Position, *, again: bool
+) -> list[tuple[Path, Stamp]]:
+    """Leave out the files that are as they were; `again` says to try those of no use once more."""
+    known = position.files
+    return [
+        (path, stamp)
+        for path, stamp in listed
+        if path.name not in known or known[path.name].stamp != stamp or (again and known[path.name].refused)
+    ]
+
+
+def _table(source: Path, found: list[Findings]) -> ClickTable | None:
+    giving = [one for one in found if one.rows]
+    if not giving:
+        return None
+    rows = joined([rows for one in giving for rows in one.rows])
+    alone = len(giving) == 1
+    return table_of(rows, giving[0].path if alone else source, has_lines=alone)
 
 
 def _files(source: Path) -> list[tuple[Path, Stamp]] | None:

@@ -10,7 +10,7 @@ import msgspec
 
 from raterscope.app.errors import InputError
 
-__all__ = ["MOST_FILES", "MOST_KEPT", "ExportState", "FilePosition", "Position"]
+__all__ = ["MOST_FILES", "MOST_KEPT", "ExportState", "FilePosition", "Position", "Waiting"]
 
 MOST_FILES = 20_000
 MOST_KEPT = 2_000_000
@@ -19,7 +19,7 @@ MOST_KEPT = 2_000_000
 _BYTES_PER_ROW = 8
 
 _Count = Annotated[int, msgspec.Meta(ge=0)]
-_Waiting = tuple[str, str, str, float | None, float | None, float | None]
+Waiting = tuple[str, str, str, float | None, float | None, float | None]
 _Kept = Annotated[bytes, msgspec.Meta(max_length=2 * MOST_KEPT * _BYTES_PER_ROW)]
 
 
@@ -60,9 +60,9 @@ class FilePosition:
 
     offset: _Count = 0
     line: Annotated[int, msgspec.Meta(ge=1)] = 1
-    kind: str = ""
-    codec: str = ""
-    delimiter: str = ""
+    kind: Annotated[str, msgspec.Meta(pattern="^(|table|export|json)$")] = ""
+    codec: Annotated[str, msgspec.Meta(pattern="^(|utf-8|utf-(16|32)-[lb]e)$")] = ""
+    delimiter: Annotated[str, msgspec.Meta(max_length=1)] = ""
     header: tuple[str, ...] = ()
     digest: bytes = b""
     stamp: tuple[int, int, int, int] | None = None
@@ -92,7 +92,7 @@ class ExportState:
 
     drawing: tuple[str, ...] = ()
     owned: _Kept = b""
-    waiting: tuple[_Waiting, ...] = ()
+    waiting: tuple[Waiting, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -136,6 +136,4 @@ class Position:
             kept += [one.seen, one.again or b""]
         if any(len(rows) % _BYTES_PER_ROW for rows in kept) or len(position.files) > MOST_FILES:
             raise InputError("is no position in a source that grows: its rows are cut")
-        if any(one.kind not in ("", "table", "export", "json") for one in position.files.values()):
-            raise InputError("is no position in a source that grows: a file is of an unknown kind")
         return position

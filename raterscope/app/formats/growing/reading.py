@@ -22,7 +22,7 @@ from raterscope.app.formats.growing.json_lines import HEADER, cut_objects, is_js
 from raterscope.app.formats.growing.lines import LONGEST, begin, lines_in, size_of
 from raterscope.app.formats.growing.positions import FilePosition
 from raterscope.app.formats.growing.records import Records, cut_records, header_in
-from raterscope.app.formats.growing.rows import joined, read_rows
+from raterscope.app.formats.growing.rows import Refusals, joined, read_rows
 from raterscope.app.formats.tables import Table, assign
 
 __all__ = ["Reading"]
@@ -157,25 +157,31 @@ class Reading:
         records = records.first(self.rows_left)
         self.rows_left -= len(records.rows)
         found.lines_read += len(records.rows) + len(records.refused)
-        for line, what in records.refused:
-            found.refuse(here.line + line, what)
-        if not records.rows:
-            return records.taken
-        lines = [here.line + line for line in records.at]
-        table = Table(found.path, here.header, tuple(zip(*records.rows, strict=True)), lines)
+        bad: list[tuple[int, str, str | None]] = [
+            (here.line + line, what, None) for line, what in records.refused
+        ]
+        if records.rows:
+            lines = [here.line + line for line in records.at]
+            table = Table(found.path, here.header, tuple(zip(*records.rows, strict=True)), lines)
+            faults = self._read_table(table, found)
+            bad += [(lines[row], what, name) for row, (name, what) in faults.found.items()]
+        for line, what, name in sorted(bad, key=lambda one: one[0]):
+            found.refuse(line, what, name)
+        return records.taken
+
+    def _read_table(self, table: Table, found: Findings) -> Refusals:
+        """Read rows of cells; tell what is wrong in some."""
+        here = found.position
         if here.kind == "export":
             marks, faults = classifications(table, found.shapes)
             found.marks += marks
-        else:
-            by_hand = self.mapping if here.kind == "table" else None
-            column = assign(table, NEEDED, WANTED, by_hand)
-            rows, faults, untimed, pointed = read_rows(table, column, here.pointed)
-            found.rows.append(rows)
-            found.position = replace(here, pointed=pointed)
-            found.leave_untimed(untimed)
-        for row, (name, what) in sorted(faults.found.items()):
-            found.refuse(lines[row], what, name)
-        return records.taken
+            return faults
+        column = assign(table, NEEDED, WANTED, self.mapping if here.kind == "table" else None)
+        rows, faults, untimed, pointed = read_rows(table, column, here.pointed)
+        found.rows.append(rows)
+        found.position = replace(here, pointed=pointed)
+        found.leave_untimed(untimed)
+        return faults
 
     def _tell_apart(self, found: Findings) -> None:
         """Leave out the rows that came before."""
@@ -183,14 +189,15 @@ class Reading:
         if found.marks:
             who = np.array([mark.identity for mark in found.marks], dtype=np.uint64)
             new = self.memory.take(name, who, np.ones(len(who), dtype=bool))
-            found.repeated += len(new) - int(new.sum())
-            found.rows = self.exports.rows_of(
-                [mark for mark, is_new in zip(found.marks, new, strict=True) if is_new]
-            )
+            marks = [mark for mark, is_new in zip(found.marks, new.tolist(), strict=True) if is_new]
+            found.rows = [self.exports.rows_of(marks)]
         elif found.rows:
             rows = joined(found.rows)
             who = identities((rows.people, rows.images), (rows.x, rows.y, rows.time))
             new = self.memory.take(name, who, np.isfinite(rows.time) | np.isnan(rows.x))
-            found.repeated += len(new) - int(new.sum())
-            found.rows = [rows.kept(new)] if new.any() else []
+            found.rows = [rows.kept(new)]
+        else:
+            return
+        found.repeated += int((~new).sum())
+        found.rows = [rows for rows in found.rows if len(rows)]
         found.look_at_times()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import itertools
 import re
 from collections.abc import Sequence
@@ -72,8 +73,10 @@ def header_in(lines: Sequence[str], path: Path, codec: str, ended: bool) -> Head
         return None
     delimiter, skip = delimiter_of(lines[first], path)
     begin = first + skip
-    records = cut_records(lines[begin : begin + 2 * _MOST_LINES], delimiter, None, path, codec, 0, ended)
-    if records.refused:
+    some = lines[begin : begin + _MOST_LINES + 1]
+    ended = ended and begin + len(some) == len(lines)
+    records = cut_records(some, delimiter, None, path, codec, 0, ended)
+    if records.refused and (not records.rows or records.refused[0][0] < records.at[0]):
         raise InputError(records.refused[0][1], file=path, line=begin + 1)
     if not records.rows:
         return None
@@ -82,8 +85,8 @@ def header_in(lines: Sequence[str], path: Path, codec: str, ended: bool) -> Head
         raise InputError(f"has a header of {counted(len(row), 'column')}, which is too long", file=path)
     if not is_headed(row):
         return Header(delimiter, distinct([""] * len(row)), begin)
-    after = records.at[1] if len(records.at) > 1 else records.taken
-    return Header(delimiter, distinct(row), begin + after)
+    after = begin + records.at[0] + 1 + _breaks_in(records.rows[0])
+    return Header(delimiter, distinct(row), after)
 
 
 def cut_records(
@@ -115,9 +118,9 @@ def cut_records(
         stray = next(
             (
                 index
-                for index, (begin, end) in enumerate(itertools.pairwise(at))
+                for index, (begin, end) in enumerate(itertools.pairwise(at[:-1] if is_open else at))
                 if end - begin > 1 or len(lines[begin]) > LONGEST // 4
-                if _is_stray(lines, rows[index], begin, width, codec)
+                if _is_stray(lines, rows[index], begin, delimiter, width, codec)
             ),
             None,
         )
@@ -161,15 +164,28 @@ def _parsed(
     return rows, [*at, before + len(lines)], True
 
 
-def _is_stray(lines: Sequence[str], row: list[str], begin: int, width: int | None, codec: str) -> bool:
+def _is_stray(
+    lines: Sequence[str], row: list[str], begin: int, delimiter: str, width: int | None, codec: str
+) -> bool:
     """Tell whether a row is held together by a quote that does not belong there, or is too long."""
-    breaks = sum(len(_BREAK.findall(cell)) for cell in row)
-    if breaks >= _MOST_LINES or size_of(lines[begin : begin + breaks + 1], codec) > LONGEST:
+    breaks = _breaks_in(row)
+    some = lines[begin : begin + breaks + 1]
+    if breaks >= _MOST_LINES or size_of(some, codec) > LONGEST:
         return True
+    if not breaks:
+        return False
     bad: list[tuple[int, int]] = []
-    if breaks and width is not None:
+    try:
+        list(csv.reader(some, delimiter=delimiter, strict=True))
+    except csv.Error:
+        return True
+    if width is not None:
         even([row], [begin], width, bad)
     return bool(bad)
+
+
+def _breaks_in(row: list[str]) -> int:
+    return sum(len(_BREAK.findall(cell)) for cell in row)
 
 
 def _keep(found: Records, rows: list[list[str]], at: list[int], width: int | None) -> None:
