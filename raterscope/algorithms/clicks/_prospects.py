@@ -39,7 +39,7 @@ UNSEEN = 0.5
 ROUNDS = 30
 """Iterations of EM that bring the vote model back to where the detections are from."""
 
-HIDDEN = 20
+HIDDEN = 40
 """Iterations of EM that count what was not found."""
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(24)
@@ -107,28 +107,19 @@ def crowd_of(problem: Problem, fusion: Fusion) -> Crowd:
     honest = 1 - deception[0] / sum(deception)
     levels, level = _levels(fusion)
     state, now = ascent.state, ascent.looks
-    finding = found(levels[:, None], np.arange(problem.marks.shape[0] + 1.0))
     for _ in range(HIDDEN):
         rate = _rates(state.odds, prior.shift)
-        marks = marks_of(rate)
-        seen = finding @ marks
-        mean = rate.sum(axis=0)
-        unseen_marks = (mean - finding @ (marks * np.arange(len(marks))[:, None])) / np.maximum(mean, EDGE)
+        unseen, marked = _unseen(rate, levels)
         nodes = _by_level(now.structure, level, len(levels))
-        hidden = (nodes * (1 - seen) / seen).sum(axis=0)
-        missed = (nodes * unseen_marks / seen).sum(axis=0)
-        share = nodes.sum(axis=0) + hidden + max(prior.strength, EDGE) * prior.share
-        hits = problem.marks @ now.present + rate @ missed
-        odds = log_odds(
-            hits,
-            np.broadcast_to(nodes.sum(axis=0) + hidden, rate.shape),
-            prior.shift,
-            (prior.hit, prior.miss),
-            state.odds,
-        )
+        whole = nodes / np.maximum(1 - unseen, EDGE)
+        counts = (whole * unseen).sum(axis=0) + nodes.sum(axis=0)
+        hits = problem.marks @ now.present + np.einsum("qrk,qk->r", marked, whole)
+        before = np.broadcast_to(counts, rate.shape)
+        odds = log_odds(hits, before, prior.shift, (prior.hit, prior.miss), state.odds)
+        share = counts + max(prior.strength, EDGE) * prior.share
         kinds = state.kinds.copy()
         if prior.places:
-            kinds[0] = nodes.sum() + hidden.sum() + prior.kinds[0]
+            kinds[0] = counts.sum() + prior.kinds[0]
         state = State(odds, state.chance, kinds, share / share.sum())
         now, _ = looks(problem, state)
     return Crowd(problem, state, now, honest, _rates(state.odds, prior.shift))
@@ -137,6 +128,24 @@ def crowd_of(problem: Problem, fusion: Fusion) -> Crowd:
 def _rates(odds: FloatArray, shift: FloatArray) -> FloatArray:
     rate: FloatArray = 1 / (1 + np.exp(-(odds[:, None] + shift)))
     return rate
+
+
+def _unseen(rate: FloatArray, joins: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Give the chance that a structure is not found, and that it is marked by each annotator all the same.
+
+    With the chance of joining q and s = 1 - q, it is not found with probability s^(v - 1) when it has v marks,
+    and surely when it has none; so sums over v are values of the marks' generating function.
+
+    Returns
+    -------
+    unseen : (Q, K) float64
+    marked : (Q, R, K) float64
+    """
+    stray = 1 - joins[:, None]
+    each = 1 - rate + rate * stray[:, :, None]
+    every = each.prod(axis=1)
+    none = (1 - rate).prod(axis=0)
+    return none + (every - none) / stray, rate * every[:, None] / each
 
 
 def joining(mean: FloatArray, scatter: float) -> FloatArray:
@@ -253,18 +262,52 @@ def ahead(crowd: Crowd, fusion: Fusion, newcomers: Newcomers, threshold: float) 
     chance = np.where(fusion.detection.detected, 1 - stays, stays)
     chance[crowd.problem.known] = 0.0
 
+    come = whole[:, _sums(annotators, more)] - both
+    come *= _telling(crowd, newcomers, threshold)[_sums(annotators, more)]
     now = marks_of(crowd.rate)  # (R + 1, K)
     seen = whole[:, : annotators + 1] @ now  # (Q, K)
-    come = whole[:, _sums(annotators, more)] - both
-    appear = np.einsum("vk,qvb,bk->qk", now, come, marks_of(newcomers.rate))
     many = _by_level(crowd.looks.structure, level, len(levels)) / seen
     many[-1] += UNSEEN * crowd.state.share
+    appearing = (many * np.einsum("vk,qvb,bk->qk", now, come, marks_of(newcomers.rate))).sum()
+    others = [
+        (crowd.problem.prior.places, marks_of(crowd.state.chance), marks_of(newcomers.stray)),
+    ]
+    for number, before, after in others:
+        appearing += number * before @ come[-1] @ after
     return Ahead(
         np.clip(chance, 0.0, 1.0),
-        float((many * appear).sum()),
+        float(appearing),
         float((many * (1 - seen)).sum()),
         float((many * (1 - seen) / seen).sum()),
     )
+
+
+def _telling(crowd: Crowd, newcomers: Newcomers, threshold: float) -> FloatArray:
+    """Give the chance that so many marks make a detection of what is no cluster yet: (R + k + 1,).
+
+    What they tell depends on whose marks they are: their log odds vary as the annotators' do.
+    """
+    from scipy.special import betaln, ndtr
+
+    rate = np.clip(np.concatenate([crowd.rate, newcomers.rate]), EDGE, 1 - EDGE)
+    stray = np.clip(np.concatenate([crowd.state.chance, newcomers.stray]), EDGE, 1 - EDGE)
+    number = np.arange(len(rate) + 1.0)
+    first, second = crowd.problem.prior.artefact
+    quiet = len(rate) - number
+    likely, unlikely = rate.mean(axis=0), stray.mean()
+    structure = likely ** number[:, None] * (1 - likely) ** quiet[:, None] @ crowd.state.share
+    artefact = np.exp(betaln(first + number, second + quiet) - betaln(first, second))
+    by_chance = unlikely**number * (1 - unlikely) ** quiet
+    kinds = crowd.state.kinds
+    others = kinds[1] * artefact + kinds[2] * by_chance
+    odds = np.log(np.maximum(kinds[0] * structure, 1e-300)) - np.log(np.maximum(others, 1e-300))
+    bar = np.clip(threshold / crowd.honest, EDGE, 1 - EDGE)
+    able = rate @ crowd.state.share
+    single = np.log(able / stray)
+    variance = np.average((single - np.average(single, weights=able)) ** 2, weights=able)
+    spread = np.sqrt(np.maximum(variance, 0.01) * np.maximum(number, 1))
+    chance: FloatArray = ndtr((odds - np.log(bar / (1 - bar))) / spread)
+    return chance
 
 
 def _levels(fusion: Fusion) -> tuple[FloatArray, IntArray]:
