@@ -1,0 +1,168 @@
+"""What lies over a volume: outlines, areas, maps, the band, disputed regions."""
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QEvent, QPoint, QPointF, QThreadPool
+from PySide6.QtGui import QHelpEvent
+from PySide6.QtWidgets import QApplication, QToolTip
+
+from raterscope.widgets.volume.layers import HeatMap, Outline, RegionBox
+from tests.widgets.volume.viewing import (
+    LEFT,
+    SHAPE,
+    ball,
+    colour,
+    colours,
+    outlined,
+    screen,
+)
+
+
+def test_an_outline_runs_where_the_mask_ends_and_is_chosen_by_a_click(view, qtbot):
+    chosen = []
+    view.outline_clicked.connect(chosen.append)
+    outlined(view, qtbot)
+    axial = view.view("axial")
+    # The ball's edge: 12 mm to the right of its middle, 16 voxels of 0.75 mm; the 16th is no longer inside.
+    place = QPointF(*axial.viewport.to_screen(*axial.plane.place_of((10, 30, 56)))).toPoint()
+    half_voxel = round(0.5 * 0.75 * axial.viewport.scale)
+    qtbot.mouseClick(axial, LEFT, pos=place - QPoint(half_voxel, 0))
+    qtbot.mouseClick(axial, LEFT, pos=screen(axial, (10, 30, 40)))
+    assert chosen == ["r1"]
+
+
+@pytest.mark.qt_log_ignore("This plugin does not support raise", extend=True)
+def test_a_mouse_that_rests_on_an_outline_learns_whose_it_is_as_it_is_written(view, qtbot):
+    view.set_outlines([Outline("r1", "<b>rater</b> 1", "#e69f00", ball(), width=1.0)])
+    axial = view.view("axial")
+    qtbot.waitUntil(lambda: "#e69f00" in colours(axial), timeout=3000)
+    edge = screen(axial, (10, 30, 56)) - QPoint(round(0.375 * axial.viewport.scale), 0)
+    QApplication.sendEvent(axial, QHelpEvent(QEvent.Type.ToolTip, edge, axial.mapToGlobal(edge)))
+    assert "&lt;b&gt;rater&lt;/b&gt; 1" in QToolTip.text()
+    QToolTip.hideText()
+
+
+def test_outlines_are_hidden_shown_and_seen_alone(view, qtbot):
+    other = ball((10, 30, 40), 20.0)
+    outlined(view, qtbot)
+    axial = view.view("axial")
+    hues = {"r1": "#e69f00", "r2": "#56b4e9", "c": "#ff00ff"}
+    view.set_outlines(
+        [
+            Outline("r1", "rater 1", hues["r1"], ball(), width=1.0),
+            Outline("r2", "rater 2", hues["r2"], other, width=1.0),
+            Outline("c", "consensus", hues["c"], ball(radius=16.0), width=1.0),
+        ]
+    )
+
+    def seen(*keys):
+        qtbot.waitUntil(lambda: {k for k, hue in hues.items() if hue in colours(axial)} == set(keys))
+
+    seen("r1", "r2", "c")
+    view.set_shown({"r1", "c"})
+    seen("r1", "c")
+    view.set_solo("r2")
+    seen("r2")
+    view.set_solo("r2", beside=["c"])
+    seen("r2", "c")
+    view.set_solo(None)
+    seen("r1", "c")
+
+
+def test_an_outline_is_seen_on_every_plane_and_only_where_its_mask_is(view, qtbot):
+    outlined(view, qtbot)
+    others = [view.view("coronal"), view.view("sagittal")]
+    qtbot.waitUntil(lambda: all("#e69f00" in colours(part) for part in others), timeout=3000)
+    view.go_to((1, 30, 40))
+    qtbot.wait(100)
+    assert "#e69f00" not in colours(view.view("axial"))
+
+
+def test_a_mask_that_changes_is_outlined_anew(view, qtbot):
+    outlined(view, qtbot)
+    axial = view.view("axial")
+    view.set_outlines([Outline("r1", "rater 1", "#e69f00", np.zeros(SHAPE, dtype=bool))])
+    qtbot.waitUntil(lambda: "#e69f00" not in colours(axial), timeout=3000)
+
+
+def test_areas_cover_what_lines_enclose(view, qtbot):
+    outlined(view, qtbot)
+    axial, inside = view.view("axial"), (10, 34, 36)
+    before = colour(axial, inside)
+    view.set_style("fill")
+    red, _, blue = colour(axial, inside)
+    assert red > before[0] > blue
+    view.set_style("contour")
+    assert colour(axial, inside) == before
+
+
+def test_a_heat_map_covers_its_part_in_its_colours(view):
+    values = np.zeros((3, 10, 10), dtype=np.float32)
+    values[:, :, 5:] = 1.0
+    view.set_opacity(1.0)
+    view.set_heat_map(HeatMap(values, (9, 10, 10), 0.0, 1.0, "doubt", "doubt"))
+    axial = view.view("axial")
+    before = colour(axial, (10, 40, 60))
+    assert np.abs(np.array(colour(axial, (10, 15, 18))) - (252, 255, 164)).max() <= 3
+    assert colour(axial, (10, 15, 11)) == before
+    view.go_to((13, 30, 40))
+    assert colour(axial, (13, 15, 18)) == before
+
+
+def test_shares_kept_as_bytes_have_the_colours_of_what_they_mean(view):
+    view.set_opacity(1.0)
+    values = np.full((20, 60, 80), 255, dtype=np.uint8)
+    view.set_heat_map(HeatMap(values, (0, 0, 0), 0.0, 1.0, "weight", "weight", 1 / 255))
+    assert np.abs(np.array(colour(view.view("axial"), (10, 20, 20))) - (255, 234, 70)).max() <= 3
+
+
+def test_no_difference_is_not_covered(view):
+    axial = view.view("axial")
+    before = colour(axial, (10, 20, 20))
+    values = np.zeros(SHAPE, dtype=np.float32)
+    values[:, :, 50:] = -1.0
+    view.set_heat_map(HeatMap(values, (0, 0, 0), -1.0, 1.0, "difference", "rater 2 minus rater 1"))
+    assert np.abs(np.array(colour(axial, (10, 20, 20))) - before).max() <= 2
+    assert colour(axial, (10, 20, 60)) != before
+
+
+def test_the_band_lies_between_its_levels(view, qtbot):
+    away = np.abs(np.indices(SHAPE)[2] - 40.0)
+    probability = np.clip(1.0 - away / 40, 0, 1).astype(np.float32)
+    axial = view.view("axial")
+    before = colour(axial, (10, 20, 20))
+    view.set_band(probability, 0.25, 0.75)
+    qtbot.waitUntil(lambda: colour(axial, (10, 20, 20)) != before, timeout=3000)
+    assert colour(axial, (10, 20, 36)) == before
+    assert colour(axial, (10, 20, 5)) == before
+    view.set_band(None)
+    assert colour(axial, (10, 20, 20)) == before
+
+
+def test_a_disputed_region_is_chosen_by_its_edge_or_its_words(view, qtbot):
+    chosen = []
+    view.box_clicked.connect(chosen.append)
+    boxes = [RegionBox(1, (8, 10, 10), (4, 12, 20), "region 1 of 2", "rater 4 alone, 0.8 ml")]
+    view.set_boxes([*boxes, RegionBox(2, (2, 30, 30), (2, 9, 9), "region 2 of 2")], 1)
+    axial = view.view("axial")
+    left, top, right, bottom = axial.plane.box_of(boxes[0].origin, boxes[0].shape)
+    upper_left = QPointF(*axial.viewport.to_screen(left, top)).toPoint()
+    upper_right = QPointF(*axial.viewport.to_screen(right, top)).toPoint()
+    middle = QPointF(*axial.viewport.to_screen((left + right) / 2, (top + bottom) / 2)).toPoint()
+    qtbot.mouseClick(axial, LEFT, pos=upper_left + QPoint(0, 20))
+    qtbot.mouseClick(axial, LEFT, pos=upper_right + QPoint(30, 10))
+    qtbot.mouseClick(axial, LEFT, pos=middle)
+    assert chosen == [1, 1]
+    assert "#ffd166" in colours(axial)
+    view.go_to((15, 5, 5))
+    assert "#ffd166" not in colours(axial)
+
+
+def test_a_view_that_goes_while_lines_are_sought_leaves_nothing(view, qtbot):
+    masks = [Outline(str(i), str(i), "#e69f00", ball(radius=5.0 + i)) for i in range(12)]
+    view.set_outlines(masks)
+    for index in range(20):
+        view.go_to((index, 30, 40))
+        view.grab()
+    view.hide()
+    assert all(pool.activeThreadCount() == 0 for pool in view.findChildren(QThreadPool))
