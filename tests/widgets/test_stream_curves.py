@@ -199,12 +199,11 @@ def test_an_axis_ends_at_a_round_number_not_far_beyond_what_is_shown():
 
 
 def test_a_limit_below_the_scale_lengthens_it():
-    values = np.array([0.5, 0.1, UNKNOWN])
-    usual, longer = (falling_scale(values, limit) for limit in (0.05, 0.0004))
+    usual, longer = (falling_scale(limit) for limit in (0.05, 0.0004))
     assert [words for _, words in usual.ticks] == ["0.1 %", "1 %", "10 %", "100 %"]
     assert longer.ticks[0] == (0.0001, "0.01 %")
     assert float(longer.share(0.0004)) > 0
-    assert float(usual.share(0.0)) == 0.0  # below the scale: at its foot
+    assert usual.share(np.array([0.0, 2.0])).tolist() == [0.0, 1.0]  # beyond the scale: at its ends
 
 
 def test_truth_of_another_number_of_steps_is_refused(curves):

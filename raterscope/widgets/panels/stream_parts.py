@@ -245,15 +245,15 @@ class ReplayControls(QWidget):
         self.play_toggled.emit(not self._line.playing)
 
     def _on_back(self) -> None:
-        self.slider.setValue(self._line.position - 1)
+        self.slider.setValue(self.slider.value() - 1)
 
     def _on_next(self) -> None:
-        self.slider.setValue(self._line.position + 1)
+        self.slider.setValue(self.slider.value() + 1)
 
     def _on_slider(self, step: int) -> None:
         if step > self._line.ready:
             self.slider.setValue(self._line.ready)
-        elif step != self._line.position:
+        else:
             self.position_chosen.emit(step)
 
     def _on_order(self, name: str) -> None:
@@ -371,7 +371,7 @@ def _row(*widgets: QWidget) -> QWidget:
 
 def _cell(figure: QWidget, name: str) -> QWidget:
     figure.setMinimumWidth(FIGURE_WIDTH)
-    figure.setAccessibleName(name)
+    figure.setAccessibleDescription(name)
     block = QWidget()
     column = QVBoxLayout(block)
     column.setContentsMargins(0, 0, 0, 0)

@@ -294,7 +294,7 @@ class _Curves(Figure[int]):
         if limit is not None:
             shown = f"limit {100 * limit:g} %"
             key.append(KeyEntry(DASHES, look.rejected, shown, shown))
-        return _Chart((StreamLine(look.accent, "o", values),), falling_scale(values, limit), tuple(key))
+        return _Chart((StreamLine(look.accent, "o", values),), falling_scale(limit), tuple(key))
 
     @property
     def _limit(self) -> float | None:

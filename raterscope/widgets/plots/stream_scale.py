@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 __all__ = ["ValueScale", "count_scale", "falling_scale", "round_up", "share_scale"]
 
 ROUND = (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10)
-FEWEST_POWERS = 3
-"""A scale of powers of ten goes down so many at the least."""
+HIGHEST_FOOT = -3
+"""Power of ten to which a scale of them goes down at the least."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,9 @@ class ValueScale:
     least, most : float
     ticks : tuple of (float, str)
     powers : bool
-        Whether equal steps stand for equal factors; what is below the least lies on it.
+        Whether equal steps stand for equal factors.
+
+    What is beyond an end lies on it.
     """
 
     least: float
@@ -59,20 +61,16 @@ def share_scale() -> ValueScale:
     return ValueScale(0.0, 1.0, ((0.0, "0"), (0.5, "0.5"), (1.0, "1")))
 
 
-def falling_scale(values: NDArray[np.floating], also: float | None) -> ValueScale:
-    """Make a scale of percentages by powers of ten, from 100 % down, for shares that fall towards nothing.
+def falling_scale(limit: float | None) -> ValueScale:
+    """Make a scale of shares by powers of ten, from 100 % down, for what falls towards nothing.
 
     Parameters
     ----------
-    values : (n,) float
-        NaN where not known.
-    also : float or None
-        What has to be on the scale too.
+    limit : float or None
+        What has to be on the scale.
     """
-    known = values[np.isfinite(values)]
-    top = max(0, math.ceil(math.log10(max(float(known.max(initial=1.0)), 1e-9))))
-    bottom = -FEWEST_POWERS
-    if also is not None and also > 0:
-        bottom = min(bottom, math.floor(math.log10(also)))
-    ticks = tuple((10.0**power, f"{10.0 ** (power + 2):,g} %") for power in range(bottom, top + 1))
-    return ValueScale(10.0**bottom, 10.0**top, ticks, powers=True)
+    bottom = HIGHEST_FOOT
+    if limit is not None and limit > 0:
+        bottom = min(bottom, math.floor(math.log10(limit)))
+    ticks = tuple((10.0**power, f"{10.0 ** (power + 2):g} %") for power in range(bottom, 1))
+    return ValueScale(10.0**bottom, 1.0, ticks, powers=True)
