@@ -87,6 +87,14 @@ def test_what_was_not_worked_out_is_not_said_and_the_rest_is_drawn(curves):
     assert curves.figure.grab().toImage() != before
 
 
+def test_a_single_step_is_seen(curves):
+    pictures = []
+    for found in (10, 15):
+        curves.set_history(history(1, detections=np.array([found])), CHANCE)
+        pictures.append(curves.figure.grab().toImage())
+    assert pictures[0] != pictures[1]
+
+
 @pytest.mark.parametrize("size", [(1100, 210), (480, 330)])
 def test_the_three_plots_share_their_steps_and_a_click_goes_there(curves, qtbot, size):
     curves.resize(*size)

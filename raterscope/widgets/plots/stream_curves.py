@@ -54,6 +54,9 @@ OUTLOOKS = {
     "chance": ("chance", "The chance that any decision changes yet"),
 }
 LEFT, RIGHT, KEY, FOOT, GAP = 44, 10, 18, 16, 12
+SHORTEST = 5.0
+"""Annotators or clicks that an axis goes to at the least."""
+
 SIDE_BY_SIDE_FROM, TALL_ENOUGH = 230.0, 78.0
 """A plot's least width beside others, and its least height above others, in pixels."""
 
@@ -242,7 +245,7 @@ class _Curves(Figure[int]):
         return self._history.annotators if self._axis == "annotators" else self._history.clicks
 
     def _end(self) -> float:
-        return round_up(int(self._across()[-1]))
+        return max(round_up(int(self._across()[-1])), SHORTEST)
 
     def _step_at(self, value: float) -> int:
         """Give the step nearest to a place on the axis; of several there, the last."""

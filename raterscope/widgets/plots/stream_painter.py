@@ -187,7 +187,10 @@ def _paint_way(painter: QPainter, box: QRectF, x: Floats, share: Floats, pen: QP
     if _few(x, box):
         painter.setPen(pen)
         painter.setBrush(Qt.BrushStyle.NoBrush)
-        painter.drawPolyline(_points(box, x, share))
+        points = _points(box, x, share)
+        painter.drawPolyline(points)
+        if len(x) == 1:
+            painter.drawEllipse(points.first(), 1.5, 1.5)
         return
     # So many pieces are filled in a tenth of the time that they would be stroked in.
     along, low, high = _reach(x, share[:, None], box)
