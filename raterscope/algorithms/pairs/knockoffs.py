@@ -19,11 +19,13 @@ __all__ = [
     "HIGHEST_RATE",
     "UNTESTED",
     "Knockoffs",
+    "SortedDraws",
     "construct",
     "cuts",
     "gaps",
     "selected",
     "shares",
+    "sort_draws",
     "sphere",
     "statistic",
 ]
@@ -245,6 +247,76 @@ def statistic(entries: FloatArray) -> FloatArray:
     return np.asarray(np.maximum(own, knockoff) * np.sign(own - knockoff))
 
 
+@dataclass(frozen=True, eq=False)
+class SortedDraws:
+    """W of D draws with their values in order of size, from which the cut at any rate follows at once.
+
+    Attributes
+    ----------
+    statistic : (D, p) float
+        As of `PairFusion`.
+    size : (D, p) float64
+        |W|, the largest first.
+    against, chosen : (D, p) int32
+        How many of the values down to each one are below and above 0.
+    last : (D, p) bool
+        The last one of its size, which is not 0.
+    untested : (p,) bool
+    """
+
+    statistic: NDArray[np.floating[Any]]
+    size: FloatArray
+    against: NDArray[np.int32]
+    chosen: NDArray[np.int32]
+    last: BoolArray
+    untested: BoolArray
+
+    def cuts(self, rate: float, plus: bool = True) -> FloatArray:
+        """Find the cut T of each draw; see `cuts`."""
+        if not 0.0 < rate <= HIGHEST_RATE:
+            raise ValueError(f"the rate is {rate:g}; expected more than 0, at most {HIGHEST_RATE:g}")
+        found = np.full(len(self.size), np.inf)
+        if not self.size.shape[1]:
+            return found
+        # a product, since 1 / 10 is no more than 0.1 whichever way it is rounded
+        most = rate * np.maximum(self.chosen, 1) * (1.0 + 1e-12)
+        good = self.last & (self.against + int(plus) <= most)
+        at = self.size.shape[1] - 1 - np.argmax(good[:, ::-1], axis=1)
+        some = good.any(axis=1)
+        found[some] = self.size[some, at[some]]
+        return found
+
+    def shares(self, cut: FloatArray) -> FloatArray:
+        """Tell which share of the draws selects each annotator at their cuts; see `shares`."""
+        chosen = self.statistic >= cut[:, None].astype(self.statistic.dtype)
+        found = np.asarray(chosen.mean(axis=0), dtype=np.float64)
+        found[self.untested] = np.nan
+        return found
+
+
+def sort_draws(statistic: NDArray[np.floating[Any]]) -> SortedDraws:
+    """Put W of every draw in order, once for all rates.
+
+    Parameters
+    ----------
+    statistic : (D, p) float
+        W; NaN for who was not tested.
+    """
+    w = np.nan_to_num(np.asarray(statistic, dtype=np.float64), nan=0.0)
+    w = np.take_along_axis(w, np.argsort(-np.abs(w), axis=1), axis=1)
+    size = np.abs(w)
+    last = size > 0.0
+    last[:, :-1] &= size[:, :-1] > size[:, 1:]
+    return SortedDraws(
+        statistic=statistic,
+        size=size,
+        against=np.cumsum(w < 0.0, axis=1, dtype=np.int32),
+        chosen=np.cumsum(w > 0.0, axis=1, dtype=np.int32),
+        last=last,
+        untested=np.isnan(statistic).any(axis=0),
+    )
+
+
 def cuts(statistic: NDArray[np.floating[Any]], rate: float, plus: bool = True) -> FloatArray:
     """Find the cut T of each draw (section 2.3, step 3), over t > 0 and with a denominator of at least 1.
 
@@ -267,25 +339,7 @@ def cuts(statistic: NDArray[np.floating[Any]], rate: float, plus: bool = True) -
     ValueError
         For a rate beyond which W was followed.
     """
-    if not 0.0 < rate <= HIGHEST_RATE:
-        raise ValueError(f"the rate is {rate:g}; expected more than 0, at most {HIGHEST_RATE:g}")
-    w = np.nan_to_num(np.asarray(statistic, dtype=np.float64), nan=0.0)
-    found = np.full(len(w), np.inf)
-    if not w.shape[1]:
-        return found
-    order = np.argsort(-np.abs(w), axis=1)
-    w = np.take_along_axis(w, order, axis=1)
-    size = np.abs(w)
-    last = np.ones(w.shape, dtype=bool)
-    last[:, :-1] = size[:, :-1] > size[:, 1:]
-    against = np.cumsum(w < 0.0, axis=1) + int(plus)
-    chosen = np.maximum(np.cumsum(w > 0.0, axis=1), 1)
-    # a product, since 1 / 10 is no more than 0.1 whichever way it is rounded
-    good = last & (size > 0.0) & (against <= rate * chosen * (1.0 + 1e-12))
-    at = w.shape[1] - 1 - np.argmax(good[:, ::-1], axis=1)
-    some = good.any(axis=1)
-    found[some] = size[some, at[some]]
-    return found
+    return sort_draws(statistic).cuts(rate, plus)
 
 
 def shares(statistic: NDArray[np.floating[Any]], rate: float, plus: bool = True) -> FloatArray:
@@ -302,10 +356,8 @@ def shares(statistic: NDArray[np.floating[Any]], rate: float, plus: bool = True)
     (p,) float64
         NaN for who was not tested.
     """
-    cut = cuts(statistic, rate, plus)
-    found = np.asarray((statistic >= cut[:, None].astype(statistic.dtype)).mean(axis=0), dtype=np.float64)
-    found[np.isnan(statistic).any(axis=0)] = np.nan
-    return found
+    draws = sort_draws(statistic)
+    return draws.shares(draws.cuts(rate, plus))
 
 
 def selected(shares: FloatArray, share: float) -> BoolArray:

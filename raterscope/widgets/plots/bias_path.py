@@ -291,7 +291,8 @@ class _Lines(Figure[int]):
         self._next = 0
         self._covers = [np.zeros((size.width(), size.height() + 2)) for _ in BEHAVIOURS]
         self._timer.start()
-        self._work()
+        if spans:
+            self._work()
 
     def _work(self) -> None:
         """Work some lines out; the last ones finish the picture."""

@@ -382,16 +382,13 @@ class _Bars(Figure[int]):
             starts = np.flatnonzero(np.diff(column, prepend=-1))
             low, high = np.minimum.reduceat(low, starts), np.maximum.reduceat(high, starts)
             lit = np.logical_or.reduceat(flagged, starts)
-        biased, plain = QColor(look.rejected), QColor(look.third)
-        strip = box.bottom() + 2
-        for x, bottom, top, on in zip(
-            (box.left() + starts * pitch).tolist(), low.tolist(), high.tolist(), lit.tolist(), strict=True
-        ):
-            ink = biased if on else plain
-            upper = zero - top * scale
-            painter.fillRect(QRectF(round(x), upper, width, (top - bottom) * scale), ink)
-            if on:
-                painter.fillRect(QRectF(round(x), strip, width, STRIP), ink)
+        left = np.round(box.left() + starts * pitch)
+        bars = np.stack([left, zero - high * scale, np.full(len(left), width), (high - low) * scale], axis=1)
+        painter.setPen(Qt.PenStyle.NoPen)
+        for of, ink in ((~lit, look.third), (lit, look.rejected)):
+            painter.setBrush(QColor(ink))
+            painter.drawRects([QRectF(*bar) for bar in bars[of].tolist()])
+        painter.drawRects([QRectF(x, box.bottom() + 2, width, STRIP) for x in left[lit].tolist()])
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
 
     def _value(self, length: float) -> float:

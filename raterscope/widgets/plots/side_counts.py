@@ -126,7 +126,8 @@ class _Dots(Figure[int]):
         self._lay_out()
 
     def set_flagged(self, flagged: NDArray[np.bool_], behaviour: NDArray[np.integer]) -> None:
-        if self._view is not None:
+        same = np.array_equal(self._flagged, flagged) and np.array_equal(self._behaviour, behaviour)
+        if self._view is not None and not same:
             self._flagged, self._behaviour = np.asarray(flagged), np.asarray(behaviour)
             self._redraw()
 
@@ -250,19 +251,18 @@ class _Dots(Figure[int]):
         )
 
     def _draw_dots(self, painter: QPainter, ratio: float) -> None:
-        stamps: dict[tuple[int, bool], QPixmap] = {}
+        """Stamp the dots, those of one kind after the other, the flagged on top."""
         half = RADIUS + 3
-        for part in np.argsort(self._flagged, kind="stable").tolist():
-            kind = int(self._behaviour[part]), bool(self._flagged[part])
-            if kind not in stamps:
-                stamp = QPixmap(round(2 * half * ratio), round(2 * half * ratio))
-                stamp.setDevicePixelRatio(ratio)
-                stamp.fill(Qt.GlobalColor.transparent)
-                with QPainter(stamp) as one:
-                    one.setRenderHint(QPainter.RenderHint.Antialiasing)
-                    paint_side_mark(one, QPointF(half, half), kind[0], flagged=kind[1], radius=RADIUS)
-                stamps[kind] = stamp
-            painter.drawPixmap(self.place_of(part) - QPointF(half, half), stamps[kind])
+        kinds = 2 * self._behaviour.astype(np.int64) + self._flagged
+        for kind in sorted(np.unique(kinds).tolist(), key=lambda kind: kind % 2):
+            stamp = QPixmap(round(2 * half * ratio), round(2 * half * ratio))
+            stamp.setDevicePixelRatio(ratio)
+            stamp.fill(Qt.GlobalColor.transparent)
+            with QPainter(stamp) as one:
+                one.setRenderHint(QPainter.RenderHint.Antialiasing)
+                paint_side_mark(one, QPointF(half, half), kind // 2, flagged=bool(kind % 2), radius=RADIUS)
+            for x, y in (self._places[kinds == kind] - half).tolist():
+                painter.drawPixmap(QPointF(x, y), stamp)
 
 
 def _ticks(most: float, *, logarithmic: bool) -> list[int]:

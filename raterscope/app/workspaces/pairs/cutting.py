@@ -4,29 +4,34 @@ from __future__ import annotations
 
 from functools import partial
 
-from PySide6.QtCore import QObject, Signal
+import numpy as np
+from PySide6.QtCore import QObject, QTimer, Signal
 
 from raterscope.algorithms.pairs.data import BoolArray
+from raterscope.algorithms.pairs.knockoffs import SortedDraws
 from raterscope.algorithms.progress import Watch
-from raterscope.app.jobs import Jobs
-from raterscope.app.workspaces.pairs.scene import Cut, Ranking, Scene, cut_at, rank
+from raterscope.app.jobs import Job, Jobs
+from raterscope.app.workspaces.pairs.scene import Analysis, Cut, Ranking, Scene, cut_at, rank
 
 __all__ = ["Cutting"]
 
+REST = 40
+"""Milliseconds for which nobody else is flagged before the items are ranked: a slider goes on at once."""
+
 
 class Cutting(QObject):
-    """Works out cuts and rankings in threads of their own; late answers are dropped.
+    """Moves the cut at once, and ranks in a thread of its own; late answers are dropped.
 
     Signals
     -------
-    moved(bool)
-        Another cut is there; whether it is the first of this answer.
+    moved
+        Another cut is there.
     ranked
         The items are ranked anew.
     refused(str)
     """
 
-    moved = Signal(bool)
+    moved = Signal()
     ranked = Signal()
     refused = Signal(str)
 
@@ -36,58 +41,54 @@ class Cutting(QObject):
         self._scene: Scene | None = None
         self.cut: Cut | None = None
         self.ranking: Ranking | None = None
-        self._cuts = self._ranks = 0
+        self._draws: SortedDraws | None = None
+        self._flagged: BoolArray | None = None
+        self._job: Job | None = None
+        self._rest = QTimer(self)
+        self._rest.setSingleShot(True)
+        self._rest.setInterval(REST)
+        self._rest.timeout.connect(self._begin)
 
-    @property
-    def plus(self) -> bool:
-        """Whether the cut is that of knockoff+, which promises its rate."""
-        run = None if self._scene is None else self._scene.run
-        return True if run is None else bool(run.settings.get("settings", {}).get("plus", True))
-
-    def show(self, scene: Scene | None) -> None:
-        """Take another question or answer, cut at the rate that it was fused at."""
+    def show(self, scene: Scene | None, analysis: Analysis | None) -> None:
+        """Take another question or answer, with the cut at the rate that it was fused at."""
+        self._stop()
         self._scene = scene
-        self.cut = self.ranking = None
-        self._cuts += 1
-        self._ranks += 1
-        if scene is not None and scene.fusion is not None:
-            self.move(scene.fusion.rate)
+        self._draws, self.cut = (None, None) if analysis is None else (analysis.draws, analysis.cut)
+        self.ranking = self._flagged = None
 
     def move(self, rate: float) -> None:
         """Move the cut."""
-        scene = self._scene
-        if scene is None or scene.fusion is None:
-            return
-        self._cuts += 1
-        job = self._jobs.start("Moving the cut", partial(_cut, scene, rate, self.plus), quiet=True)
-        job.finished.connect(partial(self._on_cut, self._cuts))
-        job.failed.connect(self.refused)
+        if self._scene is not None and self._draws is not None:
+            self.cut = cut_at(self._scene, self._draws, rate)
+            self.moved.emit()
 
     def rank(self, flagged: BoolArray) -> None:
-        """Rank the items with the biases of the flagged beside their scores."""
-        if self._scene is None:
+        """Rank the items with the biases of the flagged beside their scores, once that rests."""
+        if self.cut is None or (self._flagged is not None and np.array_equal(flagged, self._flagged)):
             return
-        self._ranks += 1
-        job = self._jobs.start("Ranking the items", partial(_rank, self._scene, flagged), quiet=True)
-        job.finished.connect(partial(self._on_ranked, self._ranks))
+        self._stop()
+        self._flagged = flagged
+        self._rest.start()
+
+    def _stop(self) -> None:
+        self._rest.stop()
+        if self._job is not None:
+            self._job.cancel()
+            self._job = None
+
+    def _begin(self) -> None:
+        if self._scene is None or self._flagged is None:
+            return
+        job = self._jobs.start("Ranking the items", partial(_rank, self._scene, self._flagged), quiet=True)
+        self._job = job
+        job.finished.connect(partial(self._on_ranked, job))
         job.failed.connect(self.refused)
 
-    def _on_cut(self, number: int, cut: Cut) -> None:
-        if number == self._cuts:
-            first = self.cut is None
-            self.cut = cut
-            self.moved.emit(first)
-
-    def _on_ranked(self, number: int, ranking: Ranking) -> None:
-        if number == self._ranks:
+    def _on_ranked(self, job: Job, ranking: Ranking) -> None:
+        if job is self._job:
+            self._job = None
             self.ranking = ranking
             self.ranked.emit()
-
-
-def _cut(scene: Scene, rate: float, plus: bool, watch: Watch) -> Cut:
-    watch(0.0, "moving the cut")
-    assert scene.fusion is not None
-    return cut_at(scene.fusion, rate, plus)
 
 
 def _rank(scene: Scene, flagged: BoolArray, watch: Watch) -> Ranking:

@@ -74,11 +74,25 @@ class Judging(QObject):
             return
         name = scene.pairs.annotators[annotator]
         if verb == "skip":
-            self._record(verb, name, "")
+            self.record(verb, name)
             return
         dialog = ReasonDialog(name, REASONS[verb], self._screen, act=verb.capitalize(), hint=HINTS[verb])
         dialog.accepted.connect(partial(self._on_reason, verb, name, dialog))
         dialog.open()
+
+    def record(self, verb: str, name: str, reason: str = "") -> None:
+        """Write what was decided of an annotator, and go on to the next."""
+        scene = self._scene
+        if scene is None:
+            return
+        # Where those decided leave the list, the next one is found while this one is still in it.
+        self._screen.queue.go(1)
+        self._document.record(
+            Decision(
+                verb=verb, item=scene.question.id, subject=BiasSubject(annotator=name), reason=reason,
+                run=None if scene.run is None else scene.run.id,
+            )
+        )  # fmt: skip
 
     def set_aside(self, flagged: BoolArray) -> None:
         """Leave the flagged out of the fusions of every kind in this study."""
@@ -96,16 +110,4 @@ class Judging(QObject):
         self._document.record(Decision(verb="exclude", annotators=names, reason="biased to a side"))
 
     def _on_reason(self, verb: str, name: str, dialog: ReasonDialog) -> None:
-        self._record(verb, name, dialog.reason)
-
-    def _record(self, verb: str, name: str, reason: str) -> None:
-        scene = self._scene
-        if scene is not None:
-            # Where those decided leave the list, the next one is found while this one is still in it.
-            self._screen.queue.go(1)
-            self._document.record(
-                Decision(
-                    verb=verb, item=scene.question.id, subject=BiasSubject(annotator=name), reason=reason,
-                    run=None if scene.run is None else scene.run.id,
-                )
-            )  # fmt: skip
+        self.record(verb, name, dialog.reason)

@@ -12,7 +12,7 @@ from raterscope.algorithms.pairs import PairFusion, Pairs
 from raterscope.algorithms.pairs.behaviour import behaviours, crowd_match
 from raterscope.algorithms.pairs.data import BoolArray, FloatArray
 from raterscope.algorithms.pairs.evidence import PairIndex, index
-from raterscope.algorithms.pairs.knockoffs import cuts, selected, shares
+from raterscope.algorithms.pairs.knockoffs import SortedDraws, selected, sort_draws
 from raterscope.algorithms.pairs.ranking import Scores, ranks, scores
 from raterscope.algorithms.pairs.testing import benjamini_hochberg
 from raterscope.algorithms.progress import Watch
@@ -63,6 +63,11 @@ class Scene:
     pictures: Mapping[int, ImageEntry]
     later: int = 0
 
+    @property
+    def plus(self) -> bool:
+        """Whether cuts are those of knockoff+, which promise their rate."""
+        return self.run is None or bool(self.run.settings.get("settings", {}).get("plus", True))
+
 
 def read_scene(question: int, run: int | None, study: Study, watch: Watch) -> Scene:
     """Read a question with a run's answer, or the latest; in the study's thread."""
@@ -102,10 +107,12 @@ class Cut:
     flagged: BoolArray
 
 
-def cut_at(fusion: PairFusion, rate: float, plus: bool) -> Cut:
+def cut_at(scene: Scene, draws: SortedDraws, rate: float) -> Cut:
     """Move the cut; nothing is fitted again."""
-    share = shares(fusion.statistic, rate, plus)
-    return Cut(rate, share, cuts(fusion.statistic, rate, plus), selected(share, fusion.share))
+    assert scene.fusion is not None
+    at = draws.cuts(rate, scene.plus)
+    share = draws.shares(at)
+    return Cut(rate, share, at, selected(share, scene.fusion.share))
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,13 +124,11 @@ class Ranking:
     corrected : Scores
     before, after : (n,) int32
         Ranks within components; 0 for what was never compared.
-    behaviour : (p,) int8
     """
 
     corrected: Scores
     before: NDArray[np.int32]
     after: NDArray[np.int32]
-    behaviour: NDArray[np.int8]
 
 
 def rank(scene: Scene, flagged: BoolArray, watch: Watch) -> Ranking:
@@ -131,12 +136,7 @@ def rank(scene: Scene, flagged: BoolArray, watch: Watch) -> Ranking:
     fusion = scene.fusion
     assert fusion is not None
     corrected = scores(_as_fused(scene), flagged, watch)
-    return Ranking(
-        corrected,
-        ranks(fusion.score, fusion.component),
-        ranks(corrected.score, fusion.component),
-        behaviours(scene.pairs, flagged),
-    )
+    return Ranking(corrected, ranks(fusion.score, fusion.component), ranks(corrected.score, fusion.component))
 
 
 def _as_fused(scene: Scene) -> Pairs:
@@ -154,8 +154,13 @@ class Analysis:
     Attributes
     ----------
     left, right, ties : (p,) int64
-    index : PairIndex or None
+    if_flagged : (p,) int8
+        What each does if flagged, ugly or bad, as a number in `BEHAVIOURS`.
+    draws : SortedDraws or None
         None before there is an answer, as are the following.
+    cut : Cut or None
+        At the run's rate.
+    index : PairIndex or None
     crowd_match : float
         Share of everybody's answers that agree with the corrected ranking.
     test : (p,) bool or None
@@ -165,6 +170,9 @@ class Analysis:
     left: NDArray[np.int64]
     right: NDArray[np.int64]
     ties: NDArray[np.int64]
+    if_flagged: NDArray[np.int8]
+    draws: SortedDraws | None = None
+    cut: Cut | None = None
     index: PairIndex | None = None
     crowd_match: float = float("nan")
     test: BoolArray | None = None
@@ -178,13 +186,18 @@ class Analysis:
 def analyse(scene: Scene, watch: Watch) -> Analysis:
     """Work out what is shown, in a thread of its own."""
     left, right, ties = scene.pairs.counts()
+    if_flagged = behaviours(scene.pairs, np.ones(len(left), dtype=bool))
     fusion = scene.fusion
     if fusion is None:
-        return Analysis(left, right, ties)
+        return Analysis(left, right, ties, if_flagged)
+    draws = sort_draws(fusion.statistic)
     return Analysis(
         left,
         right,
         ties,
+        if_flagged,
+        draws,
+        cut_at(scene, draws, fusion.rate),
         index(scene.pairs, fusion.corrected, watch),
         crowd_match(scene.pairs, fusion.corrected),
         benjamini_hochberg(fusion.p_value, fusion.rate),

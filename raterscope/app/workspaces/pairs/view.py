@@ -39,6 +39,7 @@ __all__ = [
 ]  # fmt: skip
 
 AXES = {"iss": "time of the path", "lbi": "time of the path", "lasso": "lambda"}
+GOOD = BEHAVIOURS.index("good")
 MOST_LISTED = 500
 
 
@@ -47,20 +48,19 @@ def names_of(scene: Scene) -> tuple[str, ...]:
     return scene.pairs.annotators
 
 
-def behaviour_shown(scene: Scene, ranking: Ranking | None) -> NDArray[np.int8]:
+def behaviour_shown(scene: Scene, analysis: Analysis, flagged: BoolArray) -> NDArray[np.int8]:
     """Give what each annotator does, -1 for those not tested."""
-    fusion = scene.fusion
-    if fusion is None:
+    if scene.fusion is None:
         return np.full(len(scene.pairs.annotators), -1, dtype=np.int8)
-    behaviour = fusion.behaviour if ranking is None else ranking.behaviour
-    return np.where(fusion.untested == 0, behaviour, -1).astype(np.int8)
+    return np.where(scene.fusion.untested == 0, np.where(flagged, analysis.if_flagged, GOOD), -1).astype(
+        np.int8
+    )
 
 
 def listed(
     scene: Scene,
     analysis: Analysis,
     cut: Cut | None,
-    ranking: Ranking | None,
     decided: NDArray[np.int8],
     flagged: BoolArray,
     words: str,
@@ -77,7 +77,7 @@ def listed(
     """
     names = names_of(scene)
     keep = analysis.took_part.copy()
-    behaviour = behaviour_shown(scene, ranking)
+    behaviour = behaviour_shown(scene, analysis, flagged)
     if which == "undecided":
         keep &= decided == OPEN
     elif which == "flagged":
@@ -100,8 +100,8 @@ def annotators_view(
     scene: Scene,
     analysis: Analysis,
     cut: Cut | None,
-    ranking: Ranking | None,
     decided: NDArray[np.int8],
+    flagged: BoolArray,
     order: NDArray[np.int64],
 ) -> AnnotatorsView:
     """Give the queue of annotators in an order."""
@@ -112,7 +112,7 @@ def annotators_view(
         left=analysis.left,
         right=analysis.right,
         ties=analysis.ties,
-        behaviour=behaviour_shown(scene, ranking),
+        behaviour=behaviour_shown(scene, analysis, flagged),
         decided=decided,
         doubt=None if cut is None else cut.share,
     )
@@ -128,44 +128,42 @@ def path_cut(scene: Scene, cut: Cut | None) -> float:
     return middle if scene.run.algorithm == "lasso" else 1.0 / middle
 
 
-def path_view(scene: Scene, cut: Cut | None, ranking: Ranking | None) -> PathView | None:
+def path_view(scene: Scene, cut: Cut | None, behaviour: NDArray[np.int8]) -> PathView | None:
     """Give the regularisation path; None before there is an answer."""
     fusion = scene.fusion
     if fusion is None or scene.run is None or not len(fusion.path_at):
         return None
     return PathView(
-        at=fusion.path_at, bias=fusion.path, behaviour=behaviour_shown(scene, ranking),
+        at=fusion.path_at, bias=fusion.path, behaviour=behaviour,
         names=names_of(scene), numbers=np.arange(len(scene.pairs.annotators)), cut=path_cut(scene, cut),
         axis=AXES.get(scene.run.algorithm, ""), held=scene.run.algorithm == "iss",
     )  # fmt: skip
 
 
-def sides_view(
-    scene: Scene, analysis: Analysis, ranking: Ranking | None, flagged: BoolArray
-) -> SidesView | None:
+def sides_view(scene: Scene, analysis: Analysis, flagged: BoolArray) -> SidesView | None:
     """Give left against right counts."""
     if not len(scene.pairs):
         return None
     return SidesView(
-        left=analysis.left, right=analysis.right, behaviour=behaviour_shown(scene, ranking),
+        left=analysis.left, right=analysis.right, behaviour=behaviour_shown(scene, analysis, flagged),
         flagged=flagged, names=names_of(scene), numbers=np.arange(len(scene.pairs.annotators)),
     )  # fmt: skip
 
 
-def rate_cut(cut: Cut, flagged: BoolArray, plus: bool) -> RateCut:
+def rate_cut(scene: Scene, cut: Cut, flagged: BoolArray) -> RateCut:
     """Give the cut as the bars show it, with what is promised of it."""
-    words = f"at most {cut.rate:.0%} of them wrongly" if plus and flagged.any() else ""
+    words = f"at most {cut.rate:.0%} of them wrongly" if scene.plus and flagged.any() else ""
     return RateCut(cut.rate, cut.share, cut.at, flagged, words)
 
 
-def statistics_view(scene: Scene, cut: Cut | None, flagged: BoolArray, plus: bool) -> StatisticsView | None:
+def statistics_view(scene: Scene, cut: Cut | None, flagged: BoolArray) -> StatisticsView | None:
     """Give the statistics of every draw; None before there is an answer."""
     fusion = scene.fusion
     if fusion is None or cut is None or not len(fusion.statistic):
         return None
     return StatisticsView(
         statistic=fusion.statistic, names=names_of(scene), numbers=np.arange(len(scene.pairs.annotators)),
-        least_share=fusion.share, cut=rate_cut(cut, flagged, plus),
+        least_share=fusion.share, cut=rate_cut(scene, cut, flagged),
     )  # fmt: skip
 
 
@@ -294,17 +292,17 @@ def between_view(scene: Scene, analysis: Analysis, one: int, other: int) -> Pair
     )  # fmt: skip
 
 
-def status(scene: Scene | None, cut: Cut | None, flagged: BoolArray | None) -> str:
+def status(scene: Scene | None, analysis: Analysis | None, cut: Cut | None, flagged: BoolArray) -> str:
     """Say what is shown, which run, what came of it."""
-    if scene is None:
+    if scene is None or analysis is None:
         return ""
     pairs = scene.pairs
-    people = int((np.bincount(pairs.annotator, minlength=len(pairs.annotators)) > 0).sum())
+    people = int(analysis.took_part.sum())
     words = [
         count(len(pairs.items), "item"),
         f"{count(len(pairs), 'comparison')} by {count(people, 'annotator')}",
     ]
-    if scene.run is None or scene.fusion is None or cut is None or flagged is None:
+    if scene.run is None or scene.fusion is None or cut is None:
         return "  |  ".join([*words, "not fused yet"])
     fusion = scene.fusion
     path = PATHS[scene.run.algorithm].title if scene.run.algorithm in PATHS else scene.run.algorithm

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 from PySide6.QtCore import QObject
 from PySide6.QtGui import QImage
 from PySide6.QtWidgets import QWidget
@@ -66,7 +67,7 @@ class PairsWorkspace(PairsScreen):
             place.chosen.connect(self.choose)
         self.queue.filter_changed.connect(self._on_filter)
         self.bars.rate_changed.connect(self.cutting.move)
-        self.cutting.moved.connect(self._on_moved)
+        self.cutting.moved.connect(self._flags_changed)
         self.cutting.ranked.connect(self._on_ranked)
         self.cutting.refused.connect(self.refused)
         self.judging.said.connect(self.said)
@@ -120,7 +121,7 @@ class PairsWorkspace(PairsScreen):
         kept = self.queue.current if same else None
         self.scene, self.analysis = scene, analysis
         self._evidence = None
-        self.cutting.show(scene)
+        self.cutting.show(scene, analysis)
         self.judging.show(scene)
         self.pictures.set_tasks({} if scene is None else scene.pictures)
         fusion = None if scene is None else scene.fusion
@@ -133,6 +134,7 @@ class PairsWorkspace(PairsScreen):
             self._notices = notices
             self.said.emit(notices)
         self._draw()
+        self.cutting.rank(self.flagged)
         self.choose(kept)
 
     def _draw(self) -> None:
@@ -144,22 +146,25 @@ class PairsWorkspace(PairsScreen):
             self.sides.show_sides(None)
             self.bars.show_statistics(None)
         else:
-            self.path.show_path(view.path_view(scene, cut, self.cutting.ranking))
-            self.sides.show_sides(view.sides_view(scene, analysis, self.cutting.ranking, self.flagged))
-            self.bars.show_statistics(view.statistics_view(scene, cut, self.flagged, self.cutting.plus))
+            self.path.show_path(view.path_view(scene, cut, self._behaviour(scene, analysis)))
+            self.sides.show_sides(view.sides_view(scene, analysis, self.flagged))
+            self.bars.show_statistics(view.statistics_view(scene, cut, self.flagged))
         self._show_status()
 
+    def _behaviour(self, scene: Scene, analysis: Analysis) -> NDArray[np.int8]:
+        return view.behaviour_shown(scene, analysis, self.flagged)
+
     def _show_status(self) -> None:
-        self.status_changed.emit(view.status(self.scene, self.cutting.cut, self.flagged))
+        self.status_changed.emit(view.status(self.scene, self.analysis, self.cutting.cut, self.flagged))
 
     def _sort(self) -> None:
         scene, analysis = self.scene, self.analysis
         if scene is None or analysis is None:
             self.queue.set_view(None)
             return
-        cut, ranking, decided = self.cutting.cut, self.cutting.ranking, self.judging.decided
-        order = view.listed(scene, analysis, cut, ranking, decided, self.flagged, *self._filter)
-        self.queue.set_view(view.annotators_view(scene, analysis, cut, ranking, decided, order))
+        cut, decided, flagged = self.cutting.cut, self.judging.decided, self.flagged
+        order = view.listed(scene, analysis, cut, decided, flagged, *self._filter)
+        self.queue.set_view(view.annotators_view(scene, analysis, cut, decided, flagged, order))
 
     def _on_filter(self, words: str, which: str) -> None:
         self._filter = (words, which)
@@ -167,34 +172,24 @@ class PairsWorkspace(PairsScreen):
 
     # The cut, and the ranking that follows from it
 
-    def _on_moved(self, first: bool) -> None:
-        if first:
-            self._draw()
-        self._flags_changed()
-
     def _flags_changed(self) -> None:
-        """Show who is flagged now, and rank the items anew."""
-        scene, cut = self.scene, self.cutting.cut
-        if scene is None or cut is None:
+        """Show who is flagged now, and have the items ranked anew."""
+        self._sort()
+        scene, analysis, cut = self.scene, self.analysis, self.cutting.cut
+        if scene is None or analysis is None or cut is None:
             return
-        behaviour = view.behaviour_shown(scene, self.cutting.ranking)
-        self.bars.set_cut(view.rate_cut(cut, self.flagged, self.cutting.plus))
+        behaviour = self._behaviour(scene, analysis)
+        self.bars.set_cut(view.rate_cut(scene, cut, self.flagged))
         self.path.set_cut(view.path_cut(scene, cut), behaviour)
         self.sides.set_flagged(self.flagged, behaviour)
         self._show_status()
-        self._show_annotator()
+        self._show_bias()
+        self._show_course()
         self.cutting.rank(self.flagged)
 
     def _on_ranked(self) -> None:
-        scene, ranking = self.scene, self.cutting.ranking
-        if scene is None:
-            return
-        behaviour = view.behaviour_shown(scene, ranking)
-        self.path.set_cut(view.path_cut(scene, self.cutting.cut), behaviour)
-        self.sides.set_flagged(self.flagged, behaviour)
-        self.ranking.show_ranking(view.ranking_view(scene, ranking))
-        self._sort()
-        self._show_annotator()
+        if self.scene is not None:
+            self.ranking.show_ranking(view.ranking_view(self.scene, self.cutting.ranking))
 
     def _on_pair(self, one: int, other: int) -> None:
         if self.scene is not None and self.analysis is not None:
@@ -208,38 +203,42 @@ class PairsWorkspace(PairsScreen):
         for place in (self.queue, self.path, self.sides, self.bars):
             place.select(annotator)
         self._evidence = None
-        self._show_annotator()
+        self._show_bias()
         self._looks += 1
         index = None if self.analysis is None else self.analysis.index
         if annotator is None or index is None:
+            self.evidence.over_time.show_course(None)
+            self.evidence.pairs.show_pairs(None)
             return
         job = self._jobs.start("Gathering evidence", partial(_evidence, index, annotator), quiet=True)
         job.finished.connect(partial(self._on_evidence, self._looks))
 
     def _on_evidence(self, look: int, found: Evidence) -> None:
-        if look == self._looks:
+        if look == self._looks and self.scene is not None:
             self._evidence = found
-            self._show_annotator()
+            self._show_bias()
+            self._show_course()
+            self.evidence.pairs.show_pairs(view.speaking_view(self.scene, found))
 
-    def _show_annotator(self) -> None:
+    def _show_course(self) -> None:
+        scene, analysis, found = self.scene, self.analysis, self._evidence
+        if scene is not None and analysis is not None and found is not None:
+            behaviour = int(self._behaviour(scene, analysis)[found.annotator])
+            self.evidence.over_time.show_course(view.course_view(found.time, behaviour))
+
+    def _show_bias(self) -> None:
+        """Show what is known of the annotator looked at, and what came of it."""
         scene, analysis, annotator = self.scene, self.analysis, self.queue.current
         if scene is None or analysis is None or annotator is None:
             self.evidence.show_annotator(None)
-            self.evidence.over_time.show_course(None)
-            self.evidence.pairs.show_pairs(None)
             return
-        behaviour = int(view.behaviour_shown(scene, self.cutting.ranking)[annotator])
-        found = self._evidence
         self.evidence.show_annotator(
             view.bias_view(
                 scene, analysis, annotator, self.cutting.cut, bool(self.flagged[annotator]),
-                int(self.judging.decided[annotator]), behaviour, found,
+                int(self.judging.decided[annotator]), int(self._behaviour(scene, analysis)[annotator]),
+                self._evidence,
             )
         )  # fmt: skip
-        self.evidence.over_time.show_course(
-            None if found is None else view.course_view(found.time, behaviour)
-        )
-        self.evidence.pairs.show_pairs(None if found is None else view.speaking_view(scene, found))
 
     def _on_picture_wanted(self, place: QObject, item: int) -> None:
         picture = self.pictures.get(item)
@@ -262,7 +261,6 @@ class PairsWorkspace(PairsScreen):
         self.runs.show_history()
         if contents.item_of(decision, "pairs") is not None:
             self.judging.refresh()
-            self._sort()
             self._flags_changed()
         self.tell_stale()
 
