@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import QPoint, QRect, QSize, Qt
-from PySide6.QtWidgets import QLayout, QLayoutItem, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLayout, QLayoutItem, QWidget
 
-__all__ = ["WrappingRow"]
+__all__ = ["WrappingRow", "beside"]
 
 
 class WrappingRow(QWidget):
@@ -35,6 +35,17 @@ class WrappingRow(QWidget):
         row = _Lines(self, across, down, last_right=last_right)
         for widget in widgets:
             row.addWidget(widget)
+
+
+def beside(*widgets: QWidget) -> QWidget:
+    """Put widgets into one that is not broken."""
+    block = QWidget()
+    row = QHBoxLayout(block)
+    row.setContentsMargins(0, 0, 0, 0)
+    row.setSpacing(8)
+    for widget in widgets:
+        row.addWidget(widget)
+    return block
 
 
 class _Lines(QLayout):

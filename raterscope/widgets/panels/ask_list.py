@@ -53,7 +53,7 @@ class AskList(QWidget):
     noun : str
         What is asked for: "vote".
     measure, unit : str
-        What it brings and in what: "expected information", "bit".
+        What it brings and in what: "expected information", "bit"; no unit for a number.
     nothing : str
         What belongs here.
 
@@ -127,4 +127,4 @@ class _AskKind(LineKind[AskLine]):
         paint_words(painter, figure, gain, look.text, side=Qt.AlignmentFlag.AlignRight)
 
     def _gain(self, line: AskLine) -> str:
-        return f"{line.gain:.2f} {self._unit}"
+        return f"{line.gain:.2f} {self._unit}".rstrip()

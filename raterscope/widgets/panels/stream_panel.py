@@ -10,14 +10,10 @@ from raterscope.algorithms.clicks.history import StreamHistory
 from raterscope.algorithms.clicks.stopping import StoppingSettings
 from raterscope.widgets import theme
 from raterscope.widgets.figures import count
+from raterscope.widgets.panels.live_controls import LiveControls, LiveLine
+from raterscope.widgets.panels.replay_controls import ReplayControls, ReplayLine
 from raterscope.widgets.panels.settings_form import SettingsForm
-from raterscope.widgets.panels.stream_parts import (
-    LiveControls,
-    LiveLine,
-    Offers,
-    ReplayControls,
-    ReplayLine,
-)
+from raterscope.widgets.panels.stream_offers import Offers
 from raterscope.widgets.parts import ElidedLabel, Header, plain_label, rule
 from raterscope.widgets.plots.stream_words import outlook_in_words, state_in_words
 

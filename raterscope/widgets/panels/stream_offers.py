@@ -1,0 +1,70 @@
+"""What can be done with a stream of clicks: three buttons, and a sentence for each."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QPushButton, QVBoxLayout, QWidget
+
+from raterscope.widgets import theme
+from raterscope.widgets.parts import ElidedLabel, plain_label
+from raterscope.widgets.wrapping import WrappingRow
+
+__all__ = ["Offers"]
+
+REPLAY = "The clicks of this image come once more, annotator by annotator: see when its answer was firm."
+WATCH = "Clicks are taken in as they arrive: CSV, JSON lines or Zooniverse exports that grow or are replaced."
+WIDTH = 300
+
+
+class Offers(WrappingRow):
+    """What can be done with a stream: replay what is there, watch what comes, go on with what was stopped.
+
+    Signals
+    -------
+    replay_requested, watch_requested, resume_requested
+    """
+
+    replay_requested = Signal()
+    watch_requested = Signal()
+    resume_requested = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        self.replay, self.watch = QPushButton("Replay these clicks"), QPushButton("Watch a file or folder…")
+        self.resume = QPushButton("Resume")
+        theme.set_role(self.replay, "primary")
+        self._replay_words = plain_label(REPLAY, "second", wrap=True)
+        self._source = ElidedLabel("", elide=Qt.TextElideMode.ElideMiddle)
+        self._resume_words = plain_label("", "second", wrap=True)
+        self._resume = _offer(self.resume, self._resume_words, self._source)
+        watch = _offer(self.watch, plain_label(WATCH, "second", wrap=True))
+        replay = _offer(self.replay, self._replay_words)
+        super().__init__((replay, watch, self._resume), 24, 12, parent=parent)
+        self._resume.hide()
+        self.replay.clicked.connect(self.replay_requested)
+        self.watch.clicked.connect(self.watch_requested)
+        self.resume.clicked.connect(self.resume_requested)
+
+    def set_replayable(self, why_not: str) -> None:
+        """Say why nothing can be replayed; no words where it can."""
+        self.replay.setEnabled(not why_not)
+        self._replay_words.setText(why_not or REPLAY)
+
+    def set_resumable(self, name: str, words: str) -> None:
+        """Offer to go on with a source that was stopped; no name for none."""
+        self._source.setText(name)
+        self._resume_words.setText(words)
+        self.resume.setAccessibleName(f"Resume {name}")
+        self._resume.setVisible(bool(name))
+
+
+def _offer(button: QPushButton, words: QWidget, name: QWidget | None = None) -> QWidget:
+    block = QWidget()
+    block.setFixedWidth(WIDTH)
+    column = QVBoxLayout(block)
+    column.setContentsMargins(0, 0, 0, 0)
+    column.setSpacing(6)
+    column.addWidget(button, 0, Qt.AlignmentFlag.AlignLeft)
+    for widget in (name, words):
+        if widget is not None:
+            column.addWidget(widget)
+    return block
