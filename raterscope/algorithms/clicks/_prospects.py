@@ -36,6 +36,9 @@ CROWDING = 3.0
 UNSEEN = 0.5
 """Structures that are expected, before anybody looked, besides those that resemble what was found."""
 
+LOOSE = 0.25
+"""And for every mark of an annotator, on average, that is part of no cluster."""
+
 ROUNDS = 30
 """Iterations of EM that bring the vote model back to where the detections are from."""
 
@@ -131,10 +134,10 @@ def _rates(odds: FloatArray, shift: FloatArray) -> FloatArray:
 
 
 def _unseen(rate: FloatArray, joins: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Give the chance that a structure is not found, and that it is marked by each annotator all the same.
+    """Give the chance that a structure is not found, and that an annotator marks it all the same.
 
-    With the chance of joining q and s = 1 - q, it is not found with probability s^(v - 1) when it has v marks,
-    and surely when it has none; so sums over v are values of the marks' generating function.
+    With the chance of joining q and s = 1 - q, it is not found with probability s^(v - 1) when it has v
+    marks, and surely when it has none; so sums over v are values of the marks' generating function.
 
     Returns
     -------
@@ -267,7 +270,7 @@ def ahead(crowd: Crowd, fusion: Fusion, newcomers: Newcomers, threshold: float) 
     now = marks_of(crowd.rate)  # (R + 1, K)
     seen = whole[:, : annotators + 1] @ now  # (Q, K)
     many = _by_level(crowd.looks.structure, level, len(levels)) / seen
-    many[-1] += UNSEEN * crowd.state.share
+    many[-1] += (UNSEEN + LOOSE * _loose(fusion)) * crowd.state.share
     appearing = (many * np.einsum("vk,qvb,bk->qk", now, come, marks_of(newcomers.rate))).sum()
     others = [
         (crowd.problem.prior.places, marks_of(crowd.state.chance), marks_of(newcomers.stray)),
@@ -280,6 +283,13 @@ def ahead(crowd: Crowd, fusion: Fusion, newcomers: Newcomers, threshold: float) 
         float((many * (1 - seen)).sum()),
         float((many * (1 - seen) / seen).sum()),
     )
+
+
+def _loose(fusion: Fusion) -> float:
+    """Give the marks of an annotator that are part of no cluster, on average."""
+    marks, rows = fusion.rates.clicks, fusion.rates.clicks > 0
+    reliability = np.nan_to_num(fusion.clustering.reliability[rows])
+    return float((marks[rows] * (1 - reliability)).sum()) / max(len(marks), 1)
 
 
 def _telling(crowd: Crowd, newcomers: Newcomers, threshold: float) -> FloatArray:

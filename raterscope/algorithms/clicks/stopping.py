@@ -54,7 +54,7 @@ class StoppingSettings(Settings):
         "nothing changed.", RULES,
     )  # fmt: skip
     limit: float = number(
-        0.05, "Limit", "Of the share of decisions that would change, or of the chance that any would.",
+        0.02, "Limit", "Of the share of decisions that would change, or of the chance that any would.",
         minimum=0.0, maximum=1.0,
     )  # fmt: skip
     more: int = integer(
