@@ -12,13 +12,15 @@ from typing import BinaryIO
 from raterscope.app.errors import InputError
 from raterscope.app.formats.records import refuse_study
 
-__all__ = ["Stamp", "digest_of", "is_settled", "opened", "stamp_of"]
+__all__ = ["Hash", "Stamp", "digest_of", "is_settled", "is_still", "opened", "stamp_of"]
 
 _BLOCK = 4096
+_PIECE = 1 << 20
 _BLOCKS = 16
 _SETTLED = 2.0
 
 Stamp = tuple[int, int, int, int]
+Hash = hashlib.blake2b
 
 
 def stamp_of(status: os.stat_result) -> Stamp:
@@ -47,6 +49,16 @@ def digest_of(stream: BinaryIO, offset: int) -> bytes:
     return digest.digest()
 
 
+def is_still(stream: BinaryIO, start: int, stop: int, taken: Hash) -> bool:
+    """Tell whether a part of a file is what was read of it: it may have been rewritten in between."""
+    again = Hash()
+    stream.seek(start)
+    while stop > start and (data := stream.read(min(_PIECE, stop - start))):
+        again.update(data)
+        start += len(data)
+    return start == stop and again.digest() == taken.digest()
+
+
 def opened(path: Path) -> BinaryIO | None:
     """Open a file to read it; None where there is none.
 
@@ -59,7 +71,7 @@ def opened(path: Path) -> BinaryIO | None:
     try:
         if not stat.S_ISREG(path.stat().st_mode):
             raise InputError("is no file with rows", file=path)
-        return path.open("rb")
+        return path.open("rb", buffering=0)
     except FileNotFoundError:
         return None
     except OSError as error:

@@ -66,7 +66,7 @@ def contains(kept: bytes, one: int) -> bool:
 
 def added(kept: bytes, more: Sequence[int]) -> bytes:
     """Keep some more identities."""
-    return _packed(_merged(_unpacked(kept), np.array(more, dtype=np.uint64)))
+    return _packed(_merged(_unpacked(kept), np.sort(np.array(more, dtype=np.uint64))))
 
 
 class Memory:
@@ -109,36 +109,27 @@ class Memory:
         -------
         (N,) bool
         """
-        seen = self._seen.get(name, _NONE)
-        again = self._again.get(name)
-        number = _counts(seen if again is None else again, rows) + _occurrences(rows)
-        before = np.zeros(len(rows), dtype=np.int64)
+        order = np.argsort(rows, kind="stable")
+        rows, once = rows[order], once[order]
+        seen, again = self._seen.get(name, _NONE), self._again.get(name)
+        given = _counts(seen, rows)
+        before = np.zeros_like(given) if again is None else given
         for other, theirs in self._seen.items():
-            if other != name and len(theirs):
-                np.maximum(before, _counts(theirs, rows), out=before)
-        mine = _counts(seen, rows)
-        if again is not None:
-            np.maximum(before, mine, out=before)
+            if other != name:
+                before = np.maximum(before, _counts(theirs, rows))
+        number = np.arange(len(rows)) - np.searchsorted(rows, rows)
+        number += given if again is None else _counts(again, rows)
         kept = ~once | (number == 0)
         if again is None:
             self._seen[name] = _merged(seen, rows[kept])
         else:
-            self._seen[name] = _merged(seen, rows[kept & (number >= mine)])
+            self._seen[name] = _merged(seen, rows[kept & (number >= given)])
             self._again[name] = _merged(again, rows[kept])
             if len(self._again[name]) == len(self._seen[name]):
                 del self._again[name]
-        new: BoolArray = kept & np.where(once, before == 0, number >= before)
+        new = np.empty(len(rows), dtype=bool)
+        new[order] = kept & np.where(once, before == 0, number >= before)
         return new
-
-
-def _occurrences(rows: UintArray) -> npt.NDArray[np.int64]:
-    """Count how often each row came earlier among these."""
-    order = np.argsort(rows, kind="stable")
-    ordered = rows[order]
-    starts = np.searchsorted(ordered, ordered, side="left")
-    count = np.empty(len(rows), dtype=np.int64)
-    count[order] = np.arange(len(rows)) - starts
-    return count
 
 
 def _counts(kept: UintArray, rows: UintArray) -> npt.NDArray[np.int64]:
@@ -147,7 +138,7 @@ def _counts(kept: UintArray, rows: UintArray) -> npt.NDArray[np.int64]:
 
 
 def _merged(kept: UintArray, more: UintArray) -> UintArray:
-    more = np.sort(more)
+    """Put sorted identities in among others."""
     return np.insert(kept, np.searchsorted(kept, more), more)
 
 

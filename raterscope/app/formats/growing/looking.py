@@ -34,7 +34,8 @@ class Growth:
     Attributes
     ----------
     table : ClickTable or None
-        The rows that are new, in the order in which they came; None where there are none.
+        The rows that are new, in the order in which they came; None where there are none. It may tell of
+        looks alone, without a click.
     position : Position
         From where to look next, once the rows are stored.
     notices : tuple of str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -14,7 +15,7 @@ from raterscope.algorithms.progress import Watch
 from raterscope.app.errors import plain
 from raterscope.app.formats import zooniverse
 from raterscope.app.formats.clicks import NEEDED, WANTED
-from raterscope.app.formats.growing.blocks import digest_of, is_settled, opened, stamp_of
+from raterscope.app.formats.growing.blocks import Hash, digest_of, is_settled, is_still, opened, stamp_of
 from raterscope.app.formats.growing.exports import Exports, classifications
 from raterscope.app.formats.growing.findings import Findings
 from raterscope.app.formats.growing.identities import Memory, identities
@@ -27,7 +28,7 @@ from raterscope.app.formats.tables import Table, assign
 
 __all__ = ["Reading"]
 
-BLOCK = 1 << 20
+_BLOCK = 1 << 20
 _MOST_BYTES = 64 << 20
 _MOST_BLANK = 100
 
@@ -52,7 +53,7 @@ class Reading:
         return self.rows_left <= 0 or self.bytes_left <= 0
 
     def read(self, path: Path, before: FilePosition | None) -> Findings | None:
-        """Read what came into a file; None where it has gone.
+        """Read what came into a file; None where it has gone, or was rewritten in the meantime.
 
         Raises
         ------
@@ -72,9 +73,10 @@ class Reading:
             if replaced:
                 found.said.append(f"{plain(path.name, 200)} was replaced: it is read from its beginning.")
                 found.position = FilePosition(latest=was.latest, disordered=was.disordered)
-            is_whole = self._read_blocks(stream, found)
+            begin, taken = found.position.offset, hashlib.blake2b()
+            is_whole = self._read_blocks(stream, found, taken)
             after = stamp_of(os.fstat(stream.fileno()))
-            if after[0] < found.position.offset:
+            if after != stamp and not is_still(stream, begin, found.position.offset, taken):
                 return None
             digest = digest_of(stream, found.position.offset)
         if replaced:
@@ -85,14 +87,16 @@ class Reading:
         found.position = replace(found.position, digest=digest, stamp=stamped, seen=seen, again=again)
         return found
 
-    def _read_blocks(self, stream: BinaryIO, found: Findings) -> bool:
+    def _read_blocks(self, stream: BinaryIO, found: Findings, taken: Hash) -> bool:
         """Read block after block; tell whether the file has no more complete line."""
-        size = BLOCK
+        size = _BLOCK
         while not self.is_done:
-            stream.seek(found.position.offset)
+            begin = found.position.offset
+            stream.seek(begin)
             data = stream.read(size)
             if self._take_block(data, found, self.ended and len(data) < size):
-                size = BLOCK
+                taken.update(data[: found.position.offset - begin])
+                size = _BLOCK
             elif len(data) < size:
                 return True
             else:

@@ -243,6 +243,30 @@ def test_a_file_that_was_replaced_gives_only_what_is_new(file: Path, follower: F
     assert follower.notices[0] == "clicks.csv was replaced: it is read from its beginning."
 
 
+def test_a_file_that_is_rewritten_under_the_look_is_left_for_the_next(
+    file: Path, follower: Follower, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    grow(file, HEADER + "ann,a.png,1,2\n")
+    follower.catch_up()
+    grow(file, "ann,a.png,5,6\n")
+    really_opened = reading.opened
+
+    class Rewritten(io.FileIO):
+        def read(self, size=-1, /):
+            some = super().read(size)
+            if b"5,6" in some:
+                file.write_text(HEADER + "ann,a.png,1,2\nbob,a.png,3,4\n")
+            return some
+
+    def rewritten(path: Path) -> Rewritten:
+        really_opened(path).close()
+        return Rewritten(path)
+
+    monkeypatch.setattr(reading, "opened", rewritten)
+    assert follower.catch_up() == []
+    assert follower.catch_up() == [BOB]
+
+
 def test_the_order_of_columns_and_the_dialect_may_change_with_the_file(
     file: Path, follower: Follower
 ) -> None:
@@ -277,7 +301,7 @@ def test_of_a_file_that_grew_only_the_end_is_read(
     read_bytes: list[int] = []
     really_opened = reading.opened
 
-    class Counting(io.BufferedReader):
+    class Counting(io.FileIO):
         def read(self, size=-1, /):
             some = super().read(size)
             read_bytes.append(len(some))
@@ -285,7 +309,7 @@ def test_of_a_file_that_grew_only_the_end_is_read(
 
     def counting(path: Path) -> Counting:
         really_opened(path).close()
-        return Counting(io.FileIO(path))
+        return Counting(path)
 
     grow(file, HEADER + "".join(f"ann,a.png,{place},2\n" for place in range(100_000)))
     follower.catch_up()
