@@ -14,7 +14,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO
 
-from raterscope.app.cli_options import Misused, options_of
+from raterscope.app.cli_arguments import Misused
+from raterscope.app.cli_options import options_of
 
 __all__ = ["main"]
 

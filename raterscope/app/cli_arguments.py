@@ -1,0 +1,212 @@
+"""Options of the command line: shapes that several commands have, and what their values may be."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import sys
+from pathlib import Path
+from typing import NoReturn, TypeAlias
+
+__all__ = [
+    "Commands", "Misused", "Parser", "add_algorithm", "add_command", "add_extent", "add_hold", "add_items",
+    "add_jobs", "add_mapping", "add_masks", "add_names", "add_output", "add_plan", "add_question",
+    "add_results", "add_settings", "add_study", "length", "pair", "seconds", "steps",
+]  # fmt: skip
+
+
+class Misused(Exception):  # noqa: N818 - a wrong command line is no error of the program
+    """A command line that cannot be understood."""
+
+
+class Parser(argparse.ArgumentParser):
+    """One line for whatever is wrong, and the catalogue of algorithms only where help asks for it."""
+
+    lists_settings = False
+    kind: str | None = None
+    """Whose settings are listed; None for all kinds'."""
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong, and where help is."""
+        raise Misused(f"{message}; see {self.prog} --help.")
+
+    def format_help(self) -> str:
+        """Give the help, with what can be set at its end."""
+        text = super().format_help()
+        if self.lists_settings:
+            from raterscope.app.cli_settings import settings_in_words
+
+            text += "\n" + settings_in_words(self.kind)
+        return text
+
+
+class _ListSettings(argparse.Action):
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        from raterscope.app.cli_settings import settings_in_words
+
+        sys.stdout.write(settings_in_words(getattr(parser, "kind", None)))
+        parser.exit()
+
+
+Commands: TypeAlias = "argparse._SubParsersAction[Parser]"
+
+
+def add_command(
+    commands: Commands,
+    name: str,
+    words: str,
+    description: str,
+    *,
+    lists: bool = False,
+    kind: str | None = None,
+) -> Parser:
+    """Add a command, which may list the settings of a kind, or of all, at the end of its help.
+
+    A description with ends of lines keeps them.
+    """
+    raw = lists or "\n" in description
+    parser = commands.add_parser(
+        name,
+        help=words,
+        description=description,
+        formatter_class=argparse.RawDescriptionHelpFormatter if raw else argparse.HelpFormatter,
+    )
+    parser.lists_settings, parser.kind = lists, kind
+    return parser
+
+
+def add_study(parser: Parser) -> None:
+    """Add the study that a command works on."""
+    parser.add_argument("study", type=Path, metavar="STUDY")
+
+
+def add_items(parser: Parser) -> None:
+    """Add the images or questions that a command is held to."""
+    parser.add_argument("--item", action="append", default=[], metavar="ITEM",
+                        help="only this image or question; may be repeated")  # fmt: skip
+
+
+def add_question(parser: Parser) -> None:
+    """Add the one question that is fused of several."""
+    parser.add_argument("--question", metavar="NAME", help="only this question")
+
+
+def add_output(parser: Parser, metavar: str, words: str) -> None:
+    """Add the place that is written to."""
+    parser.add_argument("-o", "--output", required=True, type=Path, metavar=metavar, help=words)
+
+
+def add_results(parser: Parser) -> None:
+    """Add where a fusion's results go, and the list of what can be set in its place."""
+    parser.add_argument("--list-settings", action=_ListSettings, nargs=0,
+                        help="list the algorithms and what can be set, and end")  # fmt: skip
+    add_output(parser, "DIR", "where the results go")
+
+
+def add_algorithm(parser: Parser, option: str, default: str, words: str) -> None:
+    """Add the choice of an algorithm by its name."""
+    parser.add_argument(option, default=default, metavar="NAME", help=f"{words} (default: %(default)s)")
+
+
+def add_names(parser: Parser, option: str, metavar: str, words: str) -> None:
+    """Add names with commas between them."""
+    parser.add_argument(option, type=names, default=[], metavar=metavar, help=words)
+
+
+def add_hold(parser: Parser, words: str) -> None:
+    """Add that what is known is held fixed."""
+    parser.add_argument("--hold-truth", action="store_true", help=words)
+
+
+def add_plan(parser: Parser) -> None:
+    """Add the detector that follows the clustering of clicks, and the settings."""
+    add_algorithm(parser, "--detector", "dem", "how structures are told from artefacts")
+    add_settings(parser)
+
+
+def add_settings(parser: Parser) -> None:
+    """Add the settings of whatever algorithm."""
+    parser.add_argument("--set", nargs="+", action="extend", default=[], type=pair, metavar="field=value",
+                        dest="settings", help="settings, listed below")  # fmt: skip
+
+
+def add_extent(parser: Parser, words: str) -> None:
+    """Add the size of images."""
+    parser.add_argument("--extent", nargs=2, type=length, metavar=("W", "H"), help=words)
+
+
+def add_mapping(parser: Parser, fields: str = "annotator, image, x, y, time") -> None:
+    """Add what unknown columns mean."""
+    parser.add_argument("--map", nargs="+", action="extend", default=[], type=pair, metavar="column=field",
+                        dest="mapping", help="what the columns of a table mean, where the header is "
+                        f"unknown: {fields}")  # fmt: skip
+
+
+def add_masks(parser: Parser, who: str = "who drew the masks, where it is one for all") -> None:
+    """Add what files of masks leave open."""
+    parser.add_argument("--annotator", metavar="NAME", help=who)
+    parser.add_argument("--naming", metavar="PATTERN",
+                        help="what the names of mask files tell, as in {item}_{annotator}_{structure} or "
+                             "{annotator}/{item}")  # fmt: skip
+    parser.add_argument("--structure", metavar="NAME", help="what the masks show, where no file says")
+    parser.add_argument("--resample", action="store_true",
+                        help="take masks that were made on another grid to that of their image")  # fmt: skip
+
+
+def add_jobs(parser: Parser) -> None:
+    """Add how many processes may work."""
+    parser.add_argument("--jobs", type=count, metavar="N",
+                        help="processes to use where there is much to do")  # fmt: skip
+
+
+def pair(text: str) -> tuple[str, str]:
+    """Take a name and a value apart."""
+    name, equals, value = text.partition("=")
+    if not equals or not name.strip():
+        raise argparse.ArgumentTypeError(f"{text!r} is no pair like name=value")
+    return name.strip(), value.strip()
+
+
+def names(text: str) -> list[str]:
+    """Take names apart at commas; one that has a comma itself stands in double quotes."""
+    names = [name.strip() for name in next(csv.reader([text], skipinitialspace=True), [])]
+    if not all(names) or not names:
+        raise argparse.ArgumentTypeError(f"{text!r} is no list of names with commas between them")
+    return names
+
+
+def steps(text: str) -> int | None:
+    """Understand how many steps are written; None for all."""
+    if text in ("all", "last"):
+        return None if text == "all" else 1
+    try:
+        return count(text)
+    except argparse.ArgumentTypeError:
+        raise argparse.ArgumentTypeError(f"{text!r} is neither last, nor all, nor a number") from None
+
+
+def length(text: str) -> float:
+    """Understand a length in pixels."""
+    return _positive(text, "length above 0 in pixels")
+
+
+def seconds(text: str) -> float:
+    """Understand a time in seconds."""
+    return _positive(text, "time above 0 in seconds")
+
+
+def _positive(text: str, what: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is no {what}")
+    return value
+
+
+def count(text: str) -> int:
+    """Understand a whole number of at least 1."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number of at least 1")
+    return int(text)
