@@ -1,19 +1,84 @@
-"""What the samples of all kinds have in common: studies that are there whole, and runs that are kept once."""
+"""What the samples of all kinds have in common: files, studies that are there whole, runs kept once."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import csv
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, Protocol, TypeVar
 
-from raterscope.app.outcome import versions
+import numpy as np
+from numpy.typing import NDArray
+
+from raterscope.algorithms.progress import Watch, silent
+from raterscope.app.outcome import Answer, Outcome, versions
 from raterscope.app.study import Study
 
-__all__ = ["BEGUN", "is_kept", "made_whole"]
+__all__ = [
+    "BEGUN", "Demonstrate", "Demonstrated", "keep_once", "made_whole", "write_picture", "write_pictures",
+    "write_rows",
+]  # fmt: skip
+
+Kept = TypeVar("Kept", bound=Answer[Any, Any, Any])
 
 BEGUN = 1_772_442_000.0
 """When the simulated crowds began, in seconds: the morning of 2 March 2026."""
+
+
+class Demonstrated(NamedTuple):
+    """What a sample has come to.
+
+    Attributes
+    ----------
+    study : Path
+    words : list of str
+        What came out, a line each.
+    outcomes : list of Outcome
+        Of all that was fused, those that failed included.
+    """
+
+    study: Path
+    words: list[str]
+    outcomes: list[Outcome[Any]]
+
+
+class Demonstrate(Protocol):
+    """Makes a sample where there is none yet, fuses it, and writes its results and a report of it."""
+
+    def __call__(self, folder: Path, results: Path, watch: Watch) -> Demonstrated:
+        """Make the sample in a folder; the folder of results is there."""
+
+
+def write_rows(path: Path, header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Write a table of the sample."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        table = csv.writer(file, lineterminator="\n")
+        table.writerow(header)
+        table.writerows(rows)
+
+
+def write_picture(path: Path, picture: NDArray[np.uint8], what: str) -> None:
+    """Write a picture that says itself that it is simulated."""
+    from PIL import Image
+    from PIL.PngImagePlugin import PngInfo
+
+    note = PngInfo()
+    note.add_text("Description", f"A simulated {what}, drawn by Raterscope")
+    Image.fromarray(picture).save(path, compress_level=3, pnginfo=note)
+
+
+def write_pictures(
+    folder: Path, names: Sequence[str], draw: Callable[[int], NDArray[np.uint8]], watch: Watch
+) -> list[Path]:
+    """Write pictures of red blood cells; ``draw(number)`` draws one. Gives the files."""
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for number, name in enumerate(names):
+        watch(number / len(names), f"drawing cell {number + 1} of {len(names)}")
+        paths.append(folder / f"{name}.png")
+        write_picture(paths[-1], draw(number), "red blood cell")
+    return paths
 
 
 @contextmanager
@@ -30,8 +95,10 @@ def made_whole(path: Path) -> Iterator[Study]:
     unfinished.replace(path)
 
 
-def is_kept(study: Study, digest: str, settings: Mapping[str, Any]) -> bool:
-    """Tell whether the study has this very run already: the demo may be shown many times."""
-    return any(
-        (run.digest, run.settings, run.versions) == (digest, settings, versions()) for run in study.runs()
-    )
+def keep_once(
+    study: Study, answer: Kept, digest: str, keep: Callable[[Kept, Study, Watch], int], watch: Watch = silent
+) -> None:
+    """Keep a run, unless the study has this very run already: the demo may be shown many times."""
+    new = digest, answer.plan.as_dict(), versions()
+    if all((run.digest, run.settings, run.versions) != new for run in study.runs()):
+        keep(answer, study, watch)

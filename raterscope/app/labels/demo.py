@@ -7,7 +7,6 @@ from pathlib import Path
 
 from raterscope.algorithms.labels.assessment import Assessment
 from raterscope.algorithms.labels.fusion import LabelPlan
-from raterscope.algorithms.labels.result import LabelResult
 from raterscope.algorithms.progress import Watch, part
 from raterscope.app.cli_results import make_folder
 from raterscope.app.labels.cli_fuse import summary_of
@@ -15,9 +14,8 @@ from raterscope.app.labels.comparing import assessed
 from raterscope.app.labels.results import QuestionOutput, run_record, write_question
 from raterscope.app.labels.running import Answer, Inputs, digest_of, fuse_questions, gather, keep
 from raterscope.app.labels.sample import STUDY, make_sample
-from raterscope.app.outcome import Outcome
 from raterscope.app.report import write_report
-from raterscope.app.samples import is_kept
+from raterscope.app.samples import Demonstrated, keep_once
 from raterscope.app.study import Study
 
 __all__ = ["METHODS", "REPORT", "demonstrate"]
@@ -27,27 +25,8 @@ METHODS = ("majority", "ibcc", "dynibcc")
 """The last is what the window shows."""
 
 
-def demonstrate(
-    folder: Path, results: Path, watch: Watch
-) -> tuple[Path, list[str], list[Outcome[LabelResult]]]:
-    """Make the sample of labels where there is none yet, fuse it, write its results and a report.
-
-    Parameters
-    ----------
-    folder : Path
-        Of the sample.
-    results : Path
-        A folder that is there.
-    watch : Watch
-
-    Returns
-    -------
-    study : Path
-    words : list of str
-        What came out, a line each.
-    outcomes : list of Outcome
-        Of all methods, those that failed included.
-    """
+def demonstrate(folder: Path, results: Path, watch: Watch) -> Demonstrated:
+    """Make the sample of labels where there is none yet, fuse it, write its results and a report."""
     study_path = make_sample(folder, watch=part(watch, 0.0, 0.4))
     with Study.open(study_path) as study:
         inputs = gather([question.id for question in study.questions()], study, part(watch, 0.4, 0.45))
@@ -58,7 +37,8 @@ def demonstrate(
     words = [f"{study_path}: simulated cells, and what a simulated crowd says of them"]
     shown = answers[METHODS[-1]]
     words += summary_of(shown, shown.seconds, judged)
-    return study_path, words, [outcome for one in answers.values() for outcome in one.outcomes.values()]
+    outcomes = [outcome for one in answers.values() for outcome in one.outcomes.values()]
+    return Demonstrated(study_path, words, outcomes)
 
 
 def _fused(study: Study, inputs: Inputs, watch: Watch) -> dict[str, Answer]:
@@ -66,8 +46,7 @@ def _fused(study: Study, inputs: Inputs, watch: Watch) -> dict[str, Answer]:
     for done, method in enumerate(METHODS):
         step = part(watch, done / len(METHODS), (done + 1) / len(METHODS))
         answer = answers[method] = fuse_questions(inputs, LabelPlan.make(method), step)
-        if not is_kept(study, digest_of(inputs.given), answer.plan.as_dict()):
-            keep(answer, study)
+        keep_once(study, answer, digest_of(inputs.given), keep)
     return answers
 
 

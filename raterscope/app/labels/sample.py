@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +13,7 @@ from raterscope.algorithms.simulation.cell_pictures import draw_cell
 from raterscope.algorithms.simulation.label_crowds import CHANGES, SimulatedLabels, simulate_labels
 from raterscope.algorithms.simulation.label_plans import scoring_crowd
 from raterscope.app.importing import read_files, store
-from raterscope.app.samples import BEGUN, made_whole
+from raterscope.app.samples import BEGUN, made_whole, write_pictures, write_rows
 from raterscope.app.study.labels import set_scheme
 from raterscope.app.study.records import Scheme
 
@@ -112,7 +110,7 @@ def _write_tables(folder: Path, crowd: SimulatedLabels) -> list[Path]:
         (BEGUN + labels.time).tolist(),
         strict=True,
     )  # fmt: skip
-    _write(
+    write_rows(
         folder / VOTES,
         ("annotator", "task", "label", "time", "question"),
         (
@@ -122,7 +120,7 @@ def _write_tables(folder: Path, crowd: SimulatedLabels) -> list[Path]:
     )
     chosen = np.random.default_rng(_SEED).permutation(len(labels.tasks))[:_KNOWN]
     known = ((labels.tasks[at], labels.classes[crowd.truth[at]]) for at in np.sort(chosen).tolist())
-    _write(folder / TRUTH, ("task", "label"), known)
+    write_rows(folder / TRUTH, ("task", "label"), known)
     return [folder / VOTES, folder / TRUTH]
 
 
@@ -135,24 +133,9 @@ def _disputed(crowd: SimulatedLabels, count: int, watch: Watch) -> NDArray[np.in
 def _write_pictures(
     folder: Path, crowd: SimulatedLabels, tasks: NDArray[np.int64], watch: Watch
 ) -> list[Path]:
-    from PIL import Image
-    from PIL.PngImagePlugin import PngInfo
-
-    folder.mkdir(parents=True, exist_ok=True)
-    note = PngInfo()
-    note.add_text("Description", "A simulated red blood cell, drawn by Raterscope")
-    paths = []
-    for done, task in enumerate(tasks.tolist()):
-        watch(done / len(tasks), f"drawing cell {done + 1} of {len(tasks)}")
+    def draw(number: int) -> NDArray[np.uint8]:
+        task = int(tasks[number])
         stage = _STAGES[task % len(_STAGES)] if crowd.truth[task] else "uninfected"
-        picture = draw_cell(task, stage, float(crowd.difficulty[task]))
-        paths.append(folder / f"{crowd.labels.tasks[task]}.png")
-        Image.fromarray(picture).save(paths[-1], compress_level=3, pnginfo=note)
-    return paths
+        return draw_cell(task, stage, float(crowd.difficulty[task]))
 
-
-def _write(path: Path, header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    with path.open("w", encoding="utf-8", newline="") as file:
-        table = csv.writer(file, lineterminator="\n")
-        table.writerow(header)
-        table.writerows(rows)
+    return write_pictures(folder, [crowd.labels.tasks[task] for task in tasks.tolist()], draw, watch)

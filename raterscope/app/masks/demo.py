@@ -10,7 +10,6 @@ import numpy as np
 
 from raterscope.algorithms.masks.fusion import MaskPlan
 from raterscope.algorithms.masks.metrics import dice
-from raterscope.algorithms.masks.report import CaseResult
 from raterscope.algorithms.progress import Watch, part
 from raterscope.app.errors import counted, plain
 from raterscope.app.formats.export import safe
@@ -19,9 +18,8 @@ from raterscope.app.masks.lidc_package import find_database
 from raterscope.app.masks.results import CaseOutput, run_record, whole, whole_record, write_case
 from raterscope.app.masks.running import Answer, digest_of, fuse_cases, gather, keep
 from raterscope.app.masks.sample import STUDY, is_real, make_sample, two_schools
-from raterscope.app.outcome import Outcome
 from raterscope.app.report import write_report
-from raterscope.app.samples import is_kept
+from raterscope.app.samples import Demonstrated, keep_once
 from raterscope.app.study import Study
 from raterscope.app.study.masks import read_masks
 from raterscope.app.study.records import MaskRecord
@@ -33,27 +31,8 @@ REPORT = "masks-report.html"
 Truth = Mapping[str, Mapping[str, MaskRecord]]
 
 
-def demonstrate(
-    folder: Path, results: Path, watch: Watch
-) -> tuple[Path, list[str], list[Outcome[CaseResult]]]:
-    """Make the sample of masks where there is none yet, fuse it, write its results and a report.
-
-    Parameters
-    ----------
-    folder : Path
-        Of the sample.
-    results : Path
-        A folder that is there.
-    watch : Watch
-
-    Returns
-    -------
-    study : Path
-    words : list of str
-        What came out, a line each.
-    outcomes : list of Outcome
-        Of all cases, those that failed included.
-    """
+def demonstrate(folder: Path, results: Path, watch: Watch) -> Demonstrated:
+    """Make the sample of masks where there is none yet, fuse it, write its results and a report."""
     study_path = make_sample(folder, find_database(), watch=part(watch, 0.0, 0.4))
     clock = time.perf_counter()
     with Study.open(study_path) as study:
@@ -76,13 +55,12 @@ def demonstrate(
         )
     ]
     words += _summary(every, parted, truth, seconds)
-    return study_path, words, [*every.outcomes.values(), *parted.outcomes.values()]
+    return Demonstrated(study_path, words, [*every.outcomes.values(), *parted.outcomes.values()])
 
 
 def _fused(study: Study, images: Sequence[int], plan: MaskPlan, watch: Watch) -> Answer:
     answer = fuse_cases(gather(images, study, part(watch, 0.0, 0.1)), plan, part(watch, 0.1, 0.9))
-    if not is_kept(study, digest_of(answer.inputs.given.values()), plan.as_dict()):
-        keep(answer, study, part(watch, 0.9, 1.0))
+    keep_once(study, answer, digest_of(answer.inputs.given.values()), keep, part(watch, 0.9, 1.0))
     return answer
 
 

@@ -9,14 +9,13 @@ from raterscope.algorithms.pairs import PairFusion
 from raterscope.algorithms.pairs.fusion import PairPlan
 from raterscope.algorithms.progress import Watch, part
 from raterscope.app.cli_results import make_folder
-from raterscope.app.outcome import Outcome
 from raterscope.app.pairs.cli_fuse import summary_of
 from raterscope.app.pairs.comparing import Beside, beside
 from raterscope.app.pairs.results import QuestionOutput, run_record, write_question
 from raterscope.app.pairs.running import Answer, digest_of, fuse_questions, gather, keep
 from raterscope.app.pairs.sample import STUDY, make_sample, simulated
 from raterscope.app.report import write_report
-from raterscope.app.samples import is_kept
+from raterscope.app.samples import Demonstrated, keep_once
 from raterscope.app.study import Study
 
 __all__ = ["REPORT", "demonstrate"]
@@ -24,33 +23,13 @@ __all__ = ["REPORT", "demonstrate"]
 REPORT = "pairs-report.html"
 
 
-def demonstrate(
-    folder: Path, results: Path, watch: Watch
-) -> tuple[Path, list[str], list[Outcome[PairFusion]]]:
-    """Make the sample of pairs where there is none yet, fuse it, write its results and a report.
-
-    Parameters
-    ----------
-    folder : Path
-        Of the sample.
-    results : Path
-        A folder that is there.
-    watch : Watch
-
-    Returns
-    -------
-    study : Path
-    words : list of str
-        What came out, a line each.
-    outcomes : list of Outcome
-        Those that failed included.
-    """
+def demonstrate(folder: Path, results: Path, watch: Watch) -> Demonstrated:
+    """Make the sample of pairs where there is none yet, fuse it, write its results and a report."""
     study_path = make_sample(folder, part(watch, 0.0, 0.4))
     with Study.open(study_path) as study:
         inputs = gather([question.id for question in study.pair_questions()], study, part(watch, 0.4, 0.45))
         answer = fuse_questions(inputs, PairPlan(), part(watch, 0.45, 0.7))
-        if not is_kept(study, digest_of(inputs.given), answer.plan.as_dict()):
-            keep(answer, study)
+        keep_once(study, answer, digest_of(inputs.given), keep)
         others = _write(results / "pairs", answer, part(watch, 0.7, 0.8))
         write_report(study, results / REPORT, part(watch, 0.8, 1.0))
     words = [f"{study_path}: simulated cells, compared in pairs by a simulated crowd"]
@@ -60,7 +39,7 @@ def demonstrate(
         for name, outcome in answer.outcomes.items()
         if outcome.fusion is not None
     ]
-    return study_path, words, list(answer.outcomes.values())
+    return Demonstrated(study_path, words, list(answer.outcomes.values()))
 
 
 def _against_truth(fusion: PairFusion, annotators: Sequence[str]) -> str:

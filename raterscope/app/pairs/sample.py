@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import csv
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +18,7 @@ from raterscope.algorithms.simulation.pair_crowds import (
 )
 from raterscope.app.formats.images import read_image
 from raterscope.app.formats.pairs import read_pairs
-from raterscope.app.samples import BEGUN, made_whole
+from raterscope.app.samples import BEGUN, made_whole, write_pictures, write_rows
 from raterscope.app.study.labels import link_pictures
 from raterscope.app.study.pairs import add_pairs
 
@@ -66,7 +65,8 @@ def make_sample(folder: Path, watch: Watch = silent) -> Path:
     crowd = simulated()
     folder.mkdir(parents=True, exist_ok=True)
     _write_comparisons(folder / COMPARISONS, crowd.pairs)
-    pictures = _write_pictures(folder / PICTURES, crowd, part(watch, 0.1, 0.7))
+    draw = partial(draw_item, crowd)
+    pictures = write_pictures(folder / PICTURES, crowd.pairs.items, draw, part(watch, 0.1, 0.7))
     with made_whole(study_path) as study:
         (table,) = read_pairs(folder / COMPARISONS, watch=part(watch, 0.7, 0.8))
         add_pairs(study, table, part(watch, 0.8, 0.9))
@@ -98,28 +98,18 @@ def about() -> str:
 
 def _write_comparisons(path: Path, pairs: Pairs) -> None:
     assert pairs.time is not None
-    with path.open("w", encoding="utf-8", newline="") as file:
-        table = csv.writer(file, lineterminator="\n")
-        table.writerow(("annotator", "left", "right", "choice", "time", "question"))
-        for who, left, right, choice, when in zip(
-            pairs.annotator.tolist(), pairs.left.tolist(), pairs.right.tolist(), pairs.choice.tolist(),
-            pairs.time.tolist(), strict=True,
-        ):  # fmt: skip
-            side = "left" if choice > 0 else "right"
-            names = pairs.annotators[who], pairs.items[left], pairs.items[right]
-            table.writerow((*names, side, f"{BEGUN + when:.1f}", QUESTION))
-
-
-def _write_pictures(folder: Path, crowd: SimulatedPairs, watch: Watch) -> list[Path]:
-    from PIL import Image
-    from PIL.PngImagePlugin import PngInfo
-
-    folder.mkdir(parents=True, exist_ok=True)
-    note = PngInfo()
-    note.add_text("Description", "A simulated red blood cell, drawn by Raterscope")
-    paths = []
-    for item, name in enumerate(crowd.pairs.items):
-        watch(item / len(crowd.pairs.items), f"drawing cell {item + 1} of {len(crowd.pairs.items)}")
-        paths.append(folder / f"{name}.png")
-        Image.fromarray(draw_item(crowd, item)).save(paths[-1], compress_level=3, pnginfo=note)
-    return paths
+    rows = zip(
+        pairs.annotator.tolist(), pairs.left.tolist(), pairs.right.tolist(), pairs.choice.tolist(),
+        pairs.time.tolist(), strict=True,
+    )  # fmt: skip
+    write_rows(
+        path,
+        ("annotator", "left", "right", "choice", "time", "question"),
+        (
+            (
+                pairs.annotators[who], pairs.items[left], pairs.items[right],
+                "left" if choice > 0 else "right", f"{BEGUN + when:.1f}", QUESTION,
+            )
+            for who, left, right, choice, when in rows
+        ),
+    )  # fmt: skip
