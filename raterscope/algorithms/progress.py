@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-__all__ = ["Cancelled", "Watch", "part", "silent", "wrapping"]
+__all__ = ["Cancelled", "Watch", "part", "silent", "without_partials", "wrapping"]
 
 
 class Cancelled(Exception):  # noqa: N818 - it is no error
@@ -80,5 +80,20 @@ def wrapping(watch: Watch, wrap: Callable[[object], object]) -> Watch:
     ) -> None:
         wrapped = None if partial is None else lambda: wrap(partial())
         watch(fraction, words, objective=objective, partial=wrapped)
+
+    return report
+
+
+def without_partials(watch: Watch) -> Watch:
+    """Let progress pass, but no partial result: that of a step means nothing to who waits for steps."""
+
+    def report(
+        fraction: float,
+        words: str,
+        *,
+        objective: float | None = None,
+        partial: Callable[[], object] | None = None,  # noqa: ARG001
+    ) -> None:
+        watch(fraction, words, objective=objective)
 
     return report

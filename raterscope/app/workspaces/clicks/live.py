@@ -9,7 +9,7 @@ from typing import Any
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from raterscope.algorithms.progress import Watch
+from raterscope.algorithms.progress import Watch, without_partials
 from raterscope.app.clicks.following import Following, Wish
 from raterscope.app.clicks.watching import Watched
 from raterscope.app.document import Document
@@ -168,7 +168,7 @@ class Live(QObject):
     def _advance(self, images: Sequence[int], watch: Watch) -> Sequence[int]:
         following = self.following
         assert following is not None
-        for image, now in following.advance(images, watch):
+        for image, now in following.advance(images, without_partials(watch)):
             watch(0.0, "taking up what came", partial=partial(_pair, image, now))
         return images
 

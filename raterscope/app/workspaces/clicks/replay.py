@@ -9,7 +9,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from raterscope.algorithms.clicks.data import Clicks, FloatArray
 from raterscope.algorithms.clicks.experience import Experience
 from raterscope.algorithms.evaluation import evaluate
-from raterscope.algorithms.progress import Watch
+from raterscope.algorithms.progress import Watch, without_partials
 from raterscope.app.clicks.replaying import Order, replayed
 from raterscope.app.clicks.watching import Waiting, Watched, WatchPlan, follow
 from raterscope.app.jobs import Job, Jobs
@@ -136,7 +136,7 @@ def _work_out(
 ) -> None:
     """Append every step as it is worked out; the lists are read meanwhile, and never otherwise written."""
     total = len(given.arrivals)
-    for now in follow(None, given, Experience.none, plan, watch):
+    for now in follow(None, given, Experience.none, plan, without_partials(watch)):
         if len(places):
             found = now.fusion.clustering.mean[now.fusion.detection.detected]
             against = evaluate(found, places, RADIUS)

@@ -137,10 +137,10 @@ class Summary:
         """Say it: "27 detections, 3 disputed"."""
         if not self.fused:
             return "not fused yet" if not self.decided else f"not fused yet, {self.decided} decided"
-        words = counted(self.detections, "detection")
         if self.settling is not None:
-            firm = "firm" if self.settling.firm else f"{self.settling.expected:.1f} may change"
-            return f"{words} by {self.settling.annotators:,}, {firm}"
+            change = "firm" if self.settling.firm else f"{self.settling.expected:.1f} may change"
+            return f"{self.detections:,} found by {self.settling.annotators:,}, {change}"
+        words = counted(self.detections, "detection")
         return f"{words}, {self.disputed} disputed" if self.disputed else words
 
     @property
