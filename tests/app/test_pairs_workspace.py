@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QLabel
+from PySide6.QtWidgets import QCheckBox, QLabel
 
 from raterscope.algorithms.pairs import Pairs
 from raterscope.algorithms.pairs.fusion import fuse as fuse_once
@@ -228,3 +228,32 @@ def test_the_regions_are_walked_round_though_nobody_is_chosen(fused, qtbot):
     assert held[0] is workspace.bars.figure
     assert any(workspace.ranking.isAncestorOf(one) for one in held)
     assert any(workspace.queue.isAncestorOf(one) for one in held)
+
+
+def test_runs_are_compared_by_whom_they_flag_and_one_is_gone_back_to(fused, qtbot):
+    workspace = fused.workspace
+    key(fused, qtbot, Qt.Key.Key_X)
+    key(fused, qtbot, Qt.Key.Key_F5)
+    qtbot.waitUntil(lambda: len(fused.document.contents.runs) == 2, timeout=LONG)
+    idle(fused, qtbot)
+    workspace.toggle_fuse_panel()
+    for box in workspace.fuse_panel.runs.findChildren(QCheckBox):
+        box.setChecked(True)
+    workspace.fuse_panel.runs.compare.click()
+    assert workspace.left_tabs.currentWidget() is workspace.methods
+    model = workspace.methods.view.model()
+    qtbot.waitUntil(lambda: model.rowCount() == 3, timeout=LONG)
+
+    def rows():
+        return [[model.index(row, column).data() for column in range(6)] for row in range(3)]
+
+    now, before, test = rows()
+    assert now[0].endswith("shown")
+    assert now[2:] == ["0", "0", "0", "0"]
+    assert before[1:] == ["0.10", str(BIASED), str(BIASED), "0", "0"]
+    assert test[0].startswith("t test")
+    workspace.methods.view.selectRow(1)
+    qtbot.waitUntil(lambda: workspace.scene.run.id == 1, timeout=LONG)
+    idle(fused, qtbot)
+    qtbot.waitUntil(lambda: rows()[1][0].endswith("shown"), timeout=LONG)
+    assert rows()[0][2:5] == ["0", "0", str(BIASED)]  # whom the run shown flags, the other does not know

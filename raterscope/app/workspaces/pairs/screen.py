@@ -6,6 +6,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QSplitter, QWidget
 
 from raterscope.algorithms.pairs.catalogue import PATHS
+from raterscope.app.workspaces.pairs.comparing import MEASURES, NOTHING
 from raterscope.app.workspaces.screen import WorkspaceScreen
 from raterscope.widgets import theme
 from raterscope.widgets.panels.annotator_list import AnnotatorList
@@ -17,6 +18,7 @@ from raterscope.widgets.plots.bias_path import BiasPath
 from raterscope.widgets.plots.knockoff_bars import KnockoffBars
 from raterscope.widgets.plots.ranking_shift import RankingShift
 from raterscope.widgets.plots.side_counts import SideCounts
+from raterscope.widgets.tables.comparison_table import ComparisonTable
 
 __all__ = ["PairsScreen"]
 
@@ -33,6 +35,7 @@ class PairsScreen(WorkspaceScreen):
         self.bars = KnockoffBars()
         self.ranking = RankingShift()
         self.between = PairGrid(of_items=True)
+        self.methods = ComparisonTable(MEASURES, NOTHING)
         self.question = ChoiceBox()
         self.question.setAccessibleName("Question")
         self.question.setMinimumContentsLength(8)
@@ -53,8 +56,9 @@ class PairsScreen(WorkspaceScreen):
             parent,
         )  # fmt: skip
         self.left_tabs.insertTab(0, self.between, "Comparisons")
+        self.left_tabs.insertTab(1, self.methods, "Methods")
         self.left_tabs.setCornerWidget(self.question)
-        self.left_tabs.setCurrentIndex(1)
+        self.left_tabs.setCurrentWidget(self.history)
         self.bottom.insertWidget(0, self.ranking)
 
 

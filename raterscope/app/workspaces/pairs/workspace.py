@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
@@ -20,6 +21,7 @@ from raterscope.app.pairs.running import Answer, Inputs, fuse_questions, gather,
 from raterscope.app.review import Decision
 from raterscope.app.workspaces.fusing import FusionWork
 from raterscope.app.workspaces.pairs import view
+from raterscope.app.workspaces.pairs.comparing import Comparing
 from raterscope.app.workspaces.pairs.cutting import Cutting
 from raterscope.app.workspaces.pairs.judging import Judging
 from raterscope.app.workspaces.pairs.scene import CLEARED, FLAGGED, Analysis, Scene, analyse, read_scene
@@ -52,6 +54,7 @@ class PairsWorkspace(PairsScreen):
         )
         self.cutting = Cutting(jobs, self)
         self.judging = Judging(document, self)
+        self.comparing = Comparing(document, self.methods, self)
         self.pictures = Pictures(document, jobs, self)
         self._connect()
         self._make_actions()
@@ -76,7 +79,9 @@ class PairsWorkspace(PairsScreen):
         self.between.picture_wanted.connect(partial(self._on_picture_wanted, self.between))
         self.evidence.pairs.picture_wanted.connect(partial(self._on_picture_wanted, self.evidence.pairs))
         self.pictures.ready.connect(self._on_picture)
+        self.comparing.run_chosen.connect(self.runs.choose)
         self.fuse_panel.run_requested.connect(self._on_run_requested)
+        self.fuse_panel.compare_requested.connect(self._on_compare_requested)
 
     def _make_actions(self) -> None:
         described = (
@@ -123,6 +128,7 @@ class PairsWorkspace(PairsScreen):
         self._evidence = None
         self.cutting.show(scene, analysis)
         self.judging.show(scene)
+        self.comparing.show(scene)
         self.pictures.set_tasks({} if scene is None else scene.pictures)
         fusion = None if scene is None else scene.fusion
         self.ranking.show_ranking(None)
@@ -278,6 +284,10 @@ class PairsWorkspace(PairsScreen):
         plan = PairPlan(wanted.algorithm, wanted.settings)
         work = FusionWork("pairs", "question", gather, partial(_fuse, plan), keep)
         self.runs.start(wanted, work, self.questions.current)
+
+    def _on_compare_requested(self, _runs: Sequence[int]) -> None:
+        self.close_fuse_panel()
+        self.left_tabs.setCurrentWidget(self.methods)
 
 
 def _fuse(plan: PairPlan, inputs: Inputs, watch: Watch) -> Answer:

@@ -1,0 +1,167 @@
+"""Runs of a question beside each other: whom each flags, and how its ranking differs from the one shown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtCore import QObject, Signal
+
+from raterscope.algorithms.pairs.catalogue import PATHS
+from raterscope.algorithms.pairs.data import BoolArray
+from raterscope.algorithms.pairs.ranking import ranks
+from raterscope.algorithms.pairs.testing import benjamini_hochberg
+from raterscope.algorithms.progress import Watch
+from raterscope.app.document import Document
+from raterscope.app.study import RunEntry, Study
+from raterscope.app.workspaces.pairs.scene import Scene
+from raterscope.widgets.figures import count
+from raterscope.widgets.tables.comparison_table import NOT_KNOWN, ComparisonRow, ComparisonTable, Measure
+
+__all__ = ["MEASURES", "NOTHING", "Comparing"]
+
+NOTHING = "Fuse pairs: every run is listed here, with whom it flags and what of that the run shown does not."
+MOST_RUNS = 12
+
+
+def _rate(value: float, _low: float, _high: float) -> str:
+    return f"{value:.2f}" if np.isfinite(value) else "–"
+
+
+def _many(value: float, _low: float, _high: float) -> str:
+    return f"{value:,.0f}" if np.isfinite(value) else "–"
+
+
+MEASURES = (
+    Measure("rate", "The false discovery rate that was asked for", "none", _rate),
+    Measure("flagged", "Annotators that the run flags, before you decided", "none", _many),
+    Measure("others", "Of those, whom the run shown does not flag", "none", _many),
+    Measure("missing", "Whom the run shown flags, and this does not", "none", _many),
+    Measure("moved", "Items whose corrected rank differs from that in the run shown", "none", _many),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What a run came to for one question.
+
+    Attributes
+    ----------
+    run : RunEntry
+    rate : float
+    people : (p,) int32
+        The annotators' numbers in the study.
+    flagged, test : (p,) bool
+        By the draws, and by the t test with Benjamini-Hochberg at the same rate.
+    rank : (n,) int32
+        Of the items, corrected; 0 for what was never compared.
+    """
+
+    run: RunEntry
+    rate: float
+    people: NDArray[np.int32]
+    flagged: BoolArray
+    test: BoolArray
+    rank: NDArray[np.int32]
+
+
+class Comparing(QObject):
+    """Fills the table of runs, one after the other, so that a decision need not wait for all.
+
+    Signals
+    -------
+    run_chosen(int)
+        Number of the run gone to.
+    """
+
+    run_chosen = Signal(int)
+
+    def __init__(self, document: Document, table: ComparisonTable, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._document = document
+        self._table = table
+        self._asked = 0
+        table.header.set_title("Methods")
+        table.run_chosen.connect(self._on_chosen)
+
+    def show(self, scene: Scene | None) -> None:
+        """Take another question or answer."""
+        self._asked += 1
+        contents = self._document.contents
+        if scene is None or scene.run is None or contents is None:
+            self._table.set_rows(())
+            return
+        question = scene.question.id
+        runs = [run.id for run in contents.runs_of("pairs") if question in run.items][-MOST_RUNS:]
+        if scene.run.id not in runs:
+            runs = [scene.run.id, *runs[1:]]
+        self._read(self._asked, question, scene.run.id, runs, ())
+
+    def _read(
+        self, asked: int, question: int, shown: int, left: Sequence[int], found: tuple[Outcome, ...]
+    ) -> None:
+        if not left:
+            self._table.set_rows(rows_of(found, shown), count(len(found), "run"))
+            return
+        job = self._document.ask("Reading a run", partial(_read, question, left[0]))
+        job.finished.connect(partial(self._on_read, asked, question, shown, left[1:], found))
+
+    def _on_read(
+        self, asked: int, question: int, shown: int, left: Sequence[int], found: tuple[Outcome, ...],
+        one: Outcome | None,
+    ) -> None:  # fmt: skip
+        if asked == self._asked:
+            self._read(asked, question, shown, left, found if one is None else (*found, one))
+
+    def _on_chosen(self, key: object) -> None:
+        if isinstance(key, int):
+            self.run_chosen.emit(key)
+
+
+def rows_of(outcomes: Sequence[Outcome], shown: int) -> tuple[ComparisonRow, ...]:
+    """Write the rows: the latest run first, and last what the t test makes of the run shown."""
+    reference = next((one for one in outcomes if one.run.id == shown), None)
+    if reference is None:
+        return ()
+    told = reference.people[reference.flagged]
+    rows = [_row(one, one.flagged, reference, told) for one in reversed(outcomes)]
+    tip = "Each bias tested by itself, at the rate of the run shown"
+    figures = _figures(reference, reference.test, reference, told)[:-1]
+    return (*rows, ComparisonRow(None, "t test", "Benjamini-Hochberg", (*figures, NOT_KNOWN), tip))
+
+
+def _row(one: Outcome, flagged: BoolArray, reference: Outcome, told: NDArray[np.int32]) -> ComparisonRow:
+    run = one.run
+    title = PATHS[run.algorithm].title if run.algorithm in PATHS else run.algorithm
+    words = run.started.astimezone().strftime("%H:%M") + (", shown" if one is reference else "")
+    return ComparisonRow(run.id, title, words, _figures(one, flagged, reference, told))
+
+
+def _figures(
+    one: Outcome, flagged: BoolArray, reference: Outcome, told: NDArray[np.int32]
+) -> tuple[tuple[float, float, float], ...]:
+    mine = one.people[flagged]
+    both = len(np.intersect1d(mine, told))
+    # Items have their numbers in the order of first appearance: later ones come after.
+    items = min(len(one.rank), len(reference.rank))
+    moved = int((one.rank[:items] != reference.rank[:items]).sum())
+    values = (one.rate, len(mine), len(mine) - both, len(told) - both, moved)
+    return tuple((float(value), np.nan, np.nan) for value in values)
+
+
+def _read(question: int, run: int, study: Study, watch: Watch) -> Outcome | None:
+    watch(0.0, "reading a run")
+    fusion, entry = study.result(run, question), study.run(run)
+    if fusion is None:
+        return None
+    return Outcome(
+        run=entry,
+        rate=fusion.rate,
+        people=study.bench(question, entry.imported).people,
+        flagged=fusion.flagged,
+        test=benjamini_hochberg(fusion.p_value, fusion.rate),
+        rank=ranks(fusion.corrected, fusion.component),
+    )
