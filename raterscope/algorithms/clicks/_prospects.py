@@ -20,7 +20,19 @@ from raterscope.algorithms.clicks.data import FloatArray, Fusion, IntArray
 from raterscope.algorithms.clicks.dem import DECEPTION, deceived
 from raterscope.algorithms.progress import silent
 
-__all__ = ["Ahead", "Crowd", "Newcomers", "ahead", "crowd_of", "found", "found_later", "joining", "marks_of"]
+__all__ = [
+    "Ahead",
+    "Crowd",
+    "Newcomers",
+    "after_marks",
+    "ahead",
+    "crowd_of",
+    "found",
+    "found_later",
+    "joining",
+    "marks_of",
+    "rates_at",
+]
 
 JOINS = 0.83
 """Chance that a further click on a lonely structure joins the others. Measured, as are the next two, on how
@@ -111,7 +123,7 @@ def crowd_of(problem: Problem, fusion: Fusion) -> Crowd:
     levels, level = _levels(fusion)
     state, now = ascent.state, ascent.looks
     for _ in range(HIDDEN):
-        rate = _rates(state.odds, prior.shift)
+        rate = rates_at(state.odds, prior.shift)
         unseen, marked = _unseen(rate, levels)
         nodes = _by_level(now.structure, level, len(levels))
         whole = nodes / np.maximum(1 - unseen, EDGE)
@@ -125,10 +137,11 @@ def crowd_of(problem: Problem, fusion: Fusion) -> Crowd:
             kinds[0] = counts.sum() + prior.kinds[0]
         state = State(odds, state.chance, kinds, share / share.sum())
         now, _ = looks(problem, state)
-    return Crowd(problem, state, now, honest, _rates(state.odds, prior.shift))
+    return Crowd(problem, state, now, honest, rates_at(state.odds, prior.shift))
 
 
-def _rates(odds: FloatArray, shift: FloatArray) -> FloatArray:
+def rates_at(odds: FloatArray, shift: FloatArray) -> FloatArray:
+    """Give the chance (R, K) of a mark by annotators of these odds on structures at nodes of ease."""
     rate: FloatArray = 1 / (1 + np.exp(-(odds[:, None] + shift)))
     return rate
 
@@ -227,16 +240,22 @@ class Ahead:
     ----------
     chance : (M,) float64
         That each cluster's decision changes.
-    appearing : float
-        Expected detections where there is no cluster.
+    structures, meetings : float
+        Expected detections where there is no cluster: structures, and clicks that meet by chance.
     missed, variance : float
         Expected structures without a cluster, and how uncertain their number is.
     """
 
     chance: FloatArray
-    appearing: float
+    structures: float
+    meetings: float
     missed: float
     variance: float
+
+    @property
+    def appearing(self) -> float:
+        """Expected detections where there is no cluster."""
+        return self.structures + self.meetings
 
 
 def ahead(crowd: Crowd, fusion: Fusion, newcomers: Newcomers, threshold: float) -> Ahead:
@@ -261,7 +280,8 @@ def ahead(crowd: Crowd, fusion: Fusion, newcomers: Newcomers, threshold: float) 
     whole = found(levels[:, None], marks)
     votes = fusion.votes
     later = both[level, votes] / whole[level, votes][:, None]
-    stays = (_coming(crowd, newcomers) * later * _decided(crowd, newcomers, threshold)).sum(axis=1)
+    coming, posterior = after_marks(crowd, newcomers)
+    stays = (coming * later * (posterior >= threshold)).sum(axis=1)
     chance = np.where(fusion.detection.detected, 1 - stays, stays)
     chance[crowd.problem.known] = 0.0
 
@@ -271,15 +291,12 @@ def ahead(crowd: Crowd, fusion: Fusion, newcomers: Newcomers, threshold: float) 
     seen = whole[:, : annotators + 1] @ now  # (Q, K)
     many = _by_level(crowd.looks.structure, level, len(levels)) / seen
     many[-1] += (UNSEEN + LOOSE * _loose(fusion)) * crowd.state.share
-    appearing = (many * np.einsum("vk,qvb,bk->qk", now, come, marks_of(newcomers.rate))).sum()
-    others = [
-        (crowd.problem.prior.places, marks_of(crowd.state.chance), marks_of(newcomers.stray)),
-    ]
-    for number, before, after in others:
-        appearing += number * before @ come[-1] @ after
+    appear = np.einsum("vk,qvb,bk->qk", now, come, marks_of(newcomers.rate))
+    meet = marks_of(crowd.state.chance) @ come[-1] @ marks_of(newcomers.stray)
     return Ahead(
         np.clip(chance, 0.0, 1.0),
-        float(appearing),
+        float((many * appear).sum()),
+        float(crowd.problem.prior.places * meet),
         float((many * (1 - seen)).sum()),
         float((many * (1 - seen) / seen).sum()),
     )
@@ -321,7 +338,7 @@ def _telling(crowd: Crowd, newcomers: Newcomers, threshold: float) -> FloatArray
 
 
 def _levels(fusion: Fusion) -> tuple[FloatArray, IntArray]:
-    """Round the chances of joining: (Q,) that there are, the lonely structure's last, and (M,) rows of them."""
+    """Round the chances of joining: (Q,) that there are, the lonely one last, and (M,) rows of them."""
     joins = np.append(joining(fusion.clustering.mean, fusion.clustering.scatter), JOINS)
     levels, level = np.unique(np.rint(joins * 20) / 20, return_inverse=True)
     return levels, level[:-1].astype(np.int64)
@@ -337,25 +354,22 @@ def _sums(annotators: int, more: int) -> IntArray:
     return np.arange(annotators + 1)[:, None] + np.arange(more + 1)
 
 
-def _coming(crowd: Crowd, newcomers: Newcomers) -> FloatArray:
-    """Give the chance of every number of newcomers' marks on each cluster: (M, k + 1)."""
-    more, number = len(newcomers), np.arange(len(newcomers) + 1)
-    drawn = np.exp(_artefact(crowd, more) + _choices(more))
-    stray = marks_of(newcomers.stray)
-    come: FloatArray = crowd.looks.structure @ marks_of(newcomers.rate).T
-    come += crowd.looks.artefact[:, None] * drawn + crowd.looks.chance[:, None] * stray[number]
-    return come
+def after_marks(crowd: Crowd, newcomers: Newcomers) -> tuple[FloatArray, FloatArray]:
+    """Foresee the votes on each of M clusters.
 
-
-def _decided(crowd: Crowd, newcomers: Newcomers, threshold: float) -> FloatArray:
-    """Say whether each cluster is detected after so many marks more: (M, k + 1), 0 or 1."""
+    Returns
+    -------
+    come : (M, k + 1) float64
+        Chance of every number of newcomers' marks.
+    posterior : (M, k + 1) float64
+        Probability of a structure after them.
+    """
     more = len(newcomers)
-    many = np.exp(-_choices(more))
-    structure = crowd.looks.structure @ (marks_of(newcomers.rate) * many[:, None]).T
-    artefact = crowd.looks.artefact[:, None] * np.exp(_artefact(crowd, more))
-    stray = crowd.looks.chance[:, None] * marks_of(newcomers.stray) * many
-    posterior = crowd.honest * structure / np.maximum(structure + artefact + stray, 1e-300)
-    return (posterior >= threshold).astype(np.float64)
+    structure = crowd.looks.structure @ marks_of(newcomers.rate).T
+    artefact = crowd.looks.artefact[:, None] * np.exp(_artefact(crowd, more) + _choices(more))
+    stray = crowd.looks.chance[:, None] * marks_of(newcomers.stray)
+    come: FloatArray = structure + artefact + stray
+    return come, crowd.honest * structure / np.maximum(come, 1e-300)
 
 
 def _choices(more: int) -> FloatArray:

@@ -8,7 +8,7 @@ learnt as well, from how much annotators differ from image to image, see
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -25,12 +25,12 @@ from raterscope.algorithms.clicks._lessons import (
     usual_allure,
     ways_of,
 )
-from raterscope.algorithms.clicks._vote_model import Looks, Problem, log_odds, odds_of_votes
+from raterscope.algorithms.clicks._vote_model import Looks, Prior, Problem, log_odds, odds_of_votes
 from raterscope.algorithms.clicks.data import FloatArray, Fusion, IntArray, Votes
 from raterscope.algorithms.clicks.dem import DEMSettings, problem_of
 from raterscope.algorithms.progress import Watch, silent
 
-__all__ = ["Experience", "experience_of", "informed"]
+__all__ = ["Experience", "advice_for", "experience_of", "informed"]
 
 NODES = 13
 """Of the ease by which structures differ, in the crowd's prior."""
@@ -161,20 +161,35 @@ def informed(problem: Problem, annotators: Sequence[str], experience: Experience
     """
     if not experience.images or not problem.prior.places:
         return problem
+    return advised(problem, advice_for(problem.prior, annotators, experience))
+
+
+def advice_for(prior: Prior, annotators: Sequence[str], experience: Experience) -> Advice:
+    """Put what experience says of annotators into the form that a prior is made of.
+
+    Parameters
+    ----------
+    prior : Prior
+        Of an image, before anything is known from others.
+    annotators : sequence of names
+        Who is not known is held for usual.
+    experience : Experience
+    """
     rows = experience.rows(annotators)
-    known = rows >= 0
     tally = Tally(
         *(
-            np.where(known.reshape(-1, *[1] * (one.ndim - 1)), one[rows], 0.0)
+            np.where(rows.reshape(-1, *[1] * (one.ndim - 1)) >= 0, one[rows], 0.0)
+            if len(one)
+            else np.zeros((len(rows), *one.shape[1:]))
             for one in (experience.hits, experience.structures, experience.lured, experience.artefacts)
         )
     )
-    odds, lure = ways_of(problem.prior, tally)
-    seen = tally.structures.sum(axis=1)
-    advice = Advice(
-        odds, lure, seen, experience.ease, experience.allure, experience.votes, experience.clusters
-    )
-    return advised(problem, advice)
+    votes = [np.full(len(rows), float(one.mean()) if len(one) else 1.0) for one in (prior.hit, prior.miss)]
+    odds, lure = ways_of(replace(prior, hit=votes[0], miss=votes[1]), tally)
+    return Advice(
+        odds, lure, tally.structures.sum(axis=1), experience.ease, experience.allure, experience.votes,
+        experience.clusters,
+    )  # fmt: skip
 
 
 def _problem(fusion: Fusion) -> Problem:
