@@ -26,8 +26,8 @@ AROUND = 2.0
 APART = 1.0
 """They do so many scatters away from those that are there."""
 
-TRIALS = 2
-"""Times that the components near new clicks are tried."""
+TRIALS = 4
+"""Rounds of removal near new clicks, unless one removes nothing."""
 
 
 @dataclass(frozen=True, eq=False)

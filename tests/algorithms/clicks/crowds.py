@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +26,31 @@ def made(points, annotator, annotators=None, extent=(0.0, 0.0, 100.0, 100.0), **
     number = annotators if annotators is not None else int(annotator.max(initial=-1)) + 1
     names = tuple(f"a{index}" for index in range(number))
     return Clicks(points[:, 0], points[:, 1], annotator, names, extent, **more)
+
+
+def in_order(clicks: Clicks, order) -> Clicks:
+    """Let annotators come one after the other, each with all clicks."""
+    place = np.argsort(order)
+    rows = np.argsort(place[clicks.annotator], kind="stable")
+    return replace(
+        clicks,
+        x=clicks.x[rows],
+        y=clicks.y[rows],
+        annotator=place[clicks.annotator][rows],
+        annotators=tuple(clicks.annotators[index] for index in order),
+    )
+
+
+def until(clicks: Clicks, annotators: int) -> Clicks:
+    """Take what the first annotators brought."""
+    rows = clicks.annotator < annotators
+    return replace(
+        clicks,
+        x=clicks.x[rows],
+        y=clicks.y[rows],
+        annotator=clicks.annotator[rows],
+        annotators=clicks.annotators[:annotators],
+    )
 
 
 def votes_of_text(rows, verdict=None, stray=None, places=0.0):

@@ -16,10 +16,18 @@ from raterscope.algorithms.simulation.mixtures import overlapping_crowd, separat
 
 
 def densely(points, annotator, uniform, mean, sigma, path, iterations):
-    """Run eqs. 8, 9 and 12 to 16 of the OEM-DEM paper over all pairs, with no removal by force."""
+    """Run Algorithm 1 as `densely_from`, from components of one size and weight."""
     count = len(mean)
     covariance = np.tile(np.eye(2) * sigma**2, (count, 1, 1))
-    weight, reliability = np.full(count, 1 / count), np.full(annotator.max() + 1, path.initial_reliability)
+    reliability = np.full(annotator.max() + 1, path.initial_reliability)
+    start = mean, covariance, np.full(count, 1 / count), reliability
+    mean, _, weight, *others = densely_from(points, annotator, uniform, start, path, iterations)
+    return mean, weight, *others
+
+
+def densely_from(points, annotator, uniform, start, path, iterations):
+    """Run eqs. 8, 9 and 12 to 16 of the OEM-DEM paper over all pairs, with no removal by force."""
+    mean, covariance, weight, reliability = start
     scores = []
 
     def densities():
@@ -56,7 +64,7 @@ def densely(points, annotator, uniform, mean, sigma, path, iterations):
             fit += ((1 - alpha) * np.log((1 - reliability[annotator]) * uniform)).sum()
         free = len(weight) * 6 + len(reliability)
         scores.append(fit - path.penalty * np.log(weight).sum() - free / 2 * math.log(alpha.sum()))
-    return mean, weight, reliability, alpha, np.array(scores)
+    return mean, covariance, weight, reliability, alpha, np.array(scores)
 
 
 def begin(seed: int, criterion, penalty: float, iterations: int):

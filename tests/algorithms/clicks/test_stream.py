@@ -1,0 +1,451 @@
+"""Clicks that keep coming: Algorithm 3 to the letter, and the default, which does as a batch would."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields, is_dataclass, replace
+
+import numpy as np
+import pytest
+
+from raterscope.algorithms.clicks import Clicks, ClicksError, FusionPlan, KnownSpots, fuse
+from raterscope.algorithms.clicks._path import Path
+from raterscope.algorithms.clicks.experience import experience_of
+from raterscope.algorithms.clicks.stream import StreamPlan, advance, begin
+from raterscope.algorithms.evaluation import evaluate, match
+from raterscope.algorithms.progress import Cancelled
+from raterscope.algorithms.settings import SettingsError
+from raterscope.algorithms.simulation.mixtures import separated_crowd
+from tests.algorithms.clicks.crowds import in_order, made, quantius, until
+from tests.algorithms.clicks.test_oem_reference import densely_from
+
+PLAN = StreamPlan()
+
+HIDDEN = np.array([375.0, 375.0])
+
+
+def crowd(annotators: int, places=40, seed=0, stray=2, side=400.0) -> Clicks:
+    """Draw annotators who mark each object once or not, and click at random besides."""
+    generator = np.random.default_rng(seed)
+    objects = np.stack(np.meshgrid(*[np.arange(25, side, side / 8)] * 2), axis=-1).reshape(-1, 2)[:places]
+    points, who = [], []
+    for annotator in range(annotators):
+        seen = objects[generator.random(len(objects)) < 0.75]
+        own = np.concatenate(
+            [seen + generator.normal(0, 2, seen.shape), generator.uniform(0, side, (stray, 2))]
+        )
+        points.append(generator.permutation(own))
+        who += [annotator] * len(own)
+    return made(np.concatenate(points), who, annotators, (0.0, 0.0, side, side))
+
+
+def followed(clicks: Clicks, first: int, plan: StreamPlan = PLAN, **more):
+    """Let all annotators after the first come one by one; give the state after each step."""
+    states = [begin(until(clicks, first), plan, **more)]
+    for number in range(first + 1, len(clicks.annotators) + 1):
+        states.append(advance(states[-1], until(clicks, number), plan, **more))
+    return states
+
+
+def decided(fusion):
+    return fusion.clustering.mean[fusion.detection.detected]
+
+
+def changed(one, two, radius=4.0) -> int:
+    """Count the detections that one of two fusions has alone."""
+    found, other = decided(one), decided(two)
+    return len(found) + len(other) - 2 * len(match(found, other, radius))
+
+
+def with_more(clicks: Clicks, points, annotator, names=()) -> Clicks:
+    points = np.asarray(points, dtype=float).reshape(-1, 2)
+    return replace(
+        clicks,
+        x=np.append(clicks.x, points[:, 0]),
+        y=np.append(clicks.y, points[:, 1]),
+        annotator=np.append(clicks.annotator, np.asarray(annotator, dtype=int)),
+        annotators=(*clicks.annotators, *names),
+    )
+
+
+def with_hidden(clicks: Clicks, annotators) -> Clicks:
+    """Let some annotators click one more object."""
+    noise = np.random.default_rng(1).normal(0, 2, (len(annotators), 2))
+    more = with_more(clicks, HIDDEN + noise, list(annotators))
+    return in_order(more, np.arange(len(clicks.annotators)))
+
+
+def same(one, two) -> bool:
+    if is_dataclass(one):
+        return all(same(getattr(one, field.name), getattr(two, field.name)) for field in fields(one))
+    if isinstance(one, np.ndarray):
+        return one.dtype == two.dtype and one.tobytes() == two.tobytes()
+    return one == two or (one != one and two != two)
+
+
+# The letter of Algorithm 3
+
+
+def test_as_printed_a_step_begins_at_equations_35_to_37():
+    """With one iteration of Algorithm 1 a step: what it comes to, from the equations written out densely."""
+    clicks = separated_crowd(20, seed=3).clicks
+    texts = {"update": "printed", "as_printed": "yes", "max_iterations": "1"}
+    states = followed(until(clicks, 10), 8, StreamPlan.make(texts))
+    for before, after, number in zip(states, states[1:], (9, 10), strict=False):
+        now, old = until(clicks, number), before.fusion.clustering
+        new = now.points[len(old.inlier) :]
+        sigma = old.scatter
+        weight = np.concatenate([old.weight, np.full(len(new), old.weight.min() / 8)])
+        start = (
+            np.concatenate([old.mean, new]),
+            np.concatenate([old.covariance, np.tile(np.eye(2) * sigma**2, (len(new), 1, 1))]),
+            weight / weight.sum(),
+            np.append(old.reliability, 0.9),
+        )
+        path = Path("expected", 1.25, 0.3 * sigma**2, np.inf, 1, 1, 1e-5, 0.9, printed=True)
+        mean, covariance, weight, reliability, inlier, _ = densely_from(
+            now.points, now.annotator, 1 / now.area, start, path, 1
+        )
+        found = after.fusion.clustering
+        assert len(found) == len(mean)
+        np.testing.assert_allclose(found.mean, mean, atol=1e-6)
+        np.testing.assert_allclose(found.covariance, covariance, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(found.weight, weight, atol=1e-9)
+        np.testing.assert_allclose(found.inlier, inlier, atol=1e-7)
+        assert reliability.shape == found.reliability.shape
+
+
+def test_as_printed_detection_begins_at_equation_39():
+    """With one iteration of Algorithm 2: eqs. 27-29 from the old posteriors, then eq. 25."""
+    clicks = with_hidden(crowd(12, places=39), range(8, 12))
+    plan = StreamPlan.make(
+        {"update": "printed", "click_scatter": "2", "prior": "none", "start": "share",
+         "detection_iterations": "1", "vote_coverage": "1"}
+    )  # fmt: skip
+    before = begin(until(clicks, 8), plan)
+    after = advance(before, clicks, plan)
+    marked, origin = after.fusion.marked, after.memory.origin
+    start = marked.sum(axis=0) / 12
+    kept = origin >= 0
+    assert 30 < kept.sum() < len(kept)
+    start[kept] = before.fusion.detection.posterior[origin[kept]]
+    rate = start.sum() / len(start)
+    right = np.clip(marked @ start / start.sum(), 1e-6, 1 - 1e-6)
+    wrong = np.clip(marked @ (1 - start) / (1 - start).sum(), 1e-6, 1 - 1e-6)
+    log = [
+        np.log(share) + np.log(chance) @ marked + np.log1p(-chance) @ ~marked
+        for share, chance in ((rate, right), (1 - rate, wrong))
+    ]
+    np.testing.assert_allclose(after.fusion.detection.posterior, 1 / (1 + np.exp(log[1] - log[0])), atol=1e-9)
+
+
+def test_as_printed_takes_a_criterion_of_algorithm_1():
+    plan = StreamPlan.make({"update": "printed"})
+    assert plan.fusion.clustering.criterion == "expected"
+    assert StreamPlan.make({"update": "printed", "criterion": "observed"}).clustering.criterion == "observed"
+    assert PLAN.fusion == FusionPlan()
+
+
+def test_as_printed_begins_as_a_batch_does():
+    clicks = until(crowd(8), 6)
+    plan = StreamPlan.make({"update": "printed", "click_scatter": "2"})
+    assert same(begin(clicks, plan).fusion, fuse(clicks, plan.fusion))
+
+
+# The default does as a batch would
+
+
+def test_a_stream_begins_as_a_batch_does():
+    clicks = crowd(6)
+    state = begin(clicks)
+    assert state.step == 0
+    assert state.refreshed
+    assert same(state.fusion, fuse(clicks))
+
+
+@pytest.mark.parametrize("clicks", [crowd(16, seed=1), separated_crowd(16, seed=2).clicks])
+def test_each_step_decides_as_a_batch(clicks):
+    states = followed(clicks, 5)
+    assert [state.step for state in states] == list(range(12))
+    assert 0 < sum(state.refreshed for state in states[1:]) < 6
+    for number, state in enumerate(states, start=5):
+        batch = fuse(until(clicks, number))
+        assert changed(state.fusion, batch, 10.0) <= 1
+        assert abs(state.fusion.detection.prevalence - batch.detection.prevalence) < 0.05
+    assert not changed(states[-1].fusion, batch, 10.0)
+    np.testing.assert_allclose(states[-1].fusion.rates.sensitivity, batch.rates.sensitivity, atol=0.03)
+    np.testing.assert_allclose(states[-1].fusion.clustering.scatter, batch.clustering.scatter, rtol=0.05)
+
+
+def test_real_images_are_followed_and_the_letter_lags(real_data):
+    """On dense images: sensitivity and precision as a batch has them, annotator by annotator."""
+    printed = StreamPlan.make({"update": "printed", "click_scatter": "2", "criterion": "observed"})
+    differences, lags = [], []
+    for number in (0, 5, 14):
+        image = quantius(real_data)[number]
+        order = np.random.default_rng(number).permutation(len(image.clicks.annotators))
+        clicks = until(in_order(image.clicks, order), 20)
+        states, letter = followed(clicks, 11), followed(clicks, 11, printed)
+        for step in range(1, len(states), 2):
+            batch = fuse(until(clicks, 11 + step))
+            ours, theirs, lagging = (
+                evaluate(decided(fusion), image.truth, 4.0)
+                for fusion in (states[step].fusion, batch, letter[step].fusion)
+            )
+            differences.append((ours.sensitivity - theirs.sensitivity, ours.precision - theirs.precision))
+            lags.append(theirs.sensitivity - lagging.sensitivity)
+    assert (np.abs(np.mean(differences, axis=0)) < 0.01).all()
+    assert (np.abs(differences) < 0.06).all()
+    assert np.mean(lags) > 0.02
+
+
+def test_growth_says_when_all_is_found_anew():
+    clicks = crowd(12, seed=3)
+    always = followed(clicks, 8, StreamPlan.make({"growth": "0"}))
+    never = followed(clicks, 8, StreamPlan.make({"growth": "100"}))
+    assert all(state.refreshed for state in always)
+    assert not any(state.refreshed for state in never[1:])
+    batch = fuse(clicks)
+    assert same(always[-1].fusion.clustering, batch.clustering)
+    assert not changed(always[-1].fusion, batch)
+
+
+def test_a_structure_that_nobody_saw_appears_with_its_clicks():
+    clicks, plan = with_hidden(crowd(16, places=39), range(8, 16)), StreamPlan.make({"growth": "100"})
+    states = followed(clicks, 8, plan)
+    found = [has_hidden(state.fusion) for state in states]
+    assert found == [has_hidden(fuse(until(clicks, number))) for number in range(8, 17)]
+    first = states[found.index(True)]
+    new = first.memory.origin == -1
+    assert np.linalg.norm(first.fusion.clustering.mean[new] - HIDDEN, axis=1).tolist() == [
+        pytest.approx(0, abs=4)
+    ]
+    assert not any((state.memory.origin == -1).any() for state in states[1:] if state is not first)
+
+
+def has_hidden(fusion) -> bool:
+    return bool((np.linalg.norm(decided(fusion) - HIDDEN, axis=1) < 4).any())
+
+
+def test_the_former_place_of_every_cluster_is_known():
+    before, after = followed(crowd(9), 8)
+    origin = after.memory.origin
+    kept = origin >= 0
+    moved = after.fusion.clustering.mean[kept] - before.fusion.clustering.mean[origin[kept]]
+    assert kept.sum() >= 38
+    assert len(set(origin[kept])) == kept.sum()
+    assert np.abs(moved).max() < 2
+
+
+# Whatever comes
+
+
+def test_who_marked_nothing_counts():
+    clicks = crowd(8)
+    before = begin(clicks)
+    after = advance(before, with_more(clicks, [], [], ["quiet"]))
+    assert after.fusion.marked.shape[0] == 9
+    assert not after.fusion.marked[8].any()
+    assert np.isnan(after.fusion.clustering.reliability[8])
+    assert after.fusion.detection.sensitivity[8] < before.fusion.detection.sensitivity.min()
+    assert not changed(before.fusion, after.fusion)
+
+
+def test_one_click_moves_what_is_near_alone():
+    clicks = crowd(8)
+    before = begin(clicks)
+    after = advance(before, with_more(clicks, [[26.0, 26.0]], [3]))
+    assert len(after.fusion.mark) == len(clicks) + 1
+    origin = after.memory.origin
+    assert np.array_equal(np.sort(origin), np.arange(len(before.fusion.clustering)))
+    moved = np.linalg.norm(after.fusion.clustering.mean - before.fusion.clustering.mean[origin], axis=1)
+    assert moved[origin.argsort()][1:].max() < 0.5
+    assert not changed(before.fusion, after.fusion)
+
+
+def test_many_clicks_at_once():
+    clicks = crowd(24, seed=5)
+    state = advance(begin(until(clicks, 4)), clicks)
+    assert len(clicks) - len(until(clicks, 4)) > 500
+    assert not changed(state.fusion, fuse(clicks))
+
+
+def test_old_annotators_bring_more():
+    clicks = crowd(10, seed=6)
+    half = np.arange(len(clicks)) % 2 == 0
+    rows = np.concatenate([np.flatnonzero(half), np.flatnonzero(~half)])
+    clicks = replace(clicks, x=clicks.x[rows], y=clicks.y[rows], annotator=clicks.annotator[rows])
+    state = None
+    for number in (half.sum(), half.sum() + 40, half.sum() + 80, len(clicks)):
+        now = replace(clicks, x=clicks.x[:number], y=clicks.y[:number], annotator=clicks.annotator[:number])
+        state = begin(now) if state is None else advance(state, now)
+    assert not changed(state.fusion, fuse(clicks))
+
+
+def test_a_click_that_is_made_again_says_nothing_new():
+    clicks = crowd(8)
+    state = begin(clicks)
+    again = advance(state, with_more(clicks, clicks.points[:30], clicks.annotator[:30]))
+    assert len(again.fusion.clustering.inlier) == len(clicks)
+    assert np.array_equal(again.fusion.mark[-30:], again.fusion.mark[:30])
+    assert not changed(state.fusion, again.fusion)
+
+
+@pytest.mark.parametrize(
+    "texts", [{}, {"update": "printed", "click_scatter": "2"}, {"criterion": "observed"}]
+)
+def test_a_stream_may_begin_with_nothing_or_with_nobody(texts):
+    plan = StreamPlan.make(texts)
+    clicks = crowd(12)
+    nobody = replace(until(clicks, 1), x=[], y=[], annotator=[], annotators=())
+    state = begin(nobody, plan)
+    assert len(state.fusion.clustering) == 0
+    state = advance(state, replace(nobody, annotators=("a0",)), plan)
+    assert state.fusion.marked.shape == (1, 0)
+    for number in (1, 2, 3, 12):
+        state = advance(state, until(clicks, number), plan)
+    assert state.step == 5
+    assert 25 <= state.fusion.detection.detected.sum() <= 45
+
+
+def test_early_spam_is_outlived():
+    clicks, generator = crowd(14, seed=7), np.random.default_rng(0)
+    spam = made(generator.uniform(0, 400, (240, 2)), np.repeat(np.arange(4), 60), 4, clicks.extent)
+    whole = with_more(spam, clicks.points, clicks.annotator + 4, [f"good {number}" for number in range(14)])
+    state = followed(whole, 4)[-1]
+    assert changed(state.fusion, fuse(whole)) <= 1
+    assert state.fusion.rates.reliability[:4, 0].max() < state.fusion.rates.reliability[4:, 0].min()
+
+
+def test_what_the_expert_decides_takes_effect_at_once_and_can_be_taken_back():
+    clicks = crowd(8)
+    free = begin(clicks)
+    sure = int(np.argmax(free.fusion.votes))
+    x, y = free.fusion.clustering.mean[sure]
+    known = KnownSpots(np.array([x, 375.0]), np.array([y, 375.0]), np.array([False, True]))
+    held = advance(free, replace(clicks, known=known))
+    found = held.fusion
+    denied = int(np.linalg.norm(found.clustering.mean - [x, y], axis=1).argmin())
+    assert found.verdict[denied] == 0
+    assert not found.detection.detected[denied]
+    assert found.verdict[-1] == 1
+    assert found.detection.detected[-1]
+    assert held.memory.components == len(found.clustering) - 1
+    assert held.memory.origin[-1] == -1
+    later = advance(held, with_more(replace(clicks, known=known), [[375.0, 374.0]], [8], ["new"]))
+    assert later.fusion.verdict[-1] == 1
+    assert (later.fusion.verdict >= 0).sum() == 2
+    freed = advance(held, clicks)
+    assert (freed.fusion.verdict == -1).all()
+    assert not changed(freed.fusion, free.fusion)
+
+
+def test_experience_helps_a_stream_as_it_helps_a_batch():
+    clicks = crowd(6, seed=8)
+    taught = experience_of([fuse(crowd(6, seed=seed)) for seed in (9, 10)], [clicks.annotators] * 2)
+    state = begin(clicks, experience=taught)
+    assert same(state.fusion, fuse(clicks, experience=taught))
+    assert not same(state.fusion, fuse(clicks))
+    more = with_more(clicks, [[375.0, 374.0]], [0])
+    after, without = advance(state, more, experience=taught), advance(state, more)
+    assert not after.refreshed
+    assert not np.array_equal(after.fusion.detection.posterior, without.fusion.detection.posterior)
+
+
+# Exact, and asked for as other algorithms are
+
+
+def test_the_same_state_goes_on_to_the_same_bits():
+    clicks = crowd(12, seed=11)
+    for texts in ({}, {"update": "printed", "click_scatter": "2"}, {"criterion": "observed"}):
+        plan = StreamPlan.make(texts)
+        one = two = begin(until(clicks, 6), plan)
+        for number in range(7, 13):
+            one, two = (
+                advance(one, until(clicks, number), plan),
+                advance(_copied(two), until(clicks, number), plan),
+            )
+            assert same(one, two)
+
+
+def _copied(record):
+    """Make every array anew, read only, as a study gives it back."""
+    made_anew = {}
+    for field in fields(record):
+        value = getattr(record, field.name)
+        if is_dataclass(value):
+            value = _copied(value)
+        elif isinstance(value, np.ndarray):
+            value = value.copy()
+            value.setflags(write=False)
+        made_anew[field.name] = value
+    return type(record)(**made_anew)
+
+
+def test_the_order_of_those_who_come_together_makes_no_difference():
+    clicks = crowd(12, seed=12)
+    turned = in_order(clicks, np.array([0, 1, 2, 3, 4, 5, 6, 7, 11, 9, 10, 8]))
+    state = begin(until(clicks, 8), StreamPlan.make({"growth": "100"}))
+    one, two = (
+        advance(state, given, StreamPlan.make({"growth": "100"})).fusion for given in (clicks, turned)
+    )
+    assert len(one.clustering) == len(two.clustering)
+    assert len(match(one.clustering.mean, two.clustering.mean, 1e-3)) == len(one.clustering)
+    place = np.array([0, 1, 2, 3, 4, 5, 6, 7, 11, 9, 10, 8])
+    np.testing.assert_allclose(
+        one.reordered(place).detection.sensitivity, two.detection.sensitivity, atol=1e-3
+    )
+
+
+@pytest.mark.parametrize("case", [0, 1])
+def test_clicks_that_do_not_go_on_are_refused(case):
+    clicks = crowd(8)
+    state = begin(clicks)
+    twice = np.r_[0, 0, 1 : len(clicks) - 1]
+    repeated = replace(clicks, x=clicks.x[twice], y=clicks.y[twice], annotator=clicks.annotator[twice])
+    wrong = [until(clicks, 7), repeated][case]
+    with pytest.raises(ClicksError, match="the clicks do not begin with"):
+        advance(state, wrong)
+
+
+def test_a_plan_says_what_it_is_and_is_read_again():
+    plan = StreamPlan.make({"growth": "0.5", "click_scatter": "3", "detection_threshold": "0.6"})
+    assert plan.stream.growth == 0.5
+    assert plan.fusion == FusionPlan.make("oem", "dem", {"click_scatter": "3", "detection_threshold": "0.6"})
+    stored = json.loads(json.dumps(plan.as_dict()))
+    assert StreamPlan.from_dict(stored) == plan
+    assert stored["stream"] == {"update": "local", "growth": 0.5}
+    assert plan.in_words().startswith(plan.fusion.in_words())
+    assert "growth 0.5" in plan.in_words()
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"growht": "1"}, "growht is not a setting here"),
+        ({"growth": "-1"}, "growth"),
+        ({"update": "now"}, "update"),
+    ],
+)
+def test_what_is_no_plan_is_refused(values, words):
+    with pytest.raises(SettingsError, match=words):
+        StreamPlan.make(values)
+
+
+def test_a_stream_is_fused_by_oem_and_dem():
+    with pytest.raises(SettingsError, match="kmeans"):
+        StreamPlan.from_dict({**FusionPlan.make("kmeans", "dem").as_dict(), "stream": {}})
+
+
+def test_a_step_can_be_cancelled():
+    clicks = crowd(9)
+    state, seen = begin(until(clicks, 8)), []
+
+    def stop(fraction, words, **_):
+        seen.append(fraction)
+        if len(seen) > 3:
+            raise Cancelled
+
+    with pytest.raises(Cancelled):
+        advance(state, clicks, PLAN, stop)
+    assert seen == sorted(seen)
