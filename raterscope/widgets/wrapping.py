@@ -1,13 +1,14 @@
-"""Widgets in a row that goes on in the next line where it is too long."""
+"""Widgets side by side where there is room, and beneath each other where there is not."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from PySide6.QtCore import QPoint, QRect, QSize, Qt
-from PySide6.QtWidgets import QHBoxLayout, QLayout, QLayoutItem, QWidget
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QLayout, QLayoutItem, QWidget
 
-__all__ = ["WrappingRow", "beside"]
+__all__ = ["Pair", "WrappingRow", "beside"]
 
 
 class WrappingRow(QWidget):
@@ -35,6 +36,46 @@ class WrappingRow(QWidget):
         row = _Lines(self, across, down, last_right=last_right)
         for widget in widgets:
             row.addWidget(widget)
+
+
+class Pair(QWidget):
+    """Two widgets side by side from a width on, the second as wide as it can be; else the second beneath.
+
+    Parameters
+    ----------
+    first, second : QWidget
+    side_by_side_from : int
+        Width in pixels; whether they would fit does not count, so that nothing jumps as their words change.
+    across, down : int
+        Room between them, in pixels.
+    """
+
+    def __init__(
+        self,
+        first: QWidget,
+        second: QWidget,
+        side_by_side_from: int,
+        across: int,
+        down: int,
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._from, self._across, self._down = side_by_side_from, across, down
+        self._box = QBoxLayout(QBoxLayout.Direction.TopToBottom, self)
+        self._box.setContentsMargins(0, 0, 0, 0)
+        self._box.setSpacing(down)
+        self._box.addWidget(first)
+        self._box.addWidget(second, 1)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Choose again how they stand."""
+        super().resizeEvent(event)
+        wide = self.width() >= self._from
+        way = QBoxLayout.Direction.LeftToRight if wide else QBoxLayout.Direction.TopToBottom
+        if way != self._box.direction():
+            self._box.setDirection(way)
+            self._box.setSpacing(self._across if wide else self._down)
+            self.updateGeometry()
 
 
 def beside(*widgets: QWidget) -> QWidget:

@@ -16,7 +16,7 @@ from raterscope.widgets.wrapping import WrappingRow, beside
 __all__ = ["LiveControls", "LiveLine"]
 
 TICK_MS = 1000
-FIGURE_WIDTH = 84
+FIGURE_WIDTH = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +77,7 @@ class LiveControls(QWidget):
         self.pause.setMinimumWidth(84)
         self.stop.setToolTip("Keep what it has come to as a run; it can be resumed")
         self._notice = ElidedLabel("", "disputed")
-        parts = (*cells, beside(self.pause, self.stop))
-        groups = WrappingRow(parts, 8, 6, last_right=True)
+        groups = WrappingRow((beside(self.pause, self.stop), *cells), 8, 6)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(6)

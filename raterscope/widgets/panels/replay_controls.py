@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QHBoxLayout, QPushButton, QSlider, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QPushButton, QSlider, QVBoxLayout, QWidget
 
 from raterscope.widgets import theme
 from raterscope.widgets.figures import count
 from raterscope.widgets.parts import ChoiceBox, plain_label
 from raterscope.widgets.plots.mode_switch import ModeSwitch
-from raterscope.widgets.wrapping import WrappingRow, beside
+from raterscope.widgets.wrapping import Pair, WrappingRow, beside
 
 __all__ = ["ReplayControls", "ReplayLine"]
 
@@ -22,7 +22,7 @@ ORDERS = {
 BATCHES = (1, 2, 3, 5, 10, 20, 50, 100)
 SPEEDS = (1.0, 2.0, 5.0, 10.0, 20.0, 60.0)
 NO_TIMES = "These clicks carry no times"
-CHOICE_WIDTH = 76
+CHOICE_WIDTH, SIDE_BY_SIDE_FROM = 76, 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,12 +103,8 @@ class ReplayControls(QWidget):
         for speed in SPEEDS:
             self.speed.addItem(f"{speed:g}", speed)
         self.leave = QPushButton("Leave replay")
-        way = QHBoxLayout()
-        way.setSpacing(8)
-        for button in (self.back, self.play, self.next):
-            way.addWidget(button)
-        way.addWidget(self.slider, 1)
-        way.addWidget(self._place)
+        sliding = beside(self.slider, self._place)
+        way = Pair(beside(self.back, self.play, self.next), sliding, SIDE_BY_SIDE_FROM, 8, 6)
         choices = WrappingRow(
             (
                 beside(plain_label("Order", "second"), self.order, self.shuffle),
@@ -123,7 +119,7 @@ class ReplayControls(QWidget):
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(6)
-        column.addLayout(way)
+        column.addWidget(way)
         column.addWidget(choices)
         self.setFocusProxy(self.slider)
         self._connect()
@@ -158,9 +154,10 @@ class ReplayControls(QWidget):
         self.play.setText("Pause" if line.playing else "Play")
         self.back.setEnabled(line.position > 0)
         self.next.setEnabled(line.position < line.ready)
-        shown, most = min(line.position * line.batch, line.annotators), count(line.annotators, "annotator")
+        shown, most = min(line.position * line.batch, line.annotators), f"{line.annotators:,}"
         self._place.setText(f"{shown:,} of {most}")
-        widest = self._place.fontMetrics().horizontalAdvance(f"{line.annotators:,} of {most}")
+        self._place.setToolTip(f"{shown:,} of {count(line.annotators, 'annotator')}")
+        widest = self._place.fontMetrics().horizontalAdvance(f"{most} of {most}")
         self._place.setMinimumWidth(widest + 4)
 
     def toggle(self) -> None:

@@ -131,6 +131,7 @@ def _grid(rows: list[_Row]) -> QWidget:
     form.setVerticalSpacing(8)
     form.setLabelAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignTop)
     form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
+    form.setRowWrapPolicy(QFormLayout.RowWrapPolicy.WrapLongRows)
     for row in rows:
         form.addRow(row.label, row)
     return widget

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtWidgets import QPushButton, QVBoxLayout, QWidget
 
 from raterscope.widgets import theme
@@ -11,8 +11,8 @@ from raterscope.widgets.wrapping import WrappingRow
 
 __all__ = ["Offers"]
 
-REPLAY = "The clicks of this image come once more, annotator by annotator: see when its answer was firm."
-WATCH = "Clicks are taken in as they arrive: CSV, JSON lines or Zooniverse exports that grow or are replaced."
+REPLAY = "The clicks on this image come once more, one annotator after the other."
+WATCH = "CSV, JSON lines or Zooniverse exports that grow or are replaced."
 WIDTH = 300
 
 
@@ -35,9 +35,9 @@ class Offers(WrappingRow):
         self._replay_words = plain_label(REPLAY, "second", wrap=True)
         self._source = ElidedLabel("", elide=Qt.TextElideMode.ElideMiddle)
         self._resume_words = plain_label("", "second", wrap=True)
-        self._resume = _offer(self.resume, self._resume_words, self._source)
-        watch = _offer(self.watch, plain_label(WATCH, "second", wrap=True))
-        replay = _offer(self.replay, self._replay_words)
+        self._resume = _Offer(self.resume, self._source, self._resume_words)
+        watch = _Offer(self.watch, plain_label(WATCH, "second", wrap=True))
+        replay = _Offer(self.replay, self._replay_words)
         super().__init__((replay, watch, self._resume), 24, 12, parent=parent)
         self._resume.hide()
         self.replay.clicked.connect(self.replay_requested)
@@ -57,14 +57,18 @@ class Offers(WrappingRow):
         self._resume.setVisible(bool(name))
 
 
-def _offer(button: QPushButton, words: QWidget, name: QWidget | None = None) -> QWidget:
-    block = QWidget()
-    block.setFixedWidth(WIDTH)
-    column = QVBoxLayout(block)
-    column.setContentsMargins(0, 0, 0, 0)
-    column.setSpacing(6)
-    column.addWidget(button, 0, Qt.AlignmentFlag.AlignLeft)
-    for widget in (name, words):
-        if widget is not None:
+class _Offer(QWidget):
+    """A button with what is said of it beneath, as wide as a sentence is read well, or narrower."""
+
+    def __init__(self, button: QPushButton, *words: QWidget) -> None:
+        super().__init__()
+        self.setMaximumWidth(WIDTH)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(6)
+        column.addWidget(button, 0, Qt.AlignmentFlag.AlignLeft)
+        for widget in words:
             column.addWidget(widget)
-    return block
+
+    def sizeHint(self) -> QSize:
+        return QSize(WIDTH, super().sizeHint().height())

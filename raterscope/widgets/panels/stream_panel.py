@@ -16,11 +16,12 @@ from raterscope.widgets.panels.settings_form import SettingsForm
 from raterscope.widgets.panels.stream_offers import Offers
 from raterscope.widgets.parts import ElidedLabel, Header, plain_label, rule
 from raterscope.widgets.plots.stream_words import outlook_in_words, state_in_words
+from raterscope.widgets.wrapping import Pair
 
 __all__ = ["LiveLine", "ReplayLine", "StreamPanel"]
 
 FIRM, LOOSE = "Firm: no more annotators needed", "Not firm yet"
-FORM_WIDTH = 460
+FORM_WIDTH, FIRST_WIDTH, SIDE_BY_SIDE_FROM = 460, 230, 500
 
 
 class StreamPanel(QWidget):
@@ -76,9 +77,9 @@ class StreamPanel(QWidget):
         body = QVBoxLayout(inner)
         body.setContentsMargins(0, 0, 8, 4)
         body.setSpacing(8)
+        body.addWidget(self._state_block())
         for page in self._pages:
             body.addWidget(page)
-        body.addWidget(self._state_block())
         body.addLayout(self._stopping_block())
         body.addWidget(self.form)
         body.addStretch(1)
@@ -148,7 +149,9 @@ class StreamPanel(QWidget):
         theme.set_role(self._firm, "accent" if firm else "disputed")
         rule = "share" if self.stopping.rule == "share" else "chance"
         self._outlook.setText(outlook_in_words(history, step - 1, self.stopping.more, rule))
-        self._words.setText(state_in_words(history, step - 1, self.stopping))
+        counts, changed = state_in_words(history, step - 1, self.stopping.unchanged)
+        self._counts.setText(counts)
+        self._changed.setText(changed)
 
     @property
     def stopping(self) -> StoppingSettings:
@@ -173,19 +176,18 @@ class StreamPanel(QWidget):
             super().keyPressEvent(event)
 
     def _state_block(self) -> QWidget:
-        self._firm, self._outlook, self._words = plain_label(), ElidedLabel(), ElidedLabel("", "second")
+        self._firm, self._outlook = plain_label(), ElidedLabel()
+        self._counts, self._changed = plain_label("", "second"), ElidedLabel("", "second")
+        for label in (self._firm, self._counts):
+            label.setMinimumWidth(FIRST_WIDTH)
         self._state = QWidget()
-        row = QHBoxLayout()
-        row.setSpacing(16)
-        row.addWidget(self._firm)
-        row.addWidget(self._outlook, 1)
         column = QVBoxLayout(self._state)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(2)
-        column.addWidget(rule())
+        for pair in ((self._firm, self._outlook), (self._counts, self._changed)):
+            column.addWidget(Pair(*pair, SIDE_BY_SIDE_FROM, 16, 2))
         column.addSpacing(4)
-        column.addLayout(row)
-        column.addWidget(self._words)
+        column.addWidget(rule())
         return self._state
 
     def _stopping_block(self) -> QHBoxLayout:

@@ -295,8 +295,8 @@ class _Curves(Figure[int]):
         more = f"{self._stopping.more:,} more"
         key = [KeyEntry(LINE, look.accent, f"{words} with {more}", f"{short}, {more}")]
         if limit is not None:
-            shown = f"limit {100 * limit:g} %"
-            key.append(KeyEntry(DASHES, look.rejected, shown, shown))
+            shown = f"{100 * limit:g} %"
+            key.append(KeyEntry(DASHES, look.rejected, f"limit {shown}", shown))
         return _Chart((StreamLine(look.accent, "o", values),), falling_scale(limit), tuple(key))
 
     @property

@@ -85,25 +85,25 @@ def outlook_in_words(history: StreamHistory, row: int, more: int, rule: str) -> 
     with_more = f"with {more:,} more"
     if rule == "chance":
         chance = float(history.chance[row])
-        words = f"the chance that any decision changes {with_more} is {chance_in_words(chance)}"
-        return words if math.isfinite(chance) else ""
+        return f"{chance_in_words(chance)} chance of a change {with_more}" if math.isfinite(chance) else ""
     expected = float(history.expected[row])
     if not math.isfinite(expected):
         return ""
     number = "under 0.1" if 0 < expected < 0.1 else f"{expected:.1f}" if expected < 10 else f"{expected:,.0f}"
-    words = f"{number} decisions are expected to change {with_more}"
-    if not history.detections[row]:
-        return words
-    return f"{words}, {chance_in_words(expected / int(history.detections[row]))} of the detections"
+    found = int(history.detections[row])
+    share = f" ({chance_in_words(expected / found)})" if found else ""
+    return f"{number} changes expected {with_more}{share}"
 
 
-def state_in_words(history: StreamHistory, row: int, stopping: StoppingSettings) -> str:
-    """Say what an answer is after a step, and what changed of late."""
-    late = history.changed[max(row + 1 - stopping.unchanged, 0) : row + 1]
-    over = f"over the last {len(late):,} steps" if len(late) > 1 else "with the last step"
+def state_in_words(history: StreamHistory, row: int, late: int) -> tuple[str, str]:
+    """Say what an answer is after a step, and what changed over so many steps at the most."""
+    changed = history.changed[max(row + 1 - late, 0) : row + 1]
+    over = f"over the last {len(changed):,} steps" if len(changed) > 1 else "with the last step"
     people, found = int(history.annotators[row]), int(history.detections[row])
-    changed = f"{count(int(late.sum()), 'decision')} changed {over}"
-    return f"{count(people, 'annotator')}, {count(found, 'detection')}; {changed}"
+    return (
+        f"{count(people, 'annotator')}, {count(found, 'detection')}",
+        f"{count(int(changed.sum()), 'decision')} changed {over}",
+    )
 
 
 def chance_in_words(share: float) -> str:
