@@ -17,7 +17,7 @@ from raterscope.algorithms.clicks.fusion import FusionPlan
 from raterscope.algorithms.evaluation import Evaluation, compare, evaluate
 from raterscope.algorithms.progress import Watch, part
 from raterscope.app import formats
-from raterscope.app.cli_results import failures, files_and_digests, make_folder, tell
+from raterscope.app.cli_results import failures, files_and_digests, make_folder, tell, tell_files
 from raterscope.app.clicks.batch import fuse_images
 from raterscope.app.clicks.joining import clicks_by_image, points_by_image
 from raterscope.app.clicks.results import Results, run_record, write_results
@@ -68,7 +68,8 @@ def fuse_clicks(options: argparse.Namespace) -> int:
     if truth is not None:
         notices += _left_out(truth, clicks, evaluations or {})
     lines = summary_of(clicks, outcomes, evaluations, time.perf_counter() - clock)
-    tell(notices, lines, written, options.output)
+    tell(notices, lines)
+    tell_files(written, options.output)
     failures(outcomes)
     return 0
 

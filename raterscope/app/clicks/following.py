@@ -77,6 +77,7 @@ class Following:
         self._given: dict[int, Waiting] = {}
         self._since = since
         self._started, self._clock = datetime.now(UTC), time.perf_counter()
+        self.gather(study)
 
     def look(self, watch: Watch = silent, *, ended: bool = False) -> Growth:
         """Read what the source holds beyond where it was left; all of it where nothing more will come."""

@@ -60,7 +60,7 @@ class Live(QObject):
         self._jobs = jobs
         self._under_way: Job | None = None
         self._stopping = False
-        self._moved = self._fresh = True
+        self._moved = True
         self._more = False
         self._wait = QTimer(self)
         self._wait.setSingleShot(True)
@@ -127,7 +127,8 @@ class Live(QObject):
 
     def _on_begun(self, following: Following) -> None:
         self.following = following
-        self._moved = self._fresh = True
+        self._moved = True
+        self.advanced.emit(tuple(following.watched))
         self._look()
 
     def _on_growth(self, growth: Growth | UnknownColumns) -> None:
@@ -155,9 +156,6 @@ class Live(QObject):
             self._rest()
 
     def _on_stored(self, images: Sequence[int]) -> None:
-        if self._fresh and self.following is not None:
-            self._fresh = False
-            self.advanced.emit(tuple(self.following.watched))
         if images:
             job = self._jobs.start("Taking up what came", partial(self._advance, images), quiet=True)
             job.partial.connect(self._on_step)

@@ -85,7 +85,7 @@ class Streaming(QObject):
         self.live.stepped.connect(self._on_stepped)
         self.live.advanced.connect(self._on_advanced)
         self.live.noticed.connect(screen.said)
-        self.live.refused.connect(screen.refused)
+        self.live.refused.connect(self._on_refused)
         self.live.columns_unknown.connect(self._ask_columns)
         self.live.stopped.connect(self._on_stopped)
         self._tell()
@@ -218,6 +218,11 @@ class Streaming(QObject):
         self._look_for_source()
         kept = f"what it came to is kept as run {run}" if run is not None else "nothing had come"
         self._screen.said.emit(f"The source is no longer watched; {kept}.")
+
+    def _on_refused(self, sentence: str) -> None:
+        self._screen.refused.emit(sentence)
+        if self._document.contents is not None:
+            self._look_for_source()
 
     def _on_replaced(self) -> None:
         self.live.forget()

@@ -1,0 +1,159 @@
+"""`raterscope watch`: JSON lines, stopping, killing, and going on."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from raterscope.app.cli import main
+from raterscope.app.study import Study
+
+PLACES = np.array([[40.0, 40.0], [120.0, 50.0], [60.0, 130.0], [150.0, 150.0]])
+HEADER = "annotator,image,x,y\n"
+
+
+def visit(who: int, image: str = "a.png") -> str:
+    places = PLACES + np.random.default_rng(who).normal(0, 1.5, PLACES.shape)
+    return "".join(f"W{who},{image},{x:.2f},{y:.2f}\n" for x, y in places)
+
+
+def append(path: Path, text: str) -> None:
+    with path.open("a") as file:
+        file.write(text)
+
+
+def events(text: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def arguments(tmp_path: Path, *more: str) -> list[str]:
+    return [
+        "watch", str(tmp_path / "watched.rscope"), str(tmp_path / "clicks.csv"),
+        "--extent", "200", "200", *more,
+    ]  # fmt: skip
+
+
+def of_images(told: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [one for one in told if one["event"] == "image"]
+
+
+def test_what_is_there_is_told_step_by_step(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    append(tmp_path / "clicks.csv", HEADER + "".join(visit(who) for who in range(6)))
+    assert main(arguments(tmp_path, "--once")) == 0
+    told = events(capsys.readouterr().out)
+    assert told[0]["event"] == "watching"
+    assert not told[0]["resumed"]
+    steps = of_images(told)
+    assert [one["annotators"] for one in steps] == [1, 2, 3, 4, 5, 6]
+    assert [one["clicks"] for one in steps] == [4, 8, 12, 16, 20, 24]
+    assert steps[-1]["detections"] == len(PLACES)
+    assert 0 <= steps[-1]["chance_of_change"] <= 1
+    assert told[-1]["event"] == "stopped"
+    with Study.open(tmp_path / "watched.rscope") as study:
+        assert [run.id for run in study.runs()] == [told[-1]["run"]]
+
+
+def test_begun_again_it_tells_where_it_was_and_takes_what_is_new(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    append(tmp_path / "clicks.csv", HEADER + "".join(visit(who) for who in range(3)))
+    main(arguments(tmp_path, "--once"))
+    capsys.readouterr()
+    append(tmp_path / "clicks.csv", visit(3))
+    assert main(arguments(tmp_path, "--once")) == 0
+    told = events(capsys.readouterr().out)
+    assert told[0]["resumed"]
+    assert [one["annotators"] for one in of_images(told)] == [3, 4]
+
+
+def test_it_ends_by_itself_once_every_image_is_firm(tmp_path: Path) -> None:
+    append(tmp_path / "clicks.csv", HEADER + "".join(visit(who) for who in range(25)))
+    assert main(arguments(tmp_path, "--until-firm", "--set", "limit=0.2", "--every", "0.1")) == 0
+
+
+def test_a_line_that_is_none_is_told_and_the_others_count(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    append(tmp_path / "clicks.csv", HEADER + visit(0) + "W1,a.png,here,there\n" + visit(2))
+    assert main(arguments(tmp_path, "--once")) == 0
+    told = events(capsys.readouterr().out)
+    (notice,) = [one["words"] for one in told if one["event"] == "notice"]
+    assert "clicks.csv, line 6" in notice
+    assert of_images(told)[-1]["annotators"] == 2
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (("--set", "limit=2"), "limit"),
+        (("--set", "colour=red"), "colour is not a setting"),
+        (("--every", "soon"), "no time above 0"),
+    ],
+)
+def test_what_will_not_do_is_said_in_a_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], more: tuple[str, ...], words: str
+) -> None:
+    append(tmp_path / "clicks.csv", HEADER + visit(0))
+    assert main(arguments(tmp_path, "--once", *more)) == 1
+    said = capsys.readouterr().err
+    assert words in said
+    assert said.count("\n") == 1
+
+
+def test_an_image_of_an_unknown_size_stops_it_before_anything_is_lost(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    append(tmp_path / "clicks.csv", HEADER + "".join(visit(who) for who in range(3)))
+    without_size = [one for one in arguments(tmp_path, "--once") if one not in ("--extent", "200")]
+    assert main(without_size) == 1
+    assert '"a.png"' in capsys.readouterr().err
+    assert main(arguments(tmp_path, "--once")) == 0
+    assert of_images(events(capsys.readouterr().out))[-1]["clicks"] == 12
+
+
+def started(tmp_path: Path) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "raterscope", *arguments(tmp_path, "--every", "0.05")]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[3])
+
+
+def heard_until(process: subprocess.Popen[str], clicks: int) -> list[dict[str, Any]]:
+    assert process.stdout is not None
+    told = []
+    for line in process.stdout:
+        told.append(json.loads(line))
+        if told[-1].get("clicks", 0) >= clicks:
+            return told
+    raise AssertionError(f"it ended before {clicks} clicks had come: {told}")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs POSIX signals")
+def test_killed_it_loses_and_repeats_nothing_and_interrupted_it_keeps_a_run(tmp_path: Path) -> None:
+    source = tmp_path / "clicks.csv"
+    append(source, HEADER)
+    steps: list[tuple[int, int]] = []
+    for life in range(3):
+        with started(tmp_path) as process:
+            for who in range(4 * life, 4 * life + 4):
+                append(source, visit(who)[:-9])  # the writer stops in the middle of a line ...
+                time.sleep(0.06)
+                append(source, visit(who)[-9:])  # ... and goes on
+                told = heard_until(process, (who + 1) * len(PLACES))
+                steps += [(one["annotators"], one["clicks"]) for one in of_images(told)]
+            process.send_signal(signal.SIGKILL if life < 2 else signal.SIGINT)
+            rest = process.communicate(timeout=20)[0]
+    assert process.returncode == 0
+    assert events(rest)[-1]["run"] == 1
+    assert max(steps) == (12, 12 * len(PLACES))
+    with Study.open(tmp_path / "watched.rscope") as study:
+        clicks = study.clicks(1)
+        assert sorted(clicks.annotators) == sorted(f"W{who}" for who in range(12))
+        assert len(clicks) == 12 * len(PLACES)
+        assert len(clicks.merged()[0]) == len(clicks)

@@ -1,0 +1,214 @@
+"""Clicks that keep coming, in the window: followed from a file that grows, and replayed."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtWidgets import QSlider
+
+from raterscope.app import importing
+from raterscope.app.study import Study, streams
+from tests.app.conftest import ANNOTATORS, PARASITES
+from tests.app.driving import LONG, idle, press, states
+
+HEADER = "annotator,image,x,y\n"
+
+
+@pytest.fixture
+def images_only(tmp_path) -> Path:
+    """A study that waits for a crowd."""
+    rng = np.random.default_rng(2)
+    for name in ("one.png", "two.png"):
+        Image.fromarray(rng.integers(150, 200, (180, 240, 3), dtype=np.uint8)).save(tmp_path / name)
+    path = tmp_path / "waiting.rscope"
+    with Study.create(path) as study:
+        files = [tmp_path / "one.png", tmp_path / "two.png"]
+        importing.store(importing.read_files(files, kind="image"), study)
+    return path
+
+
+@pytest.fixture
+def waiting(window, qtbot, images_only):
+    window.open_paths([images_only])
+    qtbot.waitUntil(lambda: window.workspace is not None and window.document.contents is not None)
+    idle(window, qtbot)
+    return window
+
+
+def visit(who: int, image: str) -> str:
+    rng = np.random.default_rng(who)
+    places = np.array(PARASITES) + rng.normal(0, 1.5, (len(PARASITES), 2))
+    return "".join(f"volunteer {who},{image},{x:.2f},{y:.2f}\n" for x, y in places)
+
+
+def append(path: Path, text: str) -> None:
+    with path.open("a") as file:
+        file.write(text)
+
+
+def stream_of(window):
+    return window.workspace.streaming
+
+
+def wait_for(window, qtbot, annotators: int) -> None:
+    """Wait until so many annotators have come to the image on screen."""
+
+    def come():
+        scene = window.workspace.reviewing.scene
+        return scene is not None and scene.told != "" and len(scene.clicks.annotators) == annotators
+
+    qtbot.waitUntil(come, timeout=LONG)
+
+
+def test_what_comes_into_a_file_appears_and_becomes_firm(waiting, qtbot, tmp_path):
+    source = tmp_path / "clicks.csv"
+    append(source, HEADER + visit(0, "one.png"))
+    stream_of(waiting).watch(source)
+    wait_for(waiting, qtbot, 1)
+    append(source, "".join(visit(who, "one.png") for who in range(1, 8)) + "volunteer 8,one")
+    wait_for(waiting, qtbot, 8)
+    append(source, ".png,40,41\n")
+    wait_for(waiting, qtbot, 9)
+    assert states(waiting).count("detected") == len(PARASITES)
+    assert "following clicks.csv" in waiting.status._text.text()
+    assert waiting.workspace.stream._firm.isVisible()
+    queue = waiting.workspace.queue.view
+    qtbot.waitUntil(lambda: "found by 9" in queue.lines[-1].detail, timeout=LONG)
+    assert queue.lines[-1].title == "one.png"
+    assert queue.lines[-1].done
+
+
+def test_a_decision_on_what_comes_stands_when_more_comes(waiting, qtbot, tmp_path):
+    source = tmp_path / "clicks.csv"
+    append(source, HEADER + "".join(visit(who, "one.png") for who in range(6)))
+    stream_of(waiting).watch(source)
+    wait_for(waiting, qtbot, 6)
+    reviewing = waiting.workspace.reviewing
+    x, y = reviewing.spots[0].x, reviewing.spots[0].y
+    reviewing.select(0)
+    press(waiting, qtbot, Qt.Key.Key_R)
+    append(source, visit(6, "one.png"))
+    wait_for(waiting, qtbot, 7)
+    spot = min(reviewing.spots, key=lambda one: (one.x - x) ** 2 + (one.y - y) ** 2)
+    assert spot.state == "turned down"
+    qtbot.waitUntil(lambda: reviewing.scene.fusion.verdict[spot.cluster] == 0, timeout=LONG)
+
+
+def test_stopped_it_is_kept_as_a_run_and_goes_on_when_resumed(waiting, qtbot, tmp_path, images_only):
+    source, stream = tmp_path / "clicks.csv", waiting.workspace.stream
+    append(source, HEADER + "".join(visit(who, "one.png") for who in range(5)))
+    stream_of(waiting).watch(source)
+    wait_for(waiting, qtbot, 5)
+    stream.stop_requested.emit()
+    qtbot.waitUntil(lambda: len(waiting.document.contents.runs) == 1, timeout=LONG)
+    idle(waiting, qtbot)
+    assert stream_of(waiting).live.following is None
+    assert "ONLINE OEM + DEM" in waiting.status._text.text()
+    append(source, visit(5, "one.png"))
+    stream.resume_requested.emit()
+    wait_for(waiting, qtbot, 6)
+    waiting.document.close()
+    with Study.open(images_only) as study:
+        assert [one.source for one in streams.streams(study)] == [source]
+        assert len(study.clicks(1)) == 6 * len(PARASITES)
+
+
+def test_paused_it_takes_nothing_in(waiting, qtbot, tmp_path):
+    source = tmp_path / "clicks.csv"
+    append(source, HEADER + visit(0, "one.png"))
+    stream_of(waiting).watch(source)
+    wait_for(waiting, qtbot, 1)
+    qtbot.waitUntil(lambda: stream_of(waiting).live.waiting, timeout=LONG)
+    waiting.workspace.stream.pause_toggled.emit(True)
+    append(source, visit(1, "one.png"))
+    qtbot.wait(1500)
+    assert len(waiting.workspace.reviewing.scene.clicks.annotators) == 1
+    waiting.workspace.stream.pause_toggled.emit(False)
+    wait_for(waiting, qtbot, 2)
+
+
+def test_an_image_that_nobody_knows_is_named_and_nothing_is_lost(waiting, qtbot, tmp_path):
+    source = tmp_path / "clicks.csv"
+    append(source, HEADER + visit(0, "three.png"))
+    with qtbot.waitSignal(waiting.workspace.refused, timeout=LONG) as refused:
+        stream_of(waiting).watch(source)
+    assert '"three.png"' in refused.args[0]
+    assert stream_of(waiting).live.following is None
+    idle(waiting, qtbot)
+    (tmp_path / "one.png").rename(tmp_path / "three.png")
+    waiting.open_paths([tmp_path / "three.png"])
+    idle(waiting, qtbot)
+    waiting.workspace.stream.resume_requested.emit()
+    live = stream_of(waiting).live
+    qtbot.waitUntil(lambda: live.following is not None and len(live.following.watched) == 1, timeout=LONG)
+
+
+def test_closing_the_study_leaves_the_watch_in_peace(waiting, qtbot, tmp_path, images_only):
+    source = tmp_path / "clicks.csv"
+    append(source, HEADER + visit(0, "one.png"))
+    stream_of(waiting).watch(source)
+    wait_for(waiting, qtbot, 1)
+    waiting.document.close()
+    idle(waiting, qtbot)
+    assert stream_of(waiting).live.following is None
+    with Study.open(images_only) as study:
+        assert len(study.clicks(1)) == len(PARASITES)
+
+
+def test_a_replay_goes_from_nobody_to_everybody_and_back_to_the_run(fused, qtbot):
+    workspace = fused.workspace
+    before = [(spot.x, spot.y, spot.state) for spot in workspace.reviewing.spots]
+    workspace.stream.replay_requested.emit()
+    replay = stream_of(fused).replay
+    qtbot.waitUntil(lambda: len(replay.steps) == ANNOTATORS + 1, timeout=LONG)
+    replay.play(False)
+    replay.go_to(0)
+    assert workspace.reviewing.spots == ()
+    replay.go_to(ANNOTATORS + 1)
+    assert states(fused).count("detected") >= len(PARASITES)
+    assert f"replay, {ANNOTATORS + 1} of {ANNOTATORS + 1} annotators" in fused.status._text.text()
+    workspace.stream.leave_requested.emit()
+    idle(fused, qtbot)
+    assert [(spot.x, spot.y, spot.state) for spot in workspace.reviewing.spots] == before
+
+
+def test_a_replay_plays_by_itself_to_its_end(fused, qtbot):
+    fused.workspace.stream.replay_requested.emit()
+    replay = stream_of(fused).replay
+    fused.workspace.stream.speed_chosen.emit(60.0)
+    qtbot.waitUntil(lambda: replay.position == replay.total and not replay.playing, timeout=LONG)
+
+
+def test_nothing_is_decided_on_what_is_past(fused, qtbot):
+    fused.workspace.stream.replay_requested.emit()
+    replay = stream_of(fused).replay
+    qtbot.waitUntil(lambda: len(replay.steps) == replay.total, timeout=LONG)
+    replay.play(False)
+    replay.go_to(replay.total)
+    fused.workspace.reviewing.select(0)
+    with qtbot.waitSignal(fused.workspace.said) as said:
+        press(fused, qtbot, Qt.Key.Key_A)
+    assert "replay" in said.args[0]
+    assert fused.document.contents.decisions == ()
+
+
+def test_another_image_ends_the_replay(fused, qtbot):
+    fused.workspace.stream.replay_requested.emit()
+    qtbot.waitUntil(lambda: len(stream_of(fused).replay.steps) > 2, timeout=LONG)
+    press(fused, qtbot, Qt.Key.Key_PageDown)
+    assert not stream_of(fused).replay.on
+    assert fused.workspace.reviewing.scene.told == ""
+
+
+def test_the_slider_moves_the_canvas(fused, qtbot):
+    fused.workspace.stream.replay_requested.emit()
+    replay = stream_of(fused).replay
+    qtbot.waitUntil(lambda: len(replay.steps) == replay.total, timeout=LONG)
+    replay.play(False)
+    slider = fused.workspace.stream.findChild(QSlider)
+    qtbot.mouseClick(slider, Qt.MouseButton.LeftButton, pos=QPoint(2, slider.height() // 2))
+    slider.setValue(3)
+    assert replay.position == 3
+    assert len(fused.workspace.reviewing.scene.clicks.annotators) == 3
