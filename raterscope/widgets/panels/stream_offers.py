@@ -38,7 +38,7 @@ class Offers(WrappingRow):
         self._resume = _Offer(self.resume, self._source, self._resume_words)
         watch = _Offer(self.watch, plain_label(WATCH, "second", wrap=True))
         replay = _Offer(self.replay, self._replay_words)
-        super().__init__((replay, watch, self._resume), 24, 12, parent=parent)
+        super().__init__((self._resume, replay, watch), 24, 12, parent=parent)
         self._resume.hide()
         self.replay.clicked.connect(self.replay_requested)
         self.watch.clicked.connect(self.watch_requested)
@@ -55,6 +55,8 @@ class Offers(WrappingRow):
         self._resume_words.setText(words)
         self.resume.setAccessibleName(f"Resume {name}")
         self._resume.setVisible(bool(name))
+        theme.set_role(self.resume, "primary" if name else "")
+        theme.set_role(self.replay, "" if name else "primary")
 
 
 class _Offer(QWidget):
