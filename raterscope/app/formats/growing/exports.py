@@ -11,15 +11,15 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from raterscope.app.formats.growing.identities import added, contains, identity_of
 from raterscope.app.formats.growing.positions import ExportState, Waiting
-from raterscope.app.formats.growing.rows import Refusals, Rows
-from raterscope.app.formats.tables import Table
+from raterscope.app.formats.growing.rows import Refusals, Rows, mended_table
+from raterscope.app.formats.tables import LONGEST_NAME, Table
 from raterscope.app.formats.zooniverse import looks_of, sizes_in, subject_name
 
 __all__ = ["Classification", "Exports", "classifications"]
@@ -32,7 +32,23 @@ _MOST_WORKFLOWS = 1000
 
 @dataclass(frozen=True)
 class Classification:
-    """What one person did with one subject; points are (frame, x, y)."""
+    """What one person did with one subject.
+
+    Attributes
+    ----------
+    line : int
+    person, subject, workflow : str
+    is_drawing : bool
+        Whether there are marks, so that the workflow has a drawing task.
+    name : str
+        Of the subject.
+    time : float
+        Seconds; NaN where it is not known.
+    points : tuple of (frame, x, y)
+    sizes : mapping of frame to (width, height)
+    shapes : mapping of str to int
+        How many marks are no points, by their shape.
+    """
 
     line: int
     person: str
@@ -42,7 +58,8 @@ class Classification:
     name: str
     time: float
     points: tuple[tuple[int, float, float], ...]
-    sizes: dict[int, tuple[float, float]]
+    sizes: Mapping[int, tuple[float, float]]
+    shapes: Mapping[str, int]
 
     @property
     def identity(self) -> int:
@@ -50,31 +67,39 @@ class Classification:
         return identity_of("classification", self.person, self.subject)
 
 
-def classifications(table: Table, shapes: Counter[str]) -> tuple[list[Classification], Refusals]:
-    """Read the rows of an export, each for itself; marks that are no points are counted by shape."""
-    refused = Refusals(table)
+def classifications(table: Table) -> tuple[list[Classification], Refusals]:
+    """Read the rows of an export, each for itself."""
+    table, wrong = mended_table(table, table.header)
+    refused = Refusals(table, wrong)
     data, metadata = table.column("subject_data"), table.column("metadata")
     found = []
     for row, line in enumerate(table.lines):
         one = Table(
             table.path, table.header, tuple(column[row : row + 1] for column in table.columns), (line,)
         )
-        wrong, other = Refusals(one), Counter[str]()
-        looks, drawing, _ = looks_of(one, wrong, other)
-        for name, what in wrong.found.values():
-            refused.add([row], name, what)
-        if wrong.found:
+        faults, shapes = Refusals(one), Counter[str]()
+        looks, drawing, _ = looks_of(one, faults, shapes)
+        for field, what in faults.found.values():
+            refused.add([row], field, what)
+        if row in refused.found:
             continue
-        shapes.update(other)
-        look = looks[0]
+        look, sizes = looks[0], dict(sizes_in(metadata[row]))
+        name = subject_name(data[row], look.subject)
+        if not _is_name(name) or not all(map(_is_name, (look.person, look.subject, look.workflow))):
+            refused.add([row], "subject_data", f"has no names of at most {LONGEST_NAME} letters")
+            continue
         found.append(
             Classification(
-                line, look.person, look.subject, look.workflow, bool(drawing),
-                subject_name(data[row], look.subject), look.time, tuple(look.points),
-                dict(sizes_in(metadata[row])),
+                line, look.person, look.subject, look.workflow, bool(drawing), name, look.time,
+                tuple(look.points), sizes, shapes,
             )
         )  # fmt: skip
     return found, refused
+
+
+def _is_name(text: str) -> bool:
+    """Tell whether a text is short, and has no half of a letter, which JSON may spell."""
+    return len(text) <= LONGEST_NAME and not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
 class Exports:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +19,9 @@ HEADER = (*NEEDED, *WANTED)
 _MOST_KEYS = 200
 
 
-def is_json(first: str) -> bool:
-    """Tell whether a file's first line is that of JSON lines."""
-    return first.lstrip().startswith("{")
+def is_json(lines: Iterable[str]) -> bool:
+    """Tell whether lines are JSON lines, by the first that is not empty."""
+    return next((line for line in lines if line.strip()), "").lstrip().startswith("{")
 
 
 def cut_objects(lines: Sequence[str], path: Path, mapping: Mapping[str, str] | None) -> Records:

@@ -24,7 +24,7 @@ __all__ = ["Growth", "look"]
 
 _SUFFIXES = (".csv", ".tsv", ".tab", ".txt", ".json", ".jsonl", ".ndjson")
 _FULL = f"more than {MOST_KEPT:,} rows or {MOST_FILES:,} files cannot be told apart; no more is read."
-_UNFINISHED = (".tmp", ".temp", ".part", ".partial", ".crdownload", ".download")
+_UNFINISHED = (".tmp", ".part", ".partial", ".crdownload")
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +103,7 @@ def look(
     position = Position() if position is None else position
     notices = list[str]()
     listed = _files(source)
-    absent, full = listed is None, position.full
+    absent, full = listed is None, False
     if absent and not position.absent:
         there = "is no longer there" if position.files else "is not there yet"
         notices.append(f"{plain(source.name, 200)} {there}: what comes will be read.")
@@ -114,11 +114,9 @@ def look(
     reading = Reading(memory, Exports(position.exports), mapping, watch, most_rows, ended)
     files, found = dict(position.files), list[Findings]()
     for path, stamp in changed:
-        full = len(memory) >= MOST_KEPT or (path.name not in files and len(files) >= MOST_FILES)
-        if full:
-            if not position.full:
-                notices.append(f"{plain(source.name, 200)}: {_FULL}")
-            break
+        if len(memory) >= MOST_KEPT or (path.name not in files and len(files) >= MOST_FILES):
+            full = True
+            continue
         try:
             one = reading.read(path, files.get(path.name))
         except InputError as error:
@@ -130,6 +128,8 @@ def look(
             files[path.name] = one.position
         if reading.is_done:
             break
+    if full and not position.full:
+        notices.append(f"{plain(source.name, 200)}: {_FULL}")
     table = _table(source, found)
     watch(1.0, f"{counted(0 if table is None else len(table), 'new click')}")
     return Growth(
@@ -139,7 +139,7 @@ def look(
         lines_read=sum(one.lines_read for one in found),
         refused=sum(one.refused for one in found),
         repeated=sum(one.repeated for one in found),
-        more=not full and reading.is_done,
+        more=reading.is_done,
     )
 
 
@@ -185,7 +185,7 @@ def _files(source: Path) -> list[tuple[Path, Stamp]] | None:
 
 
 def _is_wanted(name: str) -> bool:
-    suffixes = [suffix.casefold() for suffix in Path(name).suffixes]
-    if name.startswith((".", "~")) or not name.isprintable() or set(suffixes) & set(_UNFINISHED):
+    path = Path(name.casefold())
+    if name.startswith((".", "~")) or not name.isprintable():
         return False
-    return bool(suffixes) and suffixes[-1] in _SUFFIXES
+    return path.suffix in _SUFFIXES and Path(path.stem).suffix not in _UNFINISHED

@@ -30,7 +30,6 @@ __all__ = ["Reading"]
 
 _BLOCK = 1 << 20
 _MOST_BYTES = 64 << 20
-_MOST_BLANK = 100
 
 
 @dataclass
@@ -143,7 +142,7 @@ class Reading:
     def _begin_table(self, lines: list[str], ended: bool, found: Findings) -> int:
         """Tell what kind of file this is by its first line, and how many lines its header takes."""
         here = found.position
-        if is_json("".join(lines[:_MOST_BLANK])):
+        if is_json(lines):
             found.position = replace(here, kind="json", header=HEADER)
             return 0
         header = header_in(lines, found.path, here.codec, ended)
@@ -177,7 +176,7 @@ class Reading:
         """Read rows of cells; tell what is wrong in some."""
         here = found.position
         if here.kind == "export":
-            marks, faults = classifications(table, found.shapes)
+            marks, faults = classifications(table)
             found.marks += marks
             return faults
         column = assign(table, NEEDED, WANTED, self.mapping if here.kind == "table" else None)
@@ -195,6 +194,8 @@ class Reading:
             new = self.memory.take(name, who, np.ones(len(who), dtype=bool))
             marks = [mark for mark, is_new in zip(found.marks, new.tolist(), strict=True) if is_new]
             found.rows = [self.exports.rows_of(marks)]
+            for mark in marks:
+                found.shapes.update(mark.shapes)
         elif found.rows:
             rows = joined(found.rows)
             who = identities((rows.people, rows.images), (rows.x, rows.y, rows.time))

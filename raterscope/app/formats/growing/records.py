@@ -10,8 +10,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from raterscope.app.errors import InputError, counted
-from raterscope.app.formats.dialects import delimiter_of, distinct, even, header_of, is_headed, rows_of
-from raterscope.app.formats.growing.lines import LONGEST, size_of
+from raterscope.app.formats.dialects import (
+    delimiter_of,
+    distinct,
+    even,
+    header_of,
+    is_headed,
+    no_text,
+    rows_of,
+)
+from raterscope.app.formats.growing.lines import LONGEST, mended, size_of
 
 __all__ = ["Header", "Records", "cut_records", "header_in"]
 
@@ -80,7 +88,10 @@ def header_in(lines: Sequence[str], path: Path, codec: str, ended: bool) -> Head
         raise InputError(records.refused[0][1], file=path, line=begin + 1)
     if not records.rows:
         return None
-    row = header_of(records.rows[0], path)
+    try:
+        row = header_of([mended(cell) for cell in records.rows[0]], path)
+    except ValueError:
+        raise no_text(path) from None
     if len(row) > _MOST_COLUMNS or sum(map(len, row)) > _LONGEST_HEADER:
         raise InputError(f"has a header of {counted(len(row), 'column')}, which is too long", file=path)
     if not is_headed(row):

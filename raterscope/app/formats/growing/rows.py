@@ -16,7 +16,7 @@ from raterscope.app.formats.growing.lines import mended
 from raterscope.app.formats.records import ClickTable, first_seen
 from raterscope.app.formats.tables import Faults, Table, names, numbers
 
-__all__ = ["Refusals", "Rows", "joined", "read_rows", "table_of"]
+__all__ = ["Refusals", "Rows", "joined", "mended_table", "read_rows", "table_of"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,9 +60,9 @@ class Rows:
 class Refusals(Faults):
     """What is wrong in rows of a table that are left out: the first thing in each."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: Table, found: Mapping[int, tuple[str, str]] | None = None) -> None:
         super().__init__(table)
-        self.found: dict[int, tuple[str, str]] = {}
+        self.found = dict(found or {})
 
     def add(self, rows: Iterable[int], field: str, what: str) -> None:
         """Note rows whose field is wrong; `what` may name the cell as {cell}."""
@@ -93,10 +93,9 @@ def read_rows(
         Where the time is none; the row is there without it.
     pointed : bool
     """
-    table, wrong = _mended(table, set(column.values()))
+    table, wrong = mended_table(table, set(column.values()))
     table, pointed = _with_points(table, (column["x"], column["y"]), pointed)
-    refused = Refusals(table)
-    refused.found.update(wrong)
+    refused = Refusals(table, wrong)
     people = names(table, column["annotator"], refused)
     images = names(table, column["image"], refused)
     x, y = (numbers(table, column[field], refused, empty=True, comma=False) for field in ("x", "y"))
@@ -143,7 +142,7 @@ def table_of(rows: Rows, path: Path, *, has_lines: bool) -> ClickTable:
     )  # fmt: skip
 
 
-def _mended(table: Table, used: Container[str]) -> tuple[Table, dict[int, tuple[str, str]]]:
+def mended_table(table: Table, used: Container[str]) -> tuple[Table, dict[int, tuple[str, str]]]:
     """Read cells that are no UTF-8 in the older encoding; tell the rows that are no text at all."""
     columns: list[Sequence[str]] = []
     wrong: dict[int, tuple[str, str]] = {}

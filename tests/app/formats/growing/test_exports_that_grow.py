@@ -100,6 +100,8 @@ def test_a_bad_classification_is_refused_and_the_others_go_on(follower: Follower
             looked("ann", "7", "[nonsense"),
             looked("ann", "", drawing(point(1, 2))),
             looked("ann", "7", drawing(point("left", 2))),
+            looked("ann", "7", drawing(point(3, 4)), name="\ud800.png"),
+            looked("ann" * 200, "7", drawing(point(3, 4))),
             looked("ann", "7", drawing(point(3, 4))),
         ],
     )
@@ -108,6 +110,8 @@ def test_a_bad_classification_is_refused_and_the_others_go_on(follower: Follower
         "classifications.csv, line 2, field annotations",
         "classifications.csv, line 3, field subject_ids",
         "classifications.csv, line 4, field annotations",
+        "classifications.csv, line 5, field subject_data",
+        "classifications.csv, line 6, field subject_data",
     ]
 
 
@@ -134,8 +138,20 @@ def test_frames_are_images_and_shared_names_are_told_apart(follower: Follower) -
 
 def test_other_shapes_are_counted(follower: Follower) -> None:
     circle = {"tool": 1, "x": 1, "y": 2, "r": 5}
-    export(follower.source, [looked("ann", "7", drawing(point(1, 2), circle, circle))])
+    rows = [looked(person, "7", drawing(point(1, 2), circle, circle)) for person in ("ann", "bob")]
+    export(follower.source, rows[:1])
+    follower.catch_up()
+    export(follower.source, rows[::-1])
     follower.catch_up()
     assert follower.notices == [
-        "classifications.csv: marks that are no points were left out (other shapes 2)."
+        "classifications.csv: marks that are no points were left out (other shapes 2).",
+        "classifications.csv was replaced: it is read from its beginning.",
+        "classifications.csv: 1 row left out, having come before.",
+        "classifications.csv: marks that are no points were left out (other shapes 2).",
     ]
+
+
+def test_names_in_the_encoding_of_old_spreadsheets_are_read(follower: Follower) -> None:
+    export(follower.source, [looked("J\u00fcrgen", "7", drawing(point(1, 2)))])
+    follower.source.write_bytes(follower.source.read_text().encode("cp1252"))
+    assert [row[0] for row in follower.catch_up()] == ["J\u00fcrgen"]

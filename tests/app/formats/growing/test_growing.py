@@ -9,7 +9,7 @@ import pytest
 from raterscope.algorithms.progress import Cancelled
 from raterscope.app.errors import InputError
 from raterscope.app.formats import UnknownColumns, read
-from raterscope.app.formats.growing import Position, look, reading
+from raterscope.app.formats.growing import Position, look, looking, reading
 from tests.app.formats.growing.following import Follower, looks_of, rows_of
 
 HEADER = "annotator,image,x,y\n"
@@ -280,6 +280,12 @@ def test_the_order_of_columns_and_the_dialect_may_change_with_the_file(
     assert follower.catch_up() == [("cy", "b", 0.0, 0.0, None)]
 
 
+def test_a_column_named_by_hand_may_be_in_the_encoding_of_old_spreadsheets(file: Path) -> None:
+    file.write_bytes("Pr\u00fcfer;Bild;x;y\nann;a.png;1;2\n".encode("cp1252"))
+    follower = Follower(file, mapping={"Pr\u00fcfer": "annotator", "Bild": "image"})
+    assert follower.catch_up() == [ANN]
+
+
 def test_a_look_takes_no_more_rows_than_it_may(file: Path, follower: Follower) -> None:
     grow(file, HEADER + "".join(f"ann,a.png,{place},2\n" for place in range(25)))
     follower.most_rows = 10
@@ -293,6 +299,21 @@ def test_a_look_takes_no_more_rows_than_it_may(file: Path, follower: Follower) -
     assert [row[2] for row in follower.rows] == list(range(25))
     replace(file, HEADER + "".join(f"ann,a.png,{place},2\n" for place in range(27)))
     assert [row[2] for row in follower.catch_up()] == [25, 26]
+
+
+def test_no_more_is_read_than_can_be_told_apart(
+    file: Path, follower: Follower, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(looking, "MOST_KEPT", 3)
+    grow(file, HEADER + "".join(f"ann,a.png,{place},2\n" for place in range(3)))
+    assert len(follower.catch_up()) == 3
+    for place in (7, 8):
+        grow(file, f"ann,a.png,{place},2\n")
+        assert follower.catch_up() == []
+    (said,) = follower.notices
+    assert said.startswith("clicks.csv: more than")
+    monkeypatch.undo()
+    assert [row[2] for row in follower.catch_up()] == [7, 8]
 
 
 def test_of_a_file_that_grew_only_the_end_is_read(
