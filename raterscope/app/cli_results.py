@@ -16,7 +16,8 @@ from raterscope.app.study.places import digest_of_file
 from raterscope.app.terminal import one_line
 
 __all__ = [
-    "LISTED", "by_item", "failures", "files_and_digests", "folders_of", "make_folder", "tell", "where",
+    "LISTED", "by_item", "failures", "files_and_digests", "folders_of", "make_folder", "tell", "tell_files",
+    "where",
 ]  # fmt: skip
 
 LISTED = 12
@@ -71,12 +72,16 @@ def by_item(
         yield f"and {len(results) - most:,} more questions"
 
 
-def tell(notices: Iterable[str], lines: Iterable[str], written: Sequence[Path], folder: Path) -> None:
-    """Print what has to be noted, what came out, and which files were written below a folder."""
+def tell(notices: Iterable[str], lines: Iterable[str]) -> None:
+    """Print what has to be noted, and what came out."""
     for notice in notices:
         print(f"note: {one_line(notice)}", file=sys.stderr)
     for line in lines:
         print(one_line(line))
+
+
+def tell_files(written: Sequence[Path], folder: Path) -> None:
+    """Print which files were written below a folder."""
     folders = {path.parent for path in written}
     if len(folders) > 1:
         print(f"{counted(len(written), 'file')} in {counted(len(folders), 'folder')} of {folder}")

@@ -7,8 +7,9 @@ import contextlib
 import os
 import sys
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from raterscope.algorithms.clicks import CLUSTERERS
 from raterscope.algorithms.clicks.fusion import FusionPlan
@@ -21,7 +22,7 @@ from raterscope.algorithms.pairs.fusion import PairPlan
 from raterscope.algorithms.progress import part
 from raterscope.app import importing
 from raterscope.app.cli_questions import by_option
-from raterscope.app.cli_results import failures
+from raterscope.app.cli_results import failures, tell
 from raterscope.app.clicks.cli_fuse import summary_of
 from raterscope.app.clicks.running import fuse_inputs, gather, keep
 from raterscope.app.errors import InputError, plain
@@ -33,6 +34,7 @@ from raterscope.app.labels.reading import tasks_of
 from raterscope.app.masks import running as masks_running
 from raterscope.app.masks.cli_fuse import summary_of as summary_of_masks
 from raterscope.app.masks.reading import NOTHING, AtHand, MaskReading
+from raterscope.app.outcome import Answer
 from raterscope.app.pairs import running as pairs_running
 from raterscope.app.pairs.cli_fuse import beside_each
 from raterscope.app.pairs.cli_fuse import notices_of as notices_of_pairs
@@ -121,12 +123,8 @@ def _run_clicks(options: argparse.Namespace) -> int:
         )
         answer = fuse_inputs(inputs, plan, jobs=options.jobs, watch=part(watch, 0.05, 0.95))
         number = keep(answer, study, part(watch, 0.95, 1.0)) if answer.kept else None
-    for line in summary_of(inputs.given, answer.outcomes, None, time.perf_counter() - clock):
-        print(line)
-    if number is not None:
-        print(f"run {number} is in {options.study}")
-    failures(answer.outcomes)
-    return 0
+    lines = summary_of(inputs.given, answer.outcomes, None, time.perf_counter() - clock)
+    return _told(options.study, answer, number, lines)
 
 
 def _run_masks(options: argparse.Namespace) -> int:
@@ -136,15 +134,8 @@ def _run_masks(options: argparse.Namespace) -> int:
         images = [entry.id for entry in _chosen(study, options.item, "masks")]
         inputs = masks_running.gather(images, study, part(watch, 0.0, 0.05))
         answer = masks_running.fuse_cases(inputs, plan, part(watch, 0.05, 0.95))
-        number = None
-        if any(outcome.fusion is not None for outcome in answer.outcomes.values()):
-            number = masks_running.keep(answer, study, part(watch, 0.95, 1.0))
-    for line in summary_of_masks(answer, time.perf_counter() - clock):
-        print(line)
-    if number is not None:
-        print(f"run {number} is in {options.study}")
-    failures(answer.outcomes)
-    return 0
+        number = masks_running.keep(answer, study, part(watch, 0.95, 1.0)) if answer.kept else None
+    return _told(options.study, answer, number, summary_of_masks(answer, time.perf_counter() - clock))
 
 
 def _run_labels(options: argparse.Namespace) -> int:
@@ -155,18 +146,10 @@ def _run_labels(options: argparse.Namespace) -> int:
         questions = [entry.id for entry in _chosen(study, options.item, "labels")]
         inputs = labels_running.gather(questions, study, part(watch, 0.0, 0.1))
         answer = labels_running.fuse_questions(inputs, plan, part(watch, 0.1, 0.8))
-        number = None
-        if any(outcome.fusion is not None for outcome in answer.outcomes.values()):
-            number = labels_running.keep(answer, study, part(watch, 0.8, 0.9))
+        number = labels_running.keep(answer, study, part(watch, 0.8, 0.9)) if answer.kept else None
         judged, _ = judged_of(answer, texts, watch=part(watch, 0.9, 1.0))
-    for notice in notices_of(answer, judged):
-        print(f"note: {one_line(notice)}", file=sys.stderr)
-    for line in summary_of_labels(answer, time.perf_counter() - clock, judged):
-        print(one_line(line))
-    if number is not None:
-        print(f"run {number} is in {options.study}")
-    failures(answer.outcomes)
-    return 0
+    lines = summary_of_labels(answer, time.perf_counter() - clock, judged)
+    return _told(options.study, answer, number, lines, notices_of(answer, judged))
 
 
 def _run_pairs(options: argparse.Namespace) -> int:
@@ -176,16 +159,23 @@ def _run_pairs(options: argparse.Namespace) -> int:
         questions = [entry.id for entry in _chosen(study, options.item, "pairs")]
         inputs = pairs_running.gather(questions, study, part(watch, 0.0, 0.1))
         answer = pairs_running.fuse_questions(inputs, plan, part(watch, 0.1, 0.8))
-        number = None
-        if any(outcome.fusion is not None for outcome in answer.outcomes.values()):
-            number = pairs_running.keep(answer, study, part(watch, 0.8, 0.9))
+        number = pairs_running.keep(answer, study, part(watch, 0.8, 0.9)) if answer.kept else None
         others = beside_each(answer, part(watch, 0.9, 1.0))
-    for notice in notices_of_pairs(answer):
-        print(f"note: {one_line(notice)}", file=sys.stderr)
+    lines = summary_of_pairs(answer, time.perf_counter() - clock, others) if answer.kept else ()
+    return _told(options.study, answer, number, lines, notices_of_pairs(answer))
+
+
+def _told(
+    study: Path,
+    answer: Answer[Any, Any, Any],
+    number: int | None,
+    lines: Iterable[str],
+    notices: Iterable[str] = (),
+) -> int:
+    """Say what came of a run and where it is kept; gives the exit status."""
+    tell(notices, lines)
     if number is not None:
-        for line in summary_of_pairs(answer, time.perf_counter() - clock, others):
-            print(one_line(line))
-        print(f"run {number} is in {options.study}")
+        print(f"run {number} is in {study}")
     failures(answer.outcomes)
     return 0
 

@@ -23,6 +23,7 @@ from raterscope.app.cli_results import (
     folders_of,
     make_folder,
     tell,
+    tell_files,
     where,
 )
 from raterscope.app.errors import InputError, counted, plain
@@ -72,7 +73,8 @@ def fuse_labels(options: argparse.Namespace) -> int:
     notices += [f"{plain(table.path.name)}: {notice}" for table in tables for notice in table.notices]
     notices += [*said, *failed, *large, *notices_of(answer, judged)]
     lines = summary_of(answer, time.perf_counter() - clock, judged)
-    tell(dict.fromkeys(notices), lines, written, options.output)
+    tell(dict.fromkeys(notices), lines)
+    tell_files(written, options.output)
     failures(answer.outcomes)
     return 0
 

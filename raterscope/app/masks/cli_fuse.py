@@ -20,6 +20,7 @@ from raterscope.app.cli_results import (
     folders_of,
     make_folder,
     tell,
+    tell_files,
 )
 from raterscope.app.errors import InputError, counted, plain
 from raterscope.app.formats.mask_records import MaskTable, VolumeFile
@@ -55,7 +56,8 @@ def fuse_masks(options: argparse.Namespace) -> int:
             options.output, answer, truths, tables, part(watch, 0.9, 1.0), together=options.together
         )
     lines = summary_of(answer, time.perf_counter() - clock)
-    tell(dict.fromkeys([*notices, *said, *_notices(answer)]), lines, written, options.output)
+    tell(dict.fromkeys([*notices, *said, *_notices(answer)]), lines)
+    tell_files(written, options.output)
     failures(answer.outcomes)
     return 0
 

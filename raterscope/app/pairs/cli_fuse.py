@@ -25,6 +25,7 @@ from raterscope.app.cli_results import (
     folders_of,
     make_folder,
     tell,
+    tell_files,
     where,
 )
 from raterscope.app.errors import InputError, counted, plain
@@ -53,7 +54,8 @@ def fuse_pairs(options: argparse.Namespace) -> int:
         written, large = _write(options, answer, others, tables, part(watch, 0.9, 1.0))
     notices = [f"{plain(table.path.name)}: {notice}" for table in tables for notice in table.notices]
     lines = summary_of(answer, time.perf_counter() - clock, others) if others else ()
-    tell(dict.fromkeys([*notices, *said, *large, *notices_of(answer)]), lines, written, options.output)
+    tell(dict.fromkeys([*notices, *said, *large, *notices_of(answer)]), lines)
+    tell_files(written, options.output)
     _refuse(answer, tables)
     failures(answer.outcomes)
     return 0
