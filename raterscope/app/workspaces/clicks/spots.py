@@ -138,8 +138,8 @@ class Summary:
         if not self.fused:
             return "not fused yet" if not self.decided else f"not fused yet, {self.decided} decided"
         if self.settling is not None:
-            change = "firm" if self.settling.firm else f"{self.settling.expected:.1f} may change"
-            return f"{self.detections:,} found by {self.settling.annotators:,}, {change}"
+            firm = "firm" if self.settling.firm else "not firm"
+            return f"{self.detections:,} found by {self.settling.annotators:,}, {firm}"
         words = counted(self.detections, "detection")
         return f"{words}, {self.disputed} disputed" if self.disputed else words
 
