@@ -103,9 +103,16 @@ def _is_name(text: str) -> bool:
 
 
 class Exports:
-    """What the exports of a source told so far, and the rows that come of what they tell next."""
+    """What the exports of a source told so far, and the rows that come of what they tell next.
+
+    Attributes
+    ----------
+    forgotten : int
+        Looks that waited for a drawing in their workflow until there were too many.
+    """
 
     def __init__(self, state: ExportState) -> None:
+        self.forgotten = 0
         self._drawing = set(state.drawing)
         self._owned = state.owned
         self._waiting = list(state.waiting)
@@ -135,6 +142,7 @@ class Exports:
                     continue
                 places = [(x, y) for where, x, y in one.points if where == frame] or [(math.nan, math.nan)]
                 rows += [(one.person, image, (x, y, one.time, width, height), one.line) for x, y in places]
+        self.forgotten += max(len(self._waiting) - _MOST_WAITING, 0)
         self._waiting = self._waiting[-_MOST_WAITING:]
         numbers = np.array([row[2] for row in rows], dtype=np.float64).reshape(-1, 5)
         column = iter(numbers.T.copy())

@@ -130,6 +130,9 @@ def look(
             break
     if full and not position.full:
         notices.append(f"{plain(source.name, 200)}: {_FULL}")
+    if reading.exports.forgotten:
+        looks = counted(reading.exports.forgotten, "look")
+        notices.append(f"{looks} without a mark left out: nobody has drawn in their workflow so far.")
     table = _table(source, found)
     watch(1.0, f"{counted(0 if table is None else len(table), 'new click')}")
     return Growth(

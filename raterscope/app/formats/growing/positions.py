@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
 
 from raterscope.app.errors import InputError
+from raterscope.app.formats.growing.json_lines import HEADER
+from raterscope.app.formats.tables import Table
+from raterscope.app.formats.zooniverse import is_export
 
 __all__ = ["MOST_FILES", "MOST_KEPT", "ExportState", "FilePosition", "Position", "Waiting"]
 
@@ -131,9 +135,19 @@ class Position:
             position = msgspec.convert(told, cls)
         except (msgspec.ValidationError, RecursionError) as error:
             raise InputError(f"is no position in a source that grows: {error}") from None
-        kept = [position.exports.owned]
-        for one in position.files.values():
-            kept += [one.seen, one.again or b""]
-        if any(len(rows) % _BYTES_PER_ROW for rows in kept) or len(position.files) > MOST_FILES:
-            raise InputError("is no position in a source that grows: its rows are cut")
+        files = position.files.values()
+        kept = [position.exports.owned, *(rows for one in files for rows in (one.seen, one.again or b""))]
+        whole = all(len(rows) % _BYTES_PER_ROW == 0 for rows in kept)
+        if not whole or len(files) > MOST_FILES or not all(map(_is_sound, files)):
+            raise InputError("is no position in a source that grows: its parts do not fit together")
         return position
+
+
+def _is_sound(one: FilePosition) -> bool:
+    """Tell whether what is said of a file can be read on from."""
+    if one.kind == "json":
+        return bool(one.codec) and one.header == HEADER
+    table = Table(Path(), one.header, (), ())
+    if one.kind == "export" and not is_export(table):
+        return False
+    return not one.kind or bool(one.codec and one.delimiter and one.header)

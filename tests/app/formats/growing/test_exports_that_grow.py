@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from raterscope.app.formats import ClickTable, read
+from raterscope.app.formats.growing import exports
 from tests.app.formats.growing.following import Follower, looks_of, rows_of
 from tests.app.formats.test_zooniverse import HEADER, drawing, looked, point
 
@@ -91,6 +92,19 @@ def test_who_marked_nothing_counts_once_the_workflow_is_known_to_have_a_drawing(
     follower.catch_up()
     assert follower.looked == {("ann", "a.png"), ("bob", "a.png"), ("eve", "a.png")}
     assert follower.sizes == {"a.png": (600.0, 400.0)}
+
+
+def test_looks_that_wait_for_a_drawing_without_end_are_forgotten_aloud(
+    follower: Follower, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(exports, "_MOST_WAITING", 2)
+    rows = [looked(person, "7", drawing()) for person in ("ann", "bob", "cy")]
+    export(follower.source, rows)
+    follower.catch_up()
+    assert follower.notices == ["1 look without a mark left out: nobody has drawn in their workflow so far."]
+    export(follower.source, [*rows, looked("dee", "7", drawing(point(1, 2)))])
+    follower.catch_up()
+    assert follower.looked == {("bob", "a.png"), ("cy", "a.png")}
 
 
 def test_a_bad_classification_is_refused_and_the_others_go_on(follower: Follower) -> None:

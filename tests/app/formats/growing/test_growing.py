@@ -373,6 +373,9 @@ def test_what_is_no_table_of_clicks_is_refused(file: Path, tmp_path: Path) -> No
         {"files": {"a.csv": {"seen": "AAAA"}}},
         {"files": {"a.csv": {"header": [1, 2]}}},
         {"files": {"a.csv": {"kind": "table", "delimiter": "ab"}}},
+        {"files": {"a.csv": {"kind": "table", "codec": "utf-8", "header": ["x", "y"]}}},
+        {"files": {"a.csv": {"kind": "export", "codec": "utf-8", "delimiter": ",", "header": ["x", "y"]}}},
+        {"files": {"a.csv": {"kind": "json", "codec": "utf-8", "header": ["x", "y"]}}},
         {"exports": {"waiting": [["a"]]}},
     ],
 )
