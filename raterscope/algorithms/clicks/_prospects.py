@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from raterscope.algorithms.clicks._vote_model import EDGE, Looks, Problem, State, climb, log_odds, looks
-from raterscope.algorithms.clicks.data import FloatArray, Fusion, IntArray
+from raterscope.algorithms.clicks.data import BoolArray, FloatArray, Fusion, IntArray
 from raterscope.algorithms.clicks.dem import DECEPTION, deceived
 from raterscope.algorithms.progress import silent
 
@@ -70,8 +70,8 @@ class Crowd:
     state : State
     looks : Looks
         Of the M clusters.
-    honest : float
-        Share of what looks like a structure that is one.
+    honest, variance : float
+        Share of what looks like a structure that is one, and how uncertain it is.
     rate : (R, K) float64
         Chance that each annotator marks a structure at each node.
     """
@@ -80,6 +80,7 @@ class Crowd:
     state: State
     looks: Looks
     honest: float
+    variance: float
     rate: FloatArray
 
 
@@ -120,13 +121,15 @@ def crowd_of(problem: Problem, fusion: Fusion) -> Crowd:
     known = deceived(problem, ascent) if prior.places else (0.0, 0.0)
     deception = (DECEPTION[0] + known[0], DECEPTION[1] + known[1]) if prior.places else (0.0, 1.0)
     honest = 1 - deception[0] / sum(deception)
+    variance = honest * (1 - honest) / (sum(deception) + 1)
     levels, level = _levels(fusion)
     state, now = ascent.state, ascent.looks
+    found_ones = _by_crowd(problem)[:, None]
     for _ in range(HIDDEN):
         rate = rates_at(state.odds, prior.shift)
         unseen, marked = _unseen(rate, levels)
         nodes = _by_level(now.structure, level, len(levels))
-        whole = nodes / np.maximum(1 - unseen, EDGE)
+        whole = _by_level(found_ones * now.structure, level, len(levels)) / np.maximum(1 - unseen, EDGE)
         counts = (whole * unseen).sum(axis=0) + nodes.sum(axis=0)
         hits = problem.marks @ now.present + np.einsum("qrk,qk->r", marked, whole)
         before = np.broadcast_to(counts, rate.shape)
@@ -137,7 +140,7 @@ def crowd_of(problem: Problem, fusion: Fusion) -> Crowd:
             kinds[0] = counts.sum() + prior.kinds[0]
         state = State(odds, state.chance, kinds, share / share.sum())
         now, _ = looks(problem, state)
-    return Crowd(problem, state, now, honest, rates_at(state.odds, prior.shift))
+    return Crowd(problem, state, now, honest, variance, rates_at(state.odds, prior.shift))
 
 
 def rates_at(odds: FloatArray, shift: FloatArray) -> FloatArray:
@@ -289,8 +292,11 @@ def ahead(crowd: Crowd, fusion: Fusion, newcomers: Newcomers, threshold: float) 
     come *= _telling(crowd, newcomers, threshold)[_sums(annotators, more)]
     now = marks_of(crowd.rate)  # (R + 1, K)
     seen = whole[:, : annotators + 1] @ now  # (Q, K)
-    many = _by_level(crowd.looks.structure, level, len(levels)) / seen
+    by_crowd = _by_crowd(crowd.problem)
+    many = _by_level(by_crowd[:, None] * crowd.looks.structure, level, len(levels)) / seen
     many[-1] += (UNSEEN + LOOSE * _loose(fusion)) * crowd.state.share
+    added = len(by_crowd) - by_crowd.sum()
+    many *= max(0.0, 1 - added / max(float((many * (1 - seen)).sum()), EDGE))
     appear = np.einsum("vk,qvb,bk->qk", now, come, marks_of(newcomers.rate))
     meet = marks_of(crowd.state.chance) @ come[-1] @ marks_of(newcomers.stray)
     return Ahead(
@@ -335,6 +341,12 @@ def _telling(crowd: Crowd, newcomers: Newcomers, threshold: float) -> FloatArray
     spread = np.sqrt(np.maximum(variance, 0.01) * np.maximum(number, 1))
     chance: FloatArray = ndtr((odds - np.log(bar / (1 - bar))) / spread)
     return chance
+
+
+def _by_crowd(problem: Problem) -> BoolArray:
+    """Tell the clusters that the crowd found from the structures that the expert added."""
+    added: BoolArray = problem.known & (problem.truth == 1) & (problem.count < 2)
+    return ~added
 
 
 def _levels(fusion: Fusion) -> tuple[FloatArray, IntArray]:

@@ -214,7 +214,11 @@ def _accuracy(crowd: Crowd, detected: BoolArray, found: Ahead) -> tuple[FloatArr
     sensitivity = _beta(
         hits, left, (hits**2 * spread + left**2 * doubt[detected].sum()) / max(whole, 1e-9) ** 4
     )
-    precision = _beta(hits, number - hits, float(doubt[detected].sum()) / max(number, 1) ** 2)
+    looked = float(crowd.looks.present[detected & ~crowd.problem.known].sum())
+    doubtful = float(doubt[detected].sum()) + looked**2 * crowd.variance
+    precision = _beta(hits, number - hits, doubtful / max(number, 1) ** 2)
+    precision[1:] = np.floor(precision[1] * number), np.ceil(precision[2] * number)
+    precision[1:] /= max(number, 1)
     return sensitivity, precision
 
 

@@ -1,0 +1,226 @@
+"""When to stop asking: what is foretold comes true as often as it is said to."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy.stats import multivariate_normal, norm
+
+from raterscope.algorithms.clicks import FusionPlan, KnownSpots, fuse
+from raterscope.algorithms.clicks._prospects import found, found_later, marks_of
+from raterscope.algorithms.clicks.history import StreamHistory
+from raterscope.algorithms.clicks.stopping import Outlook, StoppingSettings, changed, is_firm, outlook
+from raterscope.algorithms.evaluation import evaluate
+from raterscope.algorithms.settings import SettingsError
+from raterscope.app.study.arrays import pack, unpack
+from tests.algorithms.clicks.crowds import in_order, made, quantius, until
+
+PLAN = FusionPlan()
+
+
+def crowd(annotators=12, structures=25, sensitivity=0.75, strays=2.0, seed=0, side=400.0, spread=0.8):
+    """Annotators of different ability mark structures that differ in how easily they are seen."""
+    generator = np.random.default_rng(seed)
+    truth = generator.uniform(20, side - 20, (structures, 2))
+    odds = np.log(sensitivity / (1 - sensitivity))
+    ability, ease = generator.normal(odds, spread, annotators), generator.normal(0, spread, structures)
+    points, who = [], []
+    for annotator in range(annotators):
+        seen = generator.random(structures) < 1 / (1 + np.exp(-(ability[annotator] + ease)))
+        wide = generator.uniform(0, side, (generator.poisson(strays), 2))
+        points += [truth[seen] + generator.normal(0, 2, (seen.sum(), 2)), wide]
+        who += [annotator] * (seen.sum() + len(wide))
+    return made(np.vstack(points), who, annotators, (0.0, 0.0, side, side)), truth
+
+
+def foretold(clicks, more=3, plan=PLAN, **texts) -> Outlook:
+    return outlook(clicks, fuse(clicks, plan), plan, StoppingSettings(more=more, **texts))
+
+
+def history_of(changes) -> StreamHistory:
+    history = StreamHistory.none()
+    for number, change in enumerate(changes):
+        history = history.then(
+            annotators=number + 1, clicks=0, detections=0, changed=change, expected=0.0, chance=0.0,
+            sensitivity=np.zeros(3), precision=np.zeros(3), firm=False, refreshed=False,
+        )  # fmt: skip
+    return history
+
+
+def test_unanimous_annotators_are_firm_and_few_are_not():
+    places = [(20, 20), (70, 30), (40, 80)]
+    settings = StoppingSettings()
+    firm = []
+    for annotators in (2, 12):
+        clicks = made(places * annotators, np.repeat(range(annotators), 3))
+        firm.append(is_firm(foretold(clicks), history_of([]), settings))
+    assert firm == [False, True]
+
+
+@pytest.mark.parametrize(("annotators", "firm"), [(0, False), (1, False), (2, False), (10, True)])
+def test_an_image_without_clicks_is_firm_once_enough_have_looked(annotators, firm):
+    ahead = foretold(made([], [], annotators))
+    assert is_firm(ahead, history_of([]), StoppingSettings()) is firm
+    assert np.isnan(ahead.sensitivity).all()
+    assert np.isnan(ahead.precision).all()
+
+
+def test_annotators_who_never_meet_are_not_firm():
+    generator = np.random.default_rng(0)
+    clicks = made(generator.uniform(0, 1000, (40, 2)), np.repeat([0, 1], 20), 2, (0.0, 0.0, 1000.0, 1000.0))
+    ahead = foretold(clicks)
+    assert ahead.detections == 0
+    assert ahead.any > 0.8
+
+
+def test_a_cluster_of_few_votes_is_less_firm_than_one_of_many():
+    clear, faint = [(20, 20)] * 10 + [(70, 70)] * 10, [(45, 20)] * 2
+    clicks = made([*clear, *faint], [*range(10), *range(10), 0, 1], 10)
+    fusion = fuse(clicks, PLAN)
+    chance = outlook(clicks, fusion, PLAN).chance
+    assert chance[fusion.votes == 2].min() > 10 * chance[fusion.votes == 10].max()
+
+
+def test_what_the_expert_decided_does_not_change():
+    clicks, truth = crowd(5)
+    known = KnownSpots(truth[:, 0], truth[:, 1], np.ones(len(truth), dtype=bool))
+    decided = made(clicks.points, clicks.annotator, 5, clicks.extent, known=known)
+    fusion = fuse(decided, PLAN)
+    ahead = outlook(decided, fusion, PLAN)
+    assert (ahead.chance[fusion.verdict >= 0] == 0).all()
+    assert ahead.expected < foretold(clicks).expected
+
+
+def test_more_annotators_change_more_and_later_ones_change_less():
+    clicks, _ = crowd(16, seed=3)
+    further = [foretold(clicks, more).expected for more in (1, 3, 8)]
+    assert further == sorted(further)
+    later = [foretold(until(clicks, number)).expected for number in (3, 6, 16)]
+    assert later == sorted(later, reverse=True)
+
+
+def test_neither_the_order_of_annotators_nor_their_names_matter():
+    clicks, _ = crowd(8, seed=1)
+    turned = in_order(clicks, np.random.default_rng(1).permutation(8))
+    one, other = foretold(clicks), foretold(turned)
+    assert other.expected == pytest.approx(one.expected, rel=1e-6)
+    assert sorted(other.chance) == pytest.approx(sorted(one.chance), abs=1e-9)
+
+
+def test_numbers_of_marks_are_those_of_all_combinations():
+    rate = np.random.default_rng(0).random((5, 2))
+    exact = np.zeros((6, 2))
+    for marks in product([0, 1], repeat=5):
+        chosen = np.array(marks)[:, None] == 1
+        exact[sum(marks)] += np.where(chosen, rate, 1 - rate).prod(axis=0)
+    assert marks_of(rate) == pytest.approx(exact)
+
+
+@pytest.mark.parametrize(("annotators", "more"), [(3, 2), (10, 1), (20, 10)])
+def test_found_now_and_later_is_the_bivariate_normal_distribution(annotators, more):
+    joins = np.array([0.5, 0.8])
+    both = found_later(joins, annotators, more)
+    shared = np.sqrt(annotators / (annotators + more))
+    for row, now, come in [(0, 2, 0), (0, 3, 1), (1, 2, 1), (1, 3, 0)]:
+        limits = [norm.ppf(found(joins[row], np.float64(marks))) for marks in (now, now + come)]
+        exact = multivariate_normal.cdf(limits, cov=[[1, shared], [shared, 1]])
+        assert both[row, now, come] == pytest.approx(exact, abs=1e-4)
+
+
+def test_what_is_foretold_happens():
+    expected, happened, any_foretold, any_happened = 0.0, 0, 0.0, 0
+    for seed in range(8):
+        clicks, _ = crowd(12, seed=seed)
+        for now in (4, 6, 8):
+            before = fuse(until(clicks, now), PLAN)
+            ahead = outlook(until(clicks, now), before, PLAN, StoppingSettings(more=3))
+            other = changed(before, fuse(until(clicks, now + 3), PLAN))
+            expected, happened = expected + ahead.expected, happened + other
+            any_foretold, any_happened = any_foretold + ahead.any, any_happened + (other > 0)
+    assert expected == pytest.approx(happened, rel=0.35)
+    assert any_foretold / 24 == pytest.approx(any_happened / 24, abs=0.15)
+
+
+def test_sensitivity_and_precision_are_those_against_the_truth():
+    estimates, truths, held = [], [], []
+    for seed in range(8):
+        clicks, truth = crowd(6, seed=seed, strays=4.0)
+        fusion = fuse(clicks, PLAN)
+        ahead = outlook(clicks, fusion, PLAN)
+        true = evaluate(fusion.clustering.mean[fusion.detection.detected], truth, 6.0)
+        for three, one in ((ahead.sensitivity, true.sensitivity), (ahead.precision, true.precision)):
+            assert three[1] <= three[0] <= three[2]
+            held.append(three[1] <= one <= three[2])
+        estimates.append((ahead.sensitivity[0], ahead.precision[0]))
+        truths.append((true.sensitivity, true.precision))
+    assert np.mean(estimates, axis=0) == pytest.approx(np.mean(truths, axis=0), abs=0.08)
+    assert np.mean(held) >= 0.75
+
+
+@pytest.mark.parametrize(
+    ("changes", "firm"), [([], False), ([5, 0], False), ([5, 0, 0, 0], True), ([0, 0, 0, 1], False)]
+)
+def test_the_papers_rule_waits_for_steps_without_change(changes, firm):
+    ahead = foretold(made([], [], 1))
+    settings = StoppingSettings(rule="unchanged", unchanged=3)
+    assert is_firm(ahead, history_of(changes), settings) is firm
+
+
+def test_the_limit_is_of_what_the_rule_says():
+    clicks, _ = crowd(8)
+    ahead = foretold(clicks)
+    for rule, value in (("share", ahead.share), ("chance", ahead.any)):
+        assert is_firm(ahead, history_of([]), StoppingSettings(rule=rule, limit=value))
+        assert not is_firm(ahead, history_of([]), StoppingSettings(rule=rule, limit=0.9 * value))
+
+
+def test_changes_are_detections_that_appeared_or_vanished():
+    def seen(*places):
+        return fuse(made(list(places) * 6, np.repeat(range(6), len(places))), PLAN)
+
+    one, two, other = seen((20, 20)), seen((20, 20), (70, 70)), seen((70, 70))
+    assert [changed(one, one), changed(one, two), changed(two, one), changed(one, other)] == [0, 1, 1, 2]
+    nothing = fuse(made([], [], 3), PLAN)
+    assert [changed(nothing, two), changed(two, nothing), changed(nothing, nothing)] == [2, 2, 0]
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "detector"), [("oem", "majority"), ("hdbscan", "share"), ("hac", "dem")]
+)
+def test_any_clustering_and_any_detector_will_do(algorithm, detector):
+    clicks, _ = crowd(8)
+    ahead = foretold(clicks, plan=FusionPlan.make(algorithm, detector))
+    assert 0 <= ahead.any <= 1
+    assert ahead.expected >= 0
+    assert ((ahead.chance >= 0) & (ahead.chance <= 1)).all()
+
+
+def test_an_outlook_is_kept_and_read_again():
+    ahead = foretold(crowd(5)[0])
+    size, chunks = pack(ahead)
+    again = unpack(Outlook, size, chunks)
+    assert np.array_equal(again.chance, ahead.chance)
+    assert np.array_equal(again.sensitivity, ahead.sensitivity)
+    assert (again.expected, again.any, again.share) == (ahead.expected, ahead.any, ahead.share)
+
+
+def test_settings_are_checked():
+    assert StoppingSettings.from_text({"rule": "chance", "limit": "0.1", "more": "5"}).more == 5
+    with pytest.raises(SettingsError):
+        StoppingSettings(rule="never")
+    with pytest.raises(SettingsError):
+        StoppingSettings(more=0)
+
+
+def test_on_a_real_crowd_what_is_foretold_happens(real_data):
+    expected = happened = 0.0
+    for number, image in enumerate(quantius(real_data)[:14:2]):
+        order = np.random.default_rng(number).permutation(len(image.clicks.annotators))
+        clicks = in_order(image.clicks, order)
+        for now in (6, 10, 15):
+            before = fuse(until(clicks, now), PLAN)
+            expected += outlook(until(clicks, now), before, PLAN, StoppingSettings(more=3)).expected
+            happened += changed(before, fuse(until(clicks, now + 3), PLAN))
+    assert expected == pytest.approx(happened, rel=0.5)
