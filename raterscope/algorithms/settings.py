@@ -94,10 +94,10 @@ class Spec:
         if math.isinf(self.maximum) and math.isinf(self.minimum):
             return f"a number{unit}"
         if math.isinf(self.maximum):
-            return f"at least {self.minimum:g}{unit}"
+            return f"at least {_written(self.minimum)}{unit}"
         if math.isinf(self.minimum):
-            return f"at most {self.maximum:g}{unit}"
-        return f"{self.minimum:g} to {self.maximum:g}{unit}"
+            return f"at most {_written(self.maximum)}{unit}"
+        return f"{_written(self.minimum)} to {_written(self.maximum)}{unit}"
 
     def in_words(self, value: Any) -> str:
         """Say a value as a person reads it."""
@@ -109,6 +109,11 @@ class Spec:
             return dict(self.choices)[value]
         unit = self.unit[:-1] if value == 1 and self.unit in _PLURALS else self.unit
         return f"{value:g}" + (f" {unit}" if unit else "")
+
+
+def _written(value: float) -> str:
+    """Write a bound: thousands are told apart, rather than written as a power of ten."""
+    return f"{value:,.0f}" if value == round(value) and abs(value) >= 1e5 else f"{value:g}"
 
 
 def _field(default: Any, **spec: Any) -> Any:

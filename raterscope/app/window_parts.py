@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QFontMetrics
 from PySide6.QtWidgets import (
     QHBoxLayout,
     QLabel,
@@ -18,6 +19,7 @@ from PySide6.QtWidgets import (
 )
 
 from raterscope.app.jobs import Job
+from raterscope.widgets import theme
 from raterscope.widgets.figures import duration
 from raterscope.widgets.parts import ElidedLabel
 
@@ -25,6 +27,8 @@ __all__ = ["NoticeBar", "StatusLine", "TopBar", "without_checked"]
 
 TOP_BAR_HEIGHT = 44
 STATUS_HEIGHT = 24
+TAB_AROUND = 30
+"""What a tab's frame and padding take at both sides of its word."""
 
 
 class TopBar(QWidget):
@@ -137,6 +141,9 @@ class TopBar(QWidget):
         tab.setCheckable(True)
         tab.setAutoExclusive(True)
         tab.setFixedHeight(TOP_BAR_HEIGHT - 16)
+        # The tab that is chosen is bold, which a button does not reckon with.
+        bold = QFontMetrics(theme.font(theme.BODY, bold=True))
+        tab.setMinimumWidth(bold.horizontalAdvance(title) + TAB_AROUND)
         tab.clicked.connect(partial(self._on_tab, kind))
         return tab
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 
-from PySide6.QtCore import QSize, Qt
+from PySide6.QtCore import QEvent, QSize, Qt
 from PySide6.QtGui import QFontMetrics, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import (
     QComboBox,
@@ -125,12 +125,15 @@ class ChoiceBox(QComboBox):
 class Header(QWidget):
     """The top of a panel: what it holds, in capitals, whose it is, and a word at the right.
 
-    Where there is too little room, first the word at the right gives way, then the title where a name says
-    enough, at last the name.
+    Where there is too little room, first the word at the right gives way, then the title to its brief form,
+    then the title where a name says enough, at last the name.
     """
 
-    def __init__(self, title: str, aside: str = "", parent: QWidget | None = None) -> None:
+    def __init__(
+        self, title: str, aside: str = "", parent: QWidget | None = None, *, brief: str = ""
+    ) -> None:
         super().__init__(parent)
+        self._titles = title, brief or title
         self._title = plain_label(title.upper(), "caption")
         self._name = ElidedLabel("", "caption", elide=Qt.TextElideMode.ElideMiddle)
         self._aside = ElidedLabel(aside, "small")
@@ -142,9 +145,16 @@ class Header(QWidget):
         self.row.addWidget(self._name, 1)
         self.row.addWidget(self._aside)
 
-    def set_title(self, title: str, name: str = "") -> None:
-        """Say what the panel holds, in capitals, and what somebody else called it, as it is written."""
-        self._title.setText(title.upper())
+    def set_title(self, title: str, name: str = "", *, brief: str = "") -> None:
+        """Say what the panel holds, in capitals, and what somebody else called it, as it is written.
+
+        Parameters
+        ----------
+        title, name : str
+        brief : str
+            What is said of the title where there is too little room for all of it.
+        """
+        self._titles = title, brief or title
         self._name.setText(name)
         self._settle()
 
@@ -152,6 +162,12 @@ class Header(QWidget):
         """Give way to the name where there is too little room."""
         super().resizeEvent(event)
         self._settle()
+
+    def event(self, event: QEvent) -> bool:
+        """Give way too where something that stands in the row comes or goes."""
+        if event.type() == QEvent.Type.LayoutRequest:
+            self._settle()
+        return super().event(event)
 
     def _settle(self) -> None:
         own = (self._name, self._title)
@@ -161,8 +177,15 @@ class Header(QWidget):
             if one not in own and not one.isHidden()
         ]
         name = QFontMetrics(self._name.font()).horizontalAdvance(self._name.text()) + self.row.spacing()
-        room = self.width() - sum(taken) - name - self._title.sizeHint().width()
-        self._title.setVisible(not self._name.text() or room >= 0)
+        metrics, left = QFontMetrics(self._title.font()), self.width() - sum(taken) - name
+        fitting = [
+            title.upper() for title in self._titles if metrics.horizontalAdvance(title.upper()) <= left
+        ]
+        whole, brief = self._titles
+        if brief != whole:
+            self._title.setMinimumWidth(metrics.horizontalAdvance(brief.upper()))
+        self._title.setText(fitting[0] if fitting else brief.upper())
+        self._title.setVisible(not self._name.text() or bool(fitting))
 
     def set_aside(self, text: str, role: str = "small") -> None:
         """Say the word at the right."""

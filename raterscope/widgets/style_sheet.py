@@ -18,6 +18,7 @@ def style_sheet(theme: Theme) -> str:
 * {{ font-size: 13px; }}
 QWidget {{ color: {t.text}; selection-background-color: {t.accent}; selection-color: {t.on_accent}; }}
 QMainWindow, QDialog {{ background: {t.window}; }}
+QDialogButtonBox {{ dialogbuttonbox-buttons-have-icons: 0; }}
 QLabel {{ background: transparent; }}
 QToolTip {{ color: {t.text}; background: {t.raised}; border: 1px solid {t.line}; padding: 4px; }}
 

@@ -46,3 +46,19 @@ def test_where_there_is_too_little_room_the_name_stays_and_the_title_goes(qtbot)
     header.resize(QSize(250, 24))
     header.set_title("3 annotators")
     assert header._title.isVisible()
+
+
+def test_a_title_has_a_brief_form_for_where_there_is_too_little_room_for_it(qtbot):
+    header = Header("Regularisation path", brief="Path")
+    switch = ModeSwitch(MODES)
+    header.row.addWidget(switch)
+    qtbot.addWidget(header)
+    header.show()
+    for width, title in ((460, "REGULARISATION PATH"), (240, "PATH"), (460, "REGULARISATION PATH")):
+        header.resize(QSize(width, 24))
+        QCoreApplication.sendPostedEvents()
+        assert header._title.text() == title
+    header.resize(QSize(240, 24))
+    switch.hide()
+    QCoreApplication.sendPostedEvents()
+    assert header._title.text() == "REGULARISATION PATH"

@@ -140,10 +140,10 @@ class BiasPanel(QWidget):
         self.header = Header("Annotator")
         self.header.setMinimumHeight(20)
         self.over_time = BiasOverTime()
-        self.over_time.setMinimumHeight(100)
+        self.over_time.setMinimumHeight(88)
         self.over_time.setMaximumHeight(170)
         self.pairs = PairGrid()
-        self.pairs.setMinimumHeight(84)
+        self.pairs.setMinimumHeight(72)
         self._pages = QStackedWidget()
         nothing = plain_label(
             "Choose an annotator, or press Tab for the next disputed one: what speaks for and against a bias "
@@ -212,11 +212,11 @@ class BiasPanel(QWidget):
         number.addLayout(beside, 1)
         facts = QGridLayout()
         facts.setHorizontalSpacing(12)
-        facts.setVerticalSpacing(5)
-        facts.setColumnStretch(1, 1)
+        facts.setVerticalSpacing(3)
+        facts.setColumnStretch(0, 1)
         self._facts = {}
         for row, (key, words) in enumerate(FACTS.items()):
-            name, value = plain_label(words, "second"), ElidedLabel()
+            name, value = ElidedLabel(words, "second"), plain_label()
             value.setAlignment(Qt.AlignmentFlag.AlignRight)
             facts.addWidget(name, row, 0)
             facts.addWidget(value, row, 1)

@@ -67,16 +67,20 @@ class QueueFrame(QWidget):
         self.filter.setAccessibleName(f"Filter {title.lower()} by name")
         self._nothing = plain_label("", "second", wrap=True)
         self._nothing.hide()
-        top = QVBoxLayout()
-        top.setContentsMargins(12, 12, 12, 4)
-        top.setSpacing(8)
+        self._top = QVBoxLayout()
+        self._top.setContentsMargins(12, 12, 12, 4)
+        self._top.setSpacing(8)
         for widget in (self.header, self.filter, choice, self._nothing):
-            top.addWidget(widget)
+            self._top.addWidget(widget)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
-        column.addLayout(top)
+        column.addLayout(self._top)
         column.addWidget(view, 1)
+
+    def add_above(self, widget: QWidget) -> None:
+        """Put something above the title, such as what tells whose queue it is."""
+        self._top.insertWidget(0, widget)
 
     def say_empty(self, words: str) -> None:
         """Say why no line is there; no words where some are."""

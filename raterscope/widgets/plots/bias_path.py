@@ -102,7 +102,7 @@ class BiasPath(FigurePanel):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         self.figure = _Lines()
-        super().__init__("Regularisation path", self.figure, NOTHING, parent)
+        super().__init__("Regularisation path", self.figure, NOTHING, parent, brief="Path")
         self.axis = ModeSwitch(AXES)
         self.header.row.addWidget(self.axis)
         self.axis.hide()

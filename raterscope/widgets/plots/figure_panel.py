@@ -23,13 +23,15 @@ ARROWS = {
 
 
 class FigurePanel(QWidget):
-    """A figure with its title above it; where there is nothing to draw, a sentence."""
+    """A figure with its title above it, brief where there is little room; a sentence if nothing is drawn."""
 
-    def __init__(self, title: str, figure: Figure[Any], nothing: str, parent: QWidget | None = None) -> None:
+    def __init__(
+        self, title: str, figure: Figure[Any], nothing: str, parent: QWidget | None = None, *, brief: str = ""
+    ) -> None:
         super().__init__(parent)
         theme.set_role(self, "panel")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        self.header = Header(title)
+        self.header = Header(title, brief=brief)
         self.setAccessibleName(title)
         self._pages = QStackedWidget()
         self._nothing = plain_label(nothing, "second", wrap=True)

@@ -27,6 +27,7 @@ from PySide6.QtWidgets import (
 )
 
 from raterscope.widgets import theme
+from raterscope.widgets.figures import count
 from raterscope.widgets.parts import Header, plain_label, plain_tip
 from raterscope.widgets.picture_shelf import PictureShelf
 from raterscope.widgets.plots.mode_switch import ModeSwitch
@@ -35,6 +36,7 @@ from raterscope.widgets.plots.ranking_painter import paint_rows
 
 __all__ = ["RankingShift", "RankingView"]
 
+TITLE, BRIEF = "Ranking, before and after", "Ranking"
 NOTHING = "Fuse pairs: the ranking before and after the flagged are corrected for is drawn here."
 MODES = {
     "cards": ("ranks", "Items by their rank"),
@@ -63,7 +65,7 @@ class RankingShift(QWidget):
         theme.set_role(self, "panel")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.setAccessibleName("Ranking, before and after")
-        self.header = Header("Ranking, before and after")
+        self.header = Header(TITLE, brief=BRIEF)
         self.next = QToolButton()
         self.next.setText("next swap")
         self.next.setToolTip("Go to the next item that swaps (N)")
@@ -87,6 +89,8 @@ class RankingShift(QWidget):
         column.addWidget(self._pages, 1)
         self.modes.chosen.connect(self._on_mode)
         self.next.clicked.connect(self.figure.go_to_next_swap)
+        self.figure.item_chosen.connect(self._say_chosen)
+        self.figure.pair_chosen.connect(self._say_chosen)
         self.figure.item_chosen.connect(self.item_chosen)
         self.figure.pair_chosen.connect(self.pair_chosen)
         self.figure.pictures.wanted.connect(self.picture_wanted)
@@ -99,14 +103,16 @@ class RankingShift(QWidget):
         swaps = 0 if view is None else int(view.swapped.sum())
         self.modes.setVisible(view is not None)
         self.next.setVisible(swaps > 0)
-        told = f"{swaps:,} items swap" if swaps else "no item swaps"
+        told = f"{count(swaps, 'item')} swap" if swaps else "no item swaps"
         left_out = 0 if view is None else int((view.rank_before == 0).sum())
         told += f", {left_out:,} never compared" if left_out else ""
         self.header.set_aside("" if view is None else told)
+        self._say_chosen()
 
     def select(self, *items: int) -> None:
         """Select an item, or a pair, without a signal; none of them selects nothing."""
         self.figure.select(*items)
+        self._say_chosen()
 
     def set_picture(self, item: int, picture: QImage | None) -> None:
         """Give the picture that was asked for; None says that there is none."""
@@ -115,6 +121,9 @@ class RankingShift(QWidget):
     def forget_pictures(self) -> None:
         """Drop all pictures: other items bear the numbers now."""
         self.figure.pictures.forget()
+
+    def _say_chosen(self) -> None:
+        self.header.set_title(TITLE, " and ".join(self.figure.chosen_names()), brief=BRIEF)
 
     def _on_mode(self, mode: str) -> None:
         self.figure.set_intervals(mode == "intervals")
@@ -156,6 +165,10 @@ class _Rows(QAbstractScrollArea):
         if items:
             self._show(items[-1])
         self.viewport().update()
+
+    def chosen_names(self) -> list[str]:
+        """Give what the items selected are called."""
+        return [] if self._view is None else [self._view.names[item] for item in self._chosen]
 
     def set_intervals(self, intervals: bool) -> None:
         self._intervals = intervals

@@ -72,7 +72,7 @@ class SideCounts(FigurePanel):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         self.figure = _Dots()
-        super().__init__("Left and right", self.figure, NOTHING, parent)
+        super().__init__("Left and right", self.figure, NOTHING, parent, brief="Sides")
         self.scale = ModeSwitch(SCALES)
         self.header.row.addWidget(self.scale)
         self.scale.hide()

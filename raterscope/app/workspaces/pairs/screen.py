@@ -8,7 +8,6 @@ from PySide6.QtWidgets import QSplitter, QWidget
 from raterscope.algorithms.pairs.catalogue import PATHS
 from raterscope.app.workspaces.pairs.comparing import MEASURES, NOTHING
 from raterscope.app.workspaces.screen import WorkspaceScreen
-from raterscope.widgets import theme
 from raterscope.widgets.panels.annotator_list import AnnotatorList
 from raterscope.widgets.panels.bias_panel import BiasPanel
 from raterscope.widgets.panels.fuse_panel import FusePanel
@@ -39,7 +38,6 @@ class PairsScreen(WorkspaceScreen):
         self.question = ChoiceBox()
         self.question.setAccessibleName("Question")
         self.question.setMinimumContentsLength(8)
-        theme.set_role(self.question, "beside-tabs")
         above = _split(Qt.Orientation.Horizontal, (self.path, self.sides), (520, 320))
         middle = _split(Qt.Orientation.Vertical, (above, self.bars), (390, 210))
         middle.setFocusProxy(self.bars.figure)
@@ -57,7 +55,7 @@ class PairsScreen(WorkspaceScreen):
         )  # fmt: skip
         self.left_tabs.insertTab(0, self.between, "Comparisons")
         self.left_tabs.insertTab(1, self.methods, "Methods")
-        self.left_tabs.setCornerWidget(self.question)
+        self.queue.add_above(self.question)
         self.left_tabs.setCurrentWidget(self.history)
         self.bottom.insertWidget(0, self.ranking)
 

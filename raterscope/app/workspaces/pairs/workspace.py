@@ -119,6 +119,7 @@ class PairsWorkspace(PairsScreen):
     def _on_changed(self) -> None:
         self.runs.show_history()
         self.questions.refresh()
+        self.question.setVisible(self.question.count() > 1)
         self.tell_stale()
 
     def _show(self, scene: Scene | None, analysis: Analysis | None) -> None:
