@@ -22,6 +22,7 @@ from raterscope.app.cli_arguments import (
     add_plan,
     add_settings,
     add_study,
+    count,
     seconds,
 )
 from raterscope.app.cli_fuse_options import describe_fuse
@@ -188,6 +189,9 @@ def _describe_watch(commands: Commands) -> None:
                        help="how long to wait between two looks (default: %(default)s)")  # fmt: skip
     watch.add_argument("--once", action="store_true", help="take what is there, and end")
     watch.add_argument("--until-firm", action="store_true", help="end when every image is firm")
+    watch.add_argument("--ask", type=count, metavar="N",
+                       help="tell too which image needs another annotator most, and the N who would set "
+                            "most right there")  # fmt: skip
     add_extent(watch, "width and height of images that nothing else tells the size of, pixels")
     add_settings(watch)
     add_mapping(watch)

@@ -54,7 +54,8 @@ def _follow(following: Following, study: Study, stop: threading.Event, options: 
                     _say("notice", words=words)
                 told = growth.notices
             following.store(study, growth)
-            _take_up(following, study, stop)
+            if _take_up(following, study, stop) and options.ask:
+                _say_next(following, study, options.ask)
             firm = bool(following.watched) and all(one.firm for one in following.watched.values())
             if firm and options.until_firm:
                 return "every image is firm"
@@ -67,7 +68,8 @@ def _follow(following: Following, study: Study, stop: threading.Event, options: 
         return "interrupted"
 
 
-def _take_up(following: Following, study: Study, stop: threading.Event) -> None:
+def _take_up(following: Following, study: Study, stop: threading.Event) -> bool:
+    """Take up what came, and tell of it; gives whether something had come."""
     images = following.gather(study)
     names = {entry.id: entry.name for entry in study.images()}
     for image in images:
@@ -75,6 +77,20 @@ def _take_up(following: Following, study: Study, stop: threading.Event) -> None:
         following.keep(study, [image])
         for line in lines:
             _say("image", **line)
+    return bool(images)
+
+
+def _say_next(following: Following, study: Study, most: int) -> None:
+    """Tell which image needs another annotator most, and who would set most right there."""
+    image, gain = following.next_image()
+    if image is None:
+        return
+    found = following.whom_to_ask(image)
+    people = [
+        {"annotator": name, "gain": _number(value)}
+        for name, value in zip(found.annotators[:most], found.gain.tolist(), strict=False)
+    ]
+    _say("next", image=study.image(image).name, gain=_number(gain), annotators=people)
 
 
 def _figures(name: str, watched: Watched) -> dict[str, Any]:

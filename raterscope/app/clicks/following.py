@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from raterscope.algorithms.clicks.asking import NextAnnotators, next_images, whom_to_ask
 from raterscope.algorithms.clicks.data import Clicks, Fusion
 from raterscope.algorithms.clicks.experience import Experience, experience_of
 from raterscope.algorithms.progress import Watch, part, silent
@@ -104,7 +105,7 @@ class Following:
         """Take up what came on images, step by step."""
         for done, image in enumerate(images):
             told = part(watch, done / len(images), (done + 1) / len(images))
-            learnt = partial(self._experience, image)
+            learnt = partial(self.experience, image)
             for now in follow(self.watched.get(image), self._given[image], learnt, self.wish.plan, told):
                 self.watched[image] = now
                 yield image, now
@@ -145,16 +146,32 @@ class Following:
         )
         return study.add_run(record, {image: self._in_order(image) for image in whole})
 
-    def _experience(self, image: int) -> Experience:
+    def annotators(self, image: int) -> tuple[str, ...]:
+        """Name the annotators that an image's answer has heard."""
+        given, heard = self._given[image], self.watched[image].fusion.marked.shape[0]
+        return tuple(given.names[number] for number in given.arrivals.order[:heard].tolist())
+
+    def experience(self, image: int) -> Experience:
         """Give what the other images say of annotators."""
         others = [one for one in self.watched if one != image]
-        people = [
-            [self._given[one].names[number] for number in self._given[one].arrivals.order.tolist()]
-            for one in others
-        ]
-        fusions = [self.watched[one].fusion for one in others]
-        heard = [names[: fusion.marked.shape[0]] for names, fusion in zip(people, fusions, strict=True)]
-        return experience_of(fusions, heard)
+        return experience_of([self.watched[one].fusion for one in others], list(map(self.annotators, others)))
+
+    def next_image(self) -> tuple[int | None, float]:
+        """Give the image not firm yet that needs another annotator most, and what he would set right.
+
+        None where every image is firm.
+        """
+        loose = [image for image, one in self.watched.items() if not one.firm]
+        if not loose:
+            return None, 0.0
+        fusions = [self.watched[image].fusion for image in loose]
+        found = next_images([self.clicks(image) for image in loose], fusions, self.wish.plan.stream)
+        return loose[int(found.image[0])], float(found.gain[0])
+
+    def whom_to_ask(self, image: int) -> NextAnnotators:
+        """Rank the annotators who have not looked at an image."""
+        fusion, experience = self.watched[image].fusion, self.experience(image)
+        return whom_to_ask(self.clicks(image), fusion, self.wish.plan.stream, experience)
 
     def _in_order(self, image: int) -> Fusion:
         """Give an image's answer with the annotators in the study's order."""

@@ -87,6 +87,11 @@ class Queueing(QObject):
         self._reading = False
         self.current: int | None = None
 
+    @property
+    def results(self) -> Mapping[int, Any]:
+        """What the lines are made from, as far as it is read."""
+        return dict(self._results)
+
     def reset(self) -> None:
         """Begin anew: another study."""
         self._results.clear()

@@ -157,3 +157,14 @@ def test_killed_it_loses_and_repeats_nothing_and_interrupted_it_keeps_a_run(tmp_
         assert sorted(clicks.annotators) == sorted(f"W{who}" for who in range(12))
         assert len(clicks) == 12 * len(PLACES)
         assert len(clicks.merged()[0]) == len(clicks)
+
+
+def test_it_tells_whom_to_ask_next_where(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    visits = [visit(who, "a.png") for who in range(6)] + [visit(who, "b.png") for who in (0, 1)]
+    append(tmp_path / "clicks.csv", HEADER + "".join(visits))
+    assert main(arguments(tmp_path, "--once", "--ask", "3")) == 0
+    told = events(capsys.readouterr().out)
+    (following,) = [one for one in told if one["event"] == "next"]
+    assert following["image"] == "b.png"
+    assert len(following["annotators"]) == 3
+    assert {one["annotator"] for one in following["annotators"]} <= {f"W{who}" for who in range(2, 6)}

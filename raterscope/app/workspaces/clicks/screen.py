@@ -33,7 +33,7 @@ class ClicksScreen(WorkspaceScreen):
         self.objective = ObjectivePlot()
         self.reliability = ReliabilityPlot()
         self.stream, self.curves = StreamPanel(), StreamCurves()
-        self.ask = AskList("annotator", "fewer doubtful decisions", "", "Whom to ask next is told here.")
+        self.ask = AskList("annotator", "decisions set right", "", "Whom to ask next is told here.")
         self.middle_tabs = QTabWidget()
         self.middle_tabs.addTab(self.table, "Annotators")
         self.middle_tabs.addTab(self.curves, "Course")

@@ -112,10 +112,10 @@ class Settling:
 
 @dataclass(frozen=True, eq=False)
 class Known:
-    """What the queue knows of an image: the latest answer, how many looked, how it settles."""
+    """What the queue knows of an image: the latest answer, whom it heard, how it settles."""
 
     fusion: Fusion | None = None
-    looked: int = 0
+    annotators: tuple[str, ...] = ()
     settling: Settling | None = None
 
 
@@ -184,19 +184,22 @@ def summary_of(spots: Sequence[Spot], *, fused: bool, settling: Settling | None 
 
 
 def read_results(images: Sequence[int], study: Study, watch: Watch) -> dict[int, Known]:
-    """Read for the queue what the latest run says of images, and how many annotators it heard."""
+    """Read for the queue what the latest run says of images, and whom it heard."""
     results: dict[int, Known] = {}
     for done, image in enumerate(images):
         watch(done / len(images), "reading results")
         latest = study.latest_result(image)
-        results[image] = Known() if latest is None else Known(latest[1], latest[1].marked.shape[0])
+        if latest is None:
+            results[image] = Known()
+        else:
+            results[image] = Known(latest[1], study.clicks(image, latest[0]).annotators)
     return results
 
 
 def summarize(image: int, known: Known | None, state: review.ReviewState) -> Summary:
     """Say an image's line of the queue; see `read_results`."""
     known = known or Known()
-    spots = spots_of(known.fusion, known.looked, state.spots(image))
+    spots = spots_of(known.fusion, len(known.annotators), state.spots(image))
     return summary_of(spots, fused=known.fusion is not None, settling=known.settling)
 
 

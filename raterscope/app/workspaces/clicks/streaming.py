@@ -13,7 +13,7 @@ from PySide6.QtGui import QCursor
 from PySide6.QtWidgets import QFileDialog, QMenu
 
 from raterscope.algorithms.progress import Watch
-from raterscope.app.clicks.following import Wish
+from raterscope.app.clicks.following import Following, Wish
 from raterscope.app.clicks.replaying import Order, without_known
 from raterscope.app.clicks.watching import Watched, WatchPlan
 from raterscope.app.document import Document
@@ -271,7 +271,8 @@ class Streaming(QObject):
         following = self.live.following
         if following is None:
             return
-        self._queueing.take({image: _known(following.watched[image]) for image in images})
+        known = {image: _known(following, image) for image in images}
+        self._queueing.take(known)
         if self._scene is not None and self._scene.image.id in images:
             self.moved.emit()
 
@@ -341,9 +342,10 @@ class Streaming(QObject):
         return StreamTruth(measured[:, 0], measured[:, 1]) if len(measured) else None
 
 
-def _known(watched: Watched) -> Known:
-    looked = watched.fusion.marked.shape[0]
-    return Known(watched.fusion, looked, Settling(looked, watched.outlook.expected, watched.firm))
+def _known(following: Following, image: int) -> Known:
+    watched = following.watched[image]
+    settling = Settling(watched.fusion.marked.shape[0], watched.outlook.expected, watched.firm)
+    return Known(watched.fusion, following.annotators(image), settling)
 
 
 def _settled(watched: Watched) -> str:

@@ -21,6 +21,7 @@ from raterscope.app.review import Decision
 from raterscope.app.window_parts import without_checked
 from raterscope.app.workspaces.clicks import view
 from raterscope.app.workspaces.clicks.annotators import Annotators
+from raterscope.app.workspaces.clicks.asking import Asking
 from raterscope.app.workspaces.clicks.comparing import Comparing
 from raterscope.app.workspaces.clicks.reviewing import Reviewing
 from raterscope.app.workspaces.clicks.scene import Scene, load_pixels, read_scene
@@ -58,6 +59,7 @@ class ClicksWorkspace(ClicksScreen):
         self.annotators = Annotators(document, self.table, self.reliability, self)
         self.comparing = Comparing(document, jobs)
         self.streaming = Streaming(document, jobs, self, self.queueing)
+        self.asking = Asking(jobs, self, self.queueing)
         self._scene: Scene | None = None
         self._pixels: NDArray[np.uint8] | None = None
         self._coverage = COVERAGES[-2]
@@ -172,6 +174,7 @@ class ClicksWorkspace(ClicksScreen):
             if scene.missing:
                 self.refused.emit(scene.missing)
         self.comparing.show_scene(scene)
+        self.asking.show(scene)
 
     def _show_trace(self, clustering: Clustering | None) -> None:
         trace = Trace.none() if clustering is None else clustering.trace

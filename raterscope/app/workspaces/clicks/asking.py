@@ -1,0 +1,88 @@
+"""Whom to ask to look at the image on screen, worked out once somebody looks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from PySide6.QtCore import QObject
+
+from raterscope.algorithms.clicks.asking import NextAnnotators, whom_to_ask
+from raterscope.algorithms.clicks.experience import experience_of
+from raterscope.algorithms.clicks.fusion import FusionPlan
+from raterscope.algorithms.progress import Watch
+from raterscope.app.jobs import Jobs
+from raterscope.app.workspaces.clicks.scene import Scene
+from raterscope.app.workspaces.clicks.screen import ClicksScreen
+from raterscope.app.workspaces.clicks.spots import Known
+from raterscope.app.workspaces.queueing import Queueing
+from raterscope.widgets.panels.ask_list import AskLine
+
+__all__ = ["Asking"]
+
+MOST = 200
+
+LOOKING = "Weighing who would set most right."
+NOT_FUSED = "Fuse the clicks, or watch a source: whom to ask next is told here."
+NOBODY = "Nobody is known who has not looked at this image: ask somebody new."
+
+
+class Asking(QObject):
+    """Fills the list of annotators to ask when it is in sight."""
+
+    def __init__(self, jobs: Jobs, screen: ClicksScreen, queueing: Queueing) -> None:
+        super().__init__(screen)
+        self._jobs = jobs
+        self._screen = screen
+        self._queueing = queueing
+        self._scene: Scene | None = None
+        self._asked = 0
+        self._done = False
+        screen.right_tabs.currentChanged.connect(self._look)
+        screen.ask.chosen.connect(screen.table.select)
+
+    def show(self, scene: Scene | None) -> None:
+        """Take another image, run or step."""
+        self._scene = scene
+        self._asked += 1
+        self._done = False
+        self._look()
+
+    def _look(self) -> None:
+        scene = self._scene
+        if self._done or self._screen.right_tabs.currentWidget() is not self._screen.ask:
+            return
+        self._done = True
+        if scene is None or scene.fusion is None or len(scene.clicks.annotators) < 2:
+            self._screen.ask.show_lines((), NOT_FUSED)
+            return
+        others = [one for image, one in self._queueing.results.items() if image != scene.image.id]
+        if not self._screen.ask.list.lines:
+            self._screen.ask.show_lines((), LOOKING)
+        job = self._jobs.start("Weighing whom to ask", partial(_ask, scene, others), quiet=True)
+        job.finished.connect(partial(self._on_found, self._asked))
+
+    def _on_found(self, asked: int, found: NextAnnotators) -> None:
+        if asked != self._asked:
+            return
+        lines = [
+            AskLine(
+                key=name,
+                name=name,
+                why=f"finds {found.sensitivity[row]:.0%} of what is there",
+                gain=float(found.gain[row]),
+                more=found.why(row),
+            )
+            for row, name in enumerate(found.annotators[:MOST])
+        ]
+        self._screen.ask.show_lines(lines, NOBODY)
+
+
+def _ask(scene: Scene, others: Sequence[Known], watch: Watch) -> NextAnnotators:
+    assert scene.fusion is not None
+    fused = [one for one in others if one.fusion is not None]
+    experience = experience_of(
+        [one.fusion for one in fused if one.fusion is not None], [one.annotators for one in fused], watch
+    )
+    plan = FusionPlan() if scene.run is None else FusionPlan.from_dict(scene.run.settings)
+    return whom_to_ask(scene.clicks, scene.fusion, plan, experience, watch=watch)
