@@ -84,8 +84,10 @@ def follow(
     """
     crowd = _recalled(marks, before, memory, crowd_model(settings, memory.habits, len(marks)))
 
+    words = f"following {len(memory.weight)} components"
+
     def tick() -> None:
-        watch(0.5, f"following {len(crowd)} components")
+        watch(0.5, words)
 
     row = crowd.cells.order >= len(before.inlier)
     new = np.column_stack([crowd.cells.x[row], crowd.cells.y[row]])

@@ -115,9 +115,15 @@ def expect(
 
 
 @njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
-def held(hit: Array, miss: Array, quiet: Array, false: Array, odds: Array, chance: Array) -> float:
-    """Give the log prior of annotators' rates, all (R,) float64."""
+def held(
+    hit: Array, miss: Array, quiet: Array, false: Array, odds: Array, chance: Array, weights: Array,
+    shares: Array,
+) -> float:  # fmt: skip
+    """Give the log prior: of annotators' rates, all (R,) float64, and of shares with as many weights."""
     value = 0.0
+    for k in range(len(weights)):
+        if weights[k] > 0.0:
+            value += weights[k] * np.log(shares[k])
     for r in range(len(odds)):
         value -= hit[r] * _softplus(-odds[r]) + miss[r] * _softplus(odds[r])
         value += quiet[r] * np.log1p(-chance[r]) + false[r] * np.log(chance[r])

@@ -247,11 +247,11 @@ def odds_of_votes(
 def _log_prior(prior: Prior, state: State) -> float:
     from raterscope.algorithms.clicks._vote_kernels import held
 
-    value = held(prior.hit, prior.miss, prior.quiet, prior.false, state.odds, state.chance)
-    for weight, share in ((prior.kinds, state.kinds), (prior.strength * prior.share, state.share)):
-        counted = weight > 0
-        value += np.sum(weight[counted] * np.log(share[counted]))
-    return float(value)
+    weights = np.concatenate([prior.kinds, prior.strength * prior.share])
+    shares = np.concatenate([state.kinds, state.share])
+    return float(
+        held(prior.hit, prior.miss, prior.quiet, prior.false, state.odds, state.chance, weights, shares)
+    )
 
 
 def _maximise(problem: Problem, now: Looks, state: State) -> State:
