@@ -17,7 +17,6 @@ from pathlib import Path
 
 import numpy as np
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QAbstractScrollArea, QApplication
 
 from raterscope.algorithms.labels.fusion import LabelPlan
 from raterscope.algorithms.simulation.label_crowds import simulate_labels
@@ -32,13 +31,11 @@ from .window_driving import (
     ROUNDS,
     Driven,
     calls_of,
-    dark_application,
-    heading,
     measure_cancelling,
     measure_deciding_meanwhile,
     measure_fusing,
+    measure_studies,
     memory,
-    studies,
     tell,
 )
 
@@ -188,7 +185,7 @@ class Session:
         """Scroll the wall of annotators, sort it, look for one by name, hide names."""
         driven, work = self.driven, self.driven.work
         wall = work.wall
-        self.scroll("the wall scrolled, a frame", wall.tiles)
+        driven.scroll("the wall scrolled, a frame", wall.tiles)
         orders = cycle((*range(1, wall.measure.count()), 0))
         driven.measure("the wall sorted by another measure", 100,
                        lambda: wall.measure.setCurrentIndex(next(orders)), seen=(wall,))  # fmt: skip
@@ -200,12 +197,6 @@ class Session:
                        seen=(wall, work.task_panel, work.matrix))  # fmt: skip
         if len(wall.shown) and work._blind:
             driven.key(Qt.Key.Key_B)
-
-    def scroll(self, name: str, view: QAbstractScrollArea) -> None:
-        """Scroll a view up and down."""
-        bar = view.verticalScrollBar()
-        heights = cycle(np.linspace(0, bar.maximum(), 41).astype(int).tolist())
-        self.driven.measure(name, 16, lambda: bar.setValue(next(heights)), seen=(view.viewport(),))
 
     def narrow(self) -> None:
         """Narrow the queue of tasks."""
@@ -231,7 +222,7 @@ class Session:
                            (queue,))  # fmt: skip
             queue.choice.setCurrentIndex(0)
             driven.settle()
-        self.scroll("the queue scrolled, a frame", queue.view)
+        driven.scroll("the queue scrolled, a frame", queue.view)
 
     def look_around(self) -> None:
         """Look where what is shown is worked out first."""
@@ -294,12 +285,9 @@ class Session:
         work.fuse_panel.algorithm.choose("ibcc")
 
 
-def measure(application: QApplication, path: Path) -> None:
+def measure(driven: Driven, path: Path) -> None:
     """Measure all there is on one study."""
-    driven = Driven(application)
     session = Session(driven, path)
-    driven.settle()
-    print(f"    memory of the empty window {memory():.0f} MB")
     with driven.once("study opened, tasks and annotators shown"):
         session.open()
     print(f"    memory with the study open {memory():.0f} MB")
@@ -319,17 +307,7 @@ def measure(application: QApplication, path: Path) -> None:
     session.leave_out()
     measure_cancelling(driven)
     measure_fusing(driven, FUSIONS)
-    driven.close()
-
-
-def main() -> None:
-    """Measure and print."""
-    application = dark_application()
-    for size, path in studies(tuple(PLANS), make_study):
-        print(f"{size}: {path.stat().st_size / 1e6:.0f} MB; milliseconds, {ROUNDS} rounds")
-        heading()
-        measure(application, path)
 
 
 if __name__ == "__main__":
-    main()
+    measure_studies(tuple(PLANS), make_study, measure)

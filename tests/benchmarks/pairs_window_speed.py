@@ -17,7 +17,6 @@ from pathlib import Path
 
 import numpy as np
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QApplication
 
 from raterscope.algorithms.pairs.fusion import PairPlan
 from raterscope.app.formats.pair_records import PairTable
@@ -28,16 +27,13 @@ from raterscope.app.study.pairs import add_pairs
 
 from .pairs_speed import crowd
 from .window_driving import (
-    ROUNDS,
     Driven,
     calls_of,
-    dark_application,
-    heading,
     measure_cancelling,
     measure_deciding_meanwhile,
     measure_fusing,
+    measure_studies,
     memory,
-    studies,
 )
 
 SIZES = {"small": (120_000, 1_000, 300), "large": (1_000_000, 1_000, 1_000)}
@@ -163,10 +159,7 @@ class Session:
         modes = cycle(("intervals", "cards"))
         driven.measure("the ranking drawn in another way", 100,
                        lambda: work.ranking.modes.set_mode(next(modes)), seen=(work.ranking,))  # fmt: skip
-        bar = work.ranking.figure.horizontalScrollBar()
-        places = cycle(np.linspace(0, bar.maximum(), 41).astype(int).tolist())
-        driven.measure("the ranking scrolled, a frame", 16, lambda: bar.setValue(next(places)),
-                       seen=(work.ranking.figure.viewport(),))  # fmt: skip
+        driven.scroll("the ranking scrolled, a frame", work.ranking.figure, across=True)
         words = cycle(("1", "12", "9", "99", "123", ""))
         queue = work.queue
         driven.measure("annotators looked for by name, a letter", 50,
@@ -176,10 +169,7 @@ class Session:
         driven.measure("the queue narrowed in another way", 50,
                        lambda: queue.choice.setCurrentIndex(next(kinds)), seen=(queue,))  # fmt: skip
         queue.choice.setCurrentIndex(0)
-        scroll = queue.view.verticalScrollBar()
-        heights = cycle(np.linspace(0, scroll.maximum(), 41).astype(int).tolist())
-        driven.measure("the queue scrolled, a frame", 16, lambda: scroll.setValue(next(heights)),
-                       seen=(queue.view.viewport(),))  # fmt: skip
+        driven.scroll("the queue scrolled, a frame", queue.view)
         draws = cycle(range(1, 51))
         work.bars.modes.set_mode("draw")
         driven.measure("another draw of knockoffs", 50, lambda: work.bars.draw.setValue(next(draws)),
@@ -195,12 +185,9 @@ class Session:
         )
 
 
-def measure(application: QApplication, path: Path) -> None:
+def measure(driven: Driven, path: Path) -> None:
     """Measure all there is on one study."""
-    driven = Driven(application)
     session = Session(driven, path)
-    driven.settle()
-    print(f"    memory of the empty window {memory():.0f} MB")
     with driven.once("study opened, path and ranking shown"):
         session.open()
     print(f"    memory with the study open {memory():.0f} MB")
@@ -211,17 +198,7 @@ def measure(application: QApplication, path: Path) -> None:
     session.decide_meanwhile()
     measure_cancelling(driven)
     measure_fusing(driven, FUSIONS)
-    driven.close()
-
-
-def main() -> None:
-    """Measure and print."""
-    application = dark_application()
-    for size, path in studies(tuple(SIZES), make_study):
-        print(f"{size}: {path.stat().st_size / 1e6:.0f} MB; milliseconds, {ROUNDS} rounds")
-        heading()
-        measure(application, path)
 
 
 if __name__ == "__main__":
-    main()
+    measure_studies(tuple(SIZES), make_study, measure)

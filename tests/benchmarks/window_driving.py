@@ -14,6 +14,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import cycle
 from pathlib import Path
 
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
@@ -21,7 +22,7 @@ os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 import numpy as np
 from PySide6.QtCore import QEventLoop, Qt, QTimer
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QWidget
+from PySide6.QtWidgets import QAbstractScrollArea, QApplication, QWidget
 
 from raterscope.app.look import apply_look
 from raterscope.app.main_window import MainWindow
@@ -30,7 +31,7 @@ from raterscope.app.workspaces.catalogue import WORKSPACES
 
 __all__ = [
     "ROUNDS", "Driven", "calls_of", "dark_application", "heading", "measure_cancelling",
-    "measure_deciding_meanwhile", "measure_fusing", "memory", "studies", "tell",
+    "measure_deciding_meanwhile", "measure_fusing", "measure_studies", "memory", "tell",
 ]  # fmt: skip
 
 ROUNDS = 25
@@ -50,7 +51,7 @@ def dark_application() -> QApplication:
     return application
 
 
-def studies(sizes: Sequence[str], make_study: Callable[[Path, str], None]) -> Iterator[tuple[str, Path]]:
+def _studies(sizes: Sequence[str], make_study: Callable[[Path, str], None]) -> Iterator[tuple[str, Path]]:
     """Give a study of each size that the command line asks for, all without words, to be used up.
 
     ``make_study(path, size)`` makes one; `--keep FOLDER` keeps them as made for the next time.
@@ -216,6 +217,12 @@ class Driven:
         high = np.percentile(times, 95)
         tell(name, np.percentile(times, 50), high, limit, max(silences), np.percentile(own, 95))
 
+    def scroll(self, name: str, view: QAbstractScrollArea, *, across: bool = False) -> None:
+        """Print percentiles of scrolling a view from one end to the other."""
+        bar = view.horizontalScrollBar() if across else view.verticalScrollBar()
+        places = cycle(np.linspace(0, bar.maximum(), 41).astype(int).tolist())
+        self.measure(name, 16, lambda: bar.setValue(next(places)), seen=(view.viewport(),))
+
     @contextmanager
     def once(self, name: str, limit: float | None = None) -> Iterator[None]:
         """Print how long something took, and the longest silence."""
@@ -245,6 +252,23 @@ class Driven:
         self.window.close()
         self.window.deleteLater()
         self.settle()
+
+
+def measure_studies(
+    sizes: Sequence[str],
+    make_study: Callable[[Path, str], None],
+    measure: Callable[[Driven, Path], None],
+) -> None:
+    """Print a table for a study of each size that is asked for; see `_studies`."""
+    application = dark_application()
+    for size, path in _studies(sizes, make_study):
+        print(f"{size}: {path.stat().st_size / 1e6:.0f} MB; milliseconds, {ROUNDS} rounds")
+        heading()
+        driven = Driven(application)
+        driven.settle()
+        print(f"    memory of the empty window {memory():.0f} MB")
+        measure(driven, path)
+        driven.close()
 
 
 def measure_fusing(driven: Driven, times: int) -> None:
