@@ -133,7 +133,7 @@ def test_the_window_gets_its_turn_while_a_thousand_lines_are_worked_out(path, qt
 def test_places_may_rise_from_0_stand_alone_or_be_linear(path, qtbot):
     rising = view(at=np.linspace(0, 10, 200), bias=np.nan_to_num(view().bias), held=True)
     shown(path, qtbot, rising)
-    path.axis.set_mode("linear")
+    path.scale.set_mode("linear")
     qtbot.waitUntil(lambda: path.figure.finished)
     assert path.figure.part_at(end(path, -0.55)) == 0
     shown(path, qtbot, view(at=np.array([3.0]), bias=view().bias[-1:]))

@@ -43,7 +43,7 @@ def test_dots_lie_by_their_counts_and_equal_ones_on_the_diagonal(sides, mode):
     dots = [sides.figure.place_of(part) for part in range(4)]
     assert dots[2].x() < dots[3].x() < dots[1].x() < dots[0].x()  # left: 40, 88, 100, 191
     assert dots[3].y() < dots[1].y() < dots[0].y() < dots[2].y()  # right, upwards: 270, 100, 9, 0
-    box = sides.figure._box()
+    box = sides.figure.box()
     along = (dots[1].x() - box.left()) / box.width(), (box.bottom() - dots[1].y()) / box.height()
     assert along[0] == pytest.approx(along[1])
 
@@ -54,7 +54,7 @@ def test_a_click_on_a_dot_chooses_whom_it_stands_for(sides, qtbot, mode):
     for part, number in enumerate((70, 21, 40, 12)):
         qtbot.mouseClick(sides.figure, LEFT, pos=sides.figure.place_of(part).toPoint())
         assert sides.said[-1] == number
-    box = sides.figure._box()
+    box = sides.figure.box()
     qtbot.mouseClick(sides.figure, LEFT, pos=QPoint(round(box.right()) - 1, round(box.bottom()) - 40))
     assert len(sides.said) == 4
 

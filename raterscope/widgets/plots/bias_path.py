@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QPointF, QRectF, Qt, QTimer, Signal
-from PySide6.QtGui import QColor, QFontMetrics, QImage, QPainter, QPen, QPolygonF, QResizeEvent
+from PySide6.QtCore import QPointF, QRectF, Qt, QTimer
+from PySide6.QtGui import QColor, QFontMetrics, QImage, QPainter, QPen, QPolygonF
 from PySide6.QtWidgets import QWidget
 
 from raterscope.widgets import theme
@@ -20,10 +20,8 @@ from raterscope.widgets.plots.behaviours import (
     paint_cross,
     paint_legend,
 )
-from raterscope.widgets.plots.figure_panel import Figure, FigurePanel
 from raterscope.widgets.plots.line_raster import column_spans, cover, coverage_image
-from raterscope.widgets.plots.mode_switch import ModeSwitch
-from raterscope.widgets.plots.numbered import row_of
+from raterscope.widgets.plots.scaled_figure import ScaledFigure, ScaledPanel, walked
 from raterscope.widgets.plots.value_scale import paint_value_scale
 
 __all__ = ["BiasPath", "PathView"]
@@ -33,7 +31,7 @@ AXES = {
     "log": ("log", "Places on the path by their logarithm"),
     "linear": ("linear", "Places on the path as they are"),
 }
-LEFT, RIGHT, TOP, BOTTOM = 40.0, 12.0, 18.0, 20.0
+MARGINS = (40.0, 18.0, 12.0, 20.0)
 REACH = 8.0
 PREFERENCE = 2.0
 """So much nearer, in pixels, a biased annotator's line counts: those are looked for."""
@@ -89,59 +87,34 @@ class PathView:
             raise ValueError("places on the path that neither rise nor fall, or lie below 0")
 
 
-class BiasPath(FigurePanel):
-    """Pointing at a line names its annotator, a click chooses; arrows walk from the highest to the lowest.
-
-    Signals
-    -------
-    chosen : int
-        Number of an annotator.
-    """
-
-    chosen = Signal(int)
+class BiasPath(ScaledPanel):
+    """Pointing at a line names its annotator, a click chooses; arrows walk from the highest to the lowest."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         self.figure = _Lines()
-        super().__init__("Regularisation path", self.figure, NOTHING, parent, brief="Path")
-        self.axis = ModeSwitch(AXES)
-        self.header.row.addWidget(self.axis)
-        self.axis.hide()
-        self.axis.chosen.connect(self._on_axis)
-        self.figure.chosen.connect(self.chosen)
+        super().__init__("Regularisation path", self.figure, NOTHING, AXES, parent, brief="Path")
 
     def show_path(self, view: PathView | None, aside: str = "") -> None:
         """Show a path, with a word at the right of its title, or that there is none yet."""
         self.figure.show_path(view)
         self.header.set_aside(aside)
-        self.axis.setVisible(view is not None)
         self.set_filled(view is not None)
 
     def set_cut(self, cut: float, behaviour: NDArray[np.integer]) -> None:
         """Move the cut and colour the lines anew; who is selected stays."""
         self.figure.set_cut(cut, behaviour)
 
-    def select(self, number: int | None) -> None:
-        """Select an annotator without a signal, or nobody."""
-        self.figure.select(number)
 
-    def _on_axis(self, mode: str) -> None:
-        self.figure.set_logarithmic(mode == "log")
-
-
-class _Lines(Figure[int]):
+class _Lines(ScaledFigure):
     """A part is a row of the view. Lines are painted into a picture, some at a time."""
 
-    chosen = Signal(int)
-
     def __init__(self) -> None:
-        super().__init__("Regularisation path")
+        super().__init__("Regularisation path", MARGINS)
         self.setMinimumSize(200, 120)
         self._view: PathView | None = None
         self._cut = float("nan")
         self._behaviour = np.empty(0, np.int8)
         self._drawn = np.empty(0, bool)
-        self._selected: int | None = None
-        self._logarithmic = True
         self._low = self._high = np.empty((0, 0), np.float32)
         self._done = 0
         self._covers: list[NDArray[np.float64]] = []
@@ -154,12 +127,8 @@ class _Lines(Figure[int]):
         theme.notifier().changed.connect(self._paint_images)
 
     def show_path(self, view: PathView | None) -> None:
-        self.point(None)
-        kept = (
-            None if self._view is None or self._selected is None else int(self._view.numbers[self._selected])
-        )
         self._view = view
-        self.select(kept)
+        self.set_numbers(None if view is None else view.numbers)
         if view is not None:
             self._cut, self._behaviour = view.cut, np.asarray(view.behaviour)
             self._drawn = np.isfinite(view.bias).all(axis=0)
@@ -168,7 +137,7 @@ class _Lines(Figure[int]):
             self._most = max(float(ends.max(initial=0.0)), 0.0)
             if self._least == self._most:
                 self._least, self._most = -1.0, 1.0
-        self._start()
+        self.lay_out()
 
     def set_cut(self, cut: float, behaviour: NDArray[np.integer]) -> None:
         if self._view is not None:
@@ -178,12 +147,7 @@ class _Lines(Figure[int]):
                 self._start(spans=False)
             self.update()
 
-    def select(self, number: int | None) -> None:
-        self._selected = None if self._view is None else row_of(self._view.numbers, number)
-        self.update()
-
-    def set_logarithmic(self, logarithmic: bool) -> None:
-        self._logarithmic = logarithmic
+    def lay_out(self) -> None:
         self._start()
 
     @property
@@ -202,7 +166,7 @@ class _Lines(Figure[int]):
         return f"{view.names[part]}, {BEHAVIOURS[self._behaviour[part]]}: {side}, enters at {place}"
 
     def part_at(self, place: QPointF) -> int | None:
-        box = self._box()
+        box = self.box()
         column = int((place.x() - box.left()) * self._ratio())
         if self._view is None or not 0 <= column < len(self._low):
             return None
@@ -221,23 +185,12 @@ class _Lines(Figure[int]):
         order = order[np.argsort(-self._view.bias[-1, order], kind="stable")]
         if part is None:
             return int(order[0]) if self._selected is None else self._selected
-        row = int(np.flatnonzero(order == part)[0]) + across + down
-        return int(order[min(max(row, 0), len(order) - 1)])
-
-    def choose(self, part: int) -> None:
-        assert self._view is not None
-        self._selected = part
-        self.update()
-        self.chosen.emit(int(self._view.numbers[part]))
-
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        super().resizeEvent(event)
-        self._start()
+        return walked(order, part, across + down)
 
     def draw(self, painter: QPainter) -> None:
         if self._view is None:
             return
-        box = self._box()
+        box = self.box()
         self._draw_ground(painter, box)
         for image in self._images:
             painter.drawImage(box, image)
@@ -250,11 +203,6 @@ class _Lines(Figure[int]):
 
     def _ratio(self) -> float:
         return self.devicePixelRatioF()
-
-    def _box(self) -> QRectF:
-        return QRectF(
-            LEFT, TOP, max(self.width() - LEFT - RIGHT, 8.0), max(self.height() - TOP - BOTTOM, 8.0)
-        )
 
     def _x(self, at: NDArray[np.floating] | float) -> NDArray[np.floating]:
         """Give how far along the axis places lie, 0 to 1."""
@@ -270,7 +218,7 @@ class _Lines(Figure[int]):
         return np.asarray((places - ends[0]) / room if room else places * 0.0)
 
     def _y(self, bias: NDArray[np.floating] | float) -> NDArray[np.floating]:
-        box = self._box()
+        box = self.box()
         return np.asarray(
             box.top() + (self._most - np.asarray(bias)) / (self._most - self._least) * box.height()
         )
@@ -281,7 +229,7 @@ class _Lines(Figure[int]):
         if self._view is None:
             self._images = []
             return
-        size = (self._box().size() * self._ratio()).toSize()
+        size = (self.box().size() * self._ratio()).toSize()
         many = len(self._view.names)
         self._spans_kept = not spans and self._done == many
         if not self._spans_kept:
@@ -304,7 +252,7 @@ class _Lines(Figure[int]):
             x = np.maximum.accumulate(np.clip(self._x(self._view.at), 0, 1)) * columns
             spans = column_spans(x, bias, columns, held=self._view.held)
             self._low[:, some], self._high[:, some] = spans
-        top, scale = self._box().top(), self._ratio()
+        top, scale = self.box().top(), self._ratio()
         high = np.asarray((self._y(self._low[:, some]) - top) * scale, dtype=np.float32)
         low = np.asarray((self._y(self._high[:, some]) - top) * scale, dtype=np.float32)
         # Before an annotator's bias comes in, its line would lie on everybody's.
@@ -333,9 +281,7 @@ class _Lines(Figure[int]):
         look = theme.current()
         view = self._view
         assert view is not None
-        painter.setPen(QPen(QColor(look.line), 1))
-        painter.drawLine(QPointF(box.left(), box.top()), QPointF(box.left(), box.bottom()))
-        painter.drawLine(QPointF(box.left(), box.bottom()), QPointF(box.right(), box.bottom()))
+        self.draw_axes(painter, box)
         zero = float(self._y(0.0))
         painter.setPen(QPen(QColor(look.second), 1))
         painter.drawLine(QPointF(box.left(), zero), QPointF(box.right(), zero))
@@ -363,7 +309,7 @@ class _Lines(Figure[int]):
         if not len(self._low):
             return
         bad = np.flatnonzero(self._drawn & (self._behaviour == BAD))[:MOST_CROSSES]
-        colour, x = QColor(behaviour_colour(BAD)), self._box().right()
+        colour, x = QColor(behaviour_colour(BAD)), self.box().right()
         for y in self._y((self._low[-1, bad] + self._high[-1, bad]) / 2).tolist():
             paint_cross(painter, QPointF(x, y), colour)
 
@@ -383,7 +329,7 @@ class _Lines(Figure[int]):
 
     def _draw_one(self, painter: QPainter, part: int, ink: str, width: float) -> None:
         assert self._view is not None
-        box, low, high = self._box(), self._low[:, part], self._high[:, part]
+        box, low, high = self.box(), self._low[:, part], self._high[:, part]
         entered = np.flatnonzero((low != 0) | (high != 0))
         if not len(entered):
             return
@@ -406,7 +352,7 @@ class _Lines(Figure[int]):
 
     def _draw_name(self, painter: QPainter, part: int, y: float, ink: str) -> None:
         assert self._view is not None
-        box = self._box()
+        box = self.box()
         name = self._view.names[part]
         width = QFontMetrics(theme.font(theme.CAPTION, bold=True)).horizontalAdvance(name) + 10.0
         width = min(width, box.width() / 2)

@@ -7,16 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QPointF, QRectF, Qt, Signal
-from PySide6.QtGui import QColor, QPainter, QPen, QPixmap, QResizeEvent
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QPainter, QPen, QPixmap
 from PySide6.QtWidgets import QWidget
 
 from raterscope.widgets import theme
 from raterscope.widgets.painting import paint_words
 from raterscope.widgets.plots.behaviours import BEHAVIOURS, paint_side_mark
-from raterscope.widgets.plots.figure_panel import Figure, FigurePanel
-from raterscope.widgets.plots.mode_switch import ModeSwitch
-from raterscope.widgets.plots.numbered import row_of
+from raterscope.widgets.plots.scaled_figure import ScaledFigure, ScaledPanel, walked
 
 __all__ = ["SideCounts", "SidesView"]
 
@@ -25,7 +23,7 @@ SCALES = {
     "log": ("log", "Counts by their logarithm: few answers are told apart as well as many"),
     "linear": ("linear", "Counts as they are"),
 }
-LEFT, RIGHT, TOP, BOTTOM = 40.0, 12.0, 18.0, 34.0
+MARGINS = (40.0, 18.0, 12.0, 34.0)
 RADIUS = 3.6
 REACH = 9.0
 MOST_TICKS = 5
@@ -59,85 +57,48 @@ class SidesView:
             raise ValueError(f"not as much of everything as there are annotators: {len(self.names)}")
 
 
-class SideCounts(FigurePanel):
-    """Whoever has no bias lies about the diagonal. A click chooses; arrows walk by counts.
-
-    Signals
-    -------
-    chosen : int
-        Number of an annotator.
-    """
-
-    chosen = Signal(int)
+class SideCounts(ScaledPanel):
+    """Whoever has no bias lies about the diagonal. A click chooses; arrows walk by counts."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         self.figure = _Dots()
-        super().__init__("Left and right", self.figure, NOTHING, parent, brief="Sides")
-        self.scale = ModeSwitch(SCALES)
-        self.header.row.addWidget(self.scale)
-        self.scale.hide()
-        self.scale.chosen.connect(self._on_scale)
-        self.figure.chosen.connect(self.chosen)
+        super().__init__("Left and right", self.figure, NOTHING, SCALES, parent, brief="Sides")
 
     def show_sides(self, view: SidesView | None) -> None:
         """Show annotators, or that there are none yet; who is selected stays."""
         self.figure.show_sides(view)
-        self.scale.setVisible(view is not None)
         self.set_filled(view is not None)
 
     def set_flagged(self, flagged: NDArray[np.bool_], behaviour: NDArray[np.integer]) -> None:
         """Mark others as flagged."""
         self.figure.set_flagged(flagged, behaviour)
 
-    def select(self, number: int | None) -> None:
-        """Select an annotator without a signal, or nobody."""
-        self.figure.select(number)
 
-    def _on_scale(self, mode: str) -> None:
-        self.figure.set_logarithmic(mode == "log")
-
-
-class _Dots(Figure[int]):
+class _Dots(ScaledFigure):
     """A part is a row of the view."""
 
-    chosen = Signal(int)
-
     def __init__(self) -> None:
-        super().__init__("Left and right choices")
+        super().__init__("Left and right choices", MARGINS)
         self.setMinimumSize(150, 120)
         self._view: SidesView | None = None
         self._flagged = np.empty(0, bool)
         self._behaviour = np.empty(0, np.int8)
-        self._selected: int | None = None
-        self._logarithmic = True
         self._places = np.empty((0, 2))
         self._drawn: QPixmap | None = None
         theme.notifier().changed.connect(self._redraw)
 
     def show_sides(self, view: SidesView | None) -> None:
-        self.point(None)
-        kept = (
-            None if self._view is None or self._selected is None else int(self._view.numbers[self._selected])
-        )
         self._view = view
-        self.select(kept)
+        self.set_numbers(None if view is None else view.numbers)
         if view is not None:
             self._flagged, self._behaviour = np.asarray(view.flagged), np.asarray(view.behaviour)
-        self._lay_out()
+        self.lay_out()
 
     def set_flagged(self, flagged: NDArray[np.bool_], behaviour: NDArray[np.integer]) -> None:
         same = np.array_equal(self._flagged, flagged) and np.array_equal(self._behaviour, behaviour)
         if self._view is not None and not same:
             self._flagged, self._behaviour = np.asarray(flagged), np.asarray(behaviour)
             self._redraw()
-
-    def select(self, number: int | None) -> None:
-        self._selected = None if self._view is None else row_of(self._view.numbers, number)
-        self.update()
-
-    def set_logarithmic(self, logarithmic: bool) -> None:
-        self._logarithmic = logarithmic
-        self._lay_out()
 
     def place_of(self, part: int) -> QPointF:
         """Give where an annotator's dot lies."""
@@ -165,18 +126,7 @@ class _Dots(Figure[int]):
         if part is None:
             return self._selected if self._selected is not None else int(np.argmax(self._flagged))
         order = np.argsort(view.left if across else -np.asarray(view.right), kind="stable")
-        row = int(np.flatnonzero(order == part)[0]) + across + down
-        return int(order[min(max(row, 0), len(order) - 1)])
-
-    def choose(self, part: int) -> None:
-        assert self._view is not None
-        self._selected = part
-        self.update()
-        self.chosen.emit(int(self._view.numbers[part]))
-
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        super().resizeEvent(event)
-        self._lay_out()
+        return walked(order, part, across + down)
 
     def draw(self, painter: QPainter) -> None:
         if self._view is None:
@@ -202,11 +152,6 @@ class _Dots(Figure[int]):
         self._drawn = None
         self.update()
 
-    def _box(self) -> QRectF:
-        """Give where dots lie."""
-        width, height = self.width() - LEFT - RIGHT, self.height() - TOP - BOTTOM
-        return QRectF(LEFT, TOP, max(width, 8.0), max(height, 8.0))
-
     def _most(self) -> float:
         assert self._view is not None
         return float(max(self._view.left.max(initial=1), self._view.right.max(initial=1), 1))
@@ -218,19 +163,17 @@ class _Dots(Figure[int]):
             return np.asarray(np.log1p(counts) / math.log1p(most))
         return np.asarray(counts / most)
 
-    def _lay_out(self) -> None:
+    def lay_out(self) -> None:
         if self._view is not None:
-            box = self._box()
+            box = self.box()
             x = box.left() + self._share(self._view.left) * box.width()
             y = box.bottom() - self._share(self._view.right) * box.height()
             self._places = np.stack([x, y], axis=1)
         self._redraw()
 
     def _draw_axes(self, painter: QPainter) -> None:
-        look, box = theme.current(), self._box()
-        painter.setPen(QPen(QColor(look.line), 1))
-        painter.drawLine(box.bottomLeft(), box.bottomRight())
-        painter.drawLine(box.topLeft(), box.bottomLeft())
+        look, box = theme.current(), self.box()
+        self.draw_axes(painter, box)
         pen = QPen(QColor(look.third), 1)
         pen.setDashPattern([4, 4])
         painter.setPen(pen)
@@ -241,7 +184,7 @@ class _Dots(Figure[int]):
             share = float(self._share(np.array([tick]))[0])
             x, y = box.left() + share * box.width(), box.bottom() - share * box.height()
             word = f"{tick:,}"
-            paint_words(painter, QRectF(0, y - 8, LEFT - 6, 16), word, look.third, side=right)
+            paint_words(painter, QRectF(0, y - 8, box.left() - 6, 16), word, look.third, side=right)
             paint_words(painter, QRectF(x - 30, box.bottom() + 2, 60, 15), word, look.third, side=middle)
         foot = QRectF(box.left(), box.bottom() + 17, box.width(), 16)
         paint_words(painter, foot, "left", look.second, side=middle)
