@@ -16,6 +16,7 @@ from raterscope.app.workspaces.clicks.scene import Scene
 from raterscope.app.workspaces.clicks.screen import ClicksScreen
 from raterscope.app.workspaces.clicks.spots import Known
 from raterscope.app.workspaces.queueing import Queueing
+from raterscope.widgets.figures import percent
 from raterscope.widgets.panels.ask_list import AskLine
 
 __all__ = ["Asking"]
@@ -39,7 +40,6 @@ class Asking(QObject):
         self._asked = 0
         self._done = False
         screen.right_tabs.currentChanged.connect(self._look)
-        screen.ask.chosen.connect(screen.table.select)
 
     def show(self, scene: Scene | None) -> None:
         """Take another image, run or step."""
@@ -69,7 +69,7 @@ class Asking(QObject):
             AskLine(
                 key=name,
                 name=name,
-                why=f"finds {found.sensitivity[row]:.0%} of what is there",
+                why=f"finds {percent(float(found.sensitivity[row]))}",
                 gain=float(found.gain[row]),
                 more=found.why(row),
             )
