@@ -51,6 +51,9 @@ UNSEEN = 0.5
 LOOSE = 0.25
 """And for every mark of an annotator, on average, that is part of no cluster."""
 
+AGAIN = 3.0
+"""Marks on every cluster beyond which an annotator cannot have meant the same structure."""
+
 ROUNDS = 30
 """Iterations of EM that bring the vote model back to where the detections are from."""
 
@@ -295,13 +298,14 @@ def ahead(crowd: Crowd, fusion: Fusion, newcomers: Newcomers, threshold: float) 
     by_crowd = _by_crowd(crowd.problem)
     many = _by_level(by_crowd[:, None] * crowd.looks.structure, level, len(levels)) / seen
     many[-1] += (UNSEEN + LOOSE * _loose(fusion)) * crowd.state.share
+    blurred = _blurred(fusion) * more / max(annotators + more, 1)
     added = len(by_crowd) - by_crowd.sum()
     many *= max(0.0, 1 - added / max(float((many * (1 - seen)).sum()), EDGE))
     appear = np.einsum("vk,qvb,bk->qk", now, come, marks_of(newcomers.rate))
     meet = marks_of(crowd.state.chance) @ come[-1] @ marks_of(newcomers.stray)
     return Ahead(
         np.clip(chance, 0.0, 1.0),
-        float((many * appear).sum()),
+        float((many * appear).sum()) + blurred,
         float(crowd.problem.prior.places * meet),
         float((many * (1 - seen)).sum()),
         float((many * (1 - seen) / seen).sum()),
@@ -313,6 +317,17 @@ def _loose(fusion: Fusion) -> float:
     marks, rows = fusion.rates.clicks, fusion.rates.clicks > 0
     reliability = np.nan_to_num(fusion.clustering.reliability[rows])
     return float((marks[rows] * (1 - reliability)).sum()) / max(len(marks), 1)
+
+
+def _blurred(fusion: Fusion) -> float:
+    """Give the structures that clustering has run together, where most annotators marked many more.
+
+    That is when it has taken the scatter of structures for the scatter of clicks; with each further annotator
+    it may find its way.
+    """
+    own = fusion.rates.clicks * np.nan_to_num(fusion.clustering.reliability)
+    marked = float(np.median(own)) if len(own) else 0.0
+    return max(0.0, marked - AGAIN * len(fusion.clustering))
 
 
 def _telling(crowd: Crowd, newcomers: Newcomers, threshold: float) -> FloatArray:
