@@ -81,10 +81,9 @@ def table(name: str, plan: StreamPlan, images: Sequence[RealImage], runs: int, f
             order = np.random.default_rng([run, number]).permutation(len(image.clicks.annotators))
             follow(in_order(image.clicks, order), image.truth, plan, first, rows)
     print(f"\n{name}: {len(images)} images, {runs} orders, from {first} annotators, radius {RADIUS:g} px")
-    print(
-        f"{'':4s}{'stream':>31s}{'batch':>32s}\n{'R':>4s}"
-        + f"{'Sc':>8s}{'Pc':>7s}{'Sd':>7s}{'Pd':>7s}   " * 2 + f"{'dF2':>7s}{'differ':>8s}{'of':>7s}{'anew':>7s}"
-    )  # fmt: skip
+    columns = f"{'Sc':>8s}{'Pc':>7s}{'Sd':>7s}{'Pd':>7s}   "
+    print(f"{'':4s}{'stream':>31s}{'batch':>32s}")
+    print(f"{'R':>4s}{columns}{columns}{'dF2':>7s}{'differ':>8s}{'of':>7s}{'anew':>7s}")
     worst = np.zeros(4)
     for annotators in sorted(rows):
         row = rows[annotators]

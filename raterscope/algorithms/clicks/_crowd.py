@@ -1,23 +1,21 @@
-"""OEM with the crowd model: components are removed one at a time wherever the evidence rises without them."""
+"""The crowd model of one image: components, annotators and who marked what."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from raterscope.algorithms.clicks._grid import Cells
 from raterscope.algorithms.clicks.data import BoolArray, Clustering, FloatArray, IntArray, Trace
-from raterscope.algorithms.progress import Watch
 
 if TYPE_CHECKING:
     from raterscope.algorithms.clicks._crowd_kernels import Hands, Pairs, Parts, Rules
 
-__all__ = ["NEAR", "SPACING", "Crowd", "CrowdModel", "fit_crowd"]
+__all__ = ["NEAR", "Crowd", "CrowdModel"]
 
 SPACING = 2.0
 """Components begin at clicks so many scatters apart: closer objects are hardly told apart."""
@@ -113,7 +111,8 @@ class Crowd:
     def seed(self, tick: Callable[[], None]) -> None:
         """Begin with a component where clicks of several annotators are, the most crowded places first."""
         chosen, count = self.crowded(np.arange(len(self.cells)), tick)
-        self.parts = self.begun(chosen, count)
+        weight = None if self.model.once else count / count.sum() * len(self.cells) / len(self.ability)
+        self.parts = self.begun(chosen, weight)
 
     def crowded(self, rows: IntArray, tick: Callable[[], None]) -> tuple[IntArray, FloatArray]:
         """Choose, of some clicks, those where clicks of several annotators are; say how crowded they are."""
@@ -130,18 +129,15 @@ class Crowd:
         tick()
         return chosen, count[chosen]
 
-    def begun(self, clicks: IntArray, count: FloatArray) -> Parts:
-        """Begin a component at each of some clicks."""
+    def begun(self, clicks: IntArray, weight: FloatArray | None) -> Parts:
+        """Begin a component at each of some clicks; where objects are marked once, all weigh the same."""
         from raterscope.algorithms.clicks._crowd_kernels import Parts
 
         number = len(clicks)
-        weight = np.full(number, 0.3)
-        if not self.model.once:
-            weight = count / count.sum() * len(self.cells) / len(self.ability)
         return Parts(
             np.column_stack([self.cells.x[clicks], self.cells.y[clicks]]),
             np.tile([self.scatter**2, 0.0, self.scatter**2], (number, 1)),
-            weight,
+            np.full(number, 0.3) if weight is None else weight,
             np.ones(number),
             np.ones(number, dtype=np.bool_),
         )
@@ -335,101 +331,6 @@ class Crowd:
             self.parts.mean[alive] + cells.centre, covariance, support / max(float(support.sum()), 1e-300),
             inlier, nearest, reliability, self.scatter, trace,
         )  # fmt: skip
-
-
-def fit_crowd(
-    cells: Cells, annotators: int, area: float, model: CrowdModel, watch: Watch
-) -> tuple[Clustering, Crowd]:
-    """Fit the crowd model from components wherever clicks agree, down to those that the evidence is for.
-
-    Rounds follow each other: EM over all components with the annotators' hands fixed, the trial removal of
-    each component, and the renewal of what is known of the annotators. They end when a round removes
-    nothing. Within a round every removal raises the evidence.
-
-    Parameters
-    ----------
-    cells : Cells
-    annotators : int
-        R.
-    area : float
-        Of the image.
-    model : CrowdModel
-    watch : Watch
-    """
-    crowd = Crowd(cells, annotators, area, model)
-    done, words = 0.0, "choosing where clusters begin"
-
-    def tick() -> None:
-        watch(done, words)
-
-    crowd.seed(tick)
-    initial = max(len(crowd), 1)
-    objective: list[float] = []
-    components: list[int] = []
-    removed: list[bool] = []
-
-    def note(value: float, forced: bool) -> None:
-        objective.append(value)
-        components.append(len(crowd))
-        removed.append(forced)
-
-    crowd.set_rules()
-    crowd.gather(tick)
-    words = f"fitting {len(crowd)} components"
-    crowd.sweep(2, False, tick)
-    crowd.sweep(5, True, tick)
-    crowd.survey(tick)
-    crowd.learn()
-    converged, value = False, -math.inf
-    for turn in range(model.max_rounds):
-        words = f"fitting {len(crowd)} components"
-        crowd.gather(tick)
-        crowd.set_rules()
-        crowd.sweep(2, False, tick)
-        crowd.sweep(3, True, tick)
-        crowd.survey(tick)
-        crowd.set_rules()
-        value = crowd.evidence
-        note(value, False)
-        start, width = done, (0.9 - done) * (0.6 if turn == 0 else 0.4)
-
-        def tell(gain: float, position: int, start: float = start, width: float = width) -> None:
-            nonlocal done, value
-            done = start + width * position / initial
-            value += gain
-            if gain:
-                note(value, True)
-            watch(
-                done, f"removing the weakest of {len(crowd)} components", objective=value,
-                partial=partial(crowd.result, Trace.none()),
-            )  # fmt: skip
-
-        gone = crowd.prune(tell)
-        done = max(done, start + width)
-        crowd.sweep(2, True, tick)
-        crowd.survey(tick)
-        crowd.learn()
-        tick()
-        lonely = crowd.drop_lonely()
-        tick()
-        converged = gone == 0 and not lonely and turn > 1
-        if converged:
-            break
-    words = f"fitting {len(crowd)} components"
-    settled = False
-    while not settled:
-        crowd.gather(tick)
-        crowd.set_rules()
-        crowd.sweep(2, False, tick)
-        crowd.sweep(6, True, tick)
-        crowd.survey(tick)
-        settled = not crowd.drop_lonely()
-    note(crowd.evidence, False)
-    trace = Trace(
-        np.array(objective), np.array(components, dtype=np.int64), np.array(removed, dtype=bool),
-        len(objective) - 1, converged,
-    )  # fmt: skip
-    return crowd.result(trace), crowd
 
 
 def _shared(ability: FloatArray) -> tuple[FloatArray, IntArray, FloatArray]:

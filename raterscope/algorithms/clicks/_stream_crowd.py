@@ -82,13 +82,12 @@ def follow(
     origin : (M,) int64
         Where each component stood before; -1 for one that opened.
     """
-    crowd = _recalled(marks, before, memory, crowd_model(settings, memory.habits, len(marks)))
-
     words = f"following {len(memory.weight)} components"
 
     def tick() -> None:
         watch(0.5, words)
 
+    crowd = _recalled(marks, before, memory, crowd_model(settings, memory.habits, len(marks)), tick)
     row = crowd.cells.order >= len(before.inlier)
     new = np.column_stack([crowd.cells.x[row], crowd.cells.y[row]])
     opened = _open(crowd, new, tick)
@@ -139,10 +138,13 @@ def follow(
     return crowd.result(trace), _remembered(crowd, memory.habits), origin
 
 
-def _recalled(marks: Clicks, before: Clustering, memory: CrowdMemory, model: CrowdModel) -> Crowd:
+def _recalled(
+    marks: Clicks, before: Clustering, memory: CrowdMemory, model: CrowdModel, tick: Callable[[], None]
+) -> Crowd:
+    """Make the model of all marks with what the one before had come to."""
     from raterscope.algorithms.clicks._crowd_kernels import Parts
 
-    cells = sort_into_cells(marks, 2 * model.scatter)
+    cells = sort_into_cells(marks, 2 * model.scatter, tick)
     crowd = Crowd(cells, len(marks.annotators), marks.area, model)
     crowd.scatter = before.scatter
     known = cells.rank[: len(memory.ability)]
@@ -167,7 +169,8 @@ def _open(crowd: Crowd, new: FloatArray, tick: Callable[[], None]) -> int:
     chosen, count = crowd.crowded(crowd.near(new, AROUND * crowd.scatter), tick)
     places = np.column_stack([crowd.cells.x[chosen], crowd.cells.y[chosen]])
     apart = ~_within(APART * crowd.scatter, places, crowd.parts.mean)
-    added = crowd.begun(chosen[apart], count[apart])
+    weight = None if crowd.model.once else count[apart] / len(crowd.ability)
+    added = crowd.begun(chosen[apart], weight)
     crowd.parts = Parts(*(np.concatenate(pair) for pair in zip(crowd.parts, added, strict=True)))
     return int(apart.sum())
 

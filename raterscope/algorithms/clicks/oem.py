@@ -170,7 +170,7 @@ def path_of(settings: OEMSettings, scatter: float) -> Path:
 
 def fit_evidence(clicks: Clicks, settings: OEMSettings, watch: Watch) -> tuple[Clustering, Crowd, Habits]:
     """Fit the crowd model; give it and what it began with besides."""
-    from raterscope.algorithms.clicks._crowd import fit_crowd
+    from raterscope.algorithms.clicks._crowd_fit import fit_crowd
     from raterscope.algorithms.clicks._scatter import learn_habits
 
     watch(0.0, "learning how far clicks scatter")
