@@ -57,12 +57,8 @@ class StoppingSettings(Settings):
         0.02, "Limit", "Of the share of decisions that would change, or of the chance that any would.",
         minimum=0.0, maximum=1.0,
     )  # fmt: skip
-    more: int = integer(
-        3, "More annotators", "So many are looked ahead.", unit="annotators", minimum=1, maximum=100
-    )
-    unchanged: int = integer(
-        3, "Batches without change", "For the paper's rule.", unit="batches", minimum=1, maximum=1000
-    )
+    more: int = integer(3, "More annotators", "So many are looked ahead.", minimum=1, maximum=100)
+    unchanged: int = integer(3, "Batches without change", "For the paper's rule.", minimum=1, maximum=1000)
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,8 +86,8 @@ class Outlook:
     missed : float
         Expected number of structures that are no cluster yet.
     sensitivity, precision : (3,) float64
-        Of the detections now: estimate and 95 % interval. What no annotator could ever see is not known of.
-        NaN where there is no detection.
+        Of the detections now: estimate and 95 % interval. Sensitivity is of what annotators like these would
+        find in the end; what they cannot see is not known of. NaN where there is no detection.
     """
 
     more: int
@@ -126,7 +122,7 @@ def outlook(
     Parameters
     ----------
     clicks : Clicks
-        N clicks of R annotators, two or more.
+        N clicks of R annotators.
     fusion : Fusion
         What was made of them.
     plan : DetectionPlan

@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import multivariate_normal, norm
 
 from raterscope.algorithms.clicks import FusionPlan, KnownSpots, fuse
-from raterscope.algorithms.clicks._prospects import found, found_later, marks_of
+from raterscope.algorithms.clicks._finding import found, found_later, marks_of
 from raterscope.algorithms.clicks.history import StreamHistory
 from raterscope.algorithms.clicks.stopping import Outlook, StoppingSettings, changed, is_firm, outlook
 from raterscope.algorithms.evaluation import evaluate
