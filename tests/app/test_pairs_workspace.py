@@ -8,6 +8,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QCheckBox, QLabel
 
 from raterscope.algorithms.pairs import Pairs
+from raterscope.algorithms.pairs.fusion import PairPlan
 from raterscope.algorithms.pairs.fusion import fuse as fuse_once
 from raterscope.app.formats.pair_records import PairTable
 from raterscope.app.study import Study
@@ -83,6 +84,10 @@ def key(window, qtbot, which):
     idle(window, qtbot)
 
 
+def promised(workspace):
+    return "\n".join(label.toolTip() or label.text() for label in workspace.bars.findChildren(QLabel))
+
+
 def judge(window, qtbot, which, reason):
     key(window, qtbot, which)
     dialog = window.workspace.findChild(ReasonDialog)
@@ -104,12 +109,22 @@ def test_fusing_flags_the_biased_and_ranks_the_items_without_them(fused):
     assert "12 flagged at a rate of 0.10" in fused.status._text.text()
 
 
+def test_what_is_not_promised_of_the_rate_is_said(opened, qtbot):
+    opened.workspace.fuse_panel.algorithm.choose("iss", PairPlan.make("iss", {"plus": "no"}).settings)
+    key(opened, qtbot, Qt.Key.Key_F5)
+    qtbot.waitUntil(lambda: opened.workspace.cutting.ranking is not None, timeout=LONG)
+    assert "the rate is not promised: the plain knockoff keeps the rate only nearly" in promised(
+        opened.workspace
+    )
+
+
 def test_another_rate_moves_the_cut_without_another_run(fused, qtbot):
     workspace = fused.workspace
     workspace.bars.slider.setValue(1)
     qtbot.waitUntil(lambda: workspace.cutting.cut.rate == 0.01, timeout=LONG)
     idle(fused, qtbot)
     assert not workspace.flagged.any()  # knockoff+ cannot flag fewer than 1 / 0.01
+    assert "at this rate 100 annotators or more are flagged, or nobody" in promised(workspace)
     assert len(fused.document.contents.runs) == 1
 
 
@@ -179,6 +194,21 @@ def test_a_fusion_after_setting_aside_is_named_in_full_and_says_who_took_no_part
     assert history(fused.document.contents)[0].words == "fuse LASSO, 1 question"
 
 
+def test_who_was_flagged_and_set_aside_counts_no_longer_as_flagged(fused, qtbot):
+    workspace = fused.workspace
+    workspace.choose(3)
+    idle(fused, qtbot)
+    judge(fused, qtbot, Qt.Key.Key_F, "clicks one side always")
+    workspace.choose(3)
+    key(fused, qtbot, Qt.Key.Key_X)
+    key(fused, qtbot, Qt.Key.Key_F5)
+    qtbot.waitUntil(lambda: len(fused.document.contents.runs) == 2, timeout=LONG)
+    idle(fused, qtbot)
+    assert not workspace.flagged.any()
+    assert workspace.queue.current is None  # who was looked at took no part
+    assert "0 flagged at a rate of 0.10" in fused.status._text.text()
+
+
 def test_the_queue_is_narrowed_by_behaviour_and_by_name(fused, qtbot):
     workspace = fused.workspace
     workspace.queue.filter_changed.emit("", "flagged")
@@ -245,15 +275,16 @@ def test_runs_are_compared_by_whom_they_flag_and_one_is_gone_back_to(fused, qtbo
     qtbot.waitUntil(lambda: model.rowCount() == 3, timeout=LONG)
 
     def rows():
-        return [[model.index(row, column).data() for column in range(6)] for row in range(3)]
+        return [[model.index(row, column).data() for column in range(5)] for row in range(3)]
 
     now, before, test = rows()
     assert now[0].endswith("shown")
-    assert now[2:] == ["0", "0", "0", "0"]
-    assert before[1:] == ["0.10", str(BIASED), str(BIASED), "0", "0"]
+    assert now[1:] == ["0", "0", "0", "0"]
+    assert before[1:] == [str(BIASED), str(BIASED), "0", "0"]
+    assert "q = 0.10" in before[0]
     assert test[0].startswith("t test")
     workspace.methods.view.selectRow(1)
     qtbot.waitUntil(lambda: workspace.scene.run.id == 1, timeout=LONG)
     idle(fused, qtbot)
     qtbot.waitUntil(lambda: rows()[1][0].endswith("shown"), timeout=LONG)
-    assert rows()[0][2:5] == ["0", "0", str(BIASED)]  # whom the run shown flags, the other does not know
+    assert rows()[0][1:4] == ["0", "0", str(BIASED)]  # whom the run shown flags, the other does not know

@@ -62,11 +62,12 @@ def add_pairs(study: Study, table: PairTable, watch: Watch = silent) -> str:
             (number, imported, write_object(connection, record_of_pairs(table, people), watch)),
         )
     link_pictures(study, watch)
+    items = len(np.unique(np.concatenate([table.left, table.right])))
     words = (
-        f"{counted(len(table), 'comparison')} of {counted(len(table.items), 'item')}"
-        f" by {counted(len(table.annotators), 'annotator')}"
+        f"{counted(len(table), 'comparison')} of {counted(items, 'item')}"
+        f" by {counted(len(np.unique(table.annotator)), 'annotator')}"
     )
-    whole = f"all {again:,}" if again == len(table) else f"{again:,}"
+    whole = f"all {again:,}" if again == len(table) > 1 else f"{again:,}"
     remark = (
         f" ({whole} of two items that their annotator compares so in an earlier file too)" if again else ""
     )
@@ -120,6 +121,6 @@ def _question_for(study: Study, table: PairTable) -> tuple[int | None, str]:
         alike = [one for one in questions if mine & set(study.bench(one.id).items)]
         if len(alike) == 1:
             return alike[0].id, alike[0].name
-        wanted = [UNNAMED, plain(table.path.name, 80)]
+        wanted = [UNNAMED, plain(table.path.stem, 80)]
     wanted += [f"{wanted[0]} {number}" for number in range(2, len(taken) + 3)]
     return None, next(name for name in wanted if name.casefold() not in taken)

@@ -195,7 +195,7 @@ class PairGrid(QWidget):
         column.setSpacing(4)
         self.header.row.setContentsMargins(0, 0, 8, 0)
         column.addWidget(self.header)
-        column.addWidget(self._nothing)
+        column.addWidget(self._nothing, 1)
         column.addWidget(self.view, 1)
         self.setFocusProxy(self.view)
         self.modes.chosen.connect(self._arrange)

@@ -162,7 +162,7 @@ class _Lines(ScaledFigure):
         entered = np.flatnonzero(view.bias[:, part])
         if not len(entered):
             return f"{view.names[part]}, {BEHAVIOURS[self._behaviour[part]]}: no bias on this path"
-        place = f"{view.axis or 'place'} {view.at[entered[0]]:.3g}"
+        place = f"{view.axis or 'place'} {_written(float(view.at[entered[0]]))}"
         return f"{view.names[part]}, {BEHAVIOURS[self._behaviour[part]]}: {side}, enters at {place}"
 
     def part_at(self, place: QPointF) -> int | None:
@@ -291,7 +291,7 @@ class _Lines(ScaledFigure):
         middle = Qt.AlignmentFlag.AlignHCenter
         wide = QFontMetrics(painter.font()).horizontalAdvance
         below = QRectF(box.left(), box.bottom() + 3, box.width(), 16)
-        first, last = f"{view.at[0]:.3g}", f"{view.at[-1]:.3g}"
+        first, last = _written(float(view.at[0])), _written(float(view.at[-1]))
         named = f"{view.axis} {first}" if view.axis else first
         above_words, below_words = "above 0: prefers left", "below 0: prefers right"
         # Where there is too little room the legend gives way, then the axis's name, then what lies below.
@@ -365,3 +365,8 @@ class _Lines(ScaledFigure):
         painter.setBrush(theme.colour(theme.current().surface, 225))
         painter.drawRoundedRect(chip, 4, 4)
         paint_words(painter, chip.adjusted(5, 0, -4, 0), words, ink, elide=Qt.TextElideMode.ElideMiddle)
+
+
+def _written(place: float) -> str:
+    """Write a place by three digits, thousands told apart."""
+    return f"{float(f'{place:.3g}'):,.0f}" if place >= 1000 else f"{place:.3g}"

@@ -75,12 +75,16 @@ def test_comparisons_that_come_twice_are_told(bring, comparisons, tmp_path):
     assert "earlier file" not in bring(write(tmp_path / "new.csv", HEADER, [("cid", "c2", "c3", "left")]))
 
 
-def test_what_is_left_out_is_told(bring, tmp_path):
+def test_what_is_left_out_is_told(bring, study, tmp_path):
     rows = [*ROWS, ("cid", "c1", "c1", "left"), ("cid", "c0", "c1", "perhaps"), ("cid", "c0", "c2", "")]
     said = bring(write(tmp_path / "odd.csv", HEADER, rows))
     assert "1 row was left out: line 6 compares an item with itself." in said
     assert 'line 7 has the choice "perhaps"' in said
     assert "1 row without an answer was left out." in said
+    assert "4 comparisons of 3 items by 2 annotators." in said  # cid is left with none
+    assert study.pair_questions()[0].name == "pairs"
+    bring(write(tmp_path / "others.csv", HEADER, [("ann", "x", "y", "left")]))
+    assert study.pair_questions()[1].name == "others"
 
 
 @pytest.mark.parametrize("together", [True, False])

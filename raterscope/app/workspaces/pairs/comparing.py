@@ -27,19 +27,14 @@ NOTHING = "Fuse pairs: every run is listed here, with whom it flags and what of 
 MOST_RUNS = 12
 
 
-def _rate(value: float, _low: float, _high: float) -> str:
-    return f"{value:.2f}" if np.isfinite(value) else "–"
-
-
 def _many(value: float, _low: float, _high: float) -> str:
     return f"{value:,.0f}" if np.isfinite(value) else "–"
 
 
 MEASURES = (
-    Measure("rate", "The false discovery rate that was asked for", "none", _rate),
     Measure("flagged", "Annotators that the run flags, before you decided", "none", _many),
-    Measure("others", "Of those, whom the run shown does not flag", "none", _many),
-    Measure("missing", "Whom the run shown flags, and this does not", "none", _many),
+    Measure("more", "Of those, whom the run shown does not flag", "none", _many),
+    Measure("fewer", "Whom the run shown flags, and this does not", "none", _many),
     Measure("moved", "Items whose corrected rank differs from that in the run shown", "none", _many),
 )
 
@@ -130,13 +125,13 @@ def rows_of(outcomes: Sequence[Outcome], shown: int) -> tuple[ComparisonRow, ...
     rows = [_row(one, one.flagged, reference, told) for one in reversed(outcomes)]
     tip = "Each bias tested by itself, at the rate of the run shown"
     figures = _figures(reference, reference.test, reference, told)[:-1]
-    return (*rows, ComparisonRow(None, "t test", "Benjamini-Hochberg", (*figures, NOT_KNOWN), tip))
+    return (*rows, ComparisonRow(None, "t test", "\nBenjamini-Hochberg", (*figures, NOT_KNOWN), tip))
 
 
 def _row(one: Outcome, flagged: BoolArray, reference: Outcome, told: NDArray[np.int32]) -> ComparisonRow:
     run = one.run
     title = PATHS[run.algorithm].title if run.algorithm in PATHS else run.algorithm
-    words = run.started.astimezone().strftime("%H:%M") + (", shown" if one is reference else "")
+    words = f"\n{run.started.astimezone():%H:%M}, q = {one.rate:.2f}{', shown' if one is reference else ''}"
     return ComparisonRow(run.id, title, words, _figures(one, flagged, reference, told))
 
 
@@ -148,7 +143,7 @@ def _figures(
     # Items have their numbers in the order of first appearance: later ones come after.
     items = min(len(one.rank), len(reference.rank))
     moved = int((one.rank[:items] != reference.rank[:items]).sum())
-    values = (one.rate, len(mine), len(mine) - both, len(told) - both, moved)
+    values = (len(mine), len(mine) - both, len(told) - both, moved)
     return tuple((float(value), np.nan, np.nan) for value in values)
 
 

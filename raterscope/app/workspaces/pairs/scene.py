@@ -17,6 +17,7 @@ from raterscope.algorithms.pairs.ranking import Scores, ranks, scores
 from raterscope.algorithms.pairs.testing import benjamini_hochberg
 from raterscope.algorithms.progress import Watch
 from raterscope.app.pairs.answers import plan_of
+from raterscope.app.pairs.comparing import not_promised
 from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.pairs import item_pictures, pairs_of
 from raterscope.app.study.records import ImageEntry, PairQuestion
@@ -163,6 +164,8 @@ class Analysis:
     index : PairIndex or None
     crowd_match : float
         Share of everybody's answers that agree with the corrected ranking.
+    not_promised : str
+        Why the rate of false discoveries is not promised; empty where it is.
     test : (p,) bool or None
         Whom the t test with Benjamini-Hochberg flags at the run's rate.
     """
@@ -175,6 +178,7 @@ class Analysis:
     cut: Cut | None = None
     index: PairIndex | None = None
     crowd_match: float = float("nan")
+    not_promised: str = ""
     test: BoolArray | None = None
 
     @property
@@ -191,6 +195,7 @@ def analyse(scene: Scene, watch: Watch) -> Analysis:
     if fusion is None:
         return Analysis(left, right, ties, if_flagged)
     draws = sort_draws(fusion.statistic)
+    plan = None if scene.run is None else plan_of(scene.run)
     return Analysis(
         left,
         right,
@@ -200,5 +205,6 @@ def analyse(scene: Scene, watch: Watch) -> Analysis:
         cut_at(scene, draws, fusion.rate),
         index(scene.pairs, fusion.corrected, watch),
         crowd_match(scene.pairs, fusion.corrected),
+        "" if plan is None else not_promised(plan, fusion),
         benjamini_hochberg(fusion.p_value, fusion.rate),
     )

@@ -57,6 +57,7 @@ class PairsScreen(WorkspaceScreen):
         self.left_tabs.insertTab(1, self.methods, "Methods")
         self.queue.add_above(self.question)
         self.left_tabs.setCurrentWidget(self.history)
+        self.left_tabs.tabBar().setAccessibleName("Comparisons, methods, history and jobs")
         self.bottom.insertWidget(0, self.ranking)
 
 

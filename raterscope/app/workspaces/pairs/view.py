@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from datetime import datetime
 
 import numpy as np
@@ -141,29 +142,42 @@ def path_view(scene: Scene, cut: Cut | None, behaviour: NDArray[np.int8]) -> Pat
 
 
 def sides_view(scene: Scene, analysis: Analysis, flagged: BoolArray) -> SidesView | None:
-    """Give left against right counts."""
+    """Give left against right counts of those who took part."""
     if not len(scene.pairs):
         return None
+    there = np.flatnonzero(analysis.took_part)
+    names = names_of(scene)
     return SidesView(
-        left=analysis.left, right=analysis.right, behaviour=behaviour_shown(scene, analysis, flagged),
-        flagged=flagged, names=names_of(scene), numbers=np.arange(len(scene.pairs.annotators)),
+        left=analysis.left[there], right=analysis.right[there],
+        behaviour=behaviour_shown(scene, analysis, flagged)[there], flagged=flagged[there],
+        names=tuple(names[who] for who in there.tolist()), numbers=there,
     )  # fmt: skip
 
 
-def rate_cut(scene: Scene, cut: Cut, flagged: BoolArray) -> RateCut:
+def rate_cut(scene: Scene, analysis: Analysis, cut: Cut, flagged: BoolArray) -> RateCut:
     """Give the cut as the bars show it, with what is promised of it."""
-    words = f"at most {cut.rate:.0%} of them wrongly" if scene.plus and flagged.any() else ""
+    words = f"at most {cut.rate:.0%} of them wrongly"
+    if analysis.not_promised:
+        words = f"the rate is not promised: {analysis.not_promised}"
+    elif not flagged.any():
+        # Of so many, one who is flagged wrongly makes no more than the rate.
+        fewest = math.ceil(1 / cut.rate - 1e-9)
+        words = (
+            f"at this rate {count(fewest, 'annotator')} or more are flagged, or nobody" if scene.plus else ""
+        )
     return RateCut(cut.rate, cut.share, cut.at, flagged, words)
 
 
-def statistics_view(scene: Scene, cut: Cut | None, flagged: BoolArray) -> StatisticsView | None:
+def statistics_view(
+    scene: Scene, analysis: Analysis, cut: Cut | None, flagged: BoolArray
+) -> StatisticsView | None:
     """Give the statistics of every draw; None before there is an answer."""
     fusion = scene.fusion
     if fusion is None or cut is None or not len(fusion.statistic):
         return None
     return StatisticsView(
         statistic=fusion.statistic, names=names_of(scene), numbers=np.arange(len(scene.pairs.annotators)),
-        least_share=fusion.share, cut=rate_cut(scene, cut, flagged),
+        least_share=fusion.share, cut=rate_cut(scene, analysis, cut, flagged),
     )  # fmt: skip
 
 

@@ -105,10 +105,11 @@ class PairsWorkspace(PairsScreen):
 
     @property
     def flagged(self) -> BoolArray:
-        """Who counts as biased: flagged by the draws or by the expert, and not cleared."""
-        cut, decided = self.cutting.cut, self.judging.decided
+        """Who counts as biased: flagged by the draws or by the expert, not cleared and not set aside."""
+        analysis, cut, decided = self.analysis, self.cutting.cut, self.judging.decided
+        there = np.zeros(len(decided), dtype=bool) if analysis is None else analysis.took_part
         drawn = np.zeros(len(decided), dtype=bool) if cut is None else cut.flagged
-        return np.asarray((drawn & (decided != CLEARED)) | (decided == FLAGGED), dtype=bool)
+        return np.asarray(there & ((drawn & (decided != CLEARED)) | (decided == FLAGGED)), dtype=bool)
 
     def _on_replaced(self) -> None:
         self.runs.forget()
@@ -125,6 +126,8 @@ class PairsWorkspace(PairsScreen):
     def _show(self, scene: Scene | None, analysis: Analysis | None) -> None:
         same = self.scene is not None and scene is not None and self.scene.question.id == scene.question.id
         kept = self.queue.current if same else None
+        if kept is not None and analysis is not None and not analysis.took_part[kept]:
+            kept = None
         self.scene, self.analysis = scene, analysis
         self._evidence = None
         self.cutting.show(scene, analysis)
@@ -155,7 +158,7 @@ class PairsWorkspace(PairsScreen):
         else:
             self.path.show_path(view.path_view(scene, cut, self._behaviour(scene, analysis)))
             self.sides.show_sides(view.sides_view(scene, analysis, self.flagged))
-            self.bars.show_statistics(view.statistics_view(scene, cut, self.flagged))
+            self.bars.show_statistics(view.statistics_view(scene, analysis, cut, self.flagged))
         self._show_status()
 
     def _behaviour(self, scene: Scene, analysis: Analysis) -> NDArray[np.int8]:
@@ -186,9 +189,10 @@ class PairsWorkspace(PairsScreen):
         if scene is None or analysis is None or cut is None:
             return
         behaviour = self._behaviour(scene, analysis)
-        self.bars.set_cut(view.rate_cut(scene, cut, self.flagged))
+        self.bars.set_cut(view.rate_cut(scene, analysis, cut, self.flagged))
         self.path.set_cut(view.path_cut(scene, cut), behaviour)
-        self.sides.set_flagged(self.flagged, behaviour)
+        there = analysis.took_part
+        self.sides.set_flagged(self.flagged[there], behaviour[there])
         self._show_status()
         self._show_bias()
         self._show_course()
