@@ -46,6 +46,7 @@ benchmark:
 	OPENBLAS_NUM_THREADS=1 $(python) -m tests.benchmarks.labels_window_speed
 	OPENBLAS_NUM_THREADS=1 $(python) -m tests.benchmarks.pairs_accuracy
 	OPENBLAS_NUM_THREADS=1 $(python) -m tests.benchmarks.pairs_speed
+	OPENBLAS_NUM_THREADS=1 $(python) -m tests.benchmarks.pairs_window_speed
 
 clean:
 	rm -rf .venv .venv-without-qt demo build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
