@@ -7,14 +7,23 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QPointF, QRectF, Qt, Signal
-from PySide6.QtGui import QColor, QPainter, QPen, QResizeEvent
-from PySide6.QtWidgets import QHBoxLayout, QSlider, QSpinBox, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtGui import QColor, QPainter, QPen
+from PySide6.QtWidgets import (
+    QHBoxLayout,
+    QSizePolicy,
+    QSlider,
+    QSpinBox,
+    QStackedWidget,
+    QVBoxLayout,
+    QWidget,
+)
 
 from raterscope.algorithms.pairs.knockoffs import HIGHEST_RATE
 from raterscope.widgets import theme
 from raterscope.widgets.figures import count
 from raterscope.widgets.painting import paint_words
 from raterscope.widgets.parts import Header, plain_label
+from raterscope.widgets.plot_table import PlotTable
 from raterscope.widgets.plots.figure_panel import Figure
 from raterscope.widgets.plots.mode_switch import ModeSwitch
 from raterscope.widgets.plots.numbered import row_of
@@ -118,6 +127,7 @@ class KnockoffBars(QWidget):
         self.setAccessibleName("False discovery rate")
         self.header = Header("False discovery rate", ASIDE)
         self.figure = _Bars()
+        self.figure.header = self.header
         self._view: StatisticsView | None = None
         self._pages = QStackedWidget()
         nothing = plain_label(NOTHING, "second", wrap=True)
@@ -178,6 +188,7 @@ class KnockoffBars(QWidget):
         self.slider = QSlider(Qt.Orientation.Horizontal)
         self.slider.setRange(LEAST, MOST)
         self.slider.setPageStep(5)
+        self.slider.setMinimumWidth(60)
         self.slider.setAccessibleName("False discovery rate, in hundredths")
         self.slider.setToolTip("At most this share of those flagged is flagged wrongly, on average")
         self._rate = plain_label("", "title")
@@ -189,6 +200,7 @@ class KnockoffBars(QWidget):
         self.draw = QSpinBox()
         self.draw.setAccessibleName("Draw")
         self.draw.setPrefix("draw ")
+        self.draw.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
         self.draw.hide()
         first = QHBoxLayout()
         first.setSpacing(16)
@@ -294,9 +306,23 @@ class _Bars(Figure[int]):
         self.update()
         self.chosen.emit(int(self._view.numbers[self._selected]))
 
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        super().resizeEvent(event)
-        self.update()
+    def table(self) -> PlotTable:
+        view, cut, order = self._view, self._cut, self._order
+        assert view is not None
+        assert cut is not None
+        mean = np.asarray(view.statistic).mean(axis=0)
+        of_draw = (
+            {} if self._draw is None else {f"W in draw {self._draw + 1}": view.statistic[self._draw, order]}
+        )
+        return PlotTable.of(
+            {
+                "annotator": [view.names[who] for who in order.tolist()],
+                "share of draws that select": cut.share[order],
+                "mean W": mean[order],
+                **of_draw,
+                "flagged": cut.flagged[order],
+            }
+        )
 
     def _box(self) -> QRectF:
         return QRectF(
