@@ -11,6 +11,7 @@ from raterscope.algorithms.clicks._grid import sort_into_cells
 from raterscope.algorithms.clicks._path import Path, walk
 from raterscope.algorithms.clicks._scatter import learn_habits
 from raterscope.algorithms.clicks.data import Clicks
+from raterscope.algorithms.clicks.oem import oem
 from raterscope.algorithms.progress import silent
 from raterscope.algorithms.simulation.mixtures import overlapping_crowd, separated_crowd
 
@@ -136,3 +137,20 @@ def test_marks_made_once_are_recognised():
     habits = learn_habits(clicks)
     assert habits.repeats < 0.3
     assert 2 < habits.scatter < 3
+
+
+def test_a_large_crowd_of_whom_each_clicks_little_scatters_as_a_small_one() -> None:
+    """The clicks that are sampled of each must not be those at the edges of the image."""
+    rng = np.random.default_rng(0)
+    objects = rng.uniform(20, 980, (100, 2))
+    x, y, who = [], [], []
+    for annotator in range(800):
+        seen = objects[rng.random(100) < 0.2]
+        own = np.concatenate([rng.normal(seen, 3.0), rng.uniform(0, 1000, (1, 2))])
+        x.append(own[:, 0])
+        y.append(own[:, 1])
+        who.append(np.full(len(own), annotator))
+    names = tuple(f"W{one}" for one in range(800))
+    clicks = Clicks(np.concatenate(x), np.concatenate(y), np.concatenate(who), names, (0, 0, 1000, 1000))
+    assert learn_habits(clicks).scatter == pytest.approx(3.0, rel=0.3)
+    assert len(oem(clicks)) == pytest.approx(100, abs=2)
