@@ -16,23 +16,19 @@ from raterscope.widgets.canvas.marks import LAYERS, ClickMarks, DetectionMarks
 from raterscope.widgets.canvas.minimap import Minimap
 from raterscope.widgets.canvas.scale_bar import paint_scale_bar
 from raterscope.widgets.canvas.spot_layer import LABELS_UP_TO, SMALLEST_RADIUS, SpotLayer
+from raterscope.widgets.canvas.tile_store import TileSource
 from raterscope.widgets.canvas.tiles import TileCache
 from raterscope.widgets.canvas.truth_layer import TruthLayer
-from raterscope.widgets.canvas.viewport import Rect, Viewport
+from raterscope.widgets.canvas.viewport import FIT_MARGIN, Rect, Viewport
 from raterscope.widgets.chips import ChipRow
 
 __all__ = ["CanvasView"]
 
 EDGE = 12
-FIT_MARGIN = 12.0
 SETTLED = 80
 """Milliseconds without a change of scale after which stretched tiles are painted anew."""
-LOOK_MARGIN = 60.0
 FRAME_EDGE = 24.0
 """Room for a spot's mark and number inside the frame about it."""
-
-SPOT_ON_SCREEN = (14.0, 90.0)
-"""Radii on the screen between which a spot is easily judged; outside them `look_at` changes the scale."""
 
 HIDDEN_AT_FIRST = {"truth", "density"}
 """Who decides should not see the answer unasked."""
@@ -52,9 +48,12 @@ class CanvasView(QWidget):
     Signals
     -------
     layer_toggled : (str, bool)
+    image_refused : str
+        Why a part of an image by tiles cannot be shown.
     """
 
     layer_toggled = Signal(str, bool)
+    image_refused = Signal(str)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -62,7 +61,10 @@ class CanvasView(QWidget):
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
         self.setMinimumSize(240, 180)
         self.setAccessibleName("Image")
-        self._image, self._clicks, self._density = ImageLayer(), ClickLayer(), DensityLayer()
+        self._image = ImageLayer(self)
+        self._image.arrived.connect(self._on_arrived)
+        self._image.refused.connect(self.image_refused)
+        self._clicks, self._density = ClickLayer(), DensityLayer()
         self._spots, self._truth = SpotLayer(), TruthLayer()
         self._visible = {name: name not in HIDDEN_AT_FIRST for name in LAYERS}
         self._base = TileCache(self._paint_base, QColor(theme.DARK.canvas))
@@ -83,6 +85,9 @@ class CanvasView(QWidget):
         self._settling.setSingleShot(True)
         self._settling.setInterval(SETTLED)
         self._settling.timeout.connect(self._on_settled)
+        self._continuing = QTimer(self)
+        self._continuing.setSingleShot(True)
+        self._continuing.timeout.connect(self.update)
         self._chips = ChipRow(CHIPS, self)
         self._chips.toggled.connect(self._on_chip)
         for name, on in self._visible.items():
@@ -94,14 +99,15 @@ class CanvasView(QWidget):
     # What is shown -----------------------------------------------------------------------------
 
     def set_image(
-        self, array: NDArray[np.uint8] | None, extent: Rect, *, pixel_size: float | None = None
+        self, image: NDArray[np.uint8] | TileSource | None, extent: Rect, *, pixel_size: float | None = None
     ) -> None:
         """Show an image under the clicks and spots, which stay; on another extent, show it whole.
 
         Parameters
         ----------
-        array : (H, W) or (H, W, 3) uint8 or None
-            None where the pixels are missing: the extent's frame stands for them.
+        image : (H, W) or (H, W, 3) uint8, or TileSource, or None
+            All of it, or what reads its tiles. None where the pixels are missing: the extent's frame stands
+            for them.
         extent : (left, top, right, bottom)
             What the image covers, in the units of the clicks.
         pixel_size : float, optional
@@ -111,15 +117,15 @@ class CanvasView(QWidget):
         if right <= left or bottom <= top:
             raise ValueError(f"the image's extent is {extent}; expected an area above nothing")
         elsewhere = (left, top, right, bottom) != self.extent
-        self._image.set_image(array, (left, top, right, bottom))
+        self._image.set_image(image, (left, top, right, bottom))
         self._pixel_size = pixel_size
-        width, height = self._minimap.room(self.extent)
-        self._minimap.set_picture(self._image.thumbnail(width, height), self.extent)
+        self._show_overview()
         self._density_stale = self._density_stale or elsewhere
         self._base.clear()
         if elsewhere:
             self._overlay.clear()
             self.fit()
+        self._image.look(self._viewport, self.devicePixelRatioF())
         self._look_changed()
 
     @property
@@ -219,20 +225,10 @@ class CanvasView(QWidget):
 
         The scale stays when the spot is easily judged at it, and nothing moves when it also lies well inside.
         """
-        view = self._viewport
-        smallest, largest = SPOT_ON_SCREEN
-        on_screen = max(radius, 1e-9) * view.scale
-        if not smallest <= on_screen <= largest:
-            wanted = (2.5 * smallest if on_screen < smallest else 0.6 * largest) / max(radius, 1e-9)
-            scale = max(wanted, view.framing(self.extent, FIT_MARGIN).scale)
-            if scale != view.scale:
-                self._fitted = False
-                self._set_viewport(view.centred(x, y, scale).kept_on(self.extent, LOOK_MARGIN))
-                return
-        across, down = view.to_screen(x, y)
-        if not (0.15 < across / view.width < 0.85 and 0.15 < down / view.height < 0.85):
+        view = self._viewport.looking_at(x, y, radius, self.extent)
+        if view != self._viewport:
             self._fitted = False
-            self._set_viewport(view.centred(x, y).kept_on(self.extent, LOOK_MARGIN))
+            self._set_viewport(view)
 
     def zoom(self, factor: float, about: QPointF | None = None) -> None:
         """Enlarge about a place of the widget, or about its middle."""
@@ -267,15 +263,19 @@ class CanvasView(QWidget):
     def _paint(self, painter: QPainter) -> None:
         ratio = self.devicePixelRatioF()
         view = self._viewport
-        self._base.show(painter, view, ratio)
+        beneath = self._paint_quickly if self._image.by_tiles else None
+        hurry = self._hurry and beneath is not None
+        if not self._base.show(painter, view, ratio, hurry=hurry, beneath=beneath):
+            (self._settling if self._base.stretched else self._continuing).start()
         if self._bare:
             paint_scale_bar(painter, QPointF(EDGE, view.height - EDGE), view.scale, self._pixel_size)
             return
-        overlay = self._partial is None and any(self._visible[n] for n in ("ellipses", "detections"))
-        if overlay or (self._visible["truth"] and len(self._truth.x)):
-            if not self._overlay.show(painter, view, ratio, hurry=self._hurry):
-                self._settling.start()
-            self._hurry = True
+        spots = self._partial is None and len(self._spots.spots) > 0
+        overlay = spots and (self._visible["ellipses"] or self._visible["detections"])
+        truth = self._visible["truth"] and len(self._truth.x) > 0
+        if (overlay or truth) and not self._overlay.show(painter, view, ratio, hurry=self._hurry):
+            self._settling.start()
+        self._hurry = True
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         if self._partial is not None:
             live.paint_partial(painter, view, *self._partial, self._spots.coverage)
@@ -300,6 +300,19 @@ class CanvasView(QWidget):
             self._density.paint(painter, scale, rect)
         if self._visible["clicks"] and not self._as_density:
             self._clicks.paint(painter, scale, rect)
+
+    def _paint_quickly(self, painter: QPainter, box: QRectF) -> None:
+        """Paint the image alone in a box of the widget, its pixels not smoothed."""
+        view = self._viewport
+        rect = QRectF(
+            *view.to_image(box.left(), box.top()), box.width() / view.scale, box.height() / view.scale
+        )
+        painter.save()
+        painter.setClipRect(box)
+        painter.fillRect(box, QColor(theme.DARK.canvas))
+        painter.translate(view.across, view.down)
+        self._image.paint(painter, view.scale, rect, quickly=True)
+        painter.restore()
 
     def _paint_overlay(self, painter: QPainter, scale: float, rect: QRectF) -> None:
         if self._visible["truth"]:
@@ -347,9 +360,7 @@ class CanvasView(QWidget):
             self._density.set_clicks(self._clicks.clicks, self._clicks.shown, self.extent)
             self._density_stale = False
             self._base.clear()
-        left, top, right, bottom = self.extent
-        share = min(1.0, view.width * view.height / view.scale**2 / ((right - left) * (bottom - top)))
-        labels = len(self._spots.spots) * share <= LABELS_UP_TO
+        labels = len(self._spots.spots) * view.share_of(self.extent) <= LABELS_UP_TO
         if labels != self._labels:
             self._labels = labels
             self._overlay.clear()
@@ -357,21 +368,26 @@ class CanvasView(QWidget):
 
     def _set_viewport(self, viewport: Viewport) -> None:
         self._viewport = viewport
-        seen = viewport.visible
-        left, top, right, bottom = self.extent
-        whole = seen[0] <= left and seen[1] <= top and seen[2] >= right and seen[3] >= bottom
-        self._minimap.set_seen(seen)
-        self._minimap.setVisible(not whole)
-        self._place_minimap()
+        self._minimap.follow(viewport)
+        self._image.look(viewport, self.devicePixelRatioF())
         self._look_changed()
+
+    def _show_overview(self) -> None:
+        width, height = self._minimap.room(self.extent)
+        self._minimap.set_picture(self._image.thumbnail(width, height), self.extent)
+
+    def _on_arrived(self, parts: list[QRectF]) -> None:
+        if not self._minimap.has_picture:
+            self._show_overview()
+            self._minimap.follow(self._viewport)
+        if not self._base.stretched:  # else all of it is painted anew soon
+            for part in parts:
+                self._base.clear_rect(part)
+        self.update()
 
     def _on_settled(self) -> None:
         self._hurry = False
         self.update()
-
-    def _place_minimap(self) -> None:
-        box = self._minimap
-        box.move(self.width() - box.width() - EDGE, self.height() - box.height() - EDGE)
 
     def _centre_on(self, x: float, y: float) -> None:
         self._fitted = False

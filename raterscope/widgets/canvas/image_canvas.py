@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QEvent, QPointF, Qt, Signal
-from PySide6.QtGui import QFocusEvent, QKeyEvent, QMouseEvent, QWheelEvent
+from PySide6.QtCore import QEvent, QPointF, QSize, Qt, Signal
+from PySide6.QtGui import QFocusEvent, QKeyEvent, QMouseEvent, QPainter, QWheelEvent
 from PySide6.QtWidgets import QWidget
 
 from raterscope.widgets.canvas.canvas_view import CanvasView
 from raterscope.widgets.canvas.viewport import Viewport
+from raterscope.widgets.figure_menu import PictureMenu
 
 __all__ = ["ImageCanvas"]
 
@@ -50,6 +51,7 @@ class ImageCanvas(CanvasView):
         self._cursor = (0.0, 0.0)
         self._pressed: QPointF | None = None
         self._dragged_from: Viewport | None = None
+        self.menu = PictureMenu(self, self)
 
     def select(self, index: int | None) -> None:
         """Put a frame about one spot; what was being moved stays where it was."""
@@ -79,6 +81,24 @@ class ImageCanvas(CanvasView):
         self._show_cross_hair()
         if changed:
             self.mode_changed.emit(mode)
+
+    # As a picture -----------------------------------------------------------------------------
+
+    def heading(self) -> tuple[str, str]:
+        """Give no title: it is an image already."""
+        return "", ""
+
+    def picture_size(self) -> QSize:
+        """Give how much is in sight."""
+        return self.size()
+
+    def paint_picture(self, painter: QPainter) -> None:
+        """Paint what is in sight, with its marks."""
+        hovered, self._hovered = self._hovered, None
+        try:
+            self._paint(painter)
+        finally:
+            self._hovered = hovered
 
     # Mouse and keys ----------------------------------------------------------------------------
 

@@ -7,13 +7,15 @@ from PySide6.QtGui import QColor, QImage, QMouseEvent, QPainter, QPaintEvent, QP
 from PySide6.QtWidgets import QWidget
 
 from raterscope.widgets import theme
-from raterscope.widgets.canvas.viewport import Rect
+from raterscope.widgets.canvas.viewport import Rect, Viewport
 from raterscope.widgets.chips import paint_chip_ground
 
 __all__ = ["Minimap"]
 
 LONGEST = 128
 EDGE = 8
+FROM_CORNER = 12
+"""Pixels to the corner of the widget that it lies in."""
 
 
 class Minimap(QWidget):
@@ -42,6 +44,11 @@ class Minimap(QWidget):
         factor = LONGEST / max(width, height)
         return max(8, round(width * factor)), max(8, round(height * factor))
 
+    @property
+    def has_picture(self) -> bool:
+        """Whether the image is there."""
+        return self._picture is not None
+
     def set_picture(self, picture: QImage | None, extent: Rect) -> None:
         """Show another image."""
         self._picture, self._extent = picture, extent
@@ -49,8 +56,12 @@ class Minimap(QWidget):
         self.setFixedSize(width + 2 * EDGE, height + 2 * EDGE)
         self.update()
 
-    def set_seen(self, seen: Rect) -> None:
-        """Say what is in sight."""
+    def follow(self, viewport: Viewport) -> None:
+        """Say what is in sight; where all is, the frame would tell nothing, and the overview is hidden."""
+        seen = viewport.visible
+        left, top, right, bottom = self._extent
+        self.setVisible(not (seen[0] <= left and seen[1] <= top and seen[2] >= right and seen[3] >= bottom))
+        self.move(viewport.width - self.width() - FROM_CORNER, viewport.height - self.height() - FROM_CORNER)
         if seen != self._seen:
             self._seen = seen
             self.update()

@@ -11,7 +11,7 @@ from PySide6.QtGui import QImage, QPainter
 
 from raterscope.widgets.canvas.viewport import Rect
 
-__all__ = ["draw_part", "to_picture"]
+__all__ = ["draw_part", "level_for", "to_picture"]
 
 
 def to_picture(array: NDArray[np.uint8]) -> QImage:
@@ -25,6 +25,11 @@ def to_picture(array: NDArray[np.uint8]) -> QImage:
     return QImage(array.data, width, height, array.strides[0], kind).convertToFormat(
         QImage.Format.Format_RGB32
     )
+
+
+def level_for(enlarged: float) -> int:
+    """Tell how often to halve a picture before it is drawn at a scale, which shrinks it by less than half."""
+    return max(0, math.floor(math.log2(1 / enlarged) + 0.01)) if enlarged < 1 else 0
 
 
 def draw_part(

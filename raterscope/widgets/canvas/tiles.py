@@ -24,6 +24,7 @@ BUDGET = 0.006
 """Seconds of a frame that painting anew may take."""
 
 Paint = Callable[[QPainter, float, QRectF], None]
+Beneath = Callable[[QPainter, QRectF], None]
 
 
 class TileCache:
@@ -36,6 +37,11 @@ class TileCache:
         origin is the image's, its unit the widget's pixel.
     ground : QColor, optional
         Opaque ground; see-through without.
+
+    Attributes
+    ----------
+    stretched : bool
+        Whether tiles of another scale were shown last.
     """
 
     def __init__(self, paint: Paint, ground: QColor | None = None) -> None:
@@ -44,6 +50,7 @@ class TileCache:
         self._tiles: OrderedDict[tuple[int, int], QImage] = OrderedDict()
         self._made_for: tuple[float, float] = (0.0, 0.0)
         self._cost = 0.0
+        self.stretched = False
 
     def clear(self) -> None:
         """Paint everything anew next time."""
@@ -56,37 +63,61 @@ class TileCache:
             if QRectF(key[0] * side, key[1] * side, side, side).intersects(rect):
                 del self._tiles[key]
 
-    def show(self, painter: QPainter, viewport: Viewport, ratio: float, *, hurry: bool = False) -> bool:
+    def show(
+        self,
+        painter: QPainter,
+        viewport: Viewport,
+        ratio: float,
+        *,
+        hurry: bool = False,
+        beneath: Beneath | None = None,
+    ) -> bool:
         """Copy the visible tiles into the widget; paint those that are missing.
+
+        Parameters
+        ----------
+        painter, viewport, ratio
+            The widget's; how many pixels of the screen one of its pixels has.
+        hurry : bool
+            Stretch tiles of another scale when painting them anew would take longer than a frame has.
+        beneath : callable, optional
+            ``beneath(painter, box)`` paints quickly what lies in a box of the widget. With it, tiles that a
+            frame has no time for are left for the next one.
 
         Returns
         -------
         bool
-            False where tiles of another scale were stretched instead: in a hurry, when painting them anew
-            would take longer than a frame has.
+            False where something else stood for tiles: show them again, out of a hurry.
         """
+        self.stretched = False
         if self._made_for != (viewport.scale, ratio):
             if hurry and self._tiles and self._cost > BUDGET:
+                if beneath is not None:
+                    beneath(painter, QRectF(0, 0, viewport.width, viewport.height))
                 self._stretch(painter, viewport)
+                self.stretched = True
                 return False
             self._tiles.clear()
             self._made_for = (viewport.scale, ratio)
-        started, kept = time.perf_counter(), len(self._tiles)
+        started, kept, late = time.perf_counter(), len(self._tiles), False
         first_across = math.floor(-viewport.across / SIDE)
         first_down = math.floor(-viewport.down / SIDE)
         last_across = math.floor((viewport.width - 1 - viewport.across) / SIDE)
         last_down = math.floor((viewport.height - 1 - viewport.down) / SIDE)
         for row in range(first_down, last_down + 1):
             for column in range(first_across, last_across + 1):
-                tile = self._tile(column, row, viewport.scale, ratio)
-                painter.drawImage(
-                    QRectF(viewport.across + column * SIDE, viewport.down + row * SIDE, SIDE, SIDE), tile
-                )
+                box = QRectF(viewport.across + column * SIDE, viewport.down + row * SIDE, SIDE, SIDE)
+                spent = time.perf_counter() - started
+                if beneath is not None and spent > BUDGET and (column, row) not in self._tiles:
+                    late = True
+                    beneath(painter, box)
+                else:
+                    painter.drawImage(box, self._tile(column, row, viewport.scale, ratio))
         if not kept:
             self._cost = time.perf_counter() - started
         while len(self._tiles) > KEPT:
             self._tiles.popitem(last=False)
-        return True
+        return not late
 
     def _stretch(self, painter: QPainter, viewport: Viewport) -> None:
         factor = viewport.scale / self._made_for[0]

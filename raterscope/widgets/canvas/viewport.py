@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-__all__ = ["Rect", "Viewport"]
+__all__ = ["FIT_MARGIN", "Rect", "Viewport"]
 
 SMALLEST_SCALE, LARGEST_SCALE = 1e-3, 200.0
+FIT_MARGIN, LOOK_MARGIN = 12.0, 60.0
+
+SPOT_ON_SCREEN = (14.0, 90.0)
+"""Radii on the screen between which a spot is easily judged; outside them `looking_at` changes the scale."""
 
 Rect = tuple[float, float, float, float]
 
@@ -90,6 +94,28 @@ class Viewport:
         across = keep(self.across, extent[0], extent[2], self.width)
         down = keep(self.down, extent[1], extent[3], self.height)
         return replace(self, across=across, down=down)
+
+    def looking_at(self, x: float, y: float, radius: float, extent: Rect) -> Viewport:
+        """Bring a spot into sight with what surrounds it.
+
+        The scale stays when the spot is easily judged at it, and nothing moves when it also lies well inside.
+        """
+        smallest, largest = SPOT_ON_SCREEN
+        on_screen = max(radius, 1e-9) * self.scale
+        if not smallest <= on_screen <= largest:
+            wanted = (2.5 * smallest if on_screen < smallest else 0.6 * largest) / max(radius, 1e-9)
+            scale = max(wanted, self.framing(extent, FIT_MARGIN).scale)
+            if scale != self.scale:
+                return self.centred(x, y, scale).kept_on(extent, LOOK_MARGIN)
+        across, down = self.to_screen(x, y)
+        if 0.15 < across / self.width < 0.85 and 0.15 < down / self.height < 0.85:
+            return self
+        return self.centred(x, y).kept_on(extent, LOOK_MARGIN)
+
+    def share_of(self, extent: Rect) -> float:
+        """Tell which share of the image fits into the widget, 1 at most."""
+        left, top, right, bottom = extent
+        return min(1.0, self.width * self.height / self.scale**2 / ((right - left) * (bottom - top)))
 
     def held_to(self, extent: Rect) -> Viewport:
         """Pan back so that the middle of the widget stays on the image."""

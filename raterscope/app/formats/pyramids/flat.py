@@ -45,7 +45,7 @@ _THREADS = 2
 _AHEAD = 16 << 20
 """Bytes of a TIFF that are read before they are decoded."""
 
-_RELEASE = 0.2
+_RELEASE = 0.05
 """Seconds after which what a decoder has written is let go to the disk."""
 
 
