@@ -57,12 +57,16 @@ class Contents:
         """Give what an undo is about in the end; any other decision itself."""
         return target_of(decision, self.review.decision)[0]
 
-    def item_of(self, decision: Decision, kind: str) -> int | None:
-        """Give the item that a decision of a kind, or what it undoes, is about; None for any other."""
+    def items_of(self, decision: Decision, kind: str) -> tuple[int, ...]:
+        """Give all items that a decision of a kind, or what it undoes, is about."""
         target = self.target(decision)
         if target is None or target.subject is None or target.subject.kind != kind:
-            return None
-        return target.item
+            return ()
+        return target.items
+
+    def item_of(self, decision: Decision, kind: str) -> int | None:
+        """Give the item that a decision of a kind, or what it undoes, is about; None for any other."""
+        return next(iter(self.items_of(decision, kind)), None)
 
     def image(self, key: int) -> ImageEntry | None:
         """Find an image by its number in the study."""
@@ -221,13 +225,13 @@ class _Journal:
     def append(self, decision: Decision) -> None:
         """Take up a decision that is on disk."""
         self.decisions = (*self.decisions, decision)
-        self.state = fold(self.decisions)
+        self.state = fold(self.decisions, self.state)
 
     def rest_on(self, runs: Sequence[RunEntry]) -> None:
         """Remember what the latest run of each kind was held to."""
         known = {run.kind: run.known for run in runs}
         self._then = {
-            kind: fold(one for one in self.decisions if one.id <= last) for kind, last in known.items()
+            kind: fold([one for one in self.decisions if one.id <= last]) for kind, last in known.items()
         }
 
     @property

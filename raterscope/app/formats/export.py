@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import TextIO
 from uuid import uuid4
@@ -15,13 +16,22 @@ from uuid import uuid4
 import numpy as np
 
 from raterscope.app.errors import InputError, plain
-from raterscope.app.review import BiasSubject, Decision, RegionSubject, SpotSubject, TaskSubject, fold
+from raterscope.app.review import (
+    BiasSubject,
+    Decision,
+    RegionSubject,
+    SpotSubject,
+    TaskSubject,
+    fold,
+    one_by_one,
+)
 
 __all__ = ["DECISIONS", "decision_rows", "distinct", "harmless", "replacing", "safe", "write_table"]
 
 DECISIONS = (
     "decision", "at", "who", "kind", "verb", "item", "spot", "x", "y", "from_x", "from_y", "structure",
     "region", "box", "rater", "task", "label", "annotators", "reason", "run", "about", "undoes", "in_effect",
+    "blind",
 )  # fmt: skip
 
 _LONGEST = 80  # bytes; a file's name has up to three such parts, and 255 bytes are the most on most disks
@@ -105,7 +115,7 @@ def harmless(text: str) -> str:
 def decision_rows(
     decisions: Sequence[Decision], items: Mapping[tuple[str, int], str]
 ) -> Iterator[Sequence[object]]:
-    """Give the rows of decisions.csv, all of the journal in order.
+    """Give the rows of decisions.csv, all of the journal in order; a decision on several spots has as many.
 
     Parameters
     ----------
@@ -113,12 +123,12 @@ def decision_rows(
     items : mapping of an item's kind and number to its name
     """
     state = fold(decisions)
-    for one in decisions:
+    for one in chain.from_iterable(map(one_by_one, decisions)):
         yield (
             one.id, "" if one.at is None else one.at.isoformat(timespec="milliseconds"), one.who,
             "" if one.subject is None else one.subject.kind, one.verb, _item(one, items),
             *_subject_cells(one), "; ".join(one.annotators), one.reason, one.run, one.about, one.undoes,
-            state.in_effect(one.id),
+            state.in_effect(one.id), getattr(one.subject, "blind", None),
         )  # fmt: skip
 
 

@@ -33,10 +33,11 @@ def decisions_section(decisions: Sequence[Decision], items: Mapping[tuple[str, i
                 break
             target = earlier
         item = ""
-        if target.subject is not None and target.item is not None:
-            item = items.get((target.subject.kind, target.item), "")
-            if not item:
+        if target.subject is not None and target.items:
+            names = [items.get((target.subject.kind, number), "") for number in target.items]
+            if not any(names):
                 continue
+            item = ", ".join(name for name in names if name)
         when = NONE if one.at is None else one.at.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S")
         structure = getattr(target.subject, "structure", "")
         rows.append(

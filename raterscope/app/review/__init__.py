@@ -1,19 +1,20 @@
 """The expert's decisions: the journal, and what it amounts to for each kind of annotation."""
 
-from raterscope.app.review.decision import (
+from raterscope.app.review.decision import Decision, in_words, one_by_one, target_of
+from raterscope.app.review.journal import ReviewState, differ, fold, redo, undo
+from raterscope.app.review.regions import Region, known_voxels
+from raterscope.app.review.spots import Flag, Spot, Verdict, known_spots, match
+from raterscope.app.review.subjects import (
     SUBJECTS,
     BiasSubject,
-    Decision,
+    ImageSubject,
     RegionSubject,
+    SpotOf,
+    SpotsSubject,
     SpotSubject,
     Subject,
     TaskSubject,
-    in_words,
-    target_of,
 )
-from raterscope.app.review.journal import ReviewState, differ, fold, redo, undo
-from raterscope.app.review.regions import Region, known_voxels
-from raterscope.app.review.spots import Spot, Verdict, known_spots, match
 from raterscope.app.review.tasks import DecidedTask
 
 __all__ = [
@@ -21,11 +22,15 @@ __all__ = [
     "BiasSubject",
     "DecidedTask",
     "Decision",
+    "Flag",
+    "ImageSubject",
     "Region",
     "RegionSubject",
     "ReviewState",
     "Spot",
+    "SpotOf",
     "SpotSubject",
+    "SpotsSubject",
     "Subject",
     "TaskSubject",
     "Verdict",
@@ -35,6 +40,7 @@ __all__ = [
     "known_spots",
     "known_voxels",
     "match",
+    "one_by_one",
     "redo",
     "target_of",
     "undo",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from raterscope.app.review.decision import BiasSubject, Decision
+from raterscope.app.review.decision import Decision
+from raterscope.app.review.subjects import BiasSubject
 
 __all__ = ["BiasesOfQuestion", "Judged"]
 
@@ -24,7 +25,7 @@ class BiasesOfQuestion:
     def __init__(self) -> None:
         self.judged: dict[str, Judged] = {}
 
-    def take(self, decision: Decision) -> None:
+    def take(self, decision: Decision, _item: int) -> None:
         """Let a decision in effect change what is decided."""
         if isinstance(decision.subject, BiasSubject) and decision.verb != "skip":
             judged = Judged(decision.verb, decision.reason, decision.id)

@@ -1,180 +1,21 @@
-"""One decision of the expert, a line of the journal, and what each kind of annotation decides on.
+"""One decision of the expert: a line of the journal.
 
 What is decided belongs to an item: an image of clicks or masks, a question of labels.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import ClassVar
 
 from raterscope.algorithms.masks.data import Settled
+from raterscope.app.review.subjects import SUBJECTS, SpotsSubject, SpotSubject, Subject
 
-__all__ = [
-    "SUBJECTS",
-    "BiasSubject",
-    "Decision",
-    "RegionSubject",
-    "SpotSubject",
-    "Subject",
-    "TaskSubject",
-    "in_words",
-    "target_of",
-]
+__all__ = ["Decision", "in_words", "one_by_one", "target_of"]
 
 Find = Callable[[int], "Decision | None"]
-Box = tuple[int, int, int]
 
-
-@dataclass(frozen=True, kw_only=True)
-class SpotSubject:
-    """A spot on an image of clicks: accept, reject, skip, add or move it.
-
-    Attributes
-    ----------
-    x, y : float
-        Where the spot is, pixels; for a move, where to.
-    number : int or None
-        The number that it had on screen.
-    from_x, from_y : float or None
-        For a move, where it was.
-    """
-
-    kind: ClassVar[str] = "clicks"
-    verbs: ClassVar[tuple[str, ...]] = ("accept", "reject", "skip", "add", "move")
-
-    x: float
-    y: float
-    number: int | None = None
-    from_x: float | None = None
-    from_y: float | None = None
-
-    def __post_init__(self) -> None:
-        for name in ("x", "y", "from_x", "from_y"):
-            value = getattr(self, name)
-            if value is not None and not math.isfinite(value):
-                raise ValueError(f"{name} of a decision is {value}; expected a finite number.")
-
-    def refuse(self, verb: str) -> str | None:
-        """Say what is missing for a verb; None where nothing is."""
-        if verb == "move" and (self.from_x is None or self.from_y is None):
-            return "from_x and from_y"
-        return None
-
-    def in_words(self, verb: str) -> str:
-        """Say what is done to it: "reject spot 12"."""
-        what = f"spot {self.number}" if self.number is not None else "a spot"
-        if verb == "add" or self.number is None:
-            return f"{verb} {what} at {self.x:.0f}, {self.y:.0f}"
-        return f"{verb} {what}"
-
-
-@dataclass(frozen=True, kw_only=True)
-class RegionSubject:
-    """A region of a structure whose voxels are settled, or passed over.
-
-    accept: as the consensus has them; take: as one rater has them; paint: as the expert drew them; skip.
-
-    Attributes
-    ----------
-    structure : str
-    origin, shape : (slice, row, column)
-        Its box in the whole image.
-    number : int or None
-        The number that the disputed region had on screen; None for voxels painted elsewhere.
-    rater : str
-        Whose version is taken.
-    """
-
-    kind: ClassVar[str] = "masks"
-    verbs: ClassVar[tuple[str, ...]] = ("accept", "take", "paint", "skip")
-
-    structure: str
-    origin: Box
-    shape: Box
-    number: int | None = None
-    rater: str = ""
-
-    def __post_init__(self) -> None:
-        if len(self.origin) != 3 or len(self.shape) != 3 or min(self.origin) < 0 or min(self.shape) < 1:
-            raise ValueError(f"a region of {self.shape} at {self.origin}; expected a box of voxels.")
-
-    def refuse(self, verb: str) -> str | None:
-        """Say what is missing for a verb; None where nothing is."""
-        return "rater" if verb == "take" and not self.rater else None
-
-    def in_words(self, verb: str) -> str:
-        """Say what is done to it: "take rater 2 in region 3", "paint slices 77-84"."""
-        where = f"region {self.number}" if self.number is not None else _slices(self.origin, self.shape)
-        if verb == "take":
-            return f"take {self.rater} in {where}"
-        if verb == "paint" and self.number is not None:
-            return f"paint in {where}"
-        return f"{verb} {where}"
-
-
-def _slices(origin: Box, shape: Box) -> str:
-    first, last = origin[0] + 1, origin[0] + shape[0]
-    return f"slice {first}" if first == last else f"slices {first}-{last}"
-
-
-@dataclass(frozen=True, kw_only=True)
-class TaskSubject:
-    """A task of a question: say which class is true of it, or pass it over.
-
-    Attributes
-    ----------
-    task : str
-    label : str
-        The class's name; empty for a task that is passed over.
-    """
-
-    kind: ClassVar[str] = "labels"
-    verbs: ClassVar[tuple[str, ...]] = ("label", "skip")
-
-    task: str
-    label: str = ""
-
-    def refuse(self, verb: str) -> str | None:
-        """Say what is missing for a verb; None where nothing is."""
-        return "label" if verb == "label" and not self.label else None
-
-    def in_words(self, verb: str) -> str:
-        """Say what is done to it: "label task 0417 supernova"."""
-        return f"label {self.task} {self.label}" if verb == "label" else f"{verb} {self.task}"
-
-
-@dataclass(frozen=True, kw_only=True)
-class BiasSubject:
-    """An annotator of pairs: say that the position of items biases the answers, or that it does not.
-
-    Attributes
-    ----------
-    annotator : str
-    """
-
-    kind: ClassVar[str] = "pairs"
-    verbs: ClassVar[tuple[str, ...]] = ("flag", "clear", "skip")
-
-    annotator: str
-
-    def refuse(self, _verb: str) -> str | None:
-        """Say what is missing for a verb; None where nothing is."""
-        return None
-
-    def in_words(self, verb: str) -> str:
-        """Say what is done: "flag annotator 70"."""
-        return f"{verb} annotator {self.annotator}"
-
-
-Subject = SpotSubject | RegionSubject | TaskSubject | BiasSubject
-SUBJECTS: dict[str, type[SpotSubject] | type[RegionSubject] | type[TaskSubject] | type[BiasSubject]] = {
-    subject.kind: subject for subject in (SpotSubject, RegionSubject, TaskSubject, BiasSubject)
-}
-"""What is decided on, by the kind of annotation."""
 
 _NEEDED = {"exclude": "annotators", "include": "annotators", "undo": "undoes"}
 
@@ -196,7 +37,7 @@ class Decision:
     who : str
         Filled with the user's name by the study when it is empty.
     item : int or None
-        The item's number in the study.
+        The item's number in the study; of several images the first.
     reason : str
     annotators : tuple of str
         Who is excluded or included.
@@ -232,6 +73,13 @@ class Decision:
             self._check_subject()
         elif not getattr(self, needed):
             raise ValueError(f"a decision to {self.verb} needs {needed}.")
+
+    @property
+    def items(self) -> tuple[int, ...]:
+        """All the items that it is about."""
+        if isinstance(self.subject, SpotsSubject):
+            return self.subject.images
+        return () if self.item is None else (self.item,)
 
     def _check_subject(self) -> None:
         if self.subject is None:
@@ -282,3 +130,20 @@ def target_of(decision: Decision, find: Find) -> tuple[Decision | None, int]:
             return None, times
         target, times = earlier, times + 1
     return target, times
+
+
+def one_by_one(decision: Decision) -> tuple[Decision, ...]:
+    """Take a decision on several spots for one on each, of the same number; any other as it is."""
+    several = decision.subject
+    if not isinstance(several, SpotsSubject):
+        return (decision,)
+    return tuple(
+        replace(
+            decision,
+            item=one.image,
+            subject=SpotSubject(x=one.x, y=one.y, number=one.number, blind=several.blind),
+            run=one.run,
+            about=one.about,
+        )
+        for one in several.spots
+    )

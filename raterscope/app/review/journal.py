@@ -7,14 +7,14 @@ undone) is read off the journal by `fold`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from raterscope.app.review.biases import BiasesOfQuestion, Judged
 from raterscope.app.review.decision import Decision, in_words, target_of
 from raterscope.app.review.regions import Region, RegionsOfImage
-from raterscope.app.review.spots import Spot, SpotsOfImage
+from raterscope.app.review.spots import Flag, Spot, SpotsOfImage
 from raterscope.app.review.tasks import DecidedTask, TasksOfQuestion
 
 __all__ = ["ReviewState", "differ", "fold", "redo", "undo"]
@@ -23,8 +23,8 @@ __all__ = ["ReviewState", "differ", "fold", "redo", "undo"]
 class _OnItem(Protocol):
     """What was decided on one item, while the journal is read."""
 
-    def take(self, decision: Decision) -> None:
-        """Let a decision in effect change what is decided."""
+    def take(self, decision: Decision, item: int) -> None:
+        """Let a decision in effect change what is decided on the item."""
 
     def fixed(self) -> object:
         """Give what a fusion is held to, to be compared."""
@@ -63,6 +63,11 @@ class ReviewState:
         """List the spots of an image that the expert has judged, by the first decision on each."""
         found = self._decided.get(("clicks", image))
         return list(found.spots) if isinstance(found, SpotsOfImage) else []
+
+    def flag(self, image: int) -> Flag | None:
+        """Give the flag that the expert put on an image of clicks."""
+        found = self._decided.get(("clicks", image))
+        return found.flag if isinstance(found, SpotsOfImage) else None
 
     def regions(self, image: int) -> list[Region]:
         """List what was decided on an image's masks and stands, the oldest first."""
@@ -106,36 +111,44 @@ class ReviewState:
         return in_words(decision, self._by_id.get, hidden=hidden)
 
 
-def fold(decisions: Iterable[Decision]) -> ReviewState:
+def fold(decisions: Sequence[Decision], before: ReviewState | None = None) -> ReviewState:
     """Read the present state off the journal.
 
     Parameters
     ----------
-    decisions : iterable of Decision
+    decisions : sequence of Decision
         All of them, in order, as the study gives them.
+    before : ReviewState, optional
+        The state without the last of them: what that does not touch is not read again.
     """
-    journal = list(decisions)
     dead: set[int] = set()
-    for decision in reversed(journal):
+    for decision in reversed(decisions):
         if decision.verb == "undo" and decision.id not in dead and decision.undoes is not None:
             dead.add(decision.undoes)
-    by_id = {decision.id: decision for decision in journal}
+    by_id = {decision.id: decision for decision in decisions}
     excluded: dict[str, str] = {}
     decided: dict[tuple[str, int], _OnItem] = {}
-    for decision in journal:
-        if decision.id in dead or decision.verb == "undo":
+    touched: set[tuple[str, int]] | None = None
+    if before is not None:
+        touched = _touched(decisions[-1], by_id)
+        decided = {key: found for key, found in before._decided.items() if key not in touched}
+    for decision in decisions:
+        if decision.verb == "undo" or decision.id in dead:
             continue
-        if decision.verb == "exclude":
+        if decision.subject is not None:
+            for item in decision.items:
+                key = (decision.subject.kind, item)
+                if touched is not None and key not in touched:
+                    continue
+                if key not in decided:
+                    decided[key] = _READERS[decision.subject.kind]()
+                decided[key].take(decision, item)
+        elif decision.verb == "exclude":
             excluded.update(dict.fromkeys(decision.annotators, decision.reason))
-        elif decision.verb == "include":
+        else:
             for name in decision.annotators:
                 excluded.pop(name, None)
-        elif decision.item is not None and decision.subject is not None:
-            key = (decision.subject.kind, decision.item)
-            if key not in decided:
-                decided[key] = _READERS[decision.subject.kind]()
-            decided[key].take(decision)
-    undoable, redone = _stacks(journal, by_id)
+    undoable, redone = _stacks(decisions, by_id)
     redoable = target_of(by_id[redone], by_id.get)[0] if redone is not None else None
     return ReviewState(
         excluded=excluded,
@@ -146,6 +159,14 @@ def fold(decisions: Iterable[Decision]) -> ReviewState:
         _by_id=by_id,
         _undo_of_redoable=redone,
     )
+
+
+def _touched(decision: Decision, by_id: Mapping[int, Decision]) -> set[tuple[str, int]]:
+    """Name the items on which something else is decided with a decision than without it."""
+    target, _ = target_of(decision, by_id.get)
+    if target is None or target.subject is None:
+        return set()
+    return {(target.subject.kind, item) for item in target.items}
 
 
 def undo(state: ReviewState, decision: int | None = None) -> Decision | None:
@@ -179,7 +200,7 @@ def differ(then: ReviewState, now: ReviewState, kind: str, item: int | None = No
     return any(then.fixed(kind, one) != now.fixed(kind, one) for one in items)
 
 
-def _stacks(journal: list[Decision], by_id: dict[int, Decision]) -> tuple[int | None, int | None]:
+def _stacks(journal: Sequence[Decision], by_id: Mapping[int, Decision]) -> tuple[int | None, int | None]:
     """Walk the journal as somebody who presses Undo and Redo: what is on top of either pile.
 
     Returns

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.masks.data import OPEN, Settled
-from raterscope.app.review.decision import Decision, RegionSubject
+from raterscope.app.review.decision import Decision
+from raterscope.app.review.subjects import RegionSubject
 
 __all__ = ["Region", "RegionsOfImage", "known_voxels"]
 
@@ -45,7 +46,7 @@ class RegionsOfImage:
     def __init__(self) -> None:
         self.regions: list[Region] = []
 
-    def take(self, decision: Decision) -> None:
+    def take(self, decision: Decision, _item: int) -> None:
         """Let a decision join those that stand; what it settles has the last word over earlier ones."""
         assert isinstance(decision.subject, RegionSubject)
         region = Region(decision.id, decision.verb, decision.subject, decision.run, decision.voxels)

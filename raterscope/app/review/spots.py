@@ -1,4 +1,4 @@
-"""What the expert decided on the spots of an image.
+"""What the expert decided on the spots of an image, and on the image.
 
 A spot is known by its place. Decisions on the same spot find each other by `about`, by the number that the
 spot had in the same run, or by lying within a pixel; after a new fusion `match` finds the cluster that a
@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from raterscope.algorithms.clicks.data import FloatArray, KnownSpots
-from raterscope.app.review.decision import Decision, SpotSubject
+from raterscope.app.review.decision import Decision
+from raterscope.app.review.subjects import ImageSubject, SpotOf, SpotsSubject, SpotSubject
 
 if TYPE_CHECKING:
     from raterscope.app.review.journal import ReviewState
 
-__all__ = ["Spot", "SpotsOfImage", "Verdict", "known_spots", "match"]
+__all__ = ["Flag", "Spot", "SpotsOfImage", "Verdict", "known_spots", "match"]
 
 Verdict = Literal["accepted", "rejected", "skipped", "added"]
 
@@ -57,39 +58,61 @@ class Spot:
     number: int | None = None
 
 
+@dataclass(frozen=True)
+class Flag:
+    """Why the expert flagged an image, and the decision that says so."""
+
+    reason: str
+    decision: int
+
+
 class SpotsOfImage:
-    """The judged spots of one image, while the journal is read."""
+    """The judged spots of one image and its flag, while the journal is read."""
 
     def __init__(self) -> None:
         self.spots: list[Spot] = []
-        self._by_decision: dict[int, int] = {}
+        self.flag: Flag | None = None
+        self._by_decision: dict[int, list[int]] = {}
         self._by_number: dict[tuple[int, int], int] = {}
         self._by_cell: dict[tuple[int, int], list[int]] = {}
 
-    def take(self, decision: Decision) -> None:
-        """Let a decision change the spot that it is about, or make one."""
+    def take(self, decision: Decision, image: int) -> None:
+        """Let a decision change the spots that it is about, or make them."""
         subject = decision.subject
-        assert isinstance(subject, SpotSubject)
-        at_x = subject.x if subject.from_x is None else subject.from_x
-        at_y = subject.y if subject.from_y is None else subject.from_y
-        index = self._find(decision, subject.number, at_x, at_y)
+        if isinstance(subject, ImageSubject):
+            self.flag = Flag(decision.reason, decision.id) if decision.verb == "flag" else None
+        elif isinstance(subject, SpotsSubject):
+            for one in subject.spots:
+                if one.image == image:
+                    self._judge(decision, one, one.x, one.y, one.run, one.about)
+        elif isinstance(subject, SpotSubject):
+            at_x = subject.x if subject.from_x is None else subject.from_x
+            at_y = subject.y if subject.from_y is None else subject.from_y
+            self._judge(decision, subject, at_x, at_y, decision.run, decision.about)
+
+    def _judge(
+        self, decision: Decision, told: SpotSubject | SpotOf, at_x: float, at_y: float, run: int | None,
+        about: int | None,
+    ) -> None:  # fmt: skip
+        verb = decision.verb
+        index = None if verb == "add" else self._find(run, about, told.number, at_x, at_y)
         if index is None:
             index = len(self.spots)
-            self.spots.append(Spot(at_x, at_y, "skipped", decision.id, at_x, at_y, subject.number))
+            self.spots.append(Spot(at_x, at_y, "skipped", decision.id, at_x, at_y, told.number))
         before = self.spots[index]
-        after = replace(before, number=before.number if subject.number is None else subject.number)
-        if decision.verb != "skip":
-            after = replace(after, verdict=_verdict(before.verdict, decision.verb), decision=decision.id)
-        if decision.verb == "move":
-            after = replace(after, x=subject.x, y=subject.y)
+        after = replace(before, number=before.number if told.number is None else told.number)
+        if verb != "skip":
+            after = replace(after, verdict=_verdict(before.verdict, verb), decision=decision.id)
+        if verb == "move":
+            after = replace(after, x=told.x, y=told.y)
             if before.verdict == "added":
-                after = replace(after, anchor_x=subject.x, anchor_y=subject.y)
+                after = replace(after, anchor_x=told.x, anchor_y=told.y)
         self.spots[index] = after
-        for place in ((after.x, after.y), (after.anchor_x, after.anchor_y)):
+        for place in {(after.x, after.y), (after.anchor_x, after.anchor_y)}:
             self._by_cell.setdefault(_cell(*place), []).append(index)
-        self._by_decision[decision.id] = index
-        if decision.run is not None and subject.number is not None:
-            self._by_number[decision.run, subject.number] = index
+        self._by_decision.setdefault(decision.id, []).append(index)
+        if run is not None and told.number is not None:
+            self._by_number[run, told.number] = index
 
     def fixed(self) -> list[tuple[float, float, bool]]:
         """Give what a fusion is held to."""
@@ -99,17 +122,18 @@ class SpotsOfImage:
             if spot.verdict != "skipped"
         )
 
-    def _find(self, decision: Decision, number: int | None, x: float, y: float) -> int | None:
-        if decision.about in self._by_decision:
-            return self._by_decision[decision.about]
-        if decision.verb == "add":
-            return None
-        if decision.run is not None and number is not None:
-            index = self._by_number.get((decision.run, number))
+    def _find(self, run: int | None, about: int | None, number: int | None, x: float, y: float) -> int | None:
+        if about in self._by_decision:
+            return self._nearest(self._by_decision[about], x, y, math.inf)
+        if run is not None and number is not None:
+            index = self._by_number.get((run, number))
             if index is not None:
                 return index
-        nearest, place = SAME_PLACE, None
-        for index in self._near(x, y):
+        return self._nearest(self._near(x, y), x, y, SAME_PLACE)
+
+    def _nearest(self, among: Sequence[int], x: float, y: float, nearest: float) -> int | None:
+        place = None
+        for index in among:
             spot = self.spots[index]
             for spot_x, spot_y in ((spot.x, spot.y), (spot.anchor_x, spot.anchor_y)):
                 distance = math.hypot(spot_x - x, spot_y - y)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from raterscope.app.review.decision import Decision, TaskSubject
+from raterscope.app.review.decision import Decision
+from raterscope.app.review.subjects import TaskSubject
 
 __all__ = ["DecidedTask", "TasksOfQuestion"]
 
@@ -24,7 +25,7 @@ class TasksOfQuestion:
         self.tasks: dict[str, DecidedTask] = {}
         self.skipped: set[str] = set()
 
-    def take(self, decision: Decision) -> None:
+    def take(self, decision: Decision, _item: int) -> None:
         """Let a decision in effect change what is decided."""
         subject = decision.subject
         if not isinstance(subject, TaskSubject):

@@ -121,7 +121,7 @@ def decision_row(decision: Decision) -> tuple[Any, ...]:
     values["at"] = decision.at.isoformat(timespec="milliseconds")
     values["annotators"] = msgspec.json.encode(decision.annotators).decode()
     if decision.subject is not None:
-        values["kind"] = decision.subject.kind
+        values["kind"] = decision.subject.form
         values["subject"] = msgspec.json.encode(decision.subject).decode()
     return tuple(values.values())
 

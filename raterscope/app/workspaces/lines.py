@@ -53,8 +53,10 @@ def history(contents: Contents) -> tuple[HistoryEntry, ...]:
 
 def _words(contents: Contents, decision: Decision, names: Mapping[tuple[str, int], str]) -> str:
     kind = decision.subject.kind if decision.subject is not None else ""
-    where = "" if decision.item is None else names.get((kind, decision.item), "")
-    return contents.words(decision) + (f", {where}" if where else "")
+    where = names.get((kind, decision.items[0]), "") if len(decision.items) == 1 else ""
+    because = decision.reason if decision.subject is not None else ""  # of others the words have it
+    what = contents.words(decision) + (f", {where}" if where else "")
+    return f"{what}: {because}" if because else what
 
 
 def job_line(job: Job) -> JobLine:

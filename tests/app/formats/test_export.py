@@ -10,7 +10,7 @@ import pytest
 
 from raterscope.app.errors import InputError
 from raterscope.app.formats.export import DECISIONS, decision_rows, harmless, replacing, write_table
-from raterscope.app.review import Decision, SpotSubject
+from raterscope.app.review import Decision, SpotOf, SpotsSubject, SpotSubject
 
 
 def test_cells_are_written_plainly(tmp_path: Path) -> None:
@@ -85,3 +85,16 @@ def test_decisions_are_written_with_what_became_of_them(tmp_path: Path) -> None:
     assert (first["who"], second["annotators"], second["reason"]) == ("'@dr", "'=W1", "'-bored")
     assert [row["in_effect"] for row in rows] == ["0", "1", "1"]
     assert third["undoes"] == "1"
+
+
+def test_a_decision_on_several_spots_has_a_row_for_each(tmp_path: Path) -> None:
+    spots = (SpotOf(image=1, x=1, y=2, number=5, run=3), SpotOf(image=2, x=8, y=9, number=6, run=4, about=1))
+    together = SpotsSubject(spots=spots, blind=True)
+    decision = Decision(verb="reject", item=1, subject=together, id=2, who="dr")
+    names = {("clicks", 1): "a.png", ("clicks", 2): "b.png"}
+    path = write_table(tmp_path / "decisions.csv", DECISIONS, decision_rows([decision], names))
+    with path.open(newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    said = [(row["decision"], row["item"], row["spot"], row["x"], row["run"], row["about"]) for row in rows]
+    assert said == [("2", "a.png", "5", "1", "3", ""), ("2", "b.png", "6", "8", "4", "1")]
+    assert {(row["verb"], row["blind"]) for row in rows} == {("reject", "1")}

@@ -12,9 +12,12 @@ from raterscope.algorithms.masks.data import OPEN, Settled
 from raterscope.app import review
 from raterscope.app.review import (
     Decision,
+    ImageSubject,
     RegionSubject,
     ReviewState,
     Spot,
+    SpotOf,
+    SpotsSubject,
     SpotSubject,
     differ,
     fold,
@@ -166,7 +169,9 @@ def test_undoing_an_exclusion_brings_the_annotator_back() -> None:
 
 steps = st.lists(
     st.tuples(
-        st.sampled_from([*SpotSubject.verbs, "exclude", "include", "undo", "redo", "older"]),
+        st.sampled_from(
+            [*SpotSubject.verbs, "several", "flag", "unflag", "exclude", "include", "undo", "redo", "older"]
+        ),
         st.integers(0, 6),
         st.integers(1, 2),
     ),
@@ -189,6 +194,11 @@ def played(moves: Sequence[tuple[str, int, int]]) -> list[Decision]:
             made = review.undo(state, number)
         elif verb in ("exclude", "include"):
             made = Decision(verb=verb, annotators=(f"W{number}",), reason="r")
+        elif verb == "several":
+            spots = tuple(SpotOf(image=1 + place % 2, x=20.0 * place, y=5.0) for place in range(number, 7))
+            made = Decision(verb="reject", item=spots[0].image, subject=SpotsSubject(spots=spots))
+        elif verb in ImageSubject.verbs:
+            made = Decision(verb=verb, item=image, subject=ImageSubject(name="a.png"), reason="blurred")
         elif verb == "move":
             moved = SpotSubject(x=x, y=9.0, number=number, from_x=x, from_y=5.0)
             made = Decision(verb="move", item=image, subject=moved)
@@ -200,7 +210,8 @@ def played(moves: Sequence[tuple[str, int, int]]) -> list[Decision]:
 
 
 def shown(state: ReviewState) -> tuple[object, ...]:
-    return ({image: state.spots(image) for image in state.items("clicks")}, state.excluded, state.undoable)
+    decided = {image: (state.spots(image), state.flag(image)) for image in state.items("clicks")}
+    return (decided, state.excluded, state.undoable)
 
 
 @settings(max_examples=150, deadline=None)
@@ -254,6 +265,70 @@ def test_what_is_undone_might_as_well_never_have_been(moves: list[tuple[str, int
     standing = [one for one in decisions if one.verb != "undo" and state.in_effect(one.id)]
     again = fold(standing)
     assert shown(again)[:2] == shown(state)[:2]
+
+
+@settings(max_examples=150, deadline=None)
+@given(steps)
+def test_reading_on_is_reading_all_anew(moves: list[tuple[str, int, int]]) -> None:
+    decisions = played(moves)
+    state = fold([])
+    for count in range(1, len(decisions) + 1):
+        state = fold(decisions[:count], state)
+    whole = fold(decisions)
+    assert shown(state) == shown(whole)
+    assert state.redoable == whole.redoable
+    assert all(state.in_effect(one.id) == whole.in_effect(one.id) for one in decisions)
+
+
+# Several spots at once, images as a whole
+
+
+def several(verb: str, *places: tuple[int, float], **more: object) -> Decision:
+    spots = tuple(SpotOf(image=image, x=x, y=0.0, **more) for image, x in places)  # type: ignore[arg-type]
+    return Decision(verb=verb, item=places[0][0], subject=SpotsSubject(spots=spots))
+
+
+def test_several_spots_on_several_images_are_one_decision_and_one_undo() -> None:
+    decisions = journal(on("accept", 10), several("reject", (1, 10), (1, 40), (2, 10)))
+    assert verdicts(decisions) == [(10, 0, "rejected"), (40, 0, "rejected")]
+    assert verdicts(decisions, 2) == [(10, 0, "rejected")]
+    assert fold(decisions).in_words(decisions[-1]) == "reject 3 spots in 2 images"
+    decisions = added(decisions, review.undo(fold(decisions)))
+    assert verdicts(decisions) == [(10, 0, "accepted")]
+    assert verdicts(decisions, 2) == []
+    decisions = added(decisions, review.redo(fold(decisions)))
+    assert verdicts(decisions, 2) == [(10, 0, "rejected")]
+
+
+def test_a_later_word_on_one_of_several_finds_that_one() -> None:
+    decisions = journal(several("reject", (1, 10), (1, 40), (1, 90)))
+    # After a new fusion the spot bears another number and lies a little elsewhere.
+    decisions = journal(*decisions, on("accept", 43, number=7, run=2, about=1))
+    assert verdicts(decisions) == [(10, 0, "rejected"), (40, 0, "accepted"), (90, 0, "rejected")]
+
+
+def test_several_spots_need_some_and_finite_places() -> None:
+    with pytest.raises(ValueError, match="needs spots"):
+        Decision(verb="reject", item=1, subject=SpotsSubject(spots=()))
+    with pytest.raises(ValueError, match="finite"):
+        SpotOf(image=1, x=float("nan"), y=0)
+
+
+def test_the_last_word_on_an_image_is_its_flag_and_changes_no_fusion() -> None:
+    flag = Decision(verb="flag", item=1, subject=ImageSubject(name="a.png"), reason="blurred")
+    decisions = journal(flag)
+    assert fold(decisions).flag(1) == review.Flag("blurred", 1)
+    assert fold(decisions).flag(2) is None
+    assert not differ(fold([]), fold(decisions), "clicks")
+    unflag = Decision(verb="unflag", item=1, subject=ImageSubject(name="a.png"))
+    assert fold(journal(flag, unflag)).flag(1) is None
+    decisions = added(decisions, review.undo(fold(decisions)))
+    assert fold(decisions).flag(1) is None
+
+
+def test_a_decision_made_blind_says_so() -> None:
+    blind = Decision(verb="reject", item=1, subject=SpotSubject(x=1, y=2, number=12, blind=True))
+    assert in_words(blind) == "reject spot 12, blind"
 
 
 # Words
@@ -365,7 +440,7 @@ def test_known_spots_are_those_decided_and_those_imported() -> None:
 
 def is_stale(decisions: list[Decision], known: int, item: int | None = None) -> bool:
     """Compare what a fusion knew with the whole journal."""
-    return differ(fold(one for one in decisions if one.id <= known), fold(decisions), "clicks", item)
+    return differ(fold([one for one in decisions if one.id <= known]), fold(decisions), "clicks", item)
 
 
 def test_a_fusion_is_stale_when_what_it_rests_on_has_changed() -> None:

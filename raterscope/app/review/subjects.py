@@ -1,0 +1,271 @@
+"""What of an item is decided on, for each kind of annotation.
+
+`kind` says whose kind of annotation a subject is of, `form` under which name the study keeps it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+__all__ = [
+    "SUBJECTS",
+    "BiasSubject",
+    "ImageSubject",
+    "RegionSubject",
+    "SpotOf",
+    "SpotSubject",
+    "SpotsSubject",
+    "Subject",
+    "TaskSubject",
+]
+
+Box = tuple[int, int, int]
+
+_BLIND = ", blind"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpotSubject:
+    """A spot on an image of clicks: accept, reject, skip, add or move it.
+
+    Attributes
+    ----------
+    x, y : float
+        Where the spot is, pixels; for a move, where to.
+    number : int or None
+        The number that it had on screen.
+    from_x, from_y : float or None
+        For a move, where it was.
+    blind : bool
+        Whether the votes, who gave them and what the model says of the spot were hidden.
+    """
+
+    kind: ClassVar[str] = "clicks"
+    form: ClassVar[str] = "clicks"
+    verbs: ClassVar[tuple[str, ...]] = ("accept", "reject", "skip", "add", "move")
+
+    x: float
+    y: float
+    number: int | None = None
+    from_x: float | None = None
+    from_y: float | None = None
+    blind: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("x", "y", "from_x", "from_y"):
+            value = getattr(self, name)
+            if value is not None and not math.isfinite(value):
+                raise ValueError(f"{name} of a decision is {value}; expected a finite number.")
+
+    def refuse(self, verb: str) -> str | None:
+        """Say what is missing for a verb; None where nothing is."""
+        if verb == "move" and (self.from_x is None or self.from_y is None):
+            return "from_x and from_y"
+        return None
+
+    def in_words(self, verb: str) -> str:
+        """Say what is done to it: "reject spot 12"."""
+        what = f"spot {self.number}" if self.number is not None else "a spot"
+        if verb == "add" or self.number is None:
+            what += f" at {self.x:.0f}, {self.y:.0f}"
+        return f"{verb} {what}{_BLIND if self.blind else ''}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpotOf:
+    """One of several spots that are decided at once.
+
+    Attributes
+    ----------
+    image : int
+        The image's number in the study.
+    x, y : float
+    number : int or None
+        As of a `SpotSubject`.
+    run : int or None
+        The run whose result was on screen.
+    about : int or None
+        An earlier decision on the spot.
+    """
+
+    image: int
+    x: float
+    y: float
+    number: int | None = None
+    run: int | None = None
+    about: int | None = None
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.x) and math.isfinite(self.y)):
+            raise ValueError(f"a spot at {self.x}, {self.y}; expected finite numbers.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpotsSubject:
+    """Spots on one image or several: accept, reject or skip them all.
+
+    Attributes
+    ----------
+    spots : tuple of SpotOf
+    blind : bool
+        As of a `SpotSubject`.
+    """
+
+    kind: ClassVar[str] = "clicks"
+    form: ClassVar[str] = "spots"
+    verbs: ClassVar[tuple[str, ...]] = ("accept", "reject", "skip")
+
+    spots: tuple[SpotOf, ...]
+    blind: bool = False
+
+    @property
+    def images(self) -> tuple[int, ...]:
+        """The images on which they lie, each once."""
+        return tuple(dict.fromkeys(spot.image for spot in self.spots))
+
+    def refuse(self, _verb: str) -> str | None:
+        """Say what is missing for a verb; None where nothing is."""
+        return None if self.spots else "spots"
+
+    def in_words(self, verb: str) -> str:
+        """Say what is done to them: "reject 14 spots in 3 images"."""
+        many, images = len(self.spots), len(self.images)
+        what = f"{many:,} spots" if many > 1 else "1 spot"
+        where = f" in {images:,} images" if images > 1 else ""
+        return f"{verb} {what}{where}{_BLIND if self.blind else ''}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImageSubject:
+    """An image of clicks as a whole: flag it, or take the flag away.
+
+    Attributes
+    ----------
+    name : str
+        What the image is called.
+    """
+
+    kind: ClassVar[str] = "clicks"
+    form: ClassVar[str] = "image"
+    verbs: ClassVar[tuple[str, ...]] = ("flag", "unflag")
+
+    name: str
+
+    def refuse(self, _verb: str) -> str | None:
+        """Say what is missing for a verb; None where nothing is."""
+        return None
+
+    def in_words(self, verb: str) -> str:
+        """Say what is done to it."""
+        return f"{verb} the image"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RegionSubject:
+    """A region of a structure whose voxels are settled, or passed over.
+
+    accept: as the consensus has them; take: as one rater has them; paint: as the expert drew them; skip.
+
+    Attributes
+    ----------
+    structure : str
+    origin, shape : (slice, row, column)
+        Its box in the whole image.
+    number : int or None
+        The number that the disputed region had on screen; None for voxels painted elsewhere.
+    rater : str
+        Whose version is taken.
+    """
+
+    kind: ClassVar[str] = "masks"
+    form: ClassVar[str] = "masks"
+    verbs: ClassVar[tuple[str, ...]] = ("accept", "take", "paint", "skip")
+
+    structure: str
+    origin: Box
+    shape: Box
+    number: int | None = None
+    rater: str = ""
+
+    def __post_init__(self) -> None:
+        if len(self.origin) != 3 or len(self.shape) != 3 or min(self.origin) < 0 or min(self.shape) < 1:
+            raise ValueError(f"a region of {self.shape} at {self.origin}; expected a box of voxels.")
+
+    def refuse(self, verb: str) -> str | None:
+        """Say what is missing for a verb; None where nothing is."""
+        return "rater" if verb == "take" and not self.rater else None
+
+    def in_words(self, verb: str) -> str:
+        """Say what is done to it: "take rater 2 in region 3", "paint slices 77-84"."""
+        where = f"region {self.number}" if self.number is not None else _slices(self.origin, self.shape)
+        if verb == "take":
+            return f"take {self.rater} in {where}"
+        if verb == "paint" and self.number is not None:
+            return f"paint in {where}"
+        return f"{verb} {where}"
+
+
+def _slices(origin: Box, shape: Box) -> str:
+    first, last = origin[0] + 1, origin[0] + shape[0]
+    return f"slice {first}" if first == last else f"slices {first}-{last}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskSubject:
+    """A task of a question: say which class is true of it, or pass it over.
+
+    Attributes
+    ----------
+    task : str
+    label : str
+        The class's name; empty for a task that is passed over.
+    """
+
+    kind: ClassVar[str] = "labels"
+    form: ClassVar[str] = "labels"
+    verbs: ClassVar[tuple[str, ...]] = ("label", "skip")
+
+    task: str
+    label: str = ""
+
+    def refuse(self, verb: str) -> str | None:
+        """Say what is missing for a verb; None where nothing is."""
+        return "label" if verb == "label" and not self.label else None
+
+    def in_words(self, verb: str) -> str:
+        """Say what is done to it: "label task 0417 supernova"."""
+        return f"label {self.task} {self.label}" if verb == "label" else f"{verb} {self.task}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class BiasSubject:
+    """An annotator of pairs: say that the position of items biases the answers, or that it does not.
+
+    Attributes
+    ----------
+    annotator : str
+    """
+
+    kind: ClassVar[str] = "pairs"
+    form: ClassVar[str] = "pairs"
+    verbs: ClassVar[tuple[str, ...]] = ("flag", "clear", "skip")
+
+    annotator: str
+
+    def refuse(self, _verb: str) -> str | None:
+        """Say what is missing for a verb; None where nothing is."""
+        return None
+
+    def in_words(self, verb: str) -> str:
+        """Say what is done: "flag annotator 70"."""
+        return f"{verb} annotator {self.annotator}"
+
+
+Subject = SpotSubject | SpotsSubject | ImageSubject | RegionSubject | TaskSubject | BiasSubject
+SUBJECTS: dict[str, type[Subject]] = {
+    subject.form: subject
+    for subject in (SpotSubject, SpotsSubject, ImageSubject, RegionSubject, TaskSubject, BiasSubject)
+}
+"""What is decided on, by the name under which the study keeps it."""
