@@ -78,8 +78,9 @@ def weigh(
 
 @njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
 def expect(
-    first: Array, annotator: Array, count: Array, artefact: Array, held: Array, odds: Array, chance: Array,
-    shift: Array, kinds: Array, share: Array, parts: Array,
+    first: Array, annotator: Array, count: Array, drawn: Array, known: Array, truth: Array, odds: Array,
+    chance: Array, shift: Array, kinds: Array, share: Array, structure: Array, artefact: Array,
+    by_chance: Array,
 ) -> float:  # fmt: skip
     """Take an E step (eq. 25); give the log likelihood.
 
@@ -87,29 +88,35 @@ def expect(
     ----------
     first, annotator, count, odds, chance, shift
         As for `weigh`.
-    artefact : (M,) float64
+    drawn : (M,) float64
         Log probability of the votes on an artefact.
-    held : (M,) int8
-        1 or 0 where the truth is known, -1 elsewhere.
+    known : (M,) bool
+        Where the truth is known and held.
+    truth : (M,) float64
+        There 1 or 0.
     kinds : (3,), share : (K,) float64
-        Logarithms.
-    parts : (M, K + 2) float64
-        Written: posterior of a structure at each node, of an artefact, of chance.
+    structure : (M, K), artefact, by_chance : (M,) float64
+        Written: posteriors of a structure at each node, of an artefact, of chance.
     """
-    nodes = len(shift)
-    present, by_chance = np.empty((len(count), nodes)), np.empty(len(count))
-    weigh(first, annotator, count, odds, chance, shift, present, by_chance)
+    weigh(first, annotator, count, odds, chance, shift, structure, by_chance)
+    kind, at_node = np.log(kinds), np.log(share)
     value = 0.0
     for m in range(len(count)):
-        for k in range(nodes):
-            parts[m, k] = -np.inf if held[m] == 0 else present[m, k] + kinds[0] + share[k]
-        parts[m, nodes] = -np.inf if held[m] == 1 else artefact[m] + kinds[1]
-        parts[m, nodes + 1] = -np.inf if held[m] == 1 else by_chance[m] + kinds[2]
-        largest, total = parts[m].max(), 0.0
-        for k in range(nodes + 2):
-            parts[m, k] = np.exp(parts[m, k] - largest)
-            total += parts[m, k]
-        parts[m] /= total
+        absent = known[m] and truth[m] == 0.0
+        there = known[m] and truth[m] == 1.0
+        artefact[m] = -np.inf if there else drawn[m] + kind[1]
+        by_chance[m] = -np.inf if there else by_chance[m] + kind[2]
+        largest = max(artefact[m], by_chance[m])
+        for k in range(len(shift)):
+            structure[m, k] = -np.inf if absent else structure[m, k] + kind[0] + at_node[k]
+            largest = max(largest, structure[m, k])
+        artefact[m], by_chance[m] = np.exp(artefact[m] - largest), np.exp(by_chance[m] - largest)
+        total = artefact[m] + by_chance[m]
+        for k in range(len(shift)):
+            structure[m, k] = np.exp(structure[m, k] - largest)
+            total += structure[m, k]
+        artefact[m], by_chance[m] = artefact[m] / total, by_chance[m] / total
+        structure[m] /= total
         value += largest + np.log(total)
     return float(value)
 
@@ -131,15 +138,34 @@ def held(
 
 
 @njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
-def tally(first: Array, annotator: Array, present: Array, chance: Array, hits: Array, false: Array) -> None:
-    """Add up each annotator's marks on structures and on what met by chance.
+def tally(
+    first: Array, annotator: Array, structure: Array, artefact: Array, by_chance: Array, hits: Array,
+    false: Array, sums: Array,
+) -> None:  # fmt: skip
+    """Add up posteriors.
 
-    `present` and `chance` (M,) are posteriors, `hits` and `false` (R,) are added to.
+    Parameters
+    ----------
+    first, annotator
+        As for `weigh`.
+    structure, artefact, by_chance
+        As from `expect`.
+    hits, false : (R,) float64
+        Added to: each annotator's marks on structures, and on what met by chance.
+    sums : (K + 2,) float64
+        Added to: structures at each node, artefacts, chance.
     """
-    for m in range(len(present)):
+    nodes = structure.shape[1]
+    for m in range(len(artefact)):
+        present = 0.0
+        for k in range(nodes):
+            present += structure[m, k]
+            sums[k] += structure[m, k]
+        sums[nodes] += artefact[m]
+        sums[nodes + 1] += by_chance[m]
         for p in range(first[m], first[m + 1]):
-            hits[annotator[p]] += present[m]
-            false[annotator[p]] += chance[m]
+            hits[annotator[p]] += present
+            false[annotator[p]] += by_chance[m]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]

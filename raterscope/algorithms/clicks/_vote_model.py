@@ -214,19 +214,16 @@ def looks(problem: Problem, state: State, clamped: bool = True) -> tuple[Looks, 
     """
     from raterscope.algorithms.clicks._vote_kernels import expect
 
-    votes, shift = problem.marks_by_cluster, problem.prior.shift
-    parts = np.empty((len(problem.count), len(shift) + 2))
-    truth = np.where(problem.known & clamped, problem.truth, -1).astype(np.int8)
-    with np.errstate(divide="ignore"):
-        kinds, share = np.log(state.kinds), np.log(state.share)
+    votes, shift, clusters = problem.marks_by_cluster, problem.prior.shift, len(problem.count)
+    now = Looks(np.empty((clusters, len(shift))), np.empty(clusters), np.empty(clusters))
     value = expect(
-        votes.indptr, votes.indices, problem.count, problem.artefact, truth, state.odds, state.chance, shift,
-        kinds, share, parts,
+        votes.indptr, votes.indices, problem.count, problem.artefact, problem.known & clamped, problem.truth,
+        state.odds, state.chance, shift, state.kinds, state.share, now.structure, now.artefact, now.chance,
     )  # fmt: skip
     value += _log_prior(problem.prior, state)
     if problem.prior.places:
         value -= float(state.kinds.sum())  # of a Poisson process
-    return Looks(parts[:, :-2], parts[:, -2], parts[:, -1]), float(value)
+    return now, float(value)
 
 
 def odds_of_votes(
@@ -258,16 +255,14 @@ def _maximise(problem: Problem, now: Looks, state: State) -> State:
     """M step (eqs. 27-29) with the prior's votes."""
     from raterscope.algorithms.clicks._vote_kernels import tally
 
-    prior = problem.prior
-    present = now.present
-    nodes = now.structure.sum(axis=0)
-    hits, false, votes = np.zeros(len(state.odds)), np.zeros(len(state.odds)), problem.marks_by_cluster
-    tally(votes.indptr, votes.indices, present, now.chance, hits, false)
-    quiet = max(float(now.chance.sum()), 0.0) - false
-    counts = np.array([present.sum(), now.artefact.sum(), now.chance.sum()]) + prior.kinds
-    share = nodes + prior.strength * prior.share
+    prior, votes, nodes = problem.prior, problem.marks_by_cluster, now.structure.shape[1]
+    hits, false, sums = np.zeros(len(state.odds)), np.zeros(len(state.odds)), np.zeros(nodes + 2)
+    tally(votes.indptr, votes.indices, now.structure, now.artefact, now.chance, hits, false, sums)
+    quiet = sums[-1] - false
+    counts = np.array([sums[:-2].sum(), sums[-2], sums[-1]]) + prior.kinds
+    share = sums[:-2] + prior.strength * prior.share
     return State(
-        odds=_odds(problem, hits, nodes, state.odds),
+        odds=_odds(problem, hits, sums[:-2], state.odds),
         chance=_rate(prior.false, prior.quiet)
         if prior.places
         else _rate(false + prior.false, quiet + prior.quiet),
