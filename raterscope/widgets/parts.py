@@ -122,6 +122,10 @@ class ChoiceBox(QComboBox):
         painter.end()
 
 
+WIDEST = (1 << 24) - 1
+"""What Qt takes for no limit of a width."""
+
+
 class Header(QWidget):
     """The top of a panel: what it holds, in capitals, whose it is, and a word at the right.
 
@@ -171,21 +175,25 @@ class Header(QWidget):
 
     def _settle(self) -> None:
         own = (self._name, self._title)
-        taken = [
-            one.minimumSizeHint().width() + self.row.spacing()
+        beside = {
+            one: one.minimumSizeHint().width() + self.row.spacing()
             for one in self.findChildren(QWidget, options=Qt.FindChildOption.FindDirectChildrenOnly)
             if one not in own and not one.isHidden()
-        ]
+        }
         name = QFontMetrics(self._name.font()).horizontalAdvance(self._name.text()) + self.row.spacing()
-        metrics, left = QFontMetrics(self._title.font()), self.width() - sum(taken) - name
-        fitting = [
-            title.upper() for title in self._titles if metrics.horizontalAdvance(title.upper()) <= left
-        ]
+        metrics, left = QFontMetrics(self._title.font()), self.width() - sum(beside.values()) - name
+        wide = {title: metrics.horizontalAdvance(title.upper()) for title in self._titles}
+        fitting = [title for title in self._titles if wide[title] <= left]
         whole, brief = self._titles
         if brief != whole:
-            self._title.setMinimumWidth(metrics.horizontalAdvance(brief.upper()))
-        self._title.setText(fitting[0] if fitting else brief.upper())
-        self._title.setVisible(not self._name.text() or bool(fitting))
+            self._title.setMinimumWidth(wide[brief])
+        title = fitting[0] if fitting else brief
+        self._title.setText(title.upper())
+        titled = not self._name.text() or bool(fitting)
+        self._title.setVisible(titled)
+        # Else the layout shares what is missing out among the two.
+        room = left + beside.get(self._aside, 0) - (wide[title] + self.row.spacing() if titled else 0)
+        self._aside.setMaximumWidth(max(room, 0) if self._name.text() else WIDEST)
 
     def set_aside(self, text: str, role: str = "small") -> None:
         """Say the word at the right."""

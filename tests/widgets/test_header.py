@@ -62,3 +62,16 @@ def test_a_title_has_a_brief_form_for_where_there_is_too_little_room_for_it(qtbo
     switch.hide()
     QCoreApplication.sendPostedEvents()
     assert header._title.text() == "REGULARISATION PATH"
+
+
+def test_the_word_at_the_right_gives_way_before_the_name_does(qtbot):
+    header = Header("Ranking, before and after", "15 items swap, 3 never compared", brief="Ranking")
+    header.row.addWidget(ModeSwitch(MODES))
+    qtbot.addWidget(header)
+    header.show()
+    header.set_title("Ranking, before and after", "cell-33", brief="Ranking")
+    header.resize(QSize(320, 24))
+    QCoreApplication.sendPostedEvents()
+    assert header._name.isVisible()
+    assert header._name.toolTip() == ""  # it fits
+    assert header._aside.width() < header._aside.sizeHint().width()
