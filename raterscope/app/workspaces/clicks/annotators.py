@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 from PySide6.QtCore import QObject, Signal
 
-from raterscope.algorithms.clicks.data import Clicks, Fusion
+from raterscope.algorithms.clicks.data import Clicks, FloatArray, Fusion
 from raterscope.app.document import Document
 from raterscope.app.review import Decision
 from raterscope.app.workspaces.clicks.scene import Scene
@@ -40,6 +40,7 @@ class Annotators(QObject):
         self._table = table
         self._plot = plot
         self._scene: Scene | None = None
+        self._stale = False
         self._hidden: set[int] = set()
         self._solo: int | None = None
         table.soloed.connect(self._on_soloed)
@@ -50,9 +51,18 @@ class Annotators(QObject):
         plot.annotator_chosen.connect(self.choose)
 
     def show(self, scene: Scene | None) -> None:
-        """Take another image or run."""
+        """Take another image, run, or step of a stream; those are many, and are not drawn out of sight."""
         self._scene = scene
-        self.refresh()
+        seen = self._table.isVisible() or self._plot.isVisible()
+        self._stale = scene is not None and scene.told != "" and not seen
+        if not self._stale:
+            self.refresh()
+
+    def refresh_stale(self) -> None:
+        """Draw what was put off, now that somebody looks."""
+        if self._stale:
+            self._stale = False
+            self.refresh()
 
     def refresh(self) -> None:
         """Draw the rows anew: an exclusion, another run."""
@@ -122,21 +132,23 @@ def rows_of(
 ) -> tuple[AnnotatorRow, ...]:
     """Say of every annotator who looked, and of the excluded, what the fusion found."""
     unknown = (float("nan"),) * 3
-    counts = clicks.counts()
-    rows = []
-    for place, name in enumerate(clicks.annotators):
-        rates = None if fusion is None else fusion.rates
-        rows.append(
-            AnnotatorRow(
-                index=numbers[name],
-                name=name,
-                clicks=int(counts[place]) if rates is None else int(rates.clicks[place]),
-                reliability=unknown if rates is None else _triple(rates.reliability[place]),
-                sensitivity=unknown if rates is None else _triple(rates.sensitivity[place]),
-                specificity=unknown if rates is None else _triple(rates.specificity[place]),
-                excluded=excluded.get(name),
-            )
+    rates = None if fusion is None else fusion.rates
+    counts = clicks.counts() if rates is None else rates.clicks
+    nothing = [unknown] * len(clicks.annotators)
+    columns = (
+        (nothing, nothing, nothing)
+        if rates is None
+        else (_triples(rates.reliability), _triples(rates.sensitivity), _triples(rates.specificity))
+    )
+    rows = [
+        AnnotatorRow(
+            index=numbers[name], name=name, clicks=marked, reliability=reliability, sensitivity=sensitivity,
+            specificity=specificity, excluded=excluded.get(name),
         )
+        for name, marked, reliability, sensitivity, specificity in zip(
+            clicks.annotators, counts.tolist(), *columns, strict=True
+        )
+    ]  # fmt: skip
     here = set(clicks.annotators)
     rows.extend(
         AnnotatorRow(numbers[name], name, 0, unknown, unknown, unknown, excluded=reason)
@@ -146,6 +158,5 @@ def rows_of(
     return tuple(rows)
 
 
-def _triple(values: np.ndarray) -> tuple[float, float, float]:
-    estimate, low, high = (float(value) for value in values)
-    return estimate, low, high
+def _triples(values: FloatArray) -> list[tuple[float, float, float]]:
+    return [(estimate, low, high) for estimate, low, high in values.tolist()]
