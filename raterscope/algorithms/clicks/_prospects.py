@@ -14,7 +14,7 @@ import numpy as np
 
 from raterscope.algorithms.clicks._finding import JOINS, found, found_later, joining, marks_of, unseen
 from raterscope.algorithms.clicks._vote_model import EDGE, Looks, Problem, State, climb, log_odds, looks
-from raterscope.algorithms.clicks.data import BoolArray, FloatArray, Fusion, IntArray
+from raterscope.algorithms.clicks.data import FloatArray, Fusion, IntArray
 from raterscope.algorithms.clicks.dem import DECEPTION, deceived
 from raterscope.algorithms.progress import silent
 
@@ -29,11 +29,18 @@ LOOSE = 0.25
 AGAIN = 3.0
 """Marks on every cluster beyond which an annotator cannot have meant the same structure."""
 
+DIFFER = 1.2
+"""Standard deviation, in log odds, of how easily structures are seen, those counted that were not found. The
+vote model expects half of that among those that were."""
+
 ROUNDS = 30
 """Iterations of EM that bring the vote model back to where the detections are from."""
 
-HIDDEN = 40
-"""Iterations of EM that count what was not found."""
+HIDDEN = 60
+"""Most iterations of EM that count what was not found."""
+
+SETTLED = 0.005
+"""Structures, as a share of all, whose ease an iteration may change for the next to be left out."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,22 +107,27 @@ def crowd_of(problem: Problem, fusion: Fusion) -> Crowd:
     variance = honest * (1 - honest) / (sum(deception) + 1)
     levels, level = _levels(fusion)
     state, now = ascent.state, ascent.looks
-    found_ones = _by_crowd(problem)[:, None]
+    donors = _donors(problem, level, len(levels))
+    usual = np.exp(-0.5 * (prior.shift / DIFFER) ** 2)
+    usual *= max(prior.strength, EDGE) / usual.sum()
     for _ in range(HIDDEN):
         rate = rates_at(state.odds, prior.shift)
         lost, marked = unseen(rate, levels)
-        nodes = _by_level(now.structure, level, len(levels))
-        whole = _by_level(found_ones * now.structure, level, len(levels)) / np.maximum(1 - lost, EDGE)
-        counts = (whole * lost).sum(axis=0) + nodes.sum(axis=0)
+        whole = donors @ now.structure / np.maximum(1 - lost, EDGE)
+        counts = (whole * lost).sum(axis=0) + now.structure.sum(axis=0)
         hits = problem.marks @ now.present + np.einsum("qrk,qk->r", marked, whole)
         before = np.broadcast_to(counts, rate.shape)
         odds = log_odds(hits, before, prior.shift, (prior.hit, prior.miss), state.odds)
-        share = counts + max(prior.strength, EDGE) * prior.share
+        share = counts + usual
         kinds = state.kinds.copy()
         if prior.places:
             kinds[0] = counts.sum() + prior.kinds[0]
-        state = State(odds, state.chance, kinds, share / share.sum())
+        share /= share.sum()
+        settled = np.abs(share - state.share).sum() < SETTLED
+        state = State(odds, state.chance, kinds, share)
         now, _ = looks(problem, state)
+        if settled:
+            break
     return Crowd(problem, state, now, honest, variance, rates_at(state.odds, prior.shift))
 
 
@@ -178,15 +190,16 @@ def ahead(crowd: Crowd, fusion: Fusion, newcomers: Newcomers, threshold: float) 
     chance = np.where(fusion.detection.detected, 1 - stays, stays)
     chance[crowd.problem.known] = 0.0
 
-    come = whole[:, _sums(annotators, more)] - both
-    come *= _telling(crowd, newcomers, threshold)[_sums(annotators, more)]
+    sums = np.arange(annotators + 1)[:, None] + np.arange(more + 1)
+    come = whole[:, sums] - both
+    come *= _telling(crowd, newcomers, threshold)[sums]
     now = marks_of(crowd.rate)  # (R + 1, K)
     seen = whole[:, : annotators + 1] @ now  # (Q, K)
-    by_crowd = _by_crowd(crowd.problem)
-    many = _by_level(by_crowd[:, None] * crowd.looks.structure, level, len(levels)) / seen
+    donors = _donors(crowd.problem, level, len(levels))
+    many = donors @ crowd.looks.structure / seen
     many[-1] += (UNSEEN + LOOSE * _loose(fusion)) * crowd.state.share
     blurred = _blurred(fusion) * more / max(annotators + more, 1)
-    added = len(by_crowd) - by_crowd.sum()
+    added = len(level) - donors.sum()
     many *= max(0.0, 1 - added / max(float((many * (1 - seen)).sum()), EDGE))
     appear = np.einsum("vk,qvb,bk->qk", now, come, marks_of(newcomers.rate))
     meet = marks_of(crowd.state.chance) @ come[-1] @ marks_of(newcomers.stray)
@@ -245,12 +258,6 @@ def _telling(crowd: Crowd, newcomers: Newcomers, threshold: float) -> FloatArray
     return chance
 
 
-def _by_crowd(problem: Problem) -> BoolArray:
-    """Tell the clusters that the crowd found from the structures that the expert added."""
-    added: BoolArray = problem.known & (problem.truth == 1) & (problem.count < 2)
-    return ~added
-
-
 def _levels(fusion: Fusion) -> tuple[FloatArray, IntArray]:
     """Round the chances of joining: (Q,) that there are, the lonely one last, and (M,) rows of them."""
     joins = np.append(joining(fusion.clustering.mean, fusion.clustering.scatter), JOINS)
@@ -258,14 +265,14 @@ def _levels(fusion: Fusion) -> tuple[FloatArray, IntArray]:
     return levels, level[:-1].astype(np.int64)
 
 
-def _by_level(structure: FloatArray, level: IntArray, levels: int) -> FloatArray:
-    summed = np.zeros((levels, structure.shape[1]))
-    np.add.at(summed, level, structure)
-    return summed
+def _donors(problem: Problem, level: IntArray, levels: int) -> FloatArray:
+    """Tell which clusters stand for structures that were not found, by chance of joining: (Q, M), 0 or 1.
 
-
-def _sums(annotators: int, more: int) -> IntArray:
-    return np.arange(annotators + 1)[:, None] + np.arange(more + 1)
+    Not those that the expert added: the crowd has not found them.
+    """
+    added = problem.known & (problem.truth == 1) & (problem.count < 2)
+    chosen: FloatArray = ((level == np.arange(levels)[:, None]) & ~added).astype(np.float64)
+    return chosen
 
 
 def after_marks(crowd: Crowd, newcomers: Newcomers) -> tuple[FloatArray, FloatArray]:
