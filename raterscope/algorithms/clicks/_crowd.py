@@ -252,7 +252,7 @@ class Crowd:
         values, place, _ = _shared(self.ability)
         weight = self.parts.weight[self.parts.alive]
         if self.model.once:
-            chances = np.array([(weight / (1 + value * weight)).sum() for value in values])[place]
+            chances = (weight / (1 + np.multiply.outer(values, weight))).sum(axis=1)[place]
         else:
             chances = np.full(len(self.ability), weight.sum())
         self.ability = (inliers + 1) / (chances + 1)

@@ -141,7 +141,7 @@ class StreamMemory:
     components : int
         The first clusters of the fusion, that clicks made; the others are spots that the expert added.
     origin : (M,) int64
-        Where each cluster stood in the fusion before; -1 for a new one.
+        Where each cluster stood in the fusion before; -1 for a new one, and for the expert's.
     refreshed : bool
         Whether the step clustered all clicks anew.
     marks : int
