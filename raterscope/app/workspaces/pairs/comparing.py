@@ -64,7 +64,7 @@ class Outcome:
 
 
 class Comparing(QObject):
-    """Fills the table of runs, one after the other, so that a decision need not wait for all.
+    """Fills the table of runs while it is in sight, one by one, so that a decision need not wait for all.
 
     Signals
     -------
@@ -79,16 +79,24 @@ class Comparing(QObject):
         self._document = document
         self._table = table
         self._asked = 0
+        self._wanted: Scene | None = None
         table.header.set_title("Methods")
         table.run_chosen.connect(self._on_chosen)
 
     def show(self, scene: Scene | None) -> None:
         """Take another question or answer."""
         self._asked += 1
-        contents = self._document.contents
-        if scene is None or scene.run is None or contents is None:
+        self._wanted = scene if scene is not None and scene.run is not None else None
+        if self._wanted is None:
             self._table.set_rows(())
+        self.look()
+
+    def look(self) -> None:
+        """Read the runs where they are in sight, once."""
+        scene, contents = self._wanted, self._document.contents
+        if scene is None or scene.run is None or contents is None or not self._table.isVisible():
             return
+        self._wanted = None
         question = scene.question.id
         runs = [run.id for run in contents.runs_of("pairs") if question in run.items][-MOST_RUNS:]
         if scene.run.id not in runs:

@@ -80,6 +80,7 @@ class PairsWorkspace(PairsScreen):
         self.evidence.pairs.picture_wanted.connect(partial(self._on_picture_wanted, self.evidence.pairs))
         self.pictures.ready.connect(self._on_picture)
         self.comparing.run_chosen.connect(self.runs.choose)
+        self.left_tabs.currentChanged.connect(self.comparing.look)
         self.fuse_panel.run_requested.connect(self._on_run_requested)
         self.fuse_panel.compare_requested.connect(self._on_compare_requested)
 
