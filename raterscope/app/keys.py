@@ -27,6 +27,7 @@ KEYS: dict[str, tuple[Column, ...]] = {
                 ("S", "skip"),
                 ("N", "add a spot that all missed"),
                 ("M", "move the spot"),
+                ("F", "flag the image, or take the flag away"),
                 *_UNDO,
             ),
         ),

@@ -206,8 +206,8 @@ def test_every_part_of_the_queue_is_reached_by_tab_and_the_table_by_region(fused
     queue = fused.workspace.queue
     queue.filter.setFocus()
     qtbot.keyClick(queue.filter, Qt.Key.Key_Tab)
-    assert fused.focusWidget() is queue.undecided
-    qtbot.keyClick(queue.undecided, Qt.Key.Key_Tab)
+    assert fused.focusWidget() is queue.choice
+    qtbot.keyClick(queue.choice, Qt.Key.Key_Tab)
     assert fused.focusWidget() is queue.view
     fused.workspace.left_tabs.setFocus()
     seen = []

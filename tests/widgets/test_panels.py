@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import numpy as np
@@ -12,7 +13,7 @@ from raterscope.widgets.empty_state import EmptyState
 from raterscope.widgets.panels.evidence_panel import Evidence, EvidencePanel, VoterLine
 from raterscope.widgets.panels.history_panel import HistoryEntry, HistoryPanel
 from raterscope.widgets.panels.jobs_panel import JobLine, JobsPanel
-from raterscope.widgets.panels.queue_panel import QueueItem, QueuePanel
+from raterscope.widgets.panels.queue_panel import QueueFilter, QueueItem, QueuePanel
 from raterscope.widgets.parts import plain_tip
 
 
@@ -73,7 +74,7 @@ def test_the_filter_takes_words_and_leaves_the_undecided(queue, qtbot):
     qtbot.keyClicks(queue.filter, "SMEAR_01")
     assert [shown.key for shown in queue.shown()] == [12]
     queue.filter.clear()
-    queue.undecided.click()
+    queue.choice.setCurrentIndex(1)
     assert [shown.key for shown in queue.shown()] == [1, 12]
 
 
@@ -82,7 +83,36 @@ def test_an_empty_queue_says_so(queue):
     assert "Nothing here yet." in shown_words(queue)
     queue.set_items([item(1)])
     queue.filter.setText("other")
-    assert "No match." in shown_words(queue)
+    assert "No name under “all” contains “other”" in shown_words(queue)
+    queue.filter.clear()
+    queue.choice.setCurrentIndex(1)
+    queue.set_items([item(1, done=True)])
+    assert "Nothing is left to decide." in shown_words(queue)
+
+
+def test_the_queue_is_narrowed_to_the_flagged_and_to_those_with_more_than_so_many(qtbot):
+    filters = (
+        QueueFilter("all", "all"),
+        QueueFilter("flagged", "flagged", "No image is flagged."),
+        QueueFilter("disputed", "disputed more than", "No image has more."),
+    )
+    panel = QueuePanel("Images", filters)
+    qtbot.addWidget(panel)
+    panel.show()
+    items = [replace(item(key), counts={"disputed": 10 * key}) for key in range(4)]
+    items[2] = replace(items[2], flag="out of focus")
+    panel.set_items(items)
+    assert not panel.many.isVisible()
+    panel.choice.setCurrentIndex(1)
+    assert [shown.key for shown in panel.shown()] == [2]
+    assert "out of focus" in panel.view.model().index(0, 0).data(Qt.ItemDataRole.ToolTipRole)
+    panel.choice.setCurrentIndex(2)
+    assert panel.many.isVisible()
+    panel.many.setValue(10)
+    assert [shown.key for shown in panel.shown()] == [2, 3]
+    panel.many.setValue(30)
+    assert "No image has more." in shown_words(panel)
+    assert "0 of 4" in shown_words(panel)
 
 
 def evidence(**changes) -> Evidence:

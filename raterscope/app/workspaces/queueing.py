@@ -10,6 +10,7 @@ from PySide6.QtCore import QObject, Signal
 
 from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Document
+from raterscope.app.errors import counted
 from raterscope.app.review import ReviewState
 from raterscope.app.study import Study
 from raterscope.widgets.panels.queue_panel import QueueItem, QueuePanel
@@ -35,6 +36,14 @@ class Summary(Protocol):
     @property
     def done(self) -> bool:
         """Whether nothing is left to be looked at."""
+
+    @property
+    def flag(self) -> str | None:
+        """Why it was flagged; None where it is not."""
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """What the queue can be narrowed by."""
 
     def in_words(self) -> str:
         """Say it in a line."""
@@ -73,6 +82,8 @@ class Queueing(QObject):
         read: Read,
         summarize: Callable[[int, Any, ReviewState], Summary],
         parent: QObject | None = None,
+        *,
+        nouns: tuple[str, str],
     ) -> None:
         super().__init__(parent)
         self._document = document
@@ -80,6 +91,7 @@ class Queueing(QObject):
         self._kind = kind
         self._read = read
         self._summarized = summarize
+        self._nouns = nouns
         self._results: dict[int, Any] = {}
         self._summaries: dict[int, Summary] = {}
         self._order: tuple[int, ...] = ()
@@ -114,10 +126,11 @@ class Queueing(QObject):
         self._sort()
         self._read_on()
 
-    def decided(self, image: int | None) -> None:
-        """Count anew after a decision on an image."""
-        if image is not None:
+    def decided(self, *images: int) -> None:
+        """Count anew after a decision on images."""
+        for image in images:
             self._summarize(image)
+        if images:
             self._show()
 
     def select(self, image: int | None) -> None:
@@ -196,17 +209,32 @@ class Queueing(QObject):
         if contents is None:
             return
         names = {entry.id: entry.name for entry in contents.of(self._kind)}
+        known = {image: self._summary(image) for image in self._order if image in names}
         self._panel.set_items(
             tuple(
                 QueueItem(
                     key=image,
                     title=names[image],
-                    detail=self._summary(image).in_words(),
-                    score=self._summary(image).doubt,
-                    done=self._summary(image).done,
+                    detail=summary.in_words(),
+                    score=summary.doubt,
+                    done=summary.done,
+                    flag=summary.flag,
+                    counts=summary.counts,
                 )
-                for image in self._order
-                if image in names
+                for image, summary in known.items()
             )
         )
         self._panel.set_current(self.current)
+        self._show_progress(list(known.values()))
+
+    def _show_progress(self, known: Sequence[Summary]) -> None:
+        if not known:
+            self._panel.set_progress(0.0)
+            return
+        image, spot = self._nouns
+        settled, left = sum(one.done for one in known), sum(one.disputed for one in known)
+        self._panel.set_progress(
+            settled / len(known),
+            f"{settled:,} of {counted(len(known), image)} settled",
+            f"{counted(left, f'disputed {spot}')} left" if left else f"no disputed {spot} left",
+        )

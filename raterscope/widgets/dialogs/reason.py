@@ -70,12 +70,12 @@ class ReasonField(QWidget):
 
 
 class ReasonDialog(QDialog):
-    """Ask for the reason of an exclusion; open it with ``open()`` and read `reason` when accepted.
+    """Ask for the reason of an act; open it with ``open()`` and read `reason` when accepted.
 
     Parameters
     ----------
     annotator : str
-        Name of who is to be excluded.
+        Name of who, or of what, it is done to.
     reasons : sequence of str
         Offered on the keys Alt+1, Alt+2 ...
     """
@@ -88,10 +88,11 @@ class ReasonDialog(QDialog):
         *,
         act: str = "Exclude",
         hint: str = "The marks stay in the study; the next fusion leaves them out.",
+        what: str = "an annotator",
     ) -> None:
         super().__init__(parent)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self.setWindowTitle(f"{act} an annotator")
+        self.setWindowTitle(f"{act} {what}")
         self.setMinimumWidth(380)
         column = QVBoxLayout(self)
         column.setContentsMargins(16, 16, 16, 16)

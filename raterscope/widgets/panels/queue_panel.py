@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from PySide6.QtCore import QModelIndex, QPointF, QRectF, Qt, Signal
-from PySide6.QtGui import QColor, QFontMetrics, QPainter
-from PySide6.QtWidgets import QCheckBox, QLineEdit, QStyle, QVBoxLayout, QWidget
+from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPaintEvent
+from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QSpinBox, QStyle, QVBoxLayout, QWidget
 
 from raterscope.widgets import theme
 from raterscope.widgets.figures import count
-from raterscope.widgets.painting import paint_words
+from raterscope.widgets.painting import paint_bar, paint_words
 from raterscope.widgets.panels.lists import LineKind, LineList
-from raterscope.widgets.parts import Header, plain_label
+from raterscope.widgets.parts import ChoiceBox, Header, plain_label
 
-__all__ = ["QueueFrame", "QueueItem", "QueueKind", "QueuePanel"]
+__all__ = ["QueueFilter", "QueueFrame", "QueueItem", "QueueKind", "QueuePanel"]
 
 NARROWEST = 208
+FLAG = "\N{BLACK FLAG}"
+MOST = 9999
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,10 @@ class QueueItem:
         Doubt, 0 and more; None before there is any.
     done : bool
         True where nothing is left to decide.
+    flag : str or None
+        Why it was flagged; None where it is not.
+    counts : mapping of str to int
+        By what filters may ask for more than so many.
     """
 
     key: Hashable
@@ -41,6 +47,37 @@ class QueueItem:
     detail: str
     score: float | None
     done: bool
+    flag: str | None = None
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class QueueFilter:
+    """What a queue can be narrowed to.
+
+    Attributes
+    ----------
+    key : str
+        "all", "undecided", "flagged", or one of an item's counts.
+    words : str
+    empty : str
+        What is said where nothing is so.
+    """
+
+    key: str
+    words: str
+    empty: str = ""
+
+    @property
+    def counts(self) -> bool:
+        """Whether it asks for more than so many."""
+        return self.key not in ("all", "undecided", "flagged")
+
+    def passes(self, item: QueueItem, many: int) -> bool:
+        """Tell whether an item is so."""
+        if self.counts:
+            return item.counts.get(self.key, 0) > many
+        return self.key == "all" or (not item.done if self.key == "undecided" else item.flag is not None)
 
 
 class QueueFrame(QWidget):
@@ -88,8 +125,19 @@ class QueueFrame(QWidget):
         self._nothing.setVisible(bool(words))
 
 
+FILTERS = (
+    QueueFilter("all", "all"),
+    QueueFilter("undecided", "undecided", "Nothing is left to decide."),
+)
+
+
 class QueuePanel(QueueFrame):
-    """Items to look at, with a filter. Done ones sink.
+    """Items to look at, with filters, and how far one has come. Done ones sink.
+
+    Parameters
+    ----------
+    title : str
+    filters : sequence of QueueFilter
 
     Signals
     -------
@@ -99,18 +147,41 @@ class QueuePanel(QueueFrame):
 
     item_chosen = Signal(object)
 
-    def __init__(self, title: str = "Images", parent: QWidget | None = None) -> None:
-        self.undecided = QCheckBox("undecided only")
+    def __init__(
+        self, title: str = "Images", filters: Sequence[QueueFilter] = FILTERS, parent: QWidget | None = None
+    ) -> None:
+        self._filters = tuple(filters)
+        self.choice = ChoiceBox()
+        self.choice.setAccessibleName(f"Which {title.lower()}")
+        for one in self._filters:
+            self.choice.addItem(one.words, one.key)
+        self.many = QSpinBox()
+        self.many.setRange(0, MOST)
+        self.many.setAccessibleName("More than")
+        choosing = QWidget()
+        row = QHBoxLayout(choosing)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(4)
+        row.addWidget(self.choice, 1)
+        row.addWidget(self.many)
         self._items: list[QueueItem] = []
         self._current: Hashable = None
         self._kind = QueueKind()
         self.view: LineList[QueueItem] = LineList(self._kind, title)
-        super().__init__(title, self.undecided, self.view, parent)
+        super().__init__(title, choosing, self.view, parent)
+        self._progress = _Progress()
+        self._top.insertWidget(1, self._progress)
+        self._progress.hide()
         self.filter.textChanged.connect(self._refilter)
-        self.undecided.toggled.connect(self._refilter)
+        self.choice.currentIndexChanged.connect(self._refilter)
+        self.many.valueChanged.connect(self._refilter)
         self.view.selectionModel().currentChanged.connect(self._on_current)
         self._quiet = False
         self._refilter()
+
+    def set_progress(self, share: float, *words: str) -> None:
+        """Say how far one has come, a line a sentence; without words, nothing."""
+        self._progress.show_progress(share, words)
 
     def set_items(self, items: Sequence[QueueItem]) -> None:
         """Show items in the order given, the done ones last; what is current stays, and the list's place."""
@@ -133,16 +204,26 @@ class QueuePanel(QueueFrame):
 
     def _refilter(self) -> None:
         place = self.view.verticalScrollBar().value()
-        words, undecided = self.filter.text().casefold().split(), self.undecided.isChecked()
+        words, chosen = self.filter.text().casefold().split(), self._filters[self.choice.currentIndex()]
+        self.many.setVisible(chosen.counts)
+        many = self.many.value()
         self._kind.most = max([1.0, *(item.score for item in self._items if item.score is not None)])
+        kept = [item for item in self._items if chosen.passes(item, many)]
         self._quiet = True
-        self.view.set_lines([item for item in self._items if _passes(item, words, undecided)])
+        self.view.set_lines([item for item in kept if _named(item, words)])
         self._quiet = False
         self._mark_current(scroll=False)
         self.view.verticalScrollBar().setValue(place)
-        left = sum(not item.done for item in self._items)
-        self.header.set_aside(f"{count(left)} to do" if self._items else "")
-        self.say_empty("" if self.view.lines else "Nothing here yet." if not self._items else "No match.")
+        shown, whole = len(self.view.lines), len(self._items)
+        self.header.set_aside(count(whole) if shown == whole else f"{count(shown)} of {count(whole)}")
+        self.say_empty("" if shown else self._why_empty(kept, chosen))
+
+    def _why_empty(self, kept: Sequence[QueueItem], chosen: QueueFilter) -> str:
+        if not self._items:
+            return "Nothing here yet."
+        if not kept:
+            return chosen.empty
+        return f"No name under “{chosen.words}” contains “{self.filter.text().strip()}”: write less of it."
 
     def _mark_current(self, *, scroll: bool) -> None:
         index = self.view.index_of(self._current)
@@ -165,9 +246,39 @@ def _done(item: QueueItem) -> bool:
     return item.done
 
 
-def _passes(item: QueueItem, words: Sequence[str], undecided: bool) -> bool:
-    said = f"{item.title} {item.detail}".casefold()
-    return not (undecided and item.done) and all(word in said for word in words)
+def _named(item: QueueItem, words: Sequence[str]) -> bool:
+    said = f"{item.title} {item.detail} {item.flag or ''}".casefold()
+    return all(word in said for word in words)
+
+
+class _Progress(QWidget):
+    """A line or two of words over a thin bar."""
+
+    LINE, BAR = 15, 3
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._share = 0.0
+        self._words: tuple[str, ...] = ()
+
+    def show_progress(self, share: float, words: Sequence[str]) -> None:
+        self._share, self._words = share, tuple(words)
+        self.setFixedHeight(len(words) * self.LINE + self.BAR + 4)
+        self.setVisible(bool(words))
+        self.setAccessibleName(", ".join(words))
+        self.update()
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        with QPainter(self) as painter:
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+            painter.setFont(theme.font(theme.CAPTION))
+            look = theme.current()
+            line = QRectF(0, 0, self.width(), self.LINE)
+            for place, words in enumerate(self._words):
+                paint_words(painter, line, words, look.second if place else look.text)
+                line.translate(0, self.LINE)
+            bar = QRectF(0, self.height() - self.BAR, self.width(), self.BAR)
+            paint_bar(painter, bar, self._share, look.accent)
 
 
 class QueueKind(LineKind[QueueItem]):
@@ -183,11 +294,13 @@ class QueueKind(LineKind[QueueItem]):
 
     def words(self, line: QueueItem) -> str:
         """Say the line."""
-        return f"{line.title}, {line.detail}" + (", done" if line.done else "")
+        flagged = "" if line.flag is None else ", flagged"
+        return f"{line.title}, {line.detail}" + (", done" if line.done else "") + flagged
 
     def tip(self, line: QueueItem) -> str:
-        """Say the line, and its doubt."""
-        return f"{line.title}: {line.detail}" + ("" if line.score is None else f", doubt {line.score:.2f}")
+        """Say the line, its doubt, and why it was flagged."""
+        doubt = "" if line.score is None else f", doubt {line.score:.2f}"
+        return f"{line.title}: {line.detail}{doubt}" + (f"; flagged: {line.flag}" if line.flag else "")
 
     def paint_ground(self, painter: QPainter, box: QRectF, state: QStyle.StateFlag) -> None:
         """Paint a card with an edge of accent under the current line."""
@@ -209,6 +322,9 @@ class QueueKind(LineKind[QueueItem]):
         painter.drawText(inner, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignTop, score)
         painter.setFont(theme.font())
         title = QRectF(inner.left(), inner.top() - 2, inner.width() - width, 18)
+        if line.flag is not None:
+            paint_words(painter, title, FLAG, look.rejected)
+            title.setLeft(title.left() + 16)
         paint_words(painter, title, line.title, look.text, elide=middle)
         painter.setFont(theme.font(theme.CAPTION))
         detail = QRectF(inner.left(), inner.top() + 17, inner.width(), 15)

@@ -11,7 +11,7 @@ from raterscope.widgets.canvas.image_canvas import ImageCanvas
 from raterscope.widgets.panels.ask_list import AskList
 from raterscope.widgets.panels.evidence_panel import EvidencePanel
 from raterscope.widgets.panels.fuse_panel import FusePanel
-from raterscope.widgets.panels.queue_panel import QueuePanel
+from raterscope.widgets.panels.queue_panel import QueueFilter, QueuePanel
 from raterscope.widgets.panels.stream_panel import StreamPanel
 from raterscope.widgets.plots.objective_plot import ObjectivePlot
 from raterscope.widgets.plots.reliability_plot import ReliabilityPlot
@@ -19,6 +19,14 @@ from raterscope.widgets.plots.stream_curves import StreamCurves
 from raterscope.widgets.tables.annotator_table import AnnotatorTable
 
 __all__ = ["ClicksScreen"]
+
+FILTERS = (
+    QueueFilter("all", "all"),
+    QueueFilter("undecided", "undecided", "Every image is settled: no spot is disputed."),
+    QueueFilter("flagged", "flagged", "No image is flagged; F flags the one on screen."),
+    QueueFilter("detections", "detections more than", "No image has more detections."),
+    QueueFilter("disputed", "disputed more than", "No image has more disputed spots."),
+)
 
 
 class ClicksScreen(WorkspaceScreen):
@@ -43,7 +51,7 @@ class ClicksScreen(WorkspaceScreen):
         self.right_tabs.addTab(self.reliability, "Reliability")
         self.right_tabs.addTab(self.ask, "Ask next")
         super().__init__(
-            QueuePanel(),
+            QueuePanel("Images", FILTERS),
             ImageCanvas(),
             EvidencePanel(),
             (self.middle_tabs, self.right_tabs),

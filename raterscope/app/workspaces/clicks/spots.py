@@ -132,6 +132,12 @@ class Summary:
     decided: int
     doubt: float
     settling: Settling | None = None
+    flag: str | None = None
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """What the queue can be narrowed by."""
+        return {"detections": self.detections, "disputed": self.disputed}
 
     def in_words(self) -> str:
         """Say it: "27 detections, 3 disputed"."""
@@ -171,7 +177,9 @@ def spots_of(fusion: Fusion | None, looked: int, decided: Sequence[review.Spot])
     return tuple(spots)
 
 
-def summary_of(spots: Sequence[Spot], *, fused: bool, settling: Settling | None = None) -> Summary:
+def summary_of(
+    spots: Sequence[Spot], *, fused: bool, settling: Settling | None = None, flag: str | None = None
+) -> Summary:
     """Count what the queue says of an image."""
     return Summary(
         fused=fused,
@@ -180,6 +188,7 @@ def summary_of(spots: Sequence[Spot], *, fused: bool, settling: Settling | None 
         decided=sum(spot.decided for spot in spots),
         doubt=sum(spot.doubt for spot in spots) if settling is None else settling.expected,
         settling=settling,
+        flag=flag,
     )
 
 
@@ -200,7 +209,13 @@ def summarize(image: int, known: Known | None, state: review.ReviewState) -> Sum
     """Say an image's line of the queue; see `read_results`."""
     known = known or Known()
     spots = spots_of(known.fusion, len(known.annotators), state.spots(image))
-    return summary_of(spots, fused=known.fusion is not None, settling=known.settling)
+    flag = state.flag(image)
+    return summary_of(
+        spots,
+        fused=known.fusion is not None,
+        settling=known.settling,
+        flag=None if flag is None else flag.reason,
+    )
 
 
 def why(spot: Spot, fusion: Fusion | None) -> str:

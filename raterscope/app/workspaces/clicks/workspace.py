@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-import numpy as np
-from numpy.typing import NDArray
 from PySide6.QtWidgets import QMenu, QWidget
 
 from raterscope.algorithms.clicks import FusionPlan
@@ -23,6 +21,8 @@ from raterscope.app.workspaces.clicks import view
 from raterscope.app.workspaces.clicks.annotators import Annotators
 from raterscope.app.workspaces.clicks.asking import Asking
 from raterscope.app.workspaces.clicks.comparing import Comparing
+from raterscope.app.workspaces.clicks.crops import Crops, Image
+from raterscope.app.workspaces.clicks.flagging import Flagging
 from raterscope.app.workspaces.clicks.reviewing import Reviewing
 from raterscope.app.workspaces.clicks.scene import Scene, load_pixels, read_scene
 from raterscope.app.workspaces.clicks.screen import ClicksScreen
@@ -52,7 +52,9 @@ class ClicksWorkspace(ClicksScreen):
 
         self.loader = SceneLoader(document, jobs, read_scene, load_pixels, self)
         self.reviewing = Reviewing(document, self)
-        self.queueing = Queueing(document, self.queue, "clicks", read_results, summarize, self)
+        self.queueing = Queueing(
+            document, self.queue, "clicks", read_results, summarize, self, nouns=("image", "spot")
+        )
         self.runs = Runs(document, jobs, self, "clicks")
         self.fusing = self.runs.fusing
         self.walk = Walk(document, self.queueing, self.loader, self.runs, "clicks")
@@ -60,8 +62,9 @@ class ClicksWorkspace(ClicksScreen):
         self.comparing = Comparing(document, jobs)
         self.streaming = Streaming(document, jobs, self, self.queueing)
         self.asking = Asking(jobs, self, self.queueing)
+        self.flagging = Flagging(document, self)
         self._scene: Scene | None = None
-        self._pixels: NDArray[np.uint8] | None = None
+        self.crops = Crops(jobs, self)
         self._coverage = COVERAGES[-2]
         self.right_tabs.addTab(self.comparing, "Truth")
         self.right_tabs.addTab(self.comparing.plot, "Curves")
@@ -77,6 +80,8 @@ class ClicksWorkspace(ClicksScreen):
         self.walk.arrived.connect(self._show_scene)
         self.walk.disputed_wanted.connect(self.reviewing.next_disputed)
         self.loader.pixels.connect(self._on_pixels)
+        self.crops.arrived.connect(self._show_evidence)
+        self.canvas.image_refused.connect(self._on_image_refused)
         self.loader.refused.connect(self.refused)
         self.reviewing.spots_changed.connect(self._on_spots)
         self.reviewing.selected.connect(self._on_selected)
@@ -100,6 +105,8 @@ class ClicksWorkspace(ClicksScreen):
         self.comparing.refused.connect(self.refused)
         self.comparing.run_chosen.connect(self.runs.choose)
         self.streaming.moved.connect(self._show_again)
+        for tabs in (self.middle_tabs, self.right_tabs):
+            tabs.currentChanged.connect(self.annotators.refresh_stale)
         self.reviewing.vain.connect(self.said)
 
     def _make_actions(self) -> None:
@@ -112,6 +119,7 @@ class ClicksWorkspace(ClicksScreen):
             ("Skip", "S", partial(review.decide, "skip")),
             ("Add a spot", "N", partial(self.canvas.set_mode, "add")),
             ("Move the spot", "M", partial(self.canvas.set_mode, "move")),
+            ("Flag the image", "F", self._on_flag),
             ("Next image", "PgDown", partial(self.queueing.step, 1)),
             ("Previous image", "PgUp", partial(self.queueing.step, -1)),
             ("Leave the mode or the panel", "Esc", self._leave),
@@ -135,7 +143,7 @@ class ClicksWorkspace(ClicksScreen):
     def _on_replaced(self) -> None:
         self.runs.forget()
         self.comparing.forget()
-        self._pixels = None
+        self.crops.set_image(None)
         self._show_scene(None)
         self.walk.reset()
         self._on_changed()
@@ -158,7 +166,7 @@ class ClicksWorkspace(ClicksScreen):
         scene = self.streaming.dressed(scene)
         before = self.reviewing.scene
         if scene is None or before is None or scene.image.id != before.image.id:
-            self._pixels = None
+            self.crops.set_image(None)
             self.canvas.set_image(None, (0, 0, 1, 1) if scene is None else scene.image.extent)
             self.canvas.set_pixel_size(None if scene is None else scene.image.pixel_size)
         self.canvas.set_partial(None, None)
@@ -182,28 +190,36 @@ class ClicksWorkspace(ClicksScreen):
             trace.objective, trace.components, trace.removed, trace.best, trace.converged
         )
 
-    def _on_pixels(self, image: int, pixels: NDArray[np.uint8]) -> None:
+    def _on_pixels(self, image: int, pixels: Image) -> None:
         scene = self.reviewing.scene
         if scene is not None and scene.image.id == image:
-            self._pixels = pixels
-            self.canvas.set_image(pixels, scene.image.extent)
+            self.crops.set_image(pixels)
+            self.canvas.set_image(pixels, scene.image.extent, pixel_size=scene.image.pixel_size)
             self._on_selected(self.reviewing.current)
+
+    def _on_image_refused(self, sentence: str) -> None:
+        self.refused.emit(sentence)
+        self.loader.load_again()
 
     def _on_spots(self) -> None:
         self.canvas.set_detections(view.detection_marks(self.reviewing.spots))
         self.status_changed.emit(view.status(self.reviewing.scene, self.reviewing.spots))
 
     def _on_selected(self, index: int | None) -> None:
-        spot, scene = self.reviewing.spot, self.reviewing.scene
+        spot = self.reviewing.spot
         self.canvas.select(index)
+        self._show_evidence()
+        if spot is not None:
+            self.canvas.look_at(spot.x, spot.y, view.radius_of(spot))
+
+    def _show_evidence(self) -> None:
+        spot, scene = self.reviewing.spot, self.reviewing.scene
         if spot is None or scene is None:
             self.evidence.show_spot(None)
             return
         radius = view.radius_of(spot)
-        self.evidence.show_spot(
-            view.evidence(spot, scene, self._numbers(), self._pixels, radius, self._coverage)
-        )
-        self.canvas.look_at(spot.x, spot.y, radius)
+        crop = self.crops.of(spot.x, spot.y, radius)
+        self.evidence.show_spot(view.evidence(spot, scene, self._numbers(), crop, radius, self._coverage))
 
     def _on_exhausted(self) -> None:
         """Go on with the next disputed image, when there is one."""
@@ -222,12 +238,12 @@ class ClicksWorkspace(ClicksScreen):
         if contents is None:
             return
         self.evidence.set_undoable(self.runs.show_history())
-        image = contents.item_of(decision, "clicks")
-        self.queueing.decided(image)
-        if image is None:
+        images = contents.items_of(decision, "clicks")
+        self.queueing.decided(*images)
+        if not images:
             self.annotators.refresh()
-        elif self.reviewing.scene is not None and image != self.reviewing.scene.image.id:
-            self.walk.show(image)
+        elif self.reviewing.scene is not None and self.reviewing.scene.image.id not in images:
+            self.walk.show(images[0])
         else:
             self.reviewing.refresh()
         self.tell_stale()
@@ -235,6 +251,10 @@ class ClicksWorkspace(ClicksScreen):
     def _on_place_chosen(self, x: float, y: float) -> None:
         self.canvas.set_mode("look")
         self.reviewing.add(x, y)
+
+    def _on_flag(self) -> None:
+        scene = self.reviewing.scene
+        self.flagging.toggle(None if scene is None else scene.image)
 
     def _leave(self) -> None:
         self.canvas.set_mode("look")

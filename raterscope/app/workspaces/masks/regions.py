@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -77,6 +77,8 @@ class CaseSummary:
     disputed: int
     doubt: float
     unit: str = "ml"
+    flag: ClassVar[None] = None
+    counts: ClassVar[Mapping[str, int]] = {}
 
     @property
     def done(self) -> bool:

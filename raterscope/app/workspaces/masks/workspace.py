@@ -45,7 +45,9 @@ class MasksWorkspace(MasksScreen):
         self._jobs = jobs
         self.loader = SceneLoader(document, jobs, read_scene, load_pixels, self)
         self.reviewing = Reviewing(document, jobs, self)
-        self.queueing = Queueing(document, self.queue, "masks", read_summaries, summarize, self)
+        self.queueing = Queueing(
+            document, self.queue, "masks", read_summaries, summarize, self, nouns=("case", "region")
+        )
         self.runs = Runs(document, jobs, self, "masks")
         self.fusing = self.runs.fusing
         self.walk = Walk(document, self.queueing, self.loader, self.runs, "masks")
@@ -325,7 +327,7 @@ class MasksWorkspace(MasksScreen):
             return
         self.region_panel.set_undoable(self.runs.show_history())
         image = contents.item_of(decision, "masks")
-        self.queueing.decided(image)
+        self.queueing.decided(*contents.items_of(decision, "masks"))
         if image is None:
             self.raters.show(self.reviewing.scene, self._structure)
         elif image != self.current_item():
