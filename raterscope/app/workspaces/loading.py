@@ -12,6 +12,7 @@ from PySide6.QtCore import QObject, Signal
 
 from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Document
+from raterscope.app.formats.pyramids import is_large
 from raterscope.app.jobs import Jobs
 from raterscope.app.study import ImageEntry, Study
 from raterscope.app.study.places import has_changed
@@ -82,12 +83,15 @@ class SceneLoader(QObject):
         self._studies = 0
         self._pixels: OrderedDict[int, Pixels] = OrderedDict()
         self._loading: set[int] = set()
+        self._scene: Scene | None = None
+        self._again: set[int] = set()
 
     def forget(self) -> None:
         """Drop everything: another study is open."""
         self._generation += 1
         self._studies += 1  # their images bear the same numbers
-        self._wanted = None
+        self._wanted = self._scene = None
+        self._again.clear()
         self._pixels.clear()
         self._loading.clear()
 
@@ -99,6 +103,14 @@ class SceneLoader(QObject):
         job.finished.connect(partial(self._on_scene, self._generation))
         job.failed.connect(self.refused)
 
+    def load_again(self) -> None:
+        """Load the pixels of the image shown anew, once: what was kept of them turned out damaged."""
+        scene = self._scene
+        if scene is not None and scene.image.id == self._wanted and self._wanted not in self._again:
+            self._again.add(scene.image.id)
+            self._pixels.pop(scene.image.id, None)
+            self._load(scene.image, scene.path)
+
     def prefetch(self, entry: ImageEntry) -> None:
         """Load the pixels of an image that is likely to be next."""
         if entry.id not in self._pixels and entry.id not in self._loading:
@@ -108,6 +120,7 @@ class SceneLoader(QObject):
     def _on_scene(self, generation: int, scene: Scene) -> None:
         if generation != self._generation:
             return
+        self._scene = scene
         self.loaded.emit(scene)
         if scene.image.id in self._pixels:
             self._pixels.move_to_end(scene.image.id)
@@ -124,14 +137,15 @@ class SceneLoader(QObject):
         if path is None or image in self._loading:
             return
         self._loading.add(image)
-        job = self._jobs.start(f"Loading {path.name}", partial(self._load_pixels, entry, path), quiet=True)
+        quiet = not is_large(entry.width, entry.height)  # else it takes seconds, and may be cancelled
+        job = self._jobs.start(f"Loading {path.name}", partial(self._load_pixels, entry, path), quiet=quiet)
         job.finished.connect(partial(self._on_pixels, self._studies, image))
         job.failed.connect(partial(self._on_no_pixels, self._studies, image))
+        job.ended.connect(partial(self._on_load_ended, self._studies, image))
 
     def _on_pixels(self, study: int, image: int, array: Pixels) -> None:
         if study != self._studies:
             return
-        self._loading.discard(image)
         self._pixels[image] = array
         while len(self._pixels) > 1 and sum(kept.nbytes for kept in self._pixels.values()) > PIXELS_KEPT:
             self._pixels.popitem(last=False)
@@ -139,11 +153,12 @@ class SceneLoader(QObject):
             self.pixels.emit(image, array)
 
     def _on_no_pixels(self, study: int, image: int, sentence: str) -> None:
-        if study != self._studies:
-            return
-        self._loading.discard(image)
-        if image == self._wanted:
+        if study == self._studies and image == self._wanted:
             self.refused.emit(sentence)
+
+    def _on_load_ended(self, study: int, image: int) -> None:
+        if study == self._studies:
+            self._loading.discard(image)
 
 
 def why_missing(entry: ImageEntry, study: Study) -> str:

@@ -29,7 +29,10 @@ _LONGEST_SIDE = 1 << 20
 
 
 class DamagedError(InputError):
-    """The file is not as it was written; make it anew."""
+    """The file is not as it was written."""
+
+    def __init__(self) -> None:
+        super().__init__("The copy of this image in the cache was damaged; it is made anew")
 
 
 class Kept:
@@ -44,7 +47,7 @@ class Kept:
     def __init__(self, path: Path) -> None:
         self._path = path
         with path.open("rb") as file:
-            self.pyramid, self._index = _read_index(path, file)
+            self.pyramid, self._index = _read_index(file)
         self.levels = range(len(self.pyramid.levels))
         grids = [self.pyramid.grid(level) for level in self.levels]
         self._first = np.cumsum([0, *(rows * columns for rows, columns in grids)])
@@ -77,11 +80,11 @@ class Kept:
                 file.seek(int(entry["offset"]))
                 data = file.read(int(entry["size"]))
         except OSError as error:
-            raise DamagedError("is gone from the cache", file=self._path) from error
+            raise DamagedError from error
         if zlib.crc32(data) != entry["sum"]:
             with suppress(OSError):
                 self._path.unlink()
-            raise _damaged(self._path)
+            raise DamagedError
         width, height = self._size(level, column * self.pyramid.side, row * self.pyramid.side)
         colours = (3,) if self.pyramid.colour else ()
         return _unpacked(data, (height, width, *colours))
@@ -165,24 +168,20 @@ def _unpacked(data: bytes, shape: tuple[int, ...]) -> Pixels:
     return np.asarray(imagecodecs.delta_decode(values.reshape(shape), axis=1))
 
 
-def _read_index(path: Path, file: BinaryIO) -> tuple[Pyramid, NDArray[np.void]]:
+def _read_index(file: BinaryIO) -> tuple[Pyramid, NDArray[np.void]]:
     size = file.seek(0, os.SEEK_END)
     if size < _TAIL.size:
-        raise _damaged(path)
+        raise DamagedError
     file.seek(size - _TAIL.size)
     where, count, width, height, colour, side, checksum, magic = _TAIL.unpack(file.read(_TAIL.size))
     if magic != _MAGIC or where + count * _ENTRY.itemsize + _TAIL.size != size:
-        raise _damaged(path)
+        raise DamagedError
     if not (0 < width <= _LONGEST_SIDE and 0 < height <= _LONGEST_SIDE and 16 <= side <= 4096):
-        raise _damaged(path)
+        raise DamagedError
     pyramid = Pyramid(width, height, bool(colour), side)
     grids = [pyramid.grid(level) for level in _all_levels(pyramid)]
     file.seek(where)
     data = file.read(count * _ENTRY.itemsize)
     if zlib.crc32(data) != checksum or count != sum(rows * columns for rows, columns in grids):
-        raise _damaged(path)
+        raise DamagedError
     return pyramid, np.frombuffer(data, _ENTRY)
-
-
-def _damaged(path: Path) -> DamagedError:
-    return DamagedError("was damaged in the cache", file=path)

@@ -78,8 +78,8 @@ class PyramidReader:
     source : Source
     """
 
-    nbytes = 0
-    """What it holds of the image in memory."""
+    nbytes = 32 << 20
+    """What a source may hold in memory."""
 
     def __init__(self, source: Source) -> None:
         self._source = source

@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from raterscope.algorithms.clicks.data import Clicks, FloatArray, Fusion
-from raterscope.algorithms.progress import Watch
+from raterscope.algorithms.progress import Watch, part
 from raterscope.app.formats.images import load_image
+from raterscope.app.formats.pyramids import is_large, open_pyramid
 from raterscope.app.study import ImageEntry, RunEntry, Study, StudyError
 from raterscope.app.study.places import digest_of_file
+from raterscope.app.workspaces.clicks.crops import Image
 from raterscope.app.workspaces.loading import why_missing
 
 __all__ = ["Scene", "load_pixels", "read_scene"]
@@ -61,9 +62,12 @@ def read_scene(image: int, run: int | None, study: Study, watch: Watch) -> Scene
     )
 
 
-def load_pixels(entry: ImageEntry, path: Path, watch: Watch) -> NDArray[np.uint8]:
-    """Load an image's pixels, having looked whether it is still the same."""
+def load_pixels(entry: ImageEntry, path: Path, watch: Watch) -> Image:
+    """Load an image, or make it ready to be read by tiles, having looked whether it is still the same."""
     watch(0.0, "loading")
-    if entry.digest is not None and digest_of_file(path) != entry.digest:
+    digest = digest_of_file(path, part(watch, 0.0, 0.1), "loading")
+    if entry.digest not in (None, digest):
         raise StudyError("is no longer the image that was added: its content differs", file=path)
+    if is_large(entry.width, entry.height):
+        return open_pyramid(path, digest, part(watch, 0.1, 1.0))
     return load_image(path)

@@ -12,7 +12,7 @@ from raterscope.app.workspaces.clicks.spots import Spot, why
 from raterscope.widgets.canvas.marks import ClickMarks, DetectionMarks
 from raterscope.widgets.panels.evidence_panel import Evidence, VoterLine
 
-__all__ = ["click_marks", "crop_of", "detection_marks", "evidence", "radius_of", "status"]
+__all__ = ["click_marks", "detection_marks", "evidence", "radius_of", "status"]
 
 CONTEXT = 6.0  # standard deviations
 NARROWEST = 16.0
@@ -44,27 +44,11 @@ def detection_marks(spots: Sequence[Spot]) -> DetectionMarks:
     )
 
 
-def crop_of(pixels: NDArray[np.uint8] | None, x: float, y: float, radius: float) -> NDArray[np.uint8] | None:
-    """Cut the square around a place, black beyond the image; None where no pixel of it lies there."""
-    if pixels is None:
-        return None
-    half = int(np.ceil(radius))
-    middle_x, middle_y = round(x), round(y)
-    top, left = middle_y - half, middle_x - half
-    inside = pixels[max(top, 0) : max(top + 2 * half, 0), max(left, 0) : max(left + 2 * half, 0)]
-    if not inside.size:
-        return None
-    crop = np.zeros((2 * half, 2 * half, *pixels.shape[2:]), dtype=np.uint8)
-    from_top, from_left = max(-top, 0), max(-left, 0)
-    crop[from_top : from_top + inside.shape[0], from_left : from_left + inside.shape[1]] = inside
-    return crop
-
-
 def evidence(
     spot: Spot,
     scene: Scene,
     numbers: Mapping[str, int],
-    pixels: NDArray[np.uint8] | None,
+    crop: NDArray[np.uint8] | None,
     radius: float,
     coverage: float,
 ) -> Evidence:
@@ -94,7 +78,7 @@ def evidence(
         annotators=spot.looked,
         lines=tuple(voters),
         why=why(spot, scene.fusion),
-        crop=crop_of(pixels, spot.x, spot.y, radius),
+        crop=crop,
         crop_radius=float(np.ceil(radius)),
         covariance=spot.covariance,
         coverage=coverage,

@@ -1,0 +1,96 @@
+"""A large image of a study is made ready in the background, shown by tiles, and judged as small ones are."""
+
+import threading
+
+import numpy as np
+import pytest
+
+from raterscope.app.formats import pyramids
+from raterscope.app.formats.images import load_image
+from raterscope.widgets.panels.evidence_panel import EvidencePanel
+from tests.app.driving import LONG, idle
+
+
+@pytest.fixture(autouse=True)
+def all_are_large(monkeypatch, tmp_path):
+    monkeypatch.setattr(pyramids, "WHOLE_UP_TO", 1000)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
+
+
+@pytest.fixture
+def shown(monkeypatch):
+    """What the evidence panel was given last."""
+    given = []
+    show = EvidencePanel.show_spot
+
+    def noted(panel, evidence):
+        given.append(evidence)
+        show(panel, evidence)
+
+    monkeypatch.setattr(EvidencePanel, "show_spot", noted)
+    return given
+
+
+def kept(tmp_path):
+    return list((tmp_path / "caches").rglob("*.pyramid"))
+
+
+def in_sight(window) -> bool:
+    return window.workspace.canvas._image.by_tiles and window.workspace.canvas._minimap.has_picture
+
+
+def test_a_large_image_is_shown_by_tiles_and_its_spots_with_their_surroundings(shown, fused, qtbot, tmp_path):
+    workspace = fused.workspace
+    qtbot.waitUntil(lambda: in_sight(fused), timeout=LONG)
+    assert kept(tmp_path)
+    workspace.reviewing.select(0)
+    qtbot.waitUntil(lambda: shown[-1] is not None and shown[-1].crop is not None, timeout=LONG)
+    spot, scene = workspace.reviewing.spot, workspace.reviewing.scene
+    pixels, half = load_image(scene.path), shown[-1].crop.shape[0] // 2
+    x, y = round(spot.x), round(spot.y)
+    middle = shown[-1].crop[half - 5 : half + 5, half - 5 : half + 5]
+    np.testing.assert_array_equal(middle, pixels[y - 5 : y + 5, x - 5 : x + 5])
+
+
+def test_a_copy_that_was_damaged_is_told_and_made_anew(fused, qtbot, tmp_path):
+    workspace = fused.workspace
+    qtbot.waitUntil(lambda: in_sight(fused), timeout=LONG)
+    told = []
+    workspace.refused.connect(told.append)
+    for file in kept(tmp_path):
+        data = bytearray(file.read_bytes())
+        data[100] ^= 255
+        file.write_bytes(data)
+    scene = workspace.reviewing.scene
+    image = workspace.loader._pixels[scene.image.id]
+    workspace.canvas.set_image(image, scene.image.extent)
+    qtbot.waitUntil(lambda: told != [], timeout=LONG)
+    assert "was damaged; it is made anew" in told[0]
+    qtbot.waitUntil(lambda: in_sight(fused), timeout=LONG)
+    assert len(told) == 1
+
+
+def test_making_an_image_ready_can_be_cancelled_and_begun_again(
+    window, qtbot, monkeypatch, study_file, tmp_path
+):
+    go_on = threading.Event()
+    write = pyramids.write_pyramid
+
+    def slowly(file, pyramid, band, told):
+        while not go_on.wait(0.02):
+            told(0.0)
+        write(file, pyramid, band, told)
+
+    monkeypatch.setattr(pyramids, "write_pyramid", slowly)
+    jobs = {}
+    window.jobs.updated.connect(lambda job: jobs.setdefault(job.title, job))
+    window.open_paths([study_file])
+    qtbot.waitUntil(lambda: "Loading one.png" in jobs, timeout=LONG)
+    jobs["Loading one.png"].cancel()
+    qtbot.waitUntil(lambda: jobs["Loading one.png"].over, timeout=LONG)
+    assert not in_sight(window)
+    go_on.set()
+    idle(window, qtbot)
+    window.workspace.loader.show(window.workspace.reviewing.scene.image.id)
+    qtbot.waitUntil(lambda: in_sight(window), timeout=LONG)
+    assert not list((tmp_path / "caches").rglob("*.part"))
