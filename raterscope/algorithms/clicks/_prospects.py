@@ -33,7 +33,7 @@ DIFFER = 1.2
 """Standard deviation, in log odds, of how easily structures are seen, those counted that were not found. The
 vote model expects half of that among those that were."""
 
-ROUNDS = 30
+ROUNDS = 5
 """Iterations of EM that bring the vote model back to where the detections are from."""
 
 HIDDEN = 60

@@ -9,7 +9,7 @@ would.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -234,9 +234,15 @@ def _beta(part: float, rest: float, variance: float) -> FloatArray:
 def crowd_on(clicks: Clicks, fusion: Fusion, detection: Settings) -> Crowd:
     """Give the vote model of an image where its detections are; the usual one for detectors without any."""
     settings = detection if isinstance(detection, DEMSettings) else DEMSettings()
-    stray = stray_chance(clicks.merged()[0], fusion.clustering)
+    stray = stray_chance(_marks(clicks, fusion), fusion.clustering)
     votes = Votes(fusion.marked, fusion.clustering.weight, fusion.verdict, *stray)
     return crowd_of(problem_of(votes, settings), fusion)
+
+
+def _marks(clicks: Clicks, fusion: Fusion) -> Clicks:
+    """Give the merged marks again, which are numbered in the order of their first clicks."""
+    rows = np.flatnonzero(np.diff(np.maximum.accumulate(fusion.mark), prepend=-1))
+    return replace(clicks, x=clicks.x[rows], y=clicks.y[rows], annotator=clicks.annotator[rows], time=None)
 
 
 def newcomers_of(crowd: Crowd, number: int) -> Newcomers:

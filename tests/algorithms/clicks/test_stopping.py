@@ -109,6 +109,13 @@ def test_neither_the_order_of_annotators_nor_their_names_matter():
     assert sorted(other.chance) == pytest.approx(sorted(one.chance), abs=1e-9)
 
 
+def test_a_click_that_is_made_again_changes_nothing():
+    clicks, _ = crowd(6)
+    again = np.concatenate([np.arange(0, len(clicks), 3), np.arange(len(clicks))])
+    twice = made(clicks.points[again], clicks.annotator[again], 6, clicks.extent)
+    assert foretold(twice).expected == pytest.approx(foretold(clicks).expected)
+
+
 def test_numbers_of_marks_are_those_of_all_combinations():
     rate = np.random.default_rng(0).random((5, 2))
     exact = np.zeros((6, 2))
