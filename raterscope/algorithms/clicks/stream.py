@@ -53,8 +53,8 @@ class StreamSettings(Settings):
         "at every click.", {"local": "anew near new clicks", "printed": "as printed"},
     )  # fmt: skip
     growth: float = number(
-        0.25, "Growth", "All clusters are found anew once the clicks have grown by this share; never as "
-        "printed.", minimum=0.0, advanced=True,
+        0.25, "Growth", "All clusters are found anew once the clicks, or those who clicked, have grown by "
+        "this share; never as printed.", minimum=0.0, advanced=True,
     )  # fmt: skip
 
 
@@ -144,8 +144,8 @@ class StreamMemory:
         Where each cluster stood in the fusion before; -1 for a new one, and for the expert's.
     refreshed : bool
         Whether the step clustered all clicks anew.
-    marks : int
-        That there were, duplicates merged, when that was last done.
+    marks, annotators : int
+        That there were when that was last done: clicks, duplicates merged, and who made them.
     crowd : CrowdMemory, optional
         With the evidence for a criterion.
     votes : State, optional
@@ -158,6 +158,7 @@ class StreamMemory:
     origin: IntArray
     refreshed: bool
     marks: int
+    annotators: int
     crowd: CrowdMemory | None
     votes: State
     start: str
@@ -253,7 +254,7 @@ def advance(
             "seen."
         )
     detector = _Detector(plan.detection, clicks.annotators, experience)
-    if not seen or (not printed and len(marks) >= (1 + plan.stream.growth) * memory.marks):
+    if not seen or (not printed and _grown(marks, memory, 1 + plan.stream.growth)):
         return _anew((marks, mark), plan, state, detector, watch)
     clustering, crowd, origin = _followed(marks, state, plan, part(watch, 0.0, 0.8))
 
@@ -328,11 +329,20 @@ def _anew(
             origin=_padded(origin, fusion),
             refreshed=True,
             marks=len(marks),
+            annotators=_clicked(marks),
             crowd=crowd,
             votes=detector.came_to,
             start=former.memory.start if former is not None else detector.start,
         ),
     )
+
+
+def _grown(marks: Clicks, memory: StreamMemory, times: float) -> bool:
+    return len(marks) >= times * memory.marks or _clicked(marks) >= times * memory.annotators
+
+
+def _clicked(marks: Clicks) -> int:
+    return int(np.count_nonzero(marks.counts()))
 
 
 def _padded(origin: IntArray, fusion: Fusion) -> IntArray:

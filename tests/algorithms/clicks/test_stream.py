@@ -312,7 +312,9 @@ def test_early_spam_is_outlived():
     clicks, generator = crowd(14, seed=7), np.random.default_rng(0)
     spam = made(generator.uniform(0, 400, (240, 2)), np.repeat(np.arange(4), 60), 4, clicks.extent)
     whole = with_more(spam, clicks.points, clicks.annotator + 4, [f"good {number}" for number in range(14)])
-    state = followed(whole, 4)[-1]
+    states = followed(whole, 4)
+    state = states[-1]
+    assert states[1].refreshed  # a fourth more people, an eighth more clicks
     assert changed(state.fusion, fuse(whole)) <= 1
     assert state.fusion.rates.reliability[:4, 0].max() < state.fusion.rates.reliability[4:, 0].min()
 
