@@ -265,7 +265,9 @@ def main() -> None:
             replays = [replayed(image, seed, AHEAD, online) for seed in range(orders) for image in images]
             steps = sum(len(one.fusions) for one in replays)
             print(f"\n{title}: {len(images)} images, {steps} steps in {time.perf_counter() - start:.0f} s")
-            table_of_changes(title, replays)
+            for subset in sorted({one.image.subset for one in replays}):
+                own = [one for one in replays if one.image.subset == subset]
+                table_of_changes(f"{title}{subset and ', '}{subset}: {len(own)} images", own)
             table_of_reliability(title, replays)
             table_of_stopping(title, replays)
             if name == "quantius":
