@@ -120,12 +120,16 @@ def test_what_is_not_promised_of_the_rate_is_said(opened, qtbot):
 
 def test_another_rate_moves_the_cut_without_another_run(fused, qtbot):
     workspace = fused.workspace
+    workspace.queue.choice.setCurrentIndex(workspace.queue.choice.findData("flagged"))
+    assert len(workspace.queue.view.lines) == BIASED
     workspace.bars.slider.setValue(1)
     qtbot.waitUntil(lambda: workspace.cutting.cut.rate == 0.01, timeout=LONG)
     idle(fused, qtbot)
     assert not workspace.flagged.any()  # knockoff+ cannot flag fewer than 1 / 0.01
     assert "at this rate 100 annotators or more are flagged, or nobody" in promised(workspace)
     assert len(fused.document.contents.runs) == 1
+    qtbot.waitUntil(lambda: not workspace.queue.view.lines, timeout=LONG)
+    qtbot.waitUntil(lambda: (workspace.cutting.ranking.before == workspace.cutting.ranking.after).all())
 
 
 def test_clearing_an_annotator_with_a_reason_takes_the_flag_away_and_undo_gives_it_back(fused, qtbot):

@@ -26,12 +26,15 @@ class Cutting(QObject):
     -------
     moved
         Another cut is there.
+    rested
+        It was not moved for a while.
     ranked
         The items are ranked anew.
     refused(str)
     """
 
     moved = Signal()
+    rested = Signal()
     ranked = Signal()
     refused = Signal(str)
 
@@ -43,11 +46,12 @@ class Cutting(QObject):
         self.ranking: Ranking | None = None
         self._draws: SortedDraws | None = None
         self._flagged: BoolArray | None = None
+        self._due = False
         self._job: Job | None = None
         self._rest = QTimer(self)
         self._rest.setSingleShot(True)
         self._rest.setInterval(REST)
-        self._rest.timeout.connect(self._begin)
+        self._rest.timeout.connect(self._on_rest)
 
     def show(self, scene: Scene | None, analysis: Analysis | None) -> None:
         """Take another question or answer, with the cut at the rate that it was fused at."""
@@ -64,21 +68,25 @@ class Cutting(QObject):
 
     def rank(self, flagged: BoolArray) -> None:
         """Rank the items with the biases of the flagged beside their scores, once that rests."""
-        if self.cut is None or (self._flagged is not None and np.array_equal(flagged, self._flagged)):
+        if self.cut is None:
             return
-        self._stop()
-        self._flagged = flagged
+        if self._flagged is None or not np.array_equal(flagged, self._flagged):
+            self._stop()
+            self._flagged, self._due = flagged, True
         self._rest.start()
 
     def _stop(self) -> None:
         self._rest.stop()
+        self._due = False
         if self._job is not None:
             self._job.cancel()
             self._job = None
 
-    def _begin(self) -> None:
-        if self._scene is None or self._flagged is None:
+    def _on_rest(self) -> None:
+        self.rested.emit()
+        if self._scene is None or self._flagged is None or not self._due:
             return
+        self._due = False
         job = self._jobs.start("Ranking the items", partial(_rank, self._scene, self._flagged), quiet=True)
         self._job = job
         job.finished.connect(partial(self._on_ranked, job))

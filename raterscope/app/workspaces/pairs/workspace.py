@@ -71,6 +71,7 @@ class PairsWorkspace(PairsScreen):
         self.queue.filter_changed.connect(self._on_filter)
         self.bars.rate_changed.connect(self.cutting.move)
         self.cutting.moved.connect(self._flags_changed)
+        self.cutting.rested.connect(self._sort)
         self.cutting.ranked.connect(self._on_ranked)
         self.cutting.refused.connect(self.refused)
         self.judging.said.connect(self.said)
@@ -185,7 +186,6 @@ class PairsWorkspace(PairsScreen):
 
     def _flags_changed(self) -> None:
         """Show who is flagged now, and have the items ranked anew."""
-        self._sort()
         scene, analysis, cut = self.scene, self.analysis, self.cutting.cut
         if scene is None or analysis is None or cut is None:
             return
@@ -273,6 +273,7 @@ class PairsWorkspace(PairsScreen):
         self.runs.show_history()
         if contents.item_of(decision, "pairs") is not None:
             self.judging.refresh()
+            self._sort()
             self._flags_changed()
         self.tell_stale()
 
