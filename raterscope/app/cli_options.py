@@ -111,7 +111,7 @@ def _describe_study_commands(commands: Commands) -> None:
     add_mapping(reading, "annotator, image, x, y, time; of labels annotator, task, label, time, truth, "
                 "question, picture, votes (a column an annotator); of pairs annotator, left, right, choice, "
                 "time, question, left_picture, right_picture")  # fmt: skip
-    add_masks(reading, "who drew the masks, or gave the labels, where it is one for all")
+    add_masks(reading, "who drew the masks, marked the points, or gave the labels, where it is one for all")
 
     running = add_command(
         commands,

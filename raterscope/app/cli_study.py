@@ -27,13 +27,14 @@ from raterscope.app.clicks.cli_fuse import summary_of
 from raterscope.app.clicks.running import fuse_inputs, gather, keep
 from raterscope.app.errors import InputError, plain
 from raterscope.app.exports import Export, Request, find_export, format_of, write_export
+from raterscope.app.formats.points import tells as tells_points
 from raterscope.app.labels import running as labels_running
 from raterscope.app.labels.cli_fuse import judged_of, notices_of
 from raterscope.app.labels.cli_fuse import summary_of as summary_of_labels
 from raterscope.app.labels.reading import tasks_of
 from raterscope.app.masks import running as masks_running
 from raterscope.app.masks.cli_fuse import summary_of as summary_of_masks
-from raterscope.app.masks.reading import NOTHING, AtHand, MaskReading
+from raterscope.app.masks.reading import NOTHING, AtHand, MaskReading, clicked_without_file
 from raterscope.app.outcome import Answer
 from raterscope.app.pairs import running as pairs_running
 from raterscope.app.pairs.cli_fuse import beside_each
@@ -81,10 +82,11 @@ def import_files(options: argparse.Namespace) -> int:
 
 
 def _at_hand(path: Path, files: Sequence[Path]) -> AtHand:
-    if all(file.suffix.casefold() in importing.TABLES for file in files):
+    if all(file.suffix.casefold() in importing.TABLES and not tells_points(file) for file in files):
         return NOTHING  # a study that is opened is not quite the same file afterwards
     with Study.open(path) as study:
-        return AtHand(tuple(study.images()), study.path, (*tasks_of(study), *items_of(study)))
+        tasks = (*tasks_of(study), *items_of(study))
+        return AtHand(tuple(study.images()), study.path, tasks, clicked_without_file(study.items()))
 
 
 def run(options: argparse.Namespace) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import plain
 from raterscope.app.formats.mask_records import VolumeFile
 from raterscope.app.formats.masks import holds_masks
-from raterscope.app.formats.masks.label_maps import head_of, is_plain_image, is_voxel_file
+from raterscope.app.formats.masks.label_maps import head_of, is_grey, is_plain_image, is_voxel_file
 from raterscope.app.formats.masks.naming import bare
 from raterscope.app.formats.voxel_files import sentences
 
@@ -32,6 +32,10 @@ _LARGE = 64_000_000
 """Voxels: what is larger is told by its density alone."""
 
 _MASK_WORDS = re.compile(r"mask|seg|label|contour|annot|rater|reader|observer|truth", re.IGNORECASE)
+
+_GREY_WORDS = re.compile(
+    r"(?<![a-z])(masks?|segs?|segmentations?|prob(abilit(y|ies))?s?)(?![a-z])", re.IGNORECASE
+)
 
 Shape = tuple[int, int, int]
 """Slices, rows and columns."""
@@ -81,8 +85,11 @@ def settle_voxels(doubtful: Sequence[Path], masks: Sequence[Path], anchors: set[
     return settled
 
 
-def pictures_among(paths: Sequence[Path], tasks: Iterable[str]) -> set[Path]:
-    """Find the images that are called as tasks are, or as the files that are said to show tasks."""
+def pictures_among(paths: Sequence[Path], tasks: Iterable[str], *, several: bool = True) -> set[Path]:
+    """Find the images that are called as tasks are, or as the files that are said to show tasks.
+
+    Of several that are called alike, all are meant, or none.
+    """
     named: dict[str, set[Path]] = {}
     for path in paths:
         named.setdefault(path.name.casefold(), set()).add(path)
@@ -91,20 +98,30 @@ def pictures_among(paths: Sequence[Path], tasks: Iterable[str]) -> set[Path]:
     for task in tasks if named else ():
         # An address or a path of any system, as a table may have it.
         name = task.replace("\\", "/").rpartition("/")[2].casefold()
-        found |= named.get(name) or named.get(name.rpartition(".")[0]) or set()
+        meant = named.get(name) or named.get(name.rpartition(".")[0]) or set()
+        found |= meant if several or len(meant) == 1 else set()
     return found
 
 
 def settle_pictures(
-    paths: Sequence[Path], anchors: set[Shape], *, alone: bool, watch: Watch = silent
+    paths: Sequence[Path],
+    anchors: set[Shape],
+    sure: Collection[Path] = (),
+    *,
+    alone: bool,
+    watch: Watch = silent,
 ) -> Settled:
     """Find the masks among plain images, and the volumes among TIFFs.
+
+    Greys are taken for probabilities only where the file's name says so.
 
     Parameters
     ----------
     paths : sequence of Path
     anchors : set of Shape
         Of images and volumes that are at hand.
+    sure : collection of Path
+        Those that are no masks.
     alone : bool
         Whether no table and no volume comes with them.
     watch : Watch
@@ -114,7 +131,8 @@ def settle_pictures(
     pictures = []
     for done, path in enumerate(paths):
         watch(0.5 * done / len(paths), f"looking at {plain(path.name)}")
-        pictures.append(_picture(path))
+        picture = _picture(path)
+        pictures.append(replace(picture, dense=True) if path in sure else picture)
     count = Counter(picture.shape for picture in pictures)
     seen = {picture.shape for picture in pictures if picture.dense} | anchors
     candidates = [
@@ -128,18 +146,26 @@ def settle_pictures(
     holds = {}
     for done, one in enumerate(candidates):
         watch(0.5 + 0.5 * done / len(candidates), f"looking into {plain(one.path.name)}")
-        holds[one.path] = holds_masks(one.path)
+        holds[one.path] = _holds(one.path)
     seen |= {one.shape for one in pictures if holds.get(one.path) is False}
     settled = Settled()
     for one in pictures:
-        sure = holds.get(one.path, False)
-        if sure or (sure is None and (one.shape in seen or _MASK_WORDS.search(one.path.name))):
+        held = holds.get(one.path, False)
+        if held or (held is None and (one.shape in seen or _MASK_WORDS.search(one.path.name))):
             settled.masks.append(one.path)
         elif one.shape[0] > 1:
             settled.volumes += find_volumes(one.path)
         else:
             settled.images.append(one.path)
     return settled
+
+
+def _holds(path: Path) -> bool | None:
+    """Tell whether a plain image holds masks; None where other images of its size may tell."""
+    holds = holds_masks(path)
+    if holds is not False and is_grey(path):
+        return _GREY_WORDS.search(path.stem) is not None
+    return holds
 
 
 @dataclass(frozen=True)

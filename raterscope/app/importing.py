@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.app.clicks.reading import read_point_files, sign_points
 from raterscope.app.errors import InputError, counted, plain
 from raterscope.app.formats import ClickTable, ImageFile, PointTable, UnknownColumns, read
 from raterscope.app.formats.label_records import LabelTable, TrueLabels
@@ -93,29 +94,42 @@ def read_files(
     )  # fmt: skip
     pairs = read_pair_files(piles.pairs, mappings, part(watch, then, now))
     shown = [*names_of(labels), *names_of_items(pairs), *at_hand.tasks]
-    lot = settle(piles, at_hand.shapes(), shown, part(watch, now, now + 0.1))
-    share = 0.5 if lot.masks else 0.9
-    found, refused = _read_each(lot, kind, mappings, beside, part(watch, now + 0.1, share))
-    images = tuple(image for image in found if isinstance(image, ImageFile))
+    found, refused = _read_each(piles.tables, kind, mappings, beside, part(watch, now, now + 0.1))
+    points, more = read_point_files(piles.points, piles.named, part(watch, now + 0.1, now + 0.2))
+    refused += more
+    tables = [table for table in found if not isinstance(table, ImageFile)]
+    clicked = [name for one in (*tables, *(file.clicks for file in points)) for name in one.images]
+    lot = settle(
+        piles, at_hand.shapes(), shown, [*clicked, *at_hand.clicked], part(watch, now + 0.2, now + 0.3)
+    )
+    share = 0.85 if lot.masks else 1.0
+    pictures, _ = _read_each(lot.images, "image", {}, frozenset(), part(watch, now + 0.3, share))
+    images = tuple(image for image in pictures if isinstance(image, ImageFile))
     masks, more = read_mask_files(
         lot.masks, lot.volumes, reading, at_hand, lot.walked | beside, part(watch, share, 1.0)
     )
     refused += more
-    if refused and not (found or lot.volumes or masks or labels or pairs):
+    if refused and not (tables or points or images or lot.volumes or masks or labels or pairs):
         raise refused[0]
     names = [site.name for site in sites_of(at_hand.entries, images, lot.volumes)]
-    tables = [table for table in found if isinstance(table, ClickTable)]
+    signed = sign(masks, names, reading.by_hand, naming=reading.naming, truth=kind == "truth")
+    clicks, truths = sign_points(
+        points, names, annotator=reading.annotator, by_hand=reading.by_hand, naming=reading.naming,
+        truth=kind == "truth",
+    )  # fmt: skip
+    clicks += [table for table in tables if isinstance(table, ClickTable)]
+    truths += [table for table in tables if isinstance(table, PointTable)]
     return Readings(
         images=images,
         # A table without clicks tells the sizes of images, which tables of clicks may need.
-        clicks=tuple(sorted(tables, key=_has_clicks)),
-        truths=tuple(table for table in found if isinstance(table, PointTable)),
+        clicks=tuple(sorted(clicks, key=_has_clicks)),
+        truths=tuple(truths),
         left=lot.left,
         volumes=lot.volumes,
         masks=masks,
         labels=labels,
         pairs=pairs,
-        signed=tuple(sign(masks, names, reading.by_hand, naming=reading.naming, truth=kind == "truth")),
+        signed=tuple(signed),
         notices=(
             *lot.notices,
             *_taken_for(lot, kind, mappings),
@@ -127,6 +141,10 @@ def read_files(
 
 def _heed(mappings: Mapping[Path, Mapping[str, str]], piles: Piles) -> None:
     """Let the columns that were named by hand tell what a table is, where its kind is not told."""
+    # Layers of points in napari are read as other tables are, then.
+    by_hand = [path for path in piles.points if path.suffix.casefold() in TABLES and path in mappings]
+    piles.points = [path for path in piles.points if path not in by_hand]
+    piles.tables += by_hand
     for path, mapping in mappings.items() if piles.kind is None else ():
         if are_of_pairs(mapping):
             meant = piles.pairs
@@ -151,21 +169,20 @@ def _taken_for(lot: Sorted, kind: str | None, mappings: Mapping[Path, Mapping[st
 
 
 def _read_each(
-    lot: Sorted,
+    paths: Sequence[Path],
     kind: str | None,
     mappings: Mapping[Path, Mapping[str, str]],
     optional: frozenset[Path],
     watch: Watch,
 ) -> tuple[list[ImageFile | ClickTable | PointTable], list[InputError]]:
-    """Read images and tables; gives too why optional ones were left out."""
+    """Read images or tables; gives too why optional ones were left out."""
     found: list[ImageFile | ClickTable | PointTable] = []
     refused: list[InputError] = []
-    files = [*((path, "image") for path in lot.images), *((path, kind) for path in lot.tables)]
-    for done, (path, its_kind) in enumerate(files):
-        step = part(watch, done / len(files), (done + 1) / len(files))
+    for done, path in enumerate(paths):
+        step = part(watch, done / len(paths), (done + 1) / len(paths))
         step(0.0, f"reading {plain(path.name)}")
         try:
-            found.append(read(path, its_kind, mappings.get(path), step))
+            found.append(read(path, kind, mappings.get(path), step))
         except UnknownColumns as unknown:
             raise unknown if kind is not None else likelier(unknown) from None
         except InputError as error:

@@ -1,4 +1,4 @@
-"""What files are, as their content tells: tables, labels, images, volumes, masks."""
+"""What files are, as their content tells: tables, points, labels, images, volumes, masks."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ from raterscope.app.formats.mask_records import VolumeFile
 from raterscope.app.formats.masks import holds_masks
 from raterscope.app.formats.masks.label_maps import is_voxel_file
 from raterscope.app.formats.pairs import tells as tells_pairs
+from raterscope.app.formats.points import MARKS
+from raterscope.app.formats.points import tells as tells_points
 from raterscope.app.formats.records import refuse_study
 
 __all__ = ["Piles", "Sorted", "settle", "sort_files", "take_apart"]
 
 _DICOMDIR = "dicomdir"
-_MARKS = (".json", ".xml")
 _PILES = {
     "clicks": "tables", "labels": "labels", "true-labels": "labels", "pairs": "pairs", "image": "images",
     "masks": "masks",
@@ -35,18 +36,20 @@ class Sorted:
 
     Attributes
     ----------
-    tables, labels, pairs, images, masks : tuple of Path
-        Tables of clicks or true points; tables and other files of labels, true ones too; tables of
-        comparisons.
+    tables, points, labels, pairs, images, masks : tuple of Path
+        Tables of clicks or true points; other files of points; tables and other files of labels, true ones
+        too; tables of comparisons.
     volumes : tuple of VolumeFile
     walked : frozenset of Path
-        Those of the masks that nobody named, for they lie in a folder: one that cannot be read is left out.
+        Those of the masks and points that nobody named, for they lie in a folder: one that cannot be read is
+        left out.
     left : tuple of Path
         What lies in a folder and is none of them, or only its own name could tell: tables.
     notices : tuple of str
     """
 
     tables: tuple[Path, ...] = ()
+    points: tuple[Path, ...] = ()
     labels: tuple[Path, ...] = ()
     pairs: tuple[Path, ...] = ()
     images: tuple[Path, ...] = ()
@@ -67,6 +70,8 @@ class Piles:
         Files and folders that were named.
     beside : list of Path
         Those of the others that have labels beside marks: answers to questions, choices, tags.
+    bare : list of Path
+        Files of marks without any mark: of points where other files hold points, else as they would be.
     doubtful : list of Path
         What may be masks or volumes, which `settle` decides; among the images too there may be masks.
     """
@@ -74,6 +79,8 @@ class Piles:
     named: tuple[Path, ...] = ()
     kind: str | None = None
     tables: list[Path] = field(default_factory=list)
+    points: list[Path] = field(default_factory=list)
+    bare: list[Path] = field(default_factory=list)
     labels: list[Path] = field(default_factory=list)
     pairs: list[Path] = field(default_factory=list)
     beside: list[Path] = field(default_factory=list)
@@ -89,7 +96,9 @@ class Piles:
         return any(path in volume.files for volume in self.volumes)
 
     def put(self, path: Path, others: list[Path]) -> None:
-        """Put a file to those of labels, or to others, with labels beside what they hold or without."""
+        """Put a file to those of points, of labels, or to others, with labels beside or without."""
+        if self.put_points(path):
+            others = []
         if tells(path, alone=False) is None:
             others.append(path)
         elif tells(path) is not None:
@@ -97,6 +106,16 @@ class Piles:
         else:
             others.append(path)
             self.beside.append(path)
+
+    def put_points(self, path: Path) -> bool:
+        """Put a file to those of points where it holds some; tell whether it is none of masks then."""
+        points = tells_points(path)
+        if points == "nothing":
+            self.bare.append(path)
+        elif points is not None or path.suffix.casefold() == ".geojson":
+            self.points.append(path)
+            return points != "beside"
+        return points == "nothing"
 
     def add(self, settled: Settled) -> None:
         """Take up what was in doubt."""
@@ -136,16 +155,22 @@ def take_apart(paths: Sequence[Path], kind: str | None = None, watch: Watch = si
             _sort_folder(path, kind, piles, step)
         else:
             _sort_file(path, kind, piles, step)
+    (piles.points if piles.points else piles.masks).extend(piles.bare)
     return piles
 
 
 def settle(
-    piles: Piles, shapes: Sequence[Shape] = (), tasks: Iterable[str] = (), watch: Watch = silent
+    piles: Piles,
+    shapes: Sequence[Shape] = (),
+    tasks: Iterable[str] = (),
+    clicked: Iterable[str] = (),
+    watch: Watch = silent,
 ) -> Sorted:
     """Decide what is still in doubt, by what came together.
 
     A plain image is a mask where its pixels look so, and another image or volume of its size is there or
-    nothing else is; never where it is called as a task or an item is. Photographs are not decoded for it.
+    nothing else is; never where it is called as a task or an item is, nor where it alone is called as an
+    image that was clicked on. Photographs are not decoded for it.
 
     Parameters
     ----------
@@ -154,21 +179,24 @@ def settle(
         Of images that are at hand already.
     tasks : iterable of names
         Of tasks and items that annotators judged, and of the files that are said to show them.
+    clicked : iterable of names
+        Of images that annotators clicked on.
     watch : Watch
     """
     if piles.kind is None:
         anchors = {*shapes, *(volume.grid.shape for volume in piles.volumes)}
         piles.add(settle_voxels(piles.doubtful, piles.masks, anchors))
         pictures = pictures_among(piles.images, tasks)
-        alone = not (piles.tables or piles.labels or piles.pairs or piles.volumes)
+        alone = not (piles.tables or piles.points or piles.labels or piles.pairs or piles.volumes)
         others = [path for path in piles.images if path not in pictures]
         piles.images = [path for path in piles.images if path in pictures]
-        piles.add(settle_pictures(others, anchors, alone=alone, watch=watch))
+        sure = pictures_among(others, clicked, several=False)
+        piles.add(settle_pictures(others, anchors, sure, alone=alone, watch=watch))
     return Sorted(
-        tables=tuple(piles.tables), labels=tuple(piles.labels), pairs=tuple(piles.pairs),
-        images=tuple(piles.images), masks=tuple(piles.masks), volumes=tuple(piles.volumes),
-        walked=frozenset(piles.masks) - set(piles.named), left=tuple(piles.left),
-        notices=tuple(piles.notices),
+        tables=tuple(piles.tables), points=tuple(piles.points), labels=tuple(piles.labels),
+        pairs=tuple(piles.pairs), images=tuple(piles.images), masks=tuple(piles.masks),
+        volumes=tuple(piles.volumes), walked=frozenset([*piles.masks, *piles.points]) - set(piles.named),
+        left=tuple(piles.left), notices=tuple(piles.notices),
     )  # fmt: skip
 
 
@@ -184,14 +212,18 @@ def _sort_file(path: Path, kind: str | None, piles: Piles, watch: Watch) -> None
     watch(0.0, f"looking at {plain(path.name)}")
     if piles.has(path):
         return
-    if kind == "truth":
+    if kind == "clicks" and path.suffix.casefold() in MARKS:
+        piles.points.append(path)
+    elif kind in ("clicks", "truth") and piles.put_points(path):
+        pass
+    elif kind == "truth":
         others = piles.masks if _may_be_masks(path) else piles.tables
         (piles.labels if tells(path) else others).append(path)
     elif kind in _PILES:
         getattr(piles, _PILES[kind]).append(path)
     elif kind == "volume" or path.name.casefold() == _DICOMDIR:
         piles.volumes += [one for one in find_volumes(path, watch) if one not in piles.volumes]
-    elif path.suffix.casefold() in _MARKS:
+    elif path.suffix.casefold() in MARKS:
         piles.put(path, piles.masks)
     elif is_voxel_file(path):
         _sort_voxels(path, piles, watch)
@@ -226,11 +258,11 @@ def _sort_folder(folder: Path, kind: str | None, piles: Piles, watch: Watch) -> 
         try:
             if path.name.casefold() == _DICOMDIR or path.name.casefold().endswith((".img", ".img.gz")):
                 continue  # what it lists or belongs to is looked at
-            if kind in (None, "masks", "truth") and path.suffix.casefold() in _MARKS:
-                others = piles.masks if holds_masks(path) else piles.left
+            if kind in (None, "clicks", "masks", "truth") and path.suffix.casefold() in MARKS:
+                others = piles.masks if kind != "clicks" and holds_masks(path) else piles.left
                 if kind is None:
                     piles.put(path, others)
-                else:
+                elif kind == "masks" or not piles.put_points(path):
                     others.append(path)
             elif is_voxel_file(path) and kind is None:
                 _sort_voxels(path, piles, watch)
@@ -238,7 +270,7 @@ def _sort_folder(folder: Path, kind: str | None, piles: Piles, watch: Watch) -> 
                 (piles.masks if holds_masks(path) else scans).append(path)
             elif is_image(path) or (is_voxel_file(path) and kind in ("masks", "truth")):
                 (piles.masks if kind in ("masks", "truth") else piles.images).append(path)
-            else:
+            elif kind not in (None, "clicks", "truth") or not piles.put_points(path):
                 piles.left.append(path)
         except InputError as error:
             refused.append(error)
@@ -268,13 +300,14 @@ def _natural(path: Path) -> list[tuple[bool, int, str]]:
 
 
 def _count(piles: Piles) -> int:
-    return len(piles.labels) + len(piles.images) + len(piles.masks) + len(piles.volumes) + len(piles.doubtful)
+    marks = len(piles.points) + len(piles.bare) + len(piles.labels) + len(piles.masks)
+    return marks + len(piles.images) + len(piles.volumes) + len(piles.doubtful)
 
 
 def _may_be_masks(path: Path) -> bool:
     from raterscope.app.formats.dicom_headers import is_dicom
 
-    if path.suffix.casefold() in _MARKS or is_voxel_file(path) or is_image(path):
+    if path.suffix.casefold() in MARKS or is_voxel_file(path) or is_image(path):
         return True
     return path.is_file() and is_dicom(path)
 

@@ -19,8 +19,8 @@ __all__ = ["Files"]
 
 REPORTS = "Web page (*.html);;PDF (*.pdf)"
 INPUTS = (
-    "Images, volumes, masks and tables (*.png *.jpg *.jpeg *.tif *.tiff *.bmp *.nii *.nii.gz *.nrrd *.nhdr "
-    "*.mha *.mhd *.dcm *.json *.xml *.csv *.tsv *.txt);;All files (*)"
+    "Images, volumes, points, masks and tables (*.png *.jpg *.jpeg *.tif *.tiff *.bmp *.nii *.nii.gz *.nrrd "
+    "*.nhdr *.mha *.mhd *.dcm *.json *.geojson *.xml *.csv *.tsv *.txt);;All files (*)"
 )
 
 

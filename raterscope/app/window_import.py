@@ -25,7 +25,14 @@ from raterscope.app.jobs import Jobs
 from raterscope.app.labels.reading import tasks_of
 from raterscope.app.masks.placing import OtherGrid, place
 from raterscope.app.masks.raters import TRUTH_WORD, UnknownAnnotators
-from raterscope.app.masks.reading import NOTHING, TELLING, AtHand, MaskReading, sites_of
+from raterscope.app.masks.reading import (
+    NOTHING,
+    TELLING,
+    AtHand,
+    MaskReading,
+    clicked_without_file,
+    sites_of,
+)
 from raterscope.app.pairs.reading import items_of
 from raterscope.app.study import Study
 from raterscope.widgets.dialogs.column_mapping import ColumnMappingDialog, MappingField, TableKind
@@ -220,7 +227,9 @@ class Importing(QObject):
 
 
 def _at_hand(contents: Contents | None) -> AtHand:
-    return NOTHING if contents is None else AtHand(contents.images, contents.path)
+    if contents is None:
+        return NOTHING
+    return AtHand(contents.images, contents.path, clicked=clicked_without_file(contents.items))
 
 
 def _file_of(unknown: UnknownColumns) -> Path:

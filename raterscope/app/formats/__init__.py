@@ -7,6 +7,7 @@ from pathlib import Path
 
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError, plain
+from raterscope.app.formats.points.table import points_of
 from raterscope.app.formats.records import ClickTable, ImageFile, PointTable, refuse_study
 from raterscope.app.formats.tables import Table, UnknownColumns, assign, read_table
 
@@ -58,8 +59,6 @@ def read(
             return read_image(path)
     table = read_table(path, watch)
     if kind == "truth":
-        from raterscope.app.formats.points import points_of
-
         return points_of(table, mapping)
     return _read_marks(table, kind, mapping, watch)
 
@@ -67,7 +66,7 @@ def read(
 def _read_marks(
     table: Table, kind: str | None, mapping: Mapping[str, str] | None, watch: Watch
 ) -> ClickTable | PointTable:
-    from raterscope.app.formats import clicks, points, zooniverse
+    from raterscope.app.formats import clicks, zooniverse
 
     if zooniverse.is_export(table) and not set(mapping or ()) & set(table.header):
         return zooniverse.marks_of(table, watch)
@@ -77,7 +76,7 @@ def _read_marks(
         if mapping is None and {"x", "y"} <= set(unknown.missing) and _has(table, clicks.SIZES):
             return clicks.sizes_of(table)
         if kind is None and unknown.missing == ("annotator",) and _is_truth(table, unknown):
-            return points.points_of(table, mapping)
+            return points_of(table, mapping)
         raise
 
 

@@ -11,7 +11,9 @@ from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.mask_records import MaskTable, RaterMask
 from raterscope.app.formats.masks.naming import Named, bare, by_path, common_parts
 
-__all__ = ["NAMELESS", "TRUTH_WORD", "SignedMask", "UnknownAnnotators", "sign", "words_of"]
+__all__ = [
+    "NAMELESS", "TRUTH_WORD", "SignedMask", "UnknownAnnotators", "is_truth", "names_by", "sign", "words_of",
+]  # fmt: skip
 
 TRUTH_WORD = "truth"
 """In the place of an annotator's name: the masks are the truth."""
@@ -102,9 +104,7 @@ def sign(
     InputError
         Where two files hold the same annotator's mask of the same structure on the same image.
     """
-    names = _guessed([table.path for table in tables], images)
-    if naming is not None:
-        names |= {path: name for path in names if (name := by_path(path, naming)) is not None}
+    names = names_by([table.path for table in tables], images, naming)
     given = by_hand or {}
     found: list[SignedMask] = []
     unknown: dict[Path, str] = {}
@@ -115,11 +115,24 @@ def sign(
             if who is None:
                 unknown.setdefault(table.path, bare(table.path))
             structure = mask.structure or name.structure or NAMELESS
-            annotator = None if who is None or who.casefold() in _TRUE else who
+            annotator = None if who is None or is_truth(who) else who
             found.append(SignedMask(table.path, annotator, structure, mask.item, name.item, mask))
     if unknown:
         raise UnknownAnnotators(tuple(unknown), unknown)
     return found
+
+
+def is_truth(name: str) -> bool:
+    """Tell whether an annotator's name says that the marks are the truth."""
+    return name.casefold() in _TRUE
+
+
+def names_by(files: Sequence[Path], images: Sequence[str], naming: str | None = None) -> dict[Path, Named]:
+    """Find out what the names of files that came together tell, by a pattern where one fits; see `sign`."""
+    names = _guessed(files, images)
+    if naming is not None:
+        names |= {path: name for path in names if (name := by_path(path, naming)) is not None}
+    return names
 
 
 def _guessed(files: Sequence[Path], images: Sequence[str]) -> dict[Path, Named]:

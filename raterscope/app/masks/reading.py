@@ -15,8 +15,11 @@ from raterscope.app.formats.records import ImageFile
 from raterscope.app.masks.placing import Site
 from raterscope.app.study import ImageEntry
 from raterscope.app.study.places import locate
+from raterscope.app.study.records import Item
 
-__all__ = ["NOTHING", "TELLING", "AtHand", "MaskReading", "read_mask_files", "sites_of"]
+__all__ = [
+    "NOTHING", "TELLING", "AtHand", "MaskReading", "clicked_without_file", "read_mask_files", "sites_of",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -52,11 +55,14 @@ class AtHand:
     study : Path
     tasks : tuple of names
         Of tasks and items that annotators judged, and of the files that are said to show them.
+    clicked : tuple of names
+        Of images that annotators clicked on and that are not there yet.
     """
 
     entries: tuple[ImageEntry, ...] = ()
     study: Path = Path()
     tasks: tuple[str, ...] = ()
+    clicked: tuple[str, ...] = ()
 
     def shapes(self) -> tuple[tuple[int, int, int], ...]:
         """Give the images' shapes."""
@@ -76,6 +82,11 @@ class AtHand:
                     continue
                 found += [one for one in volumes if one.identifier == entry.identifier]
         return found
+
+
+def clicked_without_file(items: Mapping[str, Sequence[Item]]) -> tuple[str, ...]:
+    """Name the images of a study that were clicked on and whose files are still to come."""
+    return tuple(one.name for one in items["clicks"] if isinstance(one, ImageEntry) and one.path is None)
 
 
 TELLING = MaskReading()

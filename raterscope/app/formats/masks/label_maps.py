@@ -17,7 +17,7 @@ from raterscope.app.formats.masks.gathering import by_label, part_of
 from raterscope.app.formats.masks.naming import NOTHING, Named
 from raterscope.app.formats.voxel_files import VoxelHead, read_all, sentences
 
-__all__ = ["head_of", "is_label_map", "is_plain_image", "is_voxel_file", "read_label_map"]
+__all__ = ["head_of", "is_grey", "is_label_map", "is_plain_image", "is_voxel_file", "read_label_map"]
 
 _MOST_LABELS = 1000
 _MOST_COLOURS = 64
@@ -27,6 +27,10 @@ _LOOKED_AT = 64_000_000
 """Voxels; whether a larger file is a mask is not looked up."""
 
 _SHADES = 48
+_FEW_GREYS = 8
+_ALIKE = 0.8
+"""Share of equal neighbours: 0.9 in patches ten pixels across, up to 0.7 in dark photographs."""
+
 _VOXEL_SUFFIXES = (".nii", ".nii.gz", ".hdr", ".nrrd", ".nhdr", ".mha", ".mhd")
 _IMAGE_SUFFIXES = (".png", ".tif", ".tiff", ".bmp")
 
@@ -65,6 +69,21 @@ def is_label_map(path: Path) -> bool | None:
             return None
         values = read_all(head)
     return _looks_marked(values)
+
+
+def is_grey(path: Path) -> bool:
+    """Tell whether a plain image has greys as photographs have: many, and from pixel to pixel others.
+
+    Labels lie in patches: two neighbours off the ground, which is the commonest value, mostly have the same.
+    """
+    values = _pixels(path)[0]
+    if values.dtype.kind == "f" or len(_labels(values, _MANY) or range(_MANY)) <= _FEW_GREYS:
+        return False
+    found, count = np.unique(values, return_counts=True)
+    ground = found[np.argmax(count)]
+    left, right = values[..., :-1], values[..., 1:]
+    marked = (left != ground) & (right != ground)
+    return bool(marked.any() and (left == right)[marked].mean() < _ALIKE)
 
 
 def _looks_marked(values: NDArray[Any]) -> bool | None:

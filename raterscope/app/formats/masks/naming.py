@@ -12,7 +12,8 @@ from raterscope.app.errors import InputError, plain
 __all__ = ["NOTHING", "Named", "bare", "by_path", "by_pattern", "common_parts"]
 
 _SUFFIXES = re.compile(
-    r"(\.seg)?\.(nii(\.gz)?|nrrd|nhdr|mha|mhd|hdr|img|png|tiff?|bmp|gif|jpe?g|json|xml|dcm)$", re.IGNORECASE
+    r"(\.seg)?\.(nii(\.gz)?|nrrd|nhdr|mha|mhd|hdr|img|png|tiff?|bmp|gif|jpe?g|(geo)?json|xml|dcm|[ct]sv)$",
+    re.IGNORECASE,
 )
 _FIELDS = ("item", "annotator", "structure")
 _PEOPLE = (

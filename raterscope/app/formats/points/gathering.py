@@ -1,0 +1,151 @@
+"""Points of one file put together: who marked what where, as far as the file tells."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from raterscope.algorithms.clicks.data import FloatArray
+from raterscope.app.errors import InputError
+from raterscope.app.formats.records import ClickTable, PointTable
+from raterscope.app.formats.strangers import is_number
+from raterscope.app.formats.tables import FARTHEST
+
+__all__ = ["UNTOLD", "Gathering", "PointFile", "places_of", "size_of"]
+
+UNTOLD = ""
+"""In the place of an annotator's or image's name: the file does not tell it."""
+
+
+@dataclass(frozen=True, eq=False)
+class PointFile:
+    """What a file of points holds.
+
+    Attributes
+    ----------
+    clicks : ClickTable
+        `UNTOLD` is among its annotators and images where the file does not tell them.
+    truth : PointTable or None
+        Points that the file itself calls true.
+    """
+
+    clicks: ClickTable
+    truth: PointTable | None = None
+
+
+@dataclass
+class Gathering:
+    """Collects the points of a file.
+
+    Attributes
+    ----------
+    path : Path
+        For sentences.
+    left_out : Counter
+        What was not read, in words, with how often.
+    """
+
+    path: Path
+    left_out: Counter[str] = field(default_factory=Counter)
+    _annotators: dict[str, int] = field(default_factory=dict)
+    _images: dict[str, int] = field(default_factory=dict)
+    _extents: dict[int, tuple[float, float]] = field(default_factory=dict)
+    _looked: set[tuple[int, int]] = field(default_factory=set)
+    _pieces: list[tuple[int, int, FloatArray]] = field(default_factory=list)
+    _true: list[tuple[int, FloatArray]] = field(default_factory=list)
+
+    def picture(self, image: str | None, size: tuple[float, float] | None = None) -> int:
+        """Note an image, with its width and height where they are told; gives its number."""
+        number = self._images.setdefault(image or UNTOLD, len(self._images))
+        if size is not None:
+            self._extents.setdefault(number, size)
+        return number
+
+    def look(self, annotator: str | None, image: str | None) -> None:
+        """Note that somebody looked at an image."""
+        who = self._annotators.setdefault(annotator or UNTOLD, len(self._annotators))
+        self._looked.add((who, self.picture(image)))
+
+    def add(self, annotator: str | None, image: str | None, places: FloatArray) -> None:
+        """Add what somebody marked: (N, 2) places, x and y in pixels."""
+        self.look(annotator, image)
+        who = self._annotators[annotator or UNTOLD]
+        self._pieces.append((who, self.picture(image), places))
+
+    def add_truth(self, image: str | None, places: FloatArray) -> None:
+        """Add true places, (N, 2)."""
+        self._true.append((self.picture(image), places))
+
+    def file(self, expected: str, notices: Sequence[str] = ()) -> PointFile:
+        """Give all that was collected.
+
+        Parameters
+        ----------
+        expected : str
+            What the file was expected to have, for the sentence that refuses it.
+        notices : sequence of str
+
+        Raises
+        ------
+        InputError
+            For a file in which nobody marked anything or looked at anything.
+        """
+        left = [f"{words} {count:,}" for words, count in self.left_out.items() if count]
+        if not self._looked and not self._true:
+            beside = f" (it has {', '.join(left)})" if left else ""
+            raise InputError(f"has no points{beside}; expected {expected}", file=self.path)
+        said = [*notices]
+        if left:
+            said.append(f"Left out, for they are no points: {', '.join(left)}.")
+        images = tuple(self._images)
+        who = np.repeat([one for one, _, _ in self._pieces], [len(places) for _, _, places in self._pieces])
+        image = np.repeat([one for _, one, _ in self._pieces], [len(places) for _, _, places in self._pieces])
+        places = _joined([one for _, _, one in self._pieces])
+        clicks = ClickTable(
+            path=self.path, annotators=tuple(self._annotators), images=images,
+            annotator=who.astype(np.int64), image=image.astype(np.int64), x=places[:, 0], y=places[:, 1],
+            looked=frozenset(self._looked), extents=self._extents, notices=tuple(said),
+        )  # fmt: skip
+        if not self._true:
+            return PointFile(clicks)
+        where = np.repeat([one for one, _ in self._true], [len(places) for _, places in self._true])
+        true = _joined([one for _, one in self._true])
+        truth = PointTable(
+            path=self.path, images=images, image=where.astype(np.int64), x=true[:, 0], y=true[:, 1],
+            extents=self._extents,
+        )  # fmt: skip
+        return PointFile(clicks, truth)
+
+
+def places_of(pairs: object) -> FloatArray:
+    """Make decoded pairs of numbers an array of places, (N, 2); a third number of a pair is a height.
+
+    Raises
+    ------
+    ValueError
+        For what are no pairs of numbers, or places farther out than any image reaches.
+    """
+    found = []
+    for pair in pairs if isinstance(pairs, (list, tuple)) else [None]:
+        if not isinstance(pair, (list, tuple)) or not 2 <= len(pair) <= 3 or not all(map(is_number, pair)):
+            raise ValueError("no pairs of numbers")
+        found.append((float(pair[0]), float(pair[1])))
+    places = np.array(found, dtype=np.float64).reshape(-1, 2)
+    if not (np.abs(places) <= FARTHEST).all():
+        raise ValueError("places farther out than any image reaches")
+    return places
+
+
+def size_of(width: object, height: object) -> tuple[float, float] | None:
+    """Give the size of an image where a file tells it."""
+    if is_number(width) and is_number(height) and 0 < width <= FARTHEST and 0 < height <= FARTHEST:
+        return float(width), float(height)
+    return None
+
+
+def _joined(pieces: Sequence[FloatArray]) -> FloatArray:
+    return np.concatenate([np.empty((0, 2)), *pieces])

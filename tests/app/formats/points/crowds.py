@@ -1,0 +1,138 @@
+"""A crowd's clicks written as each program writes them, for tests: one dictionary of places per format."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from xml.sax.saxutils import quoteattr
+
+Marks = Mapping[tuple[str, str], Sequence[tuple[float, float]]]
+"""Places by annotator and image."""
+
+SIZE = (320, 240)
+
+
+def geojson(folder: Path, marks: Marks) -> list[Path]:
+    """QuPath: a file for each annotator and image, with all points in one object."""
+    written = []
+    for (who, image), places in marks.items():
+        shape = {"type": "MultiPoint", "coordinates": [list(place) for place in places]}
+        features = [feature(shape)] if places else []
+        written.append(folder / f"{Path(image).stem}_{who}.geojson")
+        written[-1].write_text(json.dumps({"type": "FeatureCollection", "features": features}))
+    return written
+
+
+def feature(geometry: object, kind: str = "annotation", **properties: object) -> dict[str, object]:
+    return {
+        "type": "Feature",
+        "id": "0b1f5f2e-0000-4000-8000-000000000001",
+        "geometry": geometry,
+        "properties": {"objectType": kind, **properties},
+    }
+
+
+def coco(folder: Path, marks: Marks) -> list[Path]:
+    """COCO: a file an annotator, an object a point; images without a point are listed too."""
+    written = []
+    for who in annotators(marks):
+        names = [image for one, image in marks if one == who]
+        points = [(number, x, y) for number, image in enumerate(names) for x, y in marks[who, image]]
+        content = {
+            "images": [
+                {"id": number, "file_name": name, "width": SIZE[0], "height": SIZE[1]}
+                for number, name in enumerate(names)
+            ],
+            "categories": [{"id": 1, "name": "spot", "keypoints": ["centre", "tip"], "skeleton": []}],
+            "annotations": [
+                {
+                    "id": at, "image_id": number, "category_id": 1, "num_keypoints": 1,
+                    "keypoints": [x, y, 2, 0, 0, 0], "bbox": [x - 1, y - 1, 2, 2], "segmentation": [],
+                    "attributes": {"annotator": who},
+                }
+                for at, (number, x, y) in enumerate(points)
+            ],
+        }  # fmt: skip
+        written.append(folder / f"coco_{who}.json")
+        written[-1].write_text(json.dumps(content))
+    return written
+
+
+def cvat(folder: Path, marks: Marks) -> list[Path]:
+    """CVAT: a file a job; the points of an image are one shape."""
+    written = []
+    for who in annotators(marks):
+        images = []
+        for number, (one, image) in enumerate(marks):
+            if one == who:
+                places = ";".join(f"{x!r},{y!r}" for x, y in marks[who, image])
+                shape = f'<points label="spot" points="{places}" z_order="0"/>' if places else ""
+                size = f'width="{SIZE[0]}" height="{SIZE[1]}"'
+                images.append(f"<image id='{number}' name={quoteattr(image)} {size}>{shape}</image>")
+        meta = f"<meta><job><assignee><username>{who}</username></assignee></job></meta>"
+        written.append(folder / f"job_{who}.xml")
+        written[-1].write_text(f"<annotations><version>1.1</version>{meta}{''.join(images)}</annotations>")
+    return written
+
+
+def label_studio(folder: Path, marks: Marks) -> list[Path]:
+    """Label Studio: one file, a task an image, an annotation an annotator; places in percent."""
+    tasks = []
+    for number, name in enumerate(dict.fromkeys(image for _, image in marks)):
+        annotations = [
+            {
+                "completed_by": {"id": at, "email": who, "first_name": "", "last_name": ""},
+                "was_cancelled": False,
+                "result": [keypoint(x, y) for x, y in places],
+            }
+            for at, ((who, image), places) in enumerate(marks.items())
+            if image == name
+        ]
+        data = {"image": f"/data/upload/1/0a1b2c3d-{name}"}
+        tasks.append({"id": number, "data": data, "annotations": annotations})
+    path = folder / "tasks.json"
+    path.write_text(json.dumps(tasks))
+    return [path]
+
+
+def keypoint(x: float, y: float, **more: object) -> dict[str, object]:
+    percent = {"x": 100 * x / SIZE[0], "y": 100 * y / SIZE[1], "width": 0.5, "keypointlabels": ["spot"]}
+    return {
+        "type": "keypointlabels", "value": percent, "original_width": SIZE[0], "original_height": SIZE[1],
+        **more,
+    }  # fmt: skip
+
+
+def labelme(folder: Path, marks: Marks) -> list[Path]:
+    """labelme: a folder an annotator, a file an image."""
+    written = []
+    for (who, image), places in marks.items():
+        shapes = [{"label": "spot", "points": [list(place)], "shape_type": "point"} for place in places]
+        content = {
+            "version": "5.4.1", "shapes": shapes, "imagePath": f"..\\images\\{image}", "imageData": None,
+            "imageWidth": SIZE[0], "imageHeight": SIZE[1],
+        }  # fmt: skip
+        (folder / who).mkdir(exist_ok=True)
+        written.append(folder / who / f"{Path(image).stem}.json")
+        written[-1].write_text(json.dumps(content))
+    return written
+
+
+def napari(folder: Path, marks: Marks) -> list[Path]:
+    """napari: a layer for each annotator and image, counted from the centre of the first pixel."""
+    written = []
+    for (who, image), places in marks.items():
+        rows = [f"{at},{y - 0.5!r},{x - 0.5!r}" for at, (x, y) in enumerate(places)]
+        if rows:
+            written.append(folder / f"{Path(image).stem}_{who}.csv")
+            written[-1].write_text("\n".join(["index,axis-0,axis-1", *rows]) + "\n")
+    return written
+
+
+def annotators(marks: Iterable[tuple[str, str]]) -> list[str]:
+    return list(dict.fromkeys(who for who, _ in marks))
+
+
+WRITERS = {
+    "geojson": geojson, "coco": coco, "cvat": cvat, "label_studio": label_studio, "labelme": labelme,
+    "napari": napari,
+}  # fmt: skip

@@ -1,0 +1,253 @@
+"""Files of points read: the right places, and one sentence for what is wrong."""
+
+import json
+
+import numpy as np
+import pytest
+
+from raterscope.app.errors import InputError
+from raterscope.app.formats.points import read_points, tells
+from tests.app.formats.points.crowds import SIZE, WRITERS, coco, cvat, feature, keypoint, label_studio
+
+RING = [[0, 0], [4, 0], [4, 4], [0, 4], [0, 0]]
+
+
+@pytest.fixture
+def written(tmp_path):
+    def write(name, content):
+        path = tmp_path / name
+        path.write_text(content if isinstance(content, str) else json.dumps(content))
+        return path
+
+    return write
+
+
+@pytest.fixture
+def refusal():
+    def said(path):
+        with pytest.raises(InputError) as caught:
+            read_points(path)
+        assert caught.value.file == path
+        return str(caught.value)
+
+    return said
+
+
+def places(path):
+    clicks = read_points(path).clicks
+    return np.column_stack([clicks.x, clicks.y]).tolist()
+
+
+def collection(*features):
+    return {"type": "FeatureCollection", "features": list(features)}
+
+
+class TestQuPath:
+    def test_points_and_centroids(self, written):
+        hole = [[1, 1], [1, 3], [2, 3], [2, 1], [1, 1]]
+        path = written(
+            "a.geojson",
+            collection(
+                feature({"type": "Point", "coordinates": [7, 8]}),
+                feature({"type": "MultiPoint", "coordinates": [[1.5, 2.5], [30, 40]]}),
+                feature({"type": "Polygon", "coordinates": [RING]}, "detection"),
+                feature({"type": "Polygon", "coordinates": [RING, hole]}, "cell"),
+                feature(
+                    {"type": "MultiPolygon", "coordinates": [[RING], [[[9, 1], [11, 1], [11, 3], [9, 3]]]]},
+                    "detection",
+                ),
+            ),
+        )
+        # A square of 16 about (2, 2) without 2 about (1.5, 2); and with 4 more about (10, 2).
+        expected = [[7, 8], [1.5, 2.5], [30, 40], [2, 2], [29 / 14, 2], [3.6, 2]]
+        np.testing.assert_allclose(places(path), expected)
+
+    def test_a_list_one_feature_and_what_old_versions_wrote(self, written):
+        old = {
+            "type": "Feature", "id": "PathAnnotationObject",
+            "geometry": {"type": "Point", "coordinates": [7, 8, 0]},
+            "properties": {"classification": {"name": "Old", "colorRGB": -65536}, "measurements": []},
+        }  # fmt: skip
+        below = feature({"type": "Point", "coordinates": [1, 2]}, childObjects=[old])
+        assert places(written("one.json", old)) == [[7, 8]]
+        assert places(written("list.json", [old, below])) == [[7, 8], [1, 2], [7, 8]]
+
+    def test_a_region_in_which_objects_were_looked_for_is_none_itself(self, written):
+        wide = [[0, 0], [50, 0], [50, 50], [0, 50], [0, 0]]
+        cells = [feature({"type": "Point", "coordinates": [x, 9]}, "detection") for x in (5, 20)]
+        region = feature({"type": "Polygon", "coordinates": [wide]})
+        file = read_points(written("a.geojson", collection(region, *cells)))
+        assert file.clicks.x.tolist() == [5, 20]
+        assert "outlines of regions 1" in file.clicks.notices[-1]
+        assert places(written("b.geojson", collection(region))) == [[25, 25]]
+
+    def test_classes_that_qupath_ignores_are_left_out_and_others_told(self, written):
+        point = {"type": "Point", "coordinates": [1, 2]}
+        names = ({"name": "Parasite"}, {"names": ["Cell", "Dead"]}, {"name": "Ignore*"})
+        file = read_points(
+            written("a.geojson", collection(*(feature(point, classification=name) for name in names)))
+        )
+        assert len(file.clicks) == 2
+        assert file.clicks.notices[0] == "Points of all classes were taken: Parasite 1, Cell: Dead 1."
+        assert "ignored classes, tiles and cores 1" in file.clicks.notices[1]
+
+    def test_who_marked_may_stand_in_the_metadata(self, written):
+        by = [
+            feature({"type": "Point", "coordinates": [n, n]}, metadata={"annotator": who})
+            for n, who in enumerate(("ann", "bob", "ann"))
+        ]
+        clicks = read_points(written("a.geojson", collection(*by))).clicks
+        assert [clicks.annotators[who] for who in clicks.annotator] == ["ann", "bob", "ann"]
+
+    @pytest.mark.parametrize(
+        ("geometry", "words"),
+        [
+            (
+                {"type": "Point", "coordinates": [1]},
+                "features[0]: cannot be read: it has no pairs of numbers",
+            ),
+            ({"type": "Point", "coordinates": [1, "2"]}, "no pairs of numbers"),
+            ({"type": "MultiPoint", "coordinates": {"x": 1}}, "no pairs of numbers"),
+            ({"type": "Point", "coordinates": [1, 1e12]}, "farther out than any image reaches"),
+            ({"type": "Polygon", "coordinates": [[[0, 0], [1, 1]]]}, "a ring of fewer than three places"),
+            ({"type": "Polygon", "coordinates": []}, "no rings of places"),
+            ({"type": "MultiPolygon", "coordinates": [[]]}, "no rings of places"),
+            (None, "features[0]: has no geometry"),
+        ],
+    )
+    def test_what_cannot_be_read(self, written, refusal, geometry, words):
+        assert words in refusal(written("a.geojson", collection(feature(geometry))))
+
+
+class TestOthers:
+    def test_keypoints_that_are_not_labelled_are_no_points(self, written, tmp_path):
+        (path,) = coco(tmp_path, {("ann", "one.png"): [(3.5, 4.5)], ("ann", "two.png"): []})
+        clicks = read_points(path).clicks
+        assert (clicks.x.tolist(), clicks.y.tolist()) == ([3.5], [4.5])
+        assert clicks.looked == {(0, 0), (0, 1)}
+        assert clicks.extents == {0: SIZE, 1: SIZE}
+
+    def test_of_several_in_a_file_it_is_not_known_who_looked_where(self, tmp_path):
+        (path, other) = coco(
+            tmp_path, {("ann", "one.png"): [(1, 2)], ("bob", "one.png"): [], ("ann", "two.png"): []}
+        )
+        content = json.loads(path.read_text())
+        content["annotations"].append(
+            content["annotations"][0] | {"id": 9, "image_id": 1, "attributes": {"annotator": "bob"}}
+        )
+        other.write_text(json.dumps(content))
+        assert read_points(other).clicks.looked == {(0, 0), (1, 1)}
+
+    @pytest.mark.parametrize(
+        ("change", "words"),
+        [
+            ({"keypoints": [1, 2]}, "annotations[0].keypoints: cannot be read: it has no triples"),
+            ({"keypoints": [1, None, 2]}, "no triples"),
+            ({"image_id": 7}, "annotations[0]: is on image 7, which the file does not list"),
+            ({"image_id": [7]}, "annotations[0]: does not tell its image"),
+        ],
+    )
+    def test_keypoints_that_cannot_be_read(self, tmp_path, refusal, change, words):
+        (path,) = coco(tmp_path, {("ann", "one.png"): [(3.5, 4.5)]})
+        content = json.loads(path.read_text())
+        content["annotations"][0] |= change
+        path.write_text(json.dumps(content))
+        assert words in refusal(path)
+
+    def test_an_image_of_a_job_without_a_shape_was_looked_at(self, tmp_path):
+        (path,) = cvat(tmp_path, {("ann", "one.png"): [(1, 2), (3, 4.5)], ("ann", "two.png"): []})
+        clicks = read_points(path).clicks
+        assert clicks.annotators == ("ann",)
+        assert (clicks.x.tolist(), clicks.y.tolist()) == ([1, 3], [2, 4.5])
+        assert clicks.looked == {(0, 0), (0, 1)}
+
+    @pytest.mark.parametrize("points", ["", "1;2", "1,nan", "1,2,3,4", "a,b"])
+    def test_points_of_a_job_that_cannot_be_read(self, written, refusal, points):
+        text = f'<annotations><image name="one.png"><points points="{points}"/></image></annotations>'
+        assert "field points on one.png: cannot be read: it has no pairs" in refusal(written("a.xml", text))
+
+    def test_cancelled_and_true_annotations_of_label_studio(self, written, tmp_path):
+        (path,) = label_studio(tmp_path, {(w, "one.png"): [(5, 6)] for w in ("ann", "bob", "eve")})
+        content = json.loads(path.read_text())
+        content[0]["annotations"][1]["ground_truth"] = True
+        content[0]["annotations"][2]["was_cancelled"] = True
+        content[0]["predictions"] = [{"model_version": "v2", "result": [keypoint(7, 8)]}]
+        file = read_points(written("b.json", content))
+        assert file.clicks.annotators == ("ann", "model v2")
+        np.testing.assert_allclose(file.clicks.x, [5, 7])
+        assert file.truth is not None
+        np.testing.assert_allclose([file.truth.x[0], file.truth.y[0]], [5, 6])
+
+    def test_keypoints_need_the_size_of_their_image(self, written, refusal):
+        bare = {key: value for key, value in keypoint(1, 2).items() if not key.startswith("original")}
+        tasks = [{"id": 1, "data": {"image": "one.png"}, "annotations": [{"result": [bare]}]}]
+        said = refusal(written("a.json", tasks))
+        assert "task 1, keypoint 1: cannot be read: it has no size of its image" in said
+
+    def test_a_layer_of_napari_counts_rows_first_and_from_the_centre_of_a_pixel(self, written):
+        path = written("a.csv", "index,axis-0,axis-1,annotator\n0,1.5,2.5,a\n1,3,4,b\n")
+        clicks = read_points(path).clicks
+        assert clicks.annotators == ("a", "b")
+        assert (clicks.x.tolist(), clicks.y.tolist()) == ([3.0, 4.5], [2.0, 3.5])
+
+    def test_a_layer_on_one_slice_is_of_that_slice_and_one_on_several_is_refused(self, written, refusal):
+        assert places(written("a.csv", "index,axis-0,axis-1,axis-2\n0,5,1,2\n1,5,3,4\n")) == [
+            [2.5, 1.5],
+            [4.5, 3.5],
+        ]
+        said = refusal(written("b.csv", "index,axis-0,axis-1,axis-2\n0,5,1,2\n1,6,3,4\n"))
+        assert "field axis-0: has 2 different values" in said
+        assert "line 3, field axis-1" in refusal(written("c.csv", "axis-0,axis-1\n1,2\n3,here\n"))
+
+
+class TestTelling:
+    def test_each_format_is_known_by_what_is_in_it(self, tmp_path):
+        for name, write in WRITERS.items():
+            (tmp_path / name).mkdir()
+            for path in write(tmp_path / name, {("ann", "one.png"): [(1, 2)]}):
+                assert tells(path) == "alone", name
+
+    def test_outlines_beside_points_are_told(self, written):
+        shapes = [
+            {"shape_type": "point", "points": [[1, 2]]},
+            {"shape_type": "polygon", "points": [[0, 0], [2, 0], [2, 2]]},
+            {"shape_type": "rectangle", "points": [[0, 0], [2, 2]]},
+        ]
+        found = [
+            tells(written("a.json", {"shapes": chosen, "imagePath": "one.png"}))
+            for chosen in (shapes, shapes[1:], shapes[::2], shapes[2:], [])
+        ]
+        assert found == ["beside", None, "alone", None, "nothing"]
+
+    @pytest.mark.parametrize(
+        ("name", "content"),
+        [
+            ("a.json", "{"),
+            ("a.json", "[" * 100_000),
+            ("a.json", '{"type": "FeatureCollection", "features": ' + '[{"a":' * 50_000),
+            ("a.json", {"some": "thing"}),
+            ("a.xml", "<annotations>"),
+            ("a.xml", "<a>" * 100 + "</a>" * 100),
+            ("a.csv", "annotator,image,x,y\nann,one.png,1,2\n"),
+            ("a.csv", "index,shape-type,vertex-index,axis-0,axis-1\n0,polygon,0,0,0\n"),
+            ("a.png", "no table"),
+        ],
+    )
+    def test_what_holds_no_points_is_none_and_no_error(self, written, name, content):
+        assert tells(written(name, content)) is None
+
+    @pytest.mark.parametrize(
+        ("name", "content", "words"),
+        [
+            ("a.geojson", "[" * 100_000, "is nested too deeply"),
+            ("a.geojson", "", "is empty"),
+            ("a.geojson", {"type": "Topology"}, "holds no points that Raterscope reads"),
+            ("a.xml", "<a>" * 100 + "</a>" * 100, "is nested too deeply"),
+            ("a.json", {"images": [], "annotations": [{"image_id": None}]}, "does not tell its image"),
+            ("a.json", {"images": [{}], "annotations": []}, "images[0]: has no number"),
+        ],
+    )
+    def test_what_is_refused_is_refused_in_one_sentence(self, written, refusal, name, content, words):
+        said = refusal(written(name, content))
+        assert words in said
+        assert said.count("\n") == 0
