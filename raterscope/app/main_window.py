@@ -17,6 +17,7 @@ from raterscope.app.jobs import Job, Jobs
 from raterscope.app.keys import KeySheet
 from raterscope.app.review import Decision
 from raterscope.app.window_export import Exporting
+from raterscope.app.window_figures import Figures
 from raterscope.app.window_files import Files
 from raterscope.app.window_import import Importing
 from raterscope.app.window_menus import Menus
@@ -52,6 +53,7 @@ class MainWindow(QMainWindow):
         self._kind = ""
         importing = Importing(self.document, self.jobs, self)
         exporting = Exporting(self.document, self._current_item, self)
+        self.figures = Figures(self.document, self.jobs, self)
         self.files = Files(self.document, importing, self)
         self.menus = Menus(self.document, self.files, exporting, self)
 
@@ -88,9 +90,10 @@ class MainWindow(QMainWindow):
         self.document.decided.connect(self._follow)
         self.document.names_changed.connect(self._on_decided)
         self.document.refused.connect(self.notice.show_error)
-        for bringing in (importing, exporting):
+        for bringing in (importing, exporting, self.figures):
             bringing.said.connect(self._on_brought)
-        importing.refused.connect(self.notice.show_error)
+        for bringing in (importing, self.figures):
+            bringing.refused.connect(self.notice.show_error)
         self.files.said.connect(self.status.set_news)
         self._restore()
         self._on_replaced()
@@ -180,6 +183,7 @@ class MainWindow(QMainWindow):
         workspace.refused.connect(self.notice.show_error)
         workspace.stale_changed.connect(partial(self._on_stale, kind.kind))
         workspace.fusing_changed.connect(self._on_fusing)
+        self.figures.listen_to(workspace)
         for name in workspace.PARTS if self._remembers else ():
             state = memory.recall(f"{kind.kind}/{name}")
             if state is not None:

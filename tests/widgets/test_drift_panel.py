@@ -174,7 +174,6 @@ def test_lines_kept_as_a_picture_follow_the_theme(qapp, lines):
     before = lines.figure.grab().toImage()
     assert lines.figure.grab().toImage() == before
     theme.apply_theme(qapp, theme.LIGHT)
-    assert lines.figure._drawn is None
     assert lines.figure.grab().toImage() != before
 
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
-from uuid import uuid4
 
 from raterscope import __version__
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.records import STUDY_SUFFIX
+from raterscope.app.formats.whole import write_whole
 from raterscope.app.report.contents import Contents, Notices, Section
 from raterscope.app.review import ReviewState, differ, fold
 from raterscope.app.study import ImageEntry, RunEntry, Study
@@ -74,7 +73,7 @@ def write_report(
         from raterscope.app.report.rendering import as_html
 
         data = as_html(contents).encode()
-    _put(path, data)
+    write_whole(path, data)
     return path
 
 
@@ -237,19 +236,3 @@ def _stale(study: Study, runs: Mapping[int, RunEntry]) -> list[str]:
                 "have them held fixed."
             )
     return said
-
-
-def _put(path: Path, data: bytes) -> None:
-    """Write a file that takes its name when it is whole."""
-    draft = path.with_name(f".{path.name}.{uuid4().hex[:8]}")
-    try:
-        with draft.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
-    except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror or error}", file=path) from error
-    finally:
-        if draft.exists():
-            draft.unlink()

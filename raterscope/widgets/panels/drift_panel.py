@@ -49,6 +49,7 @@ class DriftPanel(QWidget):
         self._header.row.insertWidget(1, self.figures)
         self.ternary = TernaryPlot()
         self.lines = RowLines()
+        self.ternary.header = self.lines.figure.header = self._header
         self._view: DriftView | None = None
         self._timer = QTimer(self)
         self._timer.setInterval(FRAME_MS)

@@ -14,6 +14,7 @@ from raterscope.widgets import theme
 from raterscope.widgets.canvas.colour_maps import VIRIDIS
 from raterscope.widgets.glyphs import paint_rater
 from raterscope.widgets.painting import paint_words
+from raterscope.widgets.plot_table import PlotTable
 from raterscope.widgets.plots.colour_bar import BAR_HEIGHT, colours_of, paint_colour_bar
 from raterscope.widgets.plots.figure_panel import Figure, FigurePanel
 
@@ -124,6 +125,11 @@ class _Matrix(Figure[tuple[int, int]]):
     def choose(self, part: tuple[int, int]) -> None:
         row, column = part
         self.chosen.emit(self._names[row], self._names[column])
+
+    def table(self) -> PlotTable:
+        return PlotTable.of_cells(
+            {"rater": self._names, "other rater": self._names}, {self._label: self._values}
+        )
 
     def _edge(self) -> int:
         """Give the room for names at the left, at most a third of the width."""

@@ -13,6 +13,7 @@ from PySide6.QtWidgets import QWidget
 from raterscope.widgets import theme
 from raterscope.widgets.figures import count, estimate
 from raterscope.widgets.painting import paint_words
+from raterscope.widgets.plot_table import PlotTable
 from raterscope.widgets.plots.behaviours import GOOD, behaviour_colour
 from raterscope.widgets.plots.figure_panel import Figure, FigurePanel
 from raterscope.widgets.plots.value_scale import paint_value_scale
@@ -149,6 +150,13 @@ class _Course(Figure[int]):
             if part is not None:
                 painter.setPen(QPen(QColor(colour), 1))
                 painter.drawLine(QPointF(x[part], box.top()), QPointF(x[part], box.bottom()))
+
+    def table(self) -> PlotTable:
+        view = self._view
+        assert view is not None
+        return PlotTable.of(
+            {"when": view.when, "at": view.at, "bias": view.bias, "low": view.low, "high": view.high}
+        )
 
     def _box(self) -> QRectF:
         return QRectF(LEFT, TOP, max(self.width() - LEFT - RIGHT, 8), max(self.height() - TOP - BOTTOM, 8))

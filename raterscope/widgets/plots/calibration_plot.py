@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from PySide6.QtWidgets import QWidget
 
 from raterscope.widgets import theme
+from raterscope.widgets.plot_table import PlotTable
 from raterscope.widgets.plots.curves_plot import DASHES, legend_words
 from raterscope.widgets.plots.plot import Plot, pen
 
@@ -64,6 +65,19 @@ class CalibrationPlot(Plot):
         """Show the unit square."""
         self.item.setXRange(0, 1, padding=0.02)
         self.item.setYRange(0, 1, padding=0.02)
+
+    def table(self) -> PlotTable:
+        """Give a row a dot."""
+        there = [np.flatnonzero(line.count > 0) for line in self._lines]
+        shown = list(zip(self._lines, there, strict=True))
+        return PlotTable.of(
+            {
+                "method": [line.title for line, bins in shown for _ in bins],
+                "posterior": np.concatenate([line.posterior[bins] for line, bins in shown]),
+                "share right": np.concatenate([line.share[bins] for line, bins in shown]),
+                "cases": np.concatenate([line.count[bins] for line, bins in shown]),
+            }
+        )
 
     def draw(self) -> None:
         """Draw the methods."""

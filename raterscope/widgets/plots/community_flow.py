@@ -8,13 +8,14 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPen, QPixmap
+from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPen
 from PySide6.QtWidgets import QWidget
 
 from raterscope.widgets import theme
 from raterscope.widgets.figures import count
 from raterscope.widgets.painting import in_two_lines, paint_words
 from raterscope.widgets.parts import plain_label, plain_tip
+from raterscope.widgets.plot_table import PlotTable
 from raterscope.widgets.plots.cells import paint_rates
 from raterscope.widgets.plots.communities import community_colour, community_ink, mixed
 from raterscope.widgets.plots.figure_panel import Figure, FigurePanel
@@ -183,19 +184,16 @@ class _Flow(Figure[Part]):
         self._view: FlowView | None = None
         self._selected: int | None = None
         self._layout: tuple[QSize, Layout] | None = None
-        self._drawn: tuple[QSize, Theme, object] | None = None
-        self._pixmap = QPixmap()
 
     def show_flow(self, view: FlowView | None) -> None:
         self._view = view
-        self._layout = self._drawn = None
+        self._layout = None
         self.point(None)
-        self.update()
+        self.redraw()
 
     def select(self, number: int | None) -> None:
         self._selected = number
-        self._drawn = None
-        self.update()
+        self.redraw()
 
     @property
     def laid(self) -> Layout | None:
@@ -230,6 +228,24 @@ class _Flow(Figure[Part]):
         if self._number(moment, community) == self._number(moment + 1, goal):
             return f"{when}: {many} stay in {there}"
         return f"{when}: {many} from {here} to {there}"
+
+    def table(self) -> PlotTable:
+        view = self._view
+        assert view is not None
+        bands = [
+            (moment, community, goal, int(view.flows[moment][community, goal]))
+            for moment in range(len(view.flows))
+            for community, goal in np.argwhere(view.flows[moment]).tolist()
+        ]
+        return PlotTable.of(
+            {
+                "from": [view.moments[moment] for moment, *_ in bands],
+                "community": [self._called(moment, community) for moment, community, *_ in bands],
+                "to": [view.moments[moment + 1] for moment, *_ in bands],
+                "other community": [self._called(moment + 1, goal) for moment, _, goal, _ in bands],
+                "annotators": [many for *_, many in bands],
+            }
+        )
 
     def _number(self, moment: int, community: int) -> int:
         assert self._view is not None
@@ -271,16 +287,7 @@ class _Flow(Figure[Part]):
     def draw(self, painter: QPainter) -> None:
         if self._view is None:
             return
-        state = (self.size(), theme.current(), self._selected)
-        if self._drawn != state:
-            self._pixmap = QPixmap(self.size() * self.devicePixelRatioF())
-            self._pixmap.setDevicePixelRatio(self.devicePixelRatioF())
-            self._pixmap.fill(Qt.GlobalColor.transparent)
-            with QPainter(self._pixmap) as still:
-                still.setRenderHint(QPainter.RenderHint.Antialiasing)
-                self._draw_all(still)
-            self._drawn = state
-        painter.drawPixmap(0, 0, self._pixmap)
+        self.paint_still(painter, self._draw_all)
         if self.pointed is not None and self.laid is not None:
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.setPen(QPen(QColor(theme.current().text), 1.5))

@@ -15,6 +15,7 @@ from raterscope.widgets.canvas.colour_maps import PUOR
 from raterscope.widgets.figures import decimals
 from raterscope.widgets.painting import paint_words
 from raterscope.widgets.parts import ElidedLabel, plain_tip
+from raterscope.widgets.plot_table import PlotTable
 from raterscope.widgets.plots.cells import cell_gap, paint_cell, rate_table
 from raterscope.widgets.plots.colour_bar import BAR_HEIGHT, colours_of, paint_colour_bar
 from raterscope.widgets.plots.communities import ink_on
@@ -268,6 +269,13 @@ class _Matrix(Figure[tuple[int, int]]):
 
     def choose(self, part: tuple[int, int]) -> None:
         self.chosen.emit(*part)
+
+    def table(self) -> PlotTable:
+        view = self._view
+        assert view is not None
+        values = {"rate": view.mean, "low": view.low, "high": view.high, "votes": view.counts}
+        axes = {"true": view.classes, "said": view.outputs}
+        return PlotTable.of_cells(axes, {**values, "rate of the crowd": view.crowd})
 
     def _grid(self) -> tuple[QRectF, float, float, bool]:
         """Give where the cells lie, how wide and high one is, and whether the names above are turned."""

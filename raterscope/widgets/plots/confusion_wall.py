@@ -8,12 +8,14 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QRectF, Qt, Signal
+from PySide6.QtCore import QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QLineEdit, QStackedWidget, QToolButton, QVBoxLayout, QWidget
 
+from raterscope.widgets.figure_menu import FigureMenu
 from raterscope.widgets.figures import count
 from raterscope.widgets.parts import ChoiceBox, Header, plain_label, plain_tip
+from raterscope.widgets.plot_table import PlotTable
 from raterscope.widgets.plots.cells import rate_table
 from raterscope.widgets.plots.colour_bar import BAR_HEIGHT, paint_colour_bar
 from raterscope.widgets.plots.communities import community_word
@@ -129,6 +131,7 @@ class ConfusionWall(QWidget):
             self.header.row.addWidget(widget)
         self.header.setMinimumWidth(NARROW[-1])
         self.tiles = _NamedTiles(self._words)
+        self.menu = FigureMenu(self, self.tiles)
         self._nothing = plain_label(NOTHING, "second", wrap=True)
         self._nothing.setAlignment(Qt.AlignmentFlag.AlignTop)
         self._nothing.setContentsMargins(8, 8, 8, 8)
@@ -221,6 +224,37 @@ class ConfusionWall(QWidget):
         self._lit = frozenset(numbers or ())
         self._dim()
         self._settle()
+
+    def heading(self) -> tuple[str, str]:
+        """Give the title and the word beside it."""
+        return self.header.words()
+
+    def picture_size(self) -> QSize:
+        """Give how much of the wall is in sight."""
+        return self.tiles.viewport().size()
+
+    def paint_picture(self, painter: QPainter) -> None:
+        """Paint what is in sight."""
+        size = self.picture_size()
+        painter.setClipRect(0, 0, size.width(), size.height())
+        self.tiles.paint(painter, 0, size.height() - 1)
+
+    def table(self) -> PlotTable:
+        """Give every cell of those shown, in order, with what they can be sorted by."""
+        view = self._view
+        assert view is not None
+        order = list(self.tiles.order)
+        axes = {"annotator": [self._names[place] for place in order], "true": view.classes,
+                "said": view.outputs}  # fmt: skip
+        columns = {"rate": view.mean[order], "votes": view.votes[order, None, None]}
+        columns |= {
+            label: np.asarray(values)[order, None, None]
+            for label, values, _ in view.measures
+            if label not in ("votes", "community")
+        }
+        if (view.community >= 0).any():
+            columns["community"] = view.community[order, None, None] + 1
+        return PlotTable.of_cells(axes, {**columns, "excluded": view.excluded[order, None, None]})
 
     def _dim(self) -> None:
         self.tiles.light([self._place_of[number] for number in self._lit if number in self._place_of] or None)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from PySide6.QtWidgets import QComboBox, QWidget
 
 from raterscope.widgets import theme
+from raterscope.widgets.plot_table import PlotTable
 from raterscope.widgets.plots.plot import Plot, pen
 
 __all__ = ["DASHES", "Curve", "CurvesPlot", "legend_words"]
@@ -85,6 +86,14 @@ class CurvesPlot(Plot):
         self.item.setXRange(0, 1, padding=0.02)
         self.item.setYRange(0, 1, padding=0.02)
 
+    def table(self) -> PlotTable:
+        """Give the points of the curves of the kind chosen."""
+        kind = str(self.kind.currentData())
+        ways = [_way(curve, kind) for curve in self._curves]
+        titles = [curve.title for curve, way in zip(self._curves, ways, strict=True) for _ in way[0]]
+        across, down = (np.concatenate(part) for part in zip(*ways, strict=True))
+        return PlotTable.of({"curve": titles, AXES[kind][0]: across, AXES[kind][1]: down})
+
     def draw(self) -> None:
         """Draw the curves of the kind chosen."""
         if not hasattr(self, "_legend"):
@@ -98,11 +107,7 @@ class CurvesPlot(Plot):
             self.item.plot([0, 1], [0, 1], pen=pen(look.line, 1.0, (4, 4)))
         hues = (look.accent, look.rejected, look.disputed, look.second)
         for place, curve in enumerate(self._curves):
-            across, down = (
-                (curve.false_positive_rate, curve.true_positive_rate)
-                if kind == "roc"
-                else (curve.recall, curve.precision)
-            )
+            across, down = _way(curve, kind)
             # The second four of one colour each have other dashes than the first.
             dashes = DASHES[(place + place // len(hues)) % len(DASHES)]
             title = curve.title
@@ -117,6 +122,12 @@ class CurvesPlot(Plot):
         across, down = AXES[str(self.kind.currentData())]
         self._axes = {"bottom": across, "left": down}
         self._on_theme()
+
+
+def _way(curve: Curve, kind: str) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
+    if kind == "roc":
+        return curve.false_positive_rate, curve.true_positive_rate
+    return curve.recall, curve.precision
 
 
 def _areas(curves: Sequence[Curve]) -> str:

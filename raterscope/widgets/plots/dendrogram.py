@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QWidget
 
 from raterscope.widgets import theme
 from raterscope.widgets.glyphs import paint_rater
+from raterscope.widgets.plot_table import PlotTable
 from raterscope.widgets.plots.figure_panel import Figure, FigurePanel
 
 __all__ = ["Dendrogram"]
@@ -120,7 +121,7 @@ class _Tree(Figure[int]):
         self.update()
 
     def words(self, part: int) -> str:
-        members = ", ".join(self._names[leaf] for leaf in self._members[part])
+        members = self._said(part)
         if part < len(self._names):
             return members
         return f"{members}: joined at {self._height[part]:.3g}{' ' if self._unit else ''}{self._unit}"
@@ -155,6 +156,16 @@ class _Tree(Figure[int]):
 
     def choose(self, part: int) -> None:
         self.chosen.emit(tuple(self._names[leaf] for leaf in self._members[part]))
+
+    def table(self) -> PlotTable:
+        people = len(self._names)
+        halves = [[self._said(half) for half in pair] for pair in self._halves]
+        height = f"joined at ({self._unit})" if self._unit else "joined at"
+        first, second = zip(*halves, strict=True)
+        return PlotTable.of({"one": first, "other": second, height: self._height[people:]})
+
+    def _said(self, part: int) -> str:
+        return ", ".join(self._names[leaf] for leaf in self._members[part])
 
     def _left(self) -> float:
         return 8.0 + QFontMetrics(theme.font(theme.CAPTION)).horizontalAdvance(self._top_words())

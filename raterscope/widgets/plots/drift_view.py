@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +13,7 @@ from PySide6.QtGui import QColor, QPainter, QPen
 from raterscope.widgets import theme
 from raterscope.widgets.figures import estimate
 from raterscope.widgets.glyphs import rater_colour, readable, symbol_path
+from raterscope.widgets.plot_table import Column, PlotTable
 from raterscope.widgets.tokens import ANNOTATOR_SYMBOLS
 
 __all__ = ["DriftView", "label_colour", "line_width", "marker_radius", "paint_label"]
@@ -66,6 +68,21 @@ class DriftView:
         votes = self.informed[:, at]
         reached = ROUND[: np.searchsorted(ROUND, votes[-1] + 1e-9, side="right")]
         return np.unique(np.searchsorted(votes, reached - 1e-9))
+
+    def table(self, classes: Sequence[int]) -> PlotTable:
+        """Give the rows of some classes, one for each vote and output."""
+        of = list(classes)
+        axes: dict[str, Column] = {
+            "vote": np.arange(1, len(self.mean) + 1),
+            "true": [self.classes[at] for at in of],
+            "said": self.outputs,
+        }
+        parts = (self.mean, self.low, self.high)
+        values = {
+            name: None if part is None else part[:, of]
+            for name, part in zip(("rate", "low", "high"), parts, strict=True)
+        }
+        return PlotTable.of_cells(axes, {"votes of the class": self.informed[:, of, None], **values})
 
     def words(self, at: int, step: int) -> str:
         """Say a row after a vote, and what changed there."""

@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
-from PySide6.QtCore import QEvent, QPointF, QRectF, Qt
-from PySide6.QtGui import QColor, QHelpEvent, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen
+from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt
+from PySide6.QtGui import (
+    QColor,
+    QHelpEvent,
+    QKeyEvent,
+    QMouseEvent,
+    QPainter,
+    QPaintEvent,
+    QPen,
+    QPixmap,
+    QResizeEvent,
+)
 from PySide6.QtWidgets import QStackedWidget, QToolTip, QVBoxLayout, QWidget
 
 from raterscope.widgets import theme
+from raterscope.widgets.figure_menu import FigureMenu
 from raterscope.widgets.parts import Header, plain_label, plain_tip
+from raterscope.widgets.plot_table import PlotTable
 
 __all__ = ["Figure", "FigurePanel"]
 
@@ -31,7 +44,7 @@ class FigurePanel(QWidget):
         super().__init__(parent)
         theme.set_role(self, "panel")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        self.header = Header(title, brief=brief)
+        self.header = figure.header = Header(title, brief=brief)
         self.setAccessibleName(title)
         self._pages = QStackedWidget()
         self._nothing = plain_label(nothing, "second", wrap=True)
@@ -59,6 +72,13 @@ class Figure(QWidget, Generic[Part]):
     """Parts that are pointed at, walked with the arrow keys and chosen with a click, Return or Space.
 
     A part is whatever `part_at` gives; `words` says it, in the tooltip and to those who hear it.
+
+    Attributes
+    ----------
+    header : Header or None
+        What stands above it, for its pictures.
+    menu : FigureMenu
+        What leaves it.
     """
 
     def __init__(self, name: str, parent: QWidget | None = None) -> None:
@@ -68,6 +88,11 @@ class Figure(QWidget, Generic[Part]):
         self.setMouseTracking(True)
         self.setMinimumSize(96, 72)
         self.pointed: Part | None = None
+        self.header: Header | None = None
+        self.menu = FigureMenu(self, self)
+        self._still: QPixmap | None = None
+        self._picturing = False
+        theme.notifier().changed.connect(self.redraw)
 
     def part_at(self, _place: QPointF) -> Part | None:
         """Give the part at a place, None for the ground."""
@@ -88,6 +113,53 @@ class Figure(QWidget, Generic[Part]):
     def draw(self, _painter: QPainter) -> None:
         """Paint the figure."""
         raise NotImplementedError
+
+    def table(self) -> PlotTable:
+        """Give the numbers that are drawn."""
+        raise NotImplementedError
+
+    def redraw(self) -> None:
+        """Paint anew what keeps still too."""
+        self._still = None
+        self.update()
+
+    def paint_still(self, painter: QPainter, paint: Callable[[QPainter], None]) -> None:
+        """Paint what keeps still: on the screen from a copy that is kept until `redraw`."""
+        if self._picturing:
+            painter.save()
+            paint(painter)
+            painter.restore()
+            return
+        ratio = self.devicePixelRatioF()
+        if self._still is None or self._still.devicePixelRatio() != ratio:
+            self._still = QPixmap(self.size() * ratio)
+            self._still.setDevicePixelRatio(ratio)
+            self._still.fill(Qt.GlobalColor.transparent)
+            with QPainter(self._still) as still:
+                still.setRenderHint(QPainter.RenderHint.Antialiasing)
+                paint(still)
+        painter.drawPixmap(0, 0, self._still)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Paint anew in another size."""
+        super().resizeEvent(event)
+        self._still = None
+
+    def heading(self) -> tuple[str, str]:
+        """Give what stands above the figure."""
+        return (self.accessibleName(), "") if self.header is None else self.header.words()
+
+    def picture_size(self) -> QSize:
+        """Give how large the figure is."""
+        return self.size()
+
+    def paint_picture(self, painter: QPainter) -> None:
+        """Paint the figure without what is pointed at."""
+        pointed, self.pointed, self._picturing = self.pointed, None, True
+        try:
+            self.draw(painter)
+        finally:
+            self.pointed, self._picturing = pointed, False
 
     def point(self, part: Part | None) -> None:
         """Mark a part as the one that is looked at."""

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from PySide6.QtWidgets import QWidget
 
 from raterscope.widgets import theme
+from raterscope.widgets.plot_table import Column, PlotTable
 from raterscope.widgets.plots.plot import Plot, pen
 
 __all__ = ["ObjectivePlot"]
@@ -80,6 +81,21 @@ class ObjectivePlot(Plot):
         """Show all iterations."""
         self.item.setXRange(1, max(2, len(self._objective)), padding=0.02)
         self.item.enableAutoRange("y")
+
+    def table(self) -> PlotTable:
+        """Give a row an iteration."""
+        many = len(self._objective)
+        columns: dict[str, Column] = {
+            "iteration": np.arange(1, many + 1),
+            self._axes["left"]: self._objective,
+        }
+        if len(self._components) == many:
+            columns["components"] = self._components
+        if len(self._removed) == many:
+            columns["weakest removed"] = self._removed
+        if 0 <= self._best < many:
+            columns["kept"] = np.arange(many) == self._best
+        return PlotTable.of(columns)
 
     def draw(self) -> None:
         """Draw the line and its marks."""

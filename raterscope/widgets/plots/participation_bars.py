@@ -14,6 +14,7 @@ from PySide6.QtWidgets import QWidget
 from raterscope.widgets import theme
 from raterscope.widgets.figures import count, percent
 from raterscope.widgets.painting import paint_words
+from raterscope.widgets.plot_table import PlotTable
 from raterscope.widgets.plots.communities import community_ink, ink_on, paint_community
 from raterscope.widgets.plots.figure_panel import Figure, FigurePanel
 
@@ -155,6 +156,10 @@ class _Bars(Figure[tuple[int, int]]):
         row, community = (across, down) if self._dense else (down, across)
         last = len(self._rows) - 1, len(self._communities) - 1
         return min(max(part[0] + row, 0), last[0]), min(max(part[1] + community, 0), last[1])
+
+    def table(self) -> PlotTable:
+        axes = {"annotator": self._names, "community": list(map(self._called, range(len(self._communities))))}
+        return PlotTable.of_cells(axes, {"share": self._shares})
 
     def _edge(self) -> float:
         """Give the room for names at the left, at most a third of the width."""

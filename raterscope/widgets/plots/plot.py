@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import pyqtgraph as pg
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QRectF, QSize, Qt
+from PySide6.QtGui import QPainter
 from PySide6.QtWidgets import QStackedWidget, QVBoxLayout, QWidget
 
 from raterscope.widgets import theme
+from raterscope.widgets.figure_menu import FigureMenu
 from raterscope.widgets.parts import Header, plain_label
+from raterscope.widgets.plot_table import PlotTable
 
 __all__ = ["Plot", "pen"]
 
@@ -25,7 +28,7 @@ def pen(colour: str, width: float = 1.6, dashes: tuple[float, ...] = ()) -> obje
 class Plot(QWidget):
     """A plot with its title above it; where there is nothing to plot, a sentence.
 
-    The wheel zooms, a drag pans, a double click shows all again.
+    The wheel zooms, a drag pans, a double click shows all again; the right button offers copies.
 
     Parameters
     ----------
@@ -63,6 +66,7 @@ class Plot(QWidget):
         column.addWidget(self.header)
         column.addWidget(self._pages, 1)
         self.plot.scene().sigMouseClicked.connect(self._on_mouse_clicked)
+        self.menu = FigureMenu(self, self.plot)
         theme.notifier().changed.connect(self._on_theme)
         self._on_theme()
 
@@ -81,6 +85,32 @@ class Plot(QWidget):
     def show_all(self) -> None:
         """Undo zoom and pan."""
         self.item.autoRange()
+
+    def table(self) -> PlotTable:
+        """Give the numbers that are drawn."""
+        raise NotImplementedError
+
+    def heading(self) -> tuple[str, str]:
+        """Give the title and the word beside it."""
+        return self.header.words()
+
+    def picture_size(self) -> QSize:
+        """Give how large the plot is."""
+        size: QSize = self.plot.size()
+        return size
+
+    def paint_picture(self, painter: QPainter) -> None:
+        """Paint the plot as it is zoomed."""
+        # Outside of an export pyqtgraph stamps its dots from a small picture of one.
+        drawn = [item for item in self.plot.scene().items() if hasattr(item, "setExportMode")]
+        options = {"painter": painter, "antialias": True, "resolutionScale": 1.0}
+        for item in drawn:
+            item.setExportMode(True, {**options, "background": self.plot.backgroundBrush().color()})
+        try:
+            self.plot.render(painter, QRectF(self.plot.rect()), self.plot.viewport().rect())
+        finally:
+            for item in drawn:
+                item.setExportMode(False)
 
     def _on_mouse_clicked(self, event: object) -> None:
         double = getattr(event, "double", None)

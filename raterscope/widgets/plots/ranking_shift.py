@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from PySide6.QtCore import QEvent, QPointF, Qt, Signal
+from PySide6.QtCore import QEvent, QPointF, QSize, Qt, Signal
 from PySide6.QtGui import (
     QColor,
     QHelpEvent,
@@ -27,9 +27,11 @@ from PySide6.QtWidgets import (
 )
 
 from raterscope.widgets import theme
+from raterscope.widgets.figure_menu import FigureMenu
 from raterscope.widgets.figures import count
 from raterscope.widgets.parts import Header, plain_label, plain_tip
 from raterscope.widgets.picture_shelf import PictureShelf
+from raterscope.widgets.plot_table import PlotTable
 from raterscope.widgets.plots.mode_switch import ModeSwitch
 from raterscope.widgets.plots.ranking_layout import AFTER, BEFORE, GUTTER, LARGEST, RankingView, Rows
 from raterscope.widgets.plots.ranking_painter import paint_rows
@@ -76,6 +78,7 @@ class RankingShift(QWidget):
         self.header.row.addWidget(self.next)
         self.header.row.addWidget(self.modes)
         self.figure = _Rows()
+        self.menu = FigureMenu(self, self.figure)
         self._pages = QStackedWidget()
         nothing = plain_label(NOTHING, "second", wrap=True)
         nothing.setAlignment(Qt.AlignmentFlag.AlignTop)
@@ -121,6 +124,41 @@ class RankingShift(QWidget):
     def forget_pictures(self) -> None:
         """Drop all pictures: other items bear the numbers now."""
         self.figure.pictures.forget()
+
+    def heading(self) -> tuple[str, str]:
+        """Give the title and the word beside it."""
+        return self.header.words()
+
+    def picture_size(self) -> QSize:
+        """Give how much of the rows is in sight."""
+        return self.figure.viewport().size()
+
+    def paint_picture(self, painter: QPainter) -> None:
+        """Paint what is in sight."""
+        size = self.picture_size()
+        painter.setClipRect(0, 0, size.width(), size.height())
+        self.figure.paint(painter)
+
+    def table(self) -> PlotTable:
+        """Give a row an item that has a rank, the best before first."""
+        view = self.figure.view
+        assert view is not None
+        order = view.in_order()
+        ends = {
+            f"{name} {end}": getattr(view, f"{name}_interval")[row, order]
+            for name in ("before", "after")
+            for row, end in enumerate(("low", "high"))
+        }
+        return PlotTable.of(
+            {
+                "item": [view.names[item] for item in order.tolist()],
+                "rank before": view.rank_before[order],
+                "rank after": view.rank_after[order],
+                "score before": view.before[order],
+                "score after": view.after[order],
+                **{f"score {name}": values for name, values in ends.items()},
+            }
+        )
 
     def _say_chosen(self) -> None:
         self.header.set_title(TITLE, " and ".join(self.figure.chosen_names()), brief=BRIEF)
@@ -184,6 +222,11 @@ class _Rows(QAbstractScrollArea):
         at = float(view.place_before[self._chosen[-1]]) if self._chosen else -1.0
         later = order[view.place_before[order] > at]
         self._choose(int(later[0] if len(later) else order[0]))
+
+    @property
+    def view(self) -> RankingView | None:
+        """The items shown."""
+        return self._view
 
     def rows(self) -> Rows | None:
         """Give where the cards are."""
@@ -324,8 +367,12 @@ class _Rows(QAbstractScrollArea):
     def paintEvent(self, _event: QPaintEvent) -> None:
         """Paint what is in sight."""
         with QPainter(self.viewport()) as painter:
-            painter.fillRect(self.viewport().rect(), QColor(theme.current().surface))
-            rows = self.rows()
-            if rows is not None:
-                at_keys = self._row if self.hasFocus() else None
-                paint_rows(painter, rows, self._chosen, self._pointed, self.pictures.kept, at_keys)
+            self.paint(painter)
+
+    def paint(self, painter: QPainter) -> None:
+        """Paint the rows, and where the keys are."""
+        painter.fillRect(self.viewport().rect(), QColor(theme.current().surface))
+        rows = self.rows()
+        if rows is not None:
+            at_keys = self._row if self.hasFocus() else None
+            paint_rows(painter, rows, self._chosen, self._pointed, self.pictures.kept, at_keys)

@@ -14,6 +14,7 @@ from PySide6.QtWidgets import QWidget
 from raterscope.widgets import theme
 from raterscope.widgets.figures import count
 from raterscope.widgets.parts import plain_tip
+from raterscope.widgets.plot_table import PlotTable
 from raterscope.widgets.plots.plot import Plot, pen
 
 __all__ = ["ReliabilityPlot"]
@@ -89,6 +90,14 @@ class ReliabilityPlot(Plot):
         if len(self._clicks):
             self.item.setXRange(0, float(self._clicks.max()), padding=0.05)
         self.item.setYRange(0, 1, padding=0.04)
+
+    def table(self) -> PlotTable:
+        """Give a row a dot."""
+        out = np.isin(self._annotators, list(self._excluded))
+        names = self._names or [str(number) for number in self._annotators.tolist()]
+        return PlotTable.of(
+            {"annotator": names, "clicks": self._clicks, "reliability": self._reliability, "excluded": out}
+        )
 
     def draw(self) -> None:
         """Draw the dots."""

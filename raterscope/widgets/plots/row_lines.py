@@ -8,12 +8,13 @@ import numpy as np
 import pyqtgraph as pg
 from numpy.typing import NDArray
 from PySide6.QtCore import QPointF, QRectF, Qt, Signal
-from PySide6.QtGui import QColor, QPainter, QPen, QPixmap, QPolygonF, QResizeEvent
+from PySide6.QtGui import QColor, QPainter, QPen, QPolygonF
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from raterscope.widgets import theme
 from raterscope.widgets.painting import paint_words
 from raterscope.widgets.parts import ChoiceBox
+from raterscope.widgets.plot_table import PlotTable
 from raterscope.widgets.plots.drift_view import (
     DriftView,
     label_colour,
@@ -130,15 +131,13 @@ class _Lines(Figure[Part]):
         self._step = 0
         self._classes: tuple[int, ...] = ()
         self._aligned = False
-        self._drawn: QPixmap | None = None
-        theme.notifier().changed.connect(self._redraw)
 
     def show_drift(self, view: DriftView | None) -> None:
         self._view = view
         self._step = 0 if view is None else view.step
         self._classes = ()
         self.point(None)
-        self._redraw()
+        self.redraw()
 
     def set_step(self, step: int) -> None:
         self._step = step
@@ -147,11 +146,11 @@ class _Lines(Figure[Part]):
     def set_classes(self, classes: tuple[int, ...]) -> None:
         self._classes = classes
         self.point(None)
-        self._redraw()
+        self.redraw()
 
     def set_aligned(self, aligned: bool) -> None:
         self._aligned = aligned
-        self._redraw()
+        self.redraw()
 
     def words(self, part: Part) -> str:
         return "" if self._view is None else self._view.words(*part)
@@ -179,32 +178,20 @@ class _Lines(Figure[Part]):
     def choose(self, part: Part) -> None:
         self.chosen.emit(part[1])
 
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        super().resizeEvent(event)
-        self._drawn = None
+    def table(self) -> PlotTable:
+        assert self._view is not None
+        return self._view.table(self._classes)
 
     def draw(self, painter: QPainter) -> None:
         if self._view is None or not self._classes:
             return
-        if self._drawn is None:
-            ratio = self.devicePixelRatioF()
-            self._drawn = QPixmap(round(self.width() * ratio), round(self.height() * ratio))
-            self._drawn.setDevicePixelRatio(ratio)
-            self._drawn.fill(Qt.GlobalColor.transparent)
-            with QPainter(self._drawn) as still:
-                still.setRenderHint(QPainter.RenderHint.Antialiasing)
-                self._draw_still(still)
-        painter.drawPixmap(0, 0, self._drawn)
+        self.paint_still(painter, self._draw_still)
         look = theme.current()
         for at in self._classes:
             box = self._box(at)
             self._draw_cursor(painter, box, at, self._step, look.text)
             if self.pointed is not None:
                 self._draw_cursor(painter, box, at, self.pointed[1], look.third)
-
-    def _redraw(self) -> None:
-        self._drawn = None
-        self.update()
 
     def _box(self, at: int) -> QRectF:
         each = (self.height() - AXIS) / len(self._classes)

@@ -7,18 +7,18 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QLineF, QPointF, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QImage, QPainter, QPen, QPixmap
+from PySide6.QtCore import QLineF, QPointF, QRectF, Qt, Signal
+from PySide6.QtGui import QColor, QImage, QPainter, QPen
 from PySide6.QtWidgets import QWidget
 
 from raterscope.widgets import theme
 from raterscope.widgets.canvas.colour_maps import VIRIDIS
 from raterscope.widgets.figures import count
+from raterscope.widgets.plot_table import PlotTable
 from raterscope.widgets.plots.colour_bar import BAR_HEIGHT, paint_colour_bar
 from raterscope.widgets.plots.communities import community_ink, community_word, mixed, paint_community
 from raterscope.widgets.plots.figure_panel import Figure, FigurePanel
 from raterscope.widgets.plots.mode_switch import ModeSwitch
-from raterscope.widgets.tokens import Theme
 
 __all__ = ["SimilarityMatrix"]
 
@@ -172,8 +172,6 @@ class _Similarity(Figure[tuple[int, int]]):
         self._mode = "matrix"
         self._selected: int | None = None
         self._picture = QImage()
-        self._drawn: tuple[QSize, Theme, object] | None = None
-        self._pixmap = QPixmap()
 
     def has(self, mode: str) -> bool:
         return (self._table if mode == "matrix" else self._network) is not None
@@ -207,13 +205,11 @@ class _Similarity(Figure[tuple[int, int]]):
 
     def select(self, community: int | None) -> None:
         self._selected = community
-        self._drawn = None
-        self.update()
+        self.redraw()
 
     def _anew(self) -> None:
         self.point(None)
-        self._drawn = None
-        self.update()
+        self.redraw()
 
     def words(self, part: tuple[int, int]) -> str:
         row, column = part
@@ -233,6 +229,18 @@ class _Similarity(Figure[tuple[int, int]]):
     def _community(self, row: int) -> int:
         assert self._table is not None
         return self._table.communities[int(np.searchsorted(self._table.edges, row, side="right")) - 1]
+
+    def table(self) -> PlotTable:
+        if self._mode == "graph":
+            network = self._network
+            assert network is not None
+            one, other = ([network.names[at] for at in ends] for ends in network.edges.T.tolist())
+            return PlotTable.of({"annotator": one, "other annotator": other, "weight": network.weights})
+        table = self._table
+        assert table is not None
+        return PlotTable.of_cells(
+            {"annotator": table.names, "other annotator": table.names}, {table.label: table.values}
+        )
 
     def choose(self, part: tuple[int, int]) -> None:
         self.chosen.emit(*part)
@@ -289,16 +297,7 @@ class _Similarity(Figure[tuple[int, int]]):
         return np.asarray(12 + share * (np.array([self.width(), self.height()]) - 24.0))
 
     def draw(self, painter: QPainter) -> None:
-        state = (self.size(), theme.current(), self._mode)
-        if self._drawn != state:
-            self._pixmap = QPixmap(self.size() * self.devicePixelRatioF())
-            self._pixmap.setDevicePixelRatio(self.devicePixelRatioF())
-            self._pixmap.fill(Qt.GlobalColor.transparent)
-            with QPainter(self._pixmap) as still:
-                still.setRenderHint(QPainter.RenderHint.Antialiasing)
-                (self._draw_graph if self._mode == "graph" else self._draw_matrix)(still)
-            self._drawn = state
-        painter.drawPixmap(0, 0, self._pixmap)
+        self.paint_still(painter, self._draw_graph if self._mode == "graph" else self._draw_matrix)
         if self.pointed is not None:
             self._draw_pointed(painter, self.pointed)
 

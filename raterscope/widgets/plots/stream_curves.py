@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QPointF, QRectF, Qt, Signal
-from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPen, QPixmap, QResizeEvent
+from PySide6.QtCore import QPointF, QRectF, Signal
+from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPen
 from PySide6.QtWidgets import QWidget
 
 from raterscope.algorithms.clicks.history import StreamHistory
@@ -15,6 +15,7 @@ from raterscope.algorithms.clicks.stopping import StoppingSettings
 from raterscope.widgets import theme
 from raterscope.widgets.figures import count
 from raterscope.widgets.painting import paint_words
+from raterscope.widgets.plot_table import Column, PlotTable
 from raterscope.widgets.plots.figure_panel import Figure, FigurePanel
 from raterscope.widgets.plots.mode_switch import ModeSwitch
 from raterscope.widgets.plots.stream_painter import (
@@ -146,8 +147,6 @@ class _Curves(Figure[int]):
         self._position = 0
         self._axis, self._outlook = "annotators", "share"
         self._charts: tuple[_Chart, ...] = ()
-        self._drawn: QPixmap | None = None
-        theme.notifier().changed.connect(self._redraw)
 
     def set_history(
         self, history: StreamHistory | None, stopping: StoppingSettings, truth: StreamTruth | None
@@ -158,7 +157,7 @@ class _Curves(Figure[int]):
         self._history, self._stopping, self._truth = history, stopping, truth
         if self.pointed is not None and self.pointed > steps:
             self.point(None)
-        self._redraw()
+        self.redraw()
 
     def set_position(self, step: int) -> None:
         self._position = step
@@ -166,11 +165,11 @@ class _Curves(Figure[int]):
 
     def set_axis(self, name: str) -> None:
         self._axis = name
-        self._redraw()
+        self.redraw()
 
     def set_outlook(self, name: str) -> None:
         self._outlook = name
-        self._redraw()
+        self.redraw()
 
     def words(self, part: int) -> str:
         if self._history is None:
@@ -196,31 +195,36 @@ class _Curves(Figure[int]):
     def choose(self, part: int) -> None:
         self.chosen.emit(part)
 
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        super().resizeEvent(event)
-        self._drawn = None
+    def table(self) -> PlotTable:
+        history, truth = self._history, self._truth
+        assert history is not None
+        columns: dict[str, Column] = {
+            "annotators": history.annotators,
+            "clicks": history.clicks,
+            "detections": history.detections,
+            "decisions changed": history.changed,
+            "fused anew": history.refreshed,
+        }
+        for name in ("sensitivity", "precision"):
+            estimates = getattr(history, name).T
+            ends = zip(("expected", "low", "high"), estimates, strict=True)
+            columns.update({f"{name} {end}": values for end, values in ends})
+            if truth is not None:
+                columns[f"{name} in truth"] = getattr(truth, name)
+        columns["decisions to change"] = history.expected
+        columns["decisions to change as a share"] = share_of_decisions(history)
+        columns["chance of a change"] = history.chance
+        columns["firm"] = history.firm
+        return PlotTable.of(columns)
 
     def draw(self, painter: QPainter) -> None:
         if self._history is None:
             return
-        ratio = self.devicePixelRatioF()
-        if self._drawn is None or self._drawn.devicePixelRatio() != ratio:
-            self._charts = self._make_charts(self._history)
-            self._drawn = QPixmap(round(self.width() * ratio), round(self.height() * ratio))
-            self._drawn.setDevicePixelRatio(ratio)
-            self._drawn.fill(Qt.GlobalColor.transparent)
-            with QPainter(self._drawn) as still:
-                still.setRenderHint(QPainter.RenderHint.Antialiasing)
-                self._draw_still(still, self._history)
-        painter.drawPixmap(0, 0, self._drawn)
+        self.paint_still(painter, self._draw_still)
         look = theme.current()
         for step, ink in ((self._position, look.text), (self.pointed, look.third)):
             if step is not None and 1 <= step <= len(self._history):
                 self._draw_cursor(painter, step, ink)
-
-    def _redraw(self) -> None:
-        self._drawn = None
-        self.update()
 
     def _boxes(self) -> list[QRectF]:
         """Give where the plots stand: side by side where that leaves them wide, else above each other."""
@@ -304,7 +308,10 @@ class _Curves(Figure[int]):
         """The limit of what is shown, where the rule is about it."""
         return self._stopping.limit if self._stopping.rule == self._outlook else None
 
-    def _draw_still(self, painter: QPainter, history: StreamHistory) -> None:
+    def _draw_still(self, painter: QPainter) -> None:
+        history = self._history
+        assert history is not None
+        self._charts = self._make_charts(history)
         boxes, end = self._boxes(), self._end()
         x = self._across() * (boxes[0].width() / end)
         for box, chart in zip(boxes, self._charts, strict=True):

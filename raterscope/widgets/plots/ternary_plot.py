@@ -13,6 +13,7 @@ from PySide6.QtWidgets import QWidget
 
 from raterscope.widgets import theme
 from raterscope.widgets.painting import paint_words
+from raterscope.widgets.plot_table import PlotTable
 from raterscope.widgets.plots.drift_view import (
     DriftView,
     label_colour,
@@ -109,6 +110,11 @@ class TernaryPlot(Figure[Part]):
     def choose(self, part: Part) -> None:
         """Go to the step of a marker."""
         self.step_chosen.emit(part[1])
+
+    def table(self) -> PlotTable:
+        """Give every class's row after every vote."""
+        assert self._view is not None
+        return self._view.table(range(len(self._view.classes)))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Lay the paths out anew."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QLineF, QRectF, Qt
-from PySide6.QtGui import QColor, QImage, QPainter, QPen
+from PySide6.QtGui import QColor, QImage, QPaintEngine, QPainter, QPen
 
 from raterscope.widgets import theme
 from raterscope.widgets.painting import paint_words
@@ -179,8 +179,12 @@ class TilePainter:
         _, rows, cells = self.tiles.mean.shape
         pixels, stride, colours = self._pixels, 4 * cells, QImage.Format.Format_RGB32
         gaps: list[QRectF] = []
+        sharp = painter.paintEngine().type() == QPaintEngine.Type.SVG
         for place, box in pairs:
-            painter.drawImage(box, QImage(pixels[place].data, cells, rows, stride, colours))
+            if sharp:  # who shows an SVG would blur so small an image
+                _paint_cells(painter, box, pixels[place])
+            else:
+                painter.drawImage(box, QImage(pixels[place].data, cells, rows, stride, colours))
             across, down = box.width() / cells, box.height() / rows
             if min(across, down) >= GAPS_FROM:
                 left, top, width, height = box.left(), box.top(), box.width(), box.height()
@@ -252,3 +256,11 @@ class TilePainter:
             painter.setPen(QPen(QColor(theme.current().rejected), 1.6 if grid.width >= 32 else 1.2))
             painter.drawLines(lines)
             painter.restore()
+
+
+def _paint_cells(painter: QPainter, box: QRectF, pixels: NDArray[np.uint32]) -> None:
+    rows, cells = pixels.shape
+    across, down = box.width() / cells, box.height() / rows
+    for (row, cell), colour in np.ndenumerate(pixels):
+        place = QRectF(box.left() + cell * across, box.top() + row * down, across, down)
+        painter.fillRect(place, QColor.fromRgb(int(colour)))

@@ -9,6 +9,8 @@ from PySide6.QtGui import QColor, QHelpEvent, QKeyEvent, QMouseEvent, QPainter, 
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
 from raterscope.widgets import theme
+from raterscope.widgets.figure_menu import FigureMenu
+from raterscope.widgets.plot_table import PlotTable
 
 __all__ = ["DisputeStrip"]
 
@@ -38,6 +40,7 @@ class DisputeStrip(QWidget):
         self._dispute: NDArray[np.float64] = np.zeros(1)
         self._upward = False
         self._slice = 0
+        self.menu = FigureMenu(self, self)
 
     def set_dispute(self, dispute: NDArray[np.floating], *, upward: bool) -> None:
         """Show what is disputed on each slice, the first at the top or, upward, at the bottom."""
@@ -89,6 +92,23 @@ class DisputeStrip(QWidget):
             painter.setPen(QPen(QColor(look.accent), 1))
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.drawRect(QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5))
+
+    def heading(self) -> tuple[str, str]:
+        """Give no title: the strip is too narrow for words."""
+        return "", ""
+
+    def picture_size(self) -> QSize:
+        """Give how large the strip is."""
+        return self.size()
+
+    def paint_picture(self, painter: QPainter) -> None:
+        """Paint bars and mark."""
+        self._paint(painter)
+
+    def table(self) -> PlotTable:
+        """Give how much is disputed on each slice."""
+        numbers = np.arange(1, len(self._dispute) + 1)
+        return PlotTable.of({"slice": numbers, "in doubt (ml)": self._dispute})
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         """Go to the slice under the mouse."""

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QEvent, QPointF, Qt, Signal
-from PySide6.QtGui import QFocusEvent, QHelpEvent, QKeyEvent, QMouseEvent, QPainterPathStroker, QWheelEvent
+from PySide6.QtCore import QEvent, QPointF, QSize, Qt, Signal
+from PySide6.QtGui import (
+    QFocusEvent,
+    QHelpEvent,
+    QKeyEvent,
+    QMouseEvent,
+    QPainter,
+    QPainterPathStroker,
+    QWheelEvent,
+)
 from PySide6.QtWidgets import QToolTip, QWidget
 
 from raterscope.widgets.canvas.viewport import Viewport
+from raterscope.widgets.figure_menu import PictureMenu
 from raterscope.widgets.parts import plain_tip
 from raterscope.widgets.volume import overlay
 from raterscope.widgets.volume.brush import BrushStroke
@@ -39,10 +48,10 @@ class SliceView(SliceCanvas):
 
     The wheel, Up and Down go through the slices; a click, a drag, Left, Right and Shift with any arrow move
     the cross-hair; Ctrl with the wheel, + and - zoom, 0 shows the whole; a drag with the middle button, or
-    with Space held, pans; with the right button it changes the window; a double click or Return makes the
-    view large and small again. With the brush, a drag draws (with Shift, it takes out), Return draws one disc
-    at the cross-hair, [ and ] change the size, Esc gives up a stroke. The eraser takes out, and with Shift
-    draws.
+    with Space held, pans; with the right button it changes the window, and a right click without a drag
+    offers copies; a double click or Return makes the view large and small again. With the brush, a drag draws
+    (with Shift, it takes out), Return draws one disc at the cross-hair, [ and ] change the size, Esc gives up
+    a stroke. The eraser takes out, and with Shift draws.
 
     Signals
     -------
@@ -75,6 +84,7 @@ class SliceView(SliceCanvas):
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setMouseTracking(True)
         self.setMinimumSize(80, 80)
+        self.menu = PictureMenu(self, self, by_click=False)
         self._drag = ""
         self._pressed = QPointF()
         self._dragged_from: Viewport | None = None
@@ -151,6 +161,8 @@ class SliceView(SliceCanvas):
             self.show_cursor()
         elif drag == "window":
             self.window_settled.emit()
+            if (event.position() - self._pressed).manhattanLength() < DRAG_FROM:
+                self.menu.open_at(event.globalPosition().toPoint())
         elif drag == "brush":
             self._end_stroke()
         elif drag == "point" and self._dragged_from is None:
@@ -176,6 +188,20 @@ class SliceView(SliceCanvas):
         """Hide the brush."""
         self._pointer = None
         self.update()
+
+    # As a picture -----------------------------------------------------------------------------
+
+    def heading(self) -> tuple[str, str]:
+        """Give no title: the slice has its own words on it."""
+        return "", ""
+
+    def picture_size(self) -> QSize:
+        """Give how much is in sight."""
+        return self.size()
+
+    def paint_picture(self, painter: QPainter) -> None:
+        """Paint what is in sight, with outlines and cross-hair."""
+        self._paint(painter)
 
     # Keys --------------------------------------------------------------------------------------
 

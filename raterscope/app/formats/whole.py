@@ -1,0 +1,34 @@
+"""Files that are whole or not there."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from uuid import uuid4
+
+from raterscope.app.errors import InputError
+
+__all__ = ["write_whole"]
+
+
+def write_whole(path: Path, data: bytes) -> Path:
+    """Write a file that takes its name when it is whole; what was there stays until then.
+
+    Raises
+    ------
+    InputError
+        When it cannot be written.
+    """
+    draft = path.with_name(f".{path.name}.{uuid4().hex[:8]}")
+    try:
+        with draft.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror or error}", file=path) from error
+    finally:
+        if draft.exists():
+            draft.unlink()
+    return path

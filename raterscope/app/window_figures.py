@@ -1,0 +1,96 @@
+"""What leaves the figures of the window: asked where it goes, written beside the window's work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from PySide6.QtCore import QBuffer, QByteArray, QIODevice, QObject, Signal
+from PySide6.QtGui import QImage
+from PySide6.QtWidgets import QFileDialog, QWidget
+
+from raterscope.algorithms.progress import Watch
+from raterscope.app.document import Document
+from raterscope.app.errors import InputError
+from raterscope.app.formats.export import safe, write_table
+from raterscope.app.formats.whole import write_whole
+from raterscope.app.jobs import Jobs
+from raterscope.widgets.figure_menu import Leaving, PictureMenu
+from raterscope.widgets.plot_table import PlotTable
+
+__all__ = ["Figures"]
+
+WORDS = {".svg": "Drawings (*.svg)", ".png": "Pictures (*.png)", ".csv": "Tables (*.csv)"}
+AT_ONCE = 10_000
+"""Rows between two looks whether to go on."""
+
+
+class Figures(QObject):
+    """Listens to the menus of figures.
+
+    Signals
+    -------
+    said, refused : str
+        What was done, and what could not be.
+    """
+
+    said = Signal(str)
+    refused = Signal(str)
+
+    def __init__(self, document: Document, jobs: Jobs, window: QWidget) -> None:
+        super().__init__(window)
+        self._document, self._jobs, self._window = document, jobs, window
+        self._folder: Path | None = None
+
+    def listen_to(self, place: QWidget) -> None:
+        """Write from now on what leaves the figures of a part of the window."""
+        for menu in place.findChildren(PictureMenu):
+            menu.leaving.connect(self.save)
+            menu.said.connect(self.said)
+
+    def save(self, leaving: Leaving) -> None:
+        """Ask for a file, and write."""
+        title = f"Save {leaving.title}"
+        words = WORDS[leaving.suffix]
+        name, _ = QFileDialog.getSaveFileName(self._window, title, str(self._proposed(leaving)), words)
+        if not name:
+            return
+        path = Path(name)
+        if path.suffix.casefold() != leaving.suffix:
+            path = path.with_name(path.name + leaving.suffix)
+        self._folder = path.parent
+        job = self._jobs.start(title, partial(_write, leaving, path))
+        job.finished.connect(self.said)
+        job.failed.connect(self.refused)
+
+    def _proposed(self, leaving: Leaving) -> Path:
+        contents = self._document.contents
+        folder, stem = (Path.home(), "") if contents is None else (contents.path.parent, contents.path.stem)
+        words = "-".join(filter(None, (stem, safe(leaving.title.casefold()))))
+        return (self._folder or folder) / f"{words}{leaving.suffix}"
+
+
+def _write(leaving: Leaving, path: Path, watch: Watch) -> str:
+    content = leaving.content
+    if isinstance(content, PlotTable):
+        write_table(path, content.columns, _watched(content, watch))
+    else:
+        write_whole(path, _encoded(content, path) if isinstance(content, QImage) else content)
+    return f"{path} is written."
+
+
+def _watched(table: PlotTable, watch: Watch) -> Iterator[tuple[Any, ...]]:
+    for number, row in enumerate(table.rows()):
+        if not number % AT_ONCE:
+            watch(0.0, f"{number:,} rows written")
+        yield row
+
+
+def _encoded(image: QImage, path: Path) -> bytes:
+    buffer = QBuffer(QByteArray())
+    buffer.open(QIODevice.OpenModeFlag.WriteOnly)
+    if not image.save(buffer, b"PNG"):
+        raise InputError("cannot be made a picture: it is too large", file=path)
+    return bytes(buffer.data().data())

@@ -1,0 +1,156 @@
+"""What leaves a figure: a copy of its picture, files of it, and the numbers that it shows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from PySide6.QtCore import QEvent, QObject, QPoint, Qt, Signal
+from PySide6.QtGui import QAction, QContextMenuEvent, QGuiApplication, QImage, QKeySequence
+from PySide6.QtWidgets import QAbstractScrollArea, QMenu, QWidget
+
+from raterscope.widgets.picturing import Drawn, paint_svg, paint_to_image
+from raterscope.widgets.plot_table import PlotTable
+
+__all__ = ["FigureMenu", "Leaving", "PictureMenu", "Plotted"]
+
+SHARP = 2.0
+"""Pixels of a drawn figure's picture for one of the window, at the least: it will be looked at closely."""
+
+Content = QImage | PlotTable | bytes
+
+
+class Plotted(Drawn, Protocol):
+    """A figure that also tells its numbers."""
+
+    def table(self) -> PlotTable:
+        """Give the numbers that are drawn."""
+
+
+@dataclass(frozen=True, eq=False)
+class Leaving:
+    """What is to be written to a file.
+
+    Attributes
+    ----------
+    title : str
+        What it shows.
+    suffix : str
+        How the file's name ends: ".svg", ".png" or ".csv".
+    content : bytes, QImage or PlotTable
+    """
+
+    title: str
+    suffix: str
+    content: Content
+
+
+class PictureMenu(QObject):
+    """Right click, the Menu key and Shift+F10 open it on a widget; Ctrl+C copies without it.
+
+    The picture has the pixels of the screen.
+
+    Parameters
+    ----------
+    figure : Drawn
+    place : QWidget
+        What is clicked and has the keys.
+    by_click : bool
+        Whether a right click opens it; not where that button has another use.
+
+    Signals
+    -------
+    leaving : Leaving
+        To be written where the user wants it.
+    said : str
+        What was done.
+    """
+
+    leaving = Signal(object)
+    said = Signal(str)
+
+    def __init__(self, figure: Drawn, place: QWidget, *, by_click: bool = True) -> None:
+        super().__init__(place)
+        self._figure, self._place, self._by_click = figure, place, by_click
+        self.menu = QMenu(place)
+        self.menu.setAccessibleName("Picture")
+        self.copy = self._action("Copy as image")
+        self.copy.triggered.connect(self._on_copy)
+        self.copy.setShortcut(QKeySequence.StandardKey.Copy)
+        self.copy.setShortcutContext(Qt.ShortcutContext.WidgetShortcut)
+        self._keys = QAction("Copy and save", place)
+        self._keys.setShortcut(QKeySequence("Shift+F10"))
+        self._keys.setShortcutContext(Qt.ShortcutContext.WidgetShortcut)
+        self._keys.triggered.connect(self._on_keys)
+        place.addActions([self.copy, self._keys])
+        self.png = self._action("Save as PNG…")
+        self.png.triggered.connect(self._on_png)
+        place.installEventFilter(self)
+        if isinstance(place, QAbstractScrollArea):
+            place.viewport().installEventFilter(self)
+
+    def _action(self, words: str) -> QAction:
+        action = QAction(words, self._place)
+        self.menu.addAction(action)
+        return action
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Open the menu where it is asked for."""
+        if isinstance(event, QContextMenuEvent):
+            if event.reason() != QContextMenuEvent.Reason.Mouse:
+                self._on_keys()
+                return True
+            if self._by_click:
+                self.open_at(event.globalPos())
+                return True
+        return super().eventFilter(watched, event)
+
+    def open_at(self, place: QPoint) -> None:
+        """Open the menu at a place of the screen."""
+        self.menu.popup(place)
+
+    def _on_keys(self) -> None:
+        self.open_at(self._place.mapToGlobal(QPoint(24, 24)))
+
+    def _scale(self) -> float:
+        return self._place.devicePixelRatioF()
+
+    def _leave(self, suffix: str, content: Content) -> None:
+        title = self._figure.heading()[0] or self._place.accessibleName()
+        self.leaving.emit(Leaving(title, suffix, content))
+
+    def _on_copy(self) -> None:
+        QGuiApplication.clipboard().setImage(paint_to_image(self._figure, self._scale()))
+        self.said.emit("The picture is on the clipboard.")
+
+    def _on_png(self) -> None:
+        self._leave(".png", paint_to_image(self._figure, self._scale()))
+
+
+class FigureMenu(PictureMenu):
+    """The same of a figure that is lines and numbers, which leaves as SVG and as CSV too.
+
+    Parameters
+    ----------
+    figure : Plotted
+    place : QWidget
+    """
+
+    def __init__(self, figure: Plotted, place: QWidget) -> None:
+        super().__init__(figure, place)
+        self._plotted = figure
+        self.svg = QAction("Save as SVG…", place)
+        self.menu.insertAction(self.png, self.svg)
+        self.svg.triggered.connect(self._on_svg)
+        self.menu.addSeparator()
+        self.csv = self._action("Save data as CSV…")
+        self.csv.triggered.connect(self._on_csv)
+
+    def _scale(self) -> float:
+        return max(SHARP, super()._scale())
+
+    def _on_svg(self) -> None:
+        self._leave(".svg", paint_svg(self._figure))
+
+    def _on_csv(self) -> None:
+        self._leave(".csv", self._plotted.table())

@@ -1,0 +1,90 @@
+"""A figure as a picture of its own, its title above it: pixels, or lines and text that stay sharp."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from PySide6.QtCore import QBuffer, QByteArray, QIODevice, QRect, QRectF, QSize, Qt
+from PySide6.QtGui import QColor, QFontMetrics, QImage, QPainter
+
+from raterscope.widgets import theme
+from raterscope.widgets.painting import paint_words
+
+__all__ = ["Drawn", "paint_svg", "paint_to_image"]
+
+MARGIN, HEADING = 12, 24
+DOTS_PER_INCH = 96
+
+
+class Drawn(Protocol):
+    """What can be painted elsewhere than on its place in the window."""
+
+    def heading(self) -> tuple[str, str]:
+        """Give what stands above it: its title, and a word at the right; nothing where it says all."""
+
+    def picture_size(self) -> QSize:
+        """Give how large it is, in pixels of the window."""
+
+    def paint_picture(self, painter: QPainter) -> None:
+        """Paint it from the painter's origin on, in the theme in use, without what marks pointer and keys."""
+
+
+def paint_to_image(figure: Drawn, scale: float) -> QImage:
+    """Paint a figure into pixels.
+
+    Parameters
+    ----------
+    figure : Drawn
+    scale : float
+        Pixels of the image for one of the window.
+    """
+    size = _whole(figure)
+    image = QImage(size * scale, QImage.Format.Format_RGB32)
+    image.setDevicePixelRatio(scale)
+    with QPainter(image) as painter:
+        _paint(figure, painter, size)
+    return image
+
+
+def paint_svg(figure: Drawn) -> bytes:
+    """Paint a figure as SVG: lines are lines, text is text."""
+    from PySide6.QtSvg import QSvgGenerator
+
+    size, buffer = _whole(figure), QBuffer(QByteArray())
+    buffer.open(QIODevice.OpenModeFlag.WriteOnly)
+    generator = QSvgGenerator()
+    generator.setOutputDevice(buffer)
+    generator.setResolution(DOTS_PER_INCH)
+    generator.setSize(size)
+    generator.setViewBox(QRect(0, 0, size.width(), size.height()))
+    generator.setTitle(" ".join(filter(None, figure.heading())))
+    generator.setDescription("Raterscope")
+    with QPainter(generator) as painter:
+        _paint(figure, painter, size)
+    return bytes(buffer.data().data())
+
+
+def _whole(figure: Drawn) -> QSize:
+    size = figure.picture_size()
+    return size if not figure.heading()[0] else size + QSize(2 * MARGIN, HEADING + 2 * MARGIN)
+
+
+def _paint(figure: Drawn, painter: QPainter, size: QSize) -> None:
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    painter.fillRect(QRectF(0, 0, size.width(), size.height()), QColor(theme.current().surface))
+    title, aside = figure.heading()
+    if title:
+        _paint_heading(painter, QRectF(MARGIN, MARGIN, size.width() - 2 * MARGIN, HEADING - 6), title, aside)
+        painter.translate(MARGIN, MARGIN + HEADING)
+    figure.paint_picture(painter)
+
+
+def _paint_heading(painter: QPainter, box: QRectF, title: str, aside: str) -> None:
+    look = theme.current()
+    painter.setFont(theme.font(bold=True))
+    taken = QFontMetrics(painter.font()).horizontalAdvance(title) + 12
+    paint_words(painter, box, title, look.text)
+    painter.setFont(theme.font(theme.CAPTION))
+    rest = box.adjusted(taken, 0, 0, 0)
+    if rest.width() > 0:
+        paint_words(painter, rest, aside, look.second, side=Qt.AlignmentFlag.AlignRight)
