@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from raterscope.widgets import theme
 from raterscope.widgets.canvas import live
-from raterscope.widgets.canvas.click_layer import ClickLayer, DensityLayer
+from raterscope.widgets.canvas.crowd_layer import CrowdLayer
 from raterscope.widgets.canvas.image_layer import ImageLayer
 from raterscope.widgets.canvas.marks import LAYERS, ClickMarks, DetectionMarks
 from raterscope.widgets.canvas.minimap import Minimap
@@ -64,7 +64,8 @@ class CanvasView(QWidget):
         self._image = ImageLayer(self)
         self._image.arrived.connect(self._on_arrived)
         self._image.refused.connect(self.image_refused)
-        self._clicks, self._density = ClickLayer(), DensityLayer()
+        self._crowd = CrowdLayer(self)
+        self._crowd.prepared.connect(self._clicks_changed)
         self._spots, self._truth = SpotLayer(), TruthLayer()
         self._visible = {name: name not in HIDDEN_AT_FIRST for name in LAYERS}
         self._base = TileCache(self._paint_base, QColor(theme.DARK.canvas))
@@ -76,10 +77,8 @@ class CanvasView(QWidget):
         self._selected: int | None = None
         self._hovered: int | None = None
         self.cross_hair: tuple[tuple[float, float], str] | None = None
-        self._as_density = False
         self._bare = False
         self._labels = True
-        self._density_stale = True
         self._hurry = True
         self._settling = QTimer(self)
         self._settling.setSingleShot(True)
@@ -120,7 +119,8 @@ class CanvasView(QWidget):
         self._image.set_image(image, (left, top, right, bottom))
         self._pixel_size = pixel_size
         self._show_overview()
-        self._density_stale = self._density_stale or elsewhere
+        if elsewhere:
+            self._crowd.show(extent=self.extent)
         self._base.clear()
         if elsewhere:
             self._overlay.clear()
@@ -145,12 +145,12 @@ class CanvasView(QWidget):
 
     def set_clicks(self, clicks: ClickMarks) -> None:
         """Show the annotators' clicks."""
-        self._clicks.set_clicks(clicks)
+        self._crowd.show(clicks=clicks)
         self._clicks_changed()
 
     def set_annotators_shown(self, hidden: set[int], solo: int | None) -> None:
         """Hide some annotators' clicks, or those of all but one."""
-        self._clicks.set_annotators_shown(hidden, solo)
+        self._crowd.show(shown=(frozenset(hidden), solo))
         self._clicks_changed()
 
     def set_detections(self, spots: DetectionMarks) -> None:
@@ -263,7 +263,7 @@ class CanvasView(QWidget):
     def _paint(self, painter: QPainter) -> None:
         ratio = self.devicePixelRatioF()
         view = self._viewport
-        beneath = self._paint_quickly if self._image.by_tiles else None
+        beneath = self._paint_quickly if self._image.by_tiles or self._crowd.many else None
         hurry = self._hurry and beneath is not None
         if not self._base.show(painter, view, ratio, hurry=hurry, beneath=beneath):
             (self._settling if self._base.stretched else self._continuing).start()
@@ -284,9 +284,9 @@ class CanvasView(QWidget):
         if self.cross_hair is not None:
             live.paint_cross_hair(painter, view, *self.cross_hair)
         paint_scale_bar(painter, QPointF(EDGE, view.height - EDGE), view.scale, self._pixel_size)
-        if self._as_density or self._visible["density"]:
-            instead = self._as_density and not self._visible["density"]
-            live.paint_density_bar(painter, view, self._density.highest, instead)
+        if self._crowd.as_density or self._visible["density"]:
+            instead = self._crowd.as_density and not self._visible["density"]
+            live.paint_density_bar(painter, view, self._crowd.highest, instead)
         if self._hovered is not None and self._partial is None:
             self._paint_hover(painter)
         if self.hasFocus():
@@ -296,10 +296,8 @@ class CanvasView(QWidget):
         self._image.paint(painter, scale, rect)
         if self._bare:
             return
-        if self._visible["density"] or (self._visible["clicks"] and self._as_density):
-            self._density.paint(painter, scale, rect)
-        if self._visible["clicks"] and not self._as_density:
-            self._clicks.paint(painter, scale, rect)
+        clicks, density = self._visible["clicks"], self._visible["density"]
+        self._crowd.paint(painter, scale, rect, clicks=clicks, density=density)
 
     def _paint_quickly(self, painter: QPainter, box: QRectF) -> None:
         """Paint the image alone in a box of the widget, its pixels not smoothed."""
@@ -345,20 +343,13 @@ class CanvasView(QWidget):
     # What changes ------------------------------------------------------------------------------
 
     def _clicks_changed(self) -> None:
-        self._density_stale = True
         self._base.clear()
         self._look_changed()
 
     def _look_changed(self) -> None:
         """Settle what depends on the scale: density for clicks, labels for spots."""
         view = self._viewport
-        too_many = self._clicks.too_many(view, self.extent)
-        if too_many != self._as_density:
-            self._as_density = too_many
-            self._base.clear()
-        if self._density_stale and (too_many or self._visible["density"]):
-            self._density.set_clicks(self._clicks.clicks, self._clicks.shown, self.extent)
-            self._density_stale = False
+        if self._crowd.look(view, self._visible["density"]):
             self._base.clear()
         labels = len(self._spots.spots) * view.share_of(self.extent) <= LABELS_UP_TO
         if labels != self._labels:

@@ -1,4 +1,4 @@
-"""The annotators' clicks, one by one or, where they are too many to tell apart, as a density."""
+"""The annotators' clicks, one by one."""
 
 from __future__ import annotations
 
@@ -7,23 +7,19 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import QColor, QImage, QPainter, QPen, QPixmap
+from PySide6.QtGui import QColor, QPainter, QPen, QPixmap
 
 from raterscope.widgets import theme
-from raterscope.widgets.canvas.colour_maps import VIRIDIS
 from raterscope.widgets.canvas.grid_index import GridIndex
 from raterscope.widgets.canvas.marks import ClickMarks
-from raterscope.widgets.canvas.pictures import draw_part
-from raterscope.widgets.canvas.viewport import Rect, Viewport
+from raterscope.widgets.canvas.viewport import Viewport
 from raterscope.widgets.glyphs import symbol_path
 from raterscope.widgets.tokens import ANNOTATOR_COLOURS, ANNOTATOR_SYMBOLS
 
-__all__ = ["ClickLayer", "DensityLayer"]
+__all__ = ["ClickLayer"]
 
 MOST_DRAWN = 6_000
 """Clicks in sight above which the density stands for them: one by one they would take longer than a frame."""
-
-BINS = 256
 
 MOST_STYLES = len(ANNOTATOR_COLOURS) * len(ANNOTATOR_SYMBOLS)
 
@@ -36,11 +32,11 @@ class ClickLayer:
         self._hidden: frozenset[int] = frozenset()
         self._solo: int | None = None
 
-    def set_clicks(self, clicks: ClickMarks) -> None:
-        """Show other clicks."""
+    def set_clicks(self, clicks: ClickMarks, same: ClickLayer | None = None) -> None:
+        """Show other clicks; `same` has sorted them already."""
         self.clicks = clicks
         self._annotator = np.asarray(clicks.annotator, dtype=np.int64)
-        self._index = GridIndex(clicks.x, clicks.y)
+        self._index: GridIndex = GridIndex(clicks.x, clicks.y) if same is None else same._index
         self._outlier = np.zeros(len(clicks), dtype=bool) if clicks.inlier is None else clicks.inlier < 0.5
         self._shown_rows: NDArray[np.bool_] | None = None
 
@@ -56,15 +52,19 @@ class ClickLayer:
             if self._solo is not None:
                 self._shown_rows = self._annotator == self._solo
             else:
-                self._shown_rows = ~np.isin(self._annotator, list(self._hidden))
+                kept = np.ones(int(self._annotator.max(initial=0)) + 1, dtype=bool)
+                kept[[one for one in self._hidden if 0 <= one < len(kept)]] = False
+                self._shown_rows = kept[self._annotator]
         return self._shown_rows
 
-    def too_many(self, viewport: Viewport, extent: Rect) -> bool:
+    def too_many(self, viewport: Viewport) -> bool:
         """Whether so many clicks are in sight that their density is drawn instead."""
-        total = int(np.count_nonzero(self.shown))
-        area = (extent[2] - extent[0]) * (extent[3] - extent[1])
-        in_sight = viewport.width * viewport.height / viewport.scale**2
-        return total * min(1.0, in_sight / area) > MOST_DRAWN
+        if not len(self.clicks):
+            return False
+        left, top, right, bottom = viewport.visible
+        in_sight = self._index.count(QRectF(left, top, right - left, bottom - top))
+        share = int(np.count_nonzero(self.shown)) / len(self.clicks)
+        return in_sight * share > MOST_DRAWN
 
     def paint(self, painter: QPainter, scale: float, rect: QRectF) -> None:
         """Paint the clicks in `rect` and those that reach into it."""
@@ -114,45 +114,3 @@ def _paint_sprite(painter: QPainter, side: int, hue: QColor, symbol: str, radius
         painter.setPen(QPen(dark, 1))
         painter.setBrush(hue)
         painter.drawPath(symbol_path(symbol, radius))
-
-
-class DensityLayer:
-    """How many clicks there are a unit of area, smoothed, in viridis; nothing where there are none."""
-
-    def __init__(self) -> None:
-        self._picture: QImage | None = None
-        self._box: Rect = (0.0, 0.0, 1.0, 1.0)
-        self.highest = 0.0
-
-    def set_clicks(self, clicks: ClickMarks, shown: NDArray[np.bool_], extent: Rect) -> None:
-        """Count the clicks that are shown."""
-        self._picture, self.highest = None, 0.0
-        x, y = np.asarray(clicks.x)[shown], np.asarray(clicks.y)[shown]
-        left, top, right, bottom = extent
-        bin_side = max(right - left, bottom - top) / BINS
-        columns = max(1, int(np.ceil((right - left) / bin_side)))
-        rows = max(1, int(np.ceil((bottom - top) / bin_side)))
-        column, row = (x - left) // bin_side, (y - top) // bin_side
-        inside = (column >= 0) & (column < columns) & (row >= 0) & (row < rows)
-        if not inside.any():
-            return
-        from scipy.ndimage import gaussian_filter
-
-        cell = (row * columns + column)[inside].astype(np.int64)
-        counts = np.bincount(cell, minlength=rows * columns).reshape(rows, columns).astype(np.float32)
-        density = gaussian_filter(counts, 1.2) / bin_side**2
-        self.highest = float(density.max())
-        share = density / self.highest
-        picture = np.empty((rows, columns, 4), dtype=np.uint8)
-        alpha = np.clip(share * 6, 0, 0.86)[..., None]
-        table = VIRIDIS[np.clip(share**0.5 * 255, 0, 255).astype(np.uint8)]
-        picture[..., :3] = table[..., ::-1] * alpha
-        picture[..., 3:] = 255 * alpha
-        kind = QImage.Format.Format_ARGB32_Premultiplied
-        self._picture = QImage(picture.data, columns, rows, 4 * columns, kind).copy()
-        self._box = (left, top, left + columns * bin_side, top + rows * bin_side)
-
-    def paint(self, painter: QPainter, scale: float, rect: QRectF) -> None:
-        """Paint what lies in `rect`."""
-        if self._picture is not None:
-            draw_part(painter, self._picture, self._box, scale, rect, smooth=True)

@@ -253,3 +253,27 @@ def test_space_held_shows_the_image_alone(canvas, qtbot):
     assert colours(canvas, 50, 60, 12) == {"#5a5a5a"}
     qtbot.keyRelease(canvas, Qt.Key.Key_Space)
     assert colours(canvas, 50, 60, 12) == marked
+
+
+def many(x, y):
+    """Clicks on one place, more than are sorted at once, of which one alone lies elsewhere."""
+    count = 25_000
+    places = np.full((2, count), 300.0)
+    places[:, 0] = x, y
+    return ClickMarks(*places, np.repeat([0, 1], [1, count - 1]))
+
+
+def test_very_many_clicks_are_prepared_aside_and_then_shown_hidden_and_replaced(canvas, qtbot):
+    canvas.set_detections(DetectionMarks.none())
+    canvas.set_clicks(many(50, 60))
+    assert "#e69f00" not in colours(canvas, 50, 60)
+    qtbot.waitUntil(lambda: "#e69f00" in colours(canvas, 50, 60))
+    canvas.set_annotators_shown({0}, None)
+    qtbot.waitUntil(lambda: "#e69f00" not in colours(canvas, 50, 60))
+    canvas.set_annotators_shown(set(), None)
+    canvas.set_clicks(many(80, 90))
+    canvas.set_clicks(many(150, 40))
+    qtbot.waitUntil(lambda: "#e69f00" in colours(canvas, 150, 40))
+    qtbot.wait(50)
+    assert "#e69f00" not in colours(canvas, 80, 90)
+    assert "#e69f00" not in colours(canvas, 50, 60)

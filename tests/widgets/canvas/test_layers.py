@@ -6,7 +6,8 @@ from hypothesis.extra.numpy import arrays
 from PySide6.QtCore import QPointF, QRectF
 from PySide6.QtGui import QColor, QImage, QPainter
 
-from raterscope.widgets.canvas.click_layer import ClickLayer, DensityLayer
+from raterscope.widgets.canvas.click_layer import ClickLayer
+from raterscope.widgets.canvas.density_layer import FINE_BINS, DensityLayer
 from raterscope.widgets.canvas.grid_index import GridIndex
 from raterscope.widgets.canvas.image_layer import ImageLayer
 from raterscope.widgets.canvas.marks import ClickMarks, DetectionMarks
@@ -148,24 +149,50 @@ def test_small_integers_may_number_the_annotators():
 def test_too_many_clicks_to_tell_apart_become_a_density():
     layer = ClickLayer()
     layer.set_clicks(_clicks(100_000))
-    extent = (0.0, 0.0, 200.0, 200.0)
-    assert layer.too_many(Viewport(800, 800, 4.0), extent)
-    assert not layer.too_many(Viewport(800, 800, 40.0), extent)
+    assert layer.too_many(Viewport(800, 800, 4.0))
+    assert not layer.too_many(Viewport(800, 800, 40.0))
     layer.set_annotators_shown(set(), 0)
-    assert layer.too_many(Viewport(800, 800, 4.0), extent)
+    assert layer.too_many(Viewport(800, 800, 4.0))
     layer.set_clicks(_clicks(3000))
-    assert not layer.too_many(Viewport(800, 800, 4.0), extent)
+    assert not layer.too_many(Viewport(800, 800, 4.0))
+
+
+def test_clicks_that_lie_close_together_become_a_density_however_empty_the_rest_is():
+    layer = ClickLayer()
+    crowd, alone = _clicks(8000), np.array([10_000.0])
+    marks = ClickMarks(np.append(crowd.x, alone), np.append(crowd.y, alone), np.append(crowd.annotator, 0))
+    layer.set_clicks(marks)
+    assert layer.too_many(Viewport(800, 800, 4.0))
+    assert not layer.too_many(Viewport(800, 800, 4.0).centred(9000, 9000))
+
+
+def test_a_finer_density_tells_apart_what_a_coarse_one_merges():
+    x = np.repeat([9000.0, 9090.0], 5000)
+    clicks = ClickMarks(x, np.full(10_000, 9000.0), np.zeros(10_000, dtype=int))
+    layer = DensityLayer()
+    layer.set_clicks(clicks, np.ones(10_000, dtype=bool), (0.0, 0.0, 20_000.0, 20_000.0), FINE_BINS)
+    assert layer.highest_at(1.0) > 10 * layer.highest_at(0.03)
+
+    def painted(place: float) -> float:
+        picture = QImage(3, 3, QImage.Format.Format_RGB32)
+        picture.fill(QColor("#000000"))
+        with QPainter(picture) as painter:
+            painter.translate(1 - place, 1 - 9000)
+            layer.paint(painter, 1.0, QRectF(place - 1, 8999, 3, 3))
+        return picture.pixelColor(1, 1).lightnessF()
+
+    assert painted(9045) < 0.5 * min(painted(9000), painted(9090))
 
 
 def test_the_density_is_where_the_clicks_that_are_shown_lie():
     clicks = _clicks(5000)
     layer = DensityLayer()
     layer.set_clicks(clicks, np.ones(5000, dtype=bool), (0.0, 0.0, 200.0, 200.0))
-    assert layer.highest > 5000 / 200**2
+    assert layer.highest_at(1.0) > 5000 / 200**2
     picture = _painted(layer, 1.0)
     assert picture.pixelColor(100, 100).name() != "#000000"
     layer.set_clicks(clicks, np.zeros(5000, dtype=bool), (0.0, 0.0, 200.0, 200.0))
-    assert layer.highest == 0
+    assert layer.highest_at(1.0) == 0
     assert _painted(layer, 1.0).pixelColor(100, 100).name() == "#000000"
 
 
