@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QWidget
 from raterscope.widgets.canvas.canvas_view import CanvasView
 from raterscope.widgets.canvas.viewport import Viewport
 from raterscope.widgets.figure_menu import PictureMenu
+from raterscope.widgets.own_keys import OwnKeys
 
 __all__ = ["ImageCanvas"]
 
@@ -155,6 +156,18 @@ class ImageCanvas(CanvasView):
     def leaveEvent(self, _event: QEvent) -> None:
         """Say nothing more."""
         self._hover(None)
+
+    OWN_KEYS = OwnKeys(
+        "On the image",
+        (
+            ("Arrows", "pan; with Shift by little"),
+            ("+", "zoom in"),
+            ("-", "zoom out"),
+            ("0", "whole image"),
+            ("Space", "no marks while held"),
+            ("Return", "choose the place, while adding or moving"),
+        ),
+    )
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Pan, zoom and fit; in the other modes move the cross-hair and choose."""

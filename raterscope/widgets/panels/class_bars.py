@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QAbstractItemView, QStyle, QWidget
 
 from raterscope.widgets import theme
 from raterscope.widgets.key_cap import paint_key
+from raterscope.widgets.own_keys import OwnKeys
 from raterscope.widgets.painting import paint_bar, paint_words
 from raterscope.widgets.panels.lists import LineKind, LineList
 
@@ -68,6 +69,8 @@ class ClassBars(LineList[ClassBar]):
         """Show the classes of a task."""
         self.set_lines(bars)
         self.setMinimumHeight(_BarKind.height)
+
+    OWN_KEYS = OwnKeys("In the classes of a task", (("Return", "the task is of this class"),))
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Decide for the current class with Return."""

@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QHBoxLayout, QPushButton, QSlider, QStackedWidget,
 
 from raterscope.widgets import theme
 from raterscope.widgets.figures import count
+from raterscope.widgets.own_keys import OwnKeys
 from raterscope.widgets.parts import ElidedLabel, Header, plain_label
 from raterscope.widgets.plots.drift_view import DriftView
 from raterscope.widgets.plots.mode_switch import ModeSwitch
@@ -118,6 +119,8 @@ class DriftPanel(QWidget):
                 self.slider.setValue(0)
             self._timer.start()
             self.play.setText("Pause")
+
+    OWN_KEYS = OwnKeys("In the drift of an annotator", (("Space", "play an annotator's way"),))
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Play or pause with Space, wherever in the panel the focus is."""

@@ -16,6 +16,7 @@ from raterscope.widgets import theme
 from raterscope.widgets.dialogs.reason import ReasonField
 from raterscope.widgets.figures import count
 from raterscope.widgets.key_cap import KeyButton
+from raterscope.widgets.own_keys import OwnKeys
 from raterscope.widgets.painting import paint_words
 from raterscope.widgets.panels.lists import LineKind, LongList
 from raterscope.widgets.parts import ElidedLabel, plain_label
@@ -187,6 +188,8 @@ class ExclusionPanel(QWidget):
         self._error.setText(sentence)
         self._summary.setText("")
         self._turn("failed")
+
+    OWN_KEYS = OwnKeys("While somebody is to be left out", (("Esc", "keep everybody"),))
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Keep everything with Escape."""

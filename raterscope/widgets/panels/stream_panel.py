@@ -10,6 +10,7 @@ from raterscope.algorithms.clicks.history import StreamHistory
 from raterscope.algorithms.clicks.stopping import StoppingSettings
 from raterscope.widgets import theme
 from raterscope.widgets.figures import count
+from raterscope.widgets.own_keys import OwnKeys
 from raterscope.widgets.panels.live_controls import LiveControls, LiveLine
 from raterscope.widgets.panels.replay_controls import ReplayControls, ReplayLine
 from raterscope.widgets.panels.settings_form import SettingsForm
@@ -162,6 +163,14 @@ class StreamPanel(QWidget):
         """Show other settings, without a signal."""
         self.form.set_settings(stopping)
         self._tell_stopping()
+
+    OWN_KEYS = OwnKeys(
+        "In the stream",
+        (
+            ("Space", "play, pause"),
+            ("Home, End", "begin, end of the replay"),
+        ),
+    )
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Play or pause with Space, go to an end with Home and End, wherever in the panel the focus is."""

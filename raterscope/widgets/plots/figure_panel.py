@@ -21,6 +21,7 @@ from PySide6.QtWidgets import QStackedWidget, QToolTip, QVBoxLayout, QWidget
 
 from raterscope.widgets import theme
 from raterscope.widgets.figure_menu import FigureMenu
+from raterscope.widgets.own_keys import OwnKeys
 from raterscope.widgets.parts import Header, plain_label, plain_tip
 from raterscope.widgets.plot_table import PlotTable
 
@@ -188,6 +189,14 @@ class Figure(QWidget, Generic[Part]):
         if part is not None and event.button() == Qt.MouseButton.LeftButton:
             self.point(part)
             self.choose(part)
+
+    OWN_KEYS = OwnKeys(
+        "In a figure",
+        (
+            ("Arrows", "walk"),
+            ("Return", "choose what is pointed at"),
+        ),
+    )
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Walk with the arrows, choose with Return or Space."""

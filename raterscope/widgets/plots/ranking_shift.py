@@ -29,6 +29,7 @@ from PySide6.QtWidgets import (
 from raterscope.widgets import theme
 from raterscope.widgets.figure_menu import FigureMenu
 from raterscope.widgets.figures import count
+from raterscope.widgets.own_keys import OwnKeys
 from raterscope.widgets.parts import Header, plain_label, plain_tip
 from raterscope.widgets.picture_shelf import PictureShelf
 from raterscope.widgets.plot_table import PlotTable
@@ -310,6 +311,16 @@ class _Rows(QAbstractScrollArea):
         if parts != self._pointed:
             self._pointed = parts
             self.viewport().update()
+
+    OWN_KEYS = OwnKeys(
+        "In the ranking",
+        (
+            ("Left, Right", "previous, next item"),
+            ("Shift+Left, Right", "items between two"),
+            ("Up, Down", "row before, after"),
+            ("N", "next items that swap"),
+        ),
+    )
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Walk along a row, change the row, choose; N goes to the next swap."""

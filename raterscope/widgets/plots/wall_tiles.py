@@ -22,6 +22,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QAbstractScrollArea, QToolTip, QWidget
 
 from raterscope.widgets import theme
+from raterscope.widgets.own_keys import OwnKeys
 from raterscope.widgets.parts import plain_tip
 from raterscope.widgets.plots.wall_painter import Grid, TilePainter, Tiles
 
@@ -253,6 +254,21 @@ class WallTiles(QAbstractScrollArea):
         place = self.place_at(event.position().toPoint())
         if place is not None and event.button() == Qt.MouseButton.LeftButton:
             self.activated.emit(place)
+
+    OWN_KEYS = OwnKeys(
+        "On the wall of annotators",
+        (
+            ("Arrows", "walk; with Shift select"),
+            ("Ctrl+A", "all annotators"),
+            ("+", "larger matrices"),
+            ("-", "smaller matrices"),
+            ("Ctrl+0", "matrices of the usual size"),
+            ("Return", "go to the annotator"),
+            ("Space", "select, or no longer"),
+            ("Letters", "find a name"),
+            ("Esc", "select nobody"),
+        ),
+    )
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Walk, select, zoom; letters are handed on."""

@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QHBoxLayout, QHeaderView, QLineEdit, QMenu, QVBoxL
 
 from raterscope.widgets import theme
 from raterscope.widgets.figures import count
+from raterscope.widgets.own_keys import OwnKeys
 from raterscope.widgets.parts import Header
 from raterscope.widgets.tables.annotator_delegate import AnnotatorDelegate
 from raterscope.widgets.tables.annotator_model import COLUMNS, AnnotatorModel, AnnotatorRow
@@ -120,6 +121,15 @@ class AnnotatorTable(QWidget):
         hidden = set(self.model.hidden) ^ {annotator}
         self.set_shown(hidden, self.model.solo)
         self.hidden_changed.emit(hidden)
+
+    OWN_KEYS = OwnKeys(
+        "In the annotator table",
+        (
+            ("Return", "alone, and all again"),
+            ("Space", "hide, show"),
+            ("Delete", "exclude, include"),
+        ),
+    )
 
     def eventFilter(self, watched: object, event: QEvent) -> bool:
         """Take the keys of the table before the window's."""

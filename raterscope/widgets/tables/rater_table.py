@@ -19,6 +19,7 @@ from PySide6.QtWidgets import (
 
 from raterscope.widgets import theme
 from raterscope.widgets.glyphs import paint_rater, rater_colour, readable
+from raterscope.widgets.own_keys import OwnKeys
 from raterscope.widgets.painting import paint_bar, paint_words
 from raterscope.widgets.parts import Header, plain_label
 from raterscope.widgets.tables.rater_model import FIGURES, RaterModel, RaterRow
@@ -123,6 +124,8 @@ class RaterTable(QWidget):
         """Show as many columns as there is room for."""
         super().resizeEvent(event)
         self._settle()
+
+    OWN_KEYS = OwnKeys("In the rater table", (("Delete", "exclude, include"),))
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Exclude, or take back in."""

@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
 from raterscope.widgets import theme
 from raterscope.widgets.figure_menu import FigureMenu
+from raterscope.widgets.own_keys import OwnKeys
 from raterscope.widgets.plot_table import PlotTable
 
 __all__ = ["DisputeStrip"]
@@ -119,6 +120,15 @@ class DisputeStrip(QWidget):
         """Follow a drag."""
         if event.buttons() & Qt.MouseButton.LeftButton:
             self._go_to(self._slice_at(event.position().y()))
+
+    OWN_KEYS = OwnKeys(
+        "On the strip of dispute",
+        (
+            ("Up, Down", "next, previous slice"),
+            ("Home, End", "first, last slice"),
+            ("Return", "most disputed slice"),
+        ),
+    )
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Go up, down, to an end, to the most disputed."""

@@ -16,6 +16,7 @@ from PySide6.QtWidgets import QToolTip, QWidget
 
 from raterscope.widgets.canvas.viewport import Viewport
 from raterscope.widgets.figure_menu import PictureMenu
+from raterscope.widgets.own_keys import OwnKeys
 from raterscope.widgets.parts import plain_tip
 from raterscope.widgets.volume import overlay
 from raterscope.widgets.volume.brush import BrushStroke
@@ -204,6 +205,23 @@ class SliceView(SliceCanvas):
         self._paint(painter)
 
     # Keys --------------------------------------------------------------------------------------
+
+    OWN_KEYS = OwnKeys(
+        "In the views of a volume",
+        (
+            ("Wheel", "through the slices"),
+            ("Ctrl+Wheel", "zoom"),
+            ("Up, Down", "through the slices"),
+            ("Left, Right", "cross-hair by a voxel"),
+            ("Shift+Up, Down", "cross-hair by a voxel"),
+            ("+", "zoom in"),
+            ("-", "zoom out"),
+            ("0", "whole slice"),
+            ("[ ]", "smaller, larger brush"),
+            ("Return", "this view alone; with a brush, paint"),
+            ("Drag", "cross-hair; right: window, middle: pan"),
+        ),
+    )
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Move, zoom, draw."""
