@@ -195,6 +195,10 @@ class Header(QWidget):
         room = left + beside.get(self._aside, 0) - (wide[title] + self.row.spacing() if titled else 0)
         self._aside.setMaximumWidth(max(room, 0) if self._name.text() else WIDEST)
 
+    def words(self) -> tuple[str, str]:
+        """Give the title with the name, and the word at the right."""
+        return " ".join(filter(None, (self._titles[0], self._name.text()))), self._aside.text()
+
     def set_aside(self, text: str, role: str = "small") -> None:
         """Say the word at the right."""
         self._aside.setText(text)
