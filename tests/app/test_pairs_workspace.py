@@ -13,7 +13,7 @@ from raterscope.algorithms.pairs.fusion import fuse as fuse_once
 from raterscope.app.formats.pair_records import PairTable
 from raterscope.app.study import Study
 from raterscope.app.study.pairs import add_pairs
-from raterscope.app.workspaces.lines import history, run_lines
+from raterscope.app.workspaces.lines import run_lines
 from raterscope.widgets.dialogs.reason import ReasonDialog
 from tests.app.driving import LONG, idle
 
@@ -195,7 +195,7 @@ def test_a_fusion_after_setting_aside_is_named_in_full_and_says_who_took_no_part
     assert [line.title for line in run_lines(fused.document.contents, "pairs", None)] == [
         "LASSO", "inverse scale space",
     ]  # fmt: skip
-    assert history(fused.document.contents)[0].words == "fuse LASSO, 1 question"
+    assert workspace.history.view.lines[0].words == "fuse LASSO, 1 question"
 
 
 def test_who_was_flagged_and_set_aside_counts_no_longer_as_flagged(fused, qtbot):
