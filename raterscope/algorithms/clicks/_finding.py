@@ -19,7 +19,7 @@ __all__ = ["JOINS", "found", "found_later", "joining", "marks_of", "unseen"]
 JOINS = 0.83
 """Chance that a further click on a lonely structure joins the others. Measured, as are the next two, on how
 often subsets of 3 to 22 annotators of 24 crowded images find what all of them find; the same for any number
-of annotators."""
+of annotators, and on four of the five kinds of image as on all (0.83 to 0.84, 0.38 to 0.52, 2.5 to 3.1)."""
 
 CROWDED = 0.45
 """Share by which it falls where another structure is at the very same place."""

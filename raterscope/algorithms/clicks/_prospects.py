@@ -168,7 +168,7 @@ def ahead(crowd: Crowd, fusion: Fusion, newcomers: Newcomers, threshold: float) 
 
     A structure without a cluster resembles those that were found: each of these stands for 1 / pi structures
     like it, where pi is the chance that such a structure is found (Horvitz and Thompson's estimate, as in
-    capture and recapture).
+    capture and recapture). That pi is estimated itself rests on the clusters that hang by a single mark.
 
     Parameters
     ----------
@@ -202,13 +202,16 @@ def ahead(crowd: Crowd, fusion: Fusion, newcomers: Newcomers, threshold: float) 
     added = len(level) - donors.sum()
     many *= max(0.0, 1 - added / max(float((many * (1 - seen)).sum()), EDGE))
     appear = np.einsum("vk,qvb,bk->qk", now, come, marks_of(newcomers.rate))
+    missed = float((many * (1 - seen)).sum())
+    hanging = 1 - whole[level, np.maximum(votes - 1, 0)] / whole[level, votes]
+    rests_on = 1 + float(hanging @ donors.sum(axis=0))
     meet = marks_of(crowd.state.chance) @ come[-1] @ marks_of(newcomers.stray)
     return Ahead(
         np.clip(chance, 0.0, 1.0),
         float((many * appear).sum()) + blurred,
         float(crowd.problem.prior.places * meet),
-        float((many * (1 - seen)).sum()),
-        float((many * (1 - seen) / seen).sum()),
+        missed,
+        float((many * (1 - seen) / seen).sum()) + missed**2 / rests_on,
     )
 
 

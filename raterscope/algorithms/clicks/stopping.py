@@ -200,7 +200,10 @@ def _scatter(fusion: Fusion) -> float:
 
 
 def _accuracy(crowd: Crowd, detected: BoolArray, found: Ahead) -> tuple[FloatArray, FloatArray]:
-    """Estimate sensitivity and precision with 95 % intervals, of Beta distributions with the moments."""
+    """Estimate sensitivity and precision with 95 % intervals, of Beta distributions with the moments.
+
+    What is missed and what is false are whole numbers: the intervals reach to the next one.
+    """
     present = np.where(crowd.problem.known, crowd.problem.truth, crowd.honest * crowd.looks.present)
     doubt = present * (1 - present)
     hits, left = float(present[detected].sum()), float(present[~detected].sum()) + found.missed
@@ -210,6 +213,9 @@ def _accuracy(crowd: Crowd, detected: BoolArray, found: Ahead) -> tuple[FloatArr
     sensitivity = _beta(
         hits, left, (hits**2 * spread + left**2 * doubt[detected].sum()) / max(whole, 1e-9) ** 4
     )
+    missed = hits / np.maximum(sensitivity[1:], 1e-9) - hits
+    missed[:] = np.ceil(missed[0]), np.floor(missed[1])
+    sensitivity[1:] = hits / np.maximum(hits + missed, 1e-9)
     looked = float(crowd.looks.present[detected & ~crowd.problem.known].sum())
     doubtful = float(doubt[detected].sum()) + looked**2 * crowd.variance
     precision = _beta(hits, number - hits, doubtful / max(number, 1) ** 2)
