@@ -264,7 +264,7 @@ def _telling(crowd: Crowd, newcomers: Newcomers, threshold: float) -> FloatArray
 def _levels(fusion: Fusion) -> tuple[FloatArray, IntArray]:
     """Round the chances of joining: (Q,) that there are, the lonely one last, and (M,) rows of them."""
     joins = np.append(joining(fusion.clustering.mean, fusion.clustering.scatter), JOINS)
-    levels, level = np.unique(np.rint(joins * 20) / 20, return_inverse=True)
+    levels, level = np.unique(np.rint(joins * 40) / 40, return_inverse=True)
     return levels, level[:-1].astype(np.int64)
 
 
