@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +21,7 @@ __all__ = ["BINS", "FINE_BINS", "DensityLayer"]
 BINS = 256
 """Along the longer side of the image."""
 
-FINE_BINS = (256, 512, 1024, 2048)
+FINE_BINS = (256, 1024)
 
 LARGEST_BIN = 6.0
 """Pixels of the screen above which finer bins are drawn, where there are any."""
@@ -50,7 +51,7 @@ class DensityLayer:
         self._levels = []
         x, y = np.asarray(clicks.x)[shown], np.asarray(clicks.y)[shown]
         for many in bins:
-            level = _level(x, y, extent, many)
+            level = _counted(x, y, extent, many)
             if level is None:
                 return
             self._levels.append(level)
@@ -70,27 +71,33 @@ class DensityLayer:
         return next(fine, self._levels[-1])
 
 
-def _level(x: NDArray[np.floating], y: NDArray[np.floating], extent: Rect, bins: int) -> _Level | None:
+def _counted(x: NDArray[np.floating], y: NDArray[np.floating], extent: Rect, bins: int) -> _Level | None:
     left, top, right, bottom = extent
     side = max(right - left, bottom - top) / bins
     columns = max(1, int(np.ceil((right - left) / side)))
     rows = max(1, int(np.ceil((bottom - top) / side)))
-    column, row = np.floor((x - left) / side), np.floor((y - top) / side)
-    inside = (column >= 0) & (column < columns) & (row >= 0) & (row < rows)
+    inside = (x >= left) & (x < left + columns * side) & (y >= top) & (y < top + rows * side)
     if not inside.any():
         return None
     from scipy.ndimage import gaussian_filter
 
-    cell = (row * columns + column)[inside].astype(np.int64)
-    counts = np.bincount(cell, minlength=rows * columns).reshape(rows, columns).astype(np.float32)
-    density = gaussian_filter(counts, SMOOTHED) / side**2
+    column, row = ((x[inside] - left) / side).astype(np.int32), ((y[inside] - top) / side).astype(np.int32)
+    counts = np.bincount(np.minimum(row, rows - 1) * columns + np.minimum(column, columns - 1))
+    counts = np.pad(counts, (0, rows * columns - len(counts))).reshape(rows, columns).astype(np.float32)
+    density = gaussian_filter(counts, SMOOTHED)
     highest = float(density.max())
-    share = density / highest
-    picture = np.empty((rows, columns, 4), dtype=np.uint8)
-    alpha = np.clip(share * 6, 0, 0.86)[..., None]
-    table = VIRIDIS[np.clip(share**0.5 * 255, 0, 255).astype(np.uint8)]
-    picture[..., :3] = table[..., ::-1] * alpha
-    picture[..., 3:] = 255 * alpha
+    picture = _table()[np.sqrt(np.maximum(density, 0) * (255**2 / highest)).astype(np.uint8)]
     kind = QImage.Format.Format_ARGB32_Premultiplied
     image = QImage(picture.data, columns, rows, 4 * columns, kind).copy()
-    return _Level(side, image, (left, top, left + columns * side, top + rows * side), highest)
+    return _Level(side, image, (left, top, left + columns * side, top + rows * side), highest / side**2)
+
+
+@cache
+def _table() -> NDArray[np.uint32]:
+    """Give premultiplied colours by the root of the share of the highest density; they fade to nothing."""
+    root = np.linspace(0, 1, 256)[:, None]
+    alpha = np.clip(6 * root**2, 0, 0.86)
+    colours = np.empty((256, 4), dtype=np.uint8)
+    colours[:, :3] = VIRIDIS[:, ::-1] * alpha
+    colours[:, 3:] = 255 * alpha
+    return colours.view(np.uint32)[:, 0]

@@ -167,7 +167,7 @@ def test_clicks_that_lie_close_together_become_a_density_however_empty_the_rest_
 
 
 def test_a_finer_density_tells_apart_what_a_coarse_one_merges():
-    x = np.repeat([9000.0, 9090.0], 5000)
+    x = np.repeat([9000.0, 9160.0], 5000)
     clicks = ClickMarks(x, np.full(10_000, 9000.0), np.zeros(10_000, dtype=int))
     layer = DensityLayer()
     layer.set_clicks(clicks, np.ones(10_000, dtype=bool), (0.0, 0.0, 20_000.0, 20_000.0), FINE_BINS)
@@ -181,7 +181,7 @@ def test_a_finer_density_tells_apart_what_a_coarse_one_merges():
             layer.paint(painter, 1.0, QRectF(place - 1, 8999, 3, 3))
         return picture.pixelColor(1, 1).lightnessF()
 
-    assert painted(9045) < 0.5 * min(painted(9000), painted(9090))
+    assert painted(9080) < 0.5 * min(painted(9000), painted(9160))
 
 
 def test_the_density_is_where_the_clicks_that_are_shown_lie():
