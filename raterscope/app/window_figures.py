@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from PySide6.QtCore import QBuffer, QByteArray, QIODevice, QObject, Signal
+from PySide6.QtCore import QBuffer, QIODevice, QObject, Signal
 from PySide6.QtGui import QImage
 from PySide6.QtWidgets import QFileDialog, QWidget
 
@@ -89,7 +89,7 @@ def _watched(table: PlotTable, watch: Watch) -> Iterator[tuple[Any, ...]]:
 
 
 def _encoded(image: QImage, path: Path) -> bytes:
-    buffer = QBuffer(QByteArray())
+    buffer = QBuffer()
     buffer.open(QIODevice.OpenModeFlag.WriteOnly)
     if not image.save(buffer, b"PNG"):
         raise InputError("cannot be made a picture: it is too large", file=path)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from PySide6.QtCore import QBuffer, QByteArray, QIODevice, QRect, QRectF, QSize, Qt
+from PySide6.QtCore import QBuffer, QIODevice, QRect, QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QFontMetrics, QImage, QPainter
 
 from raterscope.widgets import theme
@@ -50,7 +50,7 @@ def paint_svg(figure: Drawn) -> bytes:
     """Paint a figure as SVG: lines are lines, text is text."""
     from PySide6.QtSvg import QSvgGenerator
 
-    size, buffer = _whole(figure), QBuffer(QByteArray())
+    size, buffer = _whole(figure), QBuffer()
     buffer.open(QIODevice.OpenModeFlag.WriteOnly)
     generator = QSvgGenerator()
     generator.setOutputDevice(buffer)

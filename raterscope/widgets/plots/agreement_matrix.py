@@ -127,8 +127,9 @@ class _Matrix(Figure[tuple[int, int]]):
         self.chosen.emit(self._names[row], self._names[column])
 
     def table(self) -> PlotTable:
+        with_others = np.where(np.eye(len(self._names), dtype=bool), np.nan, self._values)
         return PlotTable.of_cells(
-            {"rater": self._names, "other rater": self._names}, {self._label: self._values}
+            {"rater": self._names, "other rater": self._names}, {self._label: with_others}
         )
 
     def _edge(self) -> int:

@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QWidget
 
 from raterscope.widgets import theme
 from raterscope.widgets.painting import paint_words
+from raterscope.widgets.plot_table import PlotTable
 from raterscope.widgets.plots.behaviours import (
     BAD,
     BEHAVIOURS,
@@ -38,6 +39,9 @@ PREFERENCE = 2.0
 
 TOGETHER = 64
 """So many lines are worked out at once; then the window gets its turn."""
+
+MOST_POINTS = 200_000
+"""Of all lines together, up to which a picture has them as lines; of more it has an image."""
 
 MOST_CROSSES = 120
 STYLES = ((1.1, 0.55, None), (1.7, 0.95, (10.0, 15.0)), (2.2, 0.95, None))
@@ -187,13 +191,25 @@ class _Lines(ScaledFigure):
             return int(order[0]) if self._selected is None else self._selected
         return walked(order, part, across + down)
 
+    def table(self) -> PlotTable:
+        view = self._view
+        assert view is not None
+        drawn = np.flatnonzero(self._drawn)
+        axes = {"annotator": [view.names[row] for row in drawn.tolist()], view.axis or "place": view.at}
+        flagged = [BEHAVIOURS[number] for number in self._behaviour[drawn].tolist()]
+        behaviour = np.asarray(flagged, dtype=object)[:, None]
+        return PlotTable.of_cells(axes, {"bias": view.bias[:, drawn].T + 0.0, "behaviour": behaviour})
+
     def draw(self, painter: QPainter) -> None:
         if self._view is None:
             return
         box = self.box()
         self._draw_ground(painter, box)
-        for image in self._images:
-            painter.drawImage(box, image)
+        if self._picturing and self._view.bias.size <= MOST_POINTS:
+            self._draw_lines(painter, box, self._view)
+        else:
+            for image in self._images:
+                painter.drawImage(box, image)
         self._draw_crosses(painter)
         self._draw_cut(painter, box)
         look = theme.current()
@@ -304,6 +320,29 @@ class _Lines(ScaledFigure):
         paint_words(painter, below, begin, look.third)
         paint_words(painter, below, last, look.third, side=right)
         paint_words(painter, below, words, look.third, side=middle)
+
+    def _draw_lines(self, painter: QPainter, box: QRectF, view: PathView) -> None:
+        """Draw every line by itself, from where its bias comes in."""
+        x = box.left() + np.clip(self._x(view.at), 0, 1) * box.width()
+        painter.save()
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        for behaviour, (width, opacity, dash) in enumerate(STYLES):
+            pen = QPen(QColor(behaviour_colour(behaviour)), width)
+            if dash is not None:
+                pen.setDashPattern([each / width for each in dash])
+            painter.setPen(pen)
+            painter.setOpacity(opacity)
+            for row in np.flatnonzero(self._drawn & (self._behaviour == behaviour)).tolist():
+                entered = np.flatnonzero(view.bias[:, row])
+                if not len(entered):
+                    continue
+                begin = max(int(entered[0]) - 1, 0)
+                along, high = x[begin:], self._y(view.bias[begin:, row])
+                if view.held:
+                    along, high = np.repeat(along, 2)[1:], np.repeat(high, 2)[:-1]
+                points = zip(along.tolist(), high.tolist(), strict=True)
+                painter.drawPolyline(QPolygonF([QPointF(*point) for point in points]))
+        painter.restore()
 
     def _draw_crosses(self, painter: QPainter) -> None:
         if not len(self._low):

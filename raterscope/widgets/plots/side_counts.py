@@ -13,6 +13,7 @@ from PySide6.QtWidgets import QWidget
 
 from raterscope.widgets import theme
 from raterscope.widgets.painting import paint_words
+from raterscope.widgets.plot_table import PlotTable
 from raterscope.widgets.plots.behaviours import BEHAVIOURS, paint_side_mark
 from raterscope.widgets.plots.scaled_figure import ScaledFigure, ScaledPanel, walked
 
@@ -84,8 +85,6 @@ class _Dots(ScaledFigure):
         self._flagged = np.empty(0, bool)
         self._behaviour = np.empty(0, np.int8)
         self._places = np.empty((0, 2))
-        self._drawn: QPixmap | None = None
-        theme.notifier().changed.connect(self._redraw)
 
     def show_sides(self, view: SidesView | None) -> None:
         self._view = view
@@ -98,7 +97,7 @@ class _Dots(ScaledFigure):
         same = np.array_equal(self._flagged, flagged) and np.array_equal(self._behaviour, behaviour)
         if self._view is not None and not same:
             self._flagged, self._behaviour = np.asarray(flagged), np.asarray(behaviour)
-            self._redraw()
+            self.redraw()
 
     def place_of(self, part: int) -> QPointF:
         """Give where an annotator's dot lies."""
@@ -128,29 +127,29 @@ class _Dots(ScaledFigure):
         order = np.argsort(view.left if across else -np.asarray(view.right), kind="stable")
         return walked(order, part, across + down)
 
+    def table(self) -> PlotTable:
+        view = self._view
+        assert view is not None
+        return PlotTable.of(
+            {
+                "annotator": view.names,
+                "left": view.left,
+                "right": view.right,
+                "behaviour": [BEHAVIOURS[number] for number in self._behaviour.tolist()],
+                "flagged": self._flagged,
+            }
+        )
+
     def draw(self, painter: QPainter) -> None:
         if self._view is None:
             return
-        if self._drawn is None:
-            ratio = self.devicePixelRatioF()
-            self._drawn = QPixmap(self.size() * ratio)
-            self._drawn.setDevicePixelRatio(ratio)
-            self._drawn.fill(Qt.GlobalColor.transparent)
-            with QPainter(self._drawn) as still:
-                still.setRenderHint(QPainter.RenderHint.Antialiasing)
-                self._draw_axes(still)
-                self._draw_dots(still, ratio)
-        painter.drawPixmap(0, 0, self._drawn)
+        self.paint_still(painter, self._draw_still)
         look = theme.current()
         painter.setBrush(Qt.BrushStyle.NoBrush)
         for part, ink in ((self._selected, look.text), (self.pointed, look.second)):
             if part is not None:
                 painter.setPen(QPen(QColor(ink), 1.6))
                 painter.drawEllipse(self.place_of(part), RADIUS + 4, RADIUS + 4)
-
-    def _redraw(self) -> None:
-        self._drawn = None
-        self.update()
 
     def _most(self) -> float:
         assert self._view is not None
@@ -169,7 +168,7 @@ class _Dots(ScaledFigure):
             x = box.left() + self._share(self._view.left) * box.width()
             y = box.bottom() - self._share(self._view.right) * box.height()
             self._places = np.stack([x, y], axis=1)
-        self._redraw()
+        self.redraw()
 
     def _draw_axes(self, painter: QPainter) -> None:
         look, box = theme.current(), self.box()
@@ -193,17 +192,26 @@ class _Dots(ScaledFigure):
             painter, QRectF(box.left(), 0, box.width(), 16), "dashed: as often", look.third, side=right
         )
 
-    def _draw_dots(self, painter: QPainter, ratio: float) -> None:
-        """Stamp the dots, those of one kind after the other, the flagged on top."""
-        half = RADIUS + 3
+    def _draw_still(self, painter: QPainter) -> None:
+        self._draw_axes(painter)
+        self._draw_dots(painter)
+
+    def _draw_dots(self, painter: QPainter) -> None:
+        """Stamp the dots, those of one kind after the other, the flagged on top; in a picture, paint each."""
+        half, ratio = RADIUS + 3, self.devicePixelRatioF()
         kinds = 2 * self._behaviour.astype(np.int64) + self._flagged
         for kind in sorted(np.unique(kinds).tolist(), key=lambda kind: kind % 2):
+            behaviour, flagged = kind // 2, bool(kind % 2)
+            if self._picturing:
+                for x, y in self._places[kinds == kind].tolist():
+                    paint_side_mark(painter, QPointF(x, y), behaviour, flagged=flagged, radius=RADIUS)
+                continue
             stamp = QPixmap(round(2 * half * ratio), round(2 * half * ratio))
             stamp.setDevicePixelRatio(ratio)
             stamp.fill(Qt.GlobalColor.transparent)
             with QPainter(stamp) as one:
                 one.setRenderHint(QPainter.RenderHint.Antialiasing)
-                paint_side_mark(one, QPointF(half, half), kind // 2, flagged=bool(kind % 2), radius=RADIUS)
+                paint_side_mark(one, QPointF(half, half), behaviour, flagged=flagged, radius=RADIUS)
             for x, y in (self._places[kinds == kind] - half).tolist():
                 painter.drawPixmap(QPointF(x, y), stamp)
 

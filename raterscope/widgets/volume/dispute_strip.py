@@ -62,9 +62,14 @@ class DisputeStrip(QWidget):
     def paintEvent(self, _event: QPaintEvent) -> None:
         """Paint the bars and the mark."""
         with QPainter(self) as painter:
-            self._paint(painter)
+            self.paint_picture(painter)
+            if self.hasFocus():
+                painter.setPen(QPen(QColor(theme.DARK.accent), 1))
+                painter.setBrush(Qt.BrushStyle.NoBrush)
+                painter.drawRect(QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5))
 
-    def _paint(self, painter: QPainter) -> None:
+    def paint_picture(self, painter: QPainter) -> None:
+        """Paint bars and mark."""
         look = theme.DARK
         painter.fillRect(self.rect(), QColor(look.canvas))
         count, highest = len(self._dispute), float(self._dispute.max())
@@ -89,10 +94,6 @@ class DisputeStrip(QWidget):
         painter.drawPolygon(
             QPolygonF([QPointF(tip, middle), QPointF(tip - 5, middle - 4), QPointF(tip - 5, middle + 4)])
         )
-        if self.hasFocus():
-            painter.setPen(QPen(QColor(look.accent), 1))
-            painter.setBrush(Qt.BrushStyle.NoBrush)
-            painter.drawRect(QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5))
 
     def heading(self) -> tuple[str, str]:
         """Give no title: the strip is too narrow for words."""
@@ -101,10 +102,6 @@ class DisputeStrip(QWidget):
     def picture_size(self) -> QSize:
         """Give how large the strip is."""
         return self.size()
-
-    def paint_picture(self, painter: QPainter) -> None:
-        """Paint bars and mark."""
-        self._paint(painter)
 
     def table(self) -> PlotTable:
         """Give how much is disputed on each slice."""
