@@ -26,7 +26,9 @@ from raterscope.app.review import (
     one_by_one,
 )
 
-__all__ = ["DECISIONS", "decision_rows", "distinct", "harmless", "replacing", "safe", "write_table"]
+__all__ = [
+    "DECISIONS", "decision_rows", "distinct", "harmless", "make_folder", "replacing", "safe", "write_table",
+]  # fmt: skip
 
 DECISIONS = (
     "decision", "at", "who", "kind", "verb", "item", "spot", "x", "y", "from_x", "from_y", "structure",
@@ -60,6 +62,20 @@ def replacing(path: Path) -> Iterator[TextIO]:
     finally:
         if draft.exists():
             draft.unlink()
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder for files, where it is not there.
+
+    Raises
+    ------
+    InputError
+        When it cannot be made.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot be made a folder: {error.strerror}", file=folder) from error
 
 
 def safe(name: str) -> str:

@@ -13,7 +13,7 @@ from raterscope.algorithms.labels.data import ClassArray, FloatArray
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import InputError, plain
 from raterscope.app.exports import FORMATS, Request
-from raterscope.app.formats.export import distinct, safe, write_table
+from raterscope.app.formats.export import distinct, make_folder, safe, write_table
 from raterscope.app.formats.label_studio_writer import write_label_studio
 from raterscope.app.formats.label_writers import (
     DecidedLabel,
@@ -66,7 +66,7 @@ def export_labels(study: Study, request: Request, watch: Watch = silent) -> list
         raise InputError(_missing(request.what), file=study.path)
     into = request.path if len(entries) > 1 or request.path.is_dir() else None
     if into is not None:
-        _make_folder(into)
+        make_folder(into)
     written: list[Path] = []
     taken: set[str] = set()
     for step, entry in enumerate(entries):
@@ -255,13 +255,6 @@ def _pictures(study: Study, entry: QuestionEntry) -> Mapping[int, str]:
         return named
     names = {one.id: one.path or one.name for one in study.images()}
     return {task: names[image] for task, image in pictures_of(study, entry.id).items() if image in names}
-
-
-def _make_folder(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"cannot be made a folder: {error.strerror}", file=folder) from error
 
 
 _WRITERS: Mapping[str, _Write] = {

@@ -13,7 +13,7 @@ from raterscope.algorithms.masks.report import CaseResult, Report
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import InputError, plain
 from raterscope.app.exports import FORMATS, Request
-from raterscope.app.formats.export import safe, write_table
+from raterscope.app.formats.export import make_folder, safe, write_table
 from raterscope.app.formats.mask_records import VolumeFile
 from raterscope.app.formats.masks.export import Structure, file_names, write_masks
 from raterscope.app.formats.masks.naming import bare
@@ -75,7 +75,7 @@ def export_maps(study: Study, request: Request, watch: Watch = silent) -> list[P
     full = {case: structures for case, structures in cases.items() if structures}
     into = request.path if len(full) > 1 or request.path.is_dir() else None
     if into is not None:
-        _make_folder(into)
+        make_folder(into)
     written: list[Path] = []
     for step, (case, structures) in enumerate(full.items()):
         here = part(watch, step / len(full), (step + 1) / len(full))
@@ -207,10 +207,3 @@ def _unused(folder: Path, name: str, suffix: str, written: Sequence[Path]) -> Pa
     while path in written:
         path, number = folder / f"{name}-{number}{suffix}", number + 1
     return path
-
-
-def _make_folder(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"cannot be made a folder: {error.strerror}", file=folder) from error
