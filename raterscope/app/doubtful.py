@@ -180,20 +180,22 @@ class _Picture:
 
 
 def _picture(path: Path) -> _Picture:
+    from raterscope.app.formats.images import MOST_PIXELS, read_image
+    from raterscope.app.formats.photographs import kind_of_file, open_photograph
     from raterscope.app.formats.stacks import image_file, is_tiff
 
+    file = read_image(path)
+    if file.width * file.height > MOST_PIXELS:  # shown by tiles; never decoded as a whole, as a mask is
+        return _Picture(path, (1, file.height, file.width), colours=True, dense=True, packed=True)
     if is_tiff(path):
         import tifffile
 
         shape = image_file(path).grid.shape
-        with sentences(path), tifffile.TiffFile(path) as file:
-            page = file.pages[0]
+        with sentences(path), tifffile.TiffFile(path) as pages:
+            page = pages.pages[0]
             channels, packed = int(page.samplesperpixel), int(page.compression) != 1
     else:
-        from PIL import Image
-
-        # Not by `read_image`: to see whether a PNG asks to be turned, all of it is decoded.
-        with sentences(path), Image.open(path, formats=("PNG", "JPEG")) as image:
+        with sentences(path), open_photograph(path, kind_of_file(path)) as image:
             shape, packed = (1, image.height, image.width), True
             channels = 1 if image.mode == "P" else len(image.getbands())
     heavy = path.stat().st_size > _DENSE * channels * math.prod(shape) + _HEAD if packed else channels > 1

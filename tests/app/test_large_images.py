@@ -5,10 +5,13 @@ import threading
 import numpy as np
 import pytest
 
+from raterscope.app import importing
 from raterscope.app.formats import pyramids
 from raterscope.app.formats.images import load_image
+from raterscope.app.study import Study
 from raterscope.widgets.panels.evidence_panel import EvidencePanel
 from tests.app.driving import LONG, idle
+from tests.app.formats.test_images import png
 
 
 @pytest.fixture(autouse=True)
@@ -94,3 +97,13 @@ def test_making_an_image_ready_can_be_cancelled_and_begun_again(
     window.workspace.loader.show(window.workspace.reviewing.scene.image.id)
     qtbot.waitUntil(lambda: in_sight(window), timeout=LONG)
     assert not list((tmp_path / "caches").rglob("*.part"))
+
+
+def test_an_image_too_large_to_be_decoded_is_added_by_its_head_alone(tmp_path):
+    (tmp_path / "mosaic.png").write_bytes(png(20_000, 20_000, b""))
+    (tmp_path / "clicks.csv").write_text("annotator,image,x,y\nann,mosaic.png,15000,18000\n")
+    with Study.create(tmp_path / "large.rscope") as study:
+        importing.store(importing.read_files([tmp_path / "mosaic.png", tmp_path / "clicks.csv"]), study)
+        (entry,) = study.images()
+        assert entry.extent == (0, 0, 20_000, 20_000)
+        assert not study.clicks(entry.id).outside.any()
