@@ -23,7 +23,7 @@ __all__ = ["CrowdMemory", "fit_anew", "follow"]
 AROUND = 2.0
 """Components open within so many scatters of a new click."""
 
-APART = 1.0
+APART = 2.0
 """They do so many scatters away from those that are there."""
 
 TRIALS = 4
@@ -97,10 +97,10 @@ def follow(
     crowd.parts = type(crowd.parts)(*(values[first] for values in crowd.parts))
     origin, near = origin[first], near[first]
 
-    def settle(times: int) -> None:
+    def settle(times: int, again: int = 1) -> None:
         """Let what is near new clicks adapt, among all the others as they are."""
         crowd.set_rules()
-        crowd.sweep(2, False, tick)
+        crowd.sweep(again, False, tick)
         crowd.sweep(times, True, tick, int(near.sum()))
         crowd.survey(tick)
 
@@ -108,7 +108,7 @@ def follow(
         tick()
 
     crowd.gather(tick)
-    settle(2)
+    settle(2, 2)
     crowd.learn()
     objective: list[float] = []
     components: list[int] = []
@@ -126,7 +126,7 @@ def follow(
     while lonely:
         origin, near = origin[crowd.parts.alive], near[crowd.parts.alive]
         crowd.gather(tick)
-        settle(3)
+        settle(3, 2)
         lonely = crowd.drop_lonely()
     trace = Trace(
         np.array([*objective, crowd.evidence]),

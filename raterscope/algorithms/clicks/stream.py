@@ -53,7 +53,7 @@ class StreamSettings(Settings):
         "at every click.", {"local": "anew near new clicks", "printed": "as printed"},
     )  # fmt: skip
     growth: float = number(
-        0.25, "Growth", "All clusters are found anew once the clicks, or those who clicked, have grown by "
+        0.2, "Growth", "All clusters are found anew once the clicks, or those who clicked, have grown by "
         "this share; never as printed.", minimum=0.0, advanced=True,
     )  # fmt: skip
 
