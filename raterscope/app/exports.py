@@ -35,6 +35,9 @@ class FileFormat:
 
 FORMATS = {
     "csv": FileFormat(".csv", "Tables (*.csv)"),
+    "geojson": FileFormat(".geojson", "GeoJSON of QuPath (*.geojson)"),
+    "coco": FileFormat(".json", "Keypoints of COCO (*.json)"),
+    "napari": FileFormat(".csv", "Layers of points of napari (*.csv)"),
     "nifti": FileFormat(".nii.gz", "NIfTI (*.nii.gz *.nii)"),
     "seg.nrrd": FileFormat(".seg.nrrd", "Segmentations of 3D Slicer (*.seg.nrrd)"),
     "dicom-seg": FileFormat(".dcm", "DICOM segmentations (*.dcm)"),
@@ -112,6 +115,7 @@ class Export:
         return self.place in _BY_QUESTION
 
 
+_DETECTIONS = "clicks.detections:export_detections"
 _CLICKS = "clicks.study_tables:export_table"
 _MAPS = "masks.exporting:export_maps"
 _TABLES = "masks.exporting:export_table"
@@ -121,7 +125,7 @@ _BY_QUESTION = (_PAIRS, _LABELS)
 _EVERY_MASK = ("nifti", "seg.nrrd", "dicom-seg", "rtstruct")
 
 EXPORTS = (
-    Export("detections", ("clicks",), "Detections", ("csv",), _CLICKS),
+    Export("detections", ("clicks",), "Detections", ("csv", "geojson", "coco", "napari"), _DETECTIONS),
     Export("consensus", ("masks",), "Consensus", _EVERY_MASK, _MAPS, by_case=True, deidentifies=True),
     Export("probability", ("masks",), "Probability", ("nifti", "dicom-seg"), _MAPS, True, True),
     Export("uncertainty", ("masks",), "Uncertainty", ("nifti",), _MAPS, True, True),

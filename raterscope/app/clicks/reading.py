@@ -101,9 +101,9 @@ def sign_points(
             unknown[path] = bare(path)
             continue
         mine, true = _parted(file, [one or "" for one in people], pictures)
-        if mine.looked or not len(true):
+        if mine.looked:
             clicks.append(mine)
-        if len(true):
+        if len(true) or not mine.looked:
             truths.append(true)
     if unknown:
         raise UnknownAnnotators(tuple(unknown), unknown)

@@ -1,4 +1,4 @@
-"""What a study holds as tables for the next program: detections, annotators, clicks, decisions."""
+"""What a study holds as tables for the next program: annotators, clicks, decisions."""
 
 from __future__ import annotations
 
@@ -14,66 +14,25 @@ from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.clicks.results import (
     ANNOTATORS,
     CLICKS,
-    DETECTIONS,
     TIMED_CLICKS,
     annotator_rows,
     click_rows,
-    detection_rows,
     judged,
 )
 from raterscope.app.errors import InputError
 from raterscope.app.exports import Request
 from raterscope.app.formats.export import DECISIONS, decision_rows, write_table
-from raterscope.app.review import Spot, fold, match
 from raterscope.app.study import ImageEntry, RunEntry, Study
 
 __all__ = ["export_table"]
 
 Row = Sequence[object]
 
-_X, _Y, _DETECTED = (DETECTIONS.index(name) for name in ("x", "y", "detected"))
-
 
 def export_table(study: Study, request: Request, watch: Watch = silent) -> list[Path]:
     """Write a table of a study; of each image its latest run counts. See `exports.Writer`."""
     watch(0.0, f"writing {request.what}")
     return [_TABLES[request.what](study, request.path)]
-
-
-def _write_detections(study: Study, path: Path) -> Path:
-    """Write the detections; the expert's verdicts have the last word, and added spots have no cluster."""
-    state = fold(study.decisions())
-    fused = {entry.id: result for entry, result in _results(study)}
-    rows = (
-        row
-        for entry in study.images()
-        for row in _decided_rows(entry.name, fused.get(entry.id), state.spots(entry.id))
-    )
-    if not fused and not state.items("clicks"):
-        raise InputError("holds no detections yet; `raterscope run` fuses its clicks", file=study.path)
-    return write_table(path, (*DETECTIONS, "verdict"), rows)
-
-
-def _decided_rows(image: str, result: tuple[RunEntry, Fusion] | None, spots: list[Spot]) -> Iterator[Row]:
-    found: list[int | None] = [None] * len(spots)
-    if result is not None:
-        fusion = result[1]
-        found = match(spots, fusion.clustering.mean, fusion.clustering.covariance)
-        said = {cluster: spot for spot, cluster in zip(spots, found, strict=True) if cluster is not None}
-        for number, row in enumerate(detection_rows(image, fusion)):
-            yield _with_verdict(list(row), said.get(number))
-    for spot, cluster in zip(spots, found, strict=True):
-        if cluster is None and spot.verdict != "skipped":
-            yield _with_verdict([image, *[""] * (len(DETECTIONS) - 1)], spot)
-
-
-def _with_verdict(row: list[object], spot: Spot | None) -> Row:
-    if spot is None:
-        return [*row, ""]
-    if spot.verdict != "skipped":
-        row[_X], row[_Y] = spot.x, spot.y
-        row[_DETECTED] = int(spot.verdict != "rejected")
-    return [*row, spot.verdict]
 
 
 def _write_annotators(study: Study, path: Path) -> Path:
@@ -120,7 +79,6 @@ def _results(study: Study) -> Iterator[tuple[ImageEntry, tuple[RunEntry, Fusion]
 
 
 _TABLES: dict[str, Callable[[Study, Path], Path]] = {
-    "detections": _write_detections,
     "annotators": _write_annotators,
     "clicks": _write_clicks,
     "decisions": _write_decisions,

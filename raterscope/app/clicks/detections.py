@@ -1,0 +1,117 @@
+"""The detections of a study for the next program: what the expert decided has the last word."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from raterscope.algorithms.clicks.data import Fusion
+from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.app.clicks.results import DETECTIONS, detection_rows
+from raterscope.app.errors import InputError, plain
+from raterscope.app.exports import FORMATS, Request
+from raterscope.app.formats.export import distinct, make_folder, safe, write_table
+from raterscope.app.formats.masks.naming import bare
+from raterscope.app.formats.points.writing import Detection, OnImage, write_coco, write_geojson, write_layer
+from raterscope.app.review import Spot, fold, match
+from raterscope.app.study import ImageEntry, Study
+
+__all__ = ["export_detections"]
+
+Row = Sequence[object]
+
+_COLUMNS = (*DETECTIONS, "verdict")
+_X, _Y, _DETECTED = (DETECTIONS.index(name) for name in ("x", "y", "detected"))
+_WRITERS = {"geojson": write_geojson, "napari": write_layer}
+"""Formats that hold one image a file."""
+
+
+def export_detections(study: Study, request: Request, watch: Watch = silent) -> list[Path]:
+    """Write the detections of a study; of each image its latest run counts. See `exports.Writer`.
+
+    A table has a row for every cluster, with what became of it, and one for every spot that the expert added.
+    Other formats have what was detected, and of several images GeoJSON and napari a file each, in a folder.
+
+    Raises
+    ------
+    InputError
+        When nothing was fused or decided yet, or there is nothing that the format holds.
+    """
+    watch(0.0, f"writing {request.what}")
+    state = fold(study.decisions())
+    entries = [entry for entry in study.images() if not request.items or entry.id in request.items]
+    rows: list[tuple[ImageEntry, list[Row]]] = []
+    for step, entry in enumerate(entries):
+        result, spots = study.latest_result(entry.id), state.spots(entry.id)
+        if result is not None or spots:
+            fusion = None if result is None else result[1]
+            rows.append((entry, list(_decided_rows(entry.name, fusion, spots))))
+        watch((step + 1) / len(entries) / 2, f"reading {plain(entry.name)}")
+    if not rows:
+        raise InputError("holds no detections yet; `raterscope run` fuses its clicks", file=study.path)
+    if request.format == "csv":
+        return [write_table(request.path, _COLUMNS, (row for _, some in rows for row in some))]
+    images = [_on_image(entry, some) for entry, some in rows]
+    if request.format == "coco":
+        return [write_coco(request.path, images)]
+    if request.format == "napari":  # which opens no layer without points
+        images = [image for image in images if image.detections]
+    if not images:
+        raise InputError("holds nothing that was detected, and so no layer of points", file=study.path)
+    return _write_each(request, images, part(watch, 0.5, 1.0))
+
+
+def _write_each(request: Request, images: Sequence[OnImage], watch: Watch) -> list[Path]:
+    write, suffix = _WRITERS[request.format], FORMATS[request.format].suffix
+    folder = request.path
+    if len(images) == 1 and not folder.is_dir():
+        return [write(request.path, images[0])]
+    if folder.name.casefold().endswith(suffix) and not folder.is_dir():
+        folder = folder.with_name(folder.name[: -len(suffix)])
+    make_folder(folder)
+    taken: set[str] = set()
+    written = []
+    for step, image in enumerate(images):
+        watch(step / len(images), f"writing {plain(image.name)}")
+        name = distinct(f"{safe(bare(Path(image.name)))}_{request.what}", taken)
+        written.append(write(folder / f"{name}{suffix}", image))
+    return written
+
+
+def _on_image(entry: ImageEntry, rows: Sequence[Row]) -> OnImage:
+    return OnImage(entry.name, entry.width, entry.height, [_detection(row) for row in rows if row[_DETECTED]])
+
+
+def _detection(row: Row) -> Detection:
+    told = dict(zip(_COLUMNS, row, strict=True))
+    x, y, sxx, syy, posterior = (
+        None if told[name] == "" else float(str(told[name])) for name in ("x", "y", "sxx", "syy", "posterior")
+    )
+    assert x is not None
+    assert y is not None
+    cluster, votes = (None if told[name] == "" else int(str(told[name])) for name in ("cluster", "votes"))
+    spread = None if sxx is None or syy is None else (math.sqrt(max(sxx, 0.0)), math.sqrt(max(syy, 0.0)))
+    return Detection(x, y, str(told["verdict"]) or "undecided", cluster, votes, posterior, spread)
+
+
+def _decided_rows(image: str, fusion: Fusion | None, spots: Sequence[Spot]) -> Iterator[Row]:
+    """Give the rows of an image's clusters with the expert's verdicts; added spots have no cluster."""
+    found: list[int | None] = [None] * len(spots)
+    if fusion is not None:
+        found = match(spots, fusion.clustering.mean, fusion.clustering.covariance)
+        said = {cluster: spot for spot, cluster in zip(spots, found, strict=True) if cluster is not None}
+        for number, row in enumerate(detection_rows(image, fusion)):
+            yield _with_verdict(list(row), said.get(number))
+    for spot, cluster in zip(spots, found, strict=True):
+        if cluster is None and spot.verdict != "skipped":
+            yield _with_verdict([image, *[""] * (len(DETECTIONS) - 1)], spot)
+
+
+def _with_verdict(row: list[object], spot: Spot | None) -> Row:
+    if spot is None:
+        return [*row, ""]
+    if spot.verdict != "skipped":
+        row[_X], row[_Y] = spot.x, spot.y
+        row[_DETECTED] = int(spot.verdict != "rejected")
+    return [*row, spot.verdict]

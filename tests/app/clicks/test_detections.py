@@ -1,0 +1,198 @@
+"""Detections leave for other programs: an independent reader opens each, and they come back as they were."""
+
+import csv
+import json
+import uuid
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+import shapely
+import shapely.geometry
+from PIL import Image
+from pycocotools.coco import COCO
+
+from raterscope.app.cli import main
+from raterscope.app.review import Decision, SpotSubject
+from raterscope.app.study import Study
+from tests.app.without_qt import nothing_is_left  # noqa: F401
+
+SPOTS = ((30.0, 40.0), (90.0, 40.0), (60.0, 120.0), (150.0, 60.0))
+FORMATS = {"geojson": ".geojson", "coco": ".json", "napari": ".csv"}
+
+
+@pytest.fixture(scope="module")
+def fused(tmp_path_factory):
+    """A study of two images by ten annotators, fused; on the first the expert had something to say."""
+    folder = tmp_path_factory.mktemp("fused")
+    rng = np.random.default_rng(3)
+    lines = ["annotator,image,x,y"]
+    for name in ("smear é.png", "two.png"):
+        Image.fromarray(rng.integers(0, 255, (180, 200, 3), dtype=np.uint8)).save(folder / name)
+        for who in range(10):
+            for x, y in SPOTS:
+                dx, dy = rng.normal(0, 1.2, 2)
+                lines.append(f"w{who},{name},{x + dx:.2f},{y + dy:.2f}")
+    (folder / "clicks.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    path = folder / "s.rscope"
+    assert (
+        main(["import", str(path), *map(str, sorted(folder.glob("*.png"))), str(folder / "clicks.csv")]) == 0
+    )
+    assert main(["run", str(path), "oem"]) == 0
+    with Study.open(path) as study:
+        first = study.images()[0].id
+
+        def say(verb, **place):
+            study.record(Decision(verb=verb, item=first, subject=SpotSubject(**place)))
+
+        say("reject", x=30.0, y=40.0)
+        say("move", x=92.0, y=41.0, from_x=90.0, from_y=40.0)
+        say("skip", x=60.0, y=120.0)
+        say("add", x=10.0, y=170.25)
+    return path
+
+
+@pytest.fixture
+def leave(fused, tmp_path, capsys):
+    def export(format_name, name="out", *more):
+        out = tmp_path / f"{name}{FORMATS.get(format_name, '.csv')}"
+        options = ["--what", "detections", "--format", format_name, "-o", str(out), *more]
+        assert main(["export", str(fused), *options]) == 0
+        return capsys.readouterr().out.split("\n")[:-1]
+
+    return export
+
+
+@pytest.fixture
+def detected(leave):
+    """What the table says is there: places by image."""
+    (path,) = leave("csv", "table")
+    found = {}
+    with Path(path).open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            if row["detected"] == "1":
+                found.setdefault(row["image"], []).append((float(row["x"]), float(row["y"])))
+    assert {name: len(places) for name, places in found.items()} == {"smear é.png": 4, "two.png": 4}
+    assert {(92.0, 41.0), (10.0, 170.25)} < set(found["smear é.png"])
+    return found
+
+
+def test_geojson_opens_as_geometries_and_as_qupath_reads_it(leave, detected, tmp_path):
+    written = leave("geojson")
+    assert len(written) == 2
+    found, states = {}, Counter()
+    for path in written:
+        with Path(path).open(encoding="ascii") as file:
+            content = json.load(file)
+        geometries = shapely.from_geojson(json.dumps(content))
+        assert all(isinstance(one, shapely.Point) for one in geometries.geoms)
+        found[content["image"]["name"]] = [(one.x, one.y) for one in geometries.geoms]
+        assert len({uuid.UUID(one["id"]) for one in content["features"]}) == len(content["features"])
+        for one in content["features"]:
+            told = one["properties"]
+            assert told["objectType"] == "annotation"
+            assert set(told["classification"]) == {"name", "color"}
+            assert len(told["classification"]["color"]) == 3
+            states[told["metadata"]["state"]] += 1
+            # QuPath takes measurements for numbers and metadata for text.
+            assert all(isinstance(value, (int, float)) for value in told["measurements"].values())
+            assert all(isinstance(value, str) for value in told["metadata"].values())
+    assert found == detected
+    assert states == {"undecided": 5, "accepted": 1, "skipped": 1, "added": 1}
+
+
+def test_coco_opens_in_its_own_reader(leave, detected, capsys):
+    (path,) = leave("coco")
+    coco = COCO(path)
+    capsys.readouterr()
+    found = {}
+    for number in coco.getImgIds():
+        (image,) = coco.loadImgs(number)
+        assert (image["width"], image["height"]) == (200, 180)
+        objects = coco.loadAnns(coco.getAnnIds(imgIds=number, catIds=coco.getCatIds("Detection")))
+        found[image["file_name"]] = [tuple(one["keypoints"][:2]) for one in objects]
+        for one in objects:
+            x, y, width, height = one["bbox"]
+            assert x < one["keypoints"][0] < x + width
+            assert y < one["keypoints"][1] < y + height
+            assert one["area"] == pytest.approx(width * height)
+            assert one["num_keypoints"] == sum(v > 0 for v in one["keypoints"][2::3]) == 1
+            assert 0 <= one["score"] <= 1
+            certain = one["attributes"]["state"] in ("accepted", "added")
+            assert one["score"] == (1.0 if certain else one["attributes"]["posterior"])
+    assert found == detected
+
+
+def test_napari_counts_rows_first_and_from_the_centre_of_the_first_pixel(leave, detected):
+    found = {}
+    for path in leave("napari"):
+        with Path(path).open(encoding="utf-8", newline="") as file:
+            header, *rows = csv.reader(file)
+        # As napari's reader does: the axes are the data, the index is passed over, the others are properties.
+        assert header[0] == "index"
+        axes = [column.startswith("axis-") for column in header]
+        data = np.array(rows)[:, axes].astype(float)
+        (image,) = {row[header.index("image")] for row in rows}
+        found[image] = [tuple(place) for place in data[:, ::-1] + 0.5]
+    assert {name: len(places) for name, places in found.items()} == {"smear é.png": 4, "two.png": 4}
+    for name, places in detected.items():
+        np.testing.assert_allclose(found[name], places, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_what_leaves_comes_back_as_the_same_truth(leave, detected, fused, tmp_path, name):
+    back = tmp_path / "back.rscope"
+    images = [str(path) for path in fused.parent.glob("*.png")]
+    written = leave(name)
+    assert main(["import", str(back), *images]) == 0
+    assert main(["import", str(back), "--kind", "truth", *written]) == 0
+    with Study.open(back) as study:
+        for entry in study.images():
+            true = study.truth(entry.id)
+            found = sorted(zip(true.x.tolist(), true.y.tolist(), strict=True))
+            np.testing.assert_allclose(found, sorted(detected[entry.name]), atol=1e-6)
+
+
+def test_one_image_leaves_as_one_file_of_the_name_given(leave, tmp_path):
+    assert leave("geojson", "one", "--item", "two.png") == [str(tmp_path / "one.geojson")]
+    assert leave("geojson", "both") == [
+        str(tmp_path / "both" / f"{name}_detections.geojson") for name in ("smear-é", "two")
+    ]
+
+
+def test_an_image_on_which_all_was_rejected_is_empty_and_no_layer(fused, tmp_path, capsys):
+    path = tmp_path / "s.rscope"
+    path.write_bytes(fused.read_bytes())
+    with Study.open(path) as study:
+        second = study.images()[1].id
+        for x, y in SPOTS:
+            study.record(Decision(verb="reject", item=second, subject=SpotSubject(x=x, y=y)))
+    export = ["export", str(path), "--what", "detections", "--item", "two.png", "-o", str(tmp_path / "out")]
+    assert main([*export, "--format", "geojson"]) == 0
+    assert json.loads((tmp_path / "out").read_text())["features"] == []
+    assert main([*export, "--format", "napari"]) == 1
+    assert "holds nothing that was detected" in capsys.readouterr().err
+
+
+def test_the_detections_of_a_real_crowd_lie_where_the_table_says(real_data, tmp_path, capsys):
+    quantius = real_data / "clicks" / "quantius"
+    with (quantius / "clicks.csv").open() as file:
+        lines = [line for line in file if line.startswith(("image_id", "cells__MAX_C3_ISP_300_1_nspots50_"))]
+    (tmp_path / "clicks.csv").write_text("".join(lines))
+    path = tmp_path / "s.rscope"
+    images = sorted(map(str, (quantius / "images").glob("cells__MAX_C3_ISP_300_1_nspots50_*")))
+    assert main(["import", str(path), *images, str(tmp_path / "clicks.csv")]) == 0
+    assert main(["run", str(path), "oem"]) == 0
+    assert (
+        main(
+            ["export", str(path), "--what", "detections", "--format", "coco", "-o", str(tmp_path / "d.json")]
+        )
+        == 0
+    )
+    assert main(["export", str(path), "--what", "detections", "-o", str(tmp_path / "d.csv")]) == 0
+    with (tmp_path / "d.csv").open(newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["detected"] == "1"]
+    objects = COCO(str(tmp_path / "d.json")).dataset["annotations"]
+    assert len(objects) == len(rows) > 100
+    assert [one["keypoints"][:2] for one in objects] == [[float(row["x"]), float(row["y"])] for row in rows]
