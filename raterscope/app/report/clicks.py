@@ -19,6 +19,7 @@ from raterscope.app.report.masks import run_in_words
 from raterscope.app.report.units import NONE, significant
 from raterscope.app.review import Spot, match
 from raterscope.app.study import ImageEntry, RunEntry, Study
+from raterscope.app.study.places import digest_of_file
 from raterscope.widgets.figures import estimate
 from raterscope.widgets.tokens import DARK
 
@@ -196,20 +197,20 @@ def _rate(three: FloatArray) -> str:
 
 def _picture(study: Study, one: CountedImage) -> Picture | None:
     """Draw an image with what was found; None where its file is not at hand."""
-    from raterscope.app.formats.images import load_image
+    from raterscope.app.formats.pyramids import is_large, load_overview
 
     place = study.locate(one.entry)
     if place is None or place.is_dir():
         return None
     try:
-        pixels = load_image(place)
+        large = is_large(one.entry.width, one.entry.height)  # kept by its content, as the window does
+        pixels = load_overview(place, _SIDE, digest_of_file(place) if large else None)
     except (InputError, MemoryError):
         return None
     image = Image.fromarray(pixels).convert("RGB")
-    scale = min(1.0, _SIDE / max(image.size))
-    image = image.resize(
-        (max(1, round(image.width * scale)), max(1, round(image.height * scale))), Image.Resampling.BOX
-    )
+    width, height = one.entry.width, one.entry.height
+    scale = min(1.0, _SIDE / max(width, height))
+    image = image.resize((max(1, round(width * scale)), max(1, round(height * scale))), Image.Resampling.BOX)
     brush = ImageDraw.Draw(image)
     radius = 6
     low, high = _DOUBTFUL

@@ -132,10 +132,10 @@ def _small(path: Path) -> NDArray[np.uint8] | None:
     from PIL import Image
 
     from raterscope.app.errors import InputError
-    from raterscope.app.formats.images import load_image
+    from raterscope.app.formats.pyramids import load_overview
 
     try:
-        pixels = load_image(path)
+        pixels = load_overview(path, SIDE)
     except InputError:
         return None
     image = Image.fromarray(pixels).convert("RGB")

@@ -11,8 +11,9 @@ from PIL import Image
 
 from raterscope.algorithms.progress import Cancelled
 from raterscope.app.errors import InputError
+from raterscope.app.formats import pyramids
 from raterscope.app.formats.images import load_image, read_image
-from raterscope.app.formats.pyramids import PyramidCache, PyramidReader, open_pyramid
+from raterscope.app.formats.pyramids import PyramidCache, PyramidReader, load_overview, open_pyramid
 from raterscope.app.formats.pyramids.halving import halve
 
 WIDTH, HEIGHT = 1203, 1057
@@ -335,3 +336,12 @@ def test_openslide_s_pixels_are_the_same(tmp_path, colours, cache):
     np.testing.assert_array_equal(whole(reader), colours)
     np.testing.assert_array_equal(whole(reader, 1), copies[1])
     np.testing.assert_array_equal(whole(open_pyramid(path, cache=cache)), whole(reader))
+
+
+def test_an_overview_is_as_fine_as_it_is_asked_for(tmp_path, colours, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    save(tmp_path / "a.png", colours, "png")
+    np.testing.assert_array_equal(load_overview(tmp_path / "a.png", 200), colours)
+    monkeypatch.setattr(pyramids, "WHOLE_UP_TO", 1000)
+    assert load_overview(tmp_path / "a.png", 200).shape == (265, 301, 3)
+    assert load_overview(tmp_path / "a.png", 302).shape == (529, 602, 3)

@@ -8,7 +8,7 @@ from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.formats.photographs import kind_of_file, sentences
 from raterscope.app.formats.pyramids.cache import PyramidCache
 from raterscope.app.formats.pyramids.container import DamagedError, write_pyramid
-from raterscope.app.formats.pyramids.pyramid import Pyramid, PyramidReader, Source
+from raterscope.app.formats.pyramids.pyramid import Pixels, Pyramid, PyramidReader, Source
 
 __all__ = [
     "WHOLE_UP_TO",
@@ -18,6 +18,7 @@ __all__ = [
     "PyramidReader",
     "Source",
     "is_large",
+    "load_overview",
     "open_pyramid",
 ]  # fmt: skip
 
@@ -61,6 +62,34 @@ def open_pyramid(
     if source is None:
         source = _from_cache(path, digest, watch, cache or PyramidCache.of_user())
     return PyramidReader(source)
+
+
+def load_overview(path: Path, longest: int, digest: str | None = None) -> Pixels:
+    """Read an image as finely as it takes to show it with `longest` pixels along its longer side.
+
+    Parameters
+    ----------
+    path : Path
+    longest : int
+    digest : str, optional
+        As `open_pyramid` takes it, for large images.
+
+    Returns
+    -------
+    (height, width) or (height, width, 3) uint8
+        The whole image or a smaller copy of it.
+
+    Raises
+    ------
+    InputError
+        As `load_image` and `open_pyramid`.
+    """
+    from raterscope.app.formats.images import load_image, read_image
+
+    file = read_image(path)
+    if is_large(file.width, file.height):
+        return open_pyramid(path, digest).overview(longest)
+    return load_image(path)
 
 
 def _by_its_own_tiles(path: Path) -> Source | None:
