@@ -20,9 +20,13 @@ from raterscope.app import formats
 from raterscope.app.cli_results import failures, files_and_digests, make_folder, tell, tell_files
 from raterscope.app.clicks.batch import fuse_images
 from raterscope.app.clicks.joining import clicks_by_image, points_by_image
+from raterscope.app.clicks.reading import read_point_files, sign_points
 from raterscope.app.clicks.results import Results, run_record, write_results
 from raterscope.app.errors import InputError, counted, plain
 from raterscope.app.formats import ClickTable, ImageFile, PointTable, UnknownColumns
+from raterscope.app.formats.points import read_points
+from raterscope.app.formats.points import tells as tells_points
+from raterscope.app.masks.raters import UnknownAnnotators
 from raterscope.app.outcome import Outcome
 from raterscope.app.study import digest_of
 from raterscope.app.terminal import ProgressLine
@@ -43,12 +47,12 @@ def fuse_clicks(options: argparse.Namespace) -> int:
     started, clock = datetime.now(UTC), time.perf_counter()
     with ProgressLine(sys.stderr) as watch:
         mapping = dict(options.mapping)
-        tables = [_clicks_of(path, mapping, part(watch, 0.0, 0.05)) for path in options.clicks]
         sizes = [_size_source(path, mapping) for path in _expanded(options.images)]
+        tables = _clicks_of(options.clicks, mapping, sizes, part(watch, 0.0, 0.05))
         clicks = clicks_by_image(tables, sizes, tuple(options.extent) if options.extent else None)
         if not clicks:
             raise InputError("holds no clicks", file=options.clicks[0])
-        truth = _truth_of(options.truth, mapping) if options.truth else None
+        truth = _truth_of(options.truth, mapping, list(clicks)) if options.truth else None
         places = points_by_image(truth, clicks) if truth is not None else {}
         if truth is not None and not places:
             raise InputError("names none of the images that were clicked on", file=truth.path, field="image")
@@ -135,14 +139,36 @@ def read_named(
         raise InputError(f"{unknown.what}, by --map column=field", file=path) from unknown
 
 
-def _clicks_of(path: Path, mapping: Mapping[str, str], watch: Watch) -> ClickTable:
-    table = read_named(path, "clicks", mapping, watch)
-    assert isinstance(table, ClickTable)
-    return table
+def _clicks_of(
+    paths: Sequence[Path],
+    mapping: Mapping[str, str],
+    sizes: Sequence[ClickTable | PointTable | ImageFile],
+    watch: Watch,
+) -> list[ClickTable]:
+    """Read tables of clicks and files of points; whoever marked a file that does not tell has its name."""
+    tables, others = [], []
+    for path in paths:
+        if not mapping and tells_points(path):
+            others.append(path)
+            continue
+        table = read_named(path, "clicks", mapping, watch)
+        assert isinstance(table, ClickTable)
+        tables.append(table)
+    names = [one.name for one in sizes if isinstance(one, ImageFile)]
+    names += [name for one in (*sizes, *tables) if isinstance(one, ClickTable) for name in one.images]
+    files, _ = read_point_files(others, others, watch)
+    try:
+        clicks, _ = sign_points(files, names)
+    except UnknownAnnotators as unknown:
+        clicks, _ = sign_points(files, names, by_hand=unknown.guess)
+    return [*tables, *clicks]
 
 
-def _truth_of(path: Path, mapping: Mapping[str, str]) -> PointTable:
+def _truth_of(path: Path, mapping: Mapping[str, str], images: Sequence[str]) -> PointTable:
     """Read the true places; columns that were named for the clicks are understood here too."""
+    if not mapping and tells_points(path):
+        _, (truth,) = sign_points([read_points(path)], images, truth=True)
+        return truth
     try:
         table = formats.read(path, "truth")
     except UnknownColumns as unknown:

@@ -274,3 +274,31 @@ def test_real_micrographs_in_greys_come_in_as_images(real_data, bring, tmp_path)
     assert bring(real_data / "clicks" / "quantius" / "images").startswith("24 images.")
     with Study.open(tmp_path / "s.rscope") as study:
         assert not mask_entries(study)
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_fuse_clicks_finds_the_same_in_each_program_s_files(tmp_path, smears, name):
+    rng = np.random.default_rng(8)
+    spots = np.array([[60, 60], [200, 80], [120, 180], [280, 200]])
+    crowd = {
+        (f"w{who}", image): [
+            tuple(place) for place in np.round(spots + rng.normal(0, 1.5, (4, 2)), 3).tolist()
+        ]
+        for who in range(8)
+        for image in ("smear1.png", "smear2.png")
+    }
+    table = tmp_path / "clicks.csv"
+    lines = [f"{who},{image},{x},{y}" for (who, image), marks in crowd.items() for x, y in marks]
+    table.write_text("\n".join(["annotator,image,x,y", *lines]) + "\n")
+    written = WRITERS[name](tmp_path, crowd)
+    found = []
+    for number, files in enumerate(([table], written)):
+        out = tmp_path / f"results{number}"
+        paths = [str(path) for path in (*files, "--images", *smears, "-o", out)]
+        assert main(["fuse", "clicks", *paths]) == 0
+        with (out / "detections.csv").open(newline="") as file:
+            rows = sorted((row["image"], float(row["x"]), float(row["y"])) for row in csv.DictReader(file))
+        found.append(rows)
+    assert [row[0] for row in found[0]] == [row[0] for row in found[1]]
+    np.testing.assert_allclose(*([row[1:] for row in rows] for rows in found), atol=1e-3)
+    assert len(found[0]) == 2 * len(spots)

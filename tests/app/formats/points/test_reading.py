@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+import shapely.geometry
 
 from raterscope.app.errors import InputError
 from raterscope.app.formats.points import read_points, tells
@@ -38,6 +39,14 @@ def places(path):
     return np.column_stack([clicks.x, clicks.y]).tolist()
 
 
+def star(rng, middle, radius):
+    """A closed ring about a place, between half a radius and one away."""
+    angle = np.linspace(0, 2 * np.pi, 12, endpoint=False)
+    away = radius * rng.uniform(0.5, 1, 12)
+    ring = np.column_stack([middle[0] + away * np.cos(angle), middle[1] + away * np.sin(angle)]).tolist()
+    return [*ring, ring[0]]
+
+
 def collection(*features):
     return {"type": "FeatureCollection", "features": list(features)}
 
@@ -61,6 +70,19 @@ class TestQuPath:
         # A square of 16 about (2, 2) without 2 about (1.5, 2); and with 4 more about (10, 2).
         expected = [[7, 8], [1.5, 2.5], [30, 40], [2, 2], [29 / 14, 2], [3.6, 2]]
         np.testing.assert_allclose(places(path), expected)
+
+    @pytest.mark.parametrize("seed", range(5))
+    def test_centroids_are_those_of_another_library(self, written, seed):
+        rng = np.random.default_rng(seed)
+        middles = [(2000.0 * seed, 70.0), (2000.0 * seed + 60, 5e5)]
+        polygons = [
+            [star(rng, middle, 20), star(rng, middle, 5)[:: rng.choice([1, -1])]] for middle in middles
+        ]
+        kinds = [{"type": "Polygon", "coordinates": one} for one in polygons]
+        kinds.append({"type": "MultiPolygon", "coordinates": polygons})
+        path = written("a.geojson", collection(*(feature(kind, "detection") for kind in kinds)))
+        expected = [shapely.geometry.shape(kind).centroid.coords[0] for kind in kinds]
+        np.testing.assert_allclose(places(path), expected, rtol=1e-12)
 
     def test_a_list_one_feature_and_what_old_versions_wrote(self, written):
         old = {
