@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import math
 import os
@@ -12,13 +13,16 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
 from raterscope.algorithms.progress import Cancelled
 from raterscope.app.clicks.following import Following, Wish
 from raterscope.app.clicks.watching import Watched, WatchPlan
-from raterscope.app.study import Study
+from raterscope.app.errors import InputError
+from raterscope.app.formats import UnknownColumns
+from raterscope.app.study import Study, streams
 
 __all__ = ["watch"]
 
@@ -30,16 +34,39 @@ def watch(options: argparse.Namespace) -> int:
     plan = WatchPlan.make(dict(options.settings))
     extent = tuple(options.extent) if options.extent else None
     wish = Wish(options.source, plan, dict(options.mapping), extent)
-    opened = Study.open if os.path.lexists(options.study) else Study.create
-    with opened(options.study) as study, _stopping() as stop:
-        following = Following(study, wish)
-        _say("watching", source=str(options.source), study=str(options.study), resumed=following.resumed)
-        names = {entry.id: entry.name for entry in study.images()}
-        for image, one in following.watched.items():
-            _say("image", **_figures(names[image], one))
-        why = _follow(following, study, stop, options)
-        _say("stopped", why=why, run=following.keep_run(study))
+    new = not os.path.lexists(options.study)
+    try:
+        with (Study.create if new else Study.open)(options.study) as study, _stopping() as stop:
+            _watch(Following(study, wish), study, stop, options)
+    except InputError as error:
+        if new:  # nothing came of it
+            with contextlib.suppress(OSError, InputError):
+                _remove_empty(options.study)
+        if isinstance(error, UnknownColumns):
+            raise InputError(f"{error.what}, by --map column=field", file=error.file) from error
+        raise
     return 0
+
+
+def _watch(following: Following, study: Study, stop: threading.Event, options: argparse.Namespace) -> None:
+    _say("watching", source=str(options.source), study=str(options.study), resumed=following.resumed)
+    names = {entry.id: entry.name for entry in study.images()}
+    for image, one in following.watched.items():
+        _say("image", **_figures(names[image], one))
+    try:
+        why = _follow(following, study, stop, options)
+    except InputError:
+        following.withdraw(study)
+        raise
+    _say("stopped", why=why, run=following.keep_run(study))
+
+
+def _remove_empty(path: Path) -> None:
+    """Remove the study that was made for a source of which nothing could be read."""
+    with Study.open(path) as study:
+        empty = not study.images() and not streams.streams(study)
+    if empty:
+        path.unlink()
 
 
 def _follow(following: Following, study: Study, stop: threading.Event, options: argparse.Namespace) -> str:

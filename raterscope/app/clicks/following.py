@@ -19,7 +19,7 @@ from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.clicks.results import image_record
 from raterscope.app.clicks.watching import Waiting, Watched, WatchPlan, follow, waiting
 from raterscope.app.formats.growing import Growth, Position, look
-from raterscope.app.formats.records import ClickTable
+from raterscope.app.formats.records import ClickTable, refuse_study
 from raterscope.app.outcome import Outcome, versions
 from raterscope.app.study import RunRecord, Study, digest_of, streams
 
@@ -65,6 +65,7 @@ class Following:
     """
 
     def __init__(self, study: Study, wish: Wish) -> None:
+        refuse_study(wish.source)
         before = next((one for one in streams.streams(study) if one.source == wish.source.resolve()), None)
         since = study.last_import() if before is None else _since(before)
         settings = {"plan": wish.plan.as_dict(), "since": since, "mapping": dict(wish.mapping)}
@@ -75,6 +76,7 @@ class Following:
         self.watched: dict[int, Watched] = streams.kept(study, entry.id, Watched)
         self._stream = entry.id
         self.counts = (0, 0, 0)
+        self._heard = False
         self._given: dict[int, Waiting] = {}
         self._since = since
         self._started, self._clock = datetime.now(UTC), time.perf_counter()
@@ -82,7 +84,9 @@ class Following:
 
     def look(self, watch: Watch = silent, *, ended: bool = False) -> Growth:
         """Read what the source holds beyond where it was left; all of it where nothing more will come."""
-        return look(self.wish.source, self.position, self.wish.mapping or None, watch, ended=ended)
+        growth = look(self.wish.source, self.position, self.wish.mapping or None, watch, ended=ended)
+        self._heard = True
+        return growth
 
     def store(self, study: Study, growth: Growth, watch: Watch = silent) -> None:
         """Take what came into the study, with the place up to which it was read."""
@@ -118,6 +122,11 @@ class Following:
     def keep(self, study: Study, images: Sequence[int]) -> None:
         """Keep what images have come to, to go on from there another time."""
         streams.keep(study, self._stream, {image: self.watched[image] for image in images})
+
+    def withdraw(self, study: Study) -> None:
+        """Forget a source that could never be read."""
+        if not self.resumed and not self._heard:
+            streams.forget(study, self._stream)
 
     def keep_run(self, study: Study) -> int | None:
         """Keep what has been come to as a run of the study, without images that are not followed up yet.

@@ -108,6 +108,31 @@ def test_what_will_not_do_is_said_in_a_line(
     assert said.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("hello\n", "bad.csv: has no columns"),
+        ("who,picture,px,py\na,b,1,2\n", "by --map column=field"),
+    ],
+)
+def test_a_source_of_no_use_leaves_nothing_behind(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, words: str
+) -> None:
+    (tmp_path / "bad.csv").write_text(text)
+    study = tmp_path / "new.rscope"
+    assert main(["watch", str(study), str(tmp_path / "bad.csv"), "--once"]) == 1
+    assert words in capsys.readouterr().err
+    assert not study.exists()
+
+
+def test_a_study_is_no_source(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    study = tmp_path / "one.rscope"
+    Study.create(study).close()
+    assert main(["watch", str(study), str(study), "--once"]) == 1
+    assert "is a study" in capsys.readouterr().err
+    assert main(["watch", str(study), str(tmp_path / "later.csv"), "--once"]) == 0
+
+
 def test_an_image_of_an_unknown_size_stops_it_before_anything_is_lost(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

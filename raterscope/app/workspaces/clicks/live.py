@@ -226,9 +226,11 @@ class Live(QObject):
         if job.state == "cancelled" and self._stopping:
             self._keep_run()
             return
-        self.following = None
+        following, self.following = self.following, None
         self.changed.emit()
         if job.state == "failed":
+            if following is not None:
+                self._document.ask("Forgetting a source", partial(_withdraw, following))
             self.refused.emit(job.error)
 
 
@@ -255,6 +257,10 @@ def _keep(following: Following, images: Sequence[int], study: Study, _watch: Wat
 
 def _keep_run(following: Following, study: Study, _watch: Watch) -> int | None:
     return following.keep_run(study)
+
+
+def _withdraw(following: Following, study: Study, _watch: Watch) -> None:
+    following.withdraw(study)
 
 
 def _pair(image: int, now: Watched) -> tuple[int, Watched]:

@@ -111,9 +111,9 @@ class Streaming(QObject):
         following = self.live.following
         if watched is None or following is None:
             return scene
-        known = set(self._document.contents.annotators) if self._document.contents else set()
         clicks = following.clicks(scene.image.id)
-        if not known.issuperset(clicks.annotators):  # the study is still being read again
+        names = self._document.contents.annotators if self._document.contents else ()
+        if not set(names).issuperset(clicks.annotators):  # the study is still being read again
             return scene
         told = f"following {plain(following.wish.source.name, 80)}, {_settled(watched)}"
         return replace(scene, clicks=clicks, fusion=watched.fusion, run=None, told=told)

@@ -22,6 +22,7 @@ from raterscope.app.workspaces.clicks.annotators import Annotators
 from raterscope.app.workspaces.clicks.asking import Asking
 from raterscope.app.workspaces.clicks.comparing import Comparing
 from raterscope.app.workspaces.clicks.crops import Crops, Image
+from raterscope.app.workspaces.clicks.explaining import Explaining
 from raterscope.app.workspaces.clicks.flagging import Flagging
 from raterscope.app.workspaces.clicks.reviewing import Reviewing
 from raterscope.app.workspaces.clicks.scene import Scene, load_pixels, read_scene
@@ -65,7 +66,7 @@ class ClicksWorkspace(ClicksScreen):
         self.flagging = Flagging(document, self)
         self._scene: Scene | None = None
         self.crops = Crops(jobs, self)
-        self._coverage = COVERAGES[-2]
+        self.explaining = Explaining(document, self.crops, self.evidence, self.reviewing, COVERAGES[-2])
         self.right_tabs.addTab(self.comparing, "Truth")
         self.right_tabs.addTab(self.comparing.plot, "Curves")
         self._connect()
@@ -80,7 +81,7 @@ class ClicksWorkspace(ClicksScreen):
         self.walk.arrived.connect(self._show_scene)
         self.walk.disputed_wanted.connect(self.reviewing.next_disputed)
         self.loader.pixels.connect(self._on_pixels)
-        self.crops.arrived.connect(self._show_evidence)
+        self.evidence.run_chosen.connect(self.runs.choose)
         self.canvas.image_refused.connect(self._on_image_refused)
         self.loader.refused.connect(self.refused)
         self.reviewing.spots_changed.connect(self._on_spots)
@@ -120,6 +121,7 @@ class ClicksWorkspace(ClicksScreen):
             ("Add a spot", "N", partial(self.canvas.set_mode, "add")),
             ("Move the spot", "M", partial(self.canvas.set_mode, "move")),
             ("Flag the image", "F", self._on_flag),
+            ("Hide names and votes until you decide", "B", self._toggle_blind),
             ("Next image", "PgDown", partial(self.queueing.step, 1)),
             ("Previous image", "PgUp", partial(self.queueing.step, -1)),
             ("Leave the mode or the panel", "Esc", self._leave),
@@ -130,28 +132,56 @@ class ClicksWorkspace(ClicksScreen):
             action = ellipses.addAction(f"{coverage:.0%} of a spot's clicks")
             action.triggered.connect(without_checked(partial(self.set_coverage, coverage)))
         self.actions_made.append(ellipses.menuAction())
-        self.add_digits(self.annotators.solo)
+        self.add_digits(self.annotators.solo, "One annotator alone")
+
+    # Where one can go
+
+    @property
+    def has_to_leave(self) -> bool:
+        """Whether Esc has a mode or a panel to leave."""
+        return super().has_to_leave or self.canvas.mode != "look"
+
+    def current_item(self) -> int | None:
+        """Give the study's number of the image on screen."""
+        return self.queueing.current
+
+    def go_to(self, item: int) -> None:
+        """Show an image."""
+        self.walk.choose(item)
+
+    def annotators_here(self) -> Sequence[str]:
+        """Name the annotators who looked at the image."""
+        return () if self._scene is None else self._scene.clicks.annotators
+
+    def choose_annotator(self, name: str) -> None:
+        """Choose an annotator everywhere."""
+        self.annotators.choose(self._numbers()[name])
 
     # What is shown
 
     def set_coverage(self, coverage: float) -> None:
         """Draw ellipses that hold this share of a cluster's clicks."""
-        self._coverage = coverage
         self.canvas.set_coverage(coverage)
-        self._on_selected(self.reviewing.current)
+        self.explaining.set_coverage(coverage)
 
     def _on_replaced(self) -> None:
         self.runs.forget()
         self.comparing.forget()
+        self._document.hide_names(self.reviewing.blind)
         self.crops.set_image(None)
         self._show_scene(None)
         self.walk.reset()
         self._on_changed()
 
     def _on_changed(self) -> None:
-        self.evidence.set_undoable(self.runs.show_history())
+        self._show_undoable()
         self.walk.refresh()
         self.tell_stale()
+
+    def _show_undoable(self) -> None:
+        undoable, contents = self.runs.show_history(), self._document.contents
+        last = contents.review.undoable if contents else None
+        self.evidence.set_undoable(undoable, contents.words(last) if contents and last else "")
 
     def _on_item_chosen(self, image: int) -> None:
         self.walk.choose(image)
@@ -162,6 +192,8 @@ class ClicksWorkspace(ClicksScreen):
         self._show_scene(self._scene)
 
     def _show_scene(self, scene: Scene | None) -> None:
+        if scene is not None and not self._numbers().keys() >= set(scene.clicks.annotators):
+            return  # somebody came meanwhile: it is read again once the study's contents are
         self._scene = scene
         scene = self.streaming.dressed(scene)
         before = self.reviewing.scene
@@ -172,17 +204,36 @@ class ClicksWorkspace(ClicksScreen):
         self.canvas.set_partial(None, None)
         self.annotators.show(scene)
         self.reviewing.show(scene)
+        self.explaining.follow()
         if scene is None:
             self.canvas.set_clicks(ClickMarks.none())
             self._show_trace(None)
         else:
-            self.canvas.set_clicks(view.click_marks(scene, self._numbers()))
+            self._show_clicks()
             self.canvas.set_truth(scene.truth[:, 0], scene.truth[:, 1])
             self._show_trace(scene.fusion.clustering if scene.fusion else None)
             if scene.missing:
                 self.refused.emit(scene.missing)
         self.comparing.show_scene(scene)
         self.asking.show(scene)
+
+    def _show_clicks(self) -> None:
+        scene = self.reviewing.scene
+        if scene is not None:
+            spots, blind = self.reviewing.spots, self.reviewing.blind
+            self.canvas.set_clicks(view.click_marks(scene, self._numbers(), spots, blind=blind))
+
+    def _toggle_blind(self) -> None:
+        blind = not self.reviewing.blind
+        self.reviewing.set_blind(blind)
+        self._show_clicks()
+        self.annotators.set_blind(blind)
+        self._document.hide_names(blind)
+        self.said.emit(
+            "Names, votes and the model's answers are hidden until you decide."
+            if blind
+            else "Names, votes and the model's answers are shown."
+        )
 
     def _show_trace(self, clustering: Clustering | None) -> None:
         trace = Trace.none() if clustering is None else clustering.trace
@@ -202,24 +253,18 @@ class ClicksWorkspace(ClicksScreen):
         self.loader.load_again()
 
     def _on_spots(self) -> None:
-        self.canvas.set_detections(view.detection_marks(self.reviewing.spots))
+        spots, blind = self.reviewing.spots, self.reviewing.blind
+        self.canvas.set_detections(view.detection_marks(spots, blind=blind))
+        if blind:  # what is decided is uncovered
+            self._show_clicks()
         self.status_changed.emit(view.status(self.reviewing.scene, self.reviewing.spots))
 
     def _on_selected(self, index: int | None) -> None:
         spot = self.reviewing.spot
         self.canvas.select(index)
-        self._show_evidence()
+        self.explaining.show()
         if spot is not None:
             self.canvas.look_at(spot.x, spot.y, view.radius_of(spot))
-
-    def _show_evidence(self) -> None:
-        spot, scene = self.reviewing.spot, self.reviewing.scene
-        if spot is None or scene is None:
-            self.evidence.show_spot(None)
-            return
-        radius = view.radius_of(spot)
-        crop = self.crops.of(spot.x, spot.y, radius)
-        self.evidence.show_spot(view.evidence(spot, scene, self._numbers(), crop, radius, self._coverage))
 
     def _on_exhausted(self) -> None:
         """Go on with the next disputed image, when there is one."""
@@ -237,7 +282,7 @@ class ClicksWorkspace(ClicksScreen):
         contents = self._document.contents
         if contents is None:
             return
-        self.evidence.set_undoable(self.runs.show_history())
+        self._show_undoable()
         images = contents.items_of(decision, "clicks")
         self.queueing.decided(*images)
         if not images:
@@ -245,6 +290,7 @@ class ClicksWorkspace(ClicksScreen):
         elif self.reviewing.scene is not None and self.reviewing.scene.image.id not in images:
             self.walk.show(images[0])
         else:
+            self.explaining.remember()
             self.reviewing.refresh()
         self.tell_stale()
 
