@@ -1,0 +1,48 @@
+"""Points of other programs through the window: dropped, asked about, and exported."""
+
+import json
+
+import pytest
+from PIL import Image
+from PySide6.QtWidgets import QFileDialog
+
+from raterscope.widgets.dialogs.who_marked import WhoMarkedDialog
+from tests.app.driving import LONG, idle
+from tests.app.formats.points.crowds import feature
+
+
+@pytest.fixture
+def marked(tmp_path):
+    """A photograph, and a file of points on it by nobody knows whom."""
+    folder = tmp_path / "dropped"
+    folder.mkdir()
+    Image.effect_noise((120, 90), 60).save(folder / "smear.png")
+    points = feature({"type": "MultiPoint", "coordinates": [[10, 20], [30.5, 40]]})
+    (folder / "smear.geojson").write_text(json.dumps({"type": "FeatureCollection", "features": [points]}))
+    return [folder / "smear.png", folder / "smear.geojson"]
+
+
+def test_points_that_are_dropped_become_clicks_of_whom_one_says(window, qtbot, marked):
+    window.open_paths(marked)
+    qtbot.waitUntil(lambda: window.findChild(WhoMarkedDialog) is not None, timeout=LONG)
+    dialog = window.findChild(WhoMarkedDialog)
+    dialog.table.item(0, 1).setText("Anna")
+    dialog.accept()
+    qtbot.waitUntil(lambda: "2 clicks on 1 image by 1 annotator" in window.status.news, timeout=LONG)
+    idle(window, qtbot)
+    assert window.document.contents.annotators == ("Anna",)
+    assert [one.name for one in window.document.contents.of("clicks")] == ["smear.png"]
+
+
+def test_detections_of_several_images_leave_into_a_folder(fused, qtbot, tmp_path, monkeypatch):
+    def answer(_parent, _title, _proposed, filters):
+        return str(tmp_path / "found"), next(one for one in filters.split(";;") if "QuPath" in one)
+
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", answer)
+    action = next(one for one in fused.menus.export_menu.actions() if one.text() == "Detections…")
+    action.trigger()
+    qtbot.waitUntil(lambda: "1 more are written" in fused.status.news, timeout=LONG)
+    idle(fused, qtbot)
+    written = sorted((tmp_path / "found").iterdir())
+    assert [path.name for path in written] == ["one_detections.geojson", "two_detections.geojson"]
+    assert all(len(json.loads(path.read_text())["features"]) >= 5 for path in written)
