@@ -89,9 +89,11 @@ def test_making_an_image_ready_can_be_cancelled_and_begun_again(
     window.jobs.updated.connect(lambda job: jobs.setdefault(job.title, job))
     window.open_paths([study_file])
     qtbot.waitUntil(lambda: "Loading one.png" in jobs, timeout=LONG)
+    qtbot.waitUntil(lambda: "smaller copies" in window.workspace.canvas._waiting, timeout=LONG)
     jobs["Loading one.png"].cancel()
     qtbot.waitUntil(lambda: jobs["Loading one.png"].over, timeout=LONG)
     assert not in_sight(window)
+    assert not window.workspace.canvas._waiting
     go_on.set()
     idle(window, qtbot)
     window.workspace.loader.show(window.workspace.reviewing.scene.image.id)

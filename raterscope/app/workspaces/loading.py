@@ -13,7 +13,7 @@ from PySide6.QtCore import QObject, Signal
 from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Document
 from raterscope.app.formats.pyramids import is_large
-from raterscope.app.jobs import Jobs
+from raterscope.app.jobs import Job, Jobs
 from raterscope.app.study import ImageEntry, Study
 from raterscope.app.study.places import has_changed
 
@@ -58,11 +58,14 @@ class SceneLoader(QObject):
     -------
     loaded(scene)
     pixels(image, pixels)
+    loading(str)
+        What is being done to the pixels of the image wanted, where it takes its time.
     refused(str)
     """
 
     loaded = Signal(object)
     pixels = Signal(int, object)
+    loading = Signal(str)
     refused = Signal(str)
 
     def __init__(
@@ -142,6 +145,8 @@ class SceneLoader(QObject):
         job.finished.connect(partial(self._on_pixels, self._studies, image))
         job.failed.connect(partial(self._on_no_pixels, self._studies, image))
         job.ended.connect(partial(self._on_load_ended, self._studies, image))
+        if not quiet:
+            job.progressed.connect(partial(self._on_progress, self._studies, image, job))
 
     def _on_pixels(self, study: int, image: int, array: Pixels) -> None:
         if study != self._studies:
@@ -156,9 +161,15 @@ class SceneLoader(QObject):
         if study == self._studies and image == self._wanted:
             self.refused.emit(sentence)
 
+    def _on_progress(self, study: int, image: int, job: Job) -> None:
+        if study == self._studies and image == self._wanted:
+            self.loading.emit(f"{job.words}: {job.fraction:.0%}")
+
     def _on_load_ended(self, study: int, image: int) -> None:
         if study == self._studies:
             self._loading.discard(image)
+            if image == self._wanted:
+                self.loading.emit("")
 
 
 def why_missing(entry: ImageEntry, study: Study) -> str:

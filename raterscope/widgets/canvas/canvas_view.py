@@ -78,6 +78,7 @@ class CanvasView(QWidget):
         self._hovered: int | None = None
         self.cross_hair: tuple[tuple[float, float], str] | None = None
         self._bare = False
+        self._waiting = ""
         self._labels = True
         self._hurry = True
         self._settling = QTimer(self)
@@ -117,6 +118,7 @@ class CanvasView(QWidget):
             raise ValueError(f"the image's extent is {extent}; expected an area above nothing")
         elsewhere = (left, top, right, bottom) != self.extent
         self._image.set_image(image, (left, top, right, bottom))
+        self._waiting = ""
         self._pixel_size = pixel_size
         self._show_overview()
         if elsewhere:
@@ -127,6 +129,11 @@ class CanvasView(QWidget):
             self.fit()
         self._image.look(self._viewport, self.devicePixelRatioF())
         self._look_changed()
+
+    def set_waiting(self, words: str) -> None:
+        """Say why the image is not there yet, until it is."""
+        self._waiting = words
+        self.update()
 
     @property
     def extent(self) -> Rect:
@@ -280,15 +287,17 @@ class CanvasView(QWidget):
         if self._partial is not None:
             live.paint_partial(painter, view, *self._partial, self._spots.coverage)
         elif self._selected is not None:
-            self._paint_selection(painter)
+            self._paint_selection(painter, self._selected)
         if self.cross_hair is not None:
             live.paint_cross_hair(painter, view, *self.cross_hair)
         paint_scale_bar(painter, QPointF(EDGE, view.height - EDGE), view.scale, self._pixel_size)
         if self._crowd.as_density or self._visible["density"]:
             instead = self._crowd.as_density and not self._visible["density"]
             live.paint_density_bar(painter, view, self._crowd.highest, instead)
+        if self._waiting:
+            live.paint_waiting(painter, view, self._waiting)
         if self._hovered is not None and self._partial is None:
-            self._paint_hover(painter)
+            self._paint_hover(painter, self._hovered)
         if self.hasFocus():
             live.paint_focus(painter, view)
 
@@ -321,24 +330,21 @@ class CanvasView(QWidget):
             alone = not self._visible["ellipses"]
             self._spots.paint_marks(painter, scale, rect, labels=self._labels, all_marks=alone)
 
-    def _paint_selection(self, painter: QPainter) -> None:
-        index = self._selected
-        if index is None:
-            return
-        spots = self._spots.spots
-        place = QPointF(*self._viewport.to_screen(float(spots.x[index]), float(spots.y[index])))
-        half = FRAME_EDGE + max(self._spots.radius(index) * self._viewport.scale, SMALLEST_RADIUS)
-        live.paint_frame(painter, place, half)
+    def _paint_selection(self, painter: QPainter, index: int) -> None:
+        place, long = self._on_screen(index)
+        live.paint_frame(painter, place, FRAME_EDGE + long)
 
-    def _paint_hover(self, painter: QPainter) -> None:
-        index = self._hovered
-        if index is None:
-            return
-        spots = self._spots.spots
-        place = QPointF(*self._viewport.to_screen(float(spots.x[index]), float(spots.y[index])))
-        long = max(self._spots.radius(index) * self._viewport.scale, SMALLEST_RADIUS)
-        title, line = spots.words(index)
-        live.paint_words(painter, self._viewport, place, long + 10, title, line, spots.state[index])
+    def _paint_hover(self, painter: QPainter, index: int) -> None:
+        place, long = self._on_screen(index)
+        title, line = self._spots.spots.words(index)
+        state = self._spots.spots.state[index]
+        live.paint_words(painter, self._viewport, place, long + 10, title, line, state)
+
+    def _on_screen(self, index: int) -> tuple[QPointF, float]:
+        """Give a spot's place in the widget, and its radius there."""
+        spots, view = self._spots.spots, self._viewport
+        place = QPointF(*view.to_screen(float(spots.x[index]), float(spots.y[index])))
+        return place, max(self._spots.radius(index) * view.scale, SMALLEST_RADIUS)
 
     # What changes ------------------------------------------------------------------------------
 

@@ -20,6 +20,7 @@ __all__ = [
     "paint_focus",
     "paint_frame",
     "paint_partial",
+    "paint_waiting",
     "paint_words",
 ]
 
@@ -51,6 +52,16 @@ def paint_cross_hair(painter: QPainter, viewport: Viewport, place: tuple[float, 
     painter.setFont(theme.font())
     width = QFontMetrics(painter.font()).horizontalAdvance(words) + 20
     box = QRectF((viewport.width - width) / 2, viewport.height - EDGE - 28, width, 28)
+    paint_chip_ground(painter, box)
+    painter.setPen(QColor(theme.DARK.text))
+    painter.drawText(box, Qt.AlignmentFlag.AlignCenter, words)
+
+
+def paint_waiting(painter: QPainter, viewport: Viewport, words: str) -> None:
+    """Paint in the middle what is being done before the image can be seen."""
+    painter.setFont(theme.font())
+    width = QFontMetrics(painter.font()).horizontalAdvance(words) + 24
+    box = QRectF((viewport.width - width) / 2, (viewport.height - 32) / 2, width, 32)
     paint_chip_ground(painter, box)
     painter.setPen(QColor(theme.DARK.text))
     painter.drawText(box, Qt.AlignmentFlag.AlignCenter, words)

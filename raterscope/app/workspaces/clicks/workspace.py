@@ -24,6 +24,7 @@ from raterscope.app.workspaces.clicks.comparing import Comparing
 from raterscope.app.workspaces.clicks.crops import Crops, Image
 from raterscope.app.workspaces.clicks.explaining import Explaining
 from raterscope.app.workspaces.clicks.flagging import Flagging
+from raterscope.app.workspaces.clicks.plotting import Plotting
 from raterscope.app.workspaces.clicks.reviewing import Reviewing
 from raterscope.app.workspaces.clicks.scene import Scene, load_pixels, read_scene
 from raterscope.app.workspaces.clicks.screen import ClicksScreen
@@ -68,7 +69,7 @@ class ClicksWorkspace(ClicksScreen):
         self.crops = Crops(jobs, self)
         self.explaining = Explaining(document, self.crops, self.evidence, self.reviewing, COVERAGES[-2])
         self.right_tabs.addTab(self.comparing, "Truth")
-        self.right_tabs.addTab(self.comparing.plot, "Curves")
+        self.plotting = Plotting(document, jobs, self, self.queueing, self.reviewing, self.comparing)
         self._connect()
         self._make_actions()
         self._on_replaced()
@@ -83,6 +84,7 @@ class ClicksWorkspace(ClicksScreen):
         self.loader.pixels.connect(self._on_pixels)
         self.evidence.run_chosen.connect(self.runs.choose)
         self.canvas.image_refused.connect(self._on_image_refused)
+        self.loader.loading.connect(self.canvas.set_waiting)
         self.loader.refused.connect(self.refused)
         self.reviewing.spots_changed.connect(self._on_spots)
         self.reviewing.selected.connect(self._on_selected)
@@ -215,6 +217,7 @@ class ClicksWorkspace(ClicksScreen):
             if scene.missing:
                 self.refused.emit(scene.missing)
         self.comparing.show_scene(scene)
+        self.plotting.show_scene(scene)
         self.asking.show(scene)
 
     def _show_clicks(self) -> None:
