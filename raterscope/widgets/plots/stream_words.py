@@ -63,7 +63,8 @@ def step_in_words(
         true = math.nan if truth is None else float(getattr(truth, name)[row])
         if math.isfinite(values[0]):
             measured = f", in truth {figure(true)}" if math.isfinite(true) else ""
-            said.append(f"expected {name} {estimate(*values.tolist())}{measured}")
+            of = ", of what this crowd would find in the end" if name == "sensitivity" else ""
+            said.append(f"expected {name} {estimate(*values.tolist())}{of}{measured}")
     said += [outlook_in_words(history, row, stopping.more, rule) for rule in ("share", "chance")]
     if history.refreshed[row]:
         said.append("all clicks fused anew")
