@@ -11,10 +11,11 @@ from raterscope.algorithms.clicks import Clicks, fuse
 from raterscope.app import importing
 from raterscope.app.main_window import MainWindow
 from raterscope.app.study import Study
+from tests.app.bringing import bring
 from tests.app.driving import LONG, idle
 from tests.qt_leaks import nothing_is_left
 
-__all__ = ["nothing_is_left"]
+__all__ = ["bring", "nothing_is_left"]
 
 PARASITES = ((40, 40), (120, 50), (60, 130), (150, 150), (200, 90))
 DISPUTED = (190, 30)

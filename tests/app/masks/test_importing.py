@@ -1,28 +1,13 @@
 """Volumes and masks into a study: what files are, who drew them, on which image."""
 
 import numpy as np
-import pytest
 import tifffile
 from PIL import Image
 
-from raterscope.app.cli import main
 from raterscope.app.study import Study
 from raterscope.app.study.masks import mask_entries, read_masks
 from tests.app.masks.made import SHAPE, a_ball, a_volume, four_raters, write
 from tests.app.without_qt import nothing_is_left  # noqa: F401
-
-
-@pytest.fixture
-def bring(tmp_path, capsys):
-    """Import into one study; gives what was said, a refusal without the program's name."""
-
-    def run(*arguments):
-        status = main(["import", str(tmp_path / "s.rscope"), *map(str, arguments)])
-        said = capsys.readouterr()
-        assert status == 0 or said.err.count("\n") == 1
-        return said.out if status == 0 else said.err.removeprefix("raterscope: ").strip()
-
-    return run
 
 
 def marks(tmp_path):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -16,7 +17,11 @@ from raterscope.app.formats.masks.naming import NOTHING, Named
 from raterscope.app.formats.masks.polygons import Patch, column_major_runs, compressed_counts, fill, paired
 from raterscope.app.formats.strangers import entries, refuse_size, text_of
 
-__all__ = ["annotator_of", "is_coco", "read_coco"]
+__all__ = ["annotator_of", "is_coco", "objects_on", "read_coco"]
+
+Image = TypeVar("Image")
+"""What a reader keeps of an image."""
+
 
 _WHO = (
     "annotator", "annotator_id", "annotator_name", "rater", "reader", "worker_id", "worker", "user",
@@ -54,19 +59,8 @@ def read_coco(
         if type(one.get("id")) in (int, str)
     }
     gathering = Gathering(path)
-    objects = content["annotations"]
     people: dict[str | None, None] = {}
-    for at, one in enumerate(objects):
-        watch(at / len(objects), "reading objects")
-        field = f"annotations[{at}]"
-        if not isinstance(one, dict) or type(one.get("image_id")) not in (int, str):
-            raise InputError("does not tell its image", file=path, field=field)
-        if one["image_id"] not in images:
-            raise InputError(
-                f"is on image {plain(one['image_id'], 40)}, which the file does not list",
-                file=path, field=field,
-            )  # fmt: skip
-        item, grid = images[one["image_id"]]
+    for field, one, (item, grid) in objects_on(path, content["annotations"], images, watch):
         try:
             patch = _patch(one.get("segmentation"), (grid.shape[1], grid.shape[2]))
         except ValueError as error:
@@ -87,6 +81,29 @@ def read_coco(
         for who in people:
             gathering.look(who, item, grid)
     return MaskTable(path, gathering.masks(), tuple(gathering.notices()))
+
+
+def objects_on(
+    path: Path, objects: list[Any], images: Mapping[int | str, Image], watch: Watch
+) -> Iterator[tuple[str, dict[str, Any], Image]]:
+    """Give the objects of a file, each with its field for sentences and its image.
+
+    Raises
+    ------
+    InputError
+        For an object that is on none of the images.
+    """
+    for at, one in enumerate(objects):
+        watch(at / len(objects), "reading objects")
+        field = f"annotations[{at}]"
+        if not isinstance(one, dict) or type(one.get("image_id")) not in (int, str):
+            raise InputError("does not tell its image", file=path, field=field)
+        if one["image_id"] not in images:
+            raise InputError(
+                f"is on image {plain(one['image_id'], 40)}, which the file does not list",
+                file=path, field=field,
+            )  # fmt: skip
+        yield field, one, images[one["image_id"]]
 
 
 def _images(

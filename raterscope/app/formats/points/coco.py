@@ -10,7 +10,7 @@ import numpy as np
 from raterscope.algorithms.clicks.data import FloatArray
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError, plain
-from raterscope.app.formats.masks.coco import annotator_of
+from raterscope.app.formats.masks.coco import annotator_of, objects_on
 from raterscope.app.formats.points.gathering import Gathering, PointFile, places_of, size_of
 from raterscope.app.formats.strangers import entries, is_number, text_of
 
@@ -46,17 +46,7 @@ def read_keypoints(path: Path, content: Any, watch: Watch = silent) -> PointFile
     for name, size in images.values():
         gathering.picture(name, size)
     people: dict[str | None, None] = {}
-    objects = content["annotations"]
-    for at, one in enumerate(objects):
-        watch(at / len(objects), "reading keypoints")
-        field = f"annotations[{at}]"
-        if not isinstance(one, dict) or type(one.get("image_id")) not in (int, str):
-            raise InputError("does not tell its image", file=path, field=field)
-        if one["image_id"] not in images:
-            raise InputError(
-                f"is on image {plain(one['image_id'], 40)}, which the file does not list",
-                file=path, field=field,
-            )  # fmt: skip
+    for field, one, (image, _) in objects_on(path, content["annotations"], images, watch):
         if not one.get("keypoints"):
             gathering.left_out["objects without keypoints"] += 1
             continue
@@ -68,8 +58,8 @@ def read_keypoints(path: Path, content: Any, watch: Watch = silent) -> PointFile
             ) from None
         who = annotator_of(one)
         people[who] = None
-        gathering.add(who, images[one["image_id"]][0], places)
-    if len(people) == 1 or not objects:
+        gathering.add(who, image, places)
+    if len(people) == 1 or not content["annotations"]:
         (alone,) = people or {None: None}
         for name, _ in images.values():
             gathering.look(alone, name)

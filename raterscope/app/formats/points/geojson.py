@@ -148,7 +148,7 @@ def _class_of(properties: dict[str, Any]) -> str:
 def _object(feature: dict[str, Any], properties: dict[str, Any]) -> _Object | None:
     geometry = feature["geometry"]
     kind, coordinates = geometry.get("type"), geometry.get("coordinates")
-    annotator = annotator_of({"attributes": properties.get("metadata")}) or annotator_of(properties)
+    annotator = annotator_of(properties | {"attributes": properties.get("metadata")})
     plane = geometry.get("plane")
     levels = tuple(text_of(plane.get(axis)) for axis in "zt") if isinstance(plane, dict) else ("0", "0")
     told = (_class_of(properties), levels, annotator)
