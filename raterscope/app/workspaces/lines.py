@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from operator import attrgetter
 
 from raterscope.algorithms.labels.catalogue import labeller_title
@@ -15,7 +16,7 @@ from raterscope.widgets.panels.history_panel import HistoryEntry
 from raterscope.widgets.panels.jobs_panel import JobLine
 from raterscope.widgets.panels.run_list import RunLine
 
-__all__ = ["history", "job_line", "run_lines", "stale_words"]
+__all__ = ["history", "job_line", "run_lines", "run_title", "stale_words"]
 
 HISTORY = 1000
 TONES = {
@@ -32,22 +33,30 @@ TONES = {
 }
 
 
-def history(contents: Contents) -> tuple[HistoryEntry, ...]:
-    """List the last decisions and the runs by time, the latest first."""
-    names = {(kind, one.id): one.name for kind, of in contents.items.items() for one in of}
-    entries = [
-        HistoryEntry(
-            time=decision.at,
-            words=_words(contents, decision, names),
-            tone=TONES.get(decision.verb, "plain"),
-            in_effect=contents.review.in_effect(decision.id),
-        )
-        for decision in contents.decisions[-HISTORY:]
-        if decision.at is not None
-    ]
+def history(contents: Contents, said: dict[int, HistoryEntry] | None = None) -> tuple[HistoryEntry, ...]:
+    """List the last decisions and the runs by time, the latest first.
+
+    Parameters
+    ----------
+    contents : Contents
+    said : dict, optional
+        The lines of decisions as they were found before: filled and used again.
+    """
+    said = {} if said is None else said
+    decisions = [one for one in contents.decisions[-HISTORY:] if one.at is not None]
+    names: dict[tuple[str, int], str] = {}
+    if any(one.id not in said for one in decisions):
+        names = {(kind, one.id): one.name for kind, items in contents.items.items() for one in items}
+    entries = []
+    for one in decisions:
+        stands = contents.review.in_effect(one.id)
+        if one.id not in said and one.at is not None:
+            said[one.id] = HistoryEntry(one.at, _words(contents, one, names), TONES.get(one.verb, "plain"))
+        if said[one.id].in_effect != stands:
+            said[one.id] = replace(said[one.id], in_effect=stands)
+        entries.append(said[one.id])
     for run in contents.runs:
-        count = _count(run)
-        entries.append(HistoryEntry(run.started, f"fuse {_name(run)}, {count}"))
+        entries.append(HistoryEntry(run.started, f"fuse {run_title(run)}, {_count(run)}"))
     return tuple(sorted(entries, key=attrgetter("time"), reverse=True))
 
 
@@ -77,7 +86,7 @@ def run_lines(contents: Contents, kind: str, shown: int | None) -> tuple[RunLine
         lines.append(
             RunLine(
                 key=run.id,
-                title=_name(run),
+                title=run_title(run),
                 words=f"{started}, {_count(run)}, {run.seconds:.1f} s",
                 shown=run.id == shown,
                 stale=last > run.known,
@@ -95,7 +104,8 @@ def stale_words(contents: Contents, kind: str) -> str:
     return "You decided things since the last run; fusing again holds them fixed and sharpens the rest."
 
 
-def _name(run: RunEntry) -> str:
+def run_title(run: RunEntry) -> str:
+    """Give what a run is called."""
     if run.kind == "labels":
         return labeller_title(run.algorithm)
     if run.kind == "pairs":

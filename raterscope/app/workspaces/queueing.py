@@ -94,6 +94,7 @@ class Queueing(QObject):
         self._nouns = nouns
         self._results: dict[int, Any] = {}
         self._summaries: dict[int, Summary] = {}
+        self._lines: dict[int, QueueItem] = {}
         self._order: tuple[int, ...] = ()
         self._waiting: list[int] = []
         self._reading = False
@@ -108,6 +109,7 @@ class Queueing(QObject):
         """Begin anew: another study."""
         self._results.clear()
         self._summaries.clear()
+        self._lines.clear()
         self.current = None
         self.reread(())
 
@@ -194,6 +196,7 @@ class Queueing(QObject):
         if contents is None or image not in self._results:
             return
         self._summaries[image] = self._summarized(image, self._results[image], contents.review)
+        self._lines.pop(image, None)
 
     def _sort(self) -> None:
         """Put the most disputed first and what is done last. Deciding does not move lines: nothing jumps."""
@@ -209,10 +212,10 @@ class Queueing(QObject):
         if contents is None:
             return
         names = {entry.id: entry.name for entry in contents.of(self._kind)}
-        known = {image: self._summary(image) for image in self._order if image in names}
-        self._panel.set_items(
-            tuple(
-                QueueItem(
+        for image in self._order:
+            if image in names and image not in self._lines:
+                summary = self._summary(image)
+                self._lines[image] = QueueItem(
                     key=image,
                     title=names[image],
                     detail=summary.in_words(),
@@ -221,11 +224,9 @@ class Queueing(QObject):
                     flag=summary.flag,
                     counts=summary.counts,
                 )
-                for image, summary in known.items()
-            )
-        )
+        self._panel.set_items([self._lines[image] for image in self._order if image in names])
         self._panel.set_current(self.current)
-        self._show_progress(list(known.values()))
+        self._show_progress([self._summary(image) for image in names])
 
     def _show_progress(self, known: Sequence[Summary]) -> None:
         if not known:

@@ -15,6 +15,7 @@ from raterscope.app.workspaces import lines
 from raterscope.app.workspaces.fusing import Fusing, FusionWork
 from raterscope.app.workspaces.screen import WorkspaceScreen
 from raterscope.widgets.panels.fuse_panel import RunRequest
+from raterscope.widgets.panels.history_panel import HistoryEntry
 
 __all__ = ["Runs"]
 
@@ -49,6 +50,8 @@ class Runs(QObject):
         self._document = document
         self._screen = screen
         self._kind = kind
+        self._said: dict[int, HistoryEntry] = {}
+        self._said_of: tuple[object, ...] = ()
         self.fusing = Fusing(document, jobs, self)
         self.shown: int | None = None
         """The run to be shown; None for the latest of each item."""
@@ -111,7 +114,10 @@ class Runs(QObject):
     def show_history(self) -> bool:
         """Show what was decided and run; tells whether there is something to undo."""
         contents = self._document.contents
-        self._screen.history.set_entries(lines.history(contents) if contents else ())
+        of = (contents.path, contents.items, contents.hidden) if contents else ()
+        if of != self._said_of:
+            self._said, self._said_of = {}, of
+        self._screen.history.set_entries(lines.history(contents, self._said) if contents else ())
         undoable = contents is not None and contents.review.undoable is not None
         redoable = contents is not None and contents.review.redoable is not None
         self._screen.history.set_undoable(undoable, redoable)

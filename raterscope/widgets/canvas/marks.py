@@ -11,8 +11,8 @@ __all__ = ["LAYERS", "SPOT_STATES", "ClickMarks", "DetectionMarks"]
 
 LAYERS = ("clicks", "ellipses", "detections", "truth", "density")
 
-SPOT_STATES = ("detected", "rejected", "disputed", "accepted", "turned down", "added")
-"""What the fusion says (detected, rejected, disputed), or what the expert decided."""
+SPOT_STATES = ("detected", "rejected", "disputed", "accepted", "turned down", "added", "undecided")
+"""What the fusion says (the first three), what the expert decided, or that neither is to be seen."""
 
 
 @dataclass(frozen=True, eq=False)

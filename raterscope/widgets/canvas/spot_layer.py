@@ -46,6 +46,7 @@ def state_style(state: str) -> StateStyle:
         "added": StateStyle(look.accent, 2.6, (), "+"),
         "rejected": StateStyle(look.rejected, 1.6, (3.0, 2.0), "x"),
         "turned down": StateStyle(look.rejected, 2.6, (3.0, 1.6), "X"),
+        "undecided": StateStyle(look.text, 1.6, (2.0, 1.6), "?"),
         "disputed": StateStyle(look.disputed, 2.0, (2.0, 1.6), "?"),
     }[state]
 

@@ -3,33 +3,30 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QStackedWidget, QTabWidget, QVBoxLayout, QWidget
 
 from raterscope.widgets import theme
 from raterscope.widgets.figures import UNKNOWN, figure
 from raterscope.widgets.key_cap import KeyButton
 from raterscope.widgets.panels.crop_view import CropView
+from raterscope.widgets.panels.evidence_lines import TONES, WORDS, EvidenceLine, EvidenceLines
 from raterscope.widgets.panels.voter_list import VoterLine, VoterList
-from raterscope.widgets.parts import Header, plain_label, rule
+from raterscope.widgets.parts import Header, plain_label, plain_tip, rule
 
-__all__ = ["Evidence", "EvidencePanel", "VoterLine"]
+__all__ = ["Evidence", "EvidenceLine", "EvidencePanel", "VoterLine"]
 
 NARROWEST = 320
 
-TONES = {
-    "detected": "accent",
-    "accepted": "accent",
-    "added": "accent",
-    "rejected": "rejected",
-    "turned down": "rejected",
-    "disputed": "disputed",
-}
-WORDS = {"turned down": "rejected by you", "accepted": "accepted by you", "added": "added by you"}
+COVERED = "Votes, names and the model's answer are hidden until you decide."
+RUNS, MOST_SAY = 2, 3
+READING = "Reading the other runs."
+ALONE = "No other spot lies near."
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +38,8 @@ class Evidence:
     title : str
         "Spot 14".
     state : str
-        One of "detected", "rejected", "disputed", "accepted", "turned down", "added".
+        One of "detected", "rejected", "disputed", "accepted", "turned down", "added"; of a covered one
+        "undecided".
     probability, low, high : float
         The number that decides, with its 95 % interval; NaN where not known.
     caption : str
@@ -50,10 +48,15 @@ class Evidence:
         Who clicked, of those who looked.
     lines : tuple of VoterLine
         The most reliable first.
+    says : tuple of (str, str)
+        Who says what, a line each: "votes" and "5 of 14 marked it".
     why : str
-        A sentence or two.
-    aside : str
-        More about the votes: "15 of them by unreliable annotators".
+        Why they differ, a sentence or two.
+    neighbours : tuple of EvidenceLine
+        The nearest first.
+    covered : bool
+        Nothing is shown of what others say; `before` tells what became of the spot decided last.
+    before : str
     crop : (H, W) or (H, W, 3) uint8, optional
         The spot and what surrounds it.
     crop_radius : float
@@ -73,8 +76,11 @@ class Evidence:
     votes: int
     annotators: int
     lines: tuple[VoterLine, ...] = ()
+    says: tuple[tuple[str, str], ...] = ()
     why: str = ""
-    aside: str = ""
+    neighbours: tuple[EvidenceLine, ...] = ()
+    covered: bool = False
+    before: str = ""
     crop: NDArray[np.uint8] | None = None
     crop_radius: float = 1.0
     covariance: NDArray[np.floating] | None = None
@@ -89,6 +95,12 @@ class EvidencePanel(QWidget):
     accept_requested, reject_requested, skip_requested, add_requested, move_requested, undo_requested
     voter_chosen : int
         Index of the annotator.
+    neighbour_chosen : int
+        Key of a neighbour's line.
+    run_chosen : int
+        Key of a run's line.
+    runs_wanted
+        What other runs say has come into sight; answer with `show_runs`.
     """
 
     accept_requested = Signal()
@@ -98,6 +110,9 @@ class EvidencePanel(QWidget):
     move_requested = Signal()
     undo_requested = Signal()
     voter_chosen = Signal(int)
+    neighbour_chosen = Signal(object)
+    run_chosen = Signal(object)
+    runs_wanted = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -134,29 +149,50 @@ class EvidencePanel(QWidget):
         self._header.set_aside(WORDS.get(evidence.state, evidence.state), tone)
         self._crop.show_crop(evidence.crop, evidence.crop_radius, evidence.covariance, evidence.coverage,
                              evidence.state)  # fmt: skip
+        covered = evidence.covered
+        self._covered.setText(COVERED)
+        self._before.setText(evidence.before)
+        for widget, seen in (
+            (self._covered, covered), (self._last, covered),
+            (self._number, not covered), (self._caption, not covered), (self._votes, not covered),
+            (self._others, not covered), (self._says, not covered),
+        ):  # fmt: skip
+            widget.setVisible(seen)
         number = figure(evidence.probability, evidence.low, evidence.high)
         self._number.setText("–" if number == UNKNOWN else number)
-        theme.set_role(self._number, f"number-{tone}")
+        theme.set_role(self._number, f"number-{tone if tone != 'second' else 'plain'}")
         self._caption.setText(evidence.caption)
-        interval = math.isfinite(evidence.low) and math.isfinite(evidence.high)
+        interval = math.isfinite(evidence.low) and math.isfinite(evidence.high) and not covered
         low = figure(evidence.low, evidence.low, evidence.high)
         high = figure(evidence.high, evidence.low, evidence.high)
         self._interval.setText(f"{low} to {high}" if interval else "")
         for label in (self._interval, self._interval_caption):
             label.setVisible(interval)
         self._votes.setText(f"{evidence.votes} of {evidence.annotators} votes")
-        self._aside.setText(evidence.aside)
-        self._aside.setVisible(bool(evidence.aside))
         self._voters.set_lines(evidence.lines)
+        clicked = sum(line.clicked for line in evidence.lines)
+        self._who.setText(f"{clicked} clicked, {len(evidence.lines) - clicked} did not")
+        self._near.show_lines(evidence.neighbours, ALONE)
+        for row, labels in enumerate(self._rows):
+            said = evidence.says[row] if row < len(evidence.says) else ("", "")
+            for label, words in zip(labels, said, strict=True):
+                label.setText(words)
+                label.setVisible(bool(words))
         self._why.setText(evidence.why)
+        self._why.setVisible(bool(evidence.why))
         self._why_title.setText({"disputed": "WHY DISPUTED"}.get(evidence.state, "WHY"))
-        self._numbers.setAccessibleName(
-            f"{evidence.title}, {evidence.state}, {evidence.caption} {self._number.text()}"
-        )
+        told = "what others say is hidden" if covered else f"{evidence.caption} {self._number.text()}"
+        self._numbers.setAccessibleName(f"{evidence.title}, {evidence.state}, {told}")
+        self._ask_for_runs()
 
-    def set_undoable(self, undo: bool) -> None:
-        """Say whether there is a decision to take back."""
+    def show_runs(self, lines: Sequence[EvidenceLine] | None, nothing: str = "") -> None:
+        """Show what other runs say of the spot; None says that they are being read."""
+        self._runs.show_lines(lines or (), READING if lines is None else nothing)
+
+    def set_undoable(self, undo: bool, words: str = "") -> None:
+        """Say whether there is a decision to take back, and which."""
         self.undo.setEnabled(undo)
+        self.undo.setToolTip(plain_tip(f"Take back: {words}" if words else "Take the last decision back"))
 
     def _spot(self) -> QWidget:
         self._crop = CropView()
@@ -166,49 +202,111 @@ class EvidencePanel(QWidget):
         self._interval = plain_label()
         self._interval_caption = plain_label("95 % interval", "small")
         self._votes = plain_label()
-        self._aside = plain_label("", "small", wrap=True)
-        self._voters = VoterList()
-        self._voters.chosen.connect(self.voter_chosen)
-        self._why_title = plain_label("WHY", "caption")
-        self._why = plain_label("", "second", wrap=True, selectable=True)
+        self._covered = plain_label("", "second", wrap=True)
+        self._before = plain_label("", "second", wrap=True, selectable=True)
         self._numbers = QWidget()
         numbers = QVBoxLayout(self._numbers)
         numbers.setContentsMargins(0, 0, 0, 0)
         numbers.setSpacing(0)
         numbers.addWidget(self._number)
         numbers.addWidget(self._caption)
-        for first, second in ((self._interval, self._interval_caption), (self._votes, self._aside)):
-            numbers.addSpacing(8)
-            numbers.addWidget(first)
-            numbers.addWidget(second)
+        numbers.addSpacing(8)
+        numbers.addWidget(self._interval)
+        numbers.addWidget(self._interval_caption)
+        numbers.addSpacing(8)
+        numbers.addWidget(self._votes)
+        numbers.addWidget(self._covered)
         numbers.addStretch(1)
         beside = QHBoxLayout()
         beside.setSpacing(14)
         beside.setContentsMargins(12, 0, 12, 12)
         beside.addWidget(self._crop, 0, Qt.AlignmentFlag.AlignTop)
         beside.addWidget(self._numbers, 1)
-        who = QVBoxLayout()
-        who.setContentsMargins(12, 12, 4, 0)
-        who.setSpacing(4)
-        voters = Header("Who clicked", "reliability")
-        voters.row.setContentsMargins(0, 0, 10, 0)
-        who.addWidget(voters)
-        who.addWidget(self._voters, 1)
-        why = QVBoxLayout()
-        why.setContentsMargins(12, 12, 12, 12)
-        why.setSpacing(4)
-        why.addWidget(self._why_title)
-        why.addWidget(self._why)
         page = QWidget()
         column = QVBoxLayout(page)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
         column.addLayout(beside)
         column.addWidget(rule())
-        column.addLayout(who, 1)
-        column.addWidget(rule())
-        column.addLayout(why)
+        self._about = self._tabs()
+        self._others = QWidget()
+        others = QHBoxLayout(self._others)
+        others.setContentsMargins(4, 2, 0, 0)
+        others.addWidget(self._about)
+        column.addWidget(self._others, 1)
+        self._says = self._reasons()
+        column.addWidget(self._says)
+        self._last = QWidget()
+        last = QVBoxLayout(self._last)
+        last.setContentsMargins(12, 12, 12, 0)
+        last.addWidget(self._before)
+        last.addStretch(1)
+        column.addWidget(self._last, 1)
         return page
+
+    def _tabs(self) -> QTabWidget:
+        """Make who clicked, what lies near and what other runs say, one of them in sight."""
+        self._voters = VoterList()
+        self._voters.chosen.connect(self.voter_chosen)
+        self._near = EvidenceLines("Spots nearby")
+        self._near.chosen.connect(self.neighbour_chosen)
+        self._runs = EvidenceLines("The spot in other runs")
+        self._runs.chosen.connect(self.run_chosen)
+        self._who = plain_label("", "small")
+        voters = QWidget()
+        column = QVBoxLayout(voters)
+        column.setContentsMargins(0, 4, 0, 0)
+        column.setSpacing(2)
+        above = QHBoxLayout()
+        above.setContentsMargins(4, 0, 8, 0)
+        above.addWidget(self._who, 1)
+        above.addWidget(plain_label("reliability", "small"))
+        column.addLayout(above)
+        column.addWidget(self._voters, 1)
+        voters.setFocusProxy(self._voters)
+        tabs = QTabWidget()
+        tabs.tabBar().setAccessibleName("About the spot")
+        for title, tip, part in (
+            ("Who clicked", "Who marked the spot and who looked and did not", voters),
+            ("Nearby", "Other spots that lie near, and how far", self._near),
+            ("Other runs", "What other runs say of the same place", self._runs),
+        ):
+            margins = QWidget()
+            inner = QVBoxLayout(margins)
+            inner.setContentsMargins(8, 0, 4, 4)
+            inner.addWidget(part)
+            tabs.setTabToolTip(tabs.addTab(margins, title), tip)
+        tabs.currentChanged.connect(self._ask_for_runs)
+        return tabs
+
+    def _reasons(self) -> QWidget:
+        """Make what the votes say, what the model, and why they differ."""
+        self._why_title = plain_label("WHY", "caption")
+        self._why = plain_label("", "second", wrap=True, selectable=True)
+        self._rows = [
+            (plain_label("", "small"), plain_label(selectable=True, wrap=True)) for _ in range(MOST_SAY)
+        ]
+        part = QWidget()
+        column = QVBoxLayout(part)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(rule())
+        grid = QGridLayout()
+        grid.setContentsMargins(12, 10, 12, 10)
+        grid.setHorizontalSpacing(10)
+        grid.setVerticalSpacing(3)
+        grid.setColumnStretch(1, 1)
+        grid.addWidget(self._why_title, 0, 0, 1, 2)
+        for row, (who, what) in enumerate(self._rows, start=1):
+            grid.addWidget(who, row, 0, Qt.AlignmentFlag.AlignBaseline)
+            grid.addWidget(what, row, 1, Qt.AlignmentFlag.AlignBaseline)
+        grid.addWidget(self._why, MOST_SAY + 1, 0, 1, 2)
+        column.addLayout(grid)
+        return part
+
+    def _ask_for_runs(self) -> None:
+        if self._pages.currentIndex() and self._about.currentIndex() == RUNS and not self._others.isHidden():
+            self.runs_wanted.emit()
 
     def _keys(self) -> QVBoxLayout:
         self.accept = KeyButton("A", "accept", "accent", "It is there; on to the next disputed spot")

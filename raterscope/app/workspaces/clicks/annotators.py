@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -43,6 +44,7 @@ class Annotators(QObject):
         self._stale = False
         self._hidden: set[int] = set()
         self._solo: int | None = None
+        self._blind = False
         table.soloed.connect(self._on_soloed)
         table.hidden_changed.connect(self._on_hidden)
         table.selected.connect(self._on_chosen)
@@ -64,6 +66,11 @@ class Annotators(QObject):
             self._stale = False
             self.refresh()
 
+    def set_blind(self, blind: bool) -> None:
+        """Call annotators by number alone, or by name again."""
+        self._blind = blind
+        self.refresh()
+
     def refresh(self) -> None:
         """Draw the rows anew: an exclusion, another run."""
         contents = self._document.contents
@@ -74,6 +81,8 @@ class Annotators(QObject):
         excluded = contents.review.excluded
         numbers = {name: number for number, name in enumerate(contents.annotators)}
         rows = rows_of(self._scene.clicks, self._scene.fusion, numbers, excluded)
+        if self._blind:
+            rows = tuple(replace(row, name=_alias(row.index)) for row in rows)
         self._table.set_rows(rows)
         self._plot.set_annotators(
             np.array([row.clicks for row in rows], dtype=np.int64),
@@ -97,7 +106,8 @@ class Annotators(QObject):
     def exclude(self, number: int) -> None:
         """Ask for a reason, then leave the annotator out of the next fusion, in the whole study."""
         name = self._name(number)
-        dialog = ReasonDialog(name, parent=self._table.window())
+        shown = _alias(number) if self._blind else name
+        dialog = ReasonDialog(shown, parent=self._table.window())
         dialog.accepted.connect(partial(self._on_reason, name, dialog))
         dialog.open()
 
@@ -125,6 +135,10 @@ class Annotators(QObject):
     def _on_chosen(self, number: int | None) -> None:
         self._plot.select(number)
         self.chosen.emit(number)
+
+
+def _alias(number: int) -> str:
+    return f"no. {number + 1}"
 
 
 def rows_of(

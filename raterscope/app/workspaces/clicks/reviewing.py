@@ -40,6 +40,8 @@ class Reviewing(QObject):
         super().__init__(parent)
         self._document = document
         self._go_on = False
+        self.blind = False
+        """What others say of a spot is hidden until it is decided."""
         self.scene: Scene | None = None
         self.spots: tuple[Spot, ...] = ()
         self.current: int | None = None
@@ -48,6 +50,16 @@ class Reviewing(QObject):
     def spot(self) -> Spot | None:
         """The spot looked at."""
         return None if self.current is None else self.spots[self.current]
+
+    def covers(self, spot: Spot) -> bool:
+        """Tell whether what others say of a spot is hidden."""
+        return self.blind and not spot.decided
+
+    def set_blind(self, blind: bool) -> None:
+        """Hide what others say of spots that are not decided, or show it."""
+        self.blind = blind
+        self.spots_changed.emit()
+        self.selected.emit(self.current)
 
     def show(self, scene: Scene | None) -> None:
         """Take another image, or the same with another run."""
@@ -104,9 +116,10 @@ class Reviewing(QObject):
             self.next_disputed()
             return
         self._go_on = True
+        subject = SpotSubject(x=spot.x, y=spot.y, number=spot.number, blind=self.covers(spot))
         job = self._document.record(
             Decision(
-                verb=verb, item=scene.image.id, subject=SpotSubject(x=spot.x, y=spot.y, number=spot.number),
+                verb=verb, item=scene.image.id, subject=subject,
                 run=None if scene.run is None else scene.run.id, about=spot.decision,
             )
         )  # fmt: skip
@@ -125,7 +138,9 @@ class Reviewing(QObject):
         if scene is None or not 0 <= index < len(self.spots) or self._is_past():
             return
         spot = self.spots[index]
-        moved = SpotSubject(x=x, y=y, number=spot.number, from_x=spot.x, from_y=spot.y)
+        moved = SpotSubject(
+            x=x, y=y, number=spot.number, from_x=spot.x, from_y=spot.y, blind=self.covers(spot)
+        )
         self._document.record(
             Decision(
                 verb="move", item=scene.image.id, subject=moved,

@@ -15,11 +15,13 @@ from raterscope.app.errors import counted
 from raterscope.app.study import Study
 
 __all__ = [
+    "DISPUTED",
     "Known",
     "Settling",
     "Spot",
     "Summary",
     "read_results",
+    "says",
     "spots_of",
     "summarize",
     "summary_of",
@@ -218,21 +220,26 @@ def summarize(image: int, known: Known | None, state: review.ReviewState) -> Sum
     )
 
 
+def says(spot: Spot, fusion: Fusion | None) -> tuple[tuple[str, str], ...]:
+    """Give what the expert, the votes and the model say of a spot, as far as they say something."""
+    words = {"accepted": "accepted it", "turned down": "rejected it", "added": "added it"}
+    said = [("you", words[spot.state])] if spot.decided else []
+    if spot.cluster is not None and fusion is not None:
+        share = spot.votes / max(spot.looked, 1)
+        most = "most marked it" if share > 0.5 else "half marked it" if share == 0.5 else "most did not"
+        said.append(("votes", f"{spot.votes} of {spot.looked} ({share:.0%}): {most}"))
+        said.append(("model", f"{spot.posterior:.2f}: {_model_in_words(spot.posterior)}"))
+    return tuple(said)
+
+
 def why(spot: Spot, fusion: Fusion | None) -> str:
-    """Say why the spot stands as it does: what the vote says, what the model, whose votes they are."""
-    if spot.state == "added":
-        return (
-            "You added this spot; no cluster of clicks stands behind it."
-            if spot.cluster is None
-            else ("You added this spot.")
-        )
+    """Say why the model weighs the votes as it does: what they would be, and whose they are."""
     if spot.cluster is None or fusion is None:
-        return "You decided this; the clicks no longer form a cluster here."
-    share = spot.votes / max(spot.looked, 1)
-    said = {"accepted": "You accepted it. ", "turned down": "You rejected it. "}.get(spot.state, "")
-    crowd = f"{spot.votes} of {spot.looked} annotators ({share:.0%}) marked it"
-    model = _model_in_words(spot.posterior)
-    return f"{said}{crowd}; {model}. {_voters_in_words(spot.cluster, fusion)}".strip()
+        if spot.state == "added":
+            return "No cluster of clicks stands behind it."
+        return "The clicks no longer form a cluster here."
+    parts = (_expected(fusion), _voters_in_words(spot.cluster, fusion))
+    return " ".join(part for part in parts if part)
 
 
 def _alone(spot: review.Spot, number: int, looked: int) -> Spot:
@@ -273,10 +280,21 @@ def _state(spot: review.Spot) -> State:
 
 def _model_in_words(posterior: float) -> str:
     if posterior >= DISPUTED[1]:
-        return "the model takes it for real"
+        return "real"
     if posterior <= DISPUTED[0]:
-        return "the model takes it for an artefact"
-    return "the model doubts"
+        return "an artefact"
+    return "in doubt"
+
+
+def _expected(fusion: Fusion) -> str:
+    """Say how many of these annotators would mark a structure, and how many an artefact."""
+    would, wrongly = fusion.rates.sensitivity[:, 0], 1 - fusion.rates.specificity[:, 0]
+    known = np.isfinite(would) & np.isfinite(wrongly)
+    if not known.any():
+        return ""
+    of = "these" if known.all() else f"the {int(known.sum())} that are known"
+    structure, artefact = float(would[known].sum()), float(wrongly[known].sum())
+    return f"Of {of}, about {structure:.0f} would mark a structure and {artefact:.0f} an artefact."
 
 
 def _voters_in_words(cluster: int, fusion: Fusion) -> str:
@@ -287,9 +305,8 @@ def _voters_in_words(cluster: int, fusion: Fusion) -> str:
     yes, no = yes[np.isfinite(yes)], no[np.isfinite(no)]
     if not len(yes) or not len(no):
         return ""
-    gap = float(np.median(yes) - np.median(no))
-    if gap < -0.1:
-        return "Those who marked it are less reliable than those who did not."
-    if gap > 0.1:
-        return "Those who marked it are more reliable than those who did not."
-    return "Those who marked it are about as reliable as those who did not."
+    middle_yes, middle_no = float(np.median(yes)), float(np.median(no))
+    gap = middle_yes - middle_no
+    how = "less" if gap < -0.1 else "more" if gap > 0.1 else "about as"
+    than = "as" if how == "about as" else "than"
+    return f"Who marked it is {how} reliable ({middle_yes:.2f}) {than} who did not ({middle_no:.2f})."

@@ -7,61 +7,89 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from raterscope.algorithms.clicks.data import Fusion
 from raterscope.app.workspaces.clicks.scene import Scene
-from raterscope.app.workspaces.clicks.spots import Spot, why
+from raterscope.app.workspaces.clicks.spots import Spot, says, why
 from raterscope.widgets.canvas.marks import ClickMarks, DetectionMarks
-from raterscope.widgets.panels.evidence_panel import Evidence, VoterLine
+from raterscope.widgets.panels.evidence_panel import Evidence, EvidenceLine, VoterLine
 
-__all__ = ["click_marks", "detection_marks", "evidence", "radius_of", "status"]
+__all__ = [
+    "click_marks",
+    "covered",
+    "detection_marks",
+    "evidence",
+    "length",
+    "neighbours",
+    "place_in_words",
+    "radius_of",
+    "status",
+]
 
 CONTEXT = 6.0  # standard deviations
 NARROWEST = 16.0
+NEAR, MOST_NEAR = 6.0, 12
+"""How far neighbours are looked for, in half widths of the square in which a spot is judged; how many."""
 CAPTION = "posterior probability of a structure"
 
 
-def click_marks(scene: Scene, numbers: Mapping[str, int]) -> ClickMarks:
-    """Give the clicks in the annotators' lasting colours, outliers apart where a fusion tells them."""
+def click_marks(
+    scene: Scene, numbers: Mapping[str, int], spots: Sequence[Spot] = (), *, blind: bool = False
+) -> ClickMarks:
+    """Give the clicks in the annotators' lasting colours, outliers apart where a fusion tells them.
+
+    Blind, only those on spots that are decided.
+    """
     clicks, fusion = scene.clicks, scene.fusion
     number = np.array([numbers[name] for name in clicks.annotators], dtype=np.int64)
     inlier = None if fusion is None else fusion.clustering.inlier[fusion.mark]
     annotator = number[clicks.annotator] if len(number) else clicks.annotator
-    return ClickMarks(clicks.x, clicks.y, annotator, inlier)
+    if not blind:
+        return ClickMarks(clicks.x, clicks.y, annotator, inlier)
+    if fusion is None or inlier is None:
+        return ClickMarks.none()
+    decided = np.zeros(len(fusion.clustering) + 1, dtype=bool)  # the last is that of no cluster
+    decided[[spot.cluster for spot in spots if spot.cluster is not None and spot.decided]] = True
+    seen = decided[fusion.clustering.nearest[fusion.mark]]
+    return ClickMarks(clicks.x[seen], clicks.y[seen], annotator[seen], inlier[seen])
 
 
-def detection_marks(spots: Sequence[Spot]) -> DetectionMarks:
-    """Give the spots with their ellipses and states."""
+def detection_marks(spots: Sequence[Spot], *, blind: bool = False) -> DetectionMarks:
+    """Give the spots with their ellipses and states; blind, nothing of what the fusion says of them."""
     if not spots:
         return DetectionMarks.none()
+    hidden = [blind and not spot.decided for spot in spots]
     return DetectionMarks(
         x=np.array([spot.x for spot in spots]),
         y=np.array([spot.y for spot in spots]),
         covariance=np.array([spot.covariance for spot in spots]),
-        posterior=np.array([spot.posterior for spot in spots]),
-        state=tuple(spot.state for spot in spots),
+        posterior=np.where(hidden, np.nan, [spot.posterior for spot in spots]),
+        state=tuple("undecided" if hide else spot.state for spot, hide in zip(spots, hidden, strict=True)),
         number=np.array([spot.number for spot in spots], dtype=np.int64),
-        votes=np.array([spot.votes for spot in spots], dtype=np.int64),
+        votes=None if blind else np.array([spot.votes for spot in spots], dtype=np.int64),
         annotators=spots[0].looked,
     )
 
 
 def evidence(
     spot: Spot,
-    scene: Scene,
+    fusion: Fusion | None,
+    annotators: Sequence[str],
     numbers: Mapping[str, int],
     crop: NDArray[np.uint8] | None,
     radius: float,
     coverage: float,
+    neighbours: Sequence[EvidenceLine] = (),
 ) -> Evidence:
-    """Give what is said of a spot: its number, its votes, who marked it, why it is disputed."""
+    """Give what is said of a spot: its number, its votes, who marked it, why the model weighs them so."""
     voters: list[VoterLine] = []
-    if spot.cluster is not None and scene.fusion is not None:
-        marked = scene.fusion.marked[:, spot.cluster]
-        reliability = scene.fusion.rates.reliability[:, 0]
-        order = np.argsort(np.where(np.isfinite(reliability), -reliability, np.inf), kind="stable")
+    if spot.cluster is not None and fusion is not None:
+        marked = fusion.marked[:, spot.cluster]
+        reliability = fusion.rates.reliability[:, 0]
+        order = np.lexsort((np.where(np.isfinite(reliability), -reliability, np.inf), ~marked))
         voters = [
             VoterLine(
-                annotator=numbers[scene.clicks.annotators[place]],
-                name=scene.clicks.annotators[place],
+                annotator=numbers[annotators[place]],
+                name=annotators[place],
                 clicked=bool(marked[place]),
                 reliability=float(reliability[place]),
             )
@@ -77,12 +105,55 @@ def evidence(
         votes=spot.votes,
         annotators=spot.looked,
         lines=tuple(voters),
-        why=why(spot, scene.fusion),
+        says=says(spot, fusion),
+        why=why(spot, fusion),
+        neighbours=tuple(neighbours),
         crop=crop,
         crop_radius=float(np.ceil(radius)),
         covariance=spot.covariance,
         coverage=coverage,
     )
+
+
+def covered(
+    spot: Spot, crop: NDArray[np.uint8] | None, radius: float, coverage: float, before: str
+) -> Evidence:
+    """Give the place of a spot alone, without what is said of it."""
+    return Evidence(
+        title=f"Spot {spot.number}", state="undecided", probability=np.nan, low=np.nan, high=np.nan,
+        caption="", votes=0, annotators=0, crop=crop, crop_radius=float(np.ceil(radius)), covered=True,
+        covariance=spot.covariance, coverage=coverage, before=before,
+    )  # fmt: skip
+
+
+def neighbours(
+    spots: Sequence[Spot], here: int, pixel_size: float | None, *, blind: bool
+) -> list[EvidenceLine]:
+    """List the spots that lie near one, the nearest first."""
+    spot = spots[here]
+    away = np.hypot([one.x - spot.x for one in spots], [one.y - spot.y for one in spots])
+    away[here] = np.inf
+    near = np.argsort(away, kind="stable")[:MOST_NEAR]
+    lines = []
+    for place in near[away[near] <= NEAR * radius_of(spot)]:
+        one, hidden = spots[place], blind and not spots[place].decided
+        figure = "" if hidden or not np.isfinite(one.posterior) else f"{one.posterior:.2f}"
+        state = "undecided" if hidden else one.state
+        detail = length(float(away[place]), pixel_size)
+        words = ", ".join(part for part in (f"spot {one.number}", f"{detail} away", figure, state) if part)
+        lines.append(EvidenceLine(int(place), f"spot {one.number}", detail, figure, state, words))
+    return lines
+
+
+def length(pixels: float, pixel_size: float | None) -> str:
+    """Say a length on an image: "14 px", or "2.8 µm" where the size of a pixel is known."""
+    return f"{pixels:.0f} px" if pixel_size is None else f"{pixels * pixel_size:.1f} µm"
+
+
+def place_in_words(x: float, y: float, pixel_size: float | None) -> str:
+    """Say a place: "x 104.0, y 58.5 px"; with the size of a pixel in micrometres too."""
+    words = f"x {x:.1f}, y {y:.1f} px"
+    return words if pixel_size is None else f"{words} ({x * pixel_size:.1f}, {y * pixel_size:.1f} µm)"
 
 
 def status(scene: Scene | None, spots: Sequence[Spot]) -> str:

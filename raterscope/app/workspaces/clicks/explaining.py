@@ -1,0 +1,98 @@
+"""Why the spot looked at stands as it does: evidence, neighbours, other runs; or nothing yet, blind."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from PySide6.QtCore import QObject
+
+from raterscope.app.document import Document
+from raterscope.app.workspaces.clicks import view
+from raterscope.app.workspaces.clicks.crops import Crops
+from raterscope.app.workspaces.clicks.other_runs import OtherRuns
+from raterscope.app.workspaces.clicks.reviewing import Reviewing
+from raterscope.app.workspaces.clicks.spots import Spot
+from raterscope.widgets.panels.evidence_panel import EvidencePanel
+
+__all__ = ["Explaining"]
+
+NO_OTHER = "No other run has this image."
+
+
+class Explaining(QObject):
+    """Fills the evidence pane with what there is to say of the spot that is selected."""
+
+    def __init__(
+        self, document: Document, crops: Crops, panel: EvidencePanel, reviewing: Reviewing, coverage: float
+    ) -> None:
+        super().__init__(panel)
+        self._document = document
+        self._panel = panel
+        self._reviewing = reviewing
+        self._crops = crops
+        self._coverage = coverage
+        self._decided_last: Spot | None = None
+        self.other_runs = OtherRuns(document, self)
+        crops.arrived.connect(self.show)
+        self.other_runs.read.connect(self._show_runs)
+        panel.runs_wanted.connect(self._on_runs_wanted)
+        panel.neighbour_chosen.connect(reviewing.select)
+
+    def set_coverage(self, coverage: float) -> None:
+        """Draw the ellipse that holds this share of the clicks."""
+        self._coverage = coverage
+        self.show()
+
+    def follow(self) -> None:
+        """Take up the scene that is shown now."""
+        self.other_runs.show(self._reviewing.scene)
+        self._decided_last = None
+
+    def remember(self) -> None:
+        """Keep in mind the spot that is being decided, to tell of it when it no longer is covered."""
+        self._decided_last = self._reviewing.spot
+
+    def show(self) -> None:
+        """Show the spot that is selected, or that none is."""
+        reviewing, scene, spot = self._reviewing, self._reviewing.scene, self._reviewing.spot
+        if spot is None or scene is None or reviewing.current is None:
+            self._panel.show_spot(None)
+            return
+        radius = view.radius_of(spot)
+        crop = self._crops.of(spot.x, spot.y, radius)
+        if reviewing.covers(spot):
+            self._panel.show_spot(view.covered(spot, crop, radius, self._coverage, self._before()))
+            return
+        size = scene.image.pixel_size
+        near = view.neighbours(reviewing.spots, reviewing.current, size, blind=reviewing.blind)
+        who, numbers = scene.clicks.annotators, self._numbers()
+        self._panel.show_spot(
+            view.evidence(spot, scene.fusion, who, numbers, crop, radius, self._coverage, near)
+        )
+
+    def _before(self) -> str:
+        """Tell what others say of the spot that was decided last."""
+        last = self._decided_last
+        if last is None:
+            return ""
+        now = next((one for one in self._reviewing.spots if one.number == last.number), None)
+        if now is None or not now.decided or now.cluster is None:
+            return ""
+        said = {"accepted": "you accepted", "turned down": "you rejected"}.get(now.state, "you added") + " it"
+        return (
+            f"Spot {now.number}: {said}; {now.votes} of {now.looked} marked it, "
+            f"the model says {now.posterior:.2f}."
+        )
+
+    def _on_runs_wanted(self) -> None:
+        self.other_runs.look()
+        self._show_runs()
+
+    def _show_runs(self) -> None:
+        spot = self._reviewing.spot
+        lines = [] if spot is None else self.other_runs.lines(spot)
+        self._panel.show_runs(None if not lines and self.other_runs.reading else lines, NO_OTHER)
+
+    def _numbers(self) -> Mapping[str, int]:
+        contents = self._document.contents
+        return {name: number for number, name in enumerate(contents.annotators)} if contents else {}
