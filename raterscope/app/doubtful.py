@@ -10,10 +10,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from raterscope.algorithms.progress import Watch, silent
-from raterscope.app.errors import plain
+from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.mask_records import VolumeFile
-from raterscope.app.formats.masks import holds_masks
-from raterscope.app.formats.masks.label_maps import head_of, is_grey, is_plain_image, is_voxel_file
+from raterscope.app.formats.masks.label_maps import head_of, is_plain_image, is_voxel_file, looks_of
 from raterscope.app.formats.masks.naming import bare
 from raterscope.app.formats.voxel_files import sentences
 
@@ -162,8 +161,11 @@ def settle_pictures(
 
 def _holds(path: Path) -> bool | None:
     """Tell whether a plain image holds masks; None where other images of its size may tell."""
-    holds = holds_masks(path)
-    if holds is not False and is_grey(path):
+    try:
+        holds, grey = looks_of(path)
+    except InputError:
+        return False
+    if holds is not False and grey:
         return _GREY_WORDS.search(path.stem) is not None
     return holds
 

@@ -140,7 +140,7 @@ def test_napari_counts_rows_first_and_from_the_centre_of_the_first_pixel(leave, 
         np.testing.assert_allclose(found[name], places, atol=1e-9)
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", [*FORMATS, "csv"])
 def test_what_leaves_comes_back_as_the_same_truth(leave, detected, fused, tmp_path, name):
     back = tmp_path / "back.rscope"
     images = [str(path) for path in fused.parent.glob("*.png")]

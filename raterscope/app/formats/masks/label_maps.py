@@ -17,7 +17,7 @@ from raterscope.app.formats.masks.gathering import by_label, part_of
 from raterscope.app.formats.masks.naming import NOTHING, Named
 from raterscope.app.formats.voxel_files import VoxelHead, read_all, sentences
 
-__all__ = ["head_of", "is_grey", "is_label_map", "is_plain_image", "is_voxel_file", "read_label_map"]
+__all__ = ["head_of", "is_label_map", "is_plain_image", "is_voxel_file", "looks_of", "read_label_map"]
 
 _MOST_LABELS = 1000
 _MOST_COLOURS = 64
@@ -28,6 +28,9 @@ _LOOKED_AT = 64_000_000
 
 _SHADES = 48
 _FEW_GREYS = 8
+_ENOUGH = 4_000_000
+"""Pixels that are looked at for greys, of rows all over the image."""
+
 _ALIKE = 0.8
 """Share of equal neighbours: 0.9 in patches ten pixels across, up to 0.7 in dark photographs."""
 
@@ -71,17 +74,25 @@ def is_label_map(path: Path) -> bool | None:
     return _looks_marked(values)
 
 
-def is_grey(path: Path) -> bool:
-    """Tell whether a plain image has greys as photographs have: many, and from pixel to pixel others.
+def looks_of(path: Path) -> tuple[bool | None, bool]:
+    """Tell of a plain image whether it holds masks, as `is_label_map` does, and whether it is in greys."""
+    values = _pixels(path)[0]
+    return _looks_marked(values), _has_greys(values)
+
+
+def _has_greys(values: NDArray[Any]) -> bool:
+    """Tell whether pixels are greys as photographs have: many, and from one to the next others.
 
     Labels lie in patches: two neighbours off the ground, which is the commonest value, mostly have the same.
     """
-    values = _pixels(path)[0]
-    if values.dtype.kind == "f" or len(_labels(values, _MANY) or range(_MANY)) <= _FEW_GREYS:
+    if values.dtype.kind not in "iu":
         return False
-    found, count = np.unique(values, return_counts=True)
+    few = values[..., :: -(-values.size // _ENOUGH), :]
+    found, count = np.unique(few, return_counts=True)
+    if len(found) <= _FEW_GREYS:
+        return False
     ground = found[np.argmax(count)]
-    left, right = values[..., :-1], values[..., 1:]
+    left, right = few[..., :-1], few[..., 1:]
     marked = (left != ground) & (right != ground)
     return bool(marked.any() and (left == right)[marked].mean() < _ALIKE)
 

@@ -28,9 +28,11 @@ def tells(path: Path | str) -> Literal["alone", "beside", "nothing"] | None:
     """
     path = Path(path)
     try:
+        if not path.is_file():  # a pipe can be read but once
+            return None
         if path.suffix.casefold() in _TABLES:
             return "alone" if _is_layer(path) else None
-        kind, content = _opened(path) if path.suffix.casefold() in MARKS and path.is_file() else ("", None)
+        kind, content = _opened(path) if path.suffix.casefold() in MARKS else ("", None)
     except InputError:
         return None
     kinds = _kinds_in(kind, content)

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
+from numpy.typing import NDArray
+
+from raterscope.app.errors import counted
 from raterscope.app.formats.clicks import extents_of, first_lines
 from raterscope.app.formats.records import PointTable, first_seen
 from raterscope.app.formats.tables import Faults, Table, assign, names, numbers
@@ -14,7 +18,7 @@ NEEDED = ("image", "x", "y")
 
 
 def points_of(table: Table, mapping: Mapping[str, str] | None = None) -> PointTable:
-    """Make true places of a table.
+    """Make true places of a table; of one of detections, of those that were detected.
 
     Parameters
     ----------
@@ -35,7 +39,17 @@ def points_of(table: Table, mapping: Mapping[str, str] | None = None) -> PointTa
     x, y = (numbers(table, column[field], faults) for field in ("x", "y"))
     extents = extents_of(table, column, image, faults)
     faults.refuse()
+    there = _detected(table)
+    left = len(table) - int(there.sum())
     return PointTable(
-        path=table.path, images=images, image=image, x=x, y=y, extents=extents,
+        path=table.path, images=images, image=image[there], x=x[there], y=y[there], extents=extents,
         lines=first_lines(table.lines, image),
+        notices=(f"Left out are {counted(left, 'cluster')} that were not detected.",) if left else (),
     )  # fmt: skip
+
+
+def _detected(table: Table) -> NDArray[np.bool_]:
+    """Tell which rows are true places: of a table of detections, as it leaves a study, those detected."""
+    if not {"cluster", "posterior", "detected"} <= set(table.header):
+        return np.ones(len(table), dtype=np.bool_)
+    return np.array([cell.strip() != "0" for cell in table.column("detected")], dtype=np.bool_)
