@@ -7,15 +7,16 @@ from collections.abc import Mapping
 from PySide6.QtCore import QObject
 
 from raterscope.app.document import Document
+from raterscope.app.review import Decision
 from raterscope.app.workspaces.clicks import view
 from raterscope.app.workspaces.clicks.crops import Crops
 from raterscope.app.workspaces.clicks.other_runs import OtherRuns
 from raterscope.app.workspaces.clicks.reviewing import Reviewing
-from raterscope.app.workspaces.clicks.spots import Spot
 from raterscope.widgets.panels.evidence_panel import EvidencePanel
 
 __all__ = ["Explaining"]
 
+DECIDED = {"accept": "accepted", "reject": "rejected", "move": "moved"}
 NO_OTHER = "No other run has this image."
 
 
@@ -31,7 +32,7 @@ class Explaining(QObject):
         self._reviewing = reviewing
         self._crops = crops
         self._coverage = coverage
-        self._decided_last: Spot | None = None
+        self._before = ""
         self.other_runs = OtherRuns(document, self)
         crops.arrived.connect(self.show)
         self.other_runs.read.connect(self._show_runs)
@@ -46,11 +47,16 @@ class Explaining(QObject):
     def follow(self) -> None:
         """Take up the scene that is shown now."""
         self.other_runs.show(self._reviewing.scene)
-        self._decided_last = None
 
-    def remember(self) -> None:
-        """Keep in mind the spot that is being decided, to tell of it when it no longer is covered."""
-        self._decided_last = self._reviewing.spot
+    def remember(self, decision: Decision) -> None:
+        """Keep what others say of the spot that was just decided, to tell it beside the next one."""
+        spot, verb = self._reviewing.spot, DECIDED.get(decision.verb)
+        self._before = ""
+        if spot is not None and spot.cluster is not None and verb is not None:
+            self._before = (
+                f"Spot {spot.number}: you {verb} it; {spot.votes} of {spot.looked} marked it, "
+                f"the model says {spot.posterior:.2f}."
+            )
 
     def show(self) -> None:
         """Show the spot that is selected, or that none is."""
@@ -61,27 +67,13 @@ class Explaining(QObject):
         radius = view.radius_of(spot)
         crop = self._crops.of(spot.x, spot.y, radius)
         if reviewing.covers(spot):
-            self._panel.show_spot(view.covered(spot, crop, radius, self._coverage, self._before()))
+            self._panel.show_spot(view.covered(spot, crop, radius, self._coverage, self._before))
             return
         size = scene.image.pixel_size
         near = view.neighbours(reviewing.spots, reviewing.current, size, blind=reviewing.blind)
         who, numbers = scene.clicks.annotators, self._numbers()
         self._panel.show_spot(
             view.evidence(spot, scene.fusion, who, numbers, crop, radius, self._coverage, near)
-        )
-
-    def _before(self) -> str:
-        """Tell what others say of the spot that was decided last."""
-        last = self._decided_last
-        if last is None:
-            return ""
-        now = next((one for one in self._reviewing.spots if one.number == last.number), None)
-        if now is None or not now.decided or now.cluster is None:
-            return ""
-        said = {"accepted": "you accepted", "turned down": "you rejected"}.get(now.state, "you added") + " it"
-        return (
-            f"Spot {now.number}: {said}; {now.votes} of {now.looked} marked it, "
-            f"the model says {now.posterior:.2f}."
         )
 
     def _on_runs_wanted(self) -> None:

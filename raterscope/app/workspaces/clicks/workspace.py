@@ -293,7 +293,7 @@ class ClicksWorkspace(ClicksScreen):
         elif self.reviewing.scene is not None and self.reviewing.scene.image.id not in images:
             self.walk.show(images[0])
         else:
-            self.explaining.remember()
+            self.explaining.remember(decision)
             self.reviewing.refresh()
         self.tell_stale()
 

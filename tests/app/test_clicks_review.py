@@ -1,0 +1,148 @@
+"""Reviewing spots: what is said of one, blind decisions, flagged images, the queue's progress."""
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QLabel
+
+from raterscope.app.review import SpotSubject
+from raterscope.app.study import Study
+from raterscope.widgets.dialogs.reason import ReasonDialog
+from tests.app.driving import LONG, idle, press
+
+
+def seen(widget) -> str:
+    return "\n".join(label.text() for label in widget.findChildren(QLabel) if label.isVisible())
+
+
+def disputed(window) -> int:
+    return next(i for i, spot in enumerate(window.workspace.reviewing.spots) if spot.state == "disputed")
+
+
+def flag(window, qtbot, reason):
+    press(window, qtbot, Qt.Key.Key_F)
+    dialog = window.findChild(ReasonDialog)
+    dialog.words.setText(reason)
+    dialog.accept()
+    idle(window, qtbot)
+
+
+def test_what_the_votes_and_the_model_say_stands_together(fused):
+    workspace = fused.workspace
+    place = disputed(fused)
+    workspace.reviewing.select(place)
+    spot = workspace.reviewing.spots[place]
+    words = seen(workspace.evidence)
+    assert f"{spot.votes} of {spot.looked} ({spot.votes / spot.looked:.0%}): most did not" in words
+    assert f"{spot.posterior:.2f}: in doubt" in words
+    assert f"{spot.votes} clicked, {spot.looked - spot.votes} did not" in words
+    clicked = [line.clicked for line in workspace.evidence._voters.lines]
+    assert clicked == sorted(clicked, reverse=True)
+    # Nearly all of this crowd mark every parasite.
+    assert "would mark a structure" in words
+
+
+def test_a_neighbour_is_listed_by_distance_and_gone_to(fused, qtbot):
+    workspace = fused.workspace
+    spots = workspace.reviewing.spots
+    here = next(i for i, spot in enumerate(spots) if abs(spot.x - 40) < 3 and abs(spot.y - 40) < 3)
+    workspace.reviewing.select(here)
+    workspace.evidence._about.setCurrentIndex(1)
+    near = workspace.evidence._near.view
+    away = [((spot.x - spots[here].x) ** 2 + (spot.y - spots[here].y) ** 2) ** 0.5 for spot in spots]
+    nearest = sorted(range(len(spots)), key=away.__getitem__)[1]
+    assert near.lines[0].key == nearest
+    assert near.lines[0].detail == f"{away[nearest]:.0f} px"
+    qtbot.mouseClick(
+        near.viewport(), Qt.MouseButton.LeftButton, pos=near.visualRect(near.model().index(0, 0)).center()
+    )
+    assert workspace.reviewing.current == nearest
+
+
+def test_other_runs_are_read_when_they_come_into_sight(fused, qtbot):
+    workspace = fused.workspace
+    press(fused, qtbot, Qt.Key.Key_F5)
+    qtbot.waitUntil(lambda: len(fused.document.contents.runs) == 2, timeout=LONG)
+    idle(fused, qtbot)
+    place = disputed(fused)
+    workspace.reviewing.select(place)
+    lines = workspace.evidence._runs.view
+    assert lines.lines == ()
+    workspace.evidence._about.setCurrentIndex(2)
+    qtbot.waitUntil(lambda: len(lines.lines) == 1, timeout=LONG)
+    (line,) = lines.lines
+    first = fused.document.contents.runs[0].id
+    assert line.key == first
+    spot = workspace.reviewing.spots[place]
+    assert (line.detail, line.figure, line.state) == (
+        f"{spot.votes} of {spot.looked}", f"{spot.posterior:.2f}", "disputed",
+    )  # fmt: skip
+    workspace.evidence.run_chosen.emit(first)
+    idle(fused, qtbot)
+    assert workspace.reviewing.scene.run.id == first
+
+
+def test_blind_nothing_tells_what_others_say_until_one_has_decided(fused, qtbot, study_file, monkeypatch):
+    workspace = fused.workspace
+    clicks = []
+    monkeypatch.setattr(workspace.canvas, "set_clicks", clicks.append)
+    press(fused, qtbot, Qt.Key.Key_B)
+    place = next(i for i, one in enumerate(workspace.reviewing.spots) if one.state == "detected")
+    workspace.reviewing.select(place)
+    spot = workspace.reviewing.spots[place]
+    words = seen(workspace.evidence)
+    assert "hidden until you decide" in words
+    for told in (f"{spot.posterior:.2f}", f"{spot.votes} of {spot.looked}", "volunteer", "detected"):
+        assert told not in words
+    marks = workspace.canvas._spots.spots
+    assert set(marks.state) == {"undecided"}
+    assert marks.words(place)[1] == "undecided"
+    assert len(clicks[-1]) == 0
+    assert not any("volunteer" in row.name for row in workspace.table.model.rows)
+
+    press(fused, qtbot, Qt.Key.Key_R)
+    assert f"Spot {spot.number}: you rejected it; {spot.votes} of" in seen(workspace.evidence)
+    workspace.reviewing.select(place)
+    words = seen(workspace.evidence)
+    assert f"{spot.votes} of {spot.looked}" in words
+    assert "rejected it" in words
+    assert len(clicks[-1]) == spot.votes
+
+    press(fused, qtbot, Qt.Key.Key_B)
+    assert any("volunteer" in row.name for row in workspace.table.model.rows)
+    workspace.reviewing.select(0 if place else 1)
+    press(fused, qtbot, Qt.Key.Key_A)
+    fused.document.close()
+    with Study.open(study_file) as study:
+        subjects = [one.subject for one in study.decisions()]
+    assert all(isinstance(subject, SpotSubject) for subject in subjects)
+    assert [subject.blind for subject in subjects] == [True, False]
+
+
+def test_an_image_is_flagged_with_a_reason_found_by_it_and_unflagged_by_undo(fused, qtbot):
+    workspace = fused.workspace
+    name = workspace.reviewing.scene.image.name
+    flag(fused, qtbot, "out of focus")
+    queue = workspace.queue
+    queue.choice.setCurrentIndex(queue.choice.findData("flagged"))
+    assert [item.title for item in queue.shown()] == [name]
+    assert workspace.history.view.lines[0].words == f"flag the image, {name}: out of focus"
+    assert fused.menus.undo_action.text() == "Undo flag the image"
+    assert fused.bar.fuse.text() == "Fuse"  # a flag changes no fusion
+    press(fused, qtbot, Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier)
+    assert queue.shown() == []
+    assert "No image is flagged" in seen(queue)
+    flag(fused, qtbot, "torn")
+    press(fused, qtbot, Qt.Key.Key_F)
+    assert queue.shown() == []
+
+
+def test_the_queue_tells_how_many_images_are_settled(fused, qtbot):
+    queue = fused.workspace.queue
+    told = queue._progress.accessibleName
+    assert told() == "0 of 2 images settled, 2 disputed spots left"
+    press(fused, qtbot, Qt.Key.Key_Tab)
+    press(fused, qtbot, Qt.Key.Key_R)
+    assert told() == "1 of 2 images settled, 1 disputed spot left"
+    press(fused, qtbot, Qt.Key.Key_R)
+    assert told() == "2 of 2 images settled, no disputed spot left"
+    queue.choice.setCurrentIndex(queue.choice.findData("undecided"))
+    assert "Every image is settled" in seen(queue)
