@@ -37,6 +37,11 @@ benchmark:
 	OPENBLAS_NUM_THREADS=1 $(python) -m tests.benchmarks.clicks_accuracy
 	OPENBLAS_NUM_THREADS=1 $(python) -m tests.benchmarks.clicks_speed
 	OPENBLAS_NUM_THREADS=1 $(python) -m tests.benchmarks.clicks_window_speed
+	OPENBLAS_NUM_THREADS=1 $(python) -m tests.benchmarks.large_image_speed
+	OPENBLAS_NUM_THREADS=1 $(python) -m tests.benchmarks.stream_accuracy
+	OPENBLAS_NUM_THREADS=1 $(python) -m tests.benchmarks.stream_speed
+	OPENBLAS_NUM_THREADS=1 $(python) -m tests.benchmarks.stopping_accuracy
+	OPENBLAS_NUM_THREADS=1 $(python) -m tests.benchmarks.decision_streams_accuracy
 	OPENBLAS_NUM_THREADS=1 $(python) -m tests.benchmarks.masks_accuracy
 	OPENBLAS_NUM_THREADS=1 $(python) -m tests.benchmarks.masks_speed
 	OPENBLAS_NUM_THREADS=1 $(python) -m tests.benchmarks.volume_view_speed
