@@ -20,7 +20,9 @@ __all__ = ["Key", "TileSource", "TileStore"]
 THREADS = min(2, max(1, (os.cpu_count() or 2) - 1))
 """One core is left to the window, whose frames would wait otherwise."""
 
-KEPT_BYTES = 192 << 20
+KEPT_BYTES = 128 << 20
+"""Of tiles in memory; those about what is in sight stay in any case."""
+
 TAKEN_AT_ONCE = 4
 """Tiles that are shown anew between two frames."""
 
@@ -82,6 +84,7 @@ class TileStore(QObject):
         self.side = source.side
         self._tiles: OrderedDict[Key, QImage] = OrderedDict()
         self._bytes = 0
+        self._needed: frozenset[Key] = frozenset()
         self._failed = False
         self._desk = _Desk(source)
         self._called.connect(self._take, Qt.ConnectionType.QueuedConnection)
@@ -97,8 +100,9 @@ class TileStore(QObject):
     def want(self, keys: Sequence[Key]) -> None:
         """Have these tiles read, the first ones first, and no others."""
         missing = [key for key in keys if key not in self._tiles]
+        self._needed = frozenset(keys)
         for key in reversed(keys):
-            self.get(key)  # what is wanted must not have to go for what is read now
+            self.get(key)  # now among the last to go
         desk = self._desk
         with desk.changed:
             if missing != desk.wanted and not desk.over:
@@ -127,7 +131,7 @@ class TileStore(QObject):
             if key not in self._tiles:
                 self._tiles[key] = tile
                 self._bytes += tile.sizeInBytes()
-        while self._bytes > KEPT_BYTES and len(self._tiles) > 1:
+        while self._bytes > KEPT_BYTES and next(iter(self._tiles)) not in self._needed:
             self._bytes -= self._tiles.popitem(last=False)[1].sizeInBytes()
         if some:
             self.arrived.emit([key for key, _ in some])

@@ -20,6 +20,8 @@ __all__ = ["TileCache"]
 
 SIDE = 512
 KEPT = 64
+"""Tiles, on a screen of one pixel a unit; on a finer one they are larger. Those in sight stay anyway."""
+
 BUDGET = 0.006
 """Seconds of a frame that painting anew may take."""
 
@@ -115,7 +117,8 @@ class TileCache:
                     painter.drawImage(box, self._tile(column, row, viewport.scale, ratio))
         if not kept:
             self._cost = time.perf_counter() - started
-        while len(self._tiles) > KEPT:
+        in_sight = (last_down - first_down + 1) * (last_across - first_across + 1)
+        while len(self._tiles) > max(in_sight, KEPT / ratio**2):
             self._tiles.popitem(last=False)
         return not late
 
