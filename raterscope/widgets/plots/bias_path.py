@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QWidget
 
 from raterscope.widgets import theme
 from raterscope.widgets.painting import paint_words
-from raterscope.widgets.plot_table import PlotTable
+from raterscope.widgets.plot_table import Column, PlotTable
 from raterscope.widgets.plots.behaviours import (
     BAD,
     BEHAVIOURS,
@@ -195,7 +195,8 @@ class _Lines(ScaledFigure):
         view = self._view
         assert view is not None
         drawn = np.flatnonzero(self._drawn)
-        axes = {"annotator": [view.names[row] for row in drawn.tolist()], view.axis or "place": view.at}
+        names = [view.names[row] for row in drawn.tolist()]
+        axes: dict[str, Column] = {"annotator": names, view.axis or "place": view.at}
         flagged = [BEHAVIOURS[number] for number in self._behaviour[drawn].tolist()]
         behaviour = np.asarray(flagged, dtype=object)[:, None]
         return PlotTable.of_cells(axes, {"bias": view.bias[:, drawn].T + 0.0, "behaviour": behaviour})

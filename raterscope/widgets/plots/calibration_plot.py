@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pyqtgraph as pg
 from numpy.typing import NDArray
+from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QWidget
 
 from raterscope.widgets import theme
@@ -39,7 +41,15 @@ class CalibrationLine:
 
 
 class CalibrationPlot(Plot):
-    """A dot a bin, larger for more cases; the diagonal is what perfect posteriors give."""
+    """A dot a bin, larger for more cases; the diagonal is what perfect posteriors give.
+
+    Signals
+    -------
+    bin_chosen : float, float
+        From which posterior on and up to which the bin goes whose dot is clicked.
+    """
+
+    bin_chosen = Signal(float, float)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(
@@ -47,6 +57,8 @@ class CalibrationPlot(Plot):
             "Import known truths to see whether posteriors can be taken at their word.", parent,
         )  # fmt: skip
         self._lines: tuple[CalibrationLine, ...] = ()
+        self._marked: float | None = None
+        self._ring = pg.ScatterPlotItem(size=17)
         self._legend = self.item.addLegend(offset=(-8, -8), labelTextSize="8pt")
         self.show_all()
 
@@ -61,10 +73,15 @@ class CalibrationPlot(Plot):
         self.set_filled(bool(lines))
         self.draw()
 
+    def mark(self, posterior: float | None) -> None:
+        """Ring the bin of the first method that a posterior falls into."""
+        self._marked = posterior
+        self._draw_ring()
+
     def show_all(self) -> None:
         """Show the unit square."""
         self.item.setXRange(0, 1, padding=0.02)
-        self.item.setYRange(0, 1, padding=0.02)
+        self.item.setYRange(0, 1, padding=0.06)
 
     def table(self) -> PlotTable:
         """Give a row a dot."""
@@ -92,10 +109,28 @@ class CalibrationPlot(Plot):
             there = line.count > 0
             colour = (look.accent, look.second)[place % 2]
             size = 4 + 8 * np.sqrt(line.count[there] / max(int(line.count.max(initial=0)), 1))
-            self.item.plot(
+            drawn = self.item.plot(
                 line.posterior[there], line.share[there], pen=pen(colour, 1.8, DASHES[place % len(DASHES)]),
                 symbol="o", symbolSize=size, symbolBrush=colour, symbolPen=None,
-                name=legend_words(line.title),
+                name=legend_words(line.title), data=np.flatnonzero(there),
             )  # fmt: skip
+            drawn.sigPointsClicked.connect(self._on_points)
+        self.item.addItem(self._ring)
+        self._draw_ring()
         self._legend.setVisible(len(self._lines) > 1)
         self.header.set_aside(f"error {self._lines[0].error:.2f}" if self._lines else "")
+
+    def _draw_ring(self) -> None:
+        at = []
+        if self._lines and self._marked is not None:
+            line = self._lines[0]
+            place = min(int(self._marked * len(line.count)), len(line.count) - 1)
+            at = [place] if line.count[place] else []
+        across, down = ([], []) if not at else (self._lines[0].posterior[at], self._lines[0].share[at])
+        self._ring.setData(x=across, y=down, pen=pen(theme.current().text, 1.6), brush=None)
+
+    def _on_points(self, _drawn: object, points: NDArray[np.object_], _event: object = None) -> None:
+        if len(points) and self._lines:
+            bins = len(self._lines[0].count)
+            place = int(points[-1].data())
+            self.bin_chosen.emit(place / bins, (place + 1) / bins)

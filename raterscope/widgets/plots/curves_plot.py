@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
+import pyqtgraph as pg
 from numpy.typing import NDArray
+from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QComboBox, QWidget
 
 from raterscope.widgets import theme
@@ -36,6 +38,9 @@ class Curve:
         Empty where only the ROC is known.
     area : float
         Under the ROC; NaN where not known.
+    threshold : (K,) float
+        Posterior from which on each point's detections are kept, falling; then `recall` has its points too.
+        Empty where the points stand for nothing that can be chosen.
     """
 
     title: str
@@ -44,6 +49,7 @@ class Curve:
     recall: NDArray[np.floating]
     precision: NDArray[np.floating]
     area: float = float("nan")
+    threshold: NDArray[np.floating] = field(default_factory=lambda: np.empty(0))
 
 
 NOTHING = "Import known places to measure the runs against: their curves are drawn here."
@@ -52,15 +58,25 @@ NOTHING = "Import known places to measure the runs against: their curves are dra
 class CurvesPlot(Plot):
     """ROC or precision-recall, a line a run or class; they differ by colour and dashes.
 
+    Where the first curve tells its thresholds, a click chooses that of the nearest point.
+
     Parameters
     ----------
     nothing : str
         What belongs here.
+
+    Signals
+    -------
+    threshold_chosen : float
     """
+
+    threshold_chosen = Signal(float)
 
     def __init__(self, nothing: str = NOTHING, parent: QWidget | None = None) -> None:
         super().__init__("Curves", *AXES["roc"], nothing, parent)
         self._curves: tuple[Curve, ...] = ()
+        self._marked: float | None = None
+        self._ring = pg.ScatterPlotItem(size=11)
         self.kind = QComboBox()
         self.kind.setAccessibleName("Which curve")
         for key, words in NAMES.items():
@@ -81,10 +97,23 @@ class CurvesPlot(Plot):
         self.set_filled(bool(curves))
         self.draw()
 
+    def mark(self, posterior: float | None) -> None:
+        """Ring the point of the first curve from which on a detection of this posterior is kept."""
+        self._marked = posterior
+        self._draw_ring()
+
+    def set_kind(self, kind: str) -> None:
+        """Show "roc" or "precision-recall"."""
+        self.kind.setCurrentIndex(self.kind.findData(kind))
+
+    def heading(self) -> tuple[str, str]:
+        """Give which curve is drawn, and its area."""
+        return NAMES[str(self.kind.currentData())], self.header.words()[1]
+
     def show_all(self) -> None:
         """Show the unit square."""
         self.item.setXRange(0, 1, padding=0.02)
-        self.item.setYRange(0, 1, padding=0.02)
+        self.item.setYRange(0, 1, padding=0.06)
 
     def table(self) -> PlotTable:
         """Give the points of the curves of the kind chosen."""
@@ -114,9 +143,37 @@ class CurvesPlot(Plot):
             if kind == "roc" and len(self._curves) > 1 and np.isfinite(curve.area):
                 title += f" {curve.area:.3f}"
             line = pen(hues[place % len(hues)], 1.8, dashes)
-            self.item.plot(across, down, pen=line, name=legend_words(title))
+            drawn = self.item.plot(across, down, pen=line, name=legend_words(title))
+            if not place and len(curve.threshold):
+                drawn.setCurveClickable(True, width=12)
+                drawn.sigClicked.connect(self._on_clicked)
+        self.item.addItem(self._ring)
+        self._draw_ring()
         self._legend.setVisible(len(self._curves) > 1)
         self.header.set_aside(_areas(self._curves) if kind == "roc" else "")
+
+    def _points(self) -> tuple[Curve, NDArray[np.floating], NDArray[np.floating]] | None:
+        """Give the first curve and its points, where they stand for thresholds."""
+        if not self._curves or not len(self._curves[0].threshold):
+            return None
+        return self._curves[0], *_way(self._curves[0], str(self.kind.currentData()))
+
+    def _draw_ring(self) -> None:
+        points = self._points()
+        at = []
+        if points is not None and self._marked is not None:
+            at = np.flatnonzero(points[0].threshold <= self._marked)[:1].tolist()
+        across, down = ([], []) if points is None else (points[1][at], points[2][at])
+        self._ring.setData(x=across, y=down, pen=pen(theme.current().text, 1.6), brush=None)
+
+    def _on_clicked(self, _curve: object, event: object) -> None:
+        points, place = self._points(), getattr(event, "pos", None)
+        if points is None or place is None:
+            return
+        curve, across, down = points
+        away = np.hypot(across - place().x(), down - place().y())
+        away[~np.isfinite(curve.threshold)] = np.inf
+        self.threshold_chosen.emit(float(curve.threshold[int(away.argmin())]))
 
     def _on_kind(self) -> None:
         across, down = AXES[str(self.kind.currentData())]

@@ -1,4 +1,4 @@
-"""Runs against known places: one table, and the curves of the run on screen."""
+"""Runs against known places: one table, the curves of the image on screen, the calibration of its run."""
 
 from __future__ import annotations
 
@@ -8,10 +8,20 @@ from functools import partial
 
 import numpy as np
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QDoubleSpinBox, QHBoxLayout, QLabel, QVBoxLayout, QWidget
+from PySide6.QtGui import QResizeEvent, QShowEvent
+from PySide6.QtWidgets import QDoubleSpinBox, QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
 from raterscope.algorithms.clicks.data import FloatArray, Fusion
-from raterscope.algorithms.evaluation import Comparison, Curves, compare, curves, evaluate
+from raterscope.algorithms.evaluation import (
+    Calibration,
+    Comparison,
+    Curves,
+    calibration,
+    compare,
+    curves,
+    evaluate,
+    true_detections,
+)
 from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Document
 from raterscope.app.jobs import Job, Jobs
@@ -19,13 +29,25 @@ from raterscope.app.study import RunEntry, Study
 from raterscope.app.workspaces.clicks.scene import Scene
 from raterscope.widgets import theme
 from raterscope.widgets.figures import count
+from raterscope.widgets.parts import ElidedLabel
+from raterscope.widgets.plots.calibration_plot import CalibrationLine, CalibrationPlot
 from raterscope.widgets.plots.curves_plot import Curve, CurvesPlot
+from raterscope.widgets.plots.mode_switch import ModeSwitch
+from raterscope.widgets.plots.plot import Plot
 from raterscope.widgets.tables.comparison_table import ComparisonRow, ComparisonTable, Measure
 
 __all__ = ["Comparing"]
 
 RADIUS = 10.0
 NAN = float("nan")
+NARROW = 290
+"""Below this width the radius gives way to the words of the switch."""
+PAGES = {
+    "runs": ("runs", "Several runs on all images that have known places"),
+    "roc": ("ROC", "Sensitivity over the false positive rate of the run and the image on screen"),
+    "precision-recall": ("PR", "Precision over sensitivity of the run and the image on screen"),
+    "calibration": ("calibration", "Whether a posterior of the run on screen is right as often as it says"),
+}
 NOTHING = "Tick two or more runs under Fuse and press Compare; import known places to measure them by."
 
 
@@ -55,10 +77,10 @@ class _Measured:
 class Comparing(QWidget):
     """Measures runs against imported truth, within a radius that the expert sets.
 
-    Attributes
-    ----------
-    plot : CurvesPlot
-        The curves of the run on screen, for whoever gives it a place.
+    Signals
+    -------
+    refused : str
+    run_chosen : int
     """
 
     refused = Signal(str)
@@ -74,6 +96,8 @@ class Comparing(QWidget):
         self._generation = 0
         self._job: Job | None = None
         self._runs: tuple[int, ...] = ()
+        self._calibrated: tuple[int, float] | None = None
+        self.pages = ModeSwitch(PAGES)
         self.radius = QDoubleSpinBox()
         self.radius.setRange(0.1, 10_000)
         self.radius.setDecimals(1)
@@ -81,33 +105,46 @@ class Comparing(QWidget):
         self.radius.setSuffix(" px")
         self.radius.setButtonSymbols(QDoubleSpinBox.ButtonSymbols.NoButtons)
         self.radius.setKeyboardTracking(False)
+        self.radius.setFixedWidth(76)
         self.radius.setToolTip("A detection matches a known place within this radius, one to one")
         self.radius.setAccessibleName("Matching radius in pixels")
         self.radius.valueChanged.connect(self._on_radius)
         self.table = ComparisonTable(MEASURES, NOTHING)
         self.table.run_chosen.connect(self.run_chosen)
-        self.plot = CurvesPlot()
-        words = QLabel("Match within")
-        words.setTextFormat(Qt.TextFormat.PlainText)
+        self.plot, self.calibration = CurvesPlot(), CalibrationPlot()
+        self._shown = QStackedWidget()
+        for page in (self.table, self.plot, self.calibration):
+            self._shown.addWidget(page)
+        for plot in (self.plot, self.calibration):
+            plot.header.hide()  # the switch names them; what stands beside its words is said by `_said`
+        self._said = ElidedLabel("", "small")
+        self._said.setAlignment(Qt.AlignmentFlag.AlignRight)
         row = QHBoxLayout()
-        row.setContentsMargins(12, 8, 12, 0)
-        row.setSpacing(8)
-        row.addWidget(words)
+        row.setContentsMargins(8, 6, 8, 0)
+        row.setSpacing(6)
+        row.addWidget(self.pages)
+        row.addWidget(self._said, 1)
         row.addWidget(self.radius)
-        row.addStretch(1)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
         column.addLayout(row)
-        column.addWidget(self.table, 1)
+        column.addWidget(self._shown, 1)
+        self.pages.chosen.connect(self._on_page)
+        document.changed.connect(self._on_changed)
 
     def show_scene(self, scene: Scene | None) -> None:
         """Take another image or run: its curves are drawn."""
         self._scene = scene
         self._draw_curves()
+        self._calibrate()
 
     def compare(self, runs: Sequence[int]) -> None:
-        """Measure runs on all images that have truth."""
+        """Measure runs on all images that have truth, and show the table."""
+        self.pages.set_mode("runs")
+        self._measure(runs)
+
+    def _measure(self, runs: Sequence[int]) -> None:
         self._runs = tuple(runs)
         if self._job is not None:
             self._job.cancel()
@@ -121,13 +158,67 @@ class Comparing(QWidget):
     def forget(self) -> None:
         """Drop what was compared: another study."""
         self._runs = ()
+        self._calibrated = None
         self.table.set_rows(())
+        self.calibration.set_lines(())
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Work out what was not looked at until now."""
+        super().showEvent(event)
+        self._calibrate()
+
+    def _on_changed(self) -> None:
+        """Look again at what may have more truth now."""
+        self._calibrated = None
+        self._calibrate()
+
+    def _on_page(self, name: str) -> None:
+        page = {"runs": self.table, "calibration": self.calibration}.get(name, self.plot)
+        self._shown.setCurrentWidget(page)
+        if page is self.plot:
+            self.plot.set_kind(name)
+        self._calibrate()
+        self._say()
+
+    def _say(self) -> None:
+        """Say beside the switch what the plot shown has come to."""
+        shown = self._shown.currentWidget()
+        words = shown.header.words()[1] if isinstance(shown, Plot) and shown.filled else ""
+        room = self.pages.sizeHint().width() + self.radius.width() + 90
+        self._said.setText(words if self.width() >= room else words.rpartition(" ")[2])
+        self.radius.setVisible(self.width() >= NARROW)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Say as much as there is room for."""
+        super().resizeEvent(event)
+        self._say()
+
+    def _calibrate(self) -> None:
+        """Calibrate the run on screen on all images that have truth, where that is looked at."""
+        run = None if self._scene is None else self._scene.run
+        if run is None:
+            self._calibrated = None
+            self.calibration.set_lines(())
+            return
+        wanted = run.id, self.radius.value()
+        if self.pages.mode != "calibration" or not self.isVisible() or wanted == self._calibrated:
+            return
+        self._calibrated = wanted
+        job = self._document.ask("Calibrating", partial(_calibrate, *wanted))
+        job.finished.connect(partial(self._on_calibrated, wanted, run.algorithm.upper()))
+
+    def _on_calibrated(self, wanted: tuple[int, float], title: str, found: Calibration) -> None:
+        if wanted == self._calibrated:
+            line = CalibrationLine(title, found.posterior, found.share, found.count, found.error)
+            self.calibration.set_lines((line,) if found.count.any() else ())
+            self._say()
 
     def _draw_curves(self) -> None:
         self._generation += 1
         scene = self._scene
         if scene is None or scene.fusion is None or scene.run is None or not len(scene.truth):
             self.plot.set_curves(())
+            self._say()
             return
         work = partial(_curves, scene.fusion, scene.truth, self.radius.value())
         job = self._jobs.start("Drawing curves", work, quiet=True)
@@ -145,14 +236,17 @@ class Comparing(QWidget):
                         recall=drawn.sensitivity,
                         precision=drawn.precision,
                         area=drawn.roc_area,
+                        threshold=drawn.threshold,
                     ),
                 )
             )
+            self._say()
 
     def _on_radius(self) -> None:
         self._draw_curves()
+        self._calibrate()
         if self._runs:
-            self.compare(self._runs)
+            self._measure(self._runs)
 
     def _on_measured(self, answer: tuple[int, int, tuple[_Measured, ...]]) -> None:
         places, images, measured = answer
@@ -186,14 +280,33 @@ def _curves(fusion: Fusion, truth: FloatArray, radius: float, watch: Watch) -> C
     return curves(fusion.clustering.mean, fusion.detection.posterior, truth, radius)
 
 
-def _measure(
-    runs: Sequence[int], radius: float, study: Study, watch: Watch
-) -> tuple[int, int, tuple[_Measured, ...]]:
+def _truths(study: Study) -> dict[int, FloatArray]:
     truths = {}
     for entry in study.images():
         points = study.truth(entry.id)
         if len(points):
             truths[entry.id] = np.column_stack([points.x, points.y])
+    return truths
+
+
+def _calibrate(number: int, radius: float, study: Study, watch: Watch) -> Calibration:
+    truths = _truths(study)
+    images = [image for image in study.run(number).items if image in truths]
+    posteriors, right = [np.empty(0)], [np.empty(0, dtype=bool)]
+    for done, image in enumerate(images):
+        watch(done / len(images), "calibrating")
+        fusion = study.result(number, image)
+        if fusion is not None:
+            posterior = fusion.detection.posterior
+            posteriors.append(posterior)
+            right.append(true_detections(fusion.clustering.mean, posterior, truths[image], radius))
+    return calibration(np.concatenate(posteriors), np.concatenate(right))
+
+
+def _measure(
+    runs: Sequence[int], radius: float, study: Study, watch: Watch
+) -> tuple[int, int, tuple[_Measured, ...]]:
+    truths = _truths(study)
     measured = []
     for done, number in enumerate(runs):
         run = study.run(number)

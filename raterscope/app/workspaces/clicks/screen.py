@@ -13,6 +13,7 @@ from raterscope.widgets.panels.evidence_panel import EvidencePanel
 from raterscope.widgets.panels.fuse_panel import FusePanel
 from raterscope.widgets.panels.queue_panel import QueueFilter, QueuePanel
 from raterscope.widgets.panels.stream_panel import StreamPanel
+from raterscope.widgets.plots.counts_plot import CountsPlot
 from raterscope.widgets.plots.objective_plot import ObjectivePlot
 from raterscope.widgets.plots.reliability_plot import ReliabilityPlot
 from raterscope.widgets.plots.stream_curves import StreamCurves
@@ -40,10 +41,12 @@ class ClicksScreen(WorkspaceScreen):
         self.table = AnnotatorTable()
         self.objective = ObjectivePlot()
         self.reliability = ReliabilityPlot()
+        self.counts = CountsPlot()
         self.stream, self.curves = StreamPanel(), StreamCurves()
         self.ask = AskList("annotator", "decisions set right", "", "Whom to ask next is told here.")
         self.middle_tabs = QTabWidget()
         self.middle_tabs.addTab(self.table, "Annotators")
+        self.middle_tabs.addTab(self.counts, "Counts")
         self.middle_tabs.addTab(self.curves, "Course")
         self.middle_tabs.setFocusProxy(self.table)
         self.right_tabs = QTabWidget()

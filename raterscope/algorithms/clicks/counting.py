@@ -1,0 +1,56 @@
+"""How many structures an image has, as its posteriors say it.
+
+A crowd's spots are real or not, each by its posterior (OEM-DEM paper, eq. 25), so that their number has the
+Poisson binomial distribution. The posteriors themselves are known within intervals only, since the annotators
+are; the same annotators are behind all of them, so what is not known is taken to move all posteriors of an
+image the same way, on the scale of their logits. That is the cautious choice: errors that were independent
+would not widen the number's distribution at all.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from raterscope.algorithms.clicks._finding import marks_of
+from raterscope.algorithms.clicks.data import FloatArray
+
+__all__ = ["expected_count"]
+
+SURE = 1e-12
+HALF_WIDTH = 1.959964
+"""Standard deviations from the middle of a 95 % interval to its ends."""
+
+_NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(15)
+
+
+def expected_count(posterior: FloatArray, low: FloatArray, high: FloatArray) -> tuple[float, float, float]:
+    """Give the expected number of structures among M spots, and a 95 % interval of their number.
+
+    Parameters
+    ----------
+    posterior : (M,) float64
+        Probability that each spot is a structure; 0 or 1 where that is known.
+    low, high : (M,) float64
+        Ends of the posterior's 95 % interval; NaN where there is none.
+
+    Returns
+    -------
+    estimate, low, high : float
+        The sum of the posteriors, and whole numbers that hold the number in at least 95 % of cases.
+    """
+    posterior = np.asarray(posterior, dtype=np.float64)
+    if not len(posterior):
+        return 0.0, 0.0, 0.0
+    middle = _logit(posterior)
+    ends = [np.where(np.isfinite(end), end, posterior) for end in (low, high)]
+    down, up = (np.abs(_logit(end) - middle)[:, None] / HALF_WIDTH for end in ends)
+    moved = middle[:, None] + np.where(_NODES < 0, down, up) * _NODES
+    chance = marks_of(1 / (1 + np.exp(-moved))) @ (_WEIGHTS / _WEIGHTS.sum())
+    below = np.cumsum(chance)
+    least, most = np.searchsorted(below, (0.025, 0.975))
+    return float(posterior.sum()), float(least), float(min(most, len(posterior)))
+
+
+def _logit(share: FloatArray) -> FloatArray:
+    inside = np.clip(share, SURE, 1 - SURE)
+    return np.asarray(np.log(inside) - np.log1p(-inside))

@@ -1,0 +1,179 @@
+"""The plots linked with canvas and queue: what is selected in one is marked in the others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+
+import numpy as np
+from PySide6.QtCore import QObject
+
+from raterscope.algorithms.clicks.counting import expected_count
+from raterscope.algorithms.progress import Watch
+from raterscope.app.document import Document
+from raterscope.app.jobs import Jobs
+from raterscope.app.review import ReviewState
+from raterscope.app.study import Study
+from raterscope.app.workspaces.clicks.comparing import Comparing
+from raterscope.app.workspaces.clicks.reviewing import Reviewing
+from raterscope.app.workspaces.clicks.scene import Scene
+from raterscope.app.workspaces.clicks.screen import ClicksScreen
+from raterscope.app.workspaces.clicks.spots import Known, spots_of
+from raterscope.app.workspaces.queueing import Queueing
+from raterscope.widgets.plots.counts_plot import CountsView
+
+__all__ = ["Plotting"]
+
+Count = tuple[float, float, float]
+UNKNOWN = (float("nan"),) * 3
+
+
+class Plotting(QObject):
+    """Keeps the counts by image in step with the queue, and marks the spot on screen in the plots of truth.
+
+    Counts are worked out where they are looked at, and only of images that have changed.
+    """
+
+    def __init__(
+        self,
+        document: Document,
+        jobs: Jobs,
+        screen: ClicksScreen,
+        queueing: Queueing,
+        reviewing: Reviewing,
+        comparing: Comparing,
+    ) -> None:
+        super().__init__(screen)
+        self._document, self._jobs, self._screen = document, jobs, screen
+        self._queueing, self._reviewing, self._comparing = queueing, reviewing, comparing
+        self._counts: dict[int, Count] = {}
+        self._made_from: dict[int, object] = {}
+        self._truth: dict[int, int] = {}
+        self._under_way = False
+        document.replaced.connect(self._on_replaced)
+        document.changed.connect(self._on_changed)
+        document.decided.connect(self.refresh)
+        queueing.all_read.connect(self.refresh)
+        screen.middle_tabs.currentChanged.connect(self.refresh)
+        screen.counts.chosen.connect(self._on_image)
+        reviewing.selected.connect(self._on_selected)
+        comparing.plot.threshold_chosen.connect(self._on_threshold)
+        comparing.calibration.bin_chosen.connect(self._on_bin)
+        self._on_replaced()
+
+    def show_scene(self, scene: Scene | None) -> None:
+        """Mark the image that is on screen."""
+        self._screen.counts.select(None if scene is None else scene.image.id)
+
+    # Counts by image
+
+    def _on_image(self, image: int) -> None:
+        self._screen.queue.item_chosen.emit(image)
+
+    def refresh(self) -> None:
+        """Bring the counts up to date, where they are looked at."""
+        contents = self._document.contents
+        if contents is None or self._screen.middle_tabs.currentWidget() is not self._screen.counts:
+            return
+        made_from = {
+            image: (known, tuple(contents.review.spots(image)))
+            for image, known in self._queueing.results.items()
+            if known.fusion is not None
+        }
+        for image in self._counts.keys() - made_from.keys():
+            del self._counts[image]
+        stale = {image: made_from[image][0] for image in made_from if self._is_stale(image, made_from[image])}
+        self._show()
+        if stale and not self._under_way:
+            self._under_way = True
+            self._made_from |= {image: made_from[image] for image in stale}
+            job = self._jobs.start("Counting", partial(_count, stale, contents.review), quiet=True)
+            job.finished.connect(self._on_counted)
+            job.ended.connect(self._on_ended)
+
+    def _is_stale(self, image: int, made_from: tuple[Known, object]) -> bool:
+        before = self._made_from.get(image)
+        if not isinstance(before, tuple):
+            return True
+        return before[0] is not made_from[0] or before[1] != made_from[1]
+
+    def _on_counted(self, counts: Mapping[int, Count]) -> None:
+        self._counts.update(counts)
+
+    def _on_ended(self) -> None:
+        self._under_way = False
+        self.refresh()
+
+    def _show(self) -> None:
+        contents = self._document.contents
+        items = [item for item in self._screen.queue.shown() if isinstance(item.key, int)]
+        if contents is None or not items:
+            self._screen.counts.show_counts(None)
+            return
+        numbers = [item.key for item in items if isinstance(item.key, int)]
+        expected, low, high = np.array([self._counts.get(number, UNKNOWN) for number in numbers]).T
+        known = np.array([self._truth.get(number, np.nan) for number in numbers], dtype=float)
+        names = [item.title for item in items]
+        self._screen.counts.show_counts(CountsView(np.array(numbers), names, expected, low, high, known))
+        self._screen.counts.select(self._queueing.current)
+
+    def _on_replaced(self) -> None:
+        self._counts.clear()
+        self._made_from.clear()
+        self._truth.clear()
+        self._screen.counts.show_counts(None)
+        self._on_changed()
+
+    def _on_changed(self) -> None:
+        if self._document.contents is not None:
+            job = self._document.ask("Reading known places", _read_truth)
+            job.finished.connect(self._on_truth)
+
+    def _on_truth(self, truth: dict[int, int]) -> None:
+        self._truth = truth
+        self.refresh()
+
+    # The spot on screen
+
+    def _on_selected(self, _index: int | None) -> None:
+        spot = self._reviewing.spot
+        posterior = None if spot is None or not np.isfinite(spot.posterior) else spot.posterior
+        self._comparing.plot.mark(posterior)
+        self._comparing.calibration.mark(posterior)
+
+    def _on_threshold(self, threshold: float) -> None:
+        """Look at the spot that the curve takes in at a threshold."""
+        away = [abs(spot.posterior - threshold) for spot in self._reviewing.spots]
+        known = [index for index, distance in enumerate(away) if np.isfinite(distance)]
+        if known:
+            self._reviewing.select(min(known, key=away.__getitem__))
+
+    def _on_bin(self, low: float, high: float) -> None:
+        """Look at the next spot of the image whose posterior lies in a bin, round the end."""
+        inside = [
+            index
+            for index, spot in enumerate(self._reviewing.spots)
+            if low <= spot.posterior < high or spot.posterior == high == 1.0
+        ]
+        current = -1 if self._reviewing.current is None else self._reviewing.current
+        if inside:
+            self._reviewing.select(next((index for index in inside if index > current), inside[0]))
+
+
+def _count(images: Mapping[int, Known], state: ReviewState, watch: Watch) -> dict[int, Count]:
+    counts = {}
+    for done, (image, known) in enumerate(images.items()):
+        watch(done / len(images), "counting")
+        spots = spots_of(known.fusion, len(known.annotators), state.spots(image))
+        sure = {"accepted": 1.0, "added": 1.0, "turned down": 0.0}
+        ends = np.array(
+            [[sure.get(spot.state, end) for end in (spot.posterior, spot.low, spot.high)] for spot in spots]
+        ).reshape(-1, 3)
+        posterior, low, high = ends.T
+        counts[image] = expected_count(posterior, low, high)
+    return counts
+
+
+def _read_truth(study: Study, watch: Watch) -> dict[int, int]:
+    watch(0.0, "reading known places")
+    return {entry.id: many for entry in study.images() if (many := len(study.truth(entry.id)))}
