@@ -131,8 +131,8 @@ class TiffSource:
 
     def _decoded(self, page: Any, index: int) -> NDArray[Any]:
         offset, size = page.dataoffsets[index], page.databytecounts[index]
-        # As one tile may say of itself that it has gigabytes.
-        most = 4 * page.tilewidth * page.tilelength * page.samplesperpixel * page.dtype.itemsize + (1 << 20)
+        # What claims more than this would be unpacked to gigabytes.
+        most = 2 * page.tilewidth * page.tilelength * page.samplesperpixel * page.dtype.itemsize + (1 << 16)
         if size > most:
             raise InputError("cannot be read: the image is damaged or cut short", file=self._path)
         data = None
