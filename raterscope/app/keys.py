@@ -1,179 +1,168 @@
-"""The sheet of keys that F1 shows."""
+"""The sheet of keys: what every key does here, from the actions and the widgets that have them."""
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QDialog, QHBoxLayout, QVBoxLayout, QWidget
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
+from PySide6.QtCore import QSize, Qt
+from PySide6.QtWidgets import (
+    QDialog,
+    QFrame,
+    QHBoxLayout,
+    QLabel,
+    QLineEdit,
+    QScrollArea,
+    QVBoxLayout,
+    QWidget,
+)
+
+from raterscope.app.commands import Command
+from raterscope.app.workspaces.screen import WorkspaceScreen
 from raterscope.widgets.key_cap import KeyButton
+from raterscope.widgets.matching import Typed
+from raterscope.widgets.own_keys import own_keys
 from raterscope.widgets.parts import plain_label
 
-__all__ = ["KEYS", "STUDY", "KeySheet"]
+__all__ = ["KeyGroup", "KeySheet", "groups_of"]
 
-Column = tuple[str, tuple[tuple[str, str], ...]]
+COLUMNS = 3
+CAPTION_ROWS = 2  # what a caption takes, in rows
+SIZE = QSize(1080, 680)
 
-_UNDO = (("Ctrl+Z", "undo"), ("Ctrl+Shift+Z", "redo"))
-_REGIONS = (("F6", "next region of the window"), ("F11", "full screen"))
 
-KEYS: dict[str, tuple[Column, ...]] = {
-    "clicks": (
-        (
-            "Review",
-            (
-                ("Tab", "next disputed spot"),
-                ("Shift+Tab", "previous disputed spot"),
-                ("A", "accept"),
-                ("R", "reject"),
-                ("S", "skip"),
-                ("N", "add a spot that all missed"),
-                ("M", "move the spot"),
-                ("F", "flag the image, or take the flag away"),
-                *_UNDO,
-            ),
-        ),
-        (
-            "Look",
-            (
-                ("PgDown", "next image"),
-                ("PgUp", "previous image"),
-                ("Arrows", "pan"),
-                ("+", "zoom in"),
-                ("-", "zoom out"),
-                ("0", "whole image"),
-                ("Space", "no marks while held"),
-                ("1 ... 9", "one annotator alone"),
-                *_REGIONS,
-            ),
-        ),
-        (
-            "In the annotator table",
-            (
-                ("Return", "alone, and all again"),
-                ("Space", "hide, show"),
-                ("Delete", "exclude, include"),
-            ),
-        ),
-    ),
-    "masks": (
-        (
-            "Review",
-            (
-                ("Tab", "next disputed region"),
-                ("Shift+Tab", "previous disputed region"),
-                ("A", "accept the consensus there"),
-                ("T", "take a rater's version"),
-                ("B", "brush"),
-                ("E", "eraser"),
-                ("[ ]", "smaller, larger brush"),
-                ("I", "fill in between painted slices"),
-                ("S", "skip"),
-                *_UNDO,
-            ),
-        ),
-        (
-            "Look",
-            (
-                ("PgDown", "next case"),
-                ("PgUp", "previous case"),
-                ("Wheel", "through the slices"),
-                ("Ctrl+Wheel", "zoom"),
-                ("Arrows", "cross-hair by a voxel"),
-                ("Drag", "cross-hair; right: window, middle: pan"),
-                ("D", "next map"),
-                ("1 ... 9", "one rater alone"),
-                *_REGIONS,
-            ),
-        ),
-        ("In the rater table", (("Delete", "exclude, include"),)),
-    ),
-    "labels": (
-        (
-            "Review",
-            (
-                ("Tab", "next disputed task"),
-                ("Shift+Tab", "previous disputed task"),
-                ("1 ... 9", "the task is of this class"),
-                ("S", "skip"),
-                ("0", "take back what was decided"),
-                ("X", "exclude who is chosen"),
-                *_UNDO,
-            ),
-        ),
-        (
-            "Look",
-            (
-                ("Arrows", "next annotator, cell, task"),
-                ("Ctrl+A", "all annotators"),
-                ("+", "larger matrices"),
-                ("-", "smaller matrices"),
-                ("Space", "play an annotator's way"),
-                ("B", "hide names"),
-                ("PgDown", "next question"),
-                ("PgUp", "previous question"),
-                *_REGIONS,
-            ),
-        ),
-    ),
-    "pairs": (
-        (
-            "Review",
-            (
-                ("Tab", "next annotator"),
-                ("Shift+Tab", "previous annotator"),
-                ("F", "flag as biased"),
-                ("C", "clear of bias"),
-                ("S", "skip"),
-                ("X", "set the flagged aside in every kind"),
-                *_UNDO,
-            ),
-        ),
-        (
-            "Look",
-            (
-                ("Arrows", "next annotator, item, rate"),
-                ("N", "next items that swap"),
-                ("PgDown", "next question"),
-                ("PgUp", "previous question"),
-                *_REGIONS,
-            ),
-        ),
-    ),
-}
-"""What the keys do in each workspace."""
+@dataclass(frozen=True, slots=True)
+class KeyGroup:
+    """Keys that belong together.
 
-STUDY: Column = (
-    "Study",
-    (
-        ("F5", "fuse"),
-        ("Ctrl+1 ... 4", "clicks, masks, labels, pairs"),
-        ("Ctrl+N", "new study"),
-        ("Ctrl+O", "open a study"),
-        ("Ctrl+I", "import files"),
-        ("Ctrl+W", "close the study"),
-        ("F1", "these keys"),
-        ("Ctrl+Q", "quit"),
-    ),
-)
+    Attributes
+    ----------
+    title : str
+    keys : tuple of (str, str)
+        Keys as they are printed, and what they do.
+    """
+
+    title: str
+    keys: tuple[tuple[str, str], ...]
+
+
+def groups_of(commands: Sequence[Command], workspace: WorkspaceScreen | None) -> tuple[KeyGroup, ...]:
+    """Group the keys of the commands by their menus, then those of a workspace's widgets."""
+    groups: dict[str, list[tuple[str, str]]] = {}
+    for one in commands:
+        if one.keys:
+            groups.setdefault(one.where, []).append((one.keys, one.words))
+    if workspace is not None:
+        if workspace.digits is not None:
+            groups.setdefault("Review", []).extend(workspace.digits.keys)
+        for told in own_keys(workspace):
+            groups.setdefault(told.where, []).extend(told.keys)
+    return tuple(KeyGroup(title, tuple(keys)) for title, keys in groups.items())
 
 
 class KeySheet(QDialog):
-    """Every key of a workspace and what it does, in columns."""
+    """Every key that works here and what it does, in columns, with a line to look for one."""
 
-    def __init__(self, kind: str, parent: QWidget | None = None) -> None:
+    def __init__(self, groups: Sequence[KeyGroup], parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setWindowTitle("The keys")
-        row = QHBoxLayout(self)
-        row.setContentsMargins(24, 20, 24, 20)
-        row.setSpacing(32)
-        for title, keys in (*KEYS[kind], STUDY):
+        self.line = QLineEdit()
+        self.line.setPlaceholderText("Find a key or what it does")
+        self.line.setAccessibleName("Find a key or what it does")
+        self.line.setClearButtonEnabled(True)
+        self._groups = [_Group(group) for group in groups]
+        self._nothing = plain_label("No key does that.", "second")
+        self._nothing.hide()
+        sheet = QWidget()
+        sheet.setAccessibleName("The keys")
+        columns = QHBoxLayout(sheet)
+        columns.setContentsMargins(20, 4, 20, 16)
+        columns.setSpacing(32)
+        for part in _in_columns(self._groups):
             column = QVBoxLayout()
-            column.setSpacing(8)
-            column.addWidget(plain_label(title.upper(), "caption"))
-            for key, words in keys:
-                button = KeyButton(key, words)
-                button.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-                button.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
-                column.addWidget(button)
+            column.setSpacing(16)
+            for group in part:
+                column.addWidget(group)
             column.addStretch(1)
-            row.addLayout(column)
+            columns.addLayout(column, 1)
+        area = QScrollArea()
+        area.setWidget(sheet)
+        area.setWidgetResizable(True)
+        area.setFrameShape(QFrame.Shape.NoFrame)
+        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        area.setAccessibleName("The keys")
+        top = QVBoxLayout()
+        top.setContentsMargins(20, 16, 20, 4)
+        top.addWidget(self.line)
+        top.addWidget(self._nothing)
+        whole = QVBoxLayout(self)
+        whole.setContentsMargins(0, 0, 0, 0)
+        whole.addLayout(top)
+        whole.addWidget(area, 1)
+        room = SIZE if parent is None else SIZE.boundedTo(parent.size() - QSize(24, 48))
+        self.resize(room)
+        self.line.textChanged.connect(self._find)
+        self.line.setFocus()
+
+    def shown(self) -> tuple[tuple[str, str], ...]:
+        """Give the keys in sight and what they do."""
+        return tuple(key for group in self._groups for key in group.shown())
+
+    def _find(self, text: str) -> None:
+        typed = Typed(text)
+        left = [group.narrow(typed) for group in self._groups]
+        self._nothing.setVisible(not any(left))
+
+
+class _Group(QWidget):
+    def __init__(self, group: KeyGroup) -> None:
+        super().__init__()
+        self._title = group.title.casefold()
+        self._rows = [(_Row(keys, words), keys, words) for keys, words in group.keys]
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(4)
+        caption: QLabel = plain_label(group.title.upper(), "caption")
+        column.addWidget(caption)
+        for row, _, _ in self._rows:
+            column.addWidget(row)
+
+    @property
+    def height_in_rows(self) -> int:
+        return len(self._rows) + CAPTION_ROWS
+
+    def shown(self) -> Iterator[tuple[str, str]]:
+        return ((keys, words) for row, keys, words in self._rows if not row.isHidden())
+
+    def narrow(self, typed: Typed) -> bool:
+        found = False
+        for row, keys, words in self._rows:
+            fits = typed.fit(f"{words} {keys} {self._title}".casefold()) is not None
+            row.setVisible(fits)
+            found = found or fits
+        self.setVisible(found)
+        return found
+
+
+class _Row(KeyButton):
+    """A key that is told, not pressed."""
+
+    def __init__(self, keys: str, words: str) -> None:
+        super().__init__(keys, words)
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
+
+
+def _in_columns(groups: Sequence[_Group]) -> list[list[_Group]]:
+    """Part groups into columns of about one height, in their order."""
+    whole = sum(group.height_in_rows for group in groups)
+    columns: list[list[_Group]] = [[]]
+    filled = 0
+    for group in groups:
+        if columns[-1] and len(columns) < COLUMNS and filled + group.height_in_rows / 2 > whole / COLUMNS:
+            columns.append([])
+            filled = 0
+        columns[-1].append(group)
+        filled += group.height_in_rows
+    return columns

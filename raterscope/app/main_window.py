@@ -7,18 +7,18 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from PySide6.QtCore import QSize
-from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent
+from PySide6.QtCore import QSize, Qt
+from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QKeyEvent
 from PySide6.QtWidgets import QMainWindow, QStackedWidget, QVBoxLayout, QWidget
 
 from raterscope.app import memory
 from raterscope.app.document import Contents, Document
 from raterscope.app.jobs import Job, Jobs
-from raterscope.app.keys import KeySheet
 from raterscope.app.review import Decision
 from raterscope.app.window_export import Exporting
 from raterscope.app.window_figures import Figures
 from raterscope.app.window_files import Files
+from raterscope.app.window_habits import Habits
 from raterscope.app.window_import import Importing
 from raterscope.app.window_menus import Menus
 from raterscope.app.window_parts import NoticeBar, StatusLine, TopBar
@@ -56,6 +56,7 @@ class MainWindow(QMainWindow):
         self.figures = Figures(self.document, self.jobs, self)
         self.files = Files(self.document, importing, self)
         self.menus = Menus(self.document, self.files, exporting, self)
+        self.habits = Habits(self.document, self.menus, self)
 
         self.bar = TopBar([(one.kind, one.title) for one in WORKSPACES.values()], self)
         self.notice = NoticeBar(self)
@@ -80,7 +81,8 @@ class MainWindow(QMainWindow):
         self.bar.set_menu(self.menus.menu)
         for place in (self.bar, self.menus):
             place.workspace_chosen.connect(self.show_workspace)
-            place.help_requested.connect(self.show_keys)
+        self.bar.help_requested.connect(self.habits.show_keys)
+        self.habits.said.connect(self.status.set_news)
         self.bar.fuse_requested.connect(self._fuse)
         self.bar.cancel_requested.connect(self._cancel_fusing)
         self.document.replaced.connect(self._on_replaced)
@@ -113,6 +115,7 @@ class MainWindow(QMainWindow):
         contents = self.document.contents
         if contents is None:
             self._pages.setCurrentWidget(self._empty)
+            self.habits.follow(None, "")
             self.bar.set_study(None)
             self.status.set_text("No study is open")
             self.status.set_news("")
@@ -168,6 +171,7 @@ class MainWindow(QMainWindow):
             self.status.set_text(self._statuses.get(kind, ""))
             self.menus.follow_workspace(kind, self.workspace.actions_made if self.workspace else ())
         self.bar.set_fusing_possible(self.workspace is not None)
+        self.habits.follow(self.workspace, kind)
         if page is not self._pages.currentWidget():
             self._pages.setCurrentWidget(page)
             page.setFocus()
@@ -183,6 +187,7 @@ class MainWindow(QMainWindow):
         workspace.refused.connect(self.notice.show_error)
         workspace.stale_changed.connect(partial(self._on_stale, kind.kind))
         workspace.fusing_changed.connect(self._on_fusing)
+        workspace.escaped.connect(self.habits.leave_full_screen)
         self.figures.listen_to(workspace)
         for name in workspace.PARTS if self._remembers else ():
             state = memory.recall(f"{kind.kind}/{name}")
@@ -220,16 +225,15 @@ class MainWindow(QMainWindow):
             workspace.cancel_fusing()
 
     def _current_item(self) -> int | None:
-        """Give the number of the image on screen, where the workspace tells."""
-        tell = getattr(self.workspace, "current_item", None)
-        return None if tell is None else tell()
-
-    def show_keys(self) -> None:
-        """Show what every key does."""
-        sheet = KeySheet(self._kind or next(iter(WORKSPACES)), self)
-        sheet.open()
+        """Give the number of what is on screen."""
+        return None if self.workspace is None else self.workspace.current_item()
 
     # The window itself
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Leave the full screen with Esc, from wherever nobody else has a use for it."""
+        if event.key() != Qt.Key.Key_Escape or not self.habits.leave_full_screen():
+            super().keyPressEvent(event)
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
         """Take files only."""

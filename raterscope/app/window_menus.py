@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from PySide6.QtCore import QObject, Qt, Signal
+from PySide6.QtCore import QObject, Signal
 from PySide6.QtGui import QAction, QKeySequence
 from PySide6.QtWidgets import QMainWindow, QMenu, QWidget
 
@@ -29,11 +29,15 @@ class Menus(QObject):
     Signals
     -------
     workspace_chosen(str)
-    help_requested
+    keys_requested, palette_requested, guide_requested, copy_requested, full_screen_requested
     """
 
     workspace_chosen = Signal(str)
-    help_requested = Signal()
+    keys_requested = Signal()
+    palette_requested = Signal()
+    guide_requested = Signal()
+    copy_requested = Signal()
+    full_screen_requested = Signal()
 
     def __init__(self, document: Document, files: Files, exporting: Exporting, window: QMainWindow) -> None:
         super().__init__(window)
@@ -51,20 +55,32 @@ class Menus(QObject):
         self.export_menu = menu.addMenu("Export")
         report = self._action(menu, "Report…", None, files.write_report)
         missing = self._action(menu, "Find missing images…", None, files.find_images)
-        close = self._action(menu, "Close the study", standard.Close, document.close)
+        close = self._action(menu, "Close the study", QKeySequence("Ctrl+W"), document.close)
         menu.addSeparator()
         self.undo_action = self._action(menu, "Undo", standard.Undo, document.undo)
         self.redo_action = self._action(menu, "Redo", standard.Redo, document.redo)
         self.redo_action.setShortcuts([QKeySequence("Ctrl+Shift+Z"), QKeySequence("Ctrl+Y")])
         menu.addSeparator()
         self.review_menu = menu.addMenu("Review")
-        look = menu.addMenu("Look")
+        view = menu.addMenu("View")
+        for number, kind in enumerate(WORKSPACES, start=1):
+            keys = QKeySequence(f"Ctrl+{number}")
+            self._action(view, WORKSPACES[kind].title, keys, partial(self.workspace_chosen.emit, kind))
+        view.addSeparator()
+        self._action(view, "Copy as image", QKeySequence("Ctrl+Shift+C"), self.copy_requested.emit)
+        self._action(view, "Full screen", QKeySequence("F11"), self.full_screen_requested.emit)
+        look = view.addMenu("Look")
         for words, name in (("As the system", "system"), ("Dark", "dark"), ("Light", "light")):
             self._action(look, words, None, partial(_set_look, name))
+        aid = menu.addMenu("Help")
+        self._action(aid, "The guide to what is here", QKeySequence("F1"), self.guide_requested.emit)
+        self._action(aid, "The keys", QKeySequence("?"), self.keys_requested.emit)
+        every = self._action(aid, "Every command", QKeySequence("Ctrl+K"), self.palette_requested.emit)
+        every.setShortcuts([QKeySequence("Ctrl+K"), QKeySequence("Ctrl+Shift+P")])
         menu.addSeparator()
         about = menu.addAction(f"Raterscope {__version__}")
         about.setEnabled(False)
-        self._action(menu, "Quit", standard.Quit, window.close)
+        self._action(menu, "Quit", QKeySequence("Ctrl+Q"), window.close)
         self._of_study = (
             close,
             report,
@@ -72,11 +88,6 @@ class Menus(QObject):
             self.export_menu.menuAction(),
             self.review_menu.menuAction(),
         )
-        self._action(window, "Full screen", QKeySequence("F11"), self._toggle_full_screen)
-        self._action(window, "The keys", QKeySequence("F1"), self.help_requested.emit)
-        for number, kind in enumerate(WORKSPACES, start=1):
-            keys = QKeySequence(f"Ctrl+{number}")
-            self._action(window, WORKSPACES[kind].title, keys, partial(self.workspace_chosen.emit, kind))
 
     def _action(self, place: QWidget, words: str, keys: Keys | None, slot: Callable[..., object]) -> QAction:
         action = QAction(words, self._window)
@@ -115,9 +126,6 @@ class Menus(QObject):
             action = self.recent_menu.addAction(str(path))
             action.triggered.connect(partial(self._files.open_study, path))
         self.recent_menu.setEnabled(not self.recent_menu.isEmpty())
-
-    def _toggle_full_screen(self) -> None:
-        self._window.setWindowState(self._window.windowState() ^ Qt.WindowState.WindowFullScreen)
 
 
 def _set_look(name: str) -> None:

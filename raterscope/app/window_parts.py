@@ -74,7 +74,7 @@ class TopBar(QWidget):
         self.fuse.clicked.connect(self.fuse_requested)
         self.help = QToolButton()
         self.help.setText("?")
-        self.help.setToolTip("The keys (F1)")
+        self.help.setToolTip("The keys (?)")
         self.help.setAccessibleName("Show the keys")
         self.help.clicked.connect(self.help_requested)
 

@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QAbstractButton, QWidget
 
 from raterscope.widgets import theme
 
-__all__ = ["KeyButton", "paint_key"]
+__all__ = ["KeyButton", "cap_width", "paint_key"]
 
 GAP = 8
 
@@ -23,6 +23,11 @@ def paint_key(painter: QPainter, box: QRectF, key: str, *, enabled: bool = True,
     painter.setPen(QColor(look.text if enabled else look.third))
     painter.setFont(_key_font(key))
     painter.drawText(box, Qt.AlignmentFlag.AlignCenter, key)
+
+
+def cap_width(key: str) -> int:
+    """Give the width that a key needs, in pixels."""
+    return max(26, QFontMetrics(_key_font(key)).horizontalAdvance(key) + 14)
 
 
 class KeyButton(QAbstractButton):
@@ -65,7 +70,7 @@ class KeyButton(QAbstractButton):
     def sizeHint(self) -> QSize:
         """Give room for the key and the word."""
         words = QFontMetrics(theme.font()).horizontalAdvance(self._word)
-        return QSize(self._cap_width() + GAP + words + 4, 28)
+        return QSize(cap_width(self._key) + GAP + words + 4, 28)
 
     def minimumSizeHint(self) -> QSize:
         """Never be cut."""
@@ -82,7 +87,7 @@ class KeyButton(QAbstractButton):
             self._paint(painter)
 
     def _paint(self, painter: QPainter) -> None:
-        width = self._cap_width()
+        width = cap_width(self._key)
         lit = self.hasFocus() or self.underMouse() or self.isDown() or self.isChecked()
         paint_key(painter, QRectF(0, (self.height() - 26) / 2, width, 26), self._key,
                   enabled=self.isEnabled(), lit=lit and self.isEnabled())  # fmt: skip
@@ -93,9 +98,6 @@ class KeyButton(QAbstractButton):
         painter.setFont(theme.font())
         room = QRectF(width + GAP, 0, self.width() - width - GAP, self.height())
         painter.drawText(room, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, self._word)
-
-    def _cap_width(self) -> int:
-        return max(26, QFontMetrics(_key_font(self._key)).horizontalAdvance(self._key) + 14)
 
 
 def _key_font(key: str) -> QFont:

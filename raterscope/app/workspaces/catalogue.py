@@ -24,6 +24,8 @@ class WorkspaceKind:
         The kind of annotation, and the word on the tab.
     place : str
         Module and class, "package.module:Class".
+    item : str
+        What one of its items is called.
     fuse : str
         What Fuse does there.
     belongs, first_step : str
@@ -33,6 +35,7 @@ class WorkspaceKind:
     kind: str
     title: str
     place: str
+    item: str
     fuse: str
     belongs: str
     first_step: str
@@ -59,6 +62,7 @@ WORKSPACES = {
             "clicks",
             "Clicks",
             "raterscope.app.workspaces.clicks:ClicksWorkspace",
+            "Image",
             "Join the annotators' clicks into detections (F5)",
             "No clicks in this study yet",
             "Drop images and a table of clicks here: annotator, image, x, y.",
@@ -67,6 +71,7 @@ WORKSPACES = {
             "masks",
             "Masks",
             "raterscope.app.workspaces.masks:MasksWorkspace",
+            "Case",
             "Join the raters' masks into a consensus (F5)",
             "No masks in this study yet",
             "Drop a CT or MR volume and its raters' masks here: DICOM, NIfTI, NRRD, contours.",
@@ -75,6 +80,7 @@ WORKSPACES = {
             "labels",
             "Labels",
             "raterscope.app.workspaces.labels:LabelsWorkspace",
+            "Question",
             "Join the annotators' labels into an answer (F5)",
             "No labels in this study yet",
             "Drop a table of labels here: annotator, task, label; known truths and pictures beside it.",
@@ -83,6 +89,7 @@ WORKSPACES = {
             "pairs",
             "Pairs",
             "raterscope.app.workspaces.pairs:PairsWorkspace",
+            "Question",
             "Find who is biased to a side, and rank the items without it (F5)",
             "No pairs in this study yet",
             "Drop a table of comparisons here: annotator, left, right, choice; pictures of items beside it.",

@@ -112,6 +112,13 @@ class Questions(QObject):
             self._box.setCurrentIndex(there)
             self._on_chosen(there)
 
+    def show(self, question: int) -> None:
+        """Go to a question, by its number in the study."""
+        there = self._box.findData(question)
+        if there >= 0:
+            self._box.setCurrentIndex(there)
+            self._on_chosen(there)
+
     def again(self) -> None:
         """Read the question on screen with the answer that is to be shown."""
         self._asked += 1

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QByteArray, Qt, QTimer, Signal
 from PySide6.QtGui import QAction, QKeySequence, QResizeEvent, QShortcut, QShowEvent
 from PySide6.QtWidgets import QSplitter, QTabWidget, QVBoxLayout, QWidget
 
 from raterscope.app.window_parts import without_checked
+from raterscope.widgets.own_keys import OwnKeys
 from raterscope.widgets.panels.fuse_panel import FusePanel
 from raterscope.widgets.panels.history_panel import HistoryPanel
 from raterscope.widgets.panels.jobs_panel import JobsPanel
+
+if TYPE_CHECKING:
+    from raterscope.app.workspaces.runs import Runs
 
 __all__ = ["WorkspaceScreen"]
 
@@ -43,6 +48,8 @@ class WorkspaceScreen(QWidget):
         The fusion under way.
     stale_changed(str)
         Why it is time to fuse again; empty where it is not.
+    escaped
+        Esc was pressed where nothing was to be left.
     """
 
     status_changed = Signal(str)
@@ -50,6 +57,9 @@ class WorkspaceScreen(QWidget):
     refused = Signal(str)
     fusing_changed = Signal(object)
     stale_changed = Signal(str)
+    escaped = Signal()
+
+    runs: Runs
 
     PARTS = ("whole", "middle", "upper", "bottom")
 
@@ -70,6 +80,8 @@ class WorkspaceScreen(QWidget):
         self.left_tabs.addTab(self.job_list, "Jobs")
         self.actions_made: list[QAction] = []
         """What the Review menu offers here."""
+        self.digits: OwnKeys | None = None
+        """What the keys 1 to 9 do."""
         self._regions = (queue, canvas, evidence, self.left_tabs, *below)
         stretch = (0, *[1] * len(below))
         self.bottom = _splitter(Qt.Orientation.Horizontal, (self.left_tabs, *below), stretch)
@@ -108,13 +120,15 @@ class WorkspaceScreen(QWidget):
             action = QAction(words, self)
             action.setShortcut(QKeySequence(keys))
             action.setShortcutContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
-            action.triggered.connect(without_checked(slot))
+            leaves = keys == "Esc"
+            action.triggered.connect(without_checked(partial(self._leave_by, slot) if leaves else slot))
             for place in walked if "Tab" in keys else (self,):
                 place.addAction(action)
             self.actions_made.append(action)
 
-    def add_digits(self, slot: Callable[[int], object]) -> None:
-        """Let the keys 1 to 9 call a slot with 0 to 8."""
+    def add_digits(self, slot: Callable[[int], object], words: str) -> None:
+        """Let the keys 1 to 9 call a slot with 0 to 8; the words are what it does."""
+        self.digits = OwnKeys("", (("1 ... 9", words),))
         for digit in range(1, 10):
             shortcut = QShortcut(QKeySequence(str(digit)), self)
             shortcut.setContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
@@ -123,6 +137,41 @@ class WorkspaceScreen(QWidget):
     def fuse_again(self) -> None:
         """Fuse with the settings and the scope that the panel shows."""
         self.fuse_panel.run.click()
+
+    @property
+    def has_to_leave(self) -> bool:
+        """Whether Esc has a mode or a panel to leave."""
+        return self.fuse_panel.isVisible()
+
+    def _leave_by(self, slot: Callable[[], object]) -> None:
+        if self.has_to_leave:
+            slot()
+        else:
+            self.escaped.emit()
+
+    # Where one can go
+
+    def current_item(self) -> int | None:
+        """Give the study's number of what is on screen."""
+        raise NotImplementedError
+
+    def go_to(self, item: int) -> None:
+        """Show an image, a case, a question."""
+        raise NotImplementedError
+
+    def show_run(self, run: int) -> None:
+        """Show a run."""
+        self.runs.choose(run)
+
+    def annotators_here(self) -> Sequence[str]:
+        """Name the annotators of what is on screen."""
+        raise NotImplementedError
+
+    def choose_annotator(self, name: str) -> None:
+        """Choose one of them everywhere."""
+        raise NotImplementedError
+
+    # What every workspace does
 
     def tell_stale(self) -> None:
         """Say by `stale_changed` whether it is time to fuse again, and why."""
@@ -158,6 +207,10 @@ class WorkspaceScreen(QWidget):
         if held_keys:
             self.canvas.setFocus()  # before it hides: else Qt hands them to whatever comes next
         self.fuse_panel.hide()
+
+    def region_of(self, widget: QWidget) -> QWidget | None:
+        """Give the region of the screen that holds a widget."""
+        return next((region for region in self._regions if _holds(region, widget)), None)
 
     def go_to_region(self, step: int) -> None:
         """Let the keyboard go to the next region of the screen where something takes it, round the end."""

@@ -165,7 +165,7 @@ class ImageCanvas(CanvasView):
             ("-", "zoom out"),
             ("0", "whole image"),
             ("Space", "no marks while held"),
-            ("Return", "choose the place, while adding or moving"),
+            ("Return", "choose the place"),
         ),
     )
 

@@ -101,13 +101,25 @@ class LabelsWorkspace(LabelsScreen):
             ("Leave the panel", "Esc", self.close_fuse_panel),
         )
         self.add_actions(described, (self.wall, self.queue.view, self.task_panel))
-        self.add_digits(self.tasks.decide)
+        self.add_digits(self.tasks.decide, "The task is of this class")
 
     # What is shown
 
     def current_item(self) -> int | None:
         """Give the study's number of the question on screen."""
         return self.questions.current
+
+    def go_to(self, item: int) -> None:
+        """Show a question."""
+        self.questions.show(item)
+
+    def annotators_here(self) -> Sequence[str]:
+        """Name the annotators of the question."""
+        return () if self.scene is None else self.scene.labels.annotators
+
+    def choose_annotator(self, name: str) -> None:
+        """Choose an annotator everywhere."""
+        self.people.choose((self.annotators_here().index(name),))
 
     def _on_replaced(self) -> None:
         self.runs.forget()

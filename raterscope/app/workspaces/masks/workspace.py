@@ -121,13 +121,30 @@ class MasksWorkspace(MasksScreen):
             ("Leave the tool or the panel", "Esc", self._leave),
         )
         self.add_actions(described, (self.volume, self.region_panel, self.queue.view))
-        self.add_digits(self.solo)
+        self.add_digits(self.solo, "One rater alone")
 
     # What is shown
 
     def current_item(self) -> int | None:
         """Give the study's number of the case on screen."""
         return None if self.reviewing.scene is None else self.reviewing.scene.image.id
+
+    @property
+    def has_to_leave(self) -> bool:
+        """Whether Esc has a tool or a panel to leave."""
+        return super().has_to_leave or self.volume.tool != "look"
+
+    def go_to(self, item: int) -> None:
+        """Show a case."""
+        self.walk.choose(item)
+
+    def annotators_here(self) -> Sequence[str]:
+        """Name the raters of the case."""
+        return [row.name for row in self.table.model.rows]
+
+    def choose_annotator(self, name: str) -> None:
+        """Choose a rater everywhere."""
+        self.raters.choose(name)
 
     def solo(self, number: int) -> None:
         """Show one rater's outline beside the consensus, counted among those of the case; again shows all."""

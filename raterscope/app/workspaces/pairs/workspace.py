@@ -105,6 +105,20 @@ class PairsWorkspace(PairsScreen):
         """Give the study's number of the question on screen."""
         return self.questions.current
 
+    def go_to(self, item: int) -> None:
+        """Show a question."""
+        self.questions.show(item)
+
+    def annotators_here(self) -> Sequence[str]:
+        """Name the annotators of the question."""
+        return () if self.scene is None else self.scene.pairs.annotators
+
+    def choose_annotator(self, name: str) -> None:
+        """Choose an annotator everywhere."""
+        number = self.annotators_here().index(name)
+        self.queue.select(number)
+        self.queue.chosen.emit(number)
+
     @property
     def flagged(self) -> BoolArray:
         """Who counts as biased: flagged by the draws or by the expert, not cleared and not set aside."""

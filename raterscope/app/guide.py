@@ -1,0 +1,125 @@
+"""The guide: its pages, and which of them tells of what has the keys."""
+
+from __future__ import annotations
+
+from functools import cache
+from operator import attrgetter
+from pathlib import Path
+
+from PySide6.QtWidgets import QTabBar, QTabWidget, QWidget
+
+from raterscope import resources
+from raterscope.app.workspaces.catalogue import WORKSPACES
+from raterscope.app.workspaces.screen import WorkspaceScreen
+from raterscope.widgets.guide_view import GuidePage
+
+__all__ = ["TOPICS", "mark_topics", "pages", "topic_of"]
+
+PROPERTY = "helpTopic"
+FIRST = "window/start"
+
+CHAPTERS = {"window": "The window", **{kind: one.title for kind, one in WORKSPACES.items()}}
+"""Titles of the chapters by their folders, in the order of the contents."""
+
+EVERYWHERE = {
+    "history": "window/history",
+    "job_list": "window/jobs",
+    "fuse_panel": "window/fuse",
+}
+
+TOPICS: dict[str, dict[str, str]] = {
+    "clicks": {
+        **EVERYWHERE,
+        "queue": "clicks/queue",
+        "canvas": "clicks/image",
+        "evidence": "clicks/evidence",
+        "stream": "clicks/stream",
+        "table": "clicks/annotators",
+        "curves": "clicks/course",
+        "objective": "clicks/objective",
+        "reliability": "clicks/reliability",
+        "ask": "clicks/ask",
+        "comparing": "clicks/truth",
+        "comparing.plot": "clicks/curves",
+    },
+    "masks": {
+        **EVERYWHERE,
+        "queue": "masks/queue",
+        "maps": "masks/maps",
+        "volume": "masks/views",
+        "table": "masks/raters",
+        "region_panel": "masks/region",
+        "matrix": "masks/agreement",
+        "local_weight": "masks/weight",
+        "tree": "masks/tree",
+        "alternatives": "masks/alternatives",
+        "comparing": "masks/methods",
+        "bound": "masks/bound",
+    },
+    "labels": {
+        **EVERYWHERE,
+        "queue": "labels/queue",
+        "question": "labels/question",
+        "wall": "labels/wall",
+        "cards": "labels/communities",
+        "similarity": "labels/similarity",
+        "participation": "labels/participation",
+        "flow": "labels/flow",
+        "behind": "labels/behind",
+        "matrix": "labels/confusion",
+        "drift": "labels/drift",
+        "exclusion": "labels/exclusion",
+        "task_panel": "labels/task",
+        "comparing": "labels/methods",
+        "curves": "labels/roc",
+        "calibration": "labels/calibration",
+        "ask": "labels/ask",
+        "progress": "labels/progress",
+    },
+    "pairs": {
+        **EVERYWHERE,
+        "queue": "pairs/queue",
+        "path": "pairs/path",
+        "sides": "pairs/sides",
+        "bars": "pairs/draws",
+        "evidence": "pairs/bias",
+        "ranking": "pairs/ranking",
+        "between": "pairs/comparisons",
+        "methods": "pairs/methods",
+    },
+}
+"""Of each workspace's widgets, by their names in it, the page that tells of them."""
+
+
+@cache
+def pages() -> dict[str, GuidePage]:
+    """Read all pages, by topic, in the order of the contents: a chapter's overview, then the others."""
+    folder = Path(resources.__path__[0]) / "guide"
+    read = {}
+    for chapter, words in CHAPTERS.items():
+        files = sorted((folder / chapter).glob("*.md"), key=lambda file: (file.stem != "start", file.stem))
+        for file in files:
+            text = file.read_text(encoding="utf-8")
+            title = text.partition("\n")[0].removeprefix("# ").strip()
+            topic = f"{chapter}/{file.stem}"
+            read[topic] = GuidePage(topic, words, title, text)
+    return read
+
+
+def mark_topics(workspace: WorkspaceScreen, kind: str) -> None:
+    """Write on the widgets of a workspace which page tells of them."""
+    for name, topic in TOPICS[kind].items():
+        attrgetter(name)(workspace).setProperty(PROPERTY, topic)
+    workspace.setProperty(PROPERTY, f"{kind}/start")
+
+
+def topic_of(widget: QWidget | None) -> str:
+    """Tell which page is of a widget: its own, or that of the nearest around it; of tabs, that in sight."""
+    if isinstance(widget, QTabBar) and isinstance(tabs := widget.parentWidget(), QTabWidget):
+        widget = tabs.currentWidget()
+    while widget is not None:
+        topic = widget.property(PROPERTY)
+        if topic:
+            return str(topic)
+        widget = widget.parentWidget()
+    return FIRST

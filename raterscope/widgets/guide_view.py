@@ -1,0 +1,225 @@
+"""A guide to read: contents and search at the left, a page at the right."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+
+from PySide6.QtCore import QSize, Qt, QUrl, Signal
+from PySide6.QtGui import QKeySequence, QShortcut, QTextBlockFormat, QTextCursor, QTextDocument
+from PySide6.QtWidgets import (
+    QHBoxLayout,
+    QLineEdit,
+    QSplitter,
+    QTextBrowser,
+    QTreeWidget,
+    QTreeWidgetItem,
+    QVBoxLayout,
+    QWidget,
+)
+
+from raterscope.widgets import theme
+from raterscope.widgets.matching import Typed
+from raterscope.widgets.parts import plain_label
+
+__all__ = ["GuidePage", "GuideView"]
+
+TOPIC = Qt.ItemDataRole.UserRole
+SIZE = QSize(860, 640)
+SMALLEST = QSize(560, 320)
+CONTENTS_WIDTH = 240
+MARGIN, INDENT = 24.0, 20.0
+LINE_HEIGHT, SMALL_GAP, LARGE_GAP = 125.0, 5.0, 14.0
+FEATURES = QTextDocument.MarkdownFeature.MarkdownDialectGitHub | QTextDocument.MarkdownFeature.MarkdownNoHTML
+
+
+@dataclass(frozen=True, slots=True)
+class GuidePage:
+    """One page.
+
+    Attributes
+    ----------
+    topic : str
+        What it is asked for by, and what links to it name: "clicks/evidence".
+    chapter, title : str
+    text : str
+        Markdown of the program's own, its title included.
+    """
+
+    topic: str
+    chapter: str
+    title: str
+    text: str
+
+
+class GuideView(QWidget):
+    """Pages by chapters; a line narrows the contents to the pages that hold its words.
+
+    Nothing but the pages is ever shown: links lead from page to page, pictures and scripts there are none.
+
+    Parameters
+    ----------
+    pages : mapping of str to GuidePage
+        By topic, in the order of the contents.
+
+    Signals
+    -------
+    turned(str)
+        The topic of the page that is shown now.
+    """
+
+    turned = Signal(str)
+
+    def __init__(self, pages: Mapping[str, GuidePage], parent: QWidget | None = None) -> None:
+        super().__init__(parent, Qt.WindowType.Window)
+        self.setWindowTitle("The guide")
+        self.setMinimumSize(SMALLEST)
+        self.resize(SIZE)
+        self._pages = dict(pages)
+        self._folded = {
+            topic: f"{page.title}\n{page.chapter}\n{page.text}".casefold() for topic, page in pages.items()
+        }
+        self.line = QLineEdit()
+        self.line.setPlaceholderText("Find in the guide")
+        self.line.setAccessibleName("Find in the guide")
+        self.line.setClearButtonEnabled(True)
+        self.contents = QTreeWidget()
+        self.contents.setAccessibleName("Contents of the guide")
+        self.contents.setHeaderHidden(True)
+        self.contents.setIndentation(12)
+        self._nothing = plain_label("No page says that.", "second")
+        self.page = _Page()
+        self._items: dict[str, QTreeWidgetItem] = {}
+        self._chapters: dict[str, QTreeWidgetItem] = {}
+        self._fill()
+        left = QWidget()
+        column = QVBoxLayout(left)
+        column.setContentsMargins(12, 12, 8, 8)
+        for part in (self.line, self._nothing, self.contents):
+            column.addWidget(part)
+        column.setStretch(2, 1)
+        self._nothing.hide()
+        parts = QSplitter()
+        parts.setHandleWidth(1)
+        parts.setChildrenCollapsible(False)
+        parts.addWidget(left)
+        parts.addWidget(self.page)
+        parts.setSizes([CONTENTS_WIDTH, SIZE.width() - CONTENTS_WIDTH])
+        parts.setStretchFactor(1, 1)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.addWidget(parts)
+        self.line.textChanged.connect(self._find)
+        self.line.returnPressed.connect(self.contents.setFocus)
+        self.contents.currentItemChanged.connect(self._on_current)
+        self.page.anchorClicked.connect(self._on_link)
+        theme.notifier().changed.connect(self._on_theme)
+        for keys, slot in (("Esc", self.close), ("Ctrl+F", partial(self.line.setFocus))):
+            QShortcut(QKeySequence(keys), self).activated.connect(slot)
+
+    @property
+    def topic(self) -> str:
+        """The topic of the page that is shown; empty before there is one."""
+        item = self.contents.currentItem()
+        return "" if item is None else str(item.data(0, TOPIC) or "")
+
+    def open_page(self, topic: str) -> None:
+        """Show a page.
+
+        Raises
+        ------
+        KeyError
+            When there is none on that topic.
+        """
+        item = self._items[topic]
+        if item.isHidden():
+            self.line.clear()
+        self.contents.setCurrentItem(item)
+        self.contents.scrollToItem(item)
+
+    def shown(self) -> tuple[str, ...]:
+        """Give the topics of the pages that the contents list now."""
+        return tuple(topic for topic, item in self._items.items() if not item.isHidden())
+
+    def _fill(self) -> None:
+        chapters = self._chapters
+        for topic, page in self._pages.items():
+            if page.chapter not in chapters:
+                chapter = QTreeWidgetItem(self.contents, [page.chapter])
+                chapter.setFlags(Qt.ItemFlag.ItemIsEnabled)
+                chapters[page.chapter] = chapter
+            item = QTreeWidgetItem(chapters[page.chapter], [page.title])
+            item.setData(0, TOPIC, topic)
+            self._items[topic] = item
+        self.contents.expandAll()
+
+    def _find(self, text: str) -> None:
+        words = Typed(text).words
+        for topic, item in self._items.items():
+            item.setHidden(not all(word in self._folded[topic] for word in words))
+        for chapter in self._chapters.values():
+            below = (chapter.child(one).isHidden() for one in range(chapter.childCount()))
+            chapter.setHidden(all(below))
+        shown = self.shown()
+        self._nothing.setVisible(not shown)
+        titled = [topic for topic in shown if words and words[0] in self._pages[topic].title.casefold()]
+        if words and shown and self.topic not in titled:
+            self.open_page((titled or shown)[0])
+        self.page.mark(words)
+
+    def _on_current(self, item: QTreeWidgetItem | None) -> None:
+        topic = "" if item is None else item.data(0, TOPIC)
+        if topic:
+            self.page.show_text(self._pages[topic].text)
+            self.page.mark(Typed(self.line.text()).words)
+            self.turned.emit(topic)
+
+    def _on_link(self, link: QUrl) -> None:
+        if link.toString() in self._items:
+            self.open_page(link.toString())
+
+    def _on_theme(self) -> None:
+        if self.topic:
+            self.page.show_text(self._pages[self.topic].text)
+
+
+class _Page(QTextBrowser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.setAccessibleName("Page of the guide")
+        self.setOpenLinks(False)
+        self.setStyleSheet("border: none; border-radius: 0;")
+
+    def loadResource(self, _kind: int, _name: QUrl | str) -> object:
+        """Load nothing: the pages are all there is."""
+        return None
+
+    def show_text(self, text: str) -> None:
+        document = self.document()
+        document.setMarkdown(text, FEATURES)
+        document.setDocumentMargin(MARGIN)
+        document.setIndentWidth(INDENT)
+        block = document.begin()
+        while block.isValid():
+            form, cursor = block.blockFormat(), QTextCursor(block)
+            form.setLineHeight(LINE_HEIGHT, QTextBlockFormat.LineHeightTypes.ProportionalHeight.value)
+            form.setTopMargin(LARGE_GAP if form.headingLevel() else SMALL_GAP)
+            form.setBottomMargin(SMALL_GAP)
+            cursor.setBlockFormat(form)
+            block = block.next()
+        self.moveCursor(QTextCursor.MoveOperation.Start)
+
+    def mark(self, words: tuple[str, ...]) -> None:
+        """Mark where words stand, and bring the first in sight."""
+        look = theme.current()
+        marks: list[QTextBrowser.ExtraSelection] = []
+        for word in words:
+            cursor = self.document().find(word)
+            while not cursor.isNull():
+                mark = QTextBrowser.ExtraSelection()
+                mark.cursor = cursor
+                mark.format.setBackground(theme.colour(look.accent, 70))
+                marks.append(mark)
+                cursor = self.document().find(word, cursor)
+        self.setExtraSelections(marks)
