@@ -338,6 +338,24 @@ def test_openslide_s_pixels_are_the_same(tmp_path, colours, cache):
     np.testing.assert_array_equal(whole(open_pyramid(path, cache=cache)), whole(reader))
 
 
+def test_a_scanner_s_slide_is_read_through_openslide_with_its_pixel_size(tmp_path, colours, cache):
+    pytest.importorskip("openslide")
+    from raterscope.app.formats.pyramids.slide_source import is_slide
+
+    path = tmp_path / "a.svs"
+    words = "Aperio Image Library v11.2.1\r\n1200x1024 (128x128) JPEG/RGB Q=95|AppMag = 40|MPP = 0.2520"
+    how = {"photometric": "rgb", "compression": "jpeg", "compressionargs": {"level": 95}, "metadata": None}
+    with tifffile.TiffWriter(path) as file:
+        for copy in (colours[:1024, :1200], colours[:1024:4, :1200:4]):
+            file.write(copy, tile=(128, 128), description=words, **how)
+    assert is_slide(path)
+    file = read_image(path)
+    assert (file.width, file.height, file.pixel_size) == (1200, 1024, 0.252)
+    shown = whole(open_pyramid(path, cache=cache))
+    assert np.abs(shown.astype(int) - colours[:1024, :1200]).mean() < 3
+    assert not cache.folder.exists()
+
+
 def test_an_overview_is_as_fine_as_it_is_asked_for(tmp_path, colours, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     save(tmp_path / "a.png", colours, "png")
