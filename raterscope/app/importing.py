@@ -298,7 +298,7 @@ def _listed(paths: Sequence[Path]) -> str:
 
 
 def _more(refused: Sequence[object]) -> list[str]:
-    return [f"{len(refused):,} more files of masks were left out."] if refused else []
+    return [f"{counted(len(refused), 'more file')} of marks left out."] if refused else []
 
 
 def _numbers(study: Study, sites: Sequence[Site], added: Sequence[ImageEntry]) -> list[int]:

@@ -98,6 +98,8 @@ class Piles:
     def put(self, path: Path, others: list[Path]) -> None:
         """Put a file to those of points, of labels, or to others, with labels beside or without."""
         if self.put_points(path):
+            if path.suffix.casefold() not in (".json", ".xml"):
+                return  # there are no labels beside the points
             others = []
         if tells(path, alone=False) is None:
             others.append(path)

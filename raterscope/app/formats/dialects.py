@@ -192,13 +192,15 @@ def is_headed(row: list[str]) -> bool:
 
 def distinct(header: list[str]) -> tuple[str, ...]:
     """Give every column a name of its own."""
-    found: list[str] = []
+    found: dict[str, None] = {}
+    last: dict[str, int] = {}
     for index, name in enumerate(header, start=1):
         name = name or f"column {index}"
-        count, told_apart = 2, name
+        told_apart = name
         while told_apart in found:
-            told_apart, count = f"{name} ({count})", count + 1
-        found.append(told_apart)
+            last[name] = last.get(name, 1) + 1
+            told_apart = f"{name} ({last[name]})"
+        found[told_apart] = None
     return tuple(found)
 
 

@@ -190,6 +190,14 @@ class TestWhoAndWhere:
         bring(smears[0], path, "--map", "axis-0=x", "axis-1=y")
         assert held(tmp_path / "s.rscope")[0] == {("ann", "smear1.png"): [(1, 2)]}
 
+    def test_properties_of_a_layer_are_no_labels(self, bring, tmp_path, smears):
+        path = tmp_path / "layer.csv"
+        path.write_text("index,axis-0,axis-1,annotator,image,label\n0,1,2,ann,smear1.png,cell\n")
+        bring(smears[0], path)
+        assert held(tmp_path / "s.rscope")[0] == {("ann", "smear1.png"): [(2.5, 1.5)]}
+        with Study.open(tmp_path / "s.rscope") as study:
+            assert not study.questions()
+
     def test_masks_and_points_in_one_file_both_come_in(self, bring, tmp_path, smears):
         shapes = [
             {"label": "s", "shape_type": "point", "points": [[1, 2]]},
