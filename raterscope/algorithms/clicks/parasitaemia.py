@@ -1,0 +1,231 @@
+"""Parasitaemia as microscopists report it: per field, per leukocyte, per microlitre, per red cell.
+
+The formulas are those of the World Health Organization ("Basic malaria microscopy", part I, 2nd edition,
+2010; "Malaria parasite counting", standard operating procedure MM-SOP-09, 2016): parasites per microlitre of
+blood = parasites counted x leukocytes per microlitre / leukocytes counted, with 8,000 leukocytes per
+microlitre where they were not counted, and on a thin film infected red cells / red cells counted. Where the
+film's thickness is known, parasites / volume examined says the same without leukocytes.
+
+What is not known comes from two sides. How many parasites there are in what was looked at is known as a
+distribution over whole numbers, since a detection may be none; a rate given a number has the distribution
+that Jeffreys' prior gives it: gamma for a count in a volume, the ratio of two gammas for two counts in one
+volume, beta for a share. An interval is that of the mixture.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from raterscope.algorithms.clicks.data import FloatArray
+
+__all__ = [
+    "LEUKOCYTES_PER_MICROLITRE",
+    "Rate",
+    "dispersion",
+    "infected_share",
+    "per_field",
+    "per_leukocyte",
+    "per_volume",
+    "volume_of",
+]
+
+LEUKOCYTES_PER_MICROLITRE = 8000.0
+"""What the World Health Organization assumes where a patient's leukocytes were not counted."""
+
+_CUBIC_MICROMETRES = 1e9
+"""In a microlitre."""
+
+_TAIL = 0.025
+_NEGLIGIBLE = 1e-12
+
+
+@dataclass(frozen=True)
+class Rate:
+    """A rate with its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+def dispersion(counts: FloatArray) -> float:
+    """Tell how many times the counts of fields vary as much as by chance alone.
+
+    Parameters
+    ----------
+    counts : (n,) float64
+        Parasites expected on each field.
+
+    Returns
+    -------
+    float
+        Variance over mean, which a Poisson distribution has at 1; at least 1, and 1 for fewer than two
+        fields.
+    """
+    counts = np.asarray(counts, dtype=np.float64)
+    if len(counts) < 2 or not counts.mean() > 0:
+        return 1.0
+    return max(1.0, float(counts.var(ddof=1) / counts.mean()))
+
+
+def per_field(chance: FloatArray, fields: int, spread: float = 1.0) -> Rate:
+    """Give the mean number of parasites on a field.
+
+    Parasites lie in clumps and films are of uneven thickness; a count that varies `spread` times as much as
+    by chance tells as much as one that is so many times smaller (quasi-Poisson).
+
+    Parameters
+    ----------
+    chance : (m + 1,) float64
+        Probability that there are 0 ... m parasites on all fields together.
+    fields : int
+    spread : float
+        See `dispersion`.
+
+    Raises
+    ------
+    ValueError
+        Without a field.
+    """
+    return _per_amount(chance, float(fields), spread, "fields")
+
+
+def per_volume(chance: FloatArray, microlitres: float, spread: float = 1.0) -> Rate:
+    """Give the parasites per microlitre of what was examined; see `per_field` and `volume_of`.
+
+    Raises
+    ------
+    ValueError
+        Without a volume.
+    """
+    return _per_amount(chance, microlitres, spread, "volume")
+
+
+def per_leukocyte(chance: FloatArray, leukocytes: float, times: float = 1.0, spread: float = 1.0) -> Rate:
+    """Give the parasites for so many leukocytes: 200, or those of a microlitre.
+
+    Leukocytes are counted too: their number varies by chance as that of parasites does.
+
+    Parameters
+    ----------
+    chance : (m + 1,) float64
+        Probability that there are 0 ... m parasites where the leukocytes were counted.
+    leukocytes : float
+        Counted.
+    times : float
+        Leukocytes that the parasites are told for.
+    spread : float
+        Of the parasites, see `dispersion`.
+
+    Raises
+    ------
+    ValueError
+        Without a leukocyte.
+    """
+    from scipy.special import betainc
+
+    _refuse(leukocytes, "leukocytes")
+
+    def below(ratio: float, number: FloatArray) -> FloatArray:
+        # The gamma of the parasites, in units of the spread, over that of the leukocytes.
+        ratio /= spread
+        return np.asarray(betainc(number / spread + 0.5, leukocytes + 0.5, ratio / (1 + ratio)))
+
+    found = _rate(chance, below, 1 / leukocytes)
+    return Rate(found.value * times, found.low * times, found.high * times)
+
+
+def infected_share(chance: FloatArray, red_cells: float) -> Rate:
+    """Give the share of red cells that are infected, each counted once, on a thin film.
+
+    Parameters
+    ----------
+    chance : (m + 1,) float64
+        Probability that 0 ... m of the red cells are infected.
+    red_cells : float
+        Counted, infected ones included.
+
+    Raises
+    ------
+    ValueError
+        Where there are fewer red cells than infected ones are expected.
+    """
+    from scipy.special import betainc
+
+    chance = np.asarray(chance, dtype=np.float64)
+    expected = float(chance @ np.arange(len(chance)))
+    if not red_cells >= max(expected, 1.0):
+        raise ValueError(
+            f"{red_cells:g} red cells were counted; expected at least the {expected:.0f} infected"
+        )
+
+    def below(share: float, number: FloatArray) -> FloatArray:
+        healthy = np.maximum(red_cells - number, 0.0)
+        return np.asarray(betainc(number + 0.5, healthy + 0.5, min(share, 1.0)))
+
+    found = _rate(chance, below, 1 / red_cells)
+    return Rate(found.value, found.low, min(found.high, 1.0))
+
+
+def volume_of(area: float, thickness: float) -> float:
+    """Give the microlitres in an area, square micrometres, of a film of some thickness, micrometres."""
+    return area * thickness / _CUBIC_MICROMETRES
+
+
+def _per_amount(chance: FloatArray, amount: float, spread: float, what: str) -> Rate:
+    from scipy.special import gammainc
+
+    _refuse(amount, what)
+
+    def below(rate: float, number: FloatArray) -> FloatArray:
+        return np.asarray(gammainc(number / spread + 0.5, rate * amount / spread))
+
+    return _rate(chance, below, 1 / amount)
+
+
+def _refuse(amount: float, what: str) -> None:
+    if not 0 < amount < np.inf:
+        raise ValueError(f"{what} of {amount}; expected more than 0")
+
+
+def _rate(chance: FloatArray, below: Callable[[float, FloatArray], FloatArray], unit: float) -> Rate:
+    """Take the mean, and the ends of the mixture's interval.
+
+    Parameters
+    ----------
+    below : callable
+        ``below(rate, numbers)`` gives the probability of a lesser rate for each number of parasites.
+    unit : float
+        The rate that one parasite stands for.
+    """
+    chance = np.asarray(chance, dtype=np.float64)
+    number = np.flatnonzero(chance > _NEGLIGIBLE).astype(np.float64)
+    weight = chance[number.astype(np.int64)]
+    weight /= weight.sum()
+    value = float(weight @ number) * unit
+    # Nothing found is no ground for a rate above nothing: as is usual with this prior, it then begins at 0.
+    nothing = float(weight[number == 0].sum())
+    low = 0.0 if nothing >= _TAIL else _where(below, number, weight, _TAIL, value, unit)
+    return Rate(value, low, _where(below, number, weight, 1 - _TAIL, value, unit))
+
+
+def _where(
+    below: Callable[[float, FloatArray], FloatArray],
+    number: FloatArray,
+    weight: FloatArray,
+    share: float,
+    value: float,
+    unit: float,
+) -> float:
+    from scipy.optimize import brentq
+
+    def missing(rate: float) -> float:
+        return float(weight @ below(rate, number)) - share
+
+    high = max(2 * value, 4 * unit)
+    while missing(high) < 0:
+        high *= 2
+    return float(brentq(missing, 0.0, high, xtol=unit * 1e-6))

@@ -1,0 +1,100 @@
+"""Lengths and areas of what is drawn on an image."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from raterscope.algorithms.clicks.data import FloatArray
+
+__all__ = ["area_of", "crosses_itself", "length_of", "simplified"]
+
+
+def length_of(points: FloatArray, *, closed: bool = False) -> float:
+    """Give the length of a line through K points, or of the outline that returns to the first.
+
+    Parameters
+    ----------
+    points : (K, 2) float64
+        Any unit; the length is in the same.
+    closed : bool
+    """
+    points = np.asarray(points, dtype=np.float64)
+    steps = np.diff(points, axis=0, append=points[:1]) if closed else np.diff(points, axis=0)
+    return float(np.hypot(steps[:, 0], steps[:, 1]).sum())
+
+
+def area_of(points: FloatArray) -> float:
+    """Give the area within an outline of K corners that does not cross itself (Gauss's formula).
+
+    Parameters
+    ----------
+    points : (K, 2) float64
+        In either sense of rotation. Any unit; the area is in its square.
+    """
+    points = np.asarray(points, dtype=np.float64)
+    if len(points) < 3:
+        return 0.0
+    x, y = (points - points[0]).T  # near zero: far from it digits are lost
+    return float(abs(x @ np.roll(y, -1) - np.roll(x, -1) @ y) / 2)
+
+
+def crosses_itself(points: FloatArray) -> bool:
+    """Tell whether two sides of a closed outline of K corners cross, so that it has no one inside.
+
+    Parameters
+    ----------
+    points : (K, 2) float64
+    """
+    start = np.asarray(points, dtype=np.float64)
+    count, stop = len(start), np.roll(start, -1, axis=0)
+    first, second = np.triu_indices(count, 2)
+    apart = (first > 0) | (second < count - 1)  # the last side meets the first
+    first, second = first[apart], second[apart]
+    from_first = _side(start[first], stop[first], start[second]) * _side(
+        start[first], stop[first], stop[second]
+    )
+    from_second = _side(start[second], stop[second], start[first]) * _side(
+        start[second], stop[second], stop[first]
+    )
+    return bool(np.any((from_first < 0) & (from_second < 0)))
+
+
+def simplified(points: FloatArray, tolerance: float) -> FloatArray:
+    """Leave out points of a line that lie no farther than a tolerance from the rest (Douglas and Peucker).
+
+    Parameters
+    ----------
+    points : (K, 2) float64
+    tolerance : float
+        In the points' unit.
+
+    Returns
+    -------
+    (L, 2) float64
+        The first and the last among them.
+    """
+    points = np.asarray(points, dtype=np.float64)
+    kept = np.zeros(len(points), dtype=bool)
+    kept[[0, -1]] = True
+    spans = [(0, len(points) - 1)]
+    while spans:
+        first, last = spans.pop()
+        if last - first < 2:
+            continue
+        inner = points[first + 1 : last]
+        along = points[last] - points[first]
+        long = float(along @ along)
+        share = np.clip((inner - points[first]) @ along / long, 0, 1) if long > 0 else np.zeros(len(inner))
+        away = np.hypot(*(inner - points[first] - share[:, None] * along).T)
+        farthest = int(away.argmax())
+        if away[farthest] > tolerance:
+            place = first + 1 + farthest
+            kept[place] = True
+            spans += [(first, place), (place, last)]
+    return points[kept]
+
+
+def _side(start: FloatArray, stop: FloatArray, point: FloatArray) -> FloatArray:
+    """Tell on which side of the line from start to stop a point lies, by sign."""
+    along, away = stop - start, point - start
+    return np.asarray(np.sign(along[:, 0] * away[:, 1] - along[:, 1] * away[:, 0]))
