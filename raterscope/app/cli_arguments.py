@@ -146,7 +146,7 @@ def add_masks(parser: Parser, who: str = "who drew the masks, where it is one fo
     """Add what files of masks leave open."""
     parser.add_argument("--annotator", metavar="NAME", help=who)
     parser.add_argument("--naming", metavar="PATTERN",
-                        help="what the names of mask files tell, as in {item}_{annotator}_{structure} or "
+                        help="what the files' names tell, as in {item}_{annotator}_{structure} or "
                              "{annotator}/{item}")  # fmt: skip
     parser.add_argument("--structure", metavar="NAME", help="what the masks show, where no file says")
     parser.add_argument("--resample", action="store_true",

@@ -40,8 +40,9 @@ def describe_fuse(commands: Commands) -> None:
         kind="clicks",
     )
     clicks.add_argument("clicks", nargs="+", type=Path, metavar="CLICKS",
-                        help="tables with the columns annotator, image, x, y and perhaps time, "
-                             "or Zooniverse exports")  # fmt: skip
+                        help="tables with the columns annotator, image, x, y and perhaps time, Zooniverse "
+                             "exports, or points of QuPath, COCO, CVAT, Label Studio, labelme or "
+                             "napari")  # fmt: skip
     add_extent(clicks, "width and height of every image, pixels")
     clicks.add_argument("--images", nargs="+", type=Path, default=[], metavar="PATH",
                         help="whence the images' sizes: a table with the columns image, width, height, "

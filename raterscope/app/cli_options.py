@@ -145,9 +145,9 @@ def _describe_study_commands(commands: Commands) -> None:
     leaving.add_argument("--kind", choices=KINDS,
                          help="of which annotations, where several have it")  # fmt: skip
     leaving.add_argument("--format", metavar="FORMAT",
-                         help="csv for tables; nifti, seg.nrrd, dicom-seg or rtstruct for masks; csv, "
-                              "label-studio or crowd-kit for labels (default: what the name of OUT "
-                              "tells)")  # fmt: skip
+                         help="csv for tables; geojson (QuPath), coco or napari for detections too; nifti, "
+                              "seg.nrrd, dicom-seg or rtstruct for masks; csv, label-studio or crowd-kit "
+                              "for labels (default: what the name of OUT tells)")  # fmt: skip
     add_items(leaving)
     leaving.add_argument("--deidentify", action="store_true",
                          help="leave out of DICOM files whatever could tell the patient")  # fmt: skip
