@@ -5,6 +5,8 @@ import json
 import numpy as np
 import pytest
 import shapely.geometry
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from raterscope.app.errors import InputError
 from raterscope.app.formats.points import read_points, tells
@@ -273,3 +275,33 @@ class TestTelling:
         said = refusal(written(name, content))
         assert words in said
         assert said.count("\n") == 0
+
+
+JUNK = [None, True, -1, 1.5, 1e300, "", "x", "1", [], [[]], [1], {}, {"type": "Feature"}, [[1, 2], [3]]]
+
+
+def spoilt(content, where, junk):
+    """Give decoded JSON with one of its parts replaced; `where` chooses at every level."""
+    if not isinstance(content, (dict, list)) or not content or (where and where[0] == 0) or not where:
+        return junk
+    keys = list(content) if isinstance(content, dict) else list(range(len(content)))
+    key = keys[where[0] % len(keys)]
+    changed = dict(content) if isinstance(content, dict) else list(content)
+    changed[key] = spoilt(content[key], where[1:], junk)
+    return changed
+
+
+@pytest.mark.parametrize("name", ["geojson", "coco", "label_studio", "labelme"])
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(where=st.lists(st.integers(1, 9), min_size=1, max_size=9), junk=st.sampled_from(JUNK))
+def test_whatever_stands_where_something_else_should_is_read_or_refused(tmp_path, name, where, junk):
+    marks = {("ann", "one.png"): [(1.5, 2.5), (3, 4)], ("ann", "two.png"): [(5, 6)]}
+    path = WRITERS[name](tmp_path, marks)[0]
+    path.write_text(json.dumps(spoilt(json.loads(path.read_text()), where, junk)))
+    tells(path)
+    try:
+        file = read_points(path)
+    except InputError:
+        return
+    assert np.isfinite(file.clicks.x).all()
+    assert all(isinstance(who, str) for who in file.clicks.annotators)
