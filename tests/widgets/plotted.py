@@ -1,0 +1,197 @@
+"""Every kind of figure, filled as the program fills it."""
+
+import numpy as np
+from scipy.cluster.hierarchy import linkage
+from scipy.spatial.distance import squareform
+
+from raterscope.algorithms.clicks.stopping import StoppingSettings
+from raterscope.widgets.plots.agreement_matrix import AgreementMatrix
+from raterscope.widgets.plots.bias_over_time import BiasOverTime, OverTimeView
+from raterscope.widgets.plots.bias_path import BiasPath
+from raterscope.widgets.plots.calibration_plot import CalibrationLine, CalibrationPlot
+from raterscope.widgets.plots.community_flow import CommunityFlow
+from raterscope.widgets.plots.confusion_matrix import ConfusionMatrix
+from raterscope.widgets.plots.confusion_wall import ConfusionWall
+from raterscope.widgets.plots.counts_plot import CountsPlot
+from raterscope.widgets.plots.curves_plot import Curve, CurvesPlot
+from raterscope.widgets.plots.dendrogram import Dendrogram
+from raterscope.widgets.plots.knockoff_bars import KnockoffBars
+from raterscope.widgets.plots.objective_plot import ObjectivePlot
+from raterscope.widgets.plots.participation_bars import ParticipationBars
+from raterscope.widgets.plots.ranking_shift import RankingShift
+from raterscope.widgets.plots.reliability_plot import ReliabilityPlot
+from raterscope.widgets.plots.row_lines import RowLines
+from raterscope.widgets.plots.side_counts import SideCounts
+from raterscope.widgets.plots.similarity_matrix import SimilarityMatrix
+from raterscope.widgets.plots.stream_curves import StreamCurves
+from raterscope.widgets.plots.ternary_plot import TernaryPlot
+from raterscope.widgets.volume.dispute_strip import DisputeStrip
+from tests.widgets import (
+    test_bias_path,
+    test_community_flow,
+    test_confusion_matrix,
+    test_confusion_wall,
+    test_counts_plot,
+    test_drift_panel,
+    test_knockoff_bars,
+    test_ranking_shift,
+    test_side_counts,
+    test_stream_curves,
+)
+
+__all__ = ["FIGURES"]
+
+NAMES = ("a <b> & co", "Bert", "Cora", "Dora")
+
+
+def objective():
+    plot = ObjectivePlot()
+    plot.set_trace(np.array([-9.0, -4.0, -3.5, -3.6]), np.array([9, 8, 8, 7]),
+                   np.array([False, False, False, True]), 2, True)  # fmt: skip
+    return plot
+
+
+def reliability():
+    plot = ReliabilityPlot()
+    plot.set_annotators(np.array([12, 40, 7, 3]), np.array([0.9, 0.25, 0.5, np.nan]), NAMES, excluded={1})
+    return plot
+
+
+def curves():
+    plot = CurvesPlot()
+    rate = np.array([0, 0.1, 0.3, 1.0])
+    plot.set_curves([Curve("OEM", rate, np.sqrt(rate), np.sqrt(rate), 1 - rate / 2, 0.8),
+                     Curve("vote", rate, rate, rate, 1 - rate / 3, 0.5)])  # fmt: skip
+    return plot
+
+
+def calibration():
+    plot = CalibrationPlot()
+    plot.set_lines([CalibrationLine("OEM", np.array([0.1, np.nan, 0.8]), np.array([0.2, np.nan, 0.9]),
+                                    np.array([5, 0, 20]), 0.1)])  # fmt: skip
+    return plot
+
+
+def counts():
+    plot = CountsPlot()
+    plot.show_counts(test_counts_plot.view())
+    return plot
+
+
+def course():
+    plot = StreamCurves()
+    plot.set_history(test_stream_curves.history(), StoppingSettings())
+    return plot
+
+
+def agreement():
+    figure = AgreementMatrix()
+    values = np.full((4, 4), 0.9)
+    values[0, 1] = values[1, 0] = np.nan
+    figure.set_matrix(NAMES, range(4), values)
+    return figure
+
+
+def tree():
+    figure = Dendrogram()
+    far = np.array([[0, 1, 4, 9], [1, 0, 3, 8], [4, 3, 0, 7], [9, 8, 7, 0]], dtype=float)
+    figure.set_tree(linkage(squareform(far), "complete"), NAMES, range(4), unit="mm")
+    return figure
+
+
+def lines():
+    figure = RowLines()
+    figure.show_drift(test_drift_panel.view())
+    return figure
+
+
+def triangle():
+    figure = TernaryPlot()
+    figure.show_drift(test_drift_panel.view())
+    return figure
+
+
+def flow():
+    figure = CommunityFlow()
+    figure.show_flow(test_community_flow.view())
+    return figure
+
+
+def matrix():
+    figure = ConfusionMatrix()
+    figure.show_matrix(test_confusion_matrix.view())
+    return figure
+
+
+def wall():
+    figure = ConfusionWall()
+    figure.set_wall(test_confusion_wall.wall_of())
+    return figure
+
+
+def knockoffs():
+    figure = KnockoffBars()
+    figure.show_statistics(test_knockoff_bars.view())
+    return figure
+
+
+def shares():
+    figure = ParticipationBars()
+    figure.show_participation(
+        np.array([[0.75, 0.25], [0.5, 0.5], [0.1, 0.9]]), NAMES[:3], ["careful", "hasty"]
+    )
+    return figure
+
+
+def ranking():
+    figure = RankingShift()
+    before = np.array([3.0, 2.0, 1.0, 0.5])
+    figure.show_ranking(test_ranking_shift.view(before, np.array([3.0, 1.0, 2.0, 0.4])))
+    return figure
+
+
+def alike():
+    figure = SimilarityMatrix()
+    values = np.array([[1, 0.8, 0.1], [0.8, 1, 0.2], [0.1, 0.2, 1]])
+    figure.show_similarity(values, np.array([0, 2, 3]), NAMES[:3])
+    return figure
+
+
+def network():
+    figure = SimilarityMatrix()
+    figure.show_graph(np.array([[0.0, 0], [1, 0], [0, 1]]), np.array([[0, 1], [1, 2]]), np.array([0.9, 0.4]),
+                      NAMES[:3], np.array([0, 0, 1]))  # fmt: skip
+    return figure
+
+
+def path():
+    figure = BiasPath()
+    figure.show_path(test_bias_path.view())
+    return figure
+
+
+def sides():
+    figure = SideCounts()
+    figure.show_sides(test_side_counts.view())
+    return figure
+
+
+def course_of_bias():
+    figure = BiasOverTime()
+    bias = np.array([0.1, 0.4, 0.2])
+    when = ("1-50", "51-100", "101-150")
+    figure.show_course(OverTimeView(np.arange(3.0), bias, bias - 0.1, bias + 0.1, when, 150))
+    return figure
+
+
+def strip():
+    figure = DisputeStrip()
+    figure.set_dispute(np.array([0.0, 0.5, 2.0, 0.0]), upward=True)
+    return figure
+
+
+FIGURES = {
+    one.__name__: one
+    for one in (objective, reliability, curves, calibration, course, agreement, tree, lines, triangle, flow, matrix,
+                wall, knockoffs, shares, ranking, alike, network, path, sides, course_of_bias, counts, strip)
+}  # fmt: skip
