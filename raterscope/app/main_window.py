@@ -22,6 +22,7 @@ from raterscope.app.window_habits import Habits
 from raterscope.app.window_import import Importing
 from raterscope.app.window_menus import Menus
 from raterscope.app.window_parts import NoticeBar, StatusLine, TopBar
+from raterscope.app.window_reopening import OfferBar, Reopening
 from raterscope.app.workspaces.catalogue import WORKSPACES, WorkspaceKind
 from raterscope.app.workspaces.screen import WorkspaceScreen
 from raterscope.widgets.empty_state import EmptyState
@@ -60,6 +61,7 @@ class MainWindow(QMainWindow):
 
         self.bar = TopBar([(one.kind, one.title) for one in WORKSPACES.values()], self)
         self.notice = NoticeBar(self)
+        self.offer = OfferBar(self)
         self.status = StatusLine(self)
         self._empty = EmptyState(
             "Open what annotators marked",
@@ -74,7 +76,7 @@ class MainWindow(QMainWindow):
         column = QVBoxLayout(centre)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
-        for piece in (self.bar, self.notice, self._pages, self.status):
+        for piece in (self.bar, self.notice, self.offer, self._pages, self.status):
             column.addWidget(piece, 1 if piece is self._pages else 0)
         self.setCentralWidget(centre)
 
@@ -99,6 +101,8 @@ class MainWindow(QMainWindow):
         self.files.said.connect(self.status.set_news)
         self._restore()
         self._on_replaced()
+        kept = memory.folder() / "sessions" if remembers else None
+        self.reopening = Reopening(self.document, self.offer, kept, self)
 
     def open_paths(self, paths: Sequence[Path]) -> None:
         """Open what was dropped or named on the command line: a study, images, tables."""
@@ -172,6 +176,7 @@ class MainWindow(QMainWindow):
             self.menus.follow_workspace(kind, self.workspace.actions_made if self.workspace else ())
         self.bar.set_fusing_possible(self.workspace is not None)
         self.habits.follow(self.workspace, kind)
+        self._be_here()
         if page is not self._pages.currentWidget():
             self._pages.setCurrentWidget(page)
             page.setFocus()
@@ -208,6 +213,11 @@ class MainWindow(QMainWindow):
         self._statuses[kind] = words
         if kind == self._kind:
             self.status.set_text(words)
+            self._be_here()
+
+    def _be_here(self) -> None:
+        """Keep in mind where one is, for the case of a crash."""
+        self.reopening.be_at(self._kind, self._current_item())
 
     def _on_stale(self, kind: str, words: str) -> None:
         if kind == self._kind:
@@ -253,6 +263,7 @@ class MainWindow(QMainWindow):
             self._remember()
         self.jobs.close()
         self.document.close()
+        self.reopening.end()
         super().closeEvent(event)
 
     def _remember(self) -> None:

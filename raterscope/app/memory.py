@@ -7,13 +7,18 @@ from typing import Any
 
 from PySide6.QtCore import QByteArray, QSettings
 
-__all__ = ["look", "recall", "recent_studies", "remember", "remember_recent"]
+__all__ = ["folder", "look", "recall", "recent_studies", "remember", "remember_recent"]
 
 RECENT_STUDIES = 10
 
 
 def _settings() -> QSettings:
     return QSettings(QSettings.Format.IniFormat, QSettings.Scope.UserScope, "Raterscope", "Raterscope")
+
+
+def folder() -> Path:
+    """Give the folder in which it is remembered."""
+    return Path(_settings().fileName()).parent
 
 
 def remember(key: str, value: Any) -> None:

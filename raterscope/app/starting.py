@@ -57,6 +57,8 @@ def main(paths: Sequence[Path] = ()) -> int:
     QTimer.singleShot(0, window, gc.freeze)
     # Beside a thread at work, Qt's own calls would each wait ten times as long to come back to Python.
     sys.setswitchinterval(SWITCH_SECONDS)
-    if paths:
+    if not paths:
+        QTimer.singleShot(0, window, window.reopening.offer)
+    else:
         QTimer.singleShot(0, window, partial(window.open_paths, [path.resolve() for path in paths]))
     return application.exec()
