@@ -58,6 +58,13 @@ class _Desk:
         self.told = False
         self.over = False
 
+    def close(self) -> None:
+        """Let the readers end."""
+        with self.changed:
+            self.over = True
+            self.wanted = []
+            self.changed.notify_all()
+
 
 class TileStore(QObject):
     """The tiles that were wanted last, as many as fit into memory.
@@ -87,6 +94,7 @@ class TileStore(QObject):
         self._needed: frozenset[Key] = frozenset()
         self._failed = False
         self._desk = _Desk(source)
+        self.destroyed.connect(self._desk.close)
         self._called.connect(self._take, Qt.ConnectionType.QueuedConnection)
         self._started = False
 
@@ -116,10 +124,7 @@ class TileStore(QObject):
 
     def close(self) -> None:
         """Read nothing more."""
-        with self._desk.changed:
-            self._desk.over = True
-            self._desk.wanted = []
-            self._desk.changed.notify_all()
+        self._desk.close()
 
     def _take(self) -> None:
         desk = self._desk

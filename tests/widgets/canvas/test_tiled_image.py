@@ -178,6 +178,19 @@ def test_the_readers_end_with_the_image(canvas, qtbot):
     qtbot.waitUntil(lambda: threading.active_count() <= before, timeout=3000)
 
 
+def test_the_readers_end_with_the_canvas(qtbot):
+    before = threading.active_count()
+    widget = ImageCanvas()
+    widget.resize(300, 200)
+    widget.show()
+    widget.set_image(Tiles(checked()), EXTENT)
+    qtbot.waitUntil(lambda: widget._minimap.has_picture, timeout=3000)
+    assert threading.active_count() > before
+    widget.close()
+    widget.deleteLater()
+    qtbot.waitUntil(lambda: threading.active_count() <= before, timeout=3000)
+
+
 def test_clicks_lie_on_an_image_by_tiles_after_zooming_and_dragging(canvas, qtbot):
     canvas.set_image(Tiles(checked()), EXTENT)
     canvas.set_clicks(ClickMarks(np.array([450.0]), np.array([350.0]), np.array([0])))
