@@ -2,6 +2,8 @@
 
 from raterscope.app.review.decision import Decision, in_words, one_by_one, target_of
 from raterscope.app.review.journal import ReviewState, differ, fold, redo, undo
+from raterscope.app.review.measures import Measures, Shape, is_measure, read_measures
+from raterscope.app.review.measuring_subjects import CountingSubject, ScaleSubject, ShapeSubject
 from raterscope.app.review.regions import Region, known_voxels
 from raterscope.app.review.spots import Flag, Spot, Verdict, known_spots, match
 from raterscope.app.review.subjects import (
@@ -20,13 +22,18 @@ from raterscope.app.review.tasks import DecidedTask
 __all__ = [
     "SUBJECTS",
     "BiasSubject",
+    "CountingSubject",
     "DecidedTask",
     "Decision",
     "Flag",
     "ImageSubject",
+    "Measures",
     "Region",
     "RegionSubject",
     "ReviewState",
+    "ScaleSubject",
+    "Shape",
+    "ShapeSubject",
     "Spot",
     "SpotOf",
     "SpotSubject",
@@ -37,10 +44,12 @@ __all__ = [
     "differ",
     "fold",
     "in_words",
+    "is_measure",
     "known_spots",
     "known_voxels",
     "match",
     "one_by_one",
+    "read_measures",
     "redo",
     "target_of",
     "undo",

@@ -82,9 +82,8 @@ class SpotsOfImage:
         if isinstance(subject, ImageSubject):
             self.flag = Flag(decision.reason, decision.id) if decision.verb == "flag" else None
         elif isinstance(subject, SpotsSubject):
-            for one in subject.spots:
-                if one.image == image:
-                    self._judge(decision, one, one.x, one.y, one.run, one.about)
+            for one in subject.by_image.get(image, ()):
+                self._judge(decision, one, one.x, one.y, one.run, one.about)
         elif isinstance(subject, SpotSubject):
             at_x = subject.x if subject.from_x is None else subject.from_x
             at_y = subject.y if subject.from_y is None else subject.from_y

@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from functools import cached_property
+from typing import ClassVar, get_args
+
+from raterscope.app.review.measuring_subjects import CountingSubject, ScaleSubject, ShapeSubject
 
 __all__ = [
     "SUBJECTS",
@@ -120,10 +123,18 @@ class SpotsSubject:
     spots: tuple[SpotOf, ...]
     blind: bool = False
 
+    @cached_property
+    def by_image(self) -> dict[int, list[SpotOf]]:
+        """The spots of each image."""
+        found: dict[int, list[SpotOf]] = {}
+        for spot in self.spots:
+            found.setdefault(spot.image, []).append(spot)
+        return found
+
     @property
     def images(self) -> tuple[int, ...]:
         """The images on which they lie, each once."""
-        return tuple(dict.fromkeys(spot.image for spot in self.spots))
+        return tuple(self.by_image)
 
     def refuse(self, _verb: str) -> str | None:
         """Say what is missing for a verb; None where nothing is."""
@@ -263,9 +274,7 @@ class BiasSubject:
         return f"{verb} annotator {self.annotator}"
 
 
-Subject = SpotSubject | SpotsSubject | ImageSubject | RegionSubject | TaskSubject | BiasSubject
-SUBJECTS: dict[str, type[Subject]] = {
-    subject.form: subject
-    for subject in (SpotSubject, SpotsSubject, ImageSubject, RegionSubject, TaskSubject, BiasSubject)
-}
+OfClicks = SpotSubject | SpotsSubject | ImageSubject | ScaleSubject | ShapeSubject | CountingSubject
+Subject = OfClicks | RegionSubject | TaskSubject | BiasSubject
+SUBJECTS: dict[str, type[Subject]] = {subject.form: subject for subject in get_args(Subject)}
 """What is decided on, by the name under which the study keeps it."""

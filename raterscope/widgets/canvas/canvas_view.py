@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt, QTimer, Signal
@@ -77,6 +79,8 @@ class CanvasView(QWidget):
         self._selected: int | None = None
         self._hovered: int | None = None
         self.cross_hair: tuple[tuple[float, float], str] | None = None
+        self.over_marks: list[Callable[[QPainter, Viewport], None]] = []
+        """Who paints over the marks in every frame, in the widget's pixels."""
         self._bare = False
         self._waiting = ""
         self._labels = True
@@ -288,6 +292,8 @@ class CanvasView(QWidget):
             live.paint_partial(painter, view, *self._partial, self._spots.coverage)
         elif self._selected is not None:
             self._paint_selection(painter, self._selected)
+        for paint in self.over_marks:
+            paint(painter, view)
         if self.cross_hair is not None:
             live.paint_cross_hair(painter, view, *self.cross_hair)
         paint_scale_bar(painter, QPointF(EDGE, view.height - EDGE), view.scale, self._pixel_size)

@@ -44,7 +44,7 @@ def test_thick_films_are_told_by_the_formula_of_the_world_health_organization(pa
     ],
 )
 def test_intervals_are_as_wide_as_repeated_readings_scatter(leukocytes, published):
-    """Standard deviations of 1,000 readings: Malaria Journal 2020, doi 10.1186/s12936-020-03352-z, table 3."""
+    """Standard deviations of 1,000 readings each: doi 10.1186/s12936-020-03352-z, table 3 (2020)."""
     for density, scatter in published.items():
         parasites = round(density * leukocytes / 8_000)
         rate = per_leukocyte(counted(parasites), leukocytes, 8_000)

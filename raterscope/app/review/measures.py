@@ -1,0 +1,124 @@
+"""What stands of the measures on images: scales, shapes, what counts rest on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from raterscope.algorithms.clicks.data import FloatArray
+from raterscope.algorithms.measuring import area_of, length_of
+from raterscope.app.review.decision import Decision
+from raterscope.app.review.journal import ReviewState
+from raterscope.app.review.measuring_subjects import CountingSubject, ScaleSubject, ShapeSubject
+
+__all__ = ["Measures", "Shape", "is_measure", "read_measures"]
+
+_SUBJECTS = (ScaleSubject, ShapeSubject, CountingSubject)
+
+
+@dataclass(frozen=True, eq=False)
+class Shape:
+    """A line or an outline on an image.
+
+    Attributes
+    ----------
+    subject : ShapeSubject
+    made : Decision
+        That which keeps it.
+    points : (K, 2) float64
+        Pixels.
+    length : float
+        Of the line or the outline, pixels.
+    area : float or None
+        Within the outline, square pixels; None of a line.
+    """
+
+    subject: ShapeSubject
+    made: Decision
+    points: FloatArray
+    length: float
+    area: float | None
+
+
+@dataclass(frozen=True, eq=False)
+class Measures:
+    """All that is measured and stands.
+
+    Attributes
+    ----------
+    scales : mapping of int or None to Decision
+        What set the scale of an image by its number, of all others by None.
+    shapes : mapping of int to tuple of Shape
+        By the image's number, the oldest first.
+    counting : mapping of int or None to CountingSubject
+        What was counted on an image, on all together by None.
+    """
+
+    scales: Mapping[int | None, Decision] = field(default_factory=dict)
+    shapes: Mapping[int, tuple[Shape, ...]] = field(default_factory=dict)
+    counting: Mapping[int | None, CountingSubject] = field(default_factory=dict)
+
+    def scale_of(self, image: int) -> Decision | None:
+        """Give the decision on an image's scale; None where there is only what the file says."""
+        found = self.scales.get(image, self.scales.get(None))
+        return None if found is None or found.verb == "unscale" else found
+
+    def pixel_size(self, image: int, of_file: float | None) -> float | None:
+        """Give the micrometres of an image's pixel, as set or else as the file says; None where unknown."""
+        found = self.scale_of(image)
+        if found is None:
+            return of_file
+        assert isinstance(found.subject, ScaleSubject)
+        return found.subject.pixel_size
+
+    def next_number(self, image: int, decisions: Sequence[Decision]) -> int:
+        """Give the number of the next shape on an image: one that none has had."""
+        numbers = [
+            one.subject.number
+            for one in decisions
+            if isinstance(one.subject, ShapeSubject) and one.item == image
+        ]
+        return max(numbers, default=0) + 1
+
+
+def is_measure(decision: Decision | None) -> bool:
+    """Tell whether a decision, or what an undo is about, measures something."""
+    return decision is not None and isinstance(decision.subject, _SUBJECTS)
+
+
+def read_measures(decisions: Sequence[Decision], state: ReviewState) -> Measures:
+    """Read off the journal what is measured; the last word counts.
+
+    Parameters
+    ----------
+    decisions : sequence of Decision
+        All of them, in order.
+    state : ReviewState
+        What they amount to.
+    """
+    scales: dict[int | None, Decision] = {}
+    shapes: dict[int, dict[int, Shape]] = {}
+    counting: dict[int | None, CountingSubject] = {}
+    for one in decisions:
+        subject, image = one.subject, one.item
+        if not isinstance(subject, _SUBJECTS) or image is None or not state.in_effect(one.id):
+            continue
+        if isinstance(subject, ScaleSubject):
+            if subject.everywhere:
+                scales.clear()
+            scales[None if subject.everywhere else image] = one
+        elif isinstance(subject, CountingSubject):
+            counting[None if subject.everywhere else image] = subject
+        elif one.verb == "delete":
+            shapes.get(image, {}).pop(subject.number, None)
+        else:
+            shapes.setdefault(image, {})[subject.number] = _shape(subject, one)
+    return Measures(scales, {image: tuple(found.values()) for image, found in shapes.items()}, counting)
+
+
+def _shape(subject: ShapeSubject, made: Decision) -> Shape:
+    points = np.array(subject.points, dtype=float)
+    closed = subject.shape == "area"
+    return Shape(subject, made, points, length_of(points, closed=closed), area_of(points) if closed else None)

@@ -1,0 +1,117 @@
+"""Lines and outlines that were measured, on the image, with what they measure."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPen, QPolygonF
+
+from raterscope.widgets import theme
+from raterscope.widgets.canvas.viewport import Viewport
+from raterscope.widgets.chips import paint_chip_ground
+
+__all__ = ["ShapeMark", "paint_shape", "paint_shapes", "paint_tag", "polygon_of"]
+
+END = 5.0
+MOST_TAGS = 60
+"""Shapes in sight up to which each has its words beside it."""
+
+
+@dataclass(frozen=True, eq=False)
+class ShapeMark:
+    """A line, or an outline that returns to its first point.
+
+    Attributes
+    ----------
+    key : hashable
+        What it is known by.
+    points : (K, 2) float
+        In the image's units.
+    closed : bool
+    words : str
+        What it measures: "3  12.4 µm".
+    """
+
+    key: Hashable
+    points: NDArray[np.floating]
+    closed: bool
+    words: str
+
+
+def paint_shapes(
+    painter: QPainter, viewport: Viewport, shapes: Sequence[ShapeMark], selected: Hashable = None
+) -> None:
+    """Paint those that are in sight, the selected one stronger."""
+    left, top, right, bottom = viewport.visible
+    here = [
+        shape
+        for shape in shapes
+        if np.all(shape.points.max(axis=0) >= (left, top))
+        and np.all(shape.points.min(axis=0) <= (right, bottom))
+    ]
+    for shape in here:
+        strong = shape.key == selected
+        paint_shape(painter, polygon_of(viewport, shape.points), closed=shape.closed, strong=strong)
+    for shape in here:
+        if len(here) <= MOST_TAGS or shape.key == selected:
+            place = viewport.to_screen(*_beside(shape))
+            paint_tag(painter, viewport, QPointF(*place), shape.words)
+
+
+def polygon_of(viewport: Viewport, points: NDArray[np.floating]) -> QPolygonF:
+    """Turn points of the image into points of the widget."""
+    return QPolygonF([QPointF(*viewport.to_screen(x, y)) for x, y in points.tolist()])
+
+
+def paint_shape(painter: QPainter, polygon: QPolygonF, *, closed: bool, strong: bool = False) -> None:
+    """Paint a line with ends, or an outline, readable on every ground."""
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    painter.setBrush(theme.colour(theme.DARK.text, 28) if closed else Qt.BrushStyle.NoBrush)
+    wide = 2.2 if strong else 1.4
+    tone = QColor(theme.DARK.accent if strong else theme.DARK.text)
+    for pen in (QPen(theme.colour(theme.DARK.canvas, 190), wide + 2.4), QPen(tone, wide)):
+        pen.setJoinStyle(Qt.PenJoinStyle.RoundJoin)
+        painter.setPen(pen)
+        if closed:
+            painter.drawPolygon(polygon)
+        else:
+            painter.drawPolyline(polygon)
+            for end, inner in ((0, 1), (-1, -2)):
+                if polygon.size() > 1:
+                    _paint_end(painter, polygon.at(end % polygon.size()), polygon.at(inner % polygon.size()))
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+
+
+def paint_tag(painter: QPainter, viewport: Viewport, place: QPointF, words: str) -> None:
+    """Paint a few words beside a place, where there is room for them."""
+    painter.setFont(theme.font(theme.CAPTION, bold=True))
+    width = QFontMetrics(painter.font()).horizontalAdvance(words) + 14
+    box = QRectF(place.x() + 8, place.y() - 26, width, 20)
+    box.moveLeft(min(max(box.left(), 4), viewport.width - width - 4))
+    box.moveTop(min(max(box.top(), 4), viewport.height - 24))
+    paint_chip_ground(painter, box)
+    painter.setPen(QColor(theme.DARK.text))
+    painter.drawText(box, Qt.AlignmentFlag.AlignCenter, words)
+
+
+def _beside(shape: ShapeMark) -> tuple[float, float]:
+    """Give where the words stand: at the middle of a line, at the top of an outline."""
+    if shape.closed:
+        x, y = shape.points[shape.points[:, 1].argmin()]
+        return float(x), float(y)
+    steps = np.hypot(*np.diff(shape.points, axis=0).T)
+    along = np.concatenate([[0.0], np.cumsum(steps)])
+    return tuple(float(np.interp(along[-1] / 2, along, column)) for column in shape.points.T)  # type: ignore[return-value]
+
+
+def _paint_end(painter: QPainter, end: QPointF, inner: QPointF) -> None:
+    """Paint a short stroke across the end of a line."""
+    way = end - inner
+    long = (way.x() ** 2 + way.y() ** 2) ** 0.5
+    if long > 0:
+        across = QPointF(-way.y(), way.x()) * (END / long)
+        painter.drawLine(end - across, end + across)
