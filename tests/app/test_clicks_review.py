@@ -6,7 +6,7 @@ from PySide6.QtWidgets import QLabel
 from raterscope.app.review import SpotSubject
 from raterscope.app.study import Study
 from raterscope.widgets.dialogs.reason import ReasonDialog
-from tests.app.driving import LONG, idle, press
+from tests.app.driving import LONG, idle, press, states
 
 
 def seen(widget) -> str:
@@ -146,3 +146,88 @@ def test_the_queue_tells_how_many_images_are_settled(fused, qtbot):
     assert told() == "2 of 2 images settled, no disputed spot left"
     queue.choice.setCurrentIndex(queue.choice.findData("undecided"))
     assert "Every image is settled" in seen(queue)
+
+
+def open_grid(window, qtbot, *, everywhere):
+    press(window, qtbot, Qt.Key.Key_G)
+    grid = window.workspace.grid
+    grid.where_choice.setCurrentIndex(int(everywhere))
+    idle(window, qtbot)
+    return grid
+
+
+def key(window, qtbot, which, modifiers=Qt.KeyboardModifier.NoModifier):
+    """Press a key where the keys are."""
+    qtbot.keyClick(window.focusWidget(), which, modifiers)
+    idle(window, qtbot)
+
+
+CTRL = Qt.KeyboardModifier.ControlModifier
+
+
+def test_all_disputed_spots_of_all_images_are_settled_at_once_and_taken_back_by_one_undo(
+    fused, qtbot, study_file
+):
+    grid = open_grid(fused, qtbot, everywhere=True)
+    assert fused.workspace.grid_shown
+    places = [card.third for card in grid._cards.cards]
+    assert sorted(places) == ["one.png", "two.png"]
+    qtbot.waitUntil(lambda: len(grid._shelf.kept) == 2 and all(grid._shelf.kept.values()), timeout=LONG)
+    key(fused, qtbot, Qt.Key.Key_A, CTRL)
+    key(fused, qtbot, Qt.Key.Key_R)
+    assert len(grid._cards.numbers) == 0
+    assert fused.menus.undo_action.text() == "Undo reject 2 spots in 2 images"
+    assert fused.workspace.queue._progress.accessibleName() == "2 of 2 images settled, no disputed spot left"
+    assert "turned down" in states(fused)
+    key(fused, qtbot, Qt.Key.Key_Z, CTRL)
+    assert len(grid._cards.numbers) == 2
+    assert "turned down" not in states(fused)
+    assert fused.workspace.grid_shown
+    fused.document.close()
+    with Study.open(study_file) as study:
+        assert [one.verb for one in study.decisions()] == ["reject", "undo"]
+        assert len(study.decisions()[0].subject.spots) == 2
+
+
+def test_a_spot_of_the_grid_is_explained_and_shown_on_its_image(fused, qtbot):
+    workspace = fused.workspace
+    here = workspace.reviewing.scene.image.name
+    grid = open_grid(fused, qtbot, everywhere=True)
+    other = next(place for place, card in enumerate(grid._cards.cards) if card.third != here)
+    grid.view.setCurrentIndex(grid.view.model().at(other))
+    idle(fused, qtbot)
+    words = seen(workspace.evidence)
+    assert grid._cards.cards[other].third in words
+    assert "in doubt" in words
+    key(fused, qtbot, Qt.Key.Key_Return)
+    assert not workspace.grid_shown
+    assert workspace.reviewing.scene.image.name == grid._cards.cards[other].third
+    assert workspace.reviewing.spot.state == "disputed"
+
+
+def test_what_the_model_is_sure_of_is_looked_through_and_one_is_turned_down(fused, qtbot):
+    grid = open_grid(fused, qtbot, everywhere=False)
+    grid.kind_choice.setCurrentIndex(grid.kind_choice.findData("detected"))
+    before = len(grid._cards.numbers)
+    assert before == states(fused).count("detected")
+    grid.view.setFocus()
+    grid.view.setCurrentIndex(grid.view.model().at(2))
+    key(fused, qtbot, Qt.Key.Key_R)
+    assert len(grid._cards.numbers) == before - 1
+    assert fused.menus.undo_action.text().startswith("Undo reject spot ")
+    assert len(grid.selected) == 1  # the next one, so that one can go on
+    grid.kind_choice.setCurrentIndex(grid.kind_choice.findData("decided"))
+    assert [card.second for card in grid._cards.cards] == ["rejected by you"]
+    key(fused, qtbot, Qt.Key.Key_Escape)
+    assert not fused.workspace.grid_shown
+
+
+def test_blind_the_grid_tells_nothing_either(fused, qtbot):
+    press(fused, qtbot, Qt.Key.Key_B)
+    grid = open_grid(fused, qtbot, everywhere=True)
+    assert {(card.second, card.figure) for card in grid._cards.cards} == {("", "")}
+    assert not any("marked" in tip or "disputed" in tip for tip in grid._cards.tips)
+    grid.view.setFocus()
+    key(fused, qtbot, Qt.Key.Key_A, CTRL)
+    key(fused, qtbot, Qt.Key.Key_A)
+    assert fused.menus.undo_action.text() == "Undo accept 2 spots in 2 images, blind"

@@ -51,6 +51,8 @@ class CardGrid(QWidget):
         self._nothing = plain_label("", "second", wrap=True)
         self._model = CardModel(self)
         self._cards: Cards | None = None
+        self._held_keys = False
+        """Whether the keys were the cards' before there were none."""
         self._size = size_of(picture)
         self._shelf = PictureShelf(picture, self._in_sight, self)
         self._shelf.wanted.connect(self.picture_wanted)
@@ -66,6 +68,7 @@ class CardGrid(QWidget):
         self._column.addWidget(self._header)
         self._column.addWidget(self._nothing)
         self._column.addWidget(self.view, 1)
+        self._column.addStretch(0)  # takes the room where there are no cards
         self.setFocusProxy(self.view)
         self.view.verticalScrollBar().valueChanged.connect(self._shelf.rest)
         self._shelf.changed.connect(self.view.viewport().update)
@@ -88,7 +91,7 @@ class CardGrid(QWidget):
         self.view.scrollToTop()
 
     def exchange(self, cards: Cards, nothing: str, name: str) -> None:
-        """Show others in their place: what was scrolled to stays; what takes the current's place is current."""
+        """Show others: what was scrolled to stays, and what takes the place of the current is current."""
         place, scrolled = self._model.place(self.view.currentIndex()), self.view.verticalScrollBar().value()
         self._take(cards, nothing, name)
         self._arrange(anew=True)
@@ -127,7 +130,11 @@ class CardGrid(QWidget):
         many = 0 if cards is None else len(cards.numbers)
         self._nothing.setText(nothing)
         self._nothing.setVisible(not many)
+        self._held_keys = self._held_keys or self.view.hasFocus()
         self.view.setVisible(bool(many))
+        if many and self._held_keys:
+            self.view.setFocus()
+            self._held_keys = False
         self.view.setAccessibleName(name)
 
     def _arrange(self, *, anew: bool = False) -> None:

@@ -21,6 +21,7 @@ from PySide6.QtCore import (
     QRectF,
     QSize,
     Qt,
+    Signal,
 )
 from PySide6.QtGui import QColor, QKeyEvent, QMouseEvent, QPainter, QPen, QPixmap
 from PySide6.QtWidgets import (
@@ -92,7 +93,15 @@ class Cards(Protocol):
 
 
 class CardView(QTableView):
-    """Selects in reading order with Shift, and goes on to the next line at a line's end."""
+    """Selects in reading order with Shift, and goes on to the next line at a line's end.
+
+    Signals
+    -------
+    returned(QModelIndex)
+        Return was pressed on a card.
+    """
+
+    returned = Signal(QModelIndex)
 
     def __init__(self, model: CardModel) -> None:
         super().__init__()
@@ -120,9 +129,12 @@ class CardView(QTableView):
         super().mousePressEvent(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Heed Shift."""
+        """Heed Shift, and Return."""
         self._extending = bool(event.modifiers() & Qt.KeyboardModifier.ShiftModifier)
-        super().keyPressEvent(event)
+        if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and self.currentIndex().isValid():
+            self.returned.emit(self.currentIndex())
+        else:
+            super().keyPressEvent(event)
 
     def currentChanged(self, current: Index, previous: Index) -> None:
         """Select from here on with Shift."""
@@ -165,6 +177,7 @@ class CardModel(QAbstractTableModel):
         return 0 if self.cards is None else len(self.cards.numbers)
 
     def show_cards(self, cards: Cards | None, columns: int) -> None:
+        """Show others, so many beside each other."""
         self.beginResetModel()
         self.cards, self.columns = cards, columns
         self.endResetModel()
@@ -188,15 +201,19 @@ class CardModel(QAbstractTableModel):
         return found
 
     def rowCount(self, parent: Index | None = None) -> int:
+        """Count the rows of cards."""
         return 0 if parent is not None and parent.isValid() else -(-self.many // self.columns)
 
     def columnCount(self, parent: Index | None = None) -> int:
+        """Count the cards beside each other."""
         return 0 if parent is not None and parent.isValid() else self.columns
 
     def flags(self, index: Index) -> Qt.ItemFlag:
+        """Let nobody choose where no card is."""
         return super().flags(index) if self.place(index) >= 0 else Qt.ItemFlag.NoItemFlags
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
+        """Say a card."""
         place = self.place(index)
         if place < 0 or self.cards is None:
             return None
@@ -214,6 +231,7 @@ class CardDelegate(QStyledItemDelegate):
         self._side = side
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
+        """Paint a card, or its line."""
         model = index.model()
         assert isinstance(model, CardModel)
         place = model.place(index)

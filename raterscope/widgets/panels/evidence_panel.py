@@ -54,6 +54,8 @@ class Evidence:
         Why they differ, a sentence or two.
     neighbours : tuple of EvidenceLine
         The nearest first.
+    where : str
+        The image, where that is not on screen.
     covered : bool
         Nothing is shown of what others say; `before` tells what became of the spot decided last.
     before : str
@@ -79,6 +81,7 @@ class Evidence:
     says: tuple[tuple[str, str], ...] = ()
     why: str = ""
     neighbours: tuple[EvidenceLine, ...] = ()
+    where: str = ""
     covered: bool = False
     before: str = ""
     crop: NDArray[np.uint8] | None = None
@@ -145,7 +148,7 @@ class EvidencePanel(QWidget):
             self._header.set_aside("")
             return
         tone = TONES[evidence.state]
-        self._header.set_title(evidence.title)
+        self._header.set_title(evidence.title, evidence.where)
         self._header.set_aside(WORDS.get(evidence.state, evidence.state), tone)
         self._crop.show_crop(evidence.crop, evidence.crop_radius, evidence.covariance, evidence.coverage,
                              evidence.state)  # fmt: skip

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from PySide6.QtCore import QObject
 
 from raterscope.app.document import Document
-from raterscope.app.review import Decision
+from raterscope.app.review import Decision, SpotSubject
 from raterscope.app.workspaces.clicks import view
+from raterscope.app.workspaces.clicks.crop_shelf import CropShelf
 from raterscope.app.workspaces.clicks.crops import Crops
+from raterscope.app.workspaces.clicks.many import Listed
 from raterscope.app.workspaces.clicks.other_runs import OtherRuns
 from raterscope.app.workspaces.clicks.reviewing import Reviewing
+from raterscope.app.workspaces.clicks.spots import Known
 from raterscope.widgets.panels.evidence_panel import EvidencePanel
 
 __all__ = ["Explaining"]
 
 DECIDED = {"accept": "accepted", "reject": "rejected", "move": "moved"}
+ELSEWHERE = "Return shows the spot on its image, with what other runs say of it."
 NO_OTHER = "No other run has this image."
 
 
@@ -52,7 +57,8 @@ class Explaining(QObject):
         """Keep what others say of the spot that was just decided, to tell it beside the next one."""
         spot, verb = self._reviewing.spot, DECIDED.get(decision.verb)
         self._before = ""
-        if spot is not None and spot.cluster is not None and verb is not None:
+        alone = isinstance(decision.subject, SpotSubject)
+        if alone and spot is not None and spot.cluster is not None and verb is not None:
             self._before = (
                 f"Spot {spot.number}: you {verb} it; {spot.votes} of {spot.looked} marked it, "
                 f"the model says {spot.posterior:.2f}."
@@ -76,13 +82,31 @@ class Explaining(QObject):
             view.evidence(spot, scene.fusion, who, numbers, crop, radius, self._coverage, near)
         )
 
+    def show_elsewhere(self, one: Listed, known: Known, shelf: CropShelf) -> None:
+        """Show a spot of an image that is not on screen."""
+        spot, crop, half = one.spot, shelf.get(one.number), shelf.half
+        if self._reviewing.covers(spot):
+            self._panel.show_spot(view.covered(spot, crop, half, self._coverage, self._before))
+            return
+        numbers = self._numbers()
+        told = view.evidence(spot, known.fusion, known.annotators, numbers, crop, half, self._coverage)
+        self._panel.show_spot(replace(told, where=self._name(one.image)))
+
     def _on_runs_wanted(self) -> None:
         self.other_runs.look()
         self._show_runs()
 
+    def _name(self, image: int) -> str:
+        contents = self._document.contents
+        entry = contents.image(image) if contents else None
+        return entry.name if entry else ""
+
     def _show_runs(self) -> None:
         spot = self._reviewing.spot
-        lines = [] if spot is None else self.other_runs.lines(spot)
+        if spot is None:
+            self._panel.show_runs((), ELSEWHERE)
+            return
+        lines = self.other_runs.lines(spot)
         self._panel.show_runs(None if not lines and self.other_runs.reading else lines, NO_OTHER)
 
     def _numbers(self) -> Mapping[str, int]:

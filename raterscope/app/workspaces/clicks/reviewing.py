@@ -80,6 +80,10 @@ class Reviewing(QObject):
         else:
             self.selected.emit(self.current)
 
+    def find(self, spot: Spot) -> int | None:
+        """Find a spot of the image on screen that was listed elsewhere."""
+        return self._same(spot)
+
     def select(self, index: int | None) -> None:
         """Look at a spot, or at none."""
         self.current = index if index is not None and 0 <= index < len(self.spots) else None

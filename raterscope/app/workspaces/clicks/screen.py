@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtWidgets import QTabWidget, QWidget
+from PySide6.QtWidgets import QStackedWidget, QTabWidget, QWidget
 
 from raterscope.algorithms.clicks import CLUSTERERS, DETECTORS
 from raterscope.algorithms.clicks.assignment import AssignmentSettings
@@ -12,6 +12,7 @@ from raterscope.widgets.panels.ask_list import AskList
 from raterscope.widgets.panels.evidence_panel import EvidencePanel
 from raterscope.widgets.panels.fuse_panel import FusePanel
 from raterscope.widgets.panels.queue_panel import QueueFilter, QueuePanel
+from raterscope.widgets.panels.spot_grid import SpotGrid
 from raterscope.widgets.panels.stream_panel import StreamPanel
 from raterscope.widgets.plots.counts_plot import CountsPlot
 from raterscope.widgets.plots.objective_plot import ObjectivePlot
@@ -38,6 +39,9 @@ class ClicksScreen(WorkspaceScreen):
     evidence: EvidencePanel
 
     def __init__(self, parent: QWidget | None = None) -> None:
+        canvas, self.grid, self.pages = ImageCanvas(), SpotGrid(), QStackedWidget()
+        self.pages.addWidget(canvas)
+        self.pages.addWidget(self.grid)
         self.table = AnnotatorTable()
         self.objective = ObjectivePlot()
         self.reliability = ReliabilityPlot()
@@ -55,11 +59,28 @@ class ClicksScreen(WorkspaceScreen):
         self.right_tabs.addTab(self.ask, "Ask next")
         super().__init__(
             QueuePanel("Images", FILTERS),
-            ImageCanvas(),
+            self.pages,
             EvidencePanel(),
             (self.middle_tabs, self.right_tabs),
             FusePanel(CLUSTERERS, DETECTORS, AssignmentSettings),
             (300, 590, 320),
             parent,
         )
+        self.canvas = canvas
+        self.show_grid(False)
         self.left_tabs.addTab(self.stream, "Stream")
+
+    @property
+    def grid_shown(self) -> bool:
+        """Whether spots are shown in a grid in place of the image."""
+        return self.pages.currentWidget() is self.grid
+
+    def show_grid(self, shown: bool) -> None:
+        """Show spots in a grid in place of the image, or the image."""
+        page = self.grid if shown else self.canvas
+        held = self.pages.isAncestorOf(self.focusWidget())
+        self.pages.setCurrentWidget(page)
+        self.pages.setFocusProxy(page)
+        self.setFocusProxy(page)
+        if held:
+            page.setFocus()

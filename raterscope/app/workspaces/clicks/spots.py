@@ -114,11 +114,12 @@ class Settling:
 
 @dataclass(frozen=True, eq=False)
 class Known:
-    """What the queue knows of an image: the latest answer, whom it heard, how it settles."""
+    """What the queue knows of an image: the latest answer, whom it heard, how it settles, of which run."""
 
     fusion: Fusion | None = None
     annotators: tuple[str, ...] = ()
     settling: Settling | None = None
+    run: int | None = None
 
 
 @dataclass(frozen=True)
@@ -203,7 +204,7 @@ def read_results(images: Sequence[int], study: Study, watch: Watch) -> dict[int,
         if latest is None:
             results[image] = Known()
         else:
-            results[image] = Known(latest[1], study.clicks(image, latest[0]).annotators)
+            results[image] = Known(latest[1], study.clicks(image, latest[0]).annotators, run=latest[0].id)
     return results
 
 

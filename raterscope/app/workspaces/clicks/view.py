@@ -15,6 +15,7 @@ from raterscope.widgets.panels.evidence_panel import Evidence, EvidenceLine, Vot
 
 __all__ = [
     "click_marks",
+    "common_size",
     "covered",
     "detection_marks",
     "evidence",
@@ -143,6 +144,12 @@ def neighbours(
         words = ", ".join(part for part in (f"spot {one.number}", f"{detail} away", figure, state) if part)
         lines.append(EvidenceLine(int(place), f"spot {one.number}", detail, figure, state, words))
     return lines
+
+
+def common_size(sizes: Sequence[float | None]) -> float | None:
+    """Give the micrometres a pixel by which crops of several images are as large; None where not all tell."""
+    known = [size for size in sizes if size is not None]
+    return float(np.median(known)) if known and len(known) == len(sizes) else None
 
 
 def length(pixels: float, pixel_size: float | None) -> str:

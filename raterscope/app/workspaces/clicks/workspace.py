@@ -24,11 +24,12 @@ from raterscope.app.workspaces.clicks.comparing import Comparing
 from raterscope.app.workspaces.clicks.crops import Crops, Image
 from raterscope.app.workspaces.clicks.explaining import Explaining
 from raterscope.app.workspaces.clicks.flagging import Flagging
+from raterscope.app.workspaces.clicks.many import Listed, Many
 from raterscope.app.workspaces.clicks.plotting import Plotting
 from raterscope.app.workspaces.clicks.reviewing import Reviewing
 from raterscope.app.workspaces.clicks.scene import Scene, load_pixels, read_scene
 from raterscope.app.workspaces.clicks.screen import ClicksScreen
-from raterscope.app.workspaces.clicks.spots import read_results, summarize
+from raterscope.app.workspaces.clicks.spots import Spot, read_results, summarize
 from raterscope.app.workspaces.clicks.streaming import Streaming
 from raterscope.app.workspaces.fusing import FusionWork
 from raterscope.app.workspaces.loading import SceneLoader
@@ -65,7 +66,10 @@ class ClicksWorkspace(ClicksScreen):
         self.streaming = Streaming(document, jobs, self, self.queueing)
         self.asking = Asking(jobs, self, self.queueing)
         self.flagging = Flagging(document, self)
+        self.many = Many(document, jobs, self.grid, self.queueing, self.reviewing)
         self._scene: Scene | None = None
+        self._to_find: Spot | None = None
+        """The spot to be looked at once its image is on screen."""
         self.crops = Crops(jobs, self)
         self.explaining = Explaining(document, self.crops, self.evidence, self.reviewing, COVERAGES[-2])
         self.right_tabs.addTab(self.comparing, "Truth")
@@ -93,11 +97,16 @@ class ClicksWorkspace(ClicksScreen):
         self.canvas.place_chosen.connect(self._on_place_chosen)
         self.canvas.place_double_clicked.connect(self._on_place_chosen)
         self.canvas.spot_moved.connect(self.reviewing.move)
-        self.evidence.accept_requested.connect(partial(self.reviewing.decide, "accept"))
-        self.evidence.reject_requested.connect(partial(self.reviewing.decide, "reject"))
-        self.evidence.skip_requested.connect(partial(self.reviewing.decide, "skip"))
-        self.evidence.add_requested.connect(partial(self.canvas.set_mode, "add"))
-        self.evidence.move_requested.connect(partial(self.canvas.set_mode, "move"))
+        for place in (self.evidence, self.grid):
+            place.accept_requested.connect(partial(self._decide, "accept"))
+            place.reject_requested.connect(partial(self._decide, "reject"))
+            place.skip_requested.connect(partial(self._decide, "skip"))
+        self.grid.left.connect(self._toggle_grid)
+        self.many.looked_at.connect(self._on_looked_at)
+        self.many.opened.connect(self._go_to_spot)
+        self.many.said.connect(self.said)
+        self.evidence.add_requested.connect(partial(self._set_mode, "add"))
+        self.evidence.move_requested.connect(partial(self._set_mode, "move"))
         self.evidence.undo_requested.connect(self._document.undo)
         self.evidence.voter_chosen.connect(self.annotators.choose)
         self.annotators.shown_changed.connect(self.canvas.set_annotators_shown)
@@ -117,11 +126,12 @@ class ClicksWorkspace(ClicksScreen):
         described = (
             ("Next disputed spot", "Tab", partial(review.next_disputed, 1)),
             ("Previous disputed spot", "Shift+Tab", partial(review.next_disputed, -1)),
-            ("Accept", "A", partial(review.decide, "accept")),
-            ("Reject", "R", partial(review.decide, "reject")),
-            ("Skip", "S", partial(review.decide, "skip")),
-            ("Add a spot", "N", partial(self.canvas.set_mode, "add")),
-            ("Move the spot", "M", partial(self.canvas.set_mode, "move")),
+            ("Accept", "A", partial(self._decide, "accept")),
+            ("Reject", "R", partial(self._decide, "reject")),
+            ("Skip", "S", partial(self._decide, "skip")),
+            ("Add a spot", "N", partial(self._set_mode, "add")),
+            ("Move the spot", "M", partial(self._set_mode, "move")),
+            ("Many spots at once", "G", self._toggle_grid),
             ("Flag the image", "F", self._on_flag),
             ("Hide names and votes until you decide", "B", self._toggle_blind),
             ("Next image", "PgDown", partial(self.queueing.step, 1)),
@@ -141,7 +151,7 @@ class ClicksWorkspace(ClicksScreen):
     @property
     def has_to_leave(self) -> bool:
         """Whether Esc has a mode or a panel to leave."""
-        return super().has_to_leave or self.canvas.mode != "look"
+        return super().has_to_leave or self.canvas.mode != "look" or self.grid_shown
 
     def current_item(self) -> int | None:
         """Give the study's number of the image on screen."""
@@ -169,6 +179,8 @@ class ClicksWorkspace(ClicksScreen):
     def _on_replaced(self) -> None:
         self.runs.forget()
         self.comparing.forget()
+        self.many.forget()
+        self.show_grid(False)
         self._document.hide_names(self.reviewing.blind)
         self.crops.set_image(None)
         self._show_scene(None)
@@ -207,6 +219,11 @@ class ClicksWorkspace(ClicksScreen):
         self.annotators.show(scene)
         self.reviewing.show(scene)
         self.explaining.follow()
+        if self._to_find is not None:
+            self.reviewing.select(self.reviewing.find(self._to_find))
+            self._to_find = None
+        if self.grid_shown:
+            self.many.refresh()
         if scene is None:
             self.canvas.set_clicks(ClickMarks.none())
             self._show_trace(None)
@@ -231,6 +248,8 @@ class ClicksWorkspace(ClicksScreen):
         self.reviewing.set_blind(blind)
         self._show_clicks()
         self.annotators.set_blind(blind)
+        if self.grid_shown:
+            self.many.list_anew()
         self._document.hide_names(blind)
         self.said.emit(
             "Names, votes and the model's answers are hidden until you decide."
@@ -291,15 +310,55 @@ class ClicksWorkspace(ClicksScreen):
         if not images:
             self.annotators.refresh()
         elif self.reviewing.scene is not None and self.reviewing.scene.image.id not in images:
-            self.walk.show(images[0])
+            if not self.grid_shown:
+                self.walk.show(images[0])
         else:
             self.explaining.remember(decision)
             self.reviewing.refresh()
+        if self.grid_shown:
+            self.many.refresh()
         self.tell_stale()
 
     def _on_place_chosen(self, x: float, y: float) -> None:
         self.canvas.set_mode("look")
         self.reviewing.add(x, y)
+
+    def _decide(self, verb: str) -> None:
+        if self.grid_shown:
+            self.many.decide(verb)
+        else:
+            self.reviewing.decide(verb)
+
+    def _set_mode(self, mode: str) -> None:
+        self.show_grid(False)
+        self.canvas.set_mode(mode)
+
+    def _toggle_grid(self) -> None:
+        self.show_grid(not self.grid_shown)
+        if self.grid_shown:
+            self.many.list_anew()
+            self.grid.setFocus()
+
+    def _on_looked_at(self, one: Listed) -> None:
+        scene = self.reviewing.scene
+        if scene is not None and scene.image.id == one.image:
+            self.reviewing.select(self.reviewing.find(one.spot))
+        else:
+            self.reviewing.select(None)
+            known = self.queueing.results.get(one.image)
+            if known is not None:
+                self.explaining.show_elsewhere(one, known, self.many.shelf)
+
+    def _go_to_spot(self, image: int, spot: Spot) -> None:
+        """Show a spot on its image."""
+        self.show_grid(False)
+        self.canvas.setFocus()
+        scene = self.reviewing.scene
+        if scene is not None and scene.image.id == image:
+            self.reviewing.select(self.reviewing.find(spot))
+        else:
+            self._to_find = spot
+            self.walk.show(image)
 
     def _on_flag(self) -> None:
         scene = self.reviewing.scene
@@ -307,6 +366,8 @@ class ClicksWorkspace(ClicksScreen):
 
     def _leave(self) -> None:
         self.canvas.set_mode("look")
+        if self.grid_shown and not self.fuse_panel.isVisible():
+            self._toggle_grid()
         self.close_fuse_panel()
 
     # Fusing

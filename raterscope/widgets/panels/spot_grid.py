@@ -1,0 +1,167 @@
+"""Spots of one kind as crops at one scale, many of which are settled at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtCore import QModelIndex, Signal
+from PySide6.QtWidgets import QHBoxLayout, QWidget
+
+from raterscope.widgets.figures import count
+from raterscope.widgets.key_cap import KeyButton
+from raterscope.widgets.own_keys import OwnKeys
+from raterscope.widgets.panels.card_grid import CardGrid
+from raterscope.widgets.panels.card_view import Card
+from raterscope.widgets.parts import ChoiceBox, plain_label
+
+__all__ = ["KINDS", "WHERE", "SpotCards", "SpotGrid"]
+
+PICTURE = 112
+
+KINDS = {
+    "disputed": "disputed",
+    "detected": "taken for real",
+    "rejected": "taken for artefacts",
+    "decided": "decided by you",
+}
+"""Which spots can be shown."""
+
+WHERE = {"image": "on this image", "study": "on all images"}
+
+EMPTY = {
+    "disputed": "No spot {} is disputed.",
+    "detected": "No spot {} is taken for real without your word.",
+    "rejected": "No spot {} is taken for an artefact without your word.",
+    "decided": "You have decided no spot {}.",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class SpotCards:
+    """Spots as cards.
+
+    Attributes
+    ----------
+    numbers : (M,) int
+        What each is known by.
+    cards : sequence of M Card
+    tips : sequence of M str
+    """
+
+    numbers: NDArray[np.integer]
+    cards: Sequence[Card]
+    tips: Sequence[str]
+    pictures: bool = True
+
+    def card(self, place: int) -> Card:
+        """Give the card at a place."""
+        return self.cards[place]
+
+    def words(self, place: int) -> str:
+        """Say the spot at a place."""
+        return self.tips[place]
+
+
+class SpotGrid(CardGrid):
+    """Crops with the spot in the middle, all at one scale; which spots, and where, is chosen above them.
+
+    Signals
+    -------
+    asked
+        Other spots are wanted: `kind` and `everywhere`.
+    opened : int
+        The spot that was double-clicked, or gone to with Return.
+    accept_requested, reject_requested, skip_requested
+    left
+        The image is wanted again.
+    """
+
+    OWN_KEYS = OwnKeys(
+        "In the grid of spots",
+        (
+            ("Click, Shift, Ctrl", "choose several"),
+            ("Ctrl+A", "choose all"),
+            ("Return", "the spot on its image"),
+        ),
+    )
+
+    asked = Signal()
+    opened = Signal(int)
+    accept_requested = Signal()
+    reject_requested = Signal()
+    skip_requested = Signal()
+    left = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__("Spots", parent, picture=PICTURE, several=True)
+        self.kind_choice, self.where_choice = ChoiceBox(), ChoiceBox()
+        self.kind_choice.setAccessibleName("Which spots")
+        self.where_choice.setAccessibleName("Where")
+        for box, choices in ((self.kind_choice, KINDS), (self.where_choice, WHERE)):
+            for key, words in choices.items():
+                box.addItem(words, key)
+            box.currentIndexChanged.connect(self.asked)
+        self._chosen = plain_label("", "small")
+        self.accept = KeyButton("A", "accept", "accent", "All that are chosen are there")
+        self.reject = KeyButton("R", "reject", "rejected", "None of those chosen is there")
+        self.skip = KeyButton("S", "skip", "second", "Leave those chosen open, behind the others")
+        back = KeyButton("G", "image", "second", "Back to the image")
+        for button, signal in (
+            (self.accept, self.accept_requested), (self.reject, self.reject_requested),
+            (self.skip, self.skip_requested), (back, self.left),
+        ):  # fmt: skip
+            button.clicked.connect(signal)
+        row = QHBoxLayout()
+        row.setContentsMargins(0, 0, 8, 4)
+        row.setSpacing(8)
+        row.addWidget(self.kind_choice)
+        row.addWidget(self.where_choice)
+        row.addStretch(1)
+        for widget in (self._chosen, self.accept, self.reject, self.skip, back):
+            row.addWidget(widget)
+        self._column.insertLayout(1, row)
+        self.view.returned.connect(self._on_opened)
+        self.view.doubleClicked.connect(self._on_opened)
+        self.selection_changed.connect(self._on_selection)
+        self._on_selection()
+
+    @property
+    def kind(self) -> str:
+        """Which spots are wanted, a key of `KINDS`."""
+        return str(self.kind_choice.currentData())
+
+    @property
+    def everywhere(self) -> bool:
+        """Whether those of all images are wanted."""
+        return bool(self.where_choice.currentData() == "study")
+
+    def show_spots(self, spots: SpotCards, scale: str, *, anew: bool) -> None:
+        """Show spots.
+
+        Parameters
+        ----------
+        spots : SpotCards
+        scale : str
+            How wide each crop is: "40 px".
+        anew : bool
+            From the first on; else in the place of those that were shown.
+        """
+        where = "on any image" if self.everywhere else "on this image"
+        self._header.set_aside(f"{count(len(spots.numbers), 'spot')}, each {scale} wide")
+        show = self.show_cards if anew else self.exchange
+        show(spots, EMPTY[self.kind].format(where), f"Spots {KINDS[self.kind]} {where}")
+        self._on_selection()
+
+    def _on_selection(self) -> None:
+        many = len(self.view.selectionModel().selectedIndexes())
+        self._chosen.setText(f"{many:,} chosen" if many else "")
+        for button in (self.accept, self.reject, self.skip):
+            button.setEnabled(bool(many))
+
+    def _on_opened(self, index: QModelIndex) -> None:
+        current = self.current
+        if index.isValid() and current is not None:
+            self.opened.emit(current)

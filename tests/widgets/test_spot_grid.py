@@ -1,0 +1,114 @@
+import numpy as np
+import pytest
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QLabel
+
+from raterscope.widgets import theme
+from raterscope.widgets.panels.card_view import Card
+from raterscope.widgets.panels.spot_grid import SpotCards, SpotGrid
+
+SHIFT, CTRL = Qt.KeyboardModifier.ShiftModifier, Qt.KeyboardModifier.ControlModifier
+LEFT = Qt.MouseButton.LeftButton
+
+
+@pytest.fixture
+def grid(qtbot, qapp):
+    theme.apply_theme(qapp, theme.DARK)
+    widget = SpotGrid()
+    qtbot.addWidget(widget)
+    widget.resize(660, 500)
+    widget.show()
+    return widget
+
+
+def spots(*numbers) -> SpotCards:
+    return SpotCards(
+        numbers=np.array(numbers, dtype=np.int64),
+        cards=[Card(f"spot {number}", "5 of 14", "0.45") for number in numbers],
+        tips=[f"spot {number}, a.png" for number in numbers],
+    )
+
+
+def words(widget) -> str:
+    return "\n".join(label.text() for label in widget.findChildren(QLabel) if label.isVisible())
+
+
+def middle(grid, place) -> QPoint:
+    index = grid.view.model().at(place)
+    return grid.view.visualRect(index).center()
+
+
+def click(grid, place, modifiers=Qt.KeyboardModifier.NoModifier):
+    QTest.mouseClick(grid.view.viewport(), LEFT, modifiers, middle(grid, place))
+
+
+def test_click_ctrl_and_shift_choose_several_in_reading_order(grid):
+    grid.show_spots(spots(*range(100, 120)), "40 px", anew=True)
+    columns = grid.view.model().columns
+    assert 3 <= columns <= 6
+    click(grid, 1)
+    assert grid.selected == [101]
+    click(grid, columns + 1, SHIFT)  # over the end of the line, not a rectangle
+    assert grid.selected == list(range(101, 102 + columns))
+    click(grid, 2, CTRL)
+    assert 102 not in grid.selected
+    click(grid, 0)
+    assert grid.selected == [100]
+    assert "1 chosen" in words(grid)
+
+
+def test_the_keyboard_walks_over_the_ends_of_lines_and_chooses_with_shift(grid):
+    grid.show_spots(spots(*range(20)), "40 px", anew=True)
+    columns = grid.view.model().columns
+    click(grid, columns - 1)
+    QTest.keyClick(grid.view, Qt.Key.Key_Right)
+    assert grid.selected == [columns]
+    QTest.keyClick(grid.view, Qt.Key.Key_Left, SHIFT)
+    QTest.keyClick(grid.view, Qt.Key.Key_Left, SHIFT)
+    assert grid.selected == [columns - 2, columns - 1, columns]
+    QTest.keyClick(grid.view, Qt.Key.Key_A, CTRL)
+    assert grid.selected == list(range(20))
+
+
+def test_the_mouse_drawn_over_cards_chooses_them(grid):
+    grid.show_spots(spots(*range(20)), "40 px", anew=True)
+    columns = grid.view.model().columns
+    viewport = grid.view.viewport()
+    QTest.mousePress(viewport, LEFT, pos=middle(grid, 0))
+    for place in (1, columns + 1):
+        QTest.mouseMove(viewport, middle(grid, place), 20)
+    QTest.mouseRelease(viewport, LEFT, pos=middle(grid, columns + 1))
+    assert grid.selected == [0, 1, columns, columns + 1]
+
+
+def test_others_take_the_place_of_those_that_are_settled(grid):
+    grid.show_spots(spots(*range(100, 120)), "40 px", anew=True)
+    click(grid, 3)
+    chosen = []
+    grid.chosen.connect(chosen.append)
+    grid.show_spots(spots(*[one for one in range(100, 120) if one != 103]), "40 px", anew=False)
+    assert grid.current == 104
+    assert chosen == [104]
+    assert "19 spots, each 40 px wide" in words(grid)
+
+
+def test_an_empty_grid_says_what_there_is_none_of(grid):
+    grid.show_spots(spots(), "40 px", anew=True)
+    assert "No spot on this image is disputed." in words(grid)
+    grid.kind_choice.setCurrentIndex(grid.kind_choice.findData("decided"))
+    grid.where_choice.setCurrentIndex(1)
+    grid.show_spots(spots(), "40 px", anew=True)
+    assert "You have decided no spot on any image." in words(grid)
+    assert not grid.accept.isEnabled()
+
+
+def test_return_and_a_double_click_go_to_the_image(grid):
+    grid.show_spots(spots(7, 8, 9), "40 px", anew=True)
+    opened = []
+    grid.opened.connect(opened.append)
+    click(grid, 1)
+    QTest.keyClick(grid.view, Qt.Key.Key_Return)
+    click(grid, 2)
+    QTest.mouseDClick(grid.view.viewport(), LEFT, pos=middle(grid, 2))
+    assert opened == [8, 9]
