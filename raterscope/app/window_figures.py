@@ -62,8 +62,11 @@ class Figures(QObject):
             path = path.with_name(path.name + leaving.suffix)
         self._folder = path.parent
         job = self._jobs.start(title, partial(_write, leaving, path))
-        job.finished.connect(self.said)
+        job.finished.connect(self._on_written)
         job.failed.connect(self.refused)
+
+    def _on_written(self, words: str) -> None:
+        self.said.emit(words)
 
     def _proposed(self, leaving: Leaving) -> Path:
         contents = self._document.contents

@@ -192,6 +192,8 @@ def strip():
 
 FIGURES = {
     one.__name__: one
-    for one in (objective, reliability, curves, calibration, course, agreement, tree, lines, triangle, flow, matrix,
-                wall, knockoffs, shares, ranking, alike, network, path, sides, course_of_bias, counts, strip)
+    for one in (
+        objective, reliability, curves, calibration, counts, course, agreement, tree, lines, triangle, flow,
+        matrix, wall, knockoffs, shares, ranking, alike, network, path, sides, course_of_bias, strip,
+    )
 }  # fmt: skip
