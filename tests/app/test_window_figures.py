@@ -1,0 +1,249 @@
+"""What leaves the figures of the window, and how the plots of clicks are linked with canvas and queue."""
+
+import csv
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from PIL import Image
+from PySide6.QtCore import QPointF, Qt
+from PySide6.QtWidgets import QFileDialog, QWidget
+
+from raterscope.algorithms.evaluation import calibration, curves, true_detections
+from raterscope.widgets.canvas.canvas_view import CanvasView
+from raterscope.widgets.figure_menu import FigureMenu, PictureMenu
+from raterscope.widgets.plots.figure_panel import Figure
+from raterscope.widgets.plots.plot import Plot
+from tests.app.conftest import DISPUTED, PARASITES
+from tests.app.driving import LONG, idle
+
+LEFT = Qt.MouseButton.LeftButton
+
+
+@pytest.fixture
+def saved(monkeypatch, tmp_path):
+    """Answer the dialog with a file in an own folder, and note what it proposed."""
+    folder = tmp_path / "out"
+    folder.mkdir()
+    asked = []
+
+    def answer(_parent, title, proposed, filters):
+        asked.append((title, proposed, filters))
+        name = proposed.rsplit("/", 1)[-1].removesuffix(proposed[-4:])
+        return str(folder / name), filters
+
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", answer)
+    return folder, asked
+
+
+def save(window, qtbot, action):
+    said = []
+    window.figures.said.connect(said.append)
+    action.trigger()
+    qtbot.waitUntil(lambda: bool(said), timeout=LONG)
+    window.figures.said.disconnect(said.append)
+    return said[0]
+
+
+def test_a_plot_leaves_as_drawing_picture_and_table(fused, qtbot, saved):
+    folder, asked = saved
+    plot = fused.workspace.reliability
+    fused.workspace.right_tabs.setCurrentWidget(plot)
+    for action in (plot.menu.svg, plot.menu.png, plot.menu.csv):
+        save(fused, qtbot, action)
+    assert {path.name for path in folder.iterdir()} == {
+        "small-reliability-clicks.svg", "small-reliability-clicks.png", "small-reliability-clicks.csv",
+    }  # fmt: skip
+    assert asked[0][0] == "Save Reliability / clicks"
+    assert ElementTree.parse(folder / "small-reliability-clicks.svg").getroot().tag.endswith("svg")
+    with Image.open(folder / "small-reliability-clicks.png") as picture:
+        assert picture.width >= 2 * plot.plot.width()
+    with (folder / "small-reliability-clicks.csv").open(encoding="utf-8", newline="") as file:
+        header, *rows = csv.reader(file)
+    assert header == ["annotator", "clicks", "reliability", "excluded"]
+    x, y = plot._dots.getData()
+    assert [(float(row[1]), float(row[2])) for row in rows] == list(zip(x.tolist(), y.tolist(), strict=True))
+    assert "careless" in {row[0] for row in rows}
+
+
+def test_a_name_that_a_spreadsheet_would_run_leaves_harmless(fused, qtbot, saved):
+    folder, _ = saved
+    plot = fused.workspace.reliability
+    plot.set_annotators(np.array([3]), np.array([0.5]), ["=cmd|' /C calc'!A0"])
+    save(fused, qtbot, plot.menu.csv)
+    assert "'=cmd" in (folder / "small-reliability-clicks.csv").read_text(encoding="utf-8")
+
+
+def test_where_a_file_cannot_be_written_one_sentence_says_so_and_nothing_is_lost(
+    fused, qtbot, monkeypatch, tmp_path
+):
+    taken = tmp_path / "taken.svg"
+    taken.mkdir()
+    (taken / "kept").write_text("kept", encoding="utf-8")
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(taken), ""))
+    fused.workspace.objective.menu.svg.trigger()
+    qtbot.waitUntil(fused.notice.isVisible, timeout=LONG)
+    assert "taken.svg" in fused.notice.text
+    assert "cannot be written" in fused.notice.text
+    assert (taken / "kept").read_text(encoding="utf-8") == "kept"
+    assert not list(tmp_path.glob(".taken*"))
+
+
+def test_a_dialog_that_is_left_writes_nothing(fused, qtbot, monkeypatch):
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: ("", ""))
+    fused.workspace.objective.menu.png.trigger()
+    idle(fused, qtbot)
+    assert not fused.notice.isVisible()
+
+
+@pytest.mark.parametrize("kind", ["clicks", "masks", "labels", "pairs"])
+def test_every_figure_of_a_workspace_has_its_menu_and_is_heard(window, kind):
+    from raterscope.app.workspaces.catalogue import WORKSPACES
+
+    workspace = window._made(WORKSPACES[kind])
+    figures = [
+        widget for widget in workspace.findChildren(QWidget) if isinstance(widget, Figure | Plot | CanvasView)
+    ]
+    assert figures
+    menus = workspace.findChildren(PictureMenu)
+    having = {menu._figure for menu in menus}
+    assert {figure for figure in figures if figure not in having} == set()
+    assert all(menu.receivers("2leaving(PyObject)") == 1 for menu in menus)
+    assert sum(isinstance(menu, FigureMenu) for menu in menus) >= len(figures) - 4
+
+
+# The plots of clicks, linked with canvas and queue
+
+
+@pytest.fixture
+def counted(fused, qtbot):
+    """The window with the counts on screen."""
+    workspace = fused.workspace
+    workspace.middle_tabs.setCurrentWidget(workspace.counts)
+    qtbot.waitUntil(lambda: workspace.counts.filled, timeout=LONG)
+    idle(fused, qtbot)
+    return fused
+
+
+def counts_of(window):
+    table = window.workspace.counts.figure.table()
+    return {row[0]: row[1:] for row in table.rows()}
+
+
+def test_counts_stand_in_the_queues_order_with_what_is_known(counted):
+    workspace = counted.workspace
+    table = counts_of(counted)
+    assert list(table) == [item.title for item in workspace.queue.shown()]
+    for name, (expected, low, high, known) in table.items():
+        assert low <= expected <= high
+        assert known == len(PARASITES), name
+        assert abs(expected - len(PARASITES)) < 2
+    posterior = sum(spot.posterior for spot in workspace.reviewing.spots)
+    assert table[workspace.reviewing.scene.image.name][0] == pytest.approx(posterior)
+
+
+def test_a_decision_moves_the_count_of_its_image(counted, qtbot):
+    workspace = counted.workspace
+    name = workspace.reviewing.scene.image.name
+    before = counts_of(counted)[name][0]
+    at = next(
+        index for index, spot in enumerate(workspace.reviewing.spots)
+        if np.hypot(spot.x - DISPUTED[0], spot.y - DISPUTED[1]) < 8
+    )  # fmt: skip
+    posterior = workspace.reviewing.spots[at].posterior
+    workspace.reviewing.select(at)
+    workspace.reviewing.decide("accept")
+    qtbot.waitUntil(
+        lambda: counts_of(counted)[name][0] == pytest.approx(before - posterior + 1), timeout=LONG
+    )
+    counted.document.undo()
+    qtbot.waitUntil(lambda: counts_of(counted)[name][0] == pytest.approx(before), timeout=LONG)
+
+
+def test_a_click_on_a_count_shows_its_image_and_the_image_on_screen_is_marked(counted, qtbot):
+    workspace = counted.workspace
+    figure = workspace.counts.figure
+    here = workspace.reviewing.scene.image.id
+    assert figure._selected == here
+    other = next(item.key for item in workspace.queue.shown() if item.key != here)
+    row = [item.key for item in workspace.queue.shown()].index(other)
+    place = next(
+        QPointF(60, y).toPoint() for y in range(figure.height()) if figure.part_at(QPointF(60, y)) == row
+    )
+    qtbot.mouseClick(figure, LEFT, pos=place)
+    qtbot.waitUntil(lambda: workspace.reviewing.scene.image.id == other, timeout=LONG)
+    assert figure._selected == other
+    assert workspace.queue.current == other
+
+
+@pytest.fixture
+def against_truth(fused, qtbot):
+    """The window with the curves of the image on screen."""
+    workspace = fused.workspace
+    workspace.right_tabs.setCurrentWidget(workspace.comparing)
+    workspace.comparing.pages.buttons["roc"].click()
+    qtbot.waitUntil(lambda: workspace.comparing.plot.filled, timeout=LONG)
+    idle(fused, qtbot)
+    return fused
+
+
+def test_the_curve_marks_the_spot_selected_and_a_click_on_it_selects_a_spot(against_truth, qtbot):
+    workspace = against_truth.workspace
+    plot, scene = workspace.comparing.plot, workspace.reviewing.scene
+    posterior = scene.fusion.detection.posterior
+    drawn = curves(scene.fusion.clustering.mean, posterior, scene.truth, 10.0)
+    at = int(posterior.argmin())
+    workspace.reviewing.select(at)
+    first = int(np.flatnonzero(drawn.threshold <= posterior[at])[0])
+    ring = [float(part[0]) for part in plot._ring.getData()]
+    assert ring == [drawn.false_positive_rate[first], drawn.sensitivity[first]]
+    workspace.reviewing.select(None)
+    assert not len(plot._ring.getData()[0])
+    place = plot.item.vb.mapViewToScene(
+        QPointF(float(drawn.false_positive_rate[1]), float(drawn.sensitivity[1]))
+    )
+    qtbot.mouseClick(plot.plot.viewport(), LEFT, pos=plot.plot.mapFromScene(place))
+    assert workspace.reviewing.spot.posterior == pytest.approx(float(drawn.threshold[1]))
+    assert workspace.canvas._selected == workspace.reviewing.current
+
+
+def test_precision_recall_is_a_word_of_the_same_switch(against_truth):
+    workspace = against_truth.workspace
+    workspace.comparing.pages.buttons["precision-recall"].click()
+    assert workspace.comparing.plot.table().columns == ("curve", "sensitivity", "precision")
+
+
+def test_the_calibration_is_that_of_all_images_with_known_places(against_truth, qtbot):
+    workspace = against_truth.workspace
+    comparing = workspace.comparing
+    comparing.pages.buttons["calibration"].click()
+    qtbot.waitUntil(lambda: comparing.calibration.filled, timeout=LONG)
+    posteriors, right = [], []
+    truth = np.array(PARASITES, dtype=float)
+    for known in workspace.queueing.results.values():
+        posterior = known.fusion.detection.posterior
+        posteriors.append(posterior)
+        right.append(true_detections(known.fusion.clustering.mean, posterior, truth, 10.0))
+    expected = calibration(np.concatenate(posteriors), np.concatenate(right))
+    rows = list(comparing.calibration.table().rows())
+    there = expected.count > 0
+    assert [row[3] for row in rows] == expected.count[there].tolist()
+    assert [row[2] for row in rows] == expected.share[there].tolist()
+    assert f"{expected.error:.2f}" in comparing._said.text()
+
+
+def test_a_bin_of_the_calibration_walks_its_spots(against_truth, qtbot):
+    workspace = against_truth.workspace
+    workspace.comparing.pages.buttons["calibration"].click()
+    qtbot.waitUntil(lambda: workspace.comparing.calibration.filled, timeout=LONG)
+    spots = workspace.reviewing.spots
+    inside = [index for index, spot in enumerate(spots) if spot.posterior >= 0.9]
+    assert len(inside) > 1
+    seen = []
+    for _ in range(len(inside) + 1):
+        workspace.comparing.calibration.bin_chosen.emit(0.9, 1.0)
+        seen.append(workspace.reviewing.current)
+    assert seen == [*inside, inside[0]]
+    x, _ = workspace.comparing.calibration._ring.getData()
+    assert len(x) == 1
+    assert x[0] >= 0.9
