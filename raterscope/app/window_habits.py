@@ -68,9 +68,9 @@ class Habits(QObject):
         from raterscope.app.guide import pages
         from raterscope.app.palette import Palette
 
-        there = self._window.findChild(Palette)
-        if there is not None:
-            there.leave()
+        there = [one for one in self._window.findChildren(Palette) if one.isVisible()]
+        if there:
+            there[0].leave()
             return
         commands = self.commands()
         if self._document.contents is not None and self._workspace is not None:
@@ -97,7 +97,6 @@ class Habits(QObject):
             self._guide = GuideView(pages(), self._window)
         self._guide.open_page(topic)
         self._guide.show()
-        self._guide.raise_()
         self._guide.activateWindow()
 
     # What is done

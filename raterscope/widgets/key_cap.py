@@ -7,6 +7,7 @@ from PySide6.QtGui import QColor, QFont, QFontMetrics, QPainter, QPaintEvent, QP
 from PySide6.QtWidgets import QAbstractButton, QWidget
 
 from raterscope.widgets import theme
+from raterscope.widgets.parts import plain_tip
 
 __all__ = ["KeyButton", "cap_width", "paint_key"]
 
@@ -54,16 +55,20 @@ class KeyButton(QAbstractButton):
         self._key, self._word, self._tone = key, word, tone
         self.setText(word)
         self.setAccessibleName(f"{word} ({key})")
-        self.setToolTip(f"{tip} ({key})" if tip else "")
+        self.set_tip(tip)
         self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
+
+    def set_tip(self, tip: str) -> None:
+        """Say in the tooltip what it does, as plain text."""
+        self.setToolTip(plain_tip(f"{tip} ({self._key})" if tip else ""))
 
     def set_word(self, word: str, tone: str, tip: str) -> None:
         """Say that the key does something else now."""
         self._word, self._tone = word, tone
         self.setText(word)
         self.setAccessibleName(f"{word} ({self._key})")
-        self.setToolTip(f"{tip} ({self._key})")
+        self.set_tip(tip)
         self.updateGeometry()
         self.update()
 

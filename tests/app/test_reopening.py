@@ -94,7 +94,7 @@ def test_a_window_that_is_still_open_is_no_crash(opened, qtbot):
 
 @pytest.mark.parametrize(
     "note",
-    ["", "no json", "[]", '{"study": 3, "kind": "clicks"}', '{"study": "/nowhere.rscope", "kind": "x"}'],
+    ["", "no json", "[]", '{"study": 3, "kind": "clicks"}', '{"study": "/nowhere", "kind": "x"}'],
 )
 def test_a_note_that_was_not_written_whole_offers_nothing(tmp_path, note):
     (tmp_path / "1-1.json").write_text(note)

@@ -206,7 +206,7 @@ def test_the_history_says_what_is_no_longer_in_effect(qtbot):
     asked = []
     history.undo_requested.connect(lambda: asked.append("undo"))
     history.undo.click()
-    history.set_undoable(True, False)
+    history.set_undoable("reject spot 12", "")
     history.undo.click()
     history.redo.click()
     assert asked == ["undo"]

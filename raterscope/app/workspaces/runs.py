@@ -118,10 +118,13 @@ class Runs(QObject):
         if of != self._said_of:
             self._said, self._said_of = {}, of
         self._screen.history.set_entries(lines.history(contents, self._said) if contents else ())
-        undoable = contents is not None and contents.review.undoable is not None
-        redoable = contents is not None and contents.review.redoable is not None
-        self._screen.history.set_undoable(undoable, redoable)
-        return undoable
+        undoable = contents.review.undoable if contents else None
+        redoable = contents.review.redoable if contents else None
+        undo, redo = (
+            contents.words(decision) if contents and decision else "" for decision in (undoable, redoable)
+        )
+        self._screen.history.set_undoable(undo, redo)
+        return undoable is not None
 
     def tell_stale(self) -> None:
         """Say whether it is time to fuse again, and why."""

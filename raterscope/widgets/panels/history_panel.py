@@ -56,8 +56,8 @@ class HistoryPanel(QWidget):
         theme.set_role(self, "panel")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         header = Header("History")
-        self.undo = KeyButton("Ctrl+Z", "undo", "second", "Take the last decision back")
-        self.redo = KeyButton("Ctrl+Y", "redo", "second", "Let the decision last taken back hold again")
+        self.undo = KeyButton("Ctrl+Z", "undo")
+        self.redo = KeyButton("Ctrl+Y", "redo")
         self.undo.clicked.connect(self.undo_requested)
         self.redo.clicked.connect(self.redo_requested)
         header.row.addWidget(self.undo)
@@ -71,7 +71,7 @@ class HistoryPanel(QWidget):
         column.addWidget(self._nothing)
         column.addWidget(self.view, 1)
         self.set_entries(())
-        self.set_undoable(False, False)
+        self.set_undoable("", "")
 
     def set_entries(self, entries: Sequence[HistoryEntry]) -> None:
         """Show entries, the latest first; the list returns to its top."""
@@ -79,10 +79,14 @@ class HistoryPanel(QWidget):
         self._nothing.setVisible(not entries)
         self.view.scrollToTop()
 
-    def set_undoable(self, undo: bool, redo: bool) -> None:
-        """Say whether there is something to take back, or to let hold again."""
-        self.undo.setEnabled(undo)
-        self.redo.setEnabled(redo)
+    def set_undoable(self, undo: str, redo: str) -> None:
+        """Say what there is to take back, and to let hold again; no words for nothing."""
+        for key, what, does in (
+            (self.undo, undo, "Take the last decision back"),
+            (self.redo, redo, "Let the decision last taken back hold again"),
+        ):
+            key.setEnabled(bool(what))
+            key.set_tip(f"{does}: {what}" if what else does)
 
 
 class _HistoryKind(LineKind[HistoryEntry]):

@@ -1,0 +1,185 @@
+"""Habits that hold in every workspace: the palette, the sheet of keys, the guide, pictures, full screen."""
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QGuiApplication, QKeySequence
+
+from raterscope.app.guide import pages
+from raterscope.app.keys import KeySheet
+from raterscope.app.palette import Palette
+from raterscope.widgets.guide_view import GuideView
+from tests.app.driving import LONG, idle, press
+
+
+def _type(qtbot, widget, key, modifiers=Qt.KeyboardModifier.NoModifier):
+    qtbot.keyClick(widget, key, modifiers)
+
+
+def _open_palette(window, qtbot):
+    press(window, qtbot, Qt.Key.Key_K, Qt.KeyboardModifier.ControlModifier)
+    return next(one for one in window.findChildren(Palette) if one.isVisible())
+
+
+@pytest.fixture
+def palette(fused, qtbot):
+    return _open_palette(fused, qtbot)
+
+
+def _words(palette):
+    return [one.words for one in palette.view.lines]
+
+
+def test_a_few_letters_and_return_do_what_a_menu_does(fused, palette, qtbot):
+    qtbot.keyClicks(palette.line, "next disp")
+    assert palette.chosen.words == "Next disputed spot"
+    assert palette.chosen.keys == "Tab"
+    _type(qtbot, palette.line, Qt.Key.Key_Return)
+    idle(fused, qtbot)
+    assert fused.workspace.reviewing.current is not None
+    assert fused.focusWidget() is fused.workspace.canvas
+
+
+def test_the_palette_goes_to_images_annotators_and_runs(fused, palette, qtbot):
+    qtbot.keyClicks(palette.line, "two.png")
+    assert palette.chosen.where == "Image"
+    _type(qtbot, palette.line, Qt.Key.Key_Return)
+    second = fused.document.contents.images[1].id
+    qtbot.waitUntil(lambda: fused.workspace.reviewing.scene.image.id == second, timeout=LONG)
+    idle(fused, qtbot)
+    press(fused, qtbot, Qt.Key.Key_P, Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.ShiftModifier)
+    line = fused.findChild(Palette).line
+    qtbot.keyClicks(line, "volunteer 7")
+    _type(qtbot, line, Qt.Key.Key_Return)
+    chosen = fused.workspace.table.model.at(fused.workspace.table.view.currentIndex().row())
+    assert chosen.name == "volunteer 7"
+    line = _open_palette(fused, qtbot).line
+    qtbot.keyClicks(line, "oem run")
+    _type(qtbot, line, Qt.Key.Key_Return)
+    idle(fused, qtbot)
+    assert fused.workspace.runs.shown == fused.document.contents.runs[0].id
+
+
+def test_every_action_of_the_menu_that_is_possible_is_in_the_palette(fused, palette):
+    offered = {(one.words, one.where) for one in palette._commands}
+    for action in fused.workspace.actions_made:
+        if not action.menu():
+            assert (action.text(), "Review") in offered
+    assert {("Copy as image", "View"), ("Detections…", "Export"), ("Dark", "Look")} <= offered
+    assert ("Redo", "Study") not in offered  # nothing is undone yet
+
+
+def test_arrows_walk_the_palette_and_escape_leaves_it_as_it_was(fused, palette, qtbot):
+    first, second = _words(palette)[:2]
+    _type(qtbot, palette.line, Qt.Key.Key_Down)
+    assert palette.chosen.words == second
+    _type(qtbot, palette.line, Qt.Key.Key_Up)
+    assert palette.chosen.words == first
+    _type(qtbot, palette.line, Qt.Key.Key_Escape)
+    assert fused.focusWidget() is fused.workspace.canvas
+    qtbot.waitUntil(lambda: fused.findChild(Palette) is None)
+
+
+def test_what_nothing_is_called_is_said_and_does_nothing(fused, palette, qtbot):
+    qtbot.keyClicks(palette.line, "xyzzy")
+    assert palette.chosen is None
+    assert palette._nothing.isVisible()
+    _type(qtbot, palette.line, Qt.Key.Key_Return)
+    assert not palette.isVisible()
+
+
+def test_names_that_are_hidden_are_not_in_the_palette(fused, qtbot):
+    fused.document.hide_names(True)
+    assert not [words for words in _words(_open_palette(fused, qtbot)) if "volunteer" in words]
+
+
+def test_the_sheet_shows_every_key_of_the_workspace_and_finds_one(fused, qtbot):
+    press(fused, qtbot, Qt.Key.Key_Question)
+    sheet = fused.findChild(KeySheet)
+    shown = dict(sheet.shown())
+    for action in fused.workspace.actions_made:
+        if not action.shortcut().isEmpty():
+            assert shown[action.shortcut().toString(QKeySequence.SequenceFormat.NativeText)] == action.text()
+    assert shown["1 ... 9"] == "One annotator alone"
+    assert shown["Ctrl+1"] == "Clicks"
+    assert shown["+"] == "zoom in"
+    qtbot.keyClicks(sheet.line, "zoom")
+    assert sheet.shown() == (("+", "zoom in"), ("-", "zoom out"))
+    sheet.close()
+
+
+def test_no_key_of_a_sheet_means_two_things_in_one_place(fused, qtbot):
+    press(fused, qtbot, Qt.Key.Key_Question)
+    sheet = fused.findChild(KeySheet)
+    for group in sheet._groups:
+        keys = [keys for keys, _ in group.shown()]
+        assert len(keys) == len(set(keys))
+    sheet.close()
+
+
+def test_undo_says_in_the_menu_what_it_takes_back(fused, qtbot):
+    fused.workspace.reviewing.select(0)
+    press(fused, qtbot, Qt.Key.Key_R)
+    assert fused.menus.undo_action.text() == "Undo reject spot 1"
+    assert "reject spot 1" in fused.workspace.history.undo.toolTip()
+    press(fused, qtbot, Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier)
+    assert fused.menus.redo_action.text() == "Redo reject spot 1"
+    assert "reject spot 1" in fused.workspace.history.redo.toolTip()
+
+
+@pytest.mark.parametrize("part", ["canvas", "table"])
+def test_what_has_the_keys_is_copied_as_a_picture(fused, qtbot, part):
+    widget = getattr(fused.workspace, part)
+    target = widget.view if part == "table" else widget
+    target.setFocus()
+    modifiers = Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.ShiftModifier
+    QGuiApplication.clipboard().clear()
+    qtbot.keyClick(target, Qt.Key.Key_C, modifiers)
+    picture = QGuiApplication.clipboard().image()
+    ratio = widget.devicePixelRatioF()
+    assert picture.width() >= widget.width() * ratio
+    assert "clipboard" in fused.status.news
+
+
+def test_f11_fills_the_screen_and_escape_leaves_first_the_mode_then_the_screen(fused, qtbot):
+    press(fused, qtbot, Qt.Key.Key_F11)
+    assert fused.isFullScreen()
+    press(fused, qtbot, Qt.Key.Key_N)
+    assert fused.workspace.canvas.mode == "add"
+    press(fused, qtbot, Qt.Key.Key_Escape)
+    assert fused.workspace.canvas.mode == "look"
+    assert fused.isFullScreen()
+    press(fused, qtbot, Qt.Key.Key_Escape)
+    assert not fused.isFullScreen()
+
+
+@pytest.mark.parametrize(
+    ("part", "topic"),
+    [("canvas", "clicks/image"), ("history.view", "window/history"), ("table.view", "clicks/annotators")],
+)
+def test_f1_opens_the_page_of_what_has_the_keys(fused, qtbot, part, topic):
+    widget = fused.workspace
+    for name in part.split("."):
+        widget = getattr(widget, name)
+    widget.setFocus()
+    qtbot.keyClick(widget, Qt.Key.Key_F1)
+    guide = fused.findChild(GuideView)
+    assert guide.isVisible()
+    assert guide.topic == topic
+    assert pages()[topic].title in guide.page.toPlainText()
+
+
+def test_the_palette_opens_a_page_of_the_guide(fused, palette, qtbot):
+    qtbot.keyClicks(palette.line, "false discovery")
+    _type(qtbot, palette.line, Qt.Key.Key_Return)
+    assert fused.findChild(GuideView).topic == "pairs/draws"
+
+
+def test_without_a_study_palette_sheet_and_guide_open_too(window, qtbot):
+    window.setFocus()
+    qtbot.keyClick(window, Qt.Key.Key_K, Qt.KeyboardModifier.ControlModifier)
+    offered = _words(window.findChild(Palette))
+    assert "Open a study…" in offered
+    assert "Close the study" not in offered
+    _type(qtbot, window.findChild(Palette).line, Qt.Key.Key_Escape)
+    qtbot.keyClick(window, Qt.Key.Key_F1)
+    assert window.findChild(GuideView).topic == "window/start"
