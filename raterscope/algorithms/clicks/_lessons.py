@@ -150,9 +150,12 @@ def tally_of(image: Image, now: Looks, allure: Allure) -> Tally:
 
 
 def _drawn(problem: Problem, lure: FloatArray, spread: FloatArray) -> FloatArray:
-    """Give the log probability of each cluster's votes and each node, were it an artefact: (M, L)."""
+    """Give the log probability of each cluster's votes and each node, were it an artefact: (M, L).
+
+    As far as the votes are believed.
+    """
     votes, _ = odds_of_votes(problem, lure, np.full(len(lure), 0.5), SPREAD)
-    joint: FloatArray = votes + np.log(spread)
+    joint: FloatArray = problem.prior.trust * votes + np.log(spread)
     return joint
 
 

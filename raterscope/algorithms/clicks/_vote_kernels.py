@@ -78,9 +78,9 @@ def weigh(
 
 @njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
 def expect(
-    first: Array, annotator: Array, count: Array, drawn: Array, known: Array, truth: Array, odds: Array,
-    chance: Array, shift: Array, kinds: Array, share: Array, structure: Array, artefact: Array,
-    by_chance: Array,
+    first: Array, annotator: Array, count: Array, drawn: Array, rest: Array, known: Array, truth: Array,
+    trust: float, odds: Array, chance: Array, shift: Array, kinds: Array, share: Array, structure: Array,
+    artefact: Array, by_chance: Array,
 ) -> float:  # fmt: skip
     """Take an E step (eq. 25); give the log likelihood.
 
@@ -89,11 +89,15 @@ def expect(
     first, annotator, count, odds, chance, shift
         As for `weigh`.
     drawn : (M,) float64
-        Log probability of the votes on an artefact.
+        Log probability of the votes on an artefact, as far as they are believed.
+    rest : (M,) float64
+        And of what is not believed, on an artefact or a structure.
     known : (M,) bool
         Where the truth is known and held.
     truth : (M,) float64
         There 1 or 0.
+    trust : float
+        How far votes are believed: a power of their likelihood.
     kinds : (3,), share : (K,) float64
     structure : (M, K), artefact, by_chance : (M,) float64
         Written: posteriors of a structure at each node, of an artefact, of chance.
@@ -105,10 +109,10 @@ def expect(
         absent = known[m] and truth[m] == 0.0
         there = known[m] and truth[m] == 1.0
         artefact[m] = -np.inf if there else drawn[m] + kind[1]
-        by_chance[m] = -np.inf if there else by_chance[m] + kind[2]
+        by_chance[m] = -np.inf if there else by_chance[m] - rest[m] + kind[2]
         largest = max(artefact[m], by_chance[m])
         for k in range(len(shift)):
-            structure[m, k] = -np.inf if absent else structure[m, k] + kind[0] + at_node[k]
+            structure[m, k] = -np.inf if absent else trust * structure[m, k] + kind[0] + at_node[k]
             largest = max(largest, structure[m, k])
         artefact[m], by_chance[m] = np.exp(artefact[m] - largest), np.exp(by_chance[m] - largest)
         total = artefact[m] + by_chance[m]
@@ -204,8 +208,8 @@ def newton(hit: Array, nodes: Array, shift: Array, whole: Array, odds: Array) ->
 
 @njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
 def draw(
-    begin: int, end: int, first: Array, annotator: Array, artefact: Array, odds: Array, chance: Array,
-    kinds: Array, honest: Array, shift: Array, share: Array, drawn: Array,
+    begin: int, end: int, first: Array, annotator: Array, artefact: Array, rest: Array, trust: float,
+    odds: Array, chance: Array, kinds: Array, honest: Array, shift: Array, share: Array, drawn: Array,
 ) -> None:  # fmt: skip
     """Find the clusters' posteriors for drawn parameters.
 
@@ -218,7 +222,9 @@ def draw(
         Draws that are looked at, of D.
     first, annotator
         As for `weigh`.
-    artefact : (M,) float64
+    artefact, rest : (M,) float64
+    trust : float
+        As for `expect`.
     odds, chance : (D, R) float64
     kinds : (D, 3) float64
         Logarithms.
@@ -231,24 +237,21 @@ def draw(
     nodes = np.empty(odds.shape[1] + 1)
     for d in range(begin, end):
         nodes[:] = np.nan
-        quiet = share.copy()
+        quiet = np.zeros(len(shift))
         missed = _omitted(odds[d], chance[d], shift, quiet)
         likely = np.log(chance[d] / (1 - chance[d]))
         for m in range(len(artefact)):
-            own, met = kinds[d, 0], missed + kinds[d, 2]
+            own, met = 0.0, missed - rest[m] + kinds[d, 2]
             for p in range(first[m], first[m + 1]):
                 own += odds[d, annotator[p]]
                 met += likely[annotator[p]]
             votes = first[m + 1] - first[m]
             if np.isnan(nodes[votes]):
-                largest = -np.inf
-                for k in range(len(shift)):
-                    largest = max(largest, votes * shift[k] + quiet[k])
-                total = 0.0
-                for k in range(len(shift)):
-                    total += np.exp(votes * shift[k] + quiet[k] - largest)
+                at = trust * (votes * shift + quiet) + share
+                largest = at.max()
+                total = np.exp(at - largest).sum()
                 nodes[votes] = largest + np.log(total)
-            own += nodes[votes]
+            own = trust * own + nodes[votes] + kinds[d, 0]
             drawn_to = artefact[m] + kinds[d, 1]
             other = max(drawn_to, met)
             other += np.log(np.exp(drawn_to - other) + np.exp(met - other))

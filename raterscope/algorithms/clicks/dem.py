@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from raterscope.algorithms.clicks._vote_model import (
+    BELIEVED,
     EDGE,
     Ascent,
     Prior,
@@ -113,7 +114,8 @@ def dem(votes: Votes, settings: DEMSettings | None = None, watch: Watch = silent
     prior also lets structures differ in how easily they are seen, and others be artefacts that draw clicks;
     it needs `Votes.stray`, and is the Beta prior without it. Clusters whose truth is known keep it throughout
     and teach the annotators' rates. Annotators who marked nothing count: they marked no cluster. Where an
-    annotator's rate has nothing to be judged by (0/0), it is one half.
+    annotator's rate has nothing to be judged by (0/0), it is one half. With the crowd's prior, the votes of a
+    crowd larger than 64 tell structures from artefacts as those of 64 would, see `_vote_model`.
 
     Parameters
     ----------
@@ -221,6 +223,7 @@ def _prior(votes: Votes, settings: DEMSettings, crowd: bool) -> Prior:
         shift=shift,
         share=share / share.sum(),
         strength=5.0 if crowd else 0.0,
+        trust=min(BELIEVED / max(annotators, 1), 1.0) if crowd else 1.0,
     )
 
 
@@ -295,8 +298,8 @@ def _intervals(
     for begin in range(0, draws, DRAWS):
         end = min(begin + DRAWS, draws)
         draw(
-            begin, end, votes.indptr, votes.indices, problem.artefact, odds, chance, kinds, honest,
-            prior.shift, share, drawn,
+            begin, end, votes.indptr, votes.indices, problem.artefact, problem.rest, prior.trust,
+            odds, chance, kinds, honest, prior.shift, share, drawn,
         )  # fmt: skip
         watch(end / draws, "weighing what is not known of the annotators")
     low, high = np.quantile(drawn, (0.025, 0.975), axis=0)

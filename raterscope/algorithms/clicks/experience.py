@@ -206,7 +206,7 @@ def _looks(problem: Problem, fusion: Fusion) -> Looks:
     hits = problem.marks @ present
     for _ in range(ROUNDS):
         votes, _ = odds_of_votes(problem, odds, none, prior.shift)
-        joint = votes + np.log(share)
+        joint = prior.trust * votes + np.log(share)
         structure = np.exp(joint - np.logaddexp.reduce(joint, axis=1)[:, None]) * present[:, None]
         nodes = structure.sum(axis=0)
         seen = np.broadcast_to(nodes, (len(odds), len(nodes)))
