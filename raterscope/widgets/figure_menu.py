@@ -9,6 +9,7 @@ from PySide6.QtCore import QEvent, QObject, QPoint, Qt, Signal
 from PySide6.QtGui import QAction, QContextMenuEvent, QGuiApplication, QImage, QKeySequence
 from PySide6.QtWidgets import QAbstractScrollArea, QMenu, QWidget
 
+from raterscope.widgets.own_keys import OwnKeys
 from raterscope.widgets.picturing import Drawn, paint_svg, paint_to_image
 from raterscope.widgets.plot_table import PlotTable
 
@@ -45,6 +46,16 @@ class Leaving:
     content: Content
 
 
+class _Menu(QMenu):
+    OWN_KEYS = OwnKeys(
+        "On a figure or an image",
+        (
+            ("Shift+F10", "copy, save"),
+            ("Ctrl+C", "copy as image"),
+        ),
+    )
+
+
 class PictureMenu(QObject):
     """Right click, the Menu key and Shift+F10 open it on a widget; Ctrl+C copies without it.
 
@@ -72,7 +83,7 @@ class PictureMenu(QObject):
     def __init__(self, figure: Drawn, place: QWidget, *, by_click: bool = True) -> None:
         super().__init__(place)
         self._figure, self._place, self._by_click = figure, place, by_click
-        self.menu = QMenu(place)
+        self.menu = _Menu(place)
         self.menu.setAccessibleName("Picture")
         self.copy = self._action("Copy as image")
         self.copy.triggered.connect(self._on_copy)
