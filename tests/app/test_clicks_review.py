@@ -1,7 +1,9 @@
 """Reviewing spots: what is said of one, blind decisions, flagged images, the queue's progress."""
 
-from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QLabel
+import pytest
+from PySide6.QtCore import QCoreApplication, QPoint, Qt
+from PySide6.QtGui import QContextMenuEvent, QGuiApplication
+from PySide6.QtWidgets import QLabel, QMenu
 
 from raterscope.app.review import SpotSubject
 from raterscope.app.study import Study
@@ -156,6 +158,10 @@ def open_grid(window, qtbot, *, everywhere):
     return grid
 
 
+def cards(grid):
+    return [grid._cards.card(place) for place in range(len(grid._cards.numbers))]
+
+
 def key(window, qtbot, which, modifiers=Qt.KeyboardModifier.NoModifier):
     """Press a key where the keys are."""
     qtbot.keyClick(window.focusWidget(), which, modifiers)
@@ -170,7 +176,7 @@ def test_all_disputed_spots_of_all_images_are_settled_at_once_and_taken_back_by_
 ):
     grid = open_grid(fused, qtbot, everywhere=True)
     assert fused.workspace.grid_shown
-    places = [card.third for card in grid._cards.cards]
+    places = [card.third for card in cards(grid)]
     assert sorted(places) == ["one.png", "two.png"]
     qtbot.waitUntil(lambda: len(grid._shelf.kept) == 2 and all(grid._shelf.kept.values()), timeout=LONG)
     key(fused, qtbot, Qt.Key.Key_A, CTRL)
@@ -193,15 +199,15 @@ def test_a_spot_of_the_grid_is_explained_and_shown_on_its_image(fused, qtbot):
     workspace = fused.workspace
     here = workspace.reviewing.scene.image.name
     grid = open_grid(fused, qtbot, everywhere=True)
-    other = next(place for place, card in enumerate(grid._cards.cards) if card.third != here)
+    other = next(place for place, card in enumerate(cards(grid)) if card.third != here)
     grid.view.setCurrentIndex(grid.view.model().at(other))
     idle(fused, qtbot)
     words = seen(workspace.evidence)
-    assert grid._cards.cards[other].third in words
+    assert cards(grid)[other].third in words
     assert "in doubt" in words
     key(fused, qtbot, Qt.Key.Key_Return)
     assert not workspace.grid_shown
-    assert workspace.reviewing.scene.image.name == grid._cards.cards[other].third
+    assert workspace.reviewing.scene.image.name == cards(grid)[other].third
     assert workspace.reviewing.spot.state == "disputed"
 
 
@@ -217,7 +223,7 @@ def test_what_the_model_is_sure_of_is_looked_through_and_one_is_turned_down(fuse
     assert fused.menus.undo_action.text().startswith("Undo reject spot ")
     assert len(grid.selected) == 1  # the next one, so that one can go on
     grid.kind_choice.setCurrentIndex(grid.kind_choice.findData("decided"))
-    assert [card.second for card in grid._cards.cards] == ["rejected by you"]
+    assert [card.second for card in cards(grid)] == ["rejected by you"]
     key(fused, qtbot, Qt.Key.Key_Escape)
     assert not fused.workspace.grid_shown
 
@@ -225,9 +231,69 @@ def test_what_the_model_is_sure_of_is_looked_through_and_one_is_turned_down(fuse
 def test_blind_the_grid_tells_nothing_either(fused, qtbot):
     press(fused, qtbot, Qt.Key.Key_B)
     grid = open_grid(fused, qtbot, everywhere=True)
-    assert {(card.second, card.figure) for card in grid._cards.cards} == {("", "")}
-    assert not any("marked" in tip or "disputed" in tip for tip in grid._cards.tips)
+    assert {(card.second, card.figure) for card in cards(grid)} == {("", "")}
+    assert not any("marked" in tip or "disputed" in tip for tip in map(grid._cards.words, range(2)))
     grid.view.setFocus()
     key(fused, qtbot, Qt.Key.Key_A, CTRL)
     key(fused, qtbot, Qt.Key.Key_A)
     assert fused.menus.undo_action.text() == "Undo accept 2 spots in 2 images, blind"
+
+
+offscreen = pytest.mark.qt_log_ignore("This plugin does not support")  # of menus, of itself
+
+
+def menu_at(window, qtbot, x, y):
+    """Press the right button at a place of the image, and give the menu."""
+    canvas = window.workspace.canvas
+    place = QPoint(*(round(at) for at in canvas.viewport.to_screen(x, y)))
+    event = QContextMenuEvent(QContextMenuEvent.Reason.Mouse, place, canvas.mapToGlobal(place))
+    QCoreApplication.sendEvent(canvas, event)
+    (menu,) = [one for one in window.workspace.findChildren(QMenu) if one.isVisible()]
+    return menu
+
+
+def chosen(menu, words):
+    next(action for action in menu.actions() if action.text() == words).trigger()
+    menu.close()
+
+
+@offscreen
+def test_the_menu_of_a_spot_tells_its_place_and_decides(fused, qtbot):
+    workspace = fused.workspace
+    place = disputed(fused)
+    spot = workspace.reviewing.spots[place]
+    menu = menu_at(fused, qtbot, spot.x, spot.y)
+    assert workspace.reviewing.current == place
+    told = f"x {spot.x:.1f}, y {spot.y:.1f} px"
+    assert menu.actions()[0].text() == f"Spot {spot.number}, {told}"
+    chosen(menu, "Copy the place")
+    assert QGuiApplication.clipboard().text() == told
+    chosen(menu_at(fused, qtbot, spot.x, spot.y), "Show what lies near")
+    assert workspace.evidence._near.isVisible()
+    chosen(menu_at(fused, qtbot, spot.x, spot.y), "Reject")
+    idle(fused, qtbot)
+    assert (
+        fused.document.contents.words(fused.document.contents.decisions[-1]) == f"reject spot {spot.number}"
+    )
+
+
+@offscreen
+def test_the_menu_of_an_empty_place_adds_a_spot_there(fused, qtbot):
+    chosen(menu_at(fused, qtbot, 90, 160), "Add a spot here")
+    idle(fused, qtbot)
+    (added,) = [spot for spot in fused.workspace.reviewing.spots if spot.state == "added"]
+    assert abs(added.x - 90) < 1
+    assert abs(added.y - 160) < 1
+
+
+@offscreen
+def test_the_menu_of_the_grid_is_that_of_all_that_are_chosen(fused, qtbot):
+    grid = open_grid(fused, qtbot, everywhere=True)
+    grid.view.selectAll()
+    grid.view.customContextMenuRequested.emit(grid.view.visualRect(grid.view.model().at(0)).center())
+    (menu,) = [one for one in fused.workspace.findChildren(QMenu) if one.isVisible()]
+    assert menu.actions()[0].text() == "2 spots"
+    chosen(menu, "Copy the places")
+    lines = QGuiApplication.clipboard().text().splitlines()
+    assert len(lines) == 3
+    assert lines[0].startswith("image\tspot")

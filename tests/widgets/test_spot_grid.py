@@ -6,7 +6,7 @@ from PySide6.QtWidgets import QLabel
 
 from raterscope.widgets import theme
 from raterscope.widgets.panels.card_view import Card
-from raterscope.widgets.panels.spot_grid import SpotCards, SpotGrid
+from raterscope.widgets.panels.spot_grid import SpotGrid
 
 SHIFT, CTRL = Qt.KeyboardModifier.ShiftModifier, Qt.KeyboardModifier.ControlModifier
 LEFT = Qt.MouseButton.LeftButton
@@ -22,12 +22,21 @@ def grid(qtbot, qapp):
     return widget
 
 
-def spots(*numbers) -> SpotCards:
-    return SpotCards(
-        numbers=np.array(numbers, dtype=np.int64),
-        cards=[Card(f"spot {number}", "5 of 14", "0.45") for number in numbers],
-        tips=[f"spot {number}, a.png" for number in numbers],
-    )
+class Spots:
+    pictures = True
+
+    def __init__(self, numbers):
+        self.numbers = np.array(numbers, dtype=np.int64)
+
+    def card(self, place):
+        return Card(f"spot {self.numbers[place]}", "5 of 14", "0.45")
+
+    def words(self, place):
+        return f"spot {self.numbers[place]}, a.png"
+
+
+def spots(*numbers) -> Spots:
+    return Spots(numbers)
 
 
 def words(widget) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol
 
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import QObject, QTimer, Signal
 
 from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Document
@@ -95,6 +95,8 @@ class Queueing(QObject):
         self._results: dict[int, Any] = {}
         self._summaries: dict[int, Summary] = {}
         self._lines: dict[int, QueueItem] = {}
+        self._changed: dict[int, None] = {}
+        """Images that wait to be counted anew."""
         self._order: tuple[int, ...] = ()
         self._waiting: list[int] = []
         self._reading = False
@@ -110,6 +112,7 @@ class Queueing(QObject):
         self._results.clear()
         self._summaries.clear()
         self._lines.clear()
+        self._changed.clear()
         self.current = None
         self.reread(())
 
@@ -129,10 +132,19 @@ class Queueing(QObject):
         self._read_on()
 
     def decided(self, *images: int) -> None:
-        """Count anew after a decision on images."""
-        for image in images:
+        """Count anew after a decision on images: of many, some at a time, so that events come between."""
+        self._changed.update(dict.fromkeys(images))
+        self._count_on()
+
+    def _count_on(self) -> None:
+        if not self._changed:
+            return
+        for image in list(self._changed)[:AT_ONCE]:
             self._summarize(image)
-        if images:
+            del self._changed[image]
+        if self._changed:
+            QTimer.singleShot(0, self, self._count_on)
+        else:
             self._show()
 
     def select(self, image: int | None) -> None:

@@ -411,6 +411,7 @@ class CanvasView(QWidget):
         else:
             self._set_viewport(self._viewport)
 
-    def _spot_at(self, x: float, y: float) -> int | None:
+    def spot_at(self, x: float, y: float) -> int | None:
+        """Give the spot at a place of the image, None where none is shown."""
         shown = self._visible["ellipses"] or self._visible["detections"]
         return self._spots.at(x, y, self._viewport.scale) if shown and self._partial is None else None

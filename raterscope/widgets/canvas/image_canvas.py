@@ -130,7 +130,7 @@ class ImageCanvas(CanvasView):
             self._cursor = (x, y)
             self._show_cross_hair()
             return
-        self._hover(self._spot_at(x, y))
+        self._hover(self.spot_at(x, y))
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         """Choose a spot or a place, unless the image was dragged."""
@@ -143,14 +143,14 @@ class ImageCanvas(CanvasView):
             self._cursor = (x, y)
             self._choose_place()
             return
-        index = self._spot_at(x, y)
+        index = self.spot_at(x, y)
         if index is not None:
             self.spot_clicked.emit(index)
 
     def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
         """Choose a place where no spot is."""
         x, y = self._viewport.to_image(event.position().x(), event.position().y())
-        if self._mode == "look" and self._spot_at(x, y) is None and self._inside(x, y):
+        if self._mode == "look" and self.spot_at(x, y) is None and self._inside(x, y):
             self.place_double_clicked.emit(x, y)
 
     def leaveEvent(self, _event: QEvent) -> None:

@@ -108,7 +108,11 @@ class CardGrid(QWidget):
     @property
     def current(self) -> int | None:
         """The number gone to last."""
-        place = self._model.place(self.view.currentIndex())
+        return self.number_at(self.view.currentIndex())
+
+    def number_at(self, index: Index) -> int | None:
+        """Give the number at an index; None where no card is."""
+        place = self._model.place(index)
         return None if place < 0 or self._cards is None else int(self._cards.numbers[place])
 
     def set_picture(self, number: int, picture: QImage | None) -> None:
@@ -161,6 +165,6 @@ class CardGrid(QWidget):
         return [int(one) for one in self._cards.numbers[max(first, 0) * columns : (last + 1) * columns]]
 
     def _on_current(self, index: QModelIndex) -> None:
-        place = self._model.place(index)
-        if place >= 0 and self._cards is not None:
-            self.chosen.emit(int(self._cards.numbers[place]))
+        number = self.number_at(index)
+        if number is not None:
+            self.chosen.emit(number)

@@ -24,7 +24,7 @@ __all__ = ["Evidence", "EvidenceLine", "EvidencePanel", "VoterLine"]
 NARROWEST = 320
 
 COVERED = "Votes, names and the model's answer are hidden until you decide."
-RUNS, MOST_SAY = 2, 3
+NEIGHBOURS, RUNS, MOST_SAY = 1, 2, 3
 READING = "Reading the other runs."
 ALONE = "No other spot lies near."
 
@@ -191,6 +191,14 @@ class EvidencePanel(QWidget):
     def show_runs(self, lines: Sequence[EvidenceLine] | None, nothing: str = "") -> None:
         """Show what other runs say of the spot; None says that they are being read."""
         self._runs.show_lines(lines or (), READING if lines is None else nothing)
+
+    def show_neighbours(self) -> None:
+        """Bring the spots nearby into sight."""
+        self._about.setCurrentIndex(NEIGHBOURS)
+
+    def show_other_runs(self) -> None:
+        """Bring what other runs say into sight."""
+        self._about.setCurrentIndex(RUNS)
 
     def set_undoable(self, undo: bool, words: str = "") -> None:
         """Say whether there is a decision to take back, and which."""

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-
-import numpy as np
-from numpy.typing import NDArray
 from PySide6.QtCore import QModelIndex, Signal
 from PySide6.QtWidgets import QHBoxLayout, QWidget
 
@@ -14,10 +9,10 @@ from raterscope.widgets.figures import count
 from raterscope.widgets.key_cap import KeyButton
 from raterscope.widgets.own_keys import OwnKeys
 from raterscope.widgets.panels.card_grid import CardGrid
-from raterscope.widgets.panels.card_view import Card
+from raterscope.widgets.panels.card_view import Cards
 from raterscope.widgets.parts import ChoiceBox, plain_label
 
-__all__ = ["KINDS", "WHERE", "SpotCards", "SpotGrid"]
+__all__ = ["KINDS", "WHERE", "SpotGrid"]
 
 PICTURE = 112
 
@@ -37,32 +32,6 @@ EMPTY = {
     "rejected": "No spot {} is taken for an artefact without your word.",
     "decided": "You have decided no spot {}.",
 }
-
-
-@dataclass(frozen=True, eq=False)
-class SpotCards:
-    """Spots as cards.
-
-    Attributes
-    ----------
-    numbers : (M,) int
-        What each is known by.
-    cards : sequence of M Card
-    tips : sequence of M str
-    """
-
-    numbers: NDArray[np.integer]
-    cards: Sequence[Card]
-    tips: Sequence[str]
-    pictures: bool = True
-
-    def card(self, place: int) -> Card:
-        """Give the card at a place."""
-        return self.cards[place]
-
-    def words(self, place: int) -> str:
-        """Say the spot at a place."""
-        return self.tips[place]
 
 
 class SpotGrid(CardGrid):
@@ -138,12 +107,12 @@ class SpotGrid(CardGrid):
         """Whether those of all images are wanted."""
         return bool(self.where_choice.currentData() == "study")
 
-    def show_spots(self, spots: SpotCards, scale: str, *, anew: bool) -> None:
+    def show_spots(self, spots: Cards, scale: str, *, anew: bool) -> None:
         """Show spots.
 
         Parameters
         ----------
-        spots : SpotCards
+        spots : Cards
         scale : str
             How wide each crop is: "40 px".
         anew : bool

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtGui import QImage
 
 from raterscope.algorithms.progress import Watch
+from raterscope.app import review
 from raterscope.app.document import Document
+from raterscope.app.formats.export import harmless
 from raterscope.app.jobs import Jobs
 from raterscope.app.review import Decision, ReviewState, SpotOf, SpotsSubject, SpotSubject
 from raterscope.app.study import ImageEntry
@@ -22,7 +26,7 @@ from raterscope.app.workspaces.clicks.spots import Known, Spot, spots_of
 from raterscope.app.workspaces.queueing import Queueing
 from raterscope.widgets.panels.card_view import Card
 from raterscope.widgets.panels.evidence_lines import TONES, WORDS
-from raterscope.widgets.panels.spot_grid import SpotCards, SpotGrid
+from raterscope.widgets.panels.spot_grid import SpotGrid
 
 __all__ = ["Listed", "Many"]
 
@@ -67,6 +71,7 @@ class Many(QObject):
         self._reviewing = reviewing
         self._listed: dict[int, Listed] = {}
         self._number_of: dict[tuple[int, int | None, int], int] = {}
+        self._read: dict[int, _Read] = {}
         self._asked = 0
         self._writing = False
         self._anew = True
@@ -80,7 +85,7 @@ class Many(QObject):
     def forget(self) -> None:
         """Begin anew: another study."""
         self._asked += 1
-        self._listed, self._number_of = {}, {}
+        self._listed, self._number_of, self._read = {}, {}, {}
         self._writing = False
         self.shelf.forget()
         self._grid.forget_pictures()
@@ -99,29 +104,48 @@ class Many(QObject):
         if not self._grid.everywhere:
             run = None if scene is None or scene.run is None else scene.run.id
             spots = () if scene is None else self._reviewing.spots
-            found = [Listed(scene.image.id, run, spot) for spot in spots] if scene is not None else []
-            self._show(self._asked, _of_kind(found, self._grid.kind, blind=self._reviewing.blind))
+            kind, blind = self._grid.kind, self._reviewing.blind
+            here = [Listed(scene.image.id, run, spot) for spot in spots if _is(spot, kind)] if scene else []
+            self._show(self._asked, _in_order(here, blind=blind))
             return
-        work = partial(
-            _everywhere, self._queueing.results, contents.review, self._grid.kind, self._reviewing.blind
-        )
+        known, state = self._queueing.results, contents.review
+        work = partial(_everywhere, known, self._read, state, self._grid.kind, self._reviewing.blind)
         job = self._jobs.start("Listing spots", work, quiet=True)
-        job.finished.connect(partial(self._show, self._asked))
+        job.finished.connect(partial(self._on_listed, self._asked))
 
     def decide(self, verb: str) -> None:
         """Settle all that are chosen by one decision."""
         chosen = [self._listed[number] for number in self._grid.selected if number in self._listed]
-        if not chosen or self._writing:
-            if not chosen:
-                self.said.emit("Choose spots first: by a click, with Ctrl or Shift, or all with Ctrl+A.")
+        if not chosen:
+            self.said.emit("Choose spots first: by a click, with Ctrl or Shift, or all with Ctrl+A.")
+        if not chosen or self._writing:  # the last one is still on its way to the disk
             return
         self._writing = True
-        self._document.record(_decision(verb, chosen, blind=self._reviewing.blind)).ended.connect(
-            self._on_written
-        )
+        decision = _decision(verb, chosen, blind=self._reviewing.blind)
+        self._document.record(decision).ended.connect(self._on_written)
+
+    def listed(self, number: int) -> Listed | None:
+        """Give a spot by what the grid knows it by."""
+        return self._listed.get(number)
+
+    def places(self, numbers: Sequence[int]) -> str:
+        """Say where spots lie, a line each, to be pasted into a table."""
+        contents = self._document.contents
+        found = [self._listed[number] for number in numbers if number in self._listed]
+        names = {entry.id: entry.name for entry in contents.images} if contents else {}
+        rows = [
+            f"{harmless(names.get(one.image, ''))}\t{one.spot.number}\t{one.spot.x:.1f}\t{one.spot.y:.1f}"
+            for one in found
+        ]
+        return "\n".join(["image\tspot\tx (px)\ty (px)", *rows])
 
     def _on_written(self) -> None:
         self._writing = False
+
+    def _on_listed(self, asked: int, found: tuple[dict[int, _Read], list[Listed]]) -> None:
+        if asked == self._asked:
+            self._read = found[0]
+            self._show(asked, found[1])
 
     def _show(self, asked: int, found: Sequence[Listed]) -> None:
         contents = self._document.contents
@@ -140,11 +164,7 @@ class Many(QObject):
         self.shelf.set_places(
             {number: Place(images[one.image], one.spot.x, one.spot.y) for number, one in self._listed.items()}
         )
-        cards = SpotCards(
-            numbers=np.array(numbers, dtype=np.int64),
-            cards=[_card(one, images[one.image], self._grid.everywhere, blind=blind) for one in found],
-            tips=[_tip(one, images[one.image], blind=blind) for one in found],
-        )
+        cards = _Cards(np.array(numbers, dtype=np.int64), self._listed, images, self._grid.everywhere, blind)
         self._grid.show_spots(cards, view.length(2 * self.shelf.half, size), anew=self._anew)
         self._anew = False
 
@@ -172,24 +192,45 @@ class Many(QObject):
             self.opened.emit(one.image, one.spot)
 
 
+@dataclass(frozen=True, eq=False)
+class _Read:
+    """The spots of an image, and what they were made from."""
+
+    known: Known
+    decided: list[review.Spot]
+    spots: tuple[Spot, ...]
+
+
 def _everywhere(
-    results: Mapping[int, Known], state: ReviewState, kind: str, blind: bool, watch: Watch
-) -> list[Listed]:
-    """List the spots of a kind on all images of which something is known."""
+    results: Mapping[int, Known], read: Mapping[int, _Read], state: ReviewState, kind: str, blind: bool,
+    watch: Watch,
+) -> tuple[dict[int, _Read], list[Listed]]:  # fmt: skip
+    """List the spots of a kind on all images of which something is known; only what changed is made anew."""
+    now: dict[int, _Read] = {}
     found: list[Listed] = []
     for done, (image, known) in enumerate(results.items()):
         watch(done / len(results), "listing spots")
-        spots = spots_of(known.fusion, len(known.annotators), state.spots(image))
-        found.extend(Listed(image, known.run, spot) for spot in spots)
-    return _of_kind(found, kind, blind=blind)
+        before, decided = read.get(image), state.spots(image)
+        if before is None or before.known is not known or before.decided != decided:
+            before = _Read(known, decided, spots_of(known.fusion, len(known.annotators), decided))
+        now[image] = before
+        found.extend(Listed(image, known.run, spot) for spot in before.spots if _is(spot, kind))
+    return now, _in_order(found, blind=blind)
 
 
-def _of_kind(listed: Iterable[Listed], kind: str, *, blind: bool) -> list[Listed]:
-    """Keep the spots of a kind, the most probable first, those passed over last; blind, in no order."""
-    found = [one for one in listed if (one.spot.decided if kind == "decided" else one.spot.state == kind)]
-    if blind:
-        return sorted(found, key=lambda one: (one.spot.skipped, one.image, one.spot.number))
-    return sorted(found, key=lambda one: (one.spot.skipped, -np.nan_to_num(one.spot.posterior, nan=2.0)))
+def _is(spot: Spot, kind: str) -> bool:
+    return spot.decided if kind == "decided" else spot.state == kind
+
+
+def _in_order(listed: Iterable[Listed], *, blind: bool) -> list[Listed]:
+    """Put the most probable first, those passed over last; blind, in an order that tells nothing."""
+
+    def rank(one: Listed) -> tuple[float, ...]:
+        if blind:
+            return one.spot.skipped, one.image, one.spot.number
+        return one.spot.skipped, -one.spot.posterior if np.isfinite(one.spot.posterior) else -2.0
+
+    return sorted(listed, key=rank)
 
 
 def _decision(verb: str, chosen: Sequence[Listed], *, blind: bool) -> Decision:
@@ -209,23 +250,40 @@ def _decision(verb: str, chosen: Sequence[Listed], *, blind: bool) -> Decision:
     return Decision(verb=verb, item=first.image, subject=SpotsSubject(spots=spots, blind=hidden))
 
 
-def _card(one: Listed, image: ImageEntry, everywhere: bool, *, blind: bool) -> Card:
-    spot = one.spot
-    title, third = f"spot {spot.number}", image.name if everywhere else ""
-    if blind and not spot.decided:
-        return Card(title, "skipped" if spot.skipped else "", "", third)
-    said = "skipped" if spot.skipped else WORDS.get(spot.state, f"{spot.votes} of {spot.looked}")
-    figure = f"{spot.posterior:.2f}" if np.isfinite(spot.posterior) else ""
-    return Card(title, said, figure, third, TONES[spot.state])
+@dataclass(frozen=True, eq=False)
+class _Cards:
+    """Listed spots as cards, each made when it is looked at; blind, without what others say of them."""
 
+    numbers: NDArray[np.int64]
+    listed: Mapping[int, Listed]
+    images: Mapping[int, ImageEntry]
+    everywhere: bool
+    blind: bool
+    pictures: ClassVar[bool] = True
 
-def _tip(one: Listed, image: ImageEntry, *, blind: bool) -> str:
-    spot = one.spot
-    words = [f"spot {spot.number}", image.name, view.place_in_words(spot.x, spot.y, image.pixel_size)]
-    if not blind or spot.decided:
-        words.append(WORDS.get(spot.state, spot.state))
-        if np.isfinite(spot.posterior):
-            words.append(
-                f"posterior probability {spot.posterior:.2f}, {spot.votes} of {spot.looked} marked it"
-            )
-    return ", ".join(words)
+    def card(self, place: int) -> Card:
+        """Give the spot at a place, with its votes or what was decided, and its posterior."""
+        one, image = self._at(place)
+        spot = one.spot
+        title, third = f"spot {spot.number}", image.name if self.everywhere else ""
+        if self.blind and not spot.decided:
+            return Card(title, "skipped" if spot.skipped else "", "", third)
+        said = "skipped" if spot.skipped else WORDS.get(spot.state, f"{spot.votes} of {spot.looked}")
+        figure = f"{spot.posterior:.2f}" if np.isfinite(spot.posterior) else ""
+        return Card(title, said, figure, third, TONES[spot.state])
+
+    def words(self, place: int) -> str:
+        """Say the spot at a place, where it lies and what is said of it."""
+        one, image = self._at(place)
+        spot = one.spot
+        words = [f"spot {spot.number}", image.name, view.place_in_words(spot.x, spot.y, image.pixel_size)]
+        if not self.blind or spot.decided:
+            words.append(WORDS.get(spot.state, spot.state))
+            if np.isfinite(spot.posterior):
+                words.append(f"posterior probability {spot.posterior:.2f}")
+                words.append(f"{spot.votes} of {spot.looked} marked it")
+        return ", ".join(words)
+
+    def _at(self, place: int) -> tuple[Listed, ImageEntry]:
+        one = self.listed[int(self.numbers[place])]
+        return one, self.images[one.image]

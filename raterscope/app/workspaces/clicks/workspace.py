@@ -18,6 +18,7 @@ from raterscope.app.jobs import Jobs
 from raterscope.app.review import Decision
 from raterscope.app.window_parts import without_checked
 from raterscope.app.workspaces.clicks import view
+from raterscope.app.workspaces.clicks.agreeing import Agreeing
 from raterscope.app.workspaces.clicks.annotators import Annotators
 from raterscope.app.workspaces.clicks.asking import Asking
 from raterscope.app.workspaces.clicks.comparing import Comparing
@@ -29,6 +30,7 @@ from raterscope.app.workspaces.clicks.plotting import Plotting
 from raterscope.app.workspaces.clicks.reviewing import Reviewing
 from raterscope.app.workspaces.clicks.scene import Scene, load_pixels, read_scene
 from raterscope.app.workspaces.clicks.screen import ClicksScreen
+from raterscope.app.workspaces.clicks.spot_menu import SpotMenu
 from raterscope.app.workspaces.clicks.spots import Spot, read_results, summarize
 from raterscope.app.workspaces.clicks.streaming import Streaming
 from raterscope.app.workspaces.fusing import FusionWork
@@ -67,12 +69,14 @@ class ClicksWorkspace(ClicksScreen):
         self.asking = Asking(jobs, self, self.queueing)
         self.flagging = Flagging(document, self)
         self.many = Many(document, jobs, self.grid, self.queueing, self.reviewing)
+        self.menu = SpotMenu(self, self.reviewing, self.many, self._decide)
         self._scene: Scene | None = None
         self._to_find: Spot | None = None
         """The spot to be looked at once its image is on screen."""
         self.crops = Crops(jobs, self)
         self.explaining = Explaining(document, self.crops, self.evidence, self.reviewing, COVERAGES[-2])
         self.right_tabs.addTab(self.comparing, "Truth")
+        self.agreeing = Agreeing(document, jobs, self, self.queueing, self.annotators)
         self.plotting = Plotting(document, jobs, self, self.queueing, self.reviewing, self.comparing)
         self._connect()
         self._make_actions()
@@ -236,6 +240,7 @@ class ClicksWorkspace(ClicksScreen):
         self.comparing.show_scene(scene)
         self.plotting.show_scene(scene)
         self.asking.show(scene)
+        self.agreeing.show(scene)
 
     def _show_clicks(self) -> None:
         scene = self.reviewing.scene
