@@ -6,7 +6,7 @@ from functools import cache
 from operator import attrgetter
 from pathlib import Path
 
-from PySide6.QtWidgets import QTabBar, QTabWidget, QWidget
+from PySide6.QtWidgets import QTabWidget, QWidget
 
 from raterscope import resources
 from raterscope.app.workspaces.catalogue import WORKSPACES
@@ -37,14 +37,12 @@ TOPICS: dict[str, dict[str, str]] = {
         "stream": "clicks/stream",
         "table": "clicks/annotators",
         "counts": "clicks/counts",
-        "counts": "clicks/counts",
         "curves": "clicks/course",
         "objective": "clicks/objective",
         "reliability": "clicks/reliability",
         "ask": "clicks/ask",
         "comparing": "clicks/truth",
         "comparing.plot": "clicks/curves",
-        "comparing.calibration": "clicks/calibration",
         "comparing.calibration": "clicks/calibration",
     },
     "masks": {
@@ -65,6 +63,7 @@ TOPICS: dict[str, dict[str, str]] = {
         **EVERYWHERE,
         "queue": "labels/queue",
         "question": "labels/question",
+        "describe": "labels/question",
         "wall": "labels/wall",
         "cards": "labels/communities",
         "similarity": "labels/similarity",
@@ -120,11 +119,17 @@ def mark_topics(workspace: WorkspaceScreen, kind: str) -> None:
 
 def topic_of(widget: QWidget | None) -> str:
     """Tell which page is of a widget: its own, or that of the nearest around it; of tabs, that in sight."""
-    if isinstance(widget, QTabBar) and isinstance(tabs := widget.parentWidget(), QTabWidget):
-        widget = tabs.currentWidget()
     while widget is not None:
         topic = widget.property(PROPERTY)
+        if not topic and isinstance(widget, QTabWidget):
+            topic = _topic_within(widget.currentWidget())
         if topic:
             return str(topic)
         widget = widget.parentWidget()
     return FIRST
+
+
+def _topic_within(page: QWidget) -> str | None:
+    """Give the first topic that is written on a page or on what is on it."""
+    written = (one.property(PROPERTY) for one in (page, *page.findChildren(QWidget)))
+    return next((str(topic) for topic in written if topic), None)
