@@ -34,8 +34,8 @@ KINDS = ("clicks", "masks", "labels", "pairs")
 
 WHAT = (
     "detections", "consensus", "probability", "uncertainty", "weights", "alternatives", "annotators",
-    "agreement", "disputes", "clicks", "labels", "confusion", "communities", "votes", "next-votes", "decided",
-    "ranking", "pairs", "path", "decisions",
+    "agreement", "disputes", "clicks", "counts", "measurements", "labels", "confusion", "communities",
+    "votes", "next-votes", "decided", "ranking", "pairs", "path", "decisions",
 )  # fmt: skip
 """What `export` writes, as `exports.EXPORTS` has it."""
 

@@ -136,6 +136,8 @@ EXPORTS = (
     Export("agreement", ("masks",), "Agreement", ("csv",), _TABLES),
     Export("disputes", ("masks",), "Disputed regions", ("csv",), _TABLES),
     Export("clicks", ("clicks",), "Clicks", ("csv",), _CLICKS),
+    Export("counts", ("clicks",), "Counts", ("csv",), "clicks.parasitaemia:export_counts"),
+    Export("measurements", ("clicks",), "Measurements", ("csv",), "clicks.measurements:export_measurements"),
     Export("labels", ("labels",), "Labels", ("csv", "label-studio", "crowd-kit"), _LABELS),
     Export("probability", ("labels",), "Probabilities", ("crowd-kit",), _LABELS),
     Export("annotators", ("labels",), "Annotators", ("csv",), _LABELS),

@@ -14,9 +14,12 @@ import numpy as np
 from raterscope.algorithms.clicks._finding import marks_of
 from raterscope.algorithms.clicks.data import FloatArray
 
-__all__ = ["expected_count"]
+__all__ = ["count_distribution", "expected_count"]
 
 SURE = 1e-12
+AT_ONCE = 256
+"""Spots up to which adding one after the other is quicker."""
+
 HALF_WIDTH = 1.959964
 """Standard deviations from the middle of a 95 % interval to its ends."""
 
@@ -39,16 +42,41 @@ def expected_count(posterior: FloatArray, low: FloatArray, high: FloatArray) -> 
         The sum of the posteriors, and whole numbers that hold the number in at least 95 % of cases.
     """
     posterior = np.asarray(posterior, dtype=np.float64)
-    if not len(posterior):
-        return 0.0, 0.0, 0.0
+    below = np.cumsum(count_distribution(posterior, low, high))
+    least, most = np.searchsorted(below, (0.025, 0.975))
+    return float(posterior.sum()), float(least), float(min(most, len(posterior)))
+
+
+def count_distribution(posterior: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
+    """Give the chance of every number of structures among M spots.
+
+    Parameters
+    ----------
+    posterior, low, high : (M,) float64
+        As of `expected_count`.
+
+    Returns
+    -------
+    (M + 1,) float64
+    """
+    posterior = np.asarray(posterior, dtype=np.float64)
     middle = _logit(posterior)
     ends = [np.where(np.isfinite(end), end, posterior) for end in (low, high)]
     down, up = (np.abs(_logit(end) - middle)[:, None] / HALF_WIDTH for end in ends)
     moved = middle[:, None] + np.where(_NODES < 0, down, up) * _NODES
-    chance = marks_of(1 / (1 + np.exp(-moved))) @ (_WEIGHTS / _WEIGHTS.sum())
-    below = np.cumsum(chance)
-    least, most = np.searchsorted(below, (0.025, 0.975))
-    return float(posterior.sum()), float(least), float(min(most, len(posterior)))
+    chance: FloatArray = _number_of(1 / (1 + np.exp(-moved))) @ (_WEIGHTS / _WEIGHTS.sum())
+    return chance
+
+
+def _number_of(chance: FloatArray) -> FloatArray:
+    """Give the distribution of the number: of many spots that of the sum of its halves' numbers."""
+    if len(chance) <= AT_ONCE:
+        return marks_of(chance)
+    from scipy.signal import fftconvolve
+
+    half = len(chance) // 2
+    together = fftconvolve(_number_of(chance[:half]), _number_of(chance[half:]), axes=0)
+    return np.asarray(np.maximum(together, 0.0))
 
 
 def _logit(share: FloatArray) -> FloatArray:

@@ -33,7 +33,7 @@ __all__ = [
 DECISIONS = (
     "decision", "at", "who", "kind", "verb", "item", "spot", "x", "y", "from_x", "from_y", "structure",
     "region", "box", "rater", "task", "label", "annotators", "reason", "run", "about", "undoes", "in_effect",
-    "blind",
+    "blind", "words",
 )  # fmt: skip
 
 _LONGEST = 80  # bytes; a file's name has up to three such parts, and 255 bytes are the most on most disks
@@ -144,7 +144,7 @@ def decision_rows(
             one.id, "" if one.at is None else one.at.isoformat(timespec="milliseconds"), one.who,
             "" if one.subject is None else one.subject.kind, one.verb, _item(one, items),
             *_subject_cells(one), "; ".join(one.annotators), one.reason, one.run, one.about, one.undoes,
-            state.in_effect(one.id), getattr(one.subject, "blind", None),
+            state.in_effect(one.id), getattr(one.subject, "blind", None), state.in_words(one),
         )  # fmt: skip
 
 

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from raterscope.algorithms.clicks.counting import expected_count
+from raterscope.algorithms.clicks.counting import count_distribution, expected_count
 
 SHARES = st.lists(st.floats(0, 1), min_size=1, max_size=30).map(np.array)
 
@@ -57,3 +57,15 @@ def test_posteriors_that_err_together_are_held_by_the_interval():
     assert 0.945 <= inside <= 0.985
     _, narrow_low, narrow_high = expected_count(share(0.0), share(0.0), share(0.0))
     assert high - low > 1.5 * (narrow_high - narrow_low)
+
+
+def test_very_many_spots_are_counted_as_few_are():
+    share = np.random.default_rng(5).beta(0.4, 0.4, 1_500)
+    low, high = np.maximum(share - 0.05, 0), np.minimum(share + 0.05, 1)
+    chance = count_distribution(share, low, high)
+    assert chance.sum() == pytest.approx(1.0)
+    known = count_distribution(share, share, share)
+    number = np.arange(len(known))
+    assert known @ number == pytest.approx(share.sum())
+    assert known @ (number - share.sum()) ** 2 == pytest.approx((share * (1 - share)).sum())
+    assert chance @ (number - share.sum()) ** 2 > known @ (number - share.sum()) ** 2
