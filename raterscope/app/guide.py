@@ -36,6 +36,7 @@ TOPICS: dict[str, dict[str, str]] = {
         "evidence": "clicks/evidence",
         "stream": "clicks/stream",
         "table": "clicks/annotators",
+        "agreeing.matrix": "clicks/agreement",
         "counts": "clicks/counts",
         "curves": "clicks/course",
         "objective": "clicks/objective",

@@ -56,7 +56,9 @@ class CardGrid(QWidget):
         self._size = size_of(picture)
         self._shelf = PictureShelf(picture, self._in_sight, self)
         self._shelf.wanted.connect(self.picture_wanted)
+        self._title = title
         self.view = CardView(self._model)
+        self.view.setAccessibleName(title)
         self._delegate = CardDelegate(self._shelf.kept, picture, self.view)
         self.view.setItemDelegate(self._delegate)
         if several:
@@ -139,7 +141,7 @@ class CardGrid(QWidget):
         if many and self._held_keys:
             self.view.setFocus()
             self._held_keys = False
-        self.view.setAccessibleName(name)
+        self.view.setAccessibleName(name or self._title)
 
     def _arrange(self, *, anew: bool = False) -> None:
         pictures = self._cards is not None and self._cards.pictures

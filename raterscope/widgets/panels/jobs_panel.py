@@ -85,6 +85,7 @@ class JobsPanel(QWidget):
         self._column.setSpacing(12)
         self._column.addStretch(1)
         area = QScrollArea()
+        area.setAccessibleName("Jobs")
         area.setWidgetResizable(True)
         area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         area.setWidget(inner)

@@ -50,6 +50,8 @@ class LinkedViews(QWidget):
         self._native = "axial"
         self._layout = "three"
         self._views = {name: SliceView(self._scene, self._outliner, self) for name in PLANES}
+        for name, view in self._views.items():
+            view.setAccessibleName(f"{name.capitalize()} view")
         for view in self._views.values():
             view.pointed.connect(self.go_to)
             view.enlarged.connect(self._on_enlarged)

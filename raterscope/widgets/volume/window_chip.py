@@ -26,6 +26,7 @@ class WindowChip(QAbstractButton):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        self.setAccessibleName("Window of the grey values")
         self.setCursor(Qt.CursorShape.PointingHandCursor)
         self.setToolTip(
             "Window: width and level of the grey values. Drag with the right button to change them"

@@ -1,0 +1,80 @@
+"""What takes the keys has a name for those who hear the screen, and an order in which it is come to."""
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QAccessible
+from PySide6.QtWidgets import QAbstractSpinBox, QComboBox, QMenu, QTabWidget, QWidget
+
+from raterscope.app.document import Document
+from raterscope.app.guide import pages
+from raterscope.app.jobs import Jobs
+from raterscope.app.keys import KeyGroup, KeySheet
+from raterscope.app.palette import Palette
+from raterscope.app.workspaces.catalogue import WORKSPACES
+from raterscope.widgets.guide_view import GuideView
+
+
+def _within(widget, kinds):
+    parent = widget.parentWidget()
+    return parent is not None and (isinstance(parent, kinds) or _within(parent, kinds))
+
+
+def nameless(place):
+    """List what takes the keys and says nothing of itself; inner parts of choices and menus are left out."""
+    found = []
+    for widget in place.findChildren(QWidget):
+        takes = widget.focusPolicy() & Qt.FocusPolicy.TabFocus and widget.focusProxy() is None
+        if not takes or _within(widget, (QComboBox, QAbstractSpinBox, QMenu)) or isinstance(widget, QMenu):
+            continue
+        if type(widget) is QWidget and type(widget.parentWidget()).__name__ == "PlotWidget":
+            continue  # what a plot is painted on
+        said = QAccessible.queryAccessibleInterface(widget)
+        if not said.text(QAccessible.Text.Name).strip():
+            found.append(f"{type(widget).__name__} in {type(widget.parentWidget()).__name__}")
+    return found
+
+
+@pytest.mark.parametrize("kind", list(WORKSPACES))
+def test_everything_that_takes_the_keys_in_a_workspace_has_a_name(kind, qtbot):
+    place = QWidget()
+    qtbot.addWidget(place)
+    jobs = Jobs(place)
+    workspace = WORKSPACES[kind].make(Document(jobs, place), jobs, place)
+    workspace.setParent(place)
+    assert nameless(place) == []
+    jobs.close()
+
+
+def test_everything_that_takes_the_keys_in_the_window_has_a_name(fused, qtbot):
+    Palette([], fused)
+    assert nameless(fused) == []
+
+
+def test_sheet_and_guide_have_names(qtbot):
+    for made in (KeySheet((KeyGroup("Review", (("A", "Accept"),)),)), GuideView(pages())):
+        qtbot.addWidget(made)
+        assert nameless(made) == []
+
+
+@pytest.mark.parametrize("kind", list(WORKSPACES))
+def test_tab_comes_to_the_regions_from_left_to_right_and_from_top_to_bottom(kind, qtbot):
+    place = QWidget()
+    qtbot.addWidget(place)
+    jobs = Jobs(place)
+    workspace = WORKSPACES[kind].make(Document(jobs, place), jobs, place)
+    workspace.setParent(place)
+    order, widget = [], workspace.nextInFocusChain()
+    while widget is not workspace:
+        order.append(widget)
+        widget = widget.nextInFocusChain()
+    regions = (workspace.queue, workspace.upper, workspace.bottom)
+    firsts = [
+        next(at for at, one in enumerate(order) if region.isAncestorOf(one) and _takes(one))
+        for region in regions
+    ]
+    assert firsts == sorted(firsts)
+    jobs.close()
+
+
+def _takes(widget):
+    return bool(widget.focusPolicy() & Qt.FocusPolicy.TabFocus) and not isinstance(widget, QTabWidget)

@@ -1,0 +1,35 @@
+"""What a few letters find."""
+
+import pytest
+
+from raterscope.widgets.matching import Typed
+
+TEXTS = ["next disputed spot", "accept", "copy as image", "image one.png", "an excess", "compare runs"]
+
+
+@pytest.mark.parametrize(
+    ("typed", "found"),
+    [
+        ("acc", ["accept"]),
+        ("IMAGE", ["image one.png", "copy as image"]),
+        ("spot next", ["next disputed spot"]),
+        ("nds", ["next disputed spot"]),
+        ("co", ["compare runs", "copy as image"]),
+        ("ex", ["an excess", "next disputed spot"]),
+        ("zz", []),
+        (".*", []),
+    ],
+)
+def test_what_fits_best_comes_first(typed, found):
+    best = Typed(typed).best(TEXTS, range(len(TEXTS)), 10)
+    assert [TEXTS[place] for place in best][: len(found) or None] == found
+
+
+def test_without_letters_everything_keeps_its_order():
+    assert Typed("  ").best(TEXTS, range(len(TEXTS)), 4) == [0, 1, 2, 3]
+
+
+def test_the_letters_found_are_told_by_place():
+    assert Typed("im").places("Copy as image") == {8, 9}
+    assert Typed("cai").places("Copy as image") == {0, 5, 8}
+    assert Typed("cop im").places("Copy as image") == {0, 1, 2, 8, 9}
