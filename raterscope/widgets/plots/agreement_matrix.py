@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +20,11 @@ from raterscope.widgets.plots.figure_panel import Figure, FigurePanel
 
 __all__ = ["AgreementMatrix"]
 
+NOTHING = "How well every two raters agree is drawn here: it takes two who marked the same case."
 LARGEST_CELL = 40
 GAP = 1.0
+TOUCHING = 5.0
+"""Cells smaller than this touch."""
 NAMES_FROM = 18
 """A cell that is lower has no room for a name at its edge: a piece of the rater's line stands there."""
 
@@ -37,15 +40,25 @@ class AgreementMatrix(FigurePanel):
 
     pair_chosen = Signal(str, str)
 
-    def __init__(self, title: str = "Pairwise agreement", parent: QWidget | None = None) -> None:
+    def __init__(
+        self,
+        title: str = "Pairwise agreement",
+        parent: QWidget | None = None,
+        *,
+        nothing: str = NOTHING,
+    ) -> None:
         self.figure = _Matrix(title)
-        nothing = "How well every two raters agree is drawn here: it takes two who marked the same case."
         super().__init__(title, self.figure, nothing, parent)
         self.figure.chosen.connect(self.pair_chosen)
         self.set_filled(False)
 
     def set_matrix(
-        self, names: Sequence[str], numbers: Sequence[int], values: NDArray[np.floating], label: str = "Dice"
+        self,
+        names: Sequence[str],
+        numbers: Sequence[int],
+        values: NDArray[np.floating],
+        label: str = "Dice",
+        words: Callable[[int, int], str] | None = None,
     ) -> None:
         """Show the agreement of raters.
 
@@ -58,13 +71,15 @@ class AgreementMatrix(FigurePanel):
             1 for perfect agreement, NaN where two have no case in common.
         label : str
             What the values are: "Dice".
+        words : callable, optional
+            ``words(row, column)`` says what stands in a cell, "Dice 0.83, on 14 spots".
         """
         values = np.asarray(values, dtype=float)
         if values.shape != (len(names), len(names)) or len(numbers) != len(names):
             raise ValueError(f"values of shape {values.shape} for {len(names)} names, {len(numbers)} numbers")
         self.header.set_title(f"Pairwise {label}")
         self.figure.setAccessibleName(f"Pairwise {label}")
-        self.figure.show_matrix(tuple(names), tuple(numbers), values, label)
+        self.figure.show_matrix(tuple(names), tuple(numbers), values, label, words)
         self.set_filled(len(names) > 1)
 
     def select(self, name: str | None) -> None:
@@ -81,18 +96,29 @@ class _Matrix(Figure[tuple[int, int]]):
         self._numbers: tuple[int, ...] = ()
         self._values: NDArray[np.floating] = np.empty((0, 0))
         self._label = ""
+        self._said: Callable[[int, int], str] | None = None
         self._selected: str | None = None
         self._low = 0.0
 
     def show_matrix(
-        self, names: tuple[str, ...], numbers: tuple[int, ...], values: NDArray[np.floating], label: str
+        self,
+        names: tuple[str, ...],
+        numbers: tuple[int, ...],
+        values: NDArray[np.floating],
+        label: str,
+        said: Callable[[int, int], str] | None,
     ) -> None:
         self._names, self._numbers, self._values, self._label = names, numbers, values, label
+        self._said = said
         known = values[~np.eye(len(names), dtype=bool) & np.isfinite(values)]
         # The scale begins at a round number below the least agreement, never at its own least: 0.93 is no 0.
         self._low = min(0.5, np.floor(10 * known.min()) / 10) if known.size else 0.0
         self.pointed = None
         self.update()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self._names
 
     def select(self, name: str | None) -> None:
         self._selected = name
@@ -103,6 +129,8 @@ class _Matrix(Figure[tuple[int, int]]):
         first, second = self._names[row], self._names[column]
         if row == column:
             return f"{first} with itself"
+        if self._said is not None:
+            return f"{first} and {second}: {self._said(row, column)}"
         value = self._values[row, column]
         said = f"{self._label} {value:.2f}" if np.isfinite(value) else "no case in common"
         return f"{first} and {second}: {said}"
@@ -154,9 +182,10 @@ class _Matrix(Figure[tuple[int, int]]):
         fits = QFontMetrics(small).horizontalAdvance("0.00") + 4 <= side
         painter.setFont(small)
         at = self._names.index(self._selected) if self._selected in self._names else -1
+        inner = side - GAP if side >= TOUCHING else side
         for row in range(len(self._names)):
             for column in range(len(self._names)):
-                cell = QRectF(grid.left() + column * side, grid.top() + row * side, side - GAP, side - GAP)
+                cell = QRectF(grid.left() + column * side, grid.top() + row * side, inner, inner)
                 value = self._values[row, column]
                 if row == column or not np.isfinite(value):
                     painter.fillRect(cell, QColor(look.raised))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QEvent, QModelIndex, QPoint, Qt, Signal
+from PySide6.QtCore import QEvent, QItemSelectionModel, QModelIndex, QPoint, Qt, Signal
 from PySide6.QtGui import QAction, QKeyEvent
 from PySide6.QtWidgets import QHBoxLayout, QHeaderView, QLineEdit, QMenu, QVBoxLayout, QWidget
 
@@ -87,8 +87,8 @@ class AnnotatorTable(QWidget):
         """Show annotators; order, filter and what is selected stay."""
         self._keeping_selection(lambda: self.model.set_rows(tuple(rows)))
 
-    def select(self, annotator: int | None) -> None:
-        """Select an annotator without a signal."""
+    def select(self, annotator: int | None, other: int | None = None) -> None:
+        """Select an annotator without a signal, and another to be compared with."""
         self._quiet = True
         row = -1 if annotator is None else self.model.row_of(annotator)
         if row < 0:
@@ -97,6 +97,9 @@ class AnnotatorTable(QWidget):
         else:
             self.view.selectRow(row)
             self.view.scrollTo(self.model.index(row, 0))
+            if other is not None and (beside := self.model.row_of(other)) >= 0:
+                flags = QItemSelectionModel.SelectionFlag
+                self.view.selectionModel().select(self.model.index(beside, 0), flags.Select | flags.Rows)
         self._quiet = False
 
     def set_shown(self, hidden: set[int], solo: int | None) -> None:

@@ -16,7 +16,7 @@ from raterscope.widgets.dialogs.reason import ReasonDialog
 from raterscope.widgets.plots.reliability_plot import ReliabilityPlot
 from raterscope.widgets.tables.annotator_table import AnnotatorRow, AnnotatorTable
 
-__all__ = ["Annotators"]
+__all__ = ["Annotators", "alias"]
 
 
 class Annotators(QObject):
@@ -82,7 +82,7 @@ class Annotators(QObject):
         numbers = {name: number for number, name in enumerate(contents.annotators)}
         rows = rows_of(self._scene.clicks, self._scene.fusion, numbers, excluded)
         if self._blind:
-            rows = tuple(replace(row, name=_alias(row.index)) for row in rows)
+            rows = tuple(replace(row, name=alias(row.index)) for row in rows)
         self._table.set_rows(rows)
         self._plot.set_annotators(
             np.array([row.clicks for row in rows], dtype=np.int64),
@@ -98,6 +98,11 @@ class Annotators(QObject):
         self._plot.select(number)
         self.chosen.emit(number)
 
+    def choose_two(self, first: int, second: int) -> None:
+        """Select two annotators, who are compared."""
+        self.choose(first)
+        self._table.select(first, second)
+
     def solo(self, position: int) -> None:
         """Show only the annotator in a row of the table, counted from 0; the same once more shows all."""
         if position < self._table.model.rowCount():
@@ -106,7 +111,7 @@ class Annotators(QObject):
     def exclude(self, number: int) -> None:
         """Ask for a reason, then leave the annotator out of the next fusion, in the whole study."""
         name = self._name(number)
-        shown = _alias(number) if self._blind else name
+        shown = alias(number) if self._blind else name
         dialog = ReasonDialog(shown, parent=self._table.window())
         dialog.accepted.connect(partial(self._on_reason, name, dialog))
         dialog.open()
@@ -137,7 +142,8 @@ class Annotators(QObject):
         self.chosen.emit(number)
 
 
-def _alias(number: int) -> str:
+def alias(number: int) -> str:
+    """Call an annotator by number, where names are hidden."""
     return f"no. {number + 1}"
 
 
