@@ -16,6 +16,9 @@ WINDOW = 8000
 
 MOST = 2000
 
+ANNOTATORS = 250
+"""Of a larger crowd so many are looked at, or more where these have made fewer than `MOST` clicks."""
+
 BUSY = 3
 """An annotator counts with at most so many times the median number of clicks: nobody speaks for the crowd."""
 
@@ -117,13 +120,14 @@ def _sample(clicks: Clicks) -> IntArray:
     """Choose clicks by place alone: neither their order nor the annotators' matters.
 
     Of each annotator clicks anywhere: were it those at the edges, the own clicks of one who gives few would
-    never be near each other, and those of all others be so by their place.
+    never be near each other, and those of all others be so by their place. Of a large crowd rather few
+    annotators with many clicks than one click of each: that would have none of its own to be near.
     """
     x, y = clicks.x - np.median(clicks.x), clicks.y - np.median(clicks.y)
-    rows = np.arange(len(clicks))
+    rows = _of_some(clicks, _shuffled(x, y))
     if len(rows) > WINDOW:
-        away = np.maximum(np.abs(x), np.abs(y))
-        rows = np.flatnonzero(away <= np.partition(away, WINDOW)[WINDOW])
+        away = np.maximum(np.abs(x[rows]), np.abs(y[rows]))
+        rows = rows[away <= np.partition(away, WINDOW)[WINDOW]]
     rows = rows[np.lexsort((y[rows], x[rows], _shuffled(x[rows], y[rows])))]
     counts = np.bincount(clicks.annotator[rows])
     most = int(BUSY * max(np.median(counts[counts > 0]), 1))
@@ -134,6 +138,17 @@ def _sample(clicks: Clicks) -> IntArray:
         wanted = min(len(own), max(1, round(share * min(len(own), most))))
         kept.append(own[:wanted])
     return np.concatenate(kept).astype(np.int64)
+
+
+def _of_some(clicks: Clicks, shuffled: FloatArray) -> IntArray:
+    """Give the clicks of some annotators of a large crowd, chosen as if at random by where they clicked."""
+    counts = clicks.counts()
+    lot = np.bincount(clicks.annotator, shuffled, minlength=len(counts)) % 1
+    order = np.lexsort((counts, lot, counts == 0))
+    enough = int(np.searchsorted(np.cumsum(counts[order]), MOST)) + 1
+    chosen = np.zeros(len(counts), dtype=bool)
+    chosen[order[: max(ANNOTATORS, enough)]] = True
+    return np.flatnonzero(chosen[clicks.annotator])
 
 
 def _shuffled(x: FloatArray, y: FloatArray) -> FloatArray:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from raterscope.algorithms.clicks import FusionPlan, fuse
+from raterscope.algorithms.clicks._scatter import learn_habits
 from raterscope.algorithms.clicks._vote_model import climb
 from raterscope.algorithms.clicks.dem import DEMSettings, dem, problem_of
 from raterscope.algorithms.clicks.fusion import learn_from_each_other
@@ -94,3 +95,10 @@ def test_a_stream_keeps_its_detections_as_the_crowd_grows():
         found = state.fusion.clustering.mean[state.fusion.detection.detected]
         result = evaluate(found, crowd.truth, 2 * SCATTER)
         assert min(result.sensitivity, result.precision) > 0.95, number
+
+
+@pytest.mark.parametrize("scene", [Scene(), Scene(sensitivity=(0.3, 0.7), marks=3.0)])
+def test_the_scatter_is_learnt_of_thousands_who_give_many_clicks_or_few(scene):
+    learnt = [learn_habits(large_crowd(scene, 3000, seed).clicks).scatter for seed in range(3)]
+    assert max(learnt) < 1.5 * SCATTER
+    assert min(learnt) > SCATTER / 1.5
