@@ -247,3 +247,23 @@ def test_a_bin_of_the_calibration_walks_its_spots(against_truth, qtbot):
     x, _ = workspace.comparing.calibration._ring.getData()
     assert len(x) == 1
     assert x[0] >= 0.9
+
+
+def test_an_annotator_chosen_in_the_plot_is_marked_everywhere(fused, qtbot):
+    workspace = fused.workspace
+    workspace.right_tabs.setCurrentWidget(workspace.reliability)
+    workspace.reviewing.select(0)
+    idle(fused, qtbot)
+    plot = workspace.reliability
+    number = fused.document.contents.annotators.index("volunteer 3")
+    row = plot._annotators.tolist().index(number)
+    before = workspace.canvas.grab().toImage()
+    place = plot.item.vb.mapViewToScene(QPointF(float(plot._clicks[row]), float(plot._reliability[row])))
+    qtbot.mouseClick(plot.plot.viewport(), LEFT, pos=plot.plot.mapFromScene(place))
+    chosen = workspace.table.current
+    assert plot._selected == chosen
+    voters = workspace.evidence._voters
+    assert voters.lines[voters.currentIndex().row()].annotator == chosen
+    assert workspace.canvas.grab().toImage() != before
+    workspace.reviewing.select(1)
+    assert voters.lines[voters.currentIndex().row()].annotator == chosen

@@ -78,6 +78,7 @@ class CanvasView(QWidget):
         self._partial: tuple[NDArray[np.floating], NDArray[np.floating]] | None = None
         self._selected: int | None = None
         self._hovered: int | None = None
+        self._annotator: int | None = None
         self.cross_hair: tuple[tuple[float, float], str] | None = None
         self.over_marks: list[Callable[[QPainter, Viewport], None]] = []
         """Who paints over the marks in every frame, in the widget's pixels."""
@@ -163,6 +164,11 @@ class CanvasView(QWidget):
         """Hide some annotators' clicks, or those of all but one."""
         self._crowd.show(shown=(frozenset(hidden), solo))
         self._clicks_changed()
+
+    def choose_annotator(self, annotator: int | None) -> None:
+        """Ring the clicks of one annotator."""
+        self._annotator = annotator
+        self.update()
 
     def set_detections(self, spots: DetectionMarks) -> None:
         """Show spots. Where only states change, only what lies about those spots is painted anew."""
@@ -270,6 +276,10 @@ class CanvasView(QWidget):
         """Copy the tiles, then paint what follows the mouse and the keys."""
         with QPainter(self) as painter:
             self._paint(painter)
+            if self._hovered is not None and self._partial is None and not self._bare:
+                self._paint_hover(painter, self._hovered)
+            if self.hasFocus() and not self._bare:
+                live.paint_focus(painter, self._viewport)
 
     def _paint(self, painter: QPainter) -> None:
         ratio = self.devicePixelRatioF()
@@ -288,6 +298,8 @@ class CanvasView(QWidget):
             self._settling.start()
         self._hurry = True
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        if self._annotator is not None and self._visible["clicks"]:
+            live.paint_chosen(painter, view, *self._crowd.of(self._annotator, view))
         if self._partial is not None:
             live.paint_partial(painter, view, *self._partial, self._spots.coverage)
         elif self._selected is not None:
@@ -302,10 +314,6 @@ class CanvasView(QWidget):
             live.paint_density_bar(painter, view, self._crowd.highest, instead)
         if self._waiting:
             live.paint_waiting(painter, view, self._waiting)
-        if self._hovered is not None and self._partial is None:
-            self._paint_hover(painter, self._hovered)
-        if self.hasFocus():
-            live.paint_focus(painter, view)
 
     def _paint_base(self, painter: QPainter, scale: float, rect: QRectF) -> None:
         self._image.paint(painter, scale, rect)

@@ -66,6 +66,12 @@ class ClickLayer:
         share = int(np.count_nonzero(self.shown)) / len(self.clicks)
         return in_sight * share > MOST_DRAWN
 
+    def of(self, annotator: int, rect: QRectF) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
+        """Give x and y of an annotator's clicks in a rectangle, as far as they are shown."""
+        rows = self._index.within(rect)
+        rows = rows[(self._annotator[rows] == annotator) & self.shown[rows]]
+        return self.clicks.x[rows], self.clicks.y[rows]
+
     def paint(self, painter: QPainter, scale: float, rect: QRectF) -> None:
         """Paint the clicks in `rect` and those that reach into it."""
         ratio = painter.transform().m11()

@@ -6,6 +6,8 @@ import threading
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from PySide6.QtCore import QObject, QRectF, Qt, Signal
 from PySide6.QtGui import QPainter
 
@@ -99,6 +101,13 @@ class CrowdLayer(QObject):
             self._density = _counted(self._wish, self._clicks)
             self._counted = changed = True
         return changed
+
+    def of(self, annotator: int, viewport: Viewport) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
+        """Give x and y of an annotator's clicks in sight; none where the density stands for them."""
+        if self.as_density:
+            return np.empty(0), np.empty(0)
+        left, top, right, bottom = viewport.visible
+        return self._clicks.of(annotator, QRectF(left, top, right - left, bottom - top))
 
     def paint(self, painter: QPainter, scale: float, rect: QRectF, *, clicks: bool, density: bool) -> None:
         """Paint what lies in `rect`: the clicks, if asked for, and their density, if asked for or needed."""

@@ -95,11 +95,7 @@ class ImageCanvas(CanvasView):
 
     def paint_picture(self, painter: QPainter) -> None:
         """Paint what is in sight, with its marks."""
-        hovered, self._hovered = self._hovered, None
-        try:
-            self._paint(painter)
-        finally:
-            self._hovered = hovered
+        self._paint(painter)
 
     # Mouse and keys ----------------------------------------------------------------------------
 

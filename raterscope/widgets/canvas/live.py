@@ -15,6 +15,7 @@ from raterscope.widgets.canvas.viewport import Viewport
 from raterscope.widgets.chips import paint_chip_ground
 
 __all__ = [
+    "paint_chosen",
     "paint_cross_hair",
     "paint_density_bar",
     "paint_focus",
@@ -25,7 +26,7 @@ __all__ = [
 ]
 
 MOST_PARTIAL = 2_000
-EDGE = 12
+EDGE, RING = 12, 8.0
 
 
 def paint_frame(painter: QPainter, centre: QPointF, half: float) -> None:
@@ -35,6 +36,18 @@ def paint_frame(painter: QPainter, centre: QPointF, half: float) -> None:
     for pen in (QPen(theme.colour(theme.DARK.canvas, 170), 4), QPen(QColor(theme.DARK.accent), 1.8)):
         painter.setPen(pen)
         painter.drawRoundedRect(box, 3, 3)
+
+
+def paint_chosen(
+    painter: QPainter, viewport: Viewport, x: NDArray[np.floating], y: NDArray[np.floating]
+) -> None:
+    """Paint rings about the clicks of the annotator that is selected."""
+    places = [QPointF(*viewport.to_screen(*place)) for place in zip(x.tolist(), y.tolist(), strict=True)]
+    painter.setBrush(Qt.BrushStyle.NoBrush)
+    for pen in (QPen(theme.colour(theme.DARK.canvas, 170), 3.6), QPen(QColor(theme.DARK.text), 1.6)):
+        painter.setPen(pen)
+        for place in places:
+            painter.drawEllipse(place, RING, RING)
 
 
 def paint_cross_hair(painter: QPainter, viewport: Viewport, place: tuple[float, float], mode: str) -> None:

@@ -122,6 +122,7 @@ class EvidencePanel(QWidget):
         theme.set_role(self, "panel")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.setMinimumWidth(NARROWEST)
+        self._voter: int | None = None
         self._header = Header("Evidence")
         self._pages = QStackedWidget()
         self._pages.addWidget(_nothing())
@@ -173,6 +174,7 @@ class EvidencePanel(QWidget):
             label.setVisible(interval)
         self._votes.setText(f"{evidence.votes} of {evidence.annotators} votes")
         self._voters.set_lines(evidence.lines)
+        self._voters.choose(self._voter)
         clicked = sum(line.clicked for line in evidence.lines)
         self._who.setText(f"{clicked} clicked, {len(evidence.lines) - clicked} did not")
         self._near.show_lines(evidence.neighbours, ALONE)
@@ -191,6 +193,11 @@ class EvidencePanel(QWidget):
     def show_runs(self, lines: Sequence[EvidenceLine] | None, nothing: str = "") -> None:
         """Show what other runs say of the spot; None says that they are being read."""
         self._runs.show_lines(lines or (), READING if lines is None else nothing)
+
+    def choose_voter(self, annotator: int | None) -> None:
+        """Mark an annotator among those who looked, without a signal."""
+        self._voter = annotator
+        self._voters.choose(annotator)
 
     def show_neighbours(self) -> None:
         """Bring the spots nearby into sight."""

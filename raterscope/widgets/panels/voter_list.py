@@ -53,10 +53,17 @@ class VoterList(LineList[VoterLine]):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(_VoterKind(), "Who clicked", parent)
+        self._quiet = False
         self.selectionModel().currentChanged.connect(self._on_current)
 
+    def choose(self, annotator: int | None) -> None:
+        """Mark an annotator's line without a signal, and bring it in sight; None marks nobody's."""
+        self._quiet = True
+        self.setCurrentIndex(self.index_of(annotator))
+        self._quiet = False
+
     def _on_current(self, index: QModelIndex) -> None:
-        if index.isValid():
+        if index.isValid() and not self._quiet:
             self.chosen.emit(self.lines[index.row()].annotator)
 
 

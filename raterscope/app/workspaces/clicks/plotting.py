@@ -1,4 +1,4 @@
-"""The plots linked with canvas and queue: what is selected in one is marked in the others."""
+"""The plots linked with canvas, evidence and queue: what is selected in one is marked in the others."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from raterscope.app.document import Document
 from raterscope.app.jobs import Jobs
 from raterscope.app.review import ReviewState
 from raterscope.app.study import Study
+from raterscope.app.workspaces.clicks.annotators import Annotators
 from raterscope.app.workspaces.clicks.comparing import Comparing
 from raterscope.app.workspaces.clicks.reviewing import Reviewing
 from raterscope.app.workspaces.clicks.scene import Scene
@@ -42,6 +43,7 @@ class Plotting(QObject):
         queueing: Queueing,
         reviewing: Reviewing,
         comparing: Comparing,
+        annotators: Annotators,
     ) -> None:
         super().__init__(screen)
         self._document, self._jobs, self._screen = document, jobs, screen
@@ -59,6 +61,8 @@ class Plotting(QObject):
         reviewing.selected.connect(self._on_selected)
         comparing.plot.threshold_chosen.connect(self._on_threshold)
         comparing.calibration.bin_chosen.connect(self._on_bin)
+        annotators.chosen.connect(screen.canvas.choose_annotator)
+        annotators.chosen.connect(screen.evidence.choose_voter)
         self._on_replaced()
 
     def show_scene(self, scene: Scene | None) -> None:
@@ -122,6 +126,8 @@ class Plotting(QObject):
         self._made_from.clear()
         self._truth.clear()
         self._screen.counts.show_counts(None)
+        self._screen.canvas.choose_annotator(None)
+        self._screen.evidence.choose_voter(None)
         self._on_changed()
 
     def _on_changed(self) -> None:

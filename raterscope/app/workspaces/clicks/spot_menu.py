@@ -90,18 +90,21 @@ class SpotMenu(QObject):
             ("Show on the image", partial(grid.opened.emit, number)),
             ("Copy the place" if many == 1 else "Copy the places", partial(_copy, self._many.places(chosen))),
         )
-        self._open(title, entries, grid.view.viewport().mapToGlobal(place))
+        self._open(title, entries, grid.view.viewport().mapToGlobal(place), picture=False)
 
     def _verdicts(self) -> Sequence[Entry]:
         return [(verb.capitalize(), partial(self._decide, verb)) for verb in ("accept", "reject", "skip")]
 
-    def _open(self, title: str, entries: Sequence[Entry], place: QPoint) -> None:
+    def _open(self, title: str, entries: Sequence[Entry], place: QPoint, *, picture: bool = True) -> None:
         menu = QMenu(self._screen)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         menu.addAction(title.replace("&", "&&")).setEnabled(False)
         menu.addSeparator()
         for words, act in entries:
             menu.addAction(words).triggered.connect(without_checked(act))
+        if picture:
+            menu.addSeparator()
+            menu.addActions(self._screen.canvas.menu.menu.actions())
         menu.popup(place)
 
 

@@ -77,7 +77,9 @@ class ClicksWorkspace(ClicksScreen):
         self.explaining = Explaining(document, self.crops, self.evidence, self.reviewing, COVERAGES[-2])
         self.right_tabs.addTab(self.comparing, "Truth")
         self.agreeing = Agreeing(document, jobs, self, self.queueing, self.annotators)
-        self.plotting = Plotting(document, jobs, self, self.queueing, self.reviewing, self.comparing)
+        self.plotting = Plotting(
+            document, jobs, self, self.queueing, self.reviewing, self.comparing, self.annotators
+        )
         self._connect()
         self._make_actions()
         self._on_replaced()
