@@ -249,7 +249,7 @@ class CardDelegate(QStyledItemDelegate):
     def _card(self, painter: QPainter, box: QRectF, card: Card, number: int, state: QStyle.StateFlag) -> None:
         look, side = theme.current(), self._side
         width, height = size_of(side).width(), size_of(side).height()
-        frame = QRectF(box.center().x() - width / 2 + 2, box.top() + 2, width - 4, height - 4)
+        frame = QRectF(round(box.center().x() - width / 2) + 2, box.top() + 2, width - 4, height - 4)
         picture = QRectF(frame.left() + PAD - 2, frame.top() + PAD - 2, side, side)
         painter.fillRect(picture, QColor(theme.DARK.canvas))
         kept = self.pictures.get(number)

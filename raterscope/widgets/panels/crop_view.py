@@ -13,9 +13,10 @@ from raterscope.widgets import theme
 from raterscope.widgets.canvas.pictures import to_picture
 from raterscope.widgets.canvas.spot_layer import state_style
 
-__all__ = ["CropView"]
+__all__ = ["SIDE", "CropView"]
 
 SIDE = 152
+"""The side of the square where there is room."""
 
 
 class CropView(QWidget):
@@ -30,9 +31,13 @@ class CropView(QWidget):
         self._turn = 0.0
         self._state = "detected"
 
+    def set_side(self, side: int) -> None:
+        """Take more room, or less."""
+        self.setFixedSize(side, side)
+
     def sizeHint(self) -> QSize:
         """Keep a square."""
-        return QSize(SIDE, SIDE)
+        return self.maximumSize()
 
     def show_crop(
         self,
@@ -48,8 +53,7 @@ class CropView(QWidget):
         self._radii = None
         if covariance is not None and np.any(covariance):
             long, short, angle = ellipses(np.asarray(covariance)[None], coverage)[0]
-            enlarged = SIDE / 2 / radius
-            self._radii = (float(long * enlarged), float(short * enlarged))
+            self._radii = (float(long / radius), float(short / radius))
             self._turn = float(np.degrees(angle))
         self.update()
 
@@ -80,4 +84,5 @@ class CropView(QWidget):
             pen.setDashPattern(style.dashes)
         for stroke in (QPen(theme.colour(theme.DARK.canvas, 150), 3.6), pen):
             painter.setPen(stroke)
-            painter.drawEllipse(QPointF(), *self._radii)
+            half = box.width() / 2
+            painter.drawEllipse(QPointF(), self._radii[0] * half, self._radii[1] * half)

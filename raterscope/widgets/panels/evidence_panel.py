@@ -9,21 +9,34 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QStackedWidget, QTabWidget, QVBoxLayout, QWidget
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import (
+    QFrame,
+    QGridLayout,
+    QHBoxLayout,
+    QScrollArea,
+    QSizePolicy,
+    QStackedWidget,
+    QTabWidget,
+    QVBoxLayout,
+    QWidget,
+)
 
 from raterscope.widgets import theme
 from raterscope.widgets.figures import UNKNOWN, figure
 from raterscope.widgets.key_cap import KeyButton
-from raterscope.widgets.panels.crop_view import CropView
+from raterscope.widgets.panels.crop_view import SIDE, CropView
 from raterscope.widgets.panels.evidence_lines import TONES, WORDS, EvidenceLine, EvidenceLines
 from raterscope.widgets.panels.voter_list import VoterLine, VoterList
 from raterscope.widgets.parts import Header, plain_label, plain_tip, rule
 
 __all__ = ["Evidence", "EvidenceLine", "EvidencePanel", "VoterLine"]
 
-NARROWEST = 320
+NARROWEST, LOWEST = 320, 440
 
 COVERED = "Votes, names and the model's answer are hidden until you decide."
+LEAST_LIST = 48
+SMALL_SIDE, HIGH = 128, 540
 NEIGHBOURS, RUNS, MOST_SAY = 1, 2, 3
 READING = "Reading the other runs."
 ALONE = "No other spot lies near."
@@ -121,12 +134,12 @@ class EvidencePanel(QWidget):
         super().__init__(parent)
         theme.set_role(self, "panel")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        self.setMinimumWidth(NARROWEST)
+        self.setMinimumSize(NARROWEST, LOWEST)
         self._voter: int | None = None
         self._header = Header("Evidence")
         self._pages = QStackedWidget()
         self._pages.addWidget(_nothing())
-        self._pages.addWidget(self._spot())
+        self._pages.addWidget(_scrolled(self._spot()))
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
@@ -198,6 +211,11 @@ class EvidencePanel(QWidget):
         """Mark an annotator among those who looked, without a signal."""
         self._voter = annotator
         self._voters.choose(annotator)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Where the pane is low, let the crop be smaller, so that all is in sight."""
+        super().resizeEvent(event)
+        self._crop.set_side(SIDE if self.height() >= HIGH else SMALL_SIDE)
 
     def show_neighbours(self) -> None:
         """Bring the spots nearby into sight."""
@@ -282,6 +300,9 @@ class EvidencePanel(QWidget):
         column.addLayout(above)
         column.addWidget(self._voters, 1)
         voters.setFocusProxy(self._voters)
+        for view in (self._voters, self._near.view, self._runs.view):
+            view.setMinimumHeight(LEAST_LIST)
+            view.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Ignored)
         tabs = QTabWidget()
         tabs.tabBar().setAccessibleName("About the spot")
         for title, tip, part in (
@@ -353,6 +374,18 @@ class EvidencePanel(QWidget):
         column.addWidget(rule())
         column.addLayout(grid)
         return column
+
+
+def _scrolled(page: QWidget) -> QScrollArea:
+    """Let a page scroll where the window is too low for it."""
+    area = QScrollArea()
+    area.setWidgetResizable(True)
+    area.setFrameShape(QFrame.Shape.NoFrame)
+    area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+    area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+    area.setWidget(page)
+    theme.set_role(page, "panel")
+    return area
 
 
 def _nothing() -> QWidget:

@@ -83,14 +83,16 @@ class SpotGrid(CardGrid):
             (self.skip, self.skip_requested), (back, self.left),
         ):  # fmt: skip
             button.clicked.connect(signal)
+        for place, box in enumerate((self.kind_choice, self.where_choice)):
+            box.setMinimumContentsLength(9)
+            self._header.row.insertWidget(1 + place, box)
         row = QHBoxLayout()
         row.setContentsMargins(0, 0, 8, 4)
         row.setSpacing(8)
-        row.addWidget(self.kind_choice)
-        row.addWidget(self.where_choice)
-        row.addStretch(1)
-        for widget in (self._chosen, self.accept, self.reject, self.skip, back):
+        for widget in (self.accept, self.reject, self.skip, back):
             row.addWidget(widget)
+        row.addStretch(1)
+        row.addWidget(self._chosen)
         self._column.insertLayout(1, row)
         self.view.returned.connect(self._on_opened)
         self.view.doubleClicked.connect(self._on_opened)
