@@ -66,13 +66,14 @@ def annotator_style(index: int) -> tuple[str, str]:
     Returns
     -------
     colour, symbol : str
-        Hexadecimal colour of the palette by Okabe and Ito, and pyqtgraph's name of a shape. Beyond all
-        combinations everyone is a grey disc.
+        Hexadecimal colour of the palette by Okabe and Ito, and pyqtgraph's name of a shape. Both go on with
+        every annotator, so that whoever is not told from a neighbour by colour is by shape; as 8 and 5 have
+        no divisor in common, no combination comes twice. Beyond all of them everyone is a grey disc.
     """
     colours, symbols = len(ANNOTATOR_COLOURS), len(ANNOTATOR_SYMBOLS)
     if not 0 <= index < colours * symbols:
         return UNNAMED, "o"
-    return ANNOTATOR_COLOURS[index % colours], ANNOTATOR_SYMBOLS[index // colours]
+    return ANNOTATOR_COLOURS[index % colours], ANNOTATOR_SYMBOLS[index % symbols]
 
 
 def colour(token: str, alpha: int = 255) -> QColor:

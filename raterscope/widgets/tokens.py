@@ -59,7 +59,7 @@ DARK = Theme(
     second="#a6b0ba",
     third="#8a96a2",
     accent="#4aa3ff",
-    rejected="#ff9f43",
+    rejected="#f07a2b",
     disputed="#ffd166",
     on_accent="#0d0f11",
 )
@@ -76,7 +76,7 @@ LIGHT = Theme(
     second="#4a5561",
     third="#5f6a75",
     accent="#1668c7",
-    rejected="#a95400",
+    rejected="#7d2a00",
     disputed="#8a6100",
     on_accent="#ffffff",
 )
