@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QPointF, QRectF, Qt, QTimer
-from PySide6.QtGui import QColor, QFontMetrics, QImage, QPainter, QPen, QPolygonF
+from PySide6.QtGui import QColor, QFontMetrics, QImage, QPaintEngine, QPainter, QPen, QPolygonF
 from PySide6.QtWidgets import QWidget
 
 from raterscope.widgets import theme
@@ -40,8 +40,9 @@ PREFERENCE = 2.0
 TOGETHER = 64
 """So many lines are worked out at once; then the window gets its turn."""
 
-MOST_POINTS = 200_000
-"""Of all lines together, up to which a picture has them as lines; of more it has an image."""
+MOST_POINTS, MOST_PAINTED = 200_000, 20_000
+"""Of all lines together, up to which a drawing, and a picture of pixels, has them one by one; of more it has an
+image."""
 
 MOST_CROSSES = 120
 STYLES = ((1.1, 0.55, None), (1.7, 0.95, (10.0, 15.0)), (2.2, 0.95, None))
@@ -206,7 +207,8 @@ class _Lines(ScaledFigure):
             return
         box = self.box()
         self._draw_ground(painter, box)
-        if self._picturing and self._view.bias.size <= MOST_POINTS:
+        drawing = painter.paintEngine().type() == QPaintEngine.Type.SVG
+        if self._picturing and self._view.bias.size <= (MOST_POINTS if drawing else MOST_PAINTED):
             self._draw_lines(painter, box, self._view)
         else:
             for image in self._images:

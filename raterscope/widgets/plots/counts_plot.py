@@ -116,6 +116,7 @@ class _Rows(Figure[int]):
         self._view: CountsView | None = None
         self._selected: int | None = None
         self._most = 1.0
+        self._names_width = 0.0
 
     def show_counts(self, view: CountsView | None) -> None:
         self.point(None)
@@ -123,6 +124,8 @@ class _Rows(Figure[int]):
         if view is not None:
             ends = np.concatenate([view.high, view.known])
             self._most = round_up(float(np.nanmax(ends, initial=1.0)))
+            advance = QFontMetrics(theme.font(theme.CAPTION)).horizontalAdvance
+            self._names_width = max(map(advance, view.names), default=0) + 12.0
             self.setMinimumHeight(HEAD + ROW * len(view.names) + EDGE)
         self.update()
 
@@ -172,10 +175,8 @@ class _Rows(Figure[int]):
 
     def _room(self) -> QRectF:
         """Give where the dots lie: between the names and the numbers."""
-        assert self._view is not None
         metrics = QFontMetrics(theme.font(theme.CAPTION))
-        longest = max(map(metrics.horizontalAdvance, self._view.names), default=0) + 12.0
-        left = min(longest, NAME_SHARE * self.width())
+        left = min(self._names_width, NAME_SHARE * self.width())
         digits = f"{self._most:,.0f}.0 ({self._most:,.0f}-{self._most:,.0f})"
         right = metrics.horizontalAdvance(digits) + 20.0
         return QRectF(left, HEAD, max(self.width() - left - right, 40.0), self.height() - HEAD)

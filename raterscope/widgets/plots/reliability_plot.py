@@ -89,7 +89,7 @@ class ReliabilityPlot(Plot):
         """Show every dot, and the whole of the scale."""
         if len(self._clicks):
             self.item.setXRange(0, float(self._clicks.max()), padding=0.05)
-        self.item.setYRange(0, 1, padding=0.04)
+        self.item.setYRange(0, 1, padding=0.08)
 
     def table(self) -> PlotTable:
         """Give a row a dot."""
