@@ -94,7 +94,7 @@ def test_the_queue_is_narrowed_to_the_flagged_and_to_those_with_more_than_so_man
     filters = (
         QueueFilter("all", "all"),
         QueueFilter("flagged", "flagged", "No image is flagged."),
-        QueueFilter("disputed", "disputed more than", "No image has more."),
+        QueueFilter("disputed", "disputed over", "No image has more."),
     )
     panel = QueuePanel("Images", filters)
     qtbot.addWidget(panel)

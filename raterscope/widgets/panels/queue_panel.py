@@ -19,7 +19,7 @@ __all__ = ["QueueFilter", "QueueFrame", "QueueItem", "QueueKind", "QueuePanel"]
 
 NARROWEST = 208
 FLAG = "\N{BLACK FLAG}"
-MOST = 9999
+MOST, NUMBER_WIDTH = 9999, 54
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +157,8 @@ class QueuePanel(QueueFrame):
             self.choice.addItem(one.words, one.key)
         self.many = QSpinBox()
         self.many.setRange(0, MOST)
+        self.many.setButtonSymbols(QSpinBox.ButtonSymbols.NoButtons)
+        self.many.setFixedWidth(NUMBER_WIDTH)
         self.many.setAccessibleName("More than")
         choosing = QWidget()
         row = QHBoxLayout(choosing)

@@ -118,7 +118,8 @@ class Many(QObject):
         chosen = [self._listed[number] for number in self._grid.selected if number in self._listed]
         if not chosen:
             self.said.emit("Choose spots first: by a click, with Ctrl or Shift, or all with Ctrl+A.")
-        if not chosen or self._writing:  # the last one is still on its way to the disk
+        # The last one may still be on its way to the disk.
+        if not chosen or self._writing or self._reviewing.is_past():
             return
         self._writing = True
         decision = _decision(verb, chosen, blind=self._reviewing.blind)
@@ -151,7 +152,9 @@ class Many(QObject):
         contents = self._document.contents
         if asked != self._asked or contents is None:
             return
-        images = {entry.id: entry for entry in contents.images}
+        images = {
+            entry.id: replace(entry, pixel_size=contents.pixel_size(entry)) for entry in contents.images
+        }
         found = [one for one in found if one.image in images]
         self._listed = {
             number: replace(one, number=number) for one in found for number in [self._number(one)]

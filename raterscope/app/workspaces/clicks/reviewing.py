@@ -114,7 +114,7 @@ class Reviewing(QObject):
     def decide(self, verb: str) -> None:
         """Accept, reject or skip the spot, and go on to the next disputed one when that is on disk."""
         spot, scene = self.spot, self.scene
-        if self._go_on or self._is_past():  # the last one is still on its way to the disk
+        if self._go_on or self.is_past():  # the last one is still on its way to the disk
             return
         if spot is None or scene is None:
             self.next_disputed()
@@ -131,7 +131,7 @@ class Reviewing(QObject):
 
     def add(self, x: float, y: float) -> None:
         """Add a spot that the crowd missed."""
-        if self.scene is not None and not self._is_past():
+        if self.scene is not None and not self.is_past():
             number = max((spot.number for spot in self.spots), default=0) + 1
             added = SpotSubject(x=x, y=y, number=number)
             self._document.record(Decision(verb="add", item=self.scene.image.id, subject=added))
@@ -139,7 +139,7 @@ class Reviewing(QObject):
     def move(self, index: int, x: float, y: float) -> None:
         """Put a spot in its right place, which also says that it is there."""
         scene = self.scene
-        if scene is None or not 0 <= index < len(self.spots) or self._is_past():
+        if scene is None or not 0 <= index < len(self.spots) or self.is_past():
             return
         spot = self.spots[index]
         moved = SpotSubject(
@@ -152,7 +152,8 @@ class Reviewing(QObject):
             )
         )  # fmt: skip
 
-    def _is_past(self) -> bool:
+    def is_past(self) -> bool:
+        """Tell whether what is shown is past, and say that nothing can be decided on it."""
         past = self.scene is not None and self.scene.replayed
         if past:
             self.vain.emit("This is a replay: leave it to decide.")

@@ -11,6 +11,8 @@ from raterscope.widgets.canvas.image_canvas import ImageCanvas
 from raterscope.widgets.panels.ask_list import AskList
 from raterscope.widgets.panels.evidence_panel import EvidencePanel
 from raterscope.widgets.panels.fuse_panel import FusePanel
+from raterscope.widgets.panels.measure_panel import MeasurePanel
+from raterscope.widgets.panels.parasitaemia_panel import ParasitaemiaPanel
 from raterscope.widgets.panels.queue_panel import QueueFilter, QueuePanel
 from raterscope.widgets.panels.spot_grid import SpotGrid
 from raterscope.widgets.panels.stream_panel import StreamPanel
@@ -26,8 +28,8 @@ FILTERS = (
     QueueFilter("all", "all"),
     QueueFilter("undecided", "undecided", "Every image is settled: no spot is disputed."),
     QueueFilter("flagged", "flagged", "No image is flagged; F flags the one on screen."),
-    QueueFilter("detections", "detections more than", "No image has more detections."),
-    QueueFilter("disputed", "disputed more than", "No image has more disputed spots."),
+    QueueFilter("detections", "detections over", "No image has more detections."),
+    QueueFilter("disputed", "disputed over", "No image has more disputed spots."),
 )
 
 
@@ -46,12 +48,15 @@ class ClicksScreen(WorkspaceScreen):
         self.objective = ObjectivePlot()
         self.reliability = ReliabilityPlot()
         self.counts = CountsPlot()
+        self.measure, self.parasitaemia = MeasurePanel(), ParasitaemiaPanel()
         self.stream, self.curves = StreamPanel(), StreamCurves()
         self.ask = AskList("annotator", "decisions set right", "", "Whom to ask next is told here.")
         self.middle_tabs = QTabWidget()
         self.middle_tabs.addTab(self.table, "Annotators")
         self.middle_tabs.addTab(self.counts, "Counts")
         self.middle_tabs.addTab(self.curves, "Course")
+        self.middle_tabs.addTab(self.parasitaemia, "Parasitaemia")
+        self.middle_tabs.addTab(self.measure, "Measure")
         self.middle_tabs.setFocusProxy(self.table)
         self.right_tabs = QTabWidget()
         self.right_tabs.addTab(self.objective, "Objective")
