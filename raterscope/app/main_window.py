@@ -24,7 +24,7 @@ from raterscope.app.window_menus import Menus
 from raterscope.app.window_parts import NoticeBar, StatusLine, TopBar
 from raterscope.app.window_reopening import OfferBar, Reopening
 from raterscope.app.workspaces.catalogue import WORKSPACES, WorkspaceKind
-from raterscope.app.workspaces.screen import WorkspaceScreen
+from raterscope.app.workspaces.screen import TABS, WorkspaceScreen
 from raterscope.widgets.empty_state import EmptyState
 
 __all__ = ["MainWindow"]
@@ -194,7 +194,7 @@ class MainWindow(QMainWindow):
         workspace.fusing_changed.connect(self._on_fusing)
         workspace.escaped.connect(self.habits.leave_full_screen)
         self.figures.listen_to(workspace)
-        for name in workspace.PARTS if self._remembers else ():
+        for name in (*workspace.PARTS, TABS) if self._remembers else ():
             state = memory.recall(f"{kind.kind}/{name}")
             if state is not None:
                 workspace.restore_layout(name, state)

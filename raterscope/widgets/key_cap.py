@@ -12,6 +12,7 @@ from raterscope.widgets.parts import plain_tip
 __all__ = ["KeyButton", "cap_width", "paint_key"]
 
 GAP = 8
+FEWEST_LETTERS = 6  # a word cut to less says nothing that the key does not
 
 
 def paint_key(painter: QPainter, box: QRectF, key: str, *, enabled: bool = True, lit: bool = False) -> None:
@@ -102,7 +103,11 @@ class KeyButton(QAbstractButton):
         painter.setPen(QColor(tone if self.isEnabled() else look.third))
         painter.setFont(theme.font())
         room = QRectF(width + GAP, 0, self.width() - width - GAP, self.height())
-        painter.drawText(room, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, self._word)
+        short = QFontMetrics(theme.font()).elidedText(
+            self._word, Qt.TextElideMode.ElideRight, int(room.width())
+        )
+        if short == self._word or len(short) >= FEWEST_LETTERS:
+            painter.drawText(room, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, short)
 
 
 def _key_font(key: str) -> QFont:

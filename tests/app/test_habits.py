@@ -6,6 +6,7 @@ from PySide6.QtGui import QGuiApplication, QKeySequence
 
 from raterscope.app.guide import pages
 from raterscope.app.keys import KeySheet
+from raterscope.app.main_window import MainWindow
 from raterscope.app.palette import Palette
 from raterscope.widgets.guide_view import GuideView
 from tests.app.driving import LONG, idle, press
@@ -138,6 +139,24 @@ def test_what_has_the_keys_is_copied_as_a_picture(fused, qtbot, part):
     ratio = widget.devicePixelRatioF()
     assert picture.width() >= widget.width() * ratio
     assert "clipboard" in fused.status.news
+
+
+def test_tabs_and_divisions_are_as_they_were_left(fused, qtbot, study_file):
+    fused.workspace.right_tabs.setCurrentWidget(fused.workspace.reliability)
+    fused.workspace.whole.setSizes([400, 880])
+    left = fused.workspace.whole.sizes()
+    fused.close()
+    again = MainWindow()
+    qtbot.addWidget(again)
+    again.resize(1280, 800)
+    again.show()
+    again.open_paths([study_file])
+    qtbot.waitUntil(lambda: again.workspace is not None, timeout=LONG)
+    idle(again, qtbot)
+    assert again.workspace.right_tabs.currentWidget() is again.workspace.reliability
+    assert again.workspace.left_tabs.currentWidget() is again.workspace.history
+    assert again.workspace.whole.sizes() == pytest.approx(left, abs=2)
+    again.close()
 
 
 def test_f11_fills_the_screen_and_escape_leaves_first_the_mode_then_the_screen(fused, qtbot):

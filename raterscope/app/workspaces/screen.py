@@ -19,10 +19,11 @@ from raterscope.widgets.panels.jobs_panel import JobsPanel
 if TYPE_CHECKING:
     from raterscope.app.workspaces.runs import Runs
 
-__all__ = ["WorkspaceScreen"]
+__all__ = ["TABS", "WorkspaceScreen"]
 
 Described = tuple[str, str, Callable[[], object]]
 
+TABS = "tabs"
 QUEUE_WIDTH, EVIDENCE_WIDTH, BOTTOM_HEIGHT = 236, 360, 212
 
 
@@ -182,11 +183,19 @@ class WorkspaceScreen(QWidget):
         raise NotImplementedError
 
     def layout_state(self) -> dict[str, QByteArray]:
-        """Give how the window is divided, to be remembered."""
-        return {name: getattr(self, name).saveState() for name in self.PARTS}
+        """Give how the window is divided and which tabs are in sight, to be remembered."""
+        shown = [tabs.tabText(tabs.currentIndex()) for tabs in self.findChildren(QTabWidget)]
+        divided = {name: getattr(self, name).saveState() for name in self.PARTS}
+        return {**divided, TABS: QByteArray("\n".join(shown).encode())}
 
     def restore_layout(self, name: str, state: QByteArray) -> None:
-        """Divide the window as it was."""
+        """Divide the window as it was, or bring the tabs in sight that were."""
+        if name == TABS:
+            shown = bytes(state.data()).decode(errors="replace").split("\n")
+            for tabs in self.findChildren(QTabWidget):
+                titles = [tabs.tabText(place) for place in range(tabs.count())]
+                tabs.setCurrentIndex(next((titles.index(one) for one in shown if one in titles), 0))
+            return
         splitter = getattr(self, name)
         if splitter.restoreState(state):
             self.divisions.pop(splitter, None)
