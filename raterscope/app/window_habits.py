@@ -9,13 +9,12 @@ from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QMainWindow, QWidget
 
-from raterscope.app.commands import Command, of_actions, of_study
 from raterscope.app.document import Document
 from raterscope.app.window_menus import Menus
 from raterscope.app.workspaces.screen import WorkspaceScreen
-from raterscope.widgets.figure_menu import PictureMenu
 
 if TYPE_CHECKING:
+    from raterscope.app.commands import Command
     from raterscope.widgets.guide_view import GuideView
 
 __all__ = ["Habits"]
@@ -52,6 +51,8 @@ class Habits(QObject):
 
     def commands(self) -> list[Command]:
         """List what can be done now, from the menus: first of what is looked at."""
+        from raterscope.app.commands import of_actions
+
         every = list(of_actions(self._menus.menu, "Study"))
         return sorted(every, key=lambda one: one.where != "Review")
 
@@ -65,6 +66,7 @@ class Habits(QObject):
 
     def show_palette(self) -> None:
         """Let a few letters find what to do or where to go; a second time, let it be."""
+        from raterscope.app.commands import Command, of_study
         from raterscope.app.guide import pages
         from raterscope.app.palette import Palette
 
@@ -103,6 +105,8 @@ class Habits(QObject):
 
     def copy_picture(self) -> None:
         """Copy the figure that has the keys; without one, the region that has them, as it is seen."""
+        from raterscope.widgets.figure_menu import PictureMenu
+
         place = self._window.focusWidget() or self._window
         here: QWidget | None = place
         while here is not None:
