@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,15 @@ from PySide6.QtCore import QObject, Signal
 from raterscope.algorithms.progress import Watch
 from raterscope.app import review
 from raterscope.app.jobs import Job, Jobs, Lane
-from raterscope.app.review import Decision, ReviewState, differ, fold, target_of
+from raterscope.app.review import (
+    Decision,
+    Measures,
+    ReviewState,
+    differ,
+    fold,
+    read_measures,
+    target_of,
+)
 from raterscope.app.study import ImageEntry, RunEntry, Study
 from raterscope.app.study.records import Item
 
@@ -40,6 +48,15 @@ class Contents:
     """The kinds whose latest run no longer rests on what the expert says now."""
     hidden: bool = False
     """The names of annotators are not to be seen."""
+
+    @cached_property
+    def measures(self) -> Measures:
+        """What is measured on images of clicks."""
+        return read_measures(self.decisions, self.review)
+
+    def pixel_size(self, image: ImageEntry) -> float | None:
+        """Give the micrometres of an image's pixel, as set or else as its file says; None where unknown."""
+        return self.measures.pixel_size(image.id, image.pixel_size)
 
     def words(self, decision: Decision) -> str:
         """Say a decision: "reject spot 12"."""

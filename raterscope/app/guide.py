@@ -39,6 +39,8 @@ TOPICS: dict[str, dict[str, str]] = {
         "agreeing.matrix": "clicks/agreement",
         "counts": "clicks/counts",
         "curves": "clicks/course",
+        "parasitaemia": "clicks/parasitaemia",
+        "measure": "clicks/measure",
         "objective": "clicks/objective",
         "reliability": "clicks/reliability",
         "ask": "clicks/ask",

@@ -88,7 +88,7 @@ class Told:
     rate : Rate or None
         None where something is missing.
     formula : str
-        "312 parasites x 8,000 / 200 leukocytes"; or what is missing, in words.
+        "312 × 8,000 /µl / 200 leukocytes"; or what is missing, in words.
     """
 
     title: str
@@ -274,7 +274,7 @@ def _by_leukocytes(
         (titles[1], density, "/µl", f"{_say(density)} /µl"),
     ):
         rate = per_leukocyte(chance, leukocytes, times, spread)
-        formula = f"{_say(number)} parasites × {factor} / {cells}"
+        formula = f"{_say(number)} × {factor} / {cells}"
         yield _told(title, unit, rate, number * times / leukocytes, formula)
 
 
@@ -287,7 +287,7 @@ def _by_volume(
         missing = NEEDED["thickness" if thickness is None else "scale"]
         return Told(title, "/µl", None, missing)
     volume = volume_of(sum(areas), thickness)
-    formula = f"{_say(number)} parasites / ({sum(areas) / 1e6:.4g} mm² × {thickness:g} µm = {volume:.3g} µl)"
+    formula = f"{_say(number)} / ({sum(areas) / 1e6:.4g} mm² × {thickness:g} µm = {volume:.3g} µl)"
     return _told(title, "/µl", per_volume(chance, volume, spread), number / volume, formula)
 
 

@@ -24,7 +24,7 @@ from raterscope.widgets.chips import paint_chip_ground
 
 __all__ = ["Drawing"]
 
-Points = NDArray[np.floating]
+Points = NDArray[np.float64]
 
 CLOSES = 9.0
 """Pixels from the first corner within which a click closes an outline."""

@@ -134,7 +134,7 @@ def test_the_formula_stands_beside_the_figure_with_its_numbers():
     found = told([sure(1, 60), sure(2, 60)], count(leukocytes=200))
     density = found["Per microlitre, by leukocytes"]
     assert density.rate.value == pytest.approx(4_800)
-    assert density.formula == "120 parasites × 8,000 /µl / 200 leukocytes"
+    assert density.formula == "120 × 8,000 /µl / 200 leukocytes"
     assert density.in_words() == "4,800 /µl"
     assert found["Per field"].formula == "120 / 2 fields"
     assert found["Per 200 leukocytes"].rate.value == pytest.approx(120)

@@ -1,0 +1,260 @@
+"""Scale, lengths and areas: what is drawn on the canvas becomes a decision, what stands is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+from PySide6.QtCore import QObject, Signal
+
+from raterscope.algorithms.clicks.data import FloatArray
+from raterscope.algorithms.measuring import area_of, crosses_itself, length_of
+from raterscope.app.document import Document
+from raterscope.app.review import (
+    Decision,
+    Measures,
+    ScaleSubject,
+    Shape,
+    ShapeSubject,
+    is_measure,
+)
+from raterscope.app.workspaces.clicks.scene import Scene
+from raterscope.app.workspaces.clicks.screen import ClicksScreen
+from raterscope.widgets.canvas.drawing import Drawing
+from raterscope.widgets.canvas.shape_marks import ShapeMark
+from raterscope.widgets.dialogs.scale import ScaleDialog
+from raterscope.widgets.panels.measure_panel import ShapeLine
+
+__all__ = ["Measuring"]
+
+COLUMNS = ("image", "number", "shape", "length px", "area px²", "length µm", "area µm²")
+CROSSED = "The outline crosses itself, so that it has no one inside: draw it anew."
+TOO_SHORT = "The line is shorter than a pixel: draw it longer."
+SHORTEST = 1.0
+
+
+class Measuring(QObject):
+    """Draws, records and lists what is measured on the image on screen.
+
+    Attributes
+    ----------
+    measures : Measures
+        What stands.
+
+    Signals
+    -------
+    scale_changed
+        Pixels are of another size now.
+    refused(str)
+        Why what was drawn is not kept.
+    """
+
+    scale_changed = Signal()
+    refused = Signal(str)
+
+    def __init__(self, document: Document, screen: ClicksScreen) -> None:
+        super().__init__(screen)
+        self._document, self._screen = document, screen
+        self._scene: Scene | None = None
+        self.measures = Measures()
+        self.drawing = Drawing(screen.canvas, self._words)
+        self.drawing.drawn.connect(self._on_drawn)
+        document.replaced.connect(self._on_replaced)
+        document.changed.connect(self._read)
+        document.decided.connect(self._on_decided)
+        panel = screen.measure
+        panel.mode_requested.connect(self.begin)
+        panel.unscale_requested.connect(self._on_unscale)
+        panel.shape_chosen.connect(self.drawing.select)
+        panel.delete_requested.connect(self._on_delete)
+        self._read()
+
+    def begin(self, mode: str) -> None:
+        """Draw a "scale", a "length" or an "area" on the image; once more leaves it."""
+        if self._scene is None:
+            return
+        if self._screen.grid_shown:
+            self._screen.show_grid(False)
+        self.drawing.set_mode("" if mode == self.drawing.mode else mode)
+        self._screen.canvas.setFocus()
+
+    def leave(self) -> None:
+        """Draw no more."""
+        if self.drawing.mode:
+            self.drawing.set_mode("")
+
+    def take(self, scene: Scene | None) -> Scene | None:
+        """Take another image, as it is read, and give it with the size of a pixel as it is set."""
+        before, self._scene = self._scene, scene
+        if scene is None or before is None or before.image.id != scene.image.id:
+            self.leave()
+        self._show()
+        return None if scene is None else replace(scene, image=replace(scene.image, pixel_size=self._size))
+
+    # What was drawn
+
+    def _on_drawn(self, mode: str, points: FloatArray) -> None:
+        if self._scene is None:
+            return
+        if mode == "scale":
+            self._ask_length(points)
+        elif mode == "area" and crosses_itself(points):
+            self.refused.emit(CROSSED)
+        else:
+            self._keep(mode, points)
+
+    def _ask_length(self, points: FloatArray) -> None:
+        contents, scene, pixels = self._document.contents, self._scene, length_of(points)
+        if contents is None or scene is None:
+            return
+        if pixels < SHORTEST:
+            self.refused.emit(TOO_SHORT)
+            return
+        mark = ShapeMark("scale", points, closed=False, words="?")
+        self.drawing.set_shapes((*self._marks(), mark))
+        self.drawing.select("scale")
+        dialog = ScaleDialog(pixels, len(contents.of("clicks")), self._screen)
+        dialog.accepted.connect(partial(self._on_length, scene.image.id, points, dialog))
+        dialog.finished.connect(self._show)
+        dialog.finished.connect(dialog.deleteLater)
+        dialog.open()
+
+    def _on_length(self, image: int, points: FloatArray, dialog: ScaleDialog) -> None:
+        (left, top), (right, bottom) = points.tolist()
+        subject = ScaleSubject(
+            pixel_size=dialog.length / length_of(points),
+            everywhere=dialog.everywhere,
+            line=(left, top, right, bottom),
+            length=dialog.length,
+        )
+        self._document.record(Decision(verb="scale", item=image, subject=subject))
+
+    def _keep(self, mode: str, points: FloatArray) -> None:
+        contents, scene = self._document.contents, self._scene
+        assert contents is not None
+        assert scene is not None
+        subject = ShapeSubject(
+            shape="area" if mode == "area" else "length",
+            points=tuple((round(x, 3), round(y, 3)) for x, y in points.tolist()),
+            number=self.measures.next_number(scene.image.id, contents.decisions),
+        )
+        self._document.record(Decision(verb="measure", item=scene.image.id, subject=subject))
+
+    def _on_delete(self, number: int) -> None:
+        scene = self._scene
+        shape = next((one for one in self._shapes() if one.subject.number == number), None)
+        if scene is not None and shape is not None:
+            self._document.record(
+                Decision(verb="delete", item=scene.image.id, subject=shape.subject, about=shape.made.id)
+            )
+
+    def _on_unscale(self) -> None:
+        scene = self._scene
+        set_by = None if scene is None else self.measures.scale_of(scene.image.id)
+        if scene is not None and set_by is not None:
+            assert isinstance(set_by.subject, ScaleSubject)
+            subject = ScaleSubject(everywhere=set_by.subject.everywhere)
+            self._document.record(Decision(verb="unscale", item=scene.image.id, subject=subject))
+
+    # What stands
+
+    def _on_replaced(self) -> None:
+        self._scene = None
+        self._read()
+
+    def _on_decided(self, decision: Decision) -> None:
+        contents = self._document.contents
+        if contents is not None and is_measure(contents.target(decision)):
+            self._read()
+
+    def _read(self) -> None:
+        contents, before = self._document.contents, self.measures
+        self.measures = found = Measures() if contents is None else contents.measures
+        self._show()
+        if {key: one.id for key, one in found.scales.items()} != {
+            key: one.id for key, one in before.scales.items()
+        }:
+            self.scale_changed.emit()
+
+    def _shapes(self) -> Sequence[Shape]:
+        return () if self._scene is None else self.measures.shapes.get(self._scene.image.id, ())
+
+    def _marks(self) -> Sequence[ShapeMark]:
+        return [
+            ShapeMark(
+                one.subject.number,
+                one.points,
+                one.area is not None,
+                f"{one.subject.number}  {self._measured(one.length, one.area)}",
+            )
+            for one in self._shapes()
+        ]
+
+    def _show(self) -> None:
+        self.drawing.set_shapes(self._marks())
+        self._screen.measure.show_lines(COLUMNS, [self._line(one) for one in self._shapes()])
+        words, is_set = self._scale_in_words()
+        self._screen.measure.show_scale(words, can_go_back=is_set)
+
+    def _line(self, shape: Shape) -> ShapeLine:
+        assert self._scene is not None
+        number, size = shape.subject.number, self._size
+        outline = shape.area is not None
+        in_micrometres = ("", "")
+        if size is not None:
+            in_micrometres = f"{shape.length * size:.4g}", f"{shape.area * size**2:.4g}" if shape.area else ""
+        return ShapeLine(
+            key=number,
+            title=f"{shape.subject.shape} {number}",
+            value=self._measured(shape.length, shape.area),
+            detail=f"outline {self._measured(shape.length)}" if outline else "",
+            cells=(
+                self._scene.image.name,
+                str(number),
+                "outline" if outline else "line",
+                f"{shape.length:.2f}",
+                f"{shape.area:.1f}" if shape.area is not None else "",
+                *in_micrometres,
+            ),
+        )
+
+    @property
+    def _size(self) -> float | None:
+        scene = self._scene
+        return None if scene is None else self.measures.pixel_size(scene.image.id, scene.image.pixel_size)
+
+    def _scale_in_words(self) -> tuple[str, bool]:
+        scene, size = self._scene, self._size
+        if scene is None:
+            return "", False
+        made = self.measures.scale_of(scene.image.id)
+        if made is None:
+            if size is None:
+                return "The file does not tell how large a pixel is.", False
+            return f"{size:.4g} µm a pixel, as the file has it", False
+        when = "" if made.at is None else f", {made.at.astimezone():%Y-%m-%d %H:%M}"
+        assert isinstance(made.subject, ScaleSubject)
+        where = "all images" if made.subject.everywhere else "this image"
+        return f"{size:.4g} µm a pixel, set for {where} by {made.who}{when}", True
+
+    def _words(self, mode: str, points: FloatArray) -> str:
+        """Say what is being drawn."""
+        if mode == "scale":
+            return f"{length_of(points):,.1f} px"
+        if mode == "area" and len(points) > 2:
+            return self._measured(length_of(points, closed=True), area_of(points))
+        return self._measured(length_of(points))
+
+    def _measured(self, length: float, area: float | None = None) -> str:
+        """Say a length, or an area where there is one, in what the scale gives."""
+        size = self._size
+        if area is None:
+            return _figure(length, "px") if size is None else _figure(length * size, "µm")
+        return _figure(area, "px²") if size is None else _figure(area * size**2, "µm²")
+
+
+def _figure(value: float, unit: str) -> str:
+    places = max(0, 2 - int(np.floor(np.log10(max(value, 1e-3))))) if value < 100 else 0
+    return f"{value:,.{min(places, 4)}f} {unit}"
