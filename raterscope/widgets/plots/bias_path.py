@@ -41,8 +41,8 @@ TOGETHER = 64
 """So many lines are worked out at once; then the window gets its turn."""
 
 MOST_POINTS, MOST_PAINTED = 200_000, 20_000
-"""Of all lines together, up to which a drawing, and a picture of pixels, has them one by one; of more it has an
-image."""
+"""Of all lines together, up to which a drawing, and a picture of pixels, has them one by one; of more it has
+an image."""
 
 MOST_CROSSES = 120
 STYLES = ((1.1, 0.55, None), (1.7, 0.95, (10.0, 15.0)), (2.2, 0.95, None))

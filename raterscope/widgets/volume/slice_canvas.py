@@ -167,6 +167,10 @@ class SliceCanvas(QWidget):
         """Copy what is kept, then paint what moves."""
         with QPainter(self) as painter:
             self._paint(painter)
+            if self.hasFocus() and self._plane is not None:
+                paint_focus(painter, self._viewport)
+                if self._scene.notice:
+                    overlay.paint_notice(painter, self._viewport, self._scene.notice)
 
     def _paint(self, painter: QPainter) -> None:
         plane, scene, view = self._plane, self._scene, self._viewport
@@ -191,10 +195,6 @@ class SliceCanvas(QWidget):
         paint_scale_bar(painter, QPointF(overlay.EDGE, corner), view.scale, size, view.width - overlay.EDGE)
         if self._large and scene.heat is not None:
             paint_colour_bar(painter, view.width - overlay.EDGE, overlay.EDGE, scene.heat)
-        if self.hasFocus():
-            paint_focus(painter, view)
-            if scene.notice:
-                overlay.paint_notice(painter, view, scene.notice)
 
     def _painted(self, plane: Plane) -> QImage:
         """Paint all that keeps still; the outlines are kept for when only what lies below them changes."""

@@ -54,8 +54,9 @@ class Plotting(QObject):
         self._under_way = False
         document.replaced.connect(self._on_replaced)
         document.changed.connect(self._on_changed)
-        document.decided.connect(self.refresh)
-        queueing.all_read.connect(self.refresh)
+        lines = screen.queue.view.model()
+        lines.modelReset.connect(self.refresh)
+        lines.dataChanged.connect(self.refresh)
         screen.middle_tabs.currentChanged.connect(self.refresh)
         screen.counts.chosen.connect(self._on_image)
         reviewing.selected.connect(self._on_selected)
