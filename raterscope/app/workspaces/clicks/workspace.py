@@ -26,6 +26,8 @@ from raterscope.app.workspaces.clicks.crops import Crops, Image
 from raterscope.app.workspaces.clicks.explaining import Explaining
 from raterscope.app.workspaces.clicks.flagging import Flagging
 from raterscope.app.workspaces.clicks.many import Listed, Many
+from raterscope.app.workspaces.clicks.measuring import Measuring
+from raterscope.app.workspaces.clicks.parasitaemia import Parasitaemia
 from raterscope.app.workspaces.clicks.plotting import Plotting
 from raterscope.app.workspaces.clicks.reviewing import Reviewing
 from raterscope.app.workspaces.clicks.scene import Scene, load_pixels, read_scene
@@ -68,6 +70,8 @@ class ClicksWorkspace(ClicksScreen):
         self.streaming = Streaming(document, jobs, self, self.queueing)
         self.asking = Asking(jobs, self, self.queueing)
         self.flagging = Flagging(document, self)
+        self.measuring = Measuring(document, self)
+        self.parasites = Parasitaemia(document, jobs, self, self.queueing, self.measuring)
         self.many = Many(document, jobs, self.grid, self.queueing, self.reviewing)
         self.menu = SpotMenu(self, self.reviewing, self.many, self._decide)
         self._scene: Scene | None = None
@@ -123,6 +127,8 @@ class ClicksWorkspace(ClicksScreen):
         self.comparing.refused.connect(self.refused)
         self.comparing.run_chosen.connect(self.runs.choose)
         self.streaming.moved.connect(self._show_again)
+        self.measuring.scale_changed.connect(self._show_again)
+        self.measuring.refused.connect(self.refused)
         for tabs in (self.middle_tabs, self.right_tabs):
             tabs.currentChanged.connect(self.annotators.refresh_stale)
         self.reviewing.vain.connect(self.said)
@@ -138,6 +144,9 @@ class ClicksWorkspace(ClicksScreen):
             ("Add a spot", "N", partial(self._set_mode, "add")),
             ("Move the spot", "M", partial(self._set_mode, "move")),
             ("Many spots at once", "G", self._toggle_grid),
+            ("Set the scale by a line", "L", partial(self.measuring.begin, "scale")),
+            ("Measure a length", "D", partial(self.measuring.begin, "length")),
+            ("Measure an area", "O", partial(self.measuring.begin, "area")),
             ("Flag the image", "F", self._on_flag),
             ("Hide names and votes until you decide", "B", self._toggle_blind),
             ("Next image", "PgDown", partial(self.queueing.step, 1)),
@@ -157,7 +166,8 @@ class ClicksWorkspace(ClicksScreen):
     @property
     def has_to_leave(self) -> bool:
         """Whether Esc has a mode or a panel to leave."""
-        return super().has_to_leave or self.canvas.mode != "look" or self.grid_shown
+        drawing = self.canvas.mode != "look" or bool(self.measuring.drawing.mode)
+        return super().has_to_leave or drawing or self.grid_shown
 
     def current_item(self) -> int | None:
         """Give the study's number of the image on screen."""
@@ -215,12 +225,12 @@ class ClicksWorkspace(ClicksScreen):
         if scene is not None and not self._numbers().keys() >= set(scene.clicks.annotators):
             return  # somebody came meanwhile: it is read again once the study's contents are
         self._scene = scene
-        scene = self.streaming.dressed(scene)
+        scene = self.measuring.take(self.streaming.dressed(scene))
         before = self.reviewing.scene
         if scene is None or before is None or scene.image.id != before.image.id:
             self.crops.set_image(None)
             self.canvas.set_image(None, (0, 0, 1, 1) if scene is None else scene.image.extent)
-            self.canvas.set_pixel_size(None if scene is None else scene.image.pixel_size)
+        self.canvas.set_pixel_size(None if scene is None else scene.image.pixel_size)
         self.canvas.set_partial(None, None)
         self.annotators.show(scene)
         self.reviewing.show(scene)
@@ -242,6 +252,7 @@ class ClicksWorkspace(ClicksScreen):
         self.comparing.show_scene(scene)
         self.plotting.show_scene(scene)
         self.asking.show(scene)
+        self.parasites.show(scene)
         self.agreeing.show(scene)
 
     def _show_clicks(self) -> None:
@@ -372,6 +383,7 @@ class ClicksWorkspace(ClicksScreen):
         self.flagging.toggle(None if scene is None else scene.image)
 
     def _leave(self) -> None:
+        self.measuring.leave()
         self.canvas.set_mode("look")
         if self.grid_shown and not self.fuse_panel.isVisible():
             self._toggle_grid()
