@@ -9,7 +9,7 @@ from raterscope.app import importing
 from raterscope.app.clicks import batch
 from raterscope.app.clicks.running import fuse_inputs, gather, keep
 from raterscope.app.study import Study
-from raterscope.widgets.dialogs.reason import ReasonDialog
+from raterscope.widgets.dialogs.exclusion import ExclusionDialog
 from tests.app.driving import LONG, idle, press, states
 
 
@@ -99,10 +99,12 @@ def test_letters_typed_into_a_filter_decide_nothing(fused, qtbot):
 def test_an_annotator_is_excluded_with_a_reason_and_left_out_of_the_next_fusion(fused, qtbot):
     workspace = fused.workspace
     number = fused.document.contents.annotators.index("careless")
-    workspace.annotators.exclude(number)
-    dialog = fused.findChild(ReasonDialog)
-    dialog.words.setText("clicks corners")
-    dialog.accept()
+    workspace.table.exclude_requested.emit(number)
+    dialog = fused.findChild(ExclusionDialog)
+    idle(fused, qtbot)
+    assert dialog.panel.state == "shown"
+    dialog.panel.reason.words.setText("clicks corners")
+    qtbot.mouseClick(dialog.panel.exclude, Qt.MouseButton.LeftButton)
     idle(fused, qtbot)
     assert fused.document.contents.review.excluded == {"careless": "clicks corners"}
     press(fused, qtbot, Qt.Key.Key_F5)

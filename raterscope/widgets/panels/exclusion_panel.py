@@ -1,10 +1,10 @@
-"""Leaving annotators out: which labels that would change, a reason, and the decision."""
+"""Leaving annotators out: what that would change, a reason, and the decision."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import overload
+from typing import Protocol, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,14 +21,32 @@ from raterscope.widgets.painting import paint_words
 from raterscope.widgets.panels.lists import LineKind, LongList
 from raterscope.widgets.parts import ElidedLabel, plain_label
 
-__all__ = ["REASONS", "ExclusionPanel", "ExclusionPreview"]
+__all__ = ["REASONS", "Change", "ExclusionPanel", "ExclusionPreview", "Preview"]
 
 REASONS = ("answers at random", "always the same answer", "misunderstood the task", "a test account")
-EXCLUDE = ("exclude …", "rejected", "See which labels it would change")
-AGAIN = ("take in again", "accent", "Let their votes count in the next fusion")
 STEPS = 1000
 SEEN = 2
 """So many changes are in sight however little room there is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One answer that would change: of what, what it is now and then; `key` is told when it is chosen."""
+
+    key: int
+    name: str
+    before: str
+    after: str
+
+
+class Preview(Protocol):
+    """What an exclusion would change."""
+
+    def summary(self) -> str:
+        """Say how much: "would change 4 of 963 labels"."""
+
+    def changes(self) -> Sequence[Change]:
+        """List it, what is surest first."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,15 +76,12 @@ class ExclusionPreview:
             return f"would change none of {count(len(self.names), 'label')}"
         return f"would change {len(self.tasks):,} of {count(len(self.names), 'label')}"
 
-
-@dataclass(frozen=True, slots=True)
-class _Change:
-    name: str
-    before: str
-    after: str
+    def changes(self) -> Sequence[Change]:
+        """List them."""
+        return _Changes(self)
 
 
-class _Changes(Sequence[_Change]):
+class _Changes(Sequence[Change]):
     """The changes of a preview, made one by one."""
 
     def __init__(self, preview: ExclusionPreview) -> None:
@@ -76,16 +91,15 @@ class _Changes(Sequence[_Change]):
         return len(self._preview.tasks)
 
     @overload
-    def __getitem__(self, row: int) -> _Change: ...
+    def __getitem__(self, row: int) -> Change: ...
     @overload
-    def __getitem__(self, row: slice) -> Sequence[_Change]: ...
-    def __getitem__(self, row: int | slice) -> _Change | Sequence[_Change]:
+    def __getitem__(self, row: slice) -> Sequence[Change]: ...
+    def __getitem__(self, row: int | slice) -> Change | Sequence[Change]:
         if isinstance(row, slice):
             return [self[place] for place in range(*row.indices(len(self)))]
         of = self._preview
-        return _Change(
-            of.names[of.tasks[row]], of.classes[int(of.before[row])], of.classes[int(of.after[row])]
-        )
+        task = int(of.tasks[row])
+        return Change(task, of.names[task], of.classes[int(of.before[row])], of.classes[int(of.after[row])])
 
 
 class ExclusionPanel(QWidget):
@@ -95,6 +109,8 @@ class ExclusionPanel(QWidget):
     ----------
     reasons : sequence of str
         Offered on the keys Alt+1, Alt+2 ... while the preview is shown.
+    marks, answers : str
+        What is left out, and what that may change: "votes" and "labels".
 
     Signals
     -------
@@ -104,7 +120,7 @@ class ExclusionPanel(QWidget):
     cancelled
         The preview is no longer wanted, whether it was made already or not.
     task_chosen : int
-        A task whose label would change was gone to.
+        The key of a change that was gone to: a task whose label would change.
     """
 
     preview_wanted = Signal()
@@ -112,14 +128,24 @@ class ExclusionPanel(QWidget):
     cancelled = Signal()
     task_chosen = Signal(int)
 
-    def __init__(self, reasons: Sequence[str] = REASONS, parent: QWidget | None = None) -> None:
+    def __init__(
+        self,
+        reasons: Sequence[str] = REASONS,
+        parent: QWidget | None = None,
+        *,
+        marks: str = "votes",
+        answers: str = "labels",
+    ) -> None:
         super().__init__(parent)
+        self._marks = marks
+        self._exclude_word = ("exclude …", "rejected", f"See which {answers} it would change")
+        self._again_word = ("take in again", "accent", f"Let their {marks} count in the next fusion")
         theme.set_role(self, "panel")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.setAccessibleName("Exclude")
         self._who = ""
-        self._preview: ExclusionPreview | None = None
-        self.exclude_key = KeyButton("X", *EXCLUDE)
+        self._changes: Sequence[Change] = ()
+        self.exclude_key = KeyButton("X", *self._exclude_word)
         self._summary = ElidedLabel("", "small")
         row = QHBoxLayout()
         row.setSpacing(12)
@@ -127,7 +153,7 @@ class ExclusionPanel(QWidget):
         row.addWidget(self._summary, 1)
         self._title = plain_label("", wrap=True)
         self._error = plain_label("", "error", wrap=True)
-        self.changes: LongList[_Change] = LongList(_ChangeKind(), "Labels that would change")
+        self.changes: LongList[Change] = LongList(_ChangeKind(), f"{answers} that would change".capitalize())
         self._working = self._make_working()
         self._asking = self._make_asking(reasons)
         column = QVBoxLayout(self)
@@ -157,7 +183,7 @@ class ExclusionPanel(QWidget):
         out : bool
             They are left out already, so that the key takes them in again.
         """
-        self.exclude_key.set_word(*(AGAIN if out else EXCLUDE))
+        self.exclude_key.set_word(*(self._again_word if out else self._exclude_word))
         self._who = who
         self._summary.setText(summary)
         self._turn("idle")
@@ -173,12 +199,12 @@ class ExclusionPanel(QWidget):
         self._words.setText(words)
         self._bar.setAccessibleName(words)
 
-    def show_preview(self, preview: ExclusionPreview) -> None:
+    def show_preview(self, preview: Preview) -> None:
         """Show what would change, and ask for a reason."""
-        self._preview = preview
+        self._changes = preview.changes()
         self._summary.setText(preview.summary())
-        self.changes.set_lines(_Changes(preview))
-        self.changes.setMinimumHeight(min(len(preview.tasks), SEEN) * _ChangeKind.height)
+        self.changes.set_lines(self._changes)
+        self.changes.setMinimumHeight(min(len(self._changes), SEEN) * _ChangeKind.height)
         self.reason.words.clear()
         self._turn("shown")
         self.reason.setFocus()
@@ -189,11 +215,19 @@ class ExclusionPanel(QWidget):
         self._summary.setText("")
         self._turn("failed")
 
+    def show_unknown(self, sentence: str) -> None:
+        """Say why it is not known what would change, and ask for a reason all the same."""
+        self._error.setText(sentence)
+        self._summary.setText("")
+        self.reason.words.clear()
+        self._turn("unknown")
+        self.reason.setFocus()
+
     OWN_KEYS = OwnKeys("While somebody is to be left out", (("Esc", "keep everybody"),))
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Keep everything with Escape."""
-        if event.key() == Qt.Key.Key_Escape and self.state in ("working", "shown"):
+        if event.key() == Qt.Key.Key_Escape and self.state in ("working", "shown", "unknown"):
             self._on_keep()
         else:
             super().keyPressEvent(event)
@@ -223,7 +257,7 @@ class ExclusionPanel(QWidget):
         theme.set_role(self.exclude, "primary")
         self.exclude.setEnabled(False)
         self.keep = QPushButton("Keep")
-        self.keep.setToolTip("Keep the votes (Esc)")
+        self.keep.setToolTip(f"Keep the {self._marks} (Esc)")
         self.reason.changed.connect(self.exclude.setEnabled)
         self.reason.words.returnPressed.connect(self._on_exclude)
         self.exclude.clicked.connect(self._on_exclude)
@@ -244,22 +278,21 @@ class ExclusionPanel(QWidget):
     def _turn(self, state: str) -> None:
         self.state = state
         self.exclude_key.setEnabled(bool(self._who) and state in ("idle", "failed"))
-        self._title.setText({
-            "working": f"Fusing without {self._who}",
-            "shown": f"Without {self._who}. The votes stay in the study; the next fusion leaves them out.",
-        }.get(state, ""))  # fmt: skip
+        asking = state in ("shown", "unknown")
+        stays = f"Without {self._who}. The {self._marks} stay in the study; the next fusion leaves them out."
+        self._title.setText(stays if asking else f"Fusing without {self._who}" if state == "working" else "")
         if state != "shown":
-            self._preview = None
+            self._changes = ()
         self._title.setVisible(bool(self._title.text()))
-        self._error.setVisible(state == "failed")
+        self._error.setVisible(state in ("failed", "unknown"))
         self._working.setVisible(state == "working")
-        self.changes.setVisible(self._preview is not None and len(self._preview.tasks) > 0)
-        self._asking.setVisible(state == "shown")
+        self.changes.setVisible(len(self._changes) > 0)
+        self._asking.setVisible(asking)
         self._rest.setVisible(state != "idle" and self.changes.isHidden())
 
     def _on_change(self, index: QModelIndex) -> None:
-        if index.isValid() and self._preview is not None:
-            self.task_chosen.emit(int(self._preview.tasks[index.row()]))
+        if index.isValid() and self._changes:
+            self.task_chosen.emit(self._changes[index.row()].key)
 
     def _on_exclude(self) -> None:
         if self.reason.reason:
@@ -275,16 +308,16 @@ class ExclusionPanel(QWidget):
         self.cancelled.emit()
 
 
-class _ChangeKind(LineKind[_Change]):
+class _ChangeKind(LineKind[Change]):
     height = 24
 
-    def key(self, line: _Change) -> Hashable:
+    def key(self, line: Change) -> Hashable:
         return line
 
-    def words(self, line: _Change) -> str:
+    def words(self, line: Change) -> str:
         return f"{line.name}: {line.before} becomes {line.after}"
 
-    def paint_line(self, painter: QPainter, box: QRectF, line: _Change) -> None:
+    def paint_line(self, painter: QPainter, box: QRectF, line: Change) -> None:
         look, middle = theme.current(), Qt.TextElideMode.ElideMiddle
         painter.setFont(theme.font())
         inner = box.adjusted(4, 0, -8, 0)

@@ -1,18 +1,15 @@
-"""Whom to trust: the annotators behind the fusion on screen, shown, hidden, excluded with a reason."""
+"""Whom to trust: the annotators behind the fusion on screen, shown, hidden, compared."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 from PySide6.QtCore import QObject, Signal
 
 from raterscope.algorithms.clicks.data import Clicks, FloatArray, Fusion
 from raterscope.app.document import Document
-from raterscope.app.review import Decision
 from raterscope.app.workspaces.clicks.scene import Scene
-from raterscope.widgets.dialogs.reason import ReasonDialog
 from raterscope.widgets.plots.reliability_plot import ReliabilityPlot
 from raterscope.widgets.tables.annotator_table import AnnotatorRow, AnnotatorTable
 
@@ -48,8 +45,6 @@ class Annotators(QObject):
         table.soloed.connect(self._on_soloed)
         table.hidden_changed.connect(self._on_hidden)
         table.selected.connect(self._on_chosen)
-        table.exclude_requested.connect(self.exclude)
-        table.include_requested.connect(self.include)
         plot.annotator_chosen.connect(self.choose)
 
     def show(self, scene: Scene | None) -> None:
@@ -107,27 +102,6 @@ class Annotators(QObject):
         """Show only the annotator in a row of the table, counted from 0; the same once more shows all."""
         if position < self._table.model.rowCount():
             self._table.toggle_solo(self._table.model.at(position).index)
-
-    def exclude(self, number: int) -> None:
-        """Ask for a reason, then leave the annotator out of the next fusion, in the whole study."""
-        name = self._name(number)
-        shown = alias(number) if self._blind else name
-        dialog = ReasonDialog(shown, parent=self._table.window())
-        dialog.accepted.connect(partial(self._on_reason, name, dialog))
-        dialog.open()
-
-    def include(self, number: int) -> None:
-        """Take an annotator back in."""
-        self._document.record(Decision(verb="include", annotators=(self._name(number),)))
-
-    def _name(self, number: int) -> str:
-        contents = self._document.contents
-        if contents is None:
-            raise RuntimeError("no study is open")
-        return contents.annotators[number]
-
-    def _on_reason(self, name: str, dialog: ReasonDialog) -> None:
-        self._document.record(Decision(verb="exclude", annotators=(name,), reason=dialog.reason))
 
     def _on_soloed(self, number: int | None) -> None:
         self._solo = number

@@ -23,6 +23,7 @@ from raterscope.app.workspaces.clicks.annotators import Annotators
 from raterscope.app.workspaces.clicks.asking import Asking
 from raterscope.app.workspaces.clicks.comparing import Comparing
 from raterscope.app.workspaces.clicks.crops import Crops, Image
+from raterscope.app.workspaces.clicks.excluding import Excluding
 from raterscope.app.workspaces.clicks.explaining import Explaining
 from raterscope.app.workspaces.clicks.flagging import Flagging
 from raterscope.app.workspaces.clicks.many import Listed, Many
@@ -81,6 +82,7 @@ class ClicksWorkspace(ClicksScreen):
         self.explaining = Explaining(document, self.crops, self.evidence, self.reviewing, COVERAGES[-2])
         self.right_tabs.addTab(self.comparing, "Truth")
         self.agreeing = Agreeing(document, jobs, self, self.queueing, self.annotators)
+        self.excluding = Excluding(document, jobs, self, self.reviewing)
         self.plotting = Plotting(
             document, jobs, self, self.queueing, self.reviewing, self.comparing, self.annotators
         )
@@ -114,6 +116,7 @@ class ClicksWorkspace(ClicksScreen):
         self.grid.left.connect(self._toggle_grid)
         self.many.looked_at.connect(self._on_looked_at)
         self.many.opened.connect(self._go_to_spot)
+        self.excluding.opened.connect(self._go_to_spot)
         self.many.said.connect(self.said)
         self.evidence.add_requested.connect(partial(self._set_mode, "add"))
         self.evidence.move_requested.connect(partial(self._set_mode, "move"))

@@ -1,0 +1,74 @@
+"""Which decisions change without some clicks: clusters found again, changes counted."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from raterscope.algorithms.clicks import Clicks, FusionPlan, fuse
+from raterscope.algorithms.clicks.exclusion import NO_CLUSTER, changed_decisions, same_clusters
+
+SPOTS = ((30, 30), (80, 40), (40, 90), (95, 95))
+
+
+def crowd(also=(), people: int = 5) -> Clicks:
+    """Everybody marks four spots, those named in `also` more, each annotator in turn."""
+    rng = np.random.default_rng(3)
+    rows = [
+        (who, x + rng.normal(), y + rng.normal())
+        for who in range(people)
+        for x, y in (*SPOTS, *(place for marker, place in also if marker == who))
+    ]
+    who, x, y = map(np.array, zip(*rows, strict=True))
+    return Clicks(x, y, who, tuple(f"a{one}" for one in range(people)), (0, 0, 120, 120))
+
+
+def share_of(least: float) -> FusionPlan:
+    """Join clicks within 8 pixels and detect what this share of the annotators marked."""
+    return FusionPlan.make("dbscan", "share", {"reach": "8", "least_neighbours": "1", "share": str(least)})
+
+
+def test_a_spot_that_most_marked_is_lost_with_one_of_them_and_only_that_is_told():
+    clicks = crowd(also=[(0, (60, 65)), (1, (60, 65)), (2, (60, 65))])
+    before, after = (fuse(one, share_of(0.55)) for one in (clicks, clicks.without({"a0"})))
+    assert before.detection.detected.sum() == 5
+    found = changed_decisions(before, after, clicks.annotator != 0)
+    (old,), (new,) = found.before, found.after
+    assert before.clustering.mean[old] == pytest.approx((60, 65), abs=3)
+    assert after.clustering.mean[new] == pytest.approx((60, 65), abs=3)
+
+
+def test_a_cluster_that_stood_on_one_annotator_is_found_nowhere():
+    clicks = crowd(also=[(4, (60, 65))])
+    before, after = (fuse(one, share_of(0.1)) for one in (clicks, clicks.without({"a4"})))
+    there = same_clusters(before, after, clicks.annotator != 4)
+    lost = np.flatnonzero(there == NO_CLUSTER)
+    assert before.clustering.mean[lost] == pytest.approx(np.array([[60, 65]]), abs=3)
+    for old, new in enumerate(there.tolist()):
+        if new != NO_CLUSTER:
+            assert before.clustering.mean[old] == pytest.approx(after.clustering.mean[new], abs=2)
+    found = changed_decisions(before, after, clicks.annotator != 4)
+    assert (found.before.tolist(), found.after.tolist()) == (lost.tolist(), [NO_CLUSTER])
+
+
+def test_nothing_changes_where_nothing_is_left_out():
+    clicks = crowd()
+    fusion = fuse(clicks)
+    kept = np.ones(len(clicks), dtype=bool)
+    assert same_clusters(fusion, fusion, kept).tolist() == list(range(len(fusion.clustering)))
+    assert len(changed_decisions(fusion, fusion, kept)) == 0
+
+
+def test_all_is_lost_when_all_are_left_out():
+    clicks = crowd()
+    before, after = fuse(clicks), fuse(clicks.without(set(clicks.annotators)))
+    found = changed_decisions(before, after, np.zeros(len(clicks), dtype=bool))
+    assert len(found) == before.detection.detected.sum() == len(SPOTS)
+    assert set(found.after.tolist()) == {NO_CLUSTER}
+
+
+def test_clicks_that_are_not_those_of_the_fusion_are_refused():
+    clicks = crowd()
+    fusion = fuse(clicks)
+    with pytest.raises(ValueError, match="kept"):
+        same_clusters(fusion, fusion, np.zeros(len(clicks), dtype=bool))
