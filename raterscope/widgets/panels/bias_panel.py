@@ -140,10 +140,10 @@ class BiasPanel(QWidget):
         self.header = Header("Annotator")
         self.header.setMinimumHeight(20)
         self.over_time = BiasOverTime()
-        self.over_time.setMinimumHeight(88)
+        self.over_time.setMinimumHeight(86)
         self.over_time.setMaximumHeight(170)
         self.pairs = PairGrid()
-        self.pairs.setMinimumHeight(72)
+        self.pairs.setMinimumHeight(48)
         self._pages = QStackedWidget()
         nothing = plain_label(
             "Choose an annotator, or press Tab for the next disputed one: what speaks for and against a bias "
