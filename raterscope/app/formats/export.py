@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import csv
 import math
-import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from io import TextIOWrapper
 from itertools import chain
 from pathlib import Path
 from typing import TextIO
-from uuid import uuid4
 
 import numpy as np
 
 from raterscope.app.errors import InputError, plain
+from raterscope.app.formats.whole import whole
 from raterscope.app.review import (
     BiasSubject,
     Decision,
@@ -50,18 +50,10 @@ def replacing(path: Path) -> Iterator[TextIO]:
     InputError
         When it cannot be written.
     """
-    draft = path.with_name(f".{path.name}.{uuid4().hex[:8]}")
-    try:
-        with draft.open("w", encoding="utf-8", newline="") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
-    except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror or error}", file=path) from error
-    finally:
-        if draft.exists():
-            draft.unlink()
+    with whole(path) as file:
+        text = TextIOWrapper(file, encoding="utf-8", newline="")
+        yield text
+        text.detach()  # it flushes, and leaves the file open
 
 
 def make_folder(folder: Path) -> None:

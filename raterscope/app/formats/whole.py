@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 from uuid import uuid4
 
 from raterscope.app.errors import InputError
 
-__all__ = ["write_whole"]
+__all__ = ["whole", "write_whole"]
 
 
-def write_whole(path: Path, data: bytes) -> Path:
+@contextmanager
+def whole(path: Path) -> Iterator[BinaryIO]:
     """Write a file that takes its name when it is whole; what was there stays until then.
 
     Raises
@@ -22,7 +26,7 @@ def write_whole(path: Path, data: bytes) -> Path:
     draft = path.with_name(f".{path.name}.{uuid4().hex[:8]}")
     try:
         with draft.open("wb") as file:
-            file.write(data)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         draft.replace(path)
@@ -31,4 +35,10 @@ def write_whole(path: Path, data: bytes) -> Path:
     finally:
         if draft.exists():
             draft.unlink()
+
+
+def write_whole(path: Path, data: bytes) -> Path:
+    """Write a file whole or not at all; see `whole`."""
+    with whole(path) as file:
+        file.write(data)
     return path
