@@ -6,12 +6,12 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-from PySide6.QtCore import QTimer
-from PySide6.QtWidgets import QApplication
+from PySide6.QtCore import QEvent, QObject, QTimer
+from PySide6.QtWidgets import QApplication, QWidget
 
 from raterscope import __version__
 from raterscope.app import memory
@@ -49,16 +49,37 @@ def main(paths: Sequence[Path] = ()) -> int:
     FollowSystem(application)
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     window = MainWindow()
+    # Beside a thread at work, Qt's own calls would each wait ten times as long to come back to Python.
+    sys.setswitchinterval(SWITCH_SECONDS)
+    _FirstPicture(window, partial(_go_on, window, [path.resolve() for path in paths]))
     window.show()
-    # What a study needs is loaded now that the window is on screen, and not when the study is opened.
+    return application.exec()
+
+
+class _FirstPicture(QObject):
+    """Does something as soon as a window has been painted for the first time: what takes long waits so long.
+
+    A timer does not: what it waits for may come before the screen has asked for the picture.
+    """
+
+    def __init__(self, window: QWidget, then: Callable[[], object]) -> None:
+        super().__init__(window)
+        self._then = then
+        window.installEventFilter(self)
+
+    def eventFilter(self, window: QObject, event: QEvent) -> bool:
+        """Wait for the picture."""
+        if event.type() == QEvent.Type.Paint:
+            window.removeEventFilter(self)
+            QTimer.singleShot(0, window, self._then)
+        return False
+
+
+def _go_on(window: MainWindow, paths: Sequence[Path]) -> None:
+    """Load what a study needs, and not only when one is opened; then do what was wanted from the start."""
     for workspace in WORKSPACES.values():
         QTimer.singleShot(0, window, workspace.load)
     # All of that stays for good: looking through it for garbage again and again would hold the window up.
     QTimer.singleShot(0, window, gc.freeze)
-    # Beside a thread at work, Qt's own calls would each wait ten times as long to come back to Python.
-    sys.setswitchinterval(SWITCH_SECONDS)
-    if not paths:
-        QTimer.singleShot(0, window, window.reopening.offer)
-    else:
-        QTimer.singleShot(0, window, partial(window.open_paths, [path.resolve() for path in paths]))
-    return application.exec()
+    then = partial(window.open_paths, paths) if paths else window.reopening.offer
+    QTimer.singleShot(0, window, then)
