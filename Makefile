@@ -37,6 +37,7 @@ benchmark:
 	OPENBLAS_NUM_THREADS=1 $(python) -m tests.benchmarks.clicks_accuracy
 	OPENBLAS_NUM_THREADS=1 $(python) -m tests.benchmarks.clicks_speed
 	OPENBLAS_NUM_THREADS=1 $(python) -m tests.benchmarks.clicks_window_speed
+	OPENBLAS_NUM_THREADS=1 $(python) -m tests.benchmarks.afternoon
 	OPENBLAS_NUM_THREADS=1 $(python) -m tests.benchmarks.large_image_speed
 	OPENBLAS_NUM_THREADS=1 $(python) -m tests.benchmarks.stream_accuracy
 	OPENBLAS_NUM_THREADS=1 $(python) -m tests.benchmarks.stream_speed

@@ -9,7 +9,6 @@ time. `window_driving` says what the columns mean.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import count, cycle, repeat
@@ -34,9 +33,9 @@ from .window_driving import (
     measure_cancelling,
     measure_deciding_meanwhile,
     measure_fusing,
+    measure_fusing_again,
     measure_studies,
     memory,
-    tell,
 )
 
 PLANS = {
@@ -252,26 +251,7 @@ class Session:
             driven.deciding(partial(work.excluding._on_excluded, "always the same"))()
             driven.wait(driven.decided)
             work.wall.repaint()
-        drafts: list[float] = []
-        note = lambda *_: drafts.append(time.perf_counter())  # noqa: E731
-        work.fusing.partial.connect(note)
-        first, whole, silences = [], [], []
-        for _ in range(5):
-            runs = driven.runs
-            drafts.clear()
-            driven.listen()
-            begun = time.perf_counter()
-            driven.key(Qt.Key.Key_F5)
-            driven.wait(lambda: bool(drafts))
-            work.progress.repaint()
-            first.append(1000 * (time.perf_counter() - begun))
-            driven.wait(lambda runs=runs: driven.runs > runs)
-            driven.settle()
-            whole.append(1000 * (time.perf_counter() - begun))
-            silences.append(1000 * driven.longest)
-        work.fusing.partial.disconnect(note)
-        tell("fused again without it, first partial result", np.median(first), max(first), 300, max(silences))
-        tell("the same until all is kept and shown", np.median(whole), max(whole), None, max(silences))
+        measure_fusing_again(driven, 5)
         document.undo()
         driven.settle()
 

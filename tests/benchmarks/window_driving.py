@@ -31,7 +31,8 @@ from raterscope.app.workspaces.catalogue import WORKSPACES
 
 __all__ = [
     "ROUNDS", "Driven", "calls_of", "dark_application", "heading", "measure_cancelling",
-    "measure_deciding_meanwhile", "measure_fusing", "measure_studies", "memory", "tell",
+    "measure_deciding_meanwhile", "measure_fusing", "measure_fusing_again", "measure_studies", "memory",
+    "tell",
 ]  # fmt: skip
 
 ROUNDS = 25
@@ -198,24 +199,28 @@ class Driven:
         self, name: str, limit: float | None, act: Callable[[], object],
         done: Callable[[], bool] = lambda: True, seen: tuple[QWidget, ...] = (), rounds: int = ROUNDS,
     ) -> None:  # fmt: skip
-        """Print percentiles of an interaction, from the hand to what is painted, and the longest silence.
+        """Print percentiles of an interaction; see `time`.
 
         Without widgets named as seen, the whole window is painted.
         """
-        times, silences, own = [], [], []
-        for _ in range(rounds):
-            self.listen()
-            begun, worked = time.perf_counter(), time.thread_time()
-            act()
-            self.wait(done)
-            for widget in seen or (self.window,):
-                widget.repaint()
-            times.append(1000 * (time.perf_counter() - begun))
-            own.append(1000 * (time.thread_time() - worked))
-            self.settle()
-            silences.append(1000 * self.longest)
+        times, own, silences = zip(*(self.time(act, done, seen) for _ in range(rounds)), strict=True)
         high = np.percentile(times, 95)
         tell(name, np.percentile(times, 50), high, limit, max(silences), np.percentile(own, 95))
+
+    def time(
+        self, act: Callable[[], object], done: Callable[[], bool] = lambda: True,
+        seen: tuple[QWidget, ...] = (), quiet: float = 0.05,
+    ) -> tuple[float, float, float]:  # fmt: skip
+        """Give what an interaction takes from the hand to what is painted, own time, the longest silence."""
+        self.listen()
+        begun, worked = time.perf_counter(), time.thread_time()
+        act()
+        self.wait(done)
+        for widget in seen or (self.window,):
+            widget.repaint()
+        took, own = time.perf_counter() - begun, time.thread_time() - worked
+        self.settle(quiet)
+        return 1000 * took, 1000 * own, 1000 * self.longest
 
     def scroll(self, name: str, view: QAbstractScrollArea, *, across: bool = False) -> None:
         """Print percentiles of scrolling a view from one end to the other."""
@@ -283,6 +288,31 @@ def measure_fusing(driven: Driven, times: int) -> None:
             print(f"    memory after fusion {step + 1}: {memory():.0f} MB")
     tell("fused again until all is shown", np.median(seconds), max(seconds), None, 1000 * driven.longest)
     print(f"    memory before {times} fusions {before:.0f} MB, after them {memory():.0f} MB", flush=True)
+
+
+def measure_fusing_again(driven: Driven, times: int) -> None:
+    """Fuse again after somebody was left out: the first partial result, and all of it."""
+    work = driven.work
+    drafts: list[float] = []
+    note = lambda *_: drafts.append(time.perf_counter())  # noqa: E731
+    work.fusing.partial.connect(note)
+    first, whole, silences = [], [], []
+    for _ in range(times):
+        runs = driven.runs
+        drafts.clear()
+        driven.listen()
+        begun = time.perf_counter()
+        driven.key(Qt.Key.Key_F5)
+        driven.wait(lambda: bool(drafts))
+        driven.window.repaint()
+        first.append(1000 * (time.perf_counter() - begun))
+        driven.wait(lambda runs=runs: driven.runs > runs)
+        driven.settle()
+        whole.append(1000 * (time.perf_counter() - begun))
+        silences.append(1000 * driven.longest)
+    work.fusing.partial.disconnect(note)
+    tell("fused again without it, first partial result", np.median(first), max(first), 300, max(silences))
+    tell("the same until all is kept and shown", np.median(whole), max(whole), None, max(silences))
 
 
 def measure_deciding_meanwhile(
