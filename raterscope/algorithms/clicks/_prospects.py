@@ -18,7 +18,17 @@ from raterscope.algorithms.clicks.data import FloatArray, Fusion, IntArray
 from raterscope.algorithms.clicks.dem import DECEPTION, deceived
 from raterscope.algorithms.progress import silent
 
-__all__ = ["Ahead", "Crowd", "Newcomers", "after_marks", "ahead", "crowd_of", "rates_at"]
+__all__ = [
+    "Ahead",
+    "Crowd",
+    "Newcomers",
+    "Outset",
+    "after_marks",
+    "ahead",
+    "crowd_of",
+    "outset_of",
+    "rates_at",
+]
 
 UNSEEN = 0.5
 """Structures that are expected, before anybody looked, besides those that resemble what was found."""
@@ -163,55 +173,112 @@ class Ahead:
         return self.structures + self.meetings
 
 
-def ahead(crowd: Crowd, fusion: Fusion, newcomers: Newcomers, threshold: float) -> Ahead:
-    """Sum over the numbers of marks that newcomers may make on what is a cluster and on what is none.
+@dataclass(frozen=True, eq=False)
+class Outset:
+    """What newcomers find on an image, whoever they are: Q levels of clusters that are found equally easily.
+
+    Attributes
+    ----------
+    fusion : Fusion
+    more : int
+        Newcomers, k.
+    level : (M,) int64
+        Of each cluster.
+    found : (Q, R + k + 1) float64
+        Chance that a structure with so many marks is found.
+    both : (Q, R + 1, k + 1) float64
+        Chance that it is found now and later, by marks now and marks of newcomers.
+    marks : (R + 1, K) float64
+        Chance of so many marks on a structure at a node.
+    strays : (R + 1,) float64
+        And on what is none.
+    many : (Q, K) float64
+        Structures, those that were not found included.
+    seen : (Q, K) float64
+        Chance that they are found.
+    rests_on : float
+        Clusters that hang by a single mark, and one.
+    """
+
+    fusion: Fusion
+    more: int
+    level: IntArray
+    found: FloatArray
+    both: FloatArray
+    marks: FloatArray
+    strays: FloatArray
+    many: FloatArray
+    seen: FloatArray
+    rests_on: float
+
+
+def outset_of(crowd: Crowd, fusion: Fusion, more: int) -> Outset:
+    """Count the structures that so many newcomers may find.
 
     A structure without a cluster resembles those that were found: each of these stands for 1 / pi structures
     like it, where pi is the chance that such a structure is found (Horvitz and Thompson's estimate, as in
     capture and recapture). That pi is estimated itself rests on the clusters that hang by a single mark.
+    """
+    annotators = len(crowd.rate)
+    levels, level = _levels(fusion)
+    whole = found(levels[:, None], np.arange(annotators + more + 1.0))
+    votes = fusion.votes
+    now = marks_of(crowd.rate)
+    seen = whole[:, : annotators + 1] @ now
+    donors = _donors(crowd.problem, level, len(levels))
+    many = donors @ crowd.looks.structure / seen
+    many[-1] += (UNSEEN + LOOSE * _loose(fusion)) * crowd.state.share
+    added = len(level) - donors.sum()
+    many *= max(0.0, 1 - added / max(float((many * (1 - seen)).sum()), EDGE))
+    hanging = 1 - whole[level, np.maximum(votes - 1, 0)] / whole[level, votes]
+    return Outset(
+        fusion=fusion,
+        more=more,
+        level=level,
+        found=whole,
+        both=found_later(levels, annotators, more),
+        marks=now,
+        strays=marks_of(crowd.state.chance),
+        many=many,
+        seen=seen,
+        rests_on=1 + float(hanging @ donors.sum(axis=0)),
+    )
+
+
+def ahead(crowd: Crowd, outset: Outset, newcomers: Newcomers, threshold: float) -> Ahead:
+    """Sum over the numbers of marks that newcomers may make on what is a cluster and on what is none.
 
     Parameters
     ----------
     crowd : Crowd
-    fusion : Fusion
+    outset : Outset
+        Of an image for as many newcomers.
     newcomers : Newcomers
     threshold : float
         Posterior from which on a cluster is detected.
     """
-    annotators, more = len(crowd.rate), len(newcomers)
-    levels, level = _levels(fusion)
-    both = found_later(levels, annotators, more)
-    marks = np.arange(annotators + more + 1.0)
-    whole = found(levels[:, None], marks)
+    fusion, many, seen = outset.fusion, outset.many, outset.seen
+    annotators, more = len(crowd.rate), outset.more
     votes = fusion.votes
-    later = both[level, votes] / whole[level, votes][:, None]
+    later = outset.both[outset.level, votes] / outset.found[outset.level, votes][:, None]
     coming, posterior = after_marks(crowd, newcomers)
     stays = (coming * later * (posterior >= threshold)).sum(axis=1)
     chance = np.where(fusion.detection.detected, 1 - stays, stays)
     chance[crowd.problem.known] = 0.0
 
     sums = np.arange(annotators + 1)[:, None] + np.arange(more + 1)
-    come = whole[:, sums] - both
+    come = outset.found[:, sums] - outset.both
     come *= _telling(crowd, newcomers, threshold)[sums]
-    now = marks_of(crowd.rate)  # (R + 1, K)
-    seen = whole[:, : annotators + 1] @ now  # (Q, K)
-    donors = _donors(crowd.problem, level, len(levels))
-    many = donors @ crowd.looks.structure / seen
-    many[-1] += (UNSEEN + LOOSE * _loose(fusion)) * crowd.state.share
     blurred = _blurred(fusion) * more / max(annotators + more, 1)
-    added = len(level) - donors.sum()
-    many *= max(0.0, 1 - added / max(float((many * (1 - seen)).sum()), EDGE))
-    appear = np.einsum("vk,qvb,bk->qk", now, come, marks_of(newcomers.rate))
+    appear = np.einsum("vk,qvb,bk->qk", outset.marks, come, marks_of(newcomers.rate))
     missed = float((many * (1 - seen)).sum())
-    hanging = 1 - whole[level, np.maximum(votes - 1, 0)] / whole[level, votes]
-    rests_on = 1 + float(hanging @ donors.sum(axis=0))
-    meet = marks_of(crowd.state.chance) @ come[-1] @ marks_of(newcomers.stray)
+    meet = outset.strays @ come[-1] @ marks_of(newcomers.stray)
     return Ahead(
         np.clip(chance, 0.0, 1.0),
         float((many * appear).sum()) + blurred,
         float(crowd.problem.prior.places * meet),
         missed,
-        float((many * (1 - seen) / seen).sum()) + missed**2 / rests_on,
+        float((many * (1 - seen) / seen).sum()) + missed**2 / outset.rests_on,
     )
 
 

@@ -13,7 +13,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from raterscope.algorithms.clicks._prospects import Crowd, Newcomers, after_marks, ahead, rates_at
+from raterscope.algorithms.clicks._prospects import (
+    Crowd,
+    Newcomers,
+    Outset,
+    after_marks,
+    ahead,
+    outset_of,
+    rates_at,
+)
 from raterscope.algorithms.clicks.data import Clicks, FloatArray, Fusion, IntArray
 from raterscope.algorithms.clicks.experience import Experience, advice_for
 from raterscope.algorithms.clicks.stopping import DetectionPlan, crowd_on, newcomers_of, threshold_of
@@ -120,11 +128,12 @@ def whom_to_ask(
         if name not in seen and (annotators is None or name in annotators)
     ]
     crowd, threshold = crowd_on(clicks, fusion, plan.detection), threshold_of(plan.detection)
+    outset = outset_of(crowd, fusion, 1)
     asked = _known(crowd, clicks.annotators, free, experience)
     gain = np.zeros(len(free))
     for row in range(len(free)):
         one = Newcomers(asked.rate[row : row + 1], asked.stray[row : row + 1])
-        gain[row] = _gain(crowd, fusion, one, threshold)
+        gain[row] = _gain(crowd, outset, one, threshold)
         watch((row + 1) / len(free), "weighing annotators")
     order = np.argsort(-gain, kind="stable")
     ranked = tuple(free[one] for one in order)
@@ -134,7 +143,7 @@ def whom_to_ask(
         sensitivity=asked.rate[order] @ crowd.state.share,
         reliability=_reliability(ranked, experience),
         images=experience.images,
-        gain_of_new=_gain(crowd, fusion, newcomers_of(crowd, 1), threshold),
+        gain_of_new=_gain(crowd, outset, newcomers_of(crowd, 1), threshold),
     )
 
 
@@ -155,7 +164,7 @@ def next_images(
     threshold = threshold_of(plan.detection)
     for row, (own, fusion) in enumerate(zip(clicks, fusions, strict=True)):
         crowd = crowd_on(own, fusion, plan.detection)
-        gain[row] = _gain(crowd, fusion, newcomers_of(crowd, 1), threshold)
+        gain[row] = _gain(crowd, outset_of(crowd, fusion, 1), newcomers_of(crowd, 1), threshold)
         watch((row + 1) / len(fusions), "weighing images")
     order = np.argsort(-gain, kind="stable").astype(np.int64)
     return NextImages(order, gain[order])
@@ -194,10 +203,10 @@ def _risk(crowd: Crowd, posterior: FloatArray) -> FloatArray:
     return np.where(known, 0.0, np.minimum(posterior, 1 - posterior))
 
 
-def _gain(crowd: Crowd, fusion: Fusion, newcomer: Newcomers, threshold: float) -> float:
+def _gain(crowd: Crowd, outset: Outset, newcomer: Newcomers, threshold: float) -> float:
     """Give the wrong decisions that a newcomer is expected to set right, less those that he makes."""
     come, posterior = after_marks(crowd, newcomer)
     before = _risk(crowd, crowd.honest * crowd.looks.present).sum()
     after = (come * _risk(crowd, posterior)).sum()
-    found = ahead(crowd, fusion, newcomer, threshold)
+    found = ahead(crowd, outset, newcomer, threshold)
     return float(before - after + found.structures - found.meetings)

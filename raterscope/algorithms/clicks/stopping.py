@@ -14,7 +14,7 @@ from typing import Protocol
 
 import numpy as np
 
-from raterscope.algorithms.clicks._prospects import Ahead, Crowd, Newcomers, ahead, crowd_of
+from raterscope.algorithms.clicks._prospects import Ahead, Crowd, Newcomers, ahead, crowd_of, outset_of
 from raterscope.algorithms.clicks.assignment import stray_chance
 from raterscope.algorithms.clicks.data import BoolArray, Clicks, FloatArray, Fusion, Votes
 from raterscope.algorithms.clicks.dem import DEMSettings, problem_of
@@ -138,7 +138,7 @@ def outlook(
     watch(0.0, "looking ahead")
     crowd = crowd_on(clicks, fusion, plan.detection)
     coming = newcomers_of(crowd, settings.more)
-    found = ahead(crowd, fusion, coming, threshold_of(plan.detection))
+    found = ahead(crowd, outset_of(crowd, fusion, settings.more), coming, threshold_of(plan.detection))
     watch(0.8, "looking ahead")
     detected = fusion.detection.detected
     lasting = np.log1p(-np.minimum(found.chance, 1 - 1e-12)).sum() - found.appearing
