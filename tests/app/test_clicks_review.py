@@ -159,7 +159,7 @@ def open_grid(window, qtbot, *, everywhere):
 
 
 def cards(grid):
-    return [grid._cards.card(place) for place in range(len(grid._cards.numbers))]
+    return [grid._cards.card(place) for place in range(len(grid.numbers))]
 
 
 def key(window, qtbot, which, modifiers=Qt.KeyboardModifier.NoModifier):
@@ -181,12 +181,12 @@ def test_all_disputed_spots_of_all_images_are_settled_at_once_and_taken_back_by_
     qtbot.waitUntil(lambda: len(grid._shelf.kept) == 2 and all(grid._shelf.kept.values()), timeout=LONG)
     key(fused, qtbot, Qt.Key.Key_A, CTRL)
     key(fused, qtbot, Qt.Key.Key_R)
-    assert len(grid._cards.numbers) == 0
+    assert len(grid.numbers) == 0
     assert fused.menus.undo_action.text() == "Undo reject 2 spots in 2 images"
     assert fused.workspace.queue._progress.accessibleName() == "2 of 2 images settled, no disputed spot left"
     assert "turned down" in states(fused)
     key(fused, qtbot, Qt.Key.Key_Z, CTRL)
-    assert len(grid._cards.numbers) == 2
+    assert len(grid.numbers) == 2
     assert "turned down" not in states(fused)
     assert fused.workspace.grid_shown
     fused.document.close()
@@ -214,12 +214,12 @@ def test_a_spot_of_the_grid_is_explained_and_shown_on_its_image(fused, qtbot):
 def test_what_the_model_is_sure_of_is_looked_through_and_one_is_turned_down(fused, qtbot):
     grid = open_grid(fused, qtbot, everywhere=False)
     grid.kind_choice.setCurrentIndex(grid.kind_choice.findData("detected"))
-    before = len(grid._cards.numbers)
+    before = len(grid.numbers)
     assert before == states(fused).count("detected")
     grid.view.setFocus()
     grid.view.setCurrentIndex(grid.view.model().at(2))
     key(fused, qtbot, Qt.Key.Key_R)
-    assert len(grid._cards.numbers) == before - 1
+    assert len(grid.numbers) == before - 1
     assert fused.menus.undo_action.text().startswith("Undo reject spot ")
     assert len(grid.selected) == 1  # the next one, so that one can go on
     grid.kind_choice.setCurrentIndex(grid.kind_choice.findData("decided"))

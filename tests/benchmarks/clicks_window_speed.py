@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 from PIL import Image
+from PySide6.QtCore import QItemSelectionModel, Qt
 
 from raterscope.algorithms.clicks import FusionPlan
 from raterscope.app import importing
@@ -24,6 +25,8 @@ from raterscope.app.study import Study
 from .window_driving import ROUNDS, Driven, dark_application, heading
 
 ANNOTATORS, SPOTS = 40, 50
+TOGETHER = 20
+"""Spots that are settled at once."""
 
 
 def make_study(folder: Path, images: int) -> Path:
@@ -74,6 +77,34 @@ def measure(driven: Driven, images: int) -> None:
     driven.measure("zoom", 16, lambda: work.canvas.zoom(1.02))
     if images > 1:
         driven.measure("another image, with its pixels", 100, *turning(driven))
+    settle_many(driven)
+
+
+def settle_many(driven: Driven) -> None:
+    """Measure the grid of spots, those of all images in it."""
+    work, window = driven.work, driven.window
+    grid = work.grid
+    driven.measure("spots in a grid, and the image again", 100, lambda: driven.key(Qt.Key.Key_G))
+    if not work.grid_shown:
+        driven.key(Qt.Key.Key_G)
+    grid.kind_choice.setCurrentIndex(grid.kind_choice.findData("detected"))
+    with driven.once("the spots of all images listed"):
+        before = len(grid.numbers)
+        grid.where_choice.setCurrentIndex(1)
+        driven.wait(lambda: len(grid.numbers) > before)
+    acts = cycle((lambda: work.many.decide("reject"), window.document.undo))
+
+    def act() -> None:
+        first = grid.view.model().run(0, TOGETHER - 1)
+        grid.view.selectionModel().select(first, QItemSelectionModel.SelectionFlag.ClearAndSelect)
+        next(acts)()
+
+    driven.measure(f"{TOGETHER} spots settled at once, or undone", 50, driven.deciding(act), driven.decided)
+    with driven.once("all of them settled"):
+        grid.view.selectAll()
+        driven.deciding(lambda: work.many.decide("reject"))()
+        driven.wait(driven.decided)
+    driven.key(Qt.Key.Key_G)
 
 
 def turning(driven: Driven) -> tuple[Callable[[], None], Callable[[], bool]]:
@@ -89,7 +120,7 @@ def turning(driven: Driven) -> tuple[Callable[[], None], Callable[[], bool]]:
 
     def turned() -> bool:
         scene = work.reviewing.scene
-        return scene is not None and scene.image.id != shown and work._pixels is not None
+        return scene is not None and scene.image.id != shown and work.crops.has_image
 
     return turn, turned
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+from numpy.typing import NDArray
 from PySide6.QtCore import QModelIndex, QPersistentModelIndex, Qt, Signal
 from PySide6.QtGui import QImage, QResizeEvent
 from PySide6.QtWidgets import QAbstractItemView, QVBoxLayout, QWidget
@@ -102,10 +104,15 @@ class CardGrid(QWidget):
             self.view.setCurrentIndex(self._model.at(min(max(place, 0), len(cards.numbers) - 1)))
 
     @property
+    def numbers(self) -> NDArray[np.integer]:
+        """What the cards stand for, in their order."""
+        return np.empty(0, dtype=np.int64) if self._cards is None else self._cards.numbers
+
+    @property
     def selected(self) -> list[int]:
         """The numbers that are selected, in their order."""
         places = sorted(self._model.place(index) for index in self.view.selectionModel().selectedIndexes())
-        return [] if self._cards is None else [int(self._cards.numbers[place]) for place in places]
+        return [int(self.numbers[place]) for place in places]
 
     @property
     def current(self) -> int | None:
@@ -115,7 +122,7 @@ class CardGrid(QWidget):
     def number_at(self, index: Index) -> int | None:
         """Give the number at an index; None where no card is."""
         place = self._model.place(index)
-        return None if place < 0 or self._cards is None else int(self._cards.numbers[place])
+        return int(self.numbers[place]) if place >= 0 else None
 
     def set_picture(self, number: int, picture: QImage | None) -> None:
         """Give the picture that was asked for; None says that there is none."""

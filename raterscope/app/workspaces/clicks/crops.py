@@ -41,6 +41,11 @@ class Crops(QObject):
         self._wanted: _Square | None = None
         self._read: tuple[_Square, Crop | None] | None = None
 
+    @property
+    def has_image(self) -> bool:
+        """Whether there is an image to cut from."""
+        return self._image is not None
+
     def set_image(self, image: Image | None) -> None:
         """Take another image, or none."""
         self._image, self._wanted, self._read = image, None, None
