@@ -22,10 +22,11 @@ from raterscope.algorithms.clicks.parasitaemia import (
     volume_of,
 )
 from raterscope.algorithms.progress import Watch, silent
+from raterscope.app.clicks.deciding import decided_on
 from raterscope.app.errors import InputError, counted, plain
 from raterscope.app.exports import Request
 from raterscope.app.formats.export import write_table
-from raterscope.app.review import CountingSubject, Measures, Spot, fold, match, read_measures
+from raterscope.app.review import CountingSubject, Measures, Spot, fold, read_measures
 from raterscope.app.study import ImageEntry, Study
 from raterscope.widgets.figures import figure
 
@@ -117,34 +118,15 @@ def field_of(
     """Lay what the expert decided over what was found on an image; None where there is neither."""
     if fusion is None and not spots:
         return None
-    posterior = low = high = np.empty(0)
-    detected = np.empty(0, dtype=bool)
-    found: list[int | None] = [None] * len(spots)
-    if fusion is not None:
-        detection, clusters = fusion.detection, fusion.clustering
-        posterior, detected = detection.posterior.copy(), detection.detected.copy()
-        low, high = detection.posterior_low.copy(), detection.posterior_high.copy()
-        found = match(spots, clusters.mean, clusters.covariance)
-    added = 0
-    for spot, cluster in zip(spots, found, strict=True):
-        if spot.verdict == "skipped":
-            continue
-        yes = spot.verdict != "rejected"
-        if cluster is None:
-            added += yes
-        else:
-            posterior[cluster] = low[cluster] = high[cluster] = float(yes)
-            detected[cluster] = yes
-    sure = np.ones(added)
-    pixel = measures.pixel_size(entry.id, entry.pixel_size)
+    spots_now, pixel = decided_on(fusion, spots), measures.pixel_size(entry.id, entry.pixel_size)
     return Field(
         image=entry.id,
         name=entry.name,
         area=None if pixel is None else entry.width * entry.height * pixel**2,
-        found=int(detected.sum()) + added,
-        posterior=np.concatenate([posterior, sure]),
-        low=np.concatenate([low, sure]),
-        high=np.concatenate([high, sure]),
+        found=int(spots_now.present.sum()),
+        posterior=spots_now.posterior,
+        low=spots_now.low,
+        high=spots_now.high,
     )
 
 

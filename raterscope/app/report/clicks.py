@@ -10,20 +10,23 @@ from dataclasses import dataclass
 import numpy as np
 from PIL import Image, ImageDraw
 
+from raterscope.algorithms.clicks.counting import expected_count
 from raterscope.algorithms.clicks.data import FloatArray, Fusion
 from raterscope.algorithms.clicks.fusion import pool_rates
 from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.app.clicks.deciding import Decided, decided_on
+from raterscope.app.clicks.parasitaemia import SOURCE, field_of, note_of, tell
 from raterscope.app.errors import InputError, plain
 from raterscope.app.report.contents import Block, Facts, Gallery, Picture, Section, Swatch, Table
 from raterscope.app.report.masks import run_in_words
 from raterscope.app.report.units import NONE, significant
-from raterscope.app.review import Spot, match
+from raterscope.app.review import Measures, Spot
 from raterscope.app.study import ImageEntry, RunEntry, Study
 from raterscope.app.study.places import digest_of_file
 from raterscope.widgets.figures import estimate
 from raterscope.widgets.tokens import DARK
 
-__all__ = ["CountedImage", "clicks_section", "count_interval", "read_counted"]
+__all__ = ["CountedImage", "clicks_section", "read_counted"]
 
 _SIDE = 560  # pixels of a picture's longer side
 _MOST_ANNOTATORS = 60
@@ -42,23 +45,17 @@ class CountedImage:
     fusion : Fusion
     annotators : tuple of str
         Who looked.
-    x, y : (M,) float64
-        Clusters, moved where the expert moved them, then the spots that the expert added.
-    present : (M,) bool
-    posterior : (M,) float64
-        0 or 1 where the expert decided.
-    decided : (M,) bool
+    spots : Decided
+    judged : tuple of Spot
+        What the expert decided.
     """
 
     entry: ImageEntry
     run: RunEntry
     fusion: Fusion
     annotators: tuple[str, ...]
-    x: FloatArray
-    y: FloatArray
-    present: np.ndarray
-    posterior: FloatArray
-    decided: np.ndarray
+    spots: Decided
+    judged: tuple[Spot, ...]
 
 
 def read_counted(study: Study, entry: ImageEntry, spots: Sequence[Spot]) -> CountedImage | None:
@@ -67,66 +64,18 @@ def read_counted(study: Study, entry: ImageEntry, spots: Sequence[Spot]) -> Coun
     if latest is None:
         return None
     run, fusion = latest
-    clusters, detection = fusion.clustering, fusion.detection
-    x, y = clusters.mean[:, 0].copy(), clusters.mean[:, 1].copy()
-    present, posterior = detection.detected.copy(), detection.posterior.copy()
-    decided = np.zeros(len(x), dtype=bool)
-    added = []
-    for spot, cluster in zip(spots, match(spots, clusters.mean, clusters.covariance), strict=True):
-        if spot.verdict == "skipped":
-            continue
-        yes = spot.verdict != "rejected"
-        if cluster is not None:
-            x[cluster], y[cluster], present[cluster] = spot.x, spot.y, yes
-            posterior[cluster], decided[cluster] = float(yes), True
-        else:
-            added.append((spot.x, spot.y, yes))
-    extra = np.array(added, dtype=float).reshape(-1, 3)
-    return CountedImage(
-        entry=entry,
-        run=run,
-        fusion=fusion,
-        annotators=study.clicks(entry.id, run).annotators,
-        x=np.concatenate([x, extra[:, 0]]),
-        y=np.concatenate([y, extra[:, 1]]),
-        present=np.concatenate([present, extra[:, 2] > 0]),
-        posterior=np.concatenate([posterior, extra[:, 2]]),
-        decided=np.concatenate([decided, np.ones(len(extra), dtype=bool)]),
-    )
+    names = study.clicks(entry.id, run).annotators
+    return CountedImage(entry, run, fusion, names, decided_on(fusion, spots), tuple(spots))
 
 
-def count_interval(posterior: FloatArray, covered: float = 0.95) -> tuple[float, int, int]:
-    """Give the expected number of structures and the interval that covers it.
-
-    The number is a sum of independent draws, one a spot with its own probability (Poisson's binomial).
-
-    Parameters
-    ----------
-    posterior : (M,) float64
-    covered : float
-
-    Returns
-    -------
-    mean : float
-    low, high : int
-        The least number with at most (1 - covered) / 2 of the probability below it, and likewise above.
-    """
-    chances = np.ones(1)
-    for p in posterior[(posterior > 1e-9) & (posterior < 1 - 1e-9)]:
-        chances = np.convolve(chances, (1 - p, p))
-    sure = int(np.count_nonzero(posterior >= 1 - 1e-9))
-    below = np.cumsum(chances)
-    tail = (1 - covered) / 2
-    low = int(np.searchsorted(below, tail, side="right"))
-    high = int(np.searchsorted(below, 1 - tail - 1e-12))
-    return float(posterior.sum()), sure + min(low, len(chances) - 1), sure + min(high, len(chances) - 1)
-
-
-def clicks_section(study: Study, found: Sequence[CountedImage], watch: Watch = silent) -> Section:
+def clicks_section(
+    study: Study, found: Sequence[CountedImage], measures: Measures, watch: Watch = silent
+) -> Section:
     """Tell of all images of clicks that were fused."""
     runs = {one.run.id: one.run for one in found}
     facts = Facts([("Run", run_in_words(run)) for run in runs.values()])
-    blocks: list[Block] = [facts, _counts(found), _annotators(found)]
+    blocks: list[Block] = [facts, _counts(found), _parasitaemia(found, measures), _annotators(found)]
+    blocks += _measurements(found, measures)
     pictures = []
     for done, one in enumerate(found):
         step = part(watch, done / len(found), (done + 1) / len(found))
@@ -143,31 +92,68 @@ def clicks_section(study: Study, found: Sequence[CountedImage], watch: Watch = s
 def _counts(found: Sequence[CountedImage]) -> Table:
     rows = []
     for one in found:
-        mean, low, high = count_interval(one.posterior)
+        spots = one.spots
+        mean, low, high = expected_count(spots.posterior, spots.low, spots.high)
         low_doubt, high_doubt = _DOUBTFUL
-        disputed = ~one.decided & (one.posterior > low_doubt) & (one.posterior < high_doubt)
+        disputed = ~spots.decided & (spots.posterior > low_doubt) & (spots.posterior < high_doubt)
         rows.append(
             (
                 plain(one.entry.name),
                 f"{len(one.annotators):,}",
                 f"{int(one.fusion.rates.clicks.sum()):,}",
-                f"{int(one.present.sum()):,}",
-                f"{mean:.1f} ({low} to {high})",
+                f"{int(spots.present.sum()):,}",
+                f"{mean:,.1f} ({low:,.0f} to {high:,.0f})",
                 f"{int(disputed.sum()):,}",
-                f"{int(one.decided.sum()):,}",
+                f"{int(spots.decided.sum()):,}",
             )
         )
     if len(found) > 1:
-        mean, low, high = count_interval(np.concatenate([one.posterior for one in found]))
-        whole = f"{sum(int(one.present.sum()) for one in found):,}"
-        rows.append(("all images", "", "", whole, f"{mean:.1f} ({low} to {high})", "", ""))
+        together = [
+            np.concatenate([getattr(one.spots, name) for one in found])
+            for name in ("posterior", "low", "high")
+        ]
+        mean, low, high = expected_count(*together)
+        whole = f"{sum(int(one.spots.present.sum()) for one in found):,}"
+        rows.append(("all images", "", "", whole, f"{mean:,.1f} ({low:,.0f} to {high:,.0f})", "", ""))
     note = (
         "Found: spots that count as structures, the expert's decisions included. Expected: the sum of the "
-        "probabilities that a spot is a structure, with the interval that holds the number with 95 % if the "
-        "spots are independent; it knows nothing of structures that nobody clicked on."
+        "probabilities that a spot is a structure, with the interval that holds the number with 95 %; errors "
+        "of the probabilities are taken to go all the same way, since the same annotators are behind them. "
+        "It knows nothing of structures that nobody clicked on."
     )
     columns = ("Image", "Annotators", "Clicks", "Found", "Expected (95 %)", "In dispute", "Decided")
     return Table("Counts", columns, rows, note)
+
+
+def _parasitaemia(found: Sequence[CountedImage], measures: Measures) -> Table:
+    fields = [
+        field for one in found if (field := field_of(one.entry, one.fusion, one.judged, measures)) is not None
+    ]
+    rows = []
+    for told in tell(fields, measures):
+        interval = told.interval() or NONE
+        rows.append((told.title, told.in_words() or NONE, interval, told.formula))
+    note = f"All images together, as fields of one film. {note_of(fields, measures)} Source: {SOURCE}."
+    columns = ("Parasitaemia", "Value", "95 % interval", "Formula, or what it needs")
+    return Table("Parasitaemia", columns, rows, note, words=frozenset({3}))
+
+
+def _measurements(found: Sequence[CountedImage], measures: Measures) -> list[Block]:
+    """List what was drawn on the images, where something was."""
+    rows = []
+    for one in found:
+        size = measures.pixel_size(one.entry.id, one.entry.pixel_size)
+        for shape in measures.shapes.get(one.entry.id, ()):
+            pixels = f"{shape.length:,.1f} px" if shape.area is None else f"{shape.area:,.0f} px²"
+            known = NONE
+            if size is not None:
+                length, area = shape.length * size, (shape.area or 0.0) * size**2
+                known = f"{significant(length)} µm" if shape.area is None else f"{significant(area)} µm²"
+            name = f"{shape.subject.shape} {shape.subject.number}"
+            scale = NONE if size is None else f"{size:.4g}"
+            rows.append((plain(one.entry.name), name, pixels, known, scale, plain(shape.made.who, 40)))
+    columns = ("Image", "What", "Pixels", "Micrometres", "µm a pixel", "By")
+    return [Table("Measurements", columns, rows, words=frozenset({1, 5}))] if rows else []
 
 
 def _annotators(found: Sequence[CountedImage]) -> Table:
@@ -215,7 +201,12 @@ def _picture(study: Study, one: CountedImage) -> Picture | None:
     radius = 6
     low, high = _DOUBTFUL
     for x, y, present, p, decided in zip(
-        one.x * scale, one.y * scale, one.present, one.posterior, one.decided, strict=True
+        one.spots.x * scale,
+        one.spots.y * scale,
+        one.spots.present,
+        one.spots.posterior,
+        one.spots.decided,
+        strict=True,
     ):
         disputed = not decided and low < p < high
         if present or disputed:
@@ -227,7 +218,7 @@ def _picture(study: Study, one: CountedImage) -> Picture | None:
             brush.ellipse(box, outline=colour, width=2)
     file = io.BytesIO()
     image.save(file, "PNG", optimize=True)
-    words = f"{int(one.present.sum())} found"
+    words = f"{int(one.spots.present.sum())} found"
     if scale < 1:
         words += f"; shown at {significant(100 * scale, 2)} % of its size"
     return Picture(file.getvalue(), image.width, image.height, plain(one.entry.name), words)

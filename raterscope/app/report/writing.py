@@ -14,7 +14,7 @@ from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.records import STUDY_SUFFIX
 from raterscope.app.formats.whole import write_whole
 from raterscope.app.report.contents import Contents, Notices, Section
-from raterscope.app.review import ReviewState, differ, fold
+from raterscope.app.review import ReviewState, differ, fold, read_measures
 from raterscope.app.study import ImageEntry, RunEntry, Study
 from raterscope.app.study.records import PairQuestion, QuestionEntry
 
@@ -168,7 +168,8 @@ def _clicks(
         if counted is not None:
             found.append(counted)
             runs[counted.run.id] = counted.run
-    return [clicks_section(study, found, part(watch, 0.5, 1.0))]
+    measures = read_measures(study.decisions(), state)
+    return [clicks_section(study, found, measures, part(watch, 0.5, 1.0))]
 
 
 def _labels(

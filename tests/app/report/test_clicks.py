@@ -1,15 +1,12 @@
 """What a report says of clicks."""
 
-from itertools import product
-
 import numpy as np
 import pytest
 
 from raterscope.algorithms.clicks.fusion import FusionPlan
 from raterscope.app.clicks.running import fuse_inputs, gather, keep
 from raterscope.app.formats.records import ClickTable
-from raterscope.app.report.clicks import count_interval
-from raterscope.app.review import Decision, SpotSubject
+from raterscope.app.review import CountingSubject, Decision, ScaleSubject, ShapeSubject, SpotSubject
 from raterscope.app.study import Study
 
 SPOTS = np.array([(20.0, 30.0), (70.0, 25.0), (60.0, 80.0)])
@@ -57,18 +54,24 @@ def test_the_methods_are_those_of_the_run(crowd, page):
     assert "w7" in {row[0] for row in made.rows if row}
 
 
-def test_the_interval_of_a_count_is_that_of_independent_spots():
-    chances = np.array([0.03, 0.2, 0.5, 0.77, 0.9, 0.999, 1.0, 0.0])
-    spread = np.zeros(len(chances) + 1)
-    for outcome in product((0, 1), repeat=len(chances)):
-        spread[sum(outcome)] += np.prod(np.where(outcome, chances, 1 - chances))
-    below = np.cumsum(spread)
-    mean, low, high = count_interval(chances)
-    assert mean == pytest.approx(chances.sum())
-    assert low == np.flatnonzero(below > 0.025)[0]
-    assert high == np.flatnonzero(below >= 0.975)[0]
-
-
-def test_a_count_that_is_certain_has_no_width():
-    assert count_interval(np.array([1.0, 1.0, 0.0])) == (2.0, 2, 2)
-    assert count_interval(np.empty(0)) == (0.0, 0, 0)
+def test_parasitaemia_is_told_with_its_formula_and_measurements_with_their_scale(crowd, page):
+    assert "type in how many leukocytes were counted" in page(crowd).text
+    assert "Measurements" not in page(crowd).text
+    places = ((10.0, 10.0), (40.0, 50.0))
+    for verb, subject in (
+        ("count", CountingSubject(leukocytes=150)),
+        ("scale", ScaleSubject(pixel_size=0.2, everywhere=True)),
+        ("measure", ShapeSubject(shape="length", points=places, number=1)),
+        ("measure", ShapeSubject(shape="area", points=(*places, (10.0, 50.0)), number=2)),
+    ):
+        crowd.record(Decision(verb=verb, item=1, subject=subject, who="anna"))
+    for number, (x, y) in enumerate(crowd.result(1, 1).clustering.mean.tolist(), start=1):
+        crowd.record(Decision(verb="accept", item=1, run=1, subject=SpotSubject(x=x, y=y, number=number)))
+    made = page(crowd)
+    density = made.row("Per microlitre, by leukocytes", 4)
+    assert density[1] == "160 /µl"
+    assert density[3] == "3 × 8,000 /µl / 150 leukocytes"
+    assert "MM-SOP-09" in made.text
+    lengths, areas = (row for row in made.rows if len(row) == 6 and row[5] == "anna")
+    assert lengths[1:5] == ["length 1", "50.0 px", "10.0 µm", "0.2"]
+    assert areas[1:4] == ["area 2", "600 px²", "24.0 µm²"]
