@@ -6,11 +6,15 @@ import numpy as np
 import pytest
 from PIL import Image
 from PySide6.QtCore import QSettings, Qt
+from PySide6.QtWidgets import QWidget
 
 from raterscope.algorithms.clicks import Clicks, fuse
 from raterscope.app import importing
+from raterscope.app.document import Document
+from raterscope.app.jobs import Jobs
 from raterscope.app.main_window import MainWindow
 from raterscope.app.study import Study
+from raterscope.app.workspaces.catalogue import WORKSPACES
 from tests.app.bringing import bring
 from tests.app.driving import LONG, idle
 from tests.qt_leaks import nothing_is_left
@@ -103,3 +107,15 @@ def fused(opened, qtbot):
     qtbot.waitUntil(lambda: bool(opened.document.contents.runs), timeout=LONG)
     idle(opened, qtbot)
     return opened
+
+
+@pytest.fixture
+def bare_workspace(request, qtbot):
+    """A workspace of the kind asked for, without a study: the kind, and the workspace."""
+    place = QWidget()
+    qtbot.addWidget(place)
+    jobs = Jobs(place)
+    made = WORKSPACES[request.param].make(Document(jobs, place), jobs, place)
+    made.setParent(place)
+    yield request.param, made
+    jobs.close()

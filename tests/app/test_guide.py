@@ -6,9 +6,7 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QSplitter, QTableView, QTabWidget, QWidget
 
-from raterscope.app.document import Document
 from raterscope.app.guide import CHAPTERS, TOPICS, mark_topics, pages, topic_of
-from raterscope.app.jobs import Jobs
 from raterscope.app.workspaces.catalogue import WORKSPACES
 from raterscope.app.workspaces.clicks.comparing import MEASURES as OF_CLICKS
 from raterscope.app.workspaces.labels.comparing import MEASURES as OF_LABELS
@@ -25,19 +23,6 @@ WHO = {"annotator", "other annotator", "rater", "other rater", "image", "run", "
 """Columns that say whose a number is."""
 
 PICTURES = re.compile(r"!\[|<\w|https?:")
-
-
-@pytest.fixture
-def workspace(request, qtbot):
-    place = QWidget()
-    qtbot.addWidget(place)
-    jobs = Jobs(place)
-    kind = request.param
-    made = WORKSPACES[kind].make(Document(jobs, place), jobs, place)
-    made.setParent(place)
-    mark_topics(made, kind)
-    yield kind, made
-    jobs.close()
 
 
 def _entries(topic):
@@ -63,9 +48,10 @@ def test_pages_hold_words_of_the_programs_own_alone():
         assert len(page.text) > 150, topic
 
 
-@pytest.mark.parametrize("workspace", list(WORKSPACES), indirect=True)
-def test_every_part_of_a_workspace_has_a_page_of_its_own(workspace):
-    kind, made = workspace
+@pytest.mark.parametrize("bare_workspace", list(WORKSPACES), indirect=True)
+def test_every_part_of_a_workspace_has_a_page_of_its_own(bare_workspace):
+    kind, made = bare_workspace
+    mark_topics(made, kind)
     parts = [
         tabs.widget(place)
         for tabs in made.findChildren(QTabWidget)
@@ -83,17 +69,17 @@ def test_every_part_of_a_workspace_has_a_page_of_its_own(workspace):
     assert without == []
 
 
-@pytest.mark.parametrize("workspace", list(WORKSPACES), indirect=True)
-def test_the_pages_tell_of_every_column_of_every_table(workspace):
-    _, made = workspace
+@pytest.mark.parametrize("bare_workspace", list(WORKSPACES), indirect=True)
+def test_the_pages_tell_of_every_column_of_every_table(bare_workspace):
+    kind, made = bare_workspace
+    mark_topics(made, kind)
     for view in made.findChildren(QTableView):
         header = view.horizontalHeader()
         if not header.isHidden():
             columns = range(view.model().columnCount())
             names = [str(view.model().headerData(at, Qt.Orientation.Horizontal)) for at in columns]
-            assert [
-                name for name in names if name.casefold() not in _entries(topic_of(view)) + str(WHO)
-            ] == []
+            entries = _entries(topic_of(view))
+            assert {name for name in names if name.casefold() not in entries} <= WHO
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QAccessible
 from PySide6.QtWidgets import QAbstractSpinBox, QComboBox, QMenu, QTabWidget, QWidget
 
-from raterscope.app.document import Document
 from raterscope.app.guide import pages
-from raterscope.app.jobs import Jobs
 from raterscope.app.keys import KeyGroup, KeySheet
 from raterscope.app.palette import Palette
 from raterscope.app.workspaces.catalogue import WORKSPACES
@@ -34,15 +32,10 @@ def nameless(place):
     return found
 
 
-@pytest.mark.parametrize("kind", list(WORKSPACES))
-def test_everything_that_takes_the_keys_in_a_workspace_has_a_name(kind, qtbot):
-    place = QWidget()
-    qtbot.addWidget(place)
-    jobs = Jobs(place)
-    workspace = WORKSPACES[kind].make(Document(jobs, place), jobs, place)
-    workspace.setParent(place)
-    assert nameless(place) == []
-    jobs.close()
+@pytest.mark.parametrize("bare_workspace", list(WORKSPACES), indirect=True)
+def test_everything_that_takes_the_keys_in_a_workspace_has_a_name(bare_workspace):
+    _, workspace = bare_workspace
+    assert nameless(workspace) == []
 
 
 def test_everything_that_takes_the_keys_in_the_window_has_a_name(fused, qtbot):
@@ -56,13 +49,9 @@ def test_sheet_and_guide_have_names(qtbot):
         assert nameless(made) == []
 
 
-@pytest.mark.parametrize("kind", list(WORKSPACES))
-def test_tab_comes_to_the_regions_from_left_to_right_and_from_top_to_bottom(kind, qtbot):
-    place = QWidget()
-    qtbot.addWidget(place)
-    jobs = Jobs(place)
-    workspace = WORKSPACES[kind].make(Document(jobs, place), jobs, place)
-    workspace.setParent(place)
+@pytest.mark.parametrize("bare_workspace", list(WORKSPACES), indirect=True)
+def test_tab_comes_to_the_regions_from_left_to_right_and_from_top_to_bottom(bare_workspace):
+    _, workspace = bare_workspace
     order, widget = [], workspace.nextInFocusChain()
     while widget is not workspace:
         order.append(widget)
@@ -73,7 +62,6 @@ def test_tab_comes_to_the_regions_from_left_to_right_and_from_top_to_bottom(kind
         for region in regions
     ]
     assert firsts == sorted(firsts)
-    jobs.close()
 
 
 def _takes(widget):
