@@ -313,9 +313,10 @@ def _telling(crowd: Crowd, newcomers: Newcomers, threshold: float) -> FloatArray
     first, second = crowd.problem.prior.artefact
     quiet = len(rate) - number
     likely, unlikely = rate.mean(axis=0), stray.mean()
-    structure = likely ** number[:, None] * (1 - likely) ** quiet[:, None] @ crowd.state.share
+    structure = np.outer(number, np.log(likely)) + np.outer(quiet, np.log1p(-likely))
+    structure = np.exp(structure) @ crowd.state.share
     artefact = np.exp(betaln(first + number, second + quiet) - betaln(first, second))
-    by_chance = unlikely**number * (1 - unlikely) ** quiet
+    by_chance = np.exp(number * np.log(unlikely) + quiet * np.log1p(-unlikely))
     kinds = crowd.state.kinds
     others = kinds[1] * artefact + kinds[2] * by_chance
     odds = np.log(np.maximum(kinds[0] * structure, 1e-300)) - np.log(np.maximum(others, 1e-300))
