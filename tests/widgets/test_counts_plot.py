@@ -39,7 +39,8 @@ def test_a_click_on_a_row_chooses_its_image_and_the_words_say_its_numbers(counts
     counts.show_counts(view())
     qtbot.mouseClick(counts.figure, Qt.MouseButton.LeftButton, pos=row_at(counts, 1))
     assert counts.heard == [8]
-    assert counts.figure.words(0) == "smear <b>0</b>: 12.4 expected, 9 to 15; 13 known"
+    said = "12.4 of its spots expected to be structures, 9 to 15; 13 known"
+    assert counts.figure.words(0) == f"smear <b>0</b>: {said}"
     assert counts.figure.words(2) == "smear <b>2</b>: not fused yet"
 
 

@@ -1,4 +1,4 @@
-"""How many structures every image has: what the posteriors expect, within which numbers, what is known."""
+"""How many of every image's spots are structures: what is expected, within which numbers, what is known."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from raterscope.widgets.plots.stream_scale import round_up
 
 __all__ = ["CountsPlot", "CountsView"]
 
-NOTHING = "How many structures each image is expected to have is drawn here once images are fused."
+NOTHING = "How many spots of each image are expected to be structures is drawn here once images are fused."
 ROW, HEAD, EDGE = 20, 20, 6
 DOT = 3.5
 NAME_SHARE = 0.34
@@ -37,7 +37,8 @@ class CountsView:
         What the signal names them by.
     names : sequence of n str
     expected, low, high : (n,) float
-        Structures: the posteriors' sum and the ends of the 95 % interval; NaN where an image is not fused.
+        Structures among the spots: the posteriors' sum and the ends of the 95 % interval; NaN where an image
+        is not fused.
     known : (n,) float
         Known places; NaN where there are none.
     """
@@ -55,11 +56,12 @@ class CountsView:
             raise ValueError(f"not as much of everything as there are images: {len(self.names)}")
 
     def words(self, row: int) -> str:
-        """Say a row: "smear 12: 27.3 expected, 24 to 31; 29 known"."""
+        """Say a row: "smear 12: 27.3 of its spots expected to be structures, 24 to 31; 29 known"."""
         if not np.isfinite(self.expected[row]):
             said = "not fused yet"
         else:
-            said = f"{self.expected[row]:.1f} expected, {self.low[row]:,.0f} to {self.high[row]:,.0f}"
+            ends = f"{self.low[row]:,.0f} to {self.high[row]:,.0f}"
+            said = f"{self.expected[row]:.1f} of its spots expected to be structures, {ends}"
         known = f"; {self.known[row]:,.0f} known" if np.isfinite(self.known[row]) else ""
         return f"{self.names[row]}: {said}{known}"
 
@@ -162,7 +164,7 @@ class _Rows(Figure[int]):
         return PlotTable.of(
             {
                 "image": view.names,
-                "structures expected": view.expected,
+                "structures expected among the spots": view.expected,
                 "low": view.low,
                 "high": view.high,
                 "known": view.known,
@@ -236,7 +238,7 @@ class _Rows(Figure[int]):
 
 
 def _total(view: CountsView) -> str:
-    """Say what the marks are, and how many structures all images are expected to have."""
+    """Say how many structures all spots together are expected to be, and what the ticks are."""
     told = np.isfinite(view.expected)
-    total = f"{view.expected[told].sum():,.0f} expected on {count(int(told.sum()), 'image')}"
+    total = f"{view.expected[told].sum():,.0f} among the spots of {count(int(told.sum()), 'image')}"
     return f"{total}; tick: known" if np.isfinite(view.known).any() else total
