@@ -170,3 +170,16 @@ def test_agreement_is_of_the_image_or_of_the_study_as_dice_or_as_kappa(voted, qt
     assert "careless" in figure.names
     press(voted, qtbot, Qt.Key.Key_B)
     assert not any("volunteer" in name for name in figure.names)
+
+
+def test_the_table_follows_annotators_over_the_images_that_are_fused(voted, qtbot):
+    table = voted.workspace.table
+    rows = {row.name: row for row in table.model.rows}
+    course = rows["careless"].course
+    assert list(course.images) == ["one.png", "two.png"]
+    assert course.clicks.tolist() == [3, 2]
+    found = voted.workspace.queueing.results
+    here = [known.fusion.rates.reliability[known.annotators.index("careless"), 0] for known in found.values()]
+    assert sorted(course.reliability) == pytest.approx(sorted(here))
+    press(voted, qtbot, Qt.Key.Key_B)
+    assert all(row.course is not None for row in table.model.rows)

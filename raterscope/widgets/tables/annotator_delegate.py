@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import math
 
-from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QPointF, QRectF, QSize, Qt
-from PySide6.QtGui import QColor, QFont, QFontMetrics, QPainter, QPen
-from PySide6.QtWidgets import QStyle, QStyledItemDelegate, QStyleOptionViewItem
+from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QPointF, QRect, QRectF, QSize, Qt
+from PySide6.QtGui import QColor, QFont, QFontMetrics, QHelpEvent, QPainter, QPen
+from PySide6.QtWidgets import QAbstractItemView, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QToolTip
 
 from raterscope.widgets import theme
 from raterscope.widgets.figures import figure
 from raterscope.widgets.glyphs import paint_annotator
+from raterscope.widgets.parts import plain_tip
 from raterscope.widgets.tables.annotator_model import COLUMNS, AnnotatorModel, AnnotatorRow
+from raterscope.widgets.tables.course import paint_course
 from raterscope.widgets.tables.rows import ROW, ROW_HEIGHT
 
-__all__ = ["AnnotatorDelegate"]
+__all__ = ["AnnotatorDelegate", "course_box"]
 
 
 class AnnotatorDelegate(QStyledItemDelegate):
@@ -49,6 +51,9 @@ class AnnotatorDelegate(QStyledItemDelegate):
             _text(painter, inner.adjusted(20, 0, 0, 0), words)
         elif column == "clicks":
             _text(painter, inner, words, Qt.AlignmentFlag.AlignRight)
+        elif column == "by image":
+            if row.course is not None:
+                paint_course(painter, course_box(option.rect), row.course)
         elif column == "excluded":
             painter.setPen(QColor(look.rejected))
             _text(painter, inner, words)
@@ -59,6 +64,27 @@ class AnnotatorDelegate(QStyledItemDelegate):
             _text(painter, inner.adjusted(0, 0, 0, -5), words)
             _paint_interval(painter, inner, row.figures(column))
         painter.restore()
+
+    def helpEvent(
+        self,
+        event: QHelpEvent,
+        view: QAbstractItemView,
+        option: QStyleOptionViewItem,
+        index: QModelIndex | QPersistentModelIndex,
+    ) -> bool:
+        """Say the image of a course that is pointed at."""
+        row = index.data(ROW) if index.isValid() else None
+        if row is None or row.course is None or COLUMNS[index.column()] != "by image":
+            return super().helpEvent(event, view, option, index)
+        box = course_box(option.rect)
+        place = row.course.place_at((event.pos().x() - box.left()) / box.width())
+        QToolTip.showText(event.globalPos(), plain_tip(f"{row.name}, {row.course.words(place)}"), view)
+        return True
+
+
+def course_box(cell: QRect) -> QRectF:
+    """Give where in its cell the course is drawn."""
+    return QRectF(cell).adjusted(10, 6, -10, -6)
 
 
 def _text(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from PySide6.QtCore import QObject, Qt
 
 from raterscope.widgets.figures import UNKNOWN, estimate
 from raterscope.widgets.parts import plain_tip
+from raterscope.widgets.tables.course import Course
 from raterscope.widgets.tables.rows import ROW, Index, RowsModel
 
 __all__ = ["COLUMNS", "AnnotatorModel", "AnnotatorRow"]
@@ -20,6 +22,7 @@ HELP = {
     "sensitivity": "Share of the structures that the annotator marks, with its 95 % interval",
     "specificity": "Share of the artefacts that the annotator leaves alone, with its 95 % interval",
     "excluded": "Why the annotator is left out of fusions",
+    "by image": "Reliability on each image in the study's order, 0 below, 1 above; sorts by the worst",
 }
 COLUMNS = tuple(HELP)
 
@@ -38,6 +41,8 @@ class AnnotatorRow:
         NaN where not known.
     excluded : str or None
         The reason, where excluded.
+    course : Course, optional
+        The same by image, where several are fused.
     """
 
     index: int
@@ -47,6 +52,7 @@ class AnnotatorRow:
     sensitivity: Figures
     specificity: Figures
     excluded: str | None = None
+    course: Course | None = None
 
     def figures(self, column: str) -> Figures:
         """Give an estimate by the name of its column."""
@@ -79,6 +85,8 @@ class AnnotatorModel(RowsModel[AnnotatorRow]):
         """Sort by the estimate, not by its interval."""
         if column in ("annotator", "excluded"):
             return (row.name if column == "annotator" else row.excluded or "").casefold()
+        if column == "by image":
+            return math.nan if row.course is None else row.course.lowest
         return float(row.clicks) if column == "clicks" else row.figures(column)[0]
 
     def set_shown(self, hidden: frozenset[int], solo: int | None) -> None:
@@ -116,5 +124,7 @@ def _words(row: AnnotatorRow, column: str) -> str:
         return f"{row.clicks:,}"
     if column == "excluded":
         return row.excluded or ""
+    if column == "by image":
+        return "" if row.course is None else row.course.summary()
     words = estimate(*row.figures(column))
     return "–" if words == UNKNOWN else words

@@ -18,7 +18,7 @@ from raterscope.widgets.tables.rows import row_view
 
 __all__ = ["AnnotatorRow", "AnnotatorTable"]
 
-WIDTHS = {"annotator": 104, "clicks": 76, "excluded": 120}
+WIDTHS = {"annotator": 104, "clicks": 76, "by image": 92, "excluded": 120}
 NARROWEST = 76
 
 
@@ -225,6 +225,8 @@ class AnnotatorTable(QWidget):
     def _settle(self) -> None:
         # Its room belongs to the figures as long as nobody is excluded.
         self.view.setColumnHidden(COLUMNS.index("excluded"), not any(row.excluded for row in self.model.rows))
+        by_image = any(row.course is not None for row in self.model.rows)
+        self.view.setColumnHidden(COLUMNS.index("by image"), not by_image)
         total, excluded = len(self.model.rows), sum(bool(row.excluded) for row in self.model.rows)
         words = [count(total, "annotator")] if total else []
         words += [f"{excluded} excluded"] if excluded else []

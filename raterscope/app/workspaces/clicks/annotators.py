@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -12,6 +13,7 @@ from raterscope.app.document import Document
 from raterscope.app.workspaces.clicks.scene import Scene
 from raterscope.widgets.plots.reliability_plot import ReliabilityPlot
 from raterscope.widgets.tables.annotator_table import AnnotatorRow, AnnotatorTable
+from raterscope.widgets.tables.course import Course
 
 __all__ = ["Annotators", "alias"]
 
@@ -42,6 +44,7 @@ class Annotators(QObject):
         self._hidden: set[int] = set()
         self._solo: int | None = None
         self._blind = False
+        self._courses: Mapping[str, Course] = {}
         table.soloed.connect(self._on_soloed)
         table.hidden_changed.connect(self._on_hidden)
         table.selected.connect(self._on_chosen)
@@ -66,6 +69,12 @@ class Annotators(QObject):
         self._blind = blind
         self.refresh()
 
+    def set_courses(self, courses: Mapping[str, Course]) -> None:
+        """Take what is said of annotators, by name, on one image after the other."""
+        if courses or self._courses:
+            self._courses = courses
+            self.refresh()
+
     def refresh(self) -> None:
         """Draw the rows anew: an exclusion, another run."""
         contents = self._document.contents
@@ -76,6 +85,7 @@ class Annotators(QObject):
         excluded = contents.review.excluded
         numbers = {name: number for number, name in enumerate(contents.annotators)}
         rows = rows_of(self._scene.clicks, self._scene.fusion, numbers, excluded)
+        rows = tuple(replace(row, course=self._courses.get(row.name)) for row in rows)
         if self._blind:
             rows = tuple(replace(row, name=alias(row.index)) for row in rows)
         self._table.set_rows(rows)

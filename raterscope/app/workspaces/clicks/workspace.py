@@ -28,6 +28,7 @@ from raterscope.app.workspaces.clicks.explaining import Explaining
 from raterscope.app.workspaces.clicks.flagging import Flagging
 from raterscope.app.workspaces.clicks.many import Listed, Many
 from raterscope.app.workspaces.clicks.measuring import Measuring
+from raterscope.app.workspaces.clicks.over_images import OverImages
 from raterscope.app.workspaces.clicks.parasitaemia import Parasitaemia
 from raterscope.app.workspaces.clicks.plotting import Plotting
 from raterscope.app.workspaces.clicks.reviewing import Reviewing
@@ -83,6 +84,7 @@ class ClicksWorkspace(ClicksScreen):
         self.right_tabs.addTab(self.comparing, "Truth")
         self.agreeing = Agreeing(document, jobs, self, self.queueing, self.annotators)
         self.excluding = Excluding(document, jobs, self, self.reviewing)
+        self.over_images = OverImages(document, jobs, self, self.queueing, self.annotators)
         self.plotting = Plotting(
             document, jobs, self, self.queueing, self.reviewing, self.comparing, self.annotators
         )
