@@ -39,7 +39,7 @@ class Explaining(QObject):
         self._coverage = coverage
         self._before = ""
         self.other_runs = OtherRuns(document, self)
-        crops.arrived.connect(self.show)
+        crops.arrived.connect(self._on_crop)
         self.other_runs.read.connect(self._show_runs)
         panel.runs_wanted.connect(self._on_runs_wanted)
         panel.neighbour_chosen.connect(reviewing.select)
@@ -91,6 +91,10 @@ class Explaining(QObject):
         numbers = self._numbers()
         told = view.evidence(spot, known.fusion, known.annotators, numbers, crop, half, self._coverage)
         self._panel.show_spot(replace(told, where=self._name(one.image)))
+
+    def _on_crop(self) -> None:
+        if self._reviewing.spot is not None:  # else one of another image may be shown
+            self.show()
 
     def _on_runs_wanted(self) -> None:
         self.other_runs.look()

@@ -81,8 +81,8 @@ class Reviewing(QObject):
             self.selected.emit(self.current)
 
     def find(self, spot: Spot) -> int | None:
-        """Find a spot of the image on screen that was listed elsewhere."""
-        return self._same(spot)
+        """Find a spot of the image on screen that was listed elsewhere, perhaps as another run has it."""
+        return self._nearest(spot.x, spot.y)
 
     def select(self, index: int | None) -> None:
         """Look at a spot, or at none."""
