@@ -41,7 +41,6 @@ class Palette(QFrame):
         self._window = window
         self._commands = [one for one in commands if one.possible]
         self._texts = [f"{one.words} {one.where}".casefold() for one in self._commands]
-        self._before = "", list(range(len(self._texts)))
         self._came_from = QApplication.focusWidget()
         self.line = QLineEdit()
         self.line.setPlaceholderText("A command, an image, an annotator, a run, a page of the guide")
@@ -74,13 +73,9 @@ class Palette(QFrame):
 
     def _find(self, text: str) -> None:
         typed = Typed(text)
-        before, among = self._before
-        if not text.startswith(before):
-            among = list(range(len(self._texts)))
-        found = typed.best(self._texts, among, len(among))
-        self._before = text, sorted(found)
+        found = typed.best(self._texts, MOST)
         self._kind.typed = typed
-        self.view.set_lines([self._commands[place] for place in found[:MOST]])
+        self.view.set_lines([self._commands[place] for place in found])
         self.view.setVisible(bool(found))
         self._nothing.setVisible(not found)
         if found:

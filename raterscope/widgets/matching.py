@@ -8,6 +8,9 @@ from itertools import chain
 
 __all__ = ["Typed"]
 
+RANKED = 1000
+"""Of more texts that fit, the earlier ones are put in order."""
+
 WHOLE, START, WITHIN, SCATTERED = range(4)
 """How well letters fit: the text begins with them, a word does, they stand together, or at least in order."""
 
@@ -62,18 +65,34 @@ class Typed:
             places.append(here)
         return places
 
-    def best(self, texts: Sequence[str], among: Iterable[int], most: int) -> list[int]:
+    def best(self, texts: Sequence[str], most: int) -> list[int]:
         """Find the texts that fit best, in small letters; of equals the earlier ones.
+
+        Texts that hold the words as they are go before all others: these are only looked for where there are
+        too few. So 20,000 texts are searched between two pictures of the screen.
 
         Parameters
         ----------
         texts : sequence of str
-        among : iterable of int
-            Places in `texts` to look at.
         most : int
             How many are wanted.
+
+        Returns
+        -------
+        list of int
+            Places in `texts`.
         """
-        found = [(fit, place) for place in among if (fit := self.fit(texts[place])) is not None]
-        if self.words:
-            found.sort()
-        return [place for _, place in found[:most]]
+        found = list(range(len(texts)))
+        for word, scattered in zip(self.words, self._scattered, strict=True):
+            whole = [place for place in found if word in texts[place]]
+            if len(whole) < most:
+                search, there = scattered.search, frozenset(whole)
+                whole += [place for place in found if place not in there and search(texts[place])]
+            found = whole
+        if not self.words:
+            return found[:most]
+        if len(found) > RANKED:
+            first = [place for place in found if texts[place].startswith(self.words[0])]
+            found = (first if len(first) >= most else found)[:RANKED]
+        fits = sorted((fit, place) for place in found if (fit := self.fit(texts[place])) is not None)
+        return [place for _, place in fits[:most]]
