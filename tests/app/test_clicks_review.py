@@ -1,5 +1,7 @@
 """Reviewing spots: what is said of one, blind decisions, flagged images, the queue's progress."""
 
+from dataclasses import replace
+
 import pytest
 from PySide6.QtCore import QCoreApplication, QPoint, Qt
 from PySide6.QtGui import QContextMenuEvent, QGuiApplication
@@ -7,6 +9,7 @@ from PySide6.QtWidgets import QLabel, QMenu
 
 from raterscope.app.review import SpotSubject
 from raterscope.app.study import Study
+from raterscope.app.workspaces.clicks.crop_shelf import Place
 from raterscope.widgets.dialogs.reason import ReasonDialog
 from tests.app.driving import LONG, idle, press, states
 
@@ -297,3 +300,38 @@ def test_the_menu_of_the_grid_is_that_of_all_that_are_chosen(fused, qtbot):
     lines = QGuiApplication.clipboard().text().splitlines()
     assert len(lines) == 3
     assert lines[0].startswith("image\tspot")
+
+
+def test_the_grid_says_where_an_image_is_gone_and_still_decides(fused, qtbot, crowd_files):
+    gone = next(path for path in crowd_files if path.name == "two.png")
+    gone.unlink()
+    grid = open_grid(fused, qtbot, everywhere=True)
+    qtbot.waitUntil(lambda: len(grid._shelf.kept) == 2, timeout=LONG)
+    pictures = {
+        card.third: grid._shelf.kept[number] is not None
+        for card, number in zip(cards(grid), grid.numbers.tolist(), strict=True)
+    }
+    assert pictures == {"one.png": True, "two.png": False}
+    grid.view.setFocus()
+    key(fused, qtbot, Qt.Key.Key_A, CTRL)
+    key(fused, qtbot, Qt.Key.Key_A)
+    assert fused.menus.undo_action.text() == "Undo accept 2 spots in 2 images"
+
+
+def test_crops_of_images_with_other_pixels_are_as_wide_in_micrometres(qtbot, fused):
+    shelf = fused.workspace.many.shelf
+    wide = {}
+
+    def cut(pixel_size):
+        (entry,) = [one for one in fused.document.contents.images if one.name == "one.png"]
+        shelf.set_places({7: Place(replace(entry, pixel_size=pixel_size), 120.0, 90.0)})
+        shelf.want(7)
+        with qtbot.waitSignal(shelf.ready, timeout=LONG) as given:
+            pass
+        return given.args[1].width()
+
+    for size in (0.25, 0.5):
+        shelf.set_scale([20.0], 0.25)
+        shelf.forget()
+        wide[size] = cut(size)
+    assert wide == {0.25: 40, 0.5: 20}

@@ -300,9 +300,11 @@ class QueueKind(LineKind[QueueItem]):
         return f"{line.title}, {line.detail}" + (", done" if line.done else "") + flagged
 
     def tip(self, line: QueueItem) -> str:
-        """Say the line, its doubt, and why it was flagged."""
-        doubt = "" if line.score is None else f", doubt {line.score:.2f}"
-        return f"{line.title}: {line.detail}{doubt}" + (f"; flagged: {line.flag}" if line.flag else "")
+        """Say the line, how much of it was decided, its doubt, and why it was flagged."""
+        decided = line.counts.get("decided", 0)
+        more = f", {count(decided)} decided by you" if decided else ""
+        more += "" if line.score is None else f", doubt {line.score:.2f}"
+        return f"{line.title}: {line.detail}{more}" + (f"; flagged: {line.flag}" if line.flag else "")
 
     def paint_ground(self, painter: QPainter, box: QRectF, state: QStyle.StateFlag) -> None:
         """Paint a card with an edge of accent under the current line."""

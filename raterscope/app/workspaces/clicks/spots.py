@@ -140,7 +140,7 @@ class Summary:
     @property
     def counts(self) -> dict[str, int]:
         """What the queue can be narrowed by."""
-        return {"detections": self.detections, "disputed": self.disputed}
+        return {"detections": self.detections, "disputed": self.disputed, "decided": self.decided}
 
     def in_words(self) -> str:
         """Say it: "27 detections, 3 disputed"."""
@@ -229,7 +229,8 @@ def says(spot: Spot, fusion: Fusion | None) -> tuple[tuple[str, str], ...]:
         share = spot.votes / max(spot.looked, 1)
         most = "most marked it" if share > 0.5 else "half marked it" if share == 0.5 else "most did not"
         said.append(("votes", f"{spot.votes} of {spot.looked} ({share:.0%}): {most}"))
-        said.append(("model", f"{spot.posterior:.2f}: {_model_in_words(spot.posterior)}"))
+        model = _model_in_words(spot.posterior, bool(fusion.detection.detected[spot.cluster]))
+        said.append(("model", f"{spot.posterior:.2f}: {model}"))
     return tuple(said)
 
 
@@ -279,12 +280,12 @@ def _state(spot: review.Spot) -> State:
     return "added" if spot.verdict == "added" else "turned down"
 
 
-def _model_in_words(posterior: float) -> str:
-    if posterior >= DISPUTED[1]:
+def _model_in_words(posterior: float, detected: bool) -> str:
+    if DISPUTED[0] < posterior < DISPUTED[1]:
+        return "in doubt"
+    if detected:
         return "real"
-    if posterior <= DISPUTED[0]:
-        return "an artefact"
-    return "in doubt"
+    return "an artefact" if posterior <= DISPUTED[0] else "not enough for what this run asks"
 
 
 def _expected(fusion: Fusion) -> str:
