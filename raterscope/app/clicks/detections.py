@@ -14,7 +14,7 @@ from raterscope.app.exports import FORMATS, Request
 from raterscope.app.formats.export import distinct, make_folder, safe, write_table
 from raterscope.app.formats.masks.naming import bare
 from raterscope.app.formats.points.writing import Detection, OnImage, write_coco, write_geojson, write_layer
-from raterscope.app.review import Spot, fold, match
+from raterscope.app.review import Measures, Spot, fold, match, read_measures
 from raterscope.app.study import ImageEntry, Study
 
 __all__ = ["export_detections"]
@@ -39,7 +39,8 @@ def export_detections(study: Study, request: Request, watch: Watch = silent) -> 
         When nothing was fused or decided yet, or there is nothing that the format holds.
     """
     watch(0.0, f"writing {request.what}")
-    state = fold(study.decisions())
+    decisions = study.decisions()
+    state = fold(decisions)
     entries = [entry for entry in study.images() if not request.items or entry.id in request.items]
     rows: list[tuple[ImageEntry, list[Row]]] = []
     for step, entry in enumerate(entries):
@@ -52,7 +53,8 @@ def export_detections(study: Study, request: Request, watch: Watch = silent) -> 
         raise InputError("holds no detections yet; `raterscope run` fuses its clicks", file=study.path)
     if request.format == "csv":
         return [write_table(request.path, _COLUMNS, (row for _, some in rows for row in some))]
-    images = [_on_image(entry, some) for entry, some in rows]
+    measures = read_measures(decisions, state)
+    images = [_on_image(entry, some, measures) for entry, some in rows]
     if request.format == "coco":
         return [write_coco(request.path, images)]
     if request.format == "napari":  # which opens no layer without points
@@ -79,8 +81,10 @@ def _write_each(request: Request, images: Sequence[OnImage], watch: Watch) -> li
     return written
 
 
-def _on_image(entry: ImageEntry, rows: Sequence[Row]) -> OnImage:
-    return OnImage(entry.name, entry.width, entry.height, [_detection(row) for row in rows if row[_DETECTED]])
+def _on_image(entry: ImageEntry, rows: Sequence[Row], measures: Measures) -> OnImage:
+    found = [_detection(row) for row in rows if row[_DETECTED]]
+    size = measures.pixel_size(entry.id, entry.pixel_size)
+    return OnImage(entry.name, entry.width, entry.height, found, size)
 
 
 def _detection(row: Row) -> Detection:

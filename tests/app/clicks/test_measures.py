@@ -1,6 +1,7 @@
 """Scales, shapes and counts as a study keeps them and as they leave it."""
 
 import csv
+import json
 
 import numpy as np
 import pytest
@@ -199,3 +200,21 @@ def test_counts_and_measurements_leave_as_tables(study_file, tmp_path, capsys):
             "set the scale to 0.25 µm a pixel, all images",
             "measure length 1",
         ]
+
+
+def test_places_in_micrometres_leave_with_the_detections(study_file, tmp_path):
+    study, out = str(study_file), tmp_path / "out"
+    out.mkdir()
+    with Study.open(study_file) as opened:
+        opened.record(scale(0.25))
+    assert main(["run", study, "oem"]) == 0
+    assert main(["export", study, "--what", "detections", "--format", "geojson", "-o", str(out)]) == 0
+    one, two = (json.loads(path.read_text(encoding="utf-8")) for path in sorted(out.iterdir()))
+    assert one["image"]["micrometresPerPixel"] == 0.25
+    assert len(one["features"]) >= 5
+    for feature in one["features"]:
+        x, y = feature["geometry"]["coordinates"]
+        measured = feature["properties"]["measurements"]
+        assert (measured["X µm"], measured["Y µm"]) == (pytest.approx(x / 4), pytest.approx(y / 4))
+    assert "micrometresPerPixel" not in two["image"]
+    assert all("X µm" not in feature["properties"]["measurements"] for feature in two["features"])

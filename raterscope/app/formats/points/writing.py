@@ -62,26 +62,30 @@ class Detection:
 
 @dataclass(frozen=True)
 class OnImage:
-    """The detections on an image of some width and height in pixels."""
+    """The detections on an image of some width and height in pixels, of so many micrometres where known."""
 
     name: str
     width: float
     height: float
     detections: Sequence[Detection]
+    pixel_size: float | None = None
 
 
 def write_geojson(path: Path, image: OnImage) -> Path:
     """Write the detections of an image as QuPath's point annotations, in pixels.
 
-    The member "image" tells which image it is, for which the format has no place; QuPath passes over it.
+    Where the size of a pixel is known, places in micrometres are among the measurements. The member "image"
+    tells which image it is, for which the format has no place; QuPath passes over it.
 
     Raises
     ------
     InputError
         When it cannot be written.
     """
-    features = [_feature(image.name, at, one) for at, one in enumerate(image.detections)]
+    size = math.nan if image.pixel_size is None else image.pixel_size
+    features = [_feature(image.name, at, one, size) for at, one in enumerate(image.detections)]
     told = {"name": image.name, "width": _whole(image.width), "height": _whole(image.height)}
+    told |= _told({"micrometresPerPixel": size})
     # QuPath reads by the system's encoding: letters beyond ASCII are escaped.
     return _write(path, {"type": "FeatureCollection", "image": told, "features": features})
 
@@ -129,8 +133,9 @@ def write_layer(path: Path, image: OnImage) -> Path:
     return write_table(path, columns, rows)
 
 
-def _feature(image: str, number: int, one: Detection) -> dict[str, Any]:
+def _feature(image: str, number: int, one: Detection, size: float) -> dict[str, Any]:
     measured = {"Cluster": one.cluster, "Votes": one.votes, "Posterior": one.posterior}
+    measured |= {"X µm": one.x * size, "Y µm": one.y * size}
     return {
         "type": "Feature",
         "id": str(uuid.uuid5(uuid.NAMESPACE_URL, f"{image}#{number}")),
