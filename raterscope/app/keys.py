@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtWidgets import (
@@ -21,32 +20,17 @@ from raterscope.app.commands import Command
 from raterscope.app.workspaces.screen import WorkspaceScreen
 from raterscope.widgets.key_cap import KeyButton
 from raterscope.widgets.matching import Typed
-from raterscope.widgets.own_keys import own_keys
+from raterscope.widgets.own_keys import OwnKeys, own_keys
 from raterscope.widgets.parts import plain_label
 
-__all__ = ["KeyGroup", "KeySheet", "groups_of"]
+__all__ = ["KeySheet", "groups_of"]
 
 COLUMNS = 3
 CAPTION_ROWS = 2  # what a caption takes, in rows
 SIZE = QSize(1080, 680)
 
 
-@dataclass(frozen=True, slots=True)
-class KeyGroup:
-    """Keys that belong together.
-
-    Attributes
-    ----------
-    title : str
-    keys : tuple of (str, str)
-        Keys as they are printed, and what they do.
-    """
-
-    title: str
-    keys: tuple[tuple[str, str], ...]
-
-
-def groups_of(commands: Sequence[Command], workspace: WorkspaceScreen | None) -> tuple[KeyGroup, ...]:
+def groups_of(commands: Sequence[Command], workspace: WorkspaceScreen | None) -> tuple[OwnKeys, ...]:
     """Group the keys of the commands by their menus, then those of a workspace's widgets."""
     groups: dict[str, list[tuple[str, str]]] = {}
     for one in commands:
@@ -57,13 +41,13 @@ def groups_of(commands: Sequence[Command], workspace: WorkspaceScreen | None) ->
             groups.setdefault("Review", []).extend(workspace.digits.keys)
         for told in own_keys(workspace):
             groups.setdefault(told.where, []).extend(told.keys)
-    return tuple(KeyGroup(title, tuple(keys)) for title, keys in groups.items())
+    return tuple(OwnKeys(title, tuple(keys)) for title, keys in groups.items())
 
 
 class KeySheet(QDialog):
     """Every key that works here and what it does, in columns, with a line to look for one."""
 
-    def __init__(self, groups: Sequence[KeyGroup], parent: QWidget | None = None) -> None:
+    def __init__(self, groups: Sequence[OwnKeys], parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setWindowTitle("The keys")
@@ -116,14 +100,14 @@ class KeySheet(QDialog):
 
 
 class _Group(QWidget):
-    def __init__(self, group: KeyGroup) -> None:
+    def __init__(self, group: OwnKeys) -> None:
         super().__init__()
-        self._title = group.title.casefold()
+        self._title = group.where.casefold()
         self._rows = [(_Row(keys, words), keys, words) for keys, words in group.keys]
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(4)
-        caption: QLabel = plain_label(group.title.upper(), "caption")
+        caption: QLabel = plain_label(group.where.upper(), "caption")
         column.addWidget(caption)
         for row, _, _ in self._rows:
             column.addWidget(row)

@@ -11,7 +11,7 @@ __all__ = ["OwnKeys", "own_keys"]
 
 @dataclass(frozen=True, slots=True)
 class OwnKeys:
-    """The keys of one widget, its class attribute ``OWN_KEYS``.
+    """Keys that hold in one place; a widget tells its own by its class attribute ``OWN_KEYS``.
 
     Attributes
     ----------

@@ -6,10 +6,11 @@ from PySide6.QtGui import QAccessible
 from PySide6.QtWidgets import QAbstractSpinBox, QComboBox, QMenu, QTabWidget, QWidget
 
 from raterscope.app.guide import pages
-from raterscope.app.keys import KeyGroup, KeySheet
+from raterscope.app.keys import KeySheet
 from raterscope.app.palette import Palette
 from raterscope.app.workspaces.catalogue import WORKSPACES
 from raterscope.widgets.guide_view import GuideView
+from raterscope.widgets.own_keys import OwnKeys
 
 
 def _within(widget, kinds):
@@ -44,7 +45,7 @@ def test_everything_that_takes_the_keys_in_the_window_has_a_name(fused, qtbot):
 
 
 def test_sheet_and_guide_have_names(qtbot):
-    for made in (KeySheet((KeyGroup("Review", (("A", "Accept"),)),)), GuideView(pages())):
+    for made in (KeySheet((OwnKeys("Review", (("A", "Accept"),)),)), GuideView(pages())):
         qtbot.addWidget(made)
         assert nameless(made) == []
 

@@ -1,12 +1,14 @@
 """Volumes and masks brought into the window."""
 
 import pytest
+from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QFileDialog, QMessageBox
 
 from raterscope.algorithms.masks.fusion import MaskPlan
 from raterscope.app.formats.masks import read_masks
 from raterscope.app.importing import read_files, store
 from raterscope.app.masks.running import fuse_cases, gather, keep
+from raterscope.app.palette import Palette
 from raterscope.app.study import Study
 from raterscope.app.study.masks import mask_entries
 from raterscope.widgets.dialogs.who_marked import WhoMarkedDialog
@@ -133,3 +135,16 @@ def test_an_export_that_needs_a_series_says_so(fused_masks, qtbot, tmp_path, mon
     idle(fused_masks, qtbot)
     assert "without the DICOM series" in fused_masks.notice.text
     assert not (tmp_path / "seg.dcm").exists()
+
+
+def test_the_palette_goes_to_another_case_and_to_a_rater(fused_masks, qtbot):
+    here = fused_masks.workspace.current_item()
+    there = next(one for one in fused_masks.document.contents.of("masks") if one.id != here)
+    for typed in (there.name, "carl annotator"):
+        fused_masks.habits.show_palette()
+        palette = next(one for one in fused_masks.findChildren(Palette) if one.isVisible())
+        qtbot.keyClicks(palette.line, typed)
+        qtbot.keyClick(palette.line, Qt.Key.Key_Return)
+        idle(fused_masks, qtbot)
+    assert fused_masks.workspace.current_item() == there.id
+    assert fused_masks.workspace.raters.current == "carl"

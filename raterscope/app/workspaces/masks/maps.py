@@ -82,7 +82,7 @@ class MapBar(QWidget):
         self.opacity.setMaximumWidth(90)
         self.opacity.setMinimumWidth(48)
         self.opacity.setAccessibleName("Opacity of fills and maps")
-        self.opacity.setToolTip(plain_tip("Opacity of fills and maps"))
+        self.opacity.setToolTip(plain_tip("Opacity of fills and maps, in percent"))
         row = QHBoxLayout(self)
         row.setContentsMargins(12, 4, 12, 4)
         row.setSpacing(8)
