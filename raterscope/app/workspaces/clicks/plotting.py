@@ -12,7 +12,7 @@ from raterscope.algorithms.clicks.counting import expected_count
 from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Document
 from raterscope.app.jobs import Jobs
-from raterscope.app.review import ReviewState
+from raterscope.app.review import ReviewState, Spot
 from raterscope.app.study import Study
 from raterscope.app.workspaces.clicks.annotators import Annotators
 from raterscope.app.workspaces.clicks.comparing import Comparing
@@ -26,6 +26,7 @@ from raterscope.widgets.plots.counts_plot import CountsView
 __all__ = ["Plotting"]
 
 Count = tuple[float, float, float]
+MadeFrom = tuple[Known, tuple[Spot, ...]]
 UNKNOWN = (float("nan"),) * 3
 
 
@@ -49,8 +50,9 @@ class Plotting(QObject):
         self._document, self._jobs, self._screen = document, jobs, screen
         self._queueing, self._reviewing, self._comparing = queueing, reviewing, comparing
         self._counts: dict[int, Count] = {}
-        self._made_from: dict[int, object] = {}
+        self._made_from: dict[int, MadeFrom] = {}
         self._truth: dict[int, int] = {}
+        self._truth_stale = True
         self._under_way = False
         document.replaced.connect(self._on_replaced)
         document.changed.connect(self._on_changed)
@@ -80,6 +82,9 @@ class Plotting(QObject):
         contents = self._document.contents
         if contents is None or self._screen.middle_tabs.currentWidget() is not self._screen.counts:
             return
+        if self._truth_stale:
+            self._truth_stale = False
+            self._document.ask("Reading known places", _read_truth).finished.connect(self._on_truth)
         made_from = {
             image: (known, tuple(contents.review.spots(image)))
             for image, known in self._queueing.results.items()
@@ -96,11 +101,9 @@ class Plotting(QObject):
             job.finished.connect(self._on_counted)
             job.ended.connect(self._on_ended)
 
-    def _is_stale(self, image: int, made_from: tuple[Known, object]) -> bool:
+    def _is_stale(self, image: int, made_from: MadeFrom) -> bool:
         before = self._made_from.get(image)
-        if not isinstance(before, tuple):
-            return True
-        return before[0] is not made_from[0] or before[1] != made_from[1]
+        return before is None or before[0] is not made_from[0] or before[1] != made_from[1]
 
     def _on_counted(self, counts: Mapping[int, Count]) -> None:
         self._counts.update(counts)
@@ -111,14 +114,13 @@ class Plotting(QObject):
 
     def _show(self) -> None:
         contents = self._document.contents
-        items = [item for item in self._screen.queue.shown() if isinstance(item.key, int)]
-        if contents is None or not items:
+        named = {item.key: item.title for item in self._screen.queue.shown() if isinstance(item.key, int)}
+        if contents is None or not named:
             self._screen.counts.show_counts(None)
             return
-        numbers = [item.key for item in items if isinstance(item.key, int)]
+        numbers, names = list(named), list(named.values())
         expected, low, high = np.array([self._counts.get(number, UNKNOWN) for number in numbers]).T
         known = np.array([self._truth.get(number, np.nan) for number in numbers], dtype=float)
-        names = [item.title for item in items]
         self._screen.counts.show_counts(CountsView(np.array(numbers), names, expected, low, high, known))
         self._screen.counts.select(self._queueing.current)
 
@@ -132,9 +134,8 @@ class Plotting(QObject):
         self._on_changed()
 
     def _on_changed(self) -> None:
-        if self._document.contents is not None:
-            job = self._document.ask("Reading known places", _read_truth)
-            job.finished.connect(self._on_truth)
+        self._truth_stale = True
+        self.refresh()
 
     def _on_truth(self, truth: dict[int, int]) -> None:
         self._truth = truth
