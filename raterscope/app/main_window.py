@@ -54,7 +54,7 @@ class MainWindow(QMainWindow):
         self._kind = ""
         importing = Importing(self.document, self.jobs, self)
         exporting = Exporting(self.document, self._current_item, self)
-        self.figures = Figures(self.document, self.jobs, self)
+        self.figures = Figures(self.document, self.jobs, self._current_item, self)
         self.files = Files(self.document, importing, self)
         self.menus = Menus(self.document, self.files, exporting, self)
         self.habits = Habits(self.document, self.menus, self)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,14 @@ AT_ONCE = 10_000
 class Figures(QObject):
     """Listens to the menus of figures.
 
+    Parameters
+    ----------
+    document : Document
+    jobs : Jobs
+    item : callable
+        Gives the number of the image on screen.
+    window : QWidget
+
     Signals
     -------
     said, refused : str
@@ -39,9 +47,11 @@ class Figures(QObject):
     said = Signal(str)
     refused = Signal(str)
 
-    def __init__(self, document: Document, jobs: Jobs, window: QWidget) -> None:
+    def __init__(
+        self, document: Document, jobs: Jobs, item: Callable[[], int | None], window: QWidget
+    ) -> None:
         super().__init__(window)
-        self._document, self._jobs, self._window = document, jobs, window
+        self._document, self._jobs, self._item, self._window = document, jobs, item, window
         self._folder: Path | None = None
 
     def listen_to(self, place: QWidget) -> None:
@@ -71,7 +81,10 @@ class Figures(QObject):
     def _proposed(self, leaving: Leaving) -> Path:
         contents = self._document.contents
         folder, stem = (Path.home(), "") if contents is None else (contents.path.parent, contents.path.stem)
-        words = "-".join(filter(None, (stem, safe(leaving.title.casefold()))))
+        item = self._item() if leaving.of_image else None
+        image = None if contents is None or item is None else contents.image(item)
+        of = stem if image is None else safe(Path(image.name).stem)
+        words = "-".join(filter(None, (of, safe(leaving.title.casefold()))))
         return (self._folder or folder) / f"{words}{leaving.suffix}"
 
 

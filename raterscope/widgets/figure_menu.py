@@ -39,11 +39,14 @@ class Leaving:
     suffix : str
         How the file's name ends: ".svg", ".png" or ".csv".
     content : bytes, QImage or PlotTable
+    of_image : bool
+        Whether it is a picture of the image on screen, which then gives its name.
     """
 
     title: str
     suffix: str
     content: Content
+    of_image: bool = False
 
 
 class _Menu(QMenu):
@@ -79,6 +82,8 @@ class PictureMenu(QObject):
 
     leaving = Signal(object)
     said = Signal(str)
+
+    OF_IMAGE = True
 
     def __init__(self, figure: Drawn, place: QWidget, *, by_click: bool = True) -> None:
         super().__init__(place)
@@ -128,7 +133,7 @@ class PictureMenu(QObject):
 
     def _leave(self, suffix: str, content: Content) -> None:
         title = self._figure.heading()[0] or self._place.accessibleName()
-        self.leaving.emit(Leaving(title, suffix, content))
+        self.leaving.emit(Leaving(title, suffix, content, self.OF_IMAGE))
 
     def _on_copy(self) -> None:
         QGuiApplication.clipboard().setImage(paint_to_image(self._figure, self._scale()))
@@ -146,6 +151,8 @@ class FigureMenu(PictureMenu):
     figure : Plotted
     place : QWidget
     """
+
+    OF_IMAGE = False
 
     def __init__(self, figure: Plotted, place: QWidget) -> None:
         super().__init__(figure, place)

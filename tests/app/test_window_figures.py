@@ -66,6 +66,15 @@ def test_a_plot_leaves_as_drawing_picture_and_table(fused, qtbot, saved):
     assert "careless" in {row[0] for row in rows}
 
 
+def test_the_canvas_leaves_under_the_name_of_its_image(fused, qtbot, saved):
+    folder, asked = saved
+    name = fused.workspace.reviewing.scene.image.name.removesuffix(".png")
+    save(fused, qtbot, fused.workspace.canvas.menu.png)
+    assert asked[0][1].endswith(f"/{name}-image.png")
+    with Image.open(folder / f"{name}-image.png") as picture:
+        assert picture.size == (fused.workspace.canvas.width(), fused.workspace.canvas.height())
+
+
 def test_a_name_that_a_spreadsheet_would_run_leaves_harmless(fused, qtbot, saved):
     folder, _ = saved
     plot = fused.workspace.reliability
