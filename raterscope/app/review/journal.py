@@ -55,6 +55,8 @@ class ReviewState:
     undoable: Decision | None = None
     redoable: Decision | None = None
     _decided: dict[tuple[str, int], _OnItem] = field(default_factory=dict, repr=False)
+    _on: dict[tuple[str, int], tuple[Decision, ...]] = field(default_factory=dict, repr=False)
+    """All decisions on each item, also those that do not stand."""
     _dead: frozenset[int] = field(default=frozenset(), repr=False)
     _by_id: dict[int, Decision] = field(default_factory=dict, repr=False)
     _undo_of_redoable: int | None = None
@@ -121,44 +123,73 @@ def fold(decisions: Sequence[Decision], before: ReviewState | None = None) -> Re
     before : ReviewState, optional
         The state without the last of them: what that does not touch is not read again.
     """
+    last = None if before is None else decisions[-1]
+    if before is None or last is None:
+        by_id = {decision.id: decision for decision in decisions}
+        on = _by_item(decisions, {})
+        touched = set(on)
+        decided: dict[tuple[str, int], _OnItem] = {}
+    else:
+        by_id = {**before._by_id, last.id: last}
+        on = _by_item((last,), before._on)
+        touched = _touched(last, by_id)
+        decided = {key: found for key, found in before._decided.items() if key not in touched}
+    if before is None or last is None or last.verb == "undo":
+        dead = _dead(decisions)
+        undoable, redone = _stacks(decisions, by_id)
+    else:
+        dead, undoable, redone = before._dead, last.id, None
+    for key in touched:
+        standing = [decision for decision in on.get(key, ()) if decision.id not in dead]
+        if standing:
+            decided[key] = _READERS[key[0]]()
+        for decision in standing:
+            decided[key].take(decision, key[1])
+    redoable = target_of(by_id[redone], by_id.get)[0] if redone is not None else None
+    return ReviewState(
+        excluded=_excluded(decisions, dead),
+        undoable=by_id[undoable] if undoable is not None else None,
+        redoable=redoable,
+        _decided=decided,
+        _on=on,
+        _dead=dead,
+        _by_id=by_id,
+        _undo_of_redoable=redone,
+    )
+
+
+def _by_item(
+    decisions: Sequence[Decision], before: Mapping[tuple[str, int], tuple[Decision, ...]]
+) -> dict[tuple[str, int], tuple[Decision, ...]]:
+    """Put decisions to those before them on the same items."""
+    more: dict[tuple[str, int], list[Decision]] = {}
+    for decision in decisions:
+        if decision.subject is not None:
+            for item in decision.items:
+                more.setdefault((decision.subject.kind, item), []).append(decision)
+    return {**before, **{key: (*before.get(key, ()), *found) for key, found in more.items()}}
+
+
+def _dead(decisions: Sequence[Decision]) -> frozenset[int]:
+    """Name the decisions that were undone."""
     dead: set[int] = set()
     for decision in reversed(decisions):
         if decision.verb == "undo" and decision.id not in dead and decision.undoes is not None:
             dead.add(decision.undoes)
-    by_id = {decision.id: decision for decision in decisions}
+    return frozenset(dead)
+
+
+def _excluded(decisions: Sequence[Decision], dead: frozenset[int]) -> dict[str, str]:
     excluded: dict[str, str] = {}
-    decided: dict[tuple[str, int], _OnItem] = {}
-    touched: set[tuple[str, int]] | None = None
-    if before is not None:
-        touched = _touched(decisions[-1], by_id)
-        decided = {key: found for key, found in before._decided.items() if key not in touched}
     for decision in decisions:
-        if decision.verb == "undo" or decision.id in dead:
+        if decision.verb not in ("exclude", "include") or decision.id in dead:
             continue
-        if decision.subject is not None:
-            for item in decision.items:
-                key = (decision.subject.kind, item)
-                if touched is not None and key not in touched:
-                    continue
-                if key not in decided:
-                    decided[key] = _READERS[decision.subject.kind]()
-                decided[key].take(decision, item)
-        elif decision.verb == "exclude":
+        if decision.verb == "exclude":
             excluded.update(dict.fromkeys(decision.annotators, decision.reason))
         else:
             for name in decision.annotators:
                 excluded.pop(name, None)
-    undoable, redone = _stacks(decisions, by_id)
-    redoable = target_of(by_id[redone], by_id.get)[0] if redone is not None else None
-    return ReviewState(
-        excluded=excluded,
-        undoable=by_id[undoable] if undoable is not None else None,
-        redoable=redoable,
-        _decided=decided,
-        _dead=frozenset(dead),
-        _by_id=by_id,
-        _undo_of_redoable=redone,
-    )
+    return excluded
 
 
 def _touched(decision: Decision, by_id: Mapping[int, Decision]) -> set[tuple[str, int]]:
