@@ -167,7 +167,13 @@ class Afternoon:
         done: Callable[[], bool] = lambda: True, seen: tuple[QWidget, ...] = (),
     ) -> None:  # fmt: skip
         """Do something and keep what it took."""
-        self.note(name, limit, self.driven.time(act, done, seen, QUIET))
+        self.note(name, limit, self.driven.time(act, done, seen or self._changing, QUIET))
+
+    @property
+    def _changing(self) -> tuple[QWidget, ...]:
+        """What shows that something was done."""
+        work = self.work
+        return work.pages, work.evidence, work.queue, work.history, work.middle_tabs
 
     def note(self, name: str, limit: float | None, taken: tuple[float, float, float]) -> None:
         """Keep what an interaction took."""
@@ -271,7 +277,7 @@ class Afternoon:
             return elsewhere or self.image != image
 
         press = self.driven.deciding(partial(self.driven.key, key, self.work.canvas))
-        taken = self.driven.time(press, gone_on, (), QUIET)
+        taken = self.driven.time(press, gone_on, self._changing, QUIET)
         if self.image == image:
             self.note(SETTLED, 50, taken)
         else:
@@ -346,6 +352,7 @@ class Afternoon:
             if dialog.isVisible():
                 dialog.words.setText("badly stained")
                 self.act("image flagged", 50, self.driven.deciding(dialog.accept), self.driven.decided)
+        self.driven.wait(self.driven.window.isActiveWindow)
 
     def leave_out(self) -> None:
         """Leave an annotator out of what is fused from now on."""
