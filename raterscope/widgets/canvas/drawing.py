@@ -6,19 +6,22 @@ from collections.abc import Callable, Hashable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QEvent, QObject, QPointF, QRectF, Qt, Signal
+from PySide6.QtCore import QEvent, QObject, QPointF, QRectF, Qt, QTimer, Signal
 from PySide6.QtGui import QColor, QKeyEvent, QMouseEvent, QPainter, QPen
 
 from raterscope.algorithms.measuring import simplified
 from raterscope.widgets import theme
+from raterscope.widgets.canvas.canvas_view import SETTLED
 from raterscope.widgets.canvas.image_canvas import DRAG_FROM, FINE_STEP, ImageCanvas
 from raterscope.widgets.canvas.shape_marks import (
     ShapeMark,
     paint_shape,
     paint_shapes,
     paint_tag,
+    paint_tags,
     polygon_of,
 )
+from raterscope.widgets.canvas.tiles import TileCache
 from raterscope.widgets.canvas.viewport import Viewport
 from raterscope.widgets.chips import paint_chip_ground
 
@@ -77,6 +80,11 @@ class Drawing(QObject):
         self._freehand = False
         self._shapes: tuple[ShapeMark, ...] = ()
         self._selected: Hashable = None
+        self._tiles, self._hurry = TileCache(self._paint_tile), True
+        self._settling = QTimer(self)
+        self._settling.setSingleShot(True)
+        self._settling.setInterval(SETTLED)
+        self._settling.timeout.connect(self._on_settled)
         canvas.over_marks.append(self._paint)
         canvas.mode_changed.connect(self._on_canvas_mode)
         canvas.installEventFilter(self)
@@ -84,12 +92,15 @@ class Drawing(QObject):
     def set_shapes(self, shapes: Sequence[ShapeMark]) -> None:
         """Show what was drawn before."""
         self._shapes = tuple(shapes)
+        self._tiles.clear()
         self._canvas.update()
 
     def select(self, key: Hashable) -> None:
         """Show one of them stronger; None shows none so."""
-        self._selected = key
-        self._canvas.update()
+        if key != self._selected:
+            self._selected = key
+            self._tiles.clear()
+            self._canvas.update()
 
     def set_mode(self, mode: str) -> None:
         """Begin to draw a "scale", a "length" or an "area"; nothing leaves what was begun."""
@@ -224,8 +235,20 @@ class Drawing(QObject):
 
     # Painting
 
+    def _paint_tile(self, painter: QPainter, scale: float, rect: QRectF) -> None:
+        paint_shapes(painter, scale, rect, self._shapes, self._selected)
+
+    def _on_settled(self) -> None:
+        self._hurry = False
+        self._canvas.update()
+
     def _paint(self, painter: QPainter, viewport: Viewport) -> None:
-        paint_shapes(painter, viewport, self._shapes, self._selected)
+        if self._shapes:
+            ratio = self._canvas.devicePixelRatioF()
+            if not self._tiles.show(painter, viewport, ratio, hurry=self._hurry):
+                self._settling.start()
+            self._hurry = True
+            paint_tags(painter, viewport, self._shapes, self._selected)
         if not self.mode:
             return
         points = [*self._points]
@@ -236,7 +259,8 @@ class Drawing(QObject):
         if self._points and len(points) > 1:
             places = np.array(points)
             closed = self.mode == "area" and len(points) > 2
-            paint_shape(painter, polygon_of(viewport, places), closed=closed, strong=True)
+            polygon = polygon_of(places, viewport.scale, viewport.across, viewport.down)
+            paint_shape(painter, polygon, closed=closed, strong=True)
             words = self._measure(self.mode, places)
             paint_tag(painter, viewport, QPointF(*viewport.to_screen(*points[-1])), words)
         _paint_hint(painter, viewport, f"{WORDS[self.mode]}, Esc to leave it")

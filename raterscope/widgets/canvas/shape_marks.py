@@ -14,7 +14,7 @@ from raterscope.widgets import theme
 from raterscope.widgets.canvas.viewport import Viewport
 from raterscope.widgets.chips import paint_chip_ground
 
-__all__ = ["ShapeMark", "paint_shape", "paint_shapes", "paint_tag", "polygon_of"]
+__all__ = ["ShapeMark", "paint_shape", "paint_shapes", "paint_tag", "paint_tags", "polygon_of"]
 
 END = 5.0
 MOST_TAGS = 60
@@ -43,28 +43,34 @@ class ShapeMark:
 
 
 def paint_shapes(
+    painter: QPainter, scale: float, rect: QRectF, shapes: Sequence[ShapeMark], selected: Hashable = None
+) -> None:
+    """Paint those that reach into `rect` (in the image's units), the selected one stronger.
+
+    The painter's origin is the image's, its unit the widget's pixel.
+    """
+    reach = 2 * END / scale
+    for shape in _within(shapes, rect.adjusted(-reach, -reach, reach, reach)):
+        polygon = polygon_of(shape.points, scale)
+        paint_shape(painter, polygon, closed=shape.closed, strong=shape.key == selected)
+
+
+def paint_tags(
     painter: QPainter, viewport: Viewport, shapes: Sequence[ShapeMark], selected: Hashable = None
 ) -> None:
-    """Paint those that are in sight, the selected one stronger."""
+    """Paint the words of the shapes in sight; of too many those of the selected one alone."""
     left, top, right, bottom = viewport.visible
-    here = [
-        shape
-        for shape in shapes
-        if np.all(shape.points.max(axis=0) >= (left, top))
-        and np.all(shape.points.min(axis=0) <= (right, bottom))
-    ]
-    for shape in here:
-        strong = shape.key == selected
-        paint_shape(painter, polygon_of(viewport, shape.points), closed=shape.closed, strong=strong)
+    here = _within(shapes, QRectF(left, top, right - left, bottom - top))
     for shape in here:
         if len(here) <= MOST_TAGS or shape.key == selected:
-            place = viewport.to_screen(*_beside(shape))
-            paint_tag(painter, viewport, QPointF(*place), shape.words)
+            paint_tag(painter, viewport, QPointF(*viewport.to_screen(*_beside(shape))), shape.words)
 
 
-def polygon_of(viewport: Viewport, points: NDArray[np.floating]) -> QPolygonF:
-    """Turn points of the image into points of the widget."""
-    return QPolygonF([QPointF(*viewport.to_screen(x, y)) for x, y in points.tolist()])
+def polygon_of(
+    points: NDArray[np.floating], scale: float, across: float = 0.0, down: float = 0.0
+) -> QPolygonF:
+    """Turn points of the image into pixels."""
+    return QPolygonF([QPointF(x, y) for x, y in (points * scale + (across, down)).tolist()])
 
 
 def paint_shape(painter: QPainter, polygon: QPolygonF, *, closed: bool, strong: bool = False) -> None:
@@ -98,6 +104,15 @@ def paint_tag(painter: QPainter, viewport: Viewport, place: QPointF, words: str)
     painter.drawText(box, Qt.AlignmentFlag.AlignCenter, words)
 
 
+def _within(shapes: Sequence[ShapeMark], rect: QRectF) -> list[ShapeMark]:
+    upper, lower = (rect.left(), rect.top()), (rect.right(), rect.bottom())
+    return [
+        shape
+        for shape in shapes
+        if np.all(shape.points.max(axis=0) >= upper) and np.all(shape.points.min(axis=0) <= lower)
+    ]
+
+
 def _beside(shape: ShapeMark) -> tuple[float, float]:
     """Give where the words stand: at the middle of a line, at the top of an outline."""
     if shape.closed:
@@ -105,7 +120,8 @@ def _beside(shape: ShapeMark) -> tuple[float, float]:
         return float(x), float(y)
     steps = np.hypot(*np.diff(shape.points, axis=0).T)
     along = np.concatenate([[0.0], np.cumsum(steps)])
-    return tuple(float(np.interp(along[-1] / 2, along, column)) for column in shape.points.T)  # type: ignore[return-value]
+    across, down = (float(np.interp(along[-1] / 2, along, column)) for column in shape.points.T)
+    return across, down
 
 
 def _paint_end(painter: QPainter, end: QPointF, inner: QPointF) -> None:
