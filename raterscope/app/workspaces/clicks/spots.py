@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -167,13 +168,13 @@ def spots_of(fusion: Fusion | None, looked: int, decided: Sequence[review.Spot])
     stands for any more is shown by itself: what the expert said is never lost from sight.
     """
     matched: list[int | None] = [None] * len(decided)
-    spots = []
+    spots: list[Spot] = []
     if fusion is not None:
         matched = review.match(decided, fusion.clustering.mean, fusion.clustering.covariance)
-        said = {cluster: spot for spot, cluster in zip(decided, matched, strict=True) if cluster is not None}
-        votes = fusion.votes
-        for cluster in range(len(fusion.clustering)):
-            spots.append(_from_cluster(fusion, cluster, int(votes[cluster]), looked, said.get(cluster)))
+        spots += _undecided(fusion, looked)
+        for spot, cluster in zip(decided, matched, strict=True):
+            if cluster is not None:
+                spots[cluster] = _from_cluster(fusion, cluster, spots[cluster].votes, looked, spot)
     for spot, found in zip(decided, matched, strict=True):
         if found is None and spot.verdict != "skipped":
             spots.append(_alone(spot, len(spots) + 1, looked))
@@ -251,6 +252,15 @@ def _alone(spot: review.Spot, number: int, looked: int) -> Spot:
         high=unknown, votes=0, looked=looked, state=_state(spot), cluster=None, decision=spot.decision,
         skipped=False,
     )  # fmt: skip
+
+
+@lru_cache(maxsize=8)
+def _undecided(fusion: Fusion, looked: int) -> tuple[Spot, ...]:
+    """Give a fusion's spots without the expert's word: wanted again after each decision on its image."""
+    votes = fusion.votes.tolist()
+    return tuple(
+        _from_cluster(fusion, cluster, votes[cluster], looked, None) for cluster in range(len(votes))
+    )
 
 
 def _from_cluster(fusion: Fusion, cluster: int, votes: int, looked: int, said: review.Spot | None) -> Spot:
