@@ -352,6 +352,7 @@ class Afternoon:
             if dialog.isVisible():
                 dialog.words.setText("badly stained")
                 self.act("image flagged", 50, self.driven.deciding(dialog.accept), self.driven.decided)
+        self.driven.window.activateWindow()  # else there is no window manager here to do it
         self.driven.wait(self.driven.window.isActiveWindow)
 
     def leave_out(self) -> None:
