@@ -26,6 +26,7 @@ Work = Callable[[Watch], Any]
 REPORT_SECONDS = 0.05
 PARTIAL_SECONDS = 0.15
 PATIENCE_SECONDS = 0.5
+LEAVING_MS = 20
 SPOKEN_ERRORS = (InputError, SettingsError, ClicksError, MasksError)
 
 
@@ -75,6 +76,7 @@ class Job(QObject):
         self._partial_wanted = threading.Event()
         self._partial_wanted.set()
         self._started: float | None = None
+        self._done = threading.Event()
         self._report_sent = 0.0
         self._partial_sent = 0.0
         queued = Qt.ConnectionType.QueuedConnection
@@ -87,6 +89,11 @@ class Job(QObject):
     def over(self) -> bool:
         """True when nothing more will come."""
         return self.state in ("done", "failed", "cancelled")
+
+    @property
+    def left(self) -> bool:
+        """True when the thread that did the work is through with this object, which may be deleted then."""
+        return self._done.is_set()
 
     def cancel(self) -> None:
         """Ask the work to stop; what it may still answer is dropped."""
@@ -117,6 +124,7 @@ class Job(QObject):
         else:
             self._send(self._returned, result)
         self._work = _no_work
+        self._done.set()
 
     def _watch(
         self,
@@ -236,6 +244,10 @@ class Jobs(QObject):
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._begun = 0
+        self._leaving: list[Job] = []
+        self._leave = QTimer(self)
+        self._leave.setInterval(LEAVING_MS)
+        self._leave.timeout.connect(self._let_go)
         self._jobs: dict[int, Job] = {}
         self._threads: dict[int, threading.Thread] = {}
 
@@ -282,8 +294,21 @@ class Jobs(QObject):
         for job in list(self._jobs.values()):
             if job.state == "cancelling":
                 job.abandon()
+        self._leave.stop()
 
     def _on_ended(self, job: Job) -> None:
         del self._jobs[job.key]
         self._threads.pop(job.key, None)
-        job.deleteLater()
+        self._leaving.append(job)
+        self._let_go()
+
+    def _let_go(self) -> None:
+        """Delete what is over, once its thread has left it, which may be inside the signal it sent last."""
+        gone = [job for job in self._leaving if job.left]
+        for job in gone:
+            self._leaving.remove(job)
+            job.deleteLater()
+        if not self._leaving:
+            self._leave.stop()
+        elif not self._leave.isActive():
+            self._leave.start()

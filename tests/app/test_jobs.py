@@ -163,3 +163,23 @@ def test_closing_while_jobs_run_is_quick_and_leaves_nothing(jobs, qtbot):
         jobs.start("Turning", work)
     jobs.close()
     assert not [t for t in threading.enumerate() if t.name == "Turning"]
+
+
+def test_a_job_stays_until_its_thread_has_left_it(jobs, qtbot):
+    """The thread may still be inside the signal that it sent last."""
+    held, go_on = threading.Event(), threading.Event()
+
+    def work(watch):
+        held.set()
+        go_on.wait(5)
+        watch(0.5, "too late")
+
+    job = jobs.start("deaf", work)
+    gone = []
+    job.destroyed.connect(lambda: gone.append(True))
+    assert held.wait(5)
+    job.abandon()
+    qtbot.wait(100)
+    assert not gone
+    go_on.set()
+    qtbot.waitUntil(lambda: bool(gone), timeout=5000)

@@ -284,10 +284,10 @@ class Streaming(QObject):
         scene, following = self._scene, self.live.following
         if self.replay.given is not None and scene is not None:
             panel.show_replay(self._replay_line(scene))
-            steps, position = self.replay.steps, self.replay.position
+            steps, position = tuple(self.replay.steps), self.replay.position  # more come meanwhile
             history = steps[-1].history if steps else None
             panel.set_state(history, position)
-            curves.set_history(history, plan.stopping, self._truth())
+            curves.set_history(history, plan.stopping, self._truth(len(steps)))
             curves.set_position(position)
         elif following is not None:
             panel.show_live(self._live_line())
@@ -337,8 +337,8 @@ class Streaming(QObject):
             notice=live.notice,
         )
 
-    def _truth(self) -> StreamTruth | None:
-        measured = np.array(self.replay.measured[: len(self.replay.steps)])
+    def _truth(self, steps: int) -> StreamTruth | None:
+        measured = np.array(self.replay.measured[:steps])
         return StreamTruth(measured[:, 0], measured[:, 1]) if len(measured) else None
 
 
