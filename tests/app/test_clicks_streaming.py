@@ -212,3 +212,25 @@ def test_the_slider_moves_the_canvas(fused, qtbot):
     slider.setValue(3)
     assert replay.position == 3
     assert len(fused.workspace.reviewing.scene.clicks.annotators) == 3
+
+
+def test_whom_to_ask_is_who_has_not_looked_and_blind_has_no_names(waiting, qtbot, tmp_path):
+    table = tmp_path / "clicks.csv"
+    seen = "".join(visit(who, "one.png") for who in range(8)) + "".join(
+        visit(who, "two.png") for who in range(5)
+    )
+    append(table, HEADER + seen)
+    waiting.open_paths([table])
+    idle(waiting, qtbot)
+    workspace = waiting.workspace
+    press(waiting, qtbot, Qt.Key.Key_F5)
+    qtbot.waitUntil(lambda: bool(waiting.document.contents.runs), timeout=LONG)
+    idle(waiting, qtbot)
+    image = next(one.id for one in waiting.document.contents.images if one.name == "two.png")
+    workspace.walk.choose(image)
+    idle(waiting, qtbot)
+    workspace.right_tabs.setCurrentWidget(workspace.ask)
+    qtbot.waitUntil(lambda: len(workspace.ask.list.lines) == 3, timeout=LONG)
+    assert {line.name for line in workspace.ask.list.lines} == {f"volunteer {who}" for who in (5, 6, 7)}
+    press(waiting, qtbot, Qt.Key.Key_B)
+    assert not any("volunteer" in line.name for line in workspace.ask.list.lines)

@@ -11,7 +11,9 @@ from raterscope.algorithms.clicks.asking import NextAnnotators, whom_to_ask
 from raterscope.algorithms.clicks.experience import experience_of
 from raterscope.algorithms.clicks.fusion import FusionPlan
 from raterscope.algorithms.progress import Watch
+from raterscope.app.document import Document
 from raterscope.app.jobs import Jobs
+from raterscope.app.workspaces.clicks.annotators import alias
 from raterscope.app.workspaces.clicks.scene import Scene
 from raterscope.app.workspaces.clicks.screen import ClicksScreen
 from raterscope.app.workspaces.clicks.spots import Known
@@ -31,14 +33,17 @@ NOBODY = "Nobody is known who has not looked at this image: ask somebody new."
 class Asking(QObject):
     """Fills the list of annotators to ask when it is in sight."""
 
-    def __init__(self, jobs: Jobs, screen: ClicksScreen, queueing: Queueing) -> None:
+    def __init__(self, document: Document, jobs: Jobs, screen: ClicksScreen, queueing: Queueing) -> None:
         super().__init__(screen)
+        self._document = document
         self._jobs = jobs
         self._screen = screen
         self._queueing = queueing
         self._scene: Scene | None = None
         self._asked = 0
         self._done = False
+        self._found: NextAnnotators | None = None
+        document.names_changed.connect(self._show)
         screen.right_tabs.currentChanged.connect(self._look)
 
     def show(self, scene: Scene | None) -> None:
@@ -46,6 +51,7 @@ class Asking(QObject):
         self._scene = scene
         self._asked += 1
         self._done = False
+        self._found = None
         self._look()
 
     def _look(self) -> None:
@@ -63,17 +69,25 @@ class Asking(QObject):
         job.finished.connect(partial(self._on_found, self._asked))
 
     def _on_found(self, asked: int, found: NextAnnotators) -> None:
-        if asked != self._asked:
+        if asked == self._asked:
+            self._found = found
+            self._show()
+
+    def _show(self) -> None:
+        found, contents = self._found, self._document.contents
+        if found is None or contents is None:
             return
+        numbers = {name: number for number, name in enumerate(contents.annotators)}
         lines = [
             AskLine(
                 key=name,
-                name=name,
+                name=alias(numbers[name]) if contents.hidden else name,
                 why=f"finds {percent(float(found.sensitivity[row]))}",
                 gain=float(found.gain[row]),
                 more=found.why(row),
             )
             for row, name in enumerate(found.annotators[:MOST])
+            if name in numbers
         ]
         self._screen.ask.show_lines(lines, NOBODY)
 

@@ -70,7 +70,7 @@ class ClicksWorkspace(ClicksScreen):
         self.annotators = Annotators(document, self.table, self.reliability, self)
         self.comparing = Comparing(document, jobs)
         self.streaming = Streaming(document, jobs, self, self.queueing)
-        self.asking = Asking(jobs, self, self.queueing)
+        self.asking = Asking(document, jobs, self, self.queueing)
         self.flagging = Flagging(document, self)
         self.measuring = Measuring(document, self)
         self.parasites = Parasitaemia(document, jobs, self, self.queueing, self.measuring)
