@@ -101,7 +101,7 @@ class MainWindow(QMainWindow):
         self.files.said.connect(self.status.set_news)
         self._restore()
         self._on_replaced()
-        kept = memory.folder() / "sessions" if remembers else None
+        kept = memory.folder() / "whereabouts" if remembers else None
         self.reopening = Reopening(self.document, self.offer, kept, self)
 
     def open_paths(self, paths: Sequence[Path]) -> None:

@@ -9,7 +9,7 @@ from PySide6.QtCore import QObject, Qt
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QWidget
 
 from raterscope.app.document import Document
-from raterscope.app.sessions import Place, Session, forget_crashed, left_by_crash
+from raterscope.app.whereabouts import Place, Whereabouts, forget_crashed, left_by_crash
 from raterscope.app.workspaces.catalogue import WORKSPACES
 from raterscope.widgets import theme
 from raterscope.widgets.parts import plain_label
@@ -61,7 +61,7 @@ class Reopening(QObject):
     def __init__(self, document: Document, bar: OfferBar, folder: Path | None, window: MainWindow) -> None:
         super().__init__(window)
         self._document, self._bar, self._folder, self._window = document, bar, folder, window
-        self._session = None if folder is None else Session(folder)
+        self._whereabouts = None if folder is None else Whereabouts(folder)
         self._place: Place | None = None
         bar.accept.clicked.connect(self._on_accepted)
         bar.decline.clicked.connect(self._on_declined)
@@ -81,13 +81,13 @@ class Reopening(QObject):
     def be_at(self, kind: str, item: int | None) -> None:
         """Write down where one is now."""
         contents = self._document.contents
-        if self._session is not None and contents is not None and kind:
-            self._session.be_at(Place(contents.path, kind, item))
+        if self._whereabouts is not None and contents is not None and kind:
+            self._whereabouts.be_at(Place(contents.path, kind, item))
 
     def end(self) -> None:
         """Leave nothing behind: all ended as it should."""
-        if self._session is not None:
-            self._session.end()
+        if self._whereabouts is not None:
+            self._whereabouts.end()
 
     def _forget(self) -> None:
         self._bar.hide()

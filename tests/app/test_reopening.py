@@ -9,7 +9,7 @@ from PySide6.QtCore import Qt
 
 from raterscope.app import memory
 from raterscope.app.main_window import MainWindow
-from raterscope.app.sessions import Place, Session, left_by_crash
+from raterscope.app.whereabouts import Place, Whereabouts, left_by_crash
 from tests.app.driving import LONG, idle
 
 AT_WORK = """
@@ -75,13 +75,13 @@ def test_who_declines_is_not_asked_again(killed, window, qtbot):
 
 
 def test_a_window_that_was_closed_offers_nothing(opened, qtbot):
-    assert list((memory.folder() / "sessions").glob("*.json"))
+    assert list((memory.folder() / "whereabouts").glob("*.json"))
     opened.close()
     again = MainWindow()
     qtbot.addWidget(again)
     again.reopening.offer()
     assert not again.offer.isVisibleTo(again)
-    assert not list((memory.folder() / "sessions").iterdir())
+    assert not list((memory.folder() / "whereabouts").iterdir())
 
 
 def test_a_window_that_is_still_open_is_no_crash(opened, qtbot):
@@ -104,6 +104,6 @@ def test_a_note_that_was_not_written_whole_offers_nothing(tmp_path, note):
 def test_a_place_that_cannot_be_written_down_bothers_nobody(tmp_path, study_file):
     blocked = tmp_path / "file"
     blocked.write_text("no folder")
-    session = Session(blocked / "sessions")
-    session.be_at(Place(study_file, "clicks", 1))
-    session.end()
+    whereabouts = Whereabouts(blocked / "whereabouts")
+    whereabouts.be_at(Place(study_file, "clicks", 1))
+    whereabouts.end()

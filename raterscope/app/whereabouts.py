@@ -10,7 +10,7 @@ from pathlib import Path
 
 from PySide6.QtCore import QLockFile
 
-__all__ = ["Place", "Session", "forget_crashed", "left_by_crash"]
+__all__ = ["Place", "Whereabouts", "forget_crashed", "left_by_crash"]
 
 LONGEST = 65_536
 """Bytes of a note that are read: no honest one is longer."""
@@ -36,7 +36,7 @@ class Place:
     item: int | None = None
 
 
-class Session:
+class Whereabouts:
     """One window's note of where one is, with a lock that dies with the program.
 
     Parameters
