@@ -51,9 +51,9 @@ The file is in WAL mode while it is open and a single plain file when it is clos
 ``decisions``
     The journal, append-only: triggers refuse UPDATE, DELETE and any id but the next. An undo is a row too,
     whose ``undoes`` names the decision that it takes back; a redo is the undo of an undo. ``subject`` (JSON)
-    says what of the ``item`` it is about, in the form that ``kind`` names; ``voxels`` names the object with the
-    voxels that it settles; ``about`` an earlier decision on the same subject; ``annotators`` (JSON list) who
-    is excluded or included.
+    says what of the ``item`` it is about, in the form that ``kind`` names; ``voxels`` names the object with
+    the voxels that it settles; ``about`` an earlier decision on the same subject; ``annotators`` (JSON list)
+    who is excluded or included.
 
 Version 1 had neither ``grids`` nor ``masks``, and in ``decisions`` the columns of a spot in place of the
 subject. Version 2 knew images alone as items, one annotator a decision, and no ``questions``, ``votes`` and
