@@ -27,6 +27,9 @@ REPORT_SECONDS = 0.05
 PARTIAL_SECONDS = 0.15
 PATIENCE_SECONDS = 0.5
 LEAVING_MS = 20
+
+_DEAF: list[Job] = []
+"""Jobs in the midst of a library's call when the program ended; nothing may take them from their threads."""
 SPOKEN_ERRORS = (InputError, SettingsError, ClicksError, MasksError)
 
 
@@ -90,10 +93,12 @@ class Job(QObject):
         """True when nothing more will come."""
         return self.state in ("done", "failed", "cancelled")
 
-    @property
-    def left(self) -> bool:
-        """True when the thread that did the work is through with this object, which may be deleted then."""
-        return self._done.is_set()
+    def left(self, patience: float = 0.0) -> bool:
+        """Tell whether the thread that does the work is through with this object, or is soon, in seconds.
+
+        Only then it may be deleted.
+        """
+        return self._done.wait(patience)
 
     def cancel(self) -> None:
         """Ask the work to stop; what it may still answer is dropped."""
@@ -295,6 +300,10 @@ class Jobs(QObject):
             if job.state == "cancelling":
                 job.abandon()
         self._leave.stop()
+        for job in self._leaving:
+            if not job.left(max(0.0, deadline - time.monotonic())):
+                job.setParent(None)  # it outlives this object, as its thread does
+                _DEAF.append(job)
 
     def _on_ended(self, job: Job) -> None:
         del self._jobs[job.key]
@@ -304,7 +313,7 @@ class Jobs(QObject):
 
     def _let_go(self) -> None:
         """Delete what is over, once its thread has left it, which may be inside the signal it sent last."""
-        gone = [job for job in self._leaving if job.left]
+        gone = [job for job in self._leaving if job.left()]
         for job in gone:
             self._leaving.remove(job)
             job.deleteLater()
