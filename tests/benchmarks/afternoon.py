@@ -171,9 +171,8 @@ class Afternoon:
 
     @property
     def _changing(self) -> tuple[QWidget, ...]:
-        """What shows that something was done."""
-        work = self.work
-        return work.pages, work.evidence, work.queue, work.history, work.middle_tabs
+        """What shows that something was done; annotators are of the run, which a decision does not change."""
+        return self.work.pages, self.work.evidence, self.work.queue, self.work.history
 
     def note(self, name: str, limit: float | None, taken: tuple[float, float, float]) -> None:
         """Keep what an interaction took."""
@@ -319,7 +318,8 @@ class Afternoon:
         one = int(self._rng.integers(ANNOTATORS))
         for hidden in ({one}, set()):
             self.act("an annotator hidden or shown", 50, partial(work.table.hidden_changed.emit, hidden))
-        self.act("an annotator chosen in a plot", 100, partial(work.reliability.annotator_chosen.emit, one))
+        self.act("an annotator chosen in a plot", 100, partial(work.reliability.annotator_chosen.emit, one),
+                 seen=(work.table, canvas, work.evidence))  # fmt: skip
 
     def _turn_wheel(self, place: QPointF) -> None:
         event = QWheelEvent(
