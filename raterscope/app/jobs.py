@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any, Literal
 
 from PySide6.QtCore import QObject, Qt, QTimer, Signal
+from shiboken6 import isValid
 
 from raterscope.algorithms.clicks.data import ClicksError
 from raterscope.algorithms.masks.data import MasksError
@@ -28,8 +29,8 @@ PARTIAL_SECONDS = 0.15
 PATIENCE_SECONDS = 0.5
 LEAVING_MS = 20
 
-_DEAF: list[Job] = []
-"""Jobs in the midst of a library's call when the program ended; nothing may take them from their threads."""
+_AT_WORK: set[Job] = set()
+"""Jobs that a thread may still be inside: nothing else may delete them, not even the end of the window."""
 SPOKEN_ERRORS = (InputError, SettingsError, ClicksError, MasksError)
 
 
@@ -60,9 +61,10 @@ class Job(QObject):
     _raised = Signal(object, str)
 
     def __init__(
-        self, key: int, title: str, work: Work, parent: QObject, *, binding: bool, quiet: bool
+        self, key: int, title: str, work: Work, owner: QObject, *, binding: bool, quiet: bool
     ) -> None:
-        super().__init__(parent)
+        super().__init__()  # without a parent, which would take it from its thread when the window goes
+        self._owner = owner
         self.key = key
         self.title = title
         self.binding = binding
@@ -93,12 +95,10 @@ class Job(QObject):
         """True when nothing more will come."""
         return self.state in ("done", "failed", "cancelled")
 
-    def left(self, patience: float = 0.0) -> bool:
-        """Tell whether the thread that does the work is through with this object, or is soon, in seconds.
-
-        Only then it may be deleted.
-        """
-        return self._done.wait(patience)
+    @property
+    def left(self) -> bool:
+        """True when the thread that does the work is through with this object, which may be deleted then."""
+        return self._done.is_set()
 
     def cancel(self) -> None:
         """Ask the work to stop; what it may still answer is dropped."""
@@ -160,10 +160,12 @@ class Job(QObject):
     def _send(self, signal: Any, *values: object) -> None:
         try:
             signal.emit(*values)
-        except RuntimeError:  # the window is gone, and this object with it
+        except RuntimeError:  # the program is at its end, and this object with it
             self._cancel.set()
 
     def _on_reported(self, fraction: float, words: str, objective: object) -> None:
+        if not isValid(self._owner):
+            return
         if self.state != "running" or self._started is None:
             return
         self.fraction = min(max(fraction, self.fraction), 1.0)
@@ -175,11 +177,13 @@ class Job(QObject):
         self.progressed.emit()
 
     def _on_drafted(self, partial: object) -> None:
-        if self.state == "running":
+        if self.state == "running" and isValid(self._owner):
             self.partial.emit(partial)
         self._partial_wanted.set()
 
     def _on_returned(self, result: object) -> None:
+        if not isValid(self._owner):
+            return
         if self.state == "running" or (self.state == "cancelling" and self.binding):
             self.fraction = 1.0
             self.words = "done"
@@ -190,7 +194,7 @@ class Job(QObject):
             self._end("cancelled")
 
     def _on_raised(self, error: Exception, details: str) -> None:
-        if self.over:
+        if self.over or not isValid(self._owner):
             return
         if self.state == "cancelling" or isinstance(error, Cancelled):
             self._end("cancelled")
@@ -203,7 +207,8 @@ class Job(QObject):
 
     def _end(self, state: State) -> None:
         self.state = self.words = state
-        self.ended.emit()
+        if isValid(self._owner):
+            self.ended.emit()
 
 
 def _no_work(watch: Watch) -> None:
@@ -264,6 +269,7 @@ class Jobs(QObject):
         self._begun += 1
         job = Job(self._begun, title, work, self, binding=lane is not None, quiet=quiet)
         self._jobs[job.key] = job
+        _AT_WORK.add(job)
         if not quiet:
             job.progressed.connect(partial(self.updated.emit, job))
             job.ended.connect(partial(self.updated.emit, job))
@@ -300,10 +306,6 @@ class Jobs(QObject):
             if job.state == "cancelling":
                 job.abandon()
         self._leave.stop()
-        for job in self._leaving:
-            if not job.left(max(0.0, deadline - time.monotonic())):
-                job.setParent(None)  # it outlives this object, as its thread does
-                _DEAF.append(job)
 
     def _on_ended(self, job: Job) -> None:
         del self._jobs[job.key]
@@ -313,9 +315,10 @@ class Jobs(QObject):
 
     def _let_go(self) -> None:
         """Delete what is over, once its thread has left it, which may be inside the signal it sent last."""
-        gone = [job for job in self._leaving if job.left()]
+        gone = [job for job in self._leaving if job.left]
         for job in gone:
             self._leaving.remove(job)
+            _AT_WORK.discard(job)
             job.deleteLater()
         if not self._leaving:
             self._leave.stop()
