@@ -277,15 +277,3 @@ def test_what_are_no_decisions():
         incremental_newton(state, np.full((2, 3), 2.0))
     with pytest.raises(ClicksError, match="neither 0 nor 1"):
         admit(state, np.full((1, 3), np.inf))
-
-
-def test_a_state_survives_being_stored():
-    from raterscope.app.study.arrays import pack, unpack
-
-    decisions, _ = stream(4, 6, 3)
-    state = after(recursive_em, decisions[:2])
-    size, chunks = pack(state)
-    again = unpack(type(state), size, chunks)
-    first, second = recursive_em(state, decisions[2]), recursive_em(again, decisions[2])
-    assert np.array_equal(first.posterior, second.posterior)
-    assert first.step == second.step == 3

@@ -13,7 +13,6 @@ from raterscope.algorithms.clicks.dem import DEMSettings, decide, problem_of
 from raterscope.algorithms.clicks.experience import Experience, experience_of, informed
 from raterscope.algorithms.evaluation import match
 from raterscope.algorithms.progress import silent
-from raterscope.app.study.arrays import pack, unpack
 from tests.algorithms.clicks.crowds import made, quantius, until
 
 
@@ -127,12 +126,6 @@ def test_a_plan_that_does_not_learn_across_images_is_not_helped(plan):
     experience = learnt(images_of(ABLE, 5))
     clicks, _ = images_of(ABLE, 1, seed=9)[0]
     assert same(fuse(clicks, plan, experience=experience).detection, fuse(clicks, plan).detection)
-
-
-def test_experience_is_kept_and_read_again():
-    for experience in (Experience.none(), learnt(images_of(ABLE, 3))):
-        again = unpack(Experience, *pack(experience))
-        assert same(again, experience)
 
 
 def test_a_real_crowd_is_known_from_other_images(real_data):

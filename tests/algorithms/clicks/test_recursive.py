@@ -82,17 +82,6 @@ def test_a_stream_comes_to_what_one_pass_comes_to():
     assert np.array_equal(detection.posterior_low, recursive(votes).posterior_low)
 
 
-def test_a_stream_that_was_stored_goes_on_with_the_same_bits():
-    from raterscope.app.study.arrays import pack, unpack
-
-    votes, _ = found_votes(4)
-    _, looks = detect_online(until(votes, 12))
-    size, chunks = pack(looks)
-    again = unpack(type(looks), size, chunks)
-    first, second = detect_online(votes, looks)[0], detect_online(votes, again)[0]
-    assert np.array_equal(first.posterior, second.posterior)
-
-
 def test_clusters_appear_vanish_and_change_places():
     right = np.zeros(2)
     for seed in range(10):

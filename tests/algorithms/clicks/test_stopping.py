@@ -14,7 +14,6 @@ from raterscope.algorithms.clicks.history import StreamHistory
 from raterscope.algorithms.clicks.stopping import Outlook, StoppingSettings, changed, is_firm, outlook
 from raterscope.algorithms.evaluation import evaluate
 from raterscope.algorithms.settings import SettingsError
-from raterscope.app.study.arrays import pack, unpack
 from tests.algorithms.clicks.crowds import in_order, made, quantius, until
 
 PLAN = FusionPlan()
@@ -202,15 +201,6 @@ def test_any_clustering_and_any_detector_will_do(algorithm, detector):
     assert 0 <= ahead.any <= 1
     assert ahead.expected >= 0
     assert ((ahead.chance >= 0) & (ahead.chance <= 1)).all()
-
-
-def test_an_outlook_is_kept_and_read_again():
-    ahead = foretold(crowd(5)[0])
-    size, chunks = pack(ahead)
-    again = unpack(Outlook, size, chunks)
-    assert np.array_equal(again.chance, ahead.chance)
-    assert np.array_equal(again.sensitivity, ahead.sensitivity)
-    assert (again.expected, again.any, again.share) == (ahead.expected, ahead.any, ahead.share)
 
 
 def test_settings_are_checked():

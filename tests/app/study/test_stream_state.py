@@ -1,11 +1,20 @@
 """A stream's state is stored between its steps and goes on as if it had not been."""
 
+import numpy as np
 import pytest
 
+from raterscope.algorithms.clicks.decision_streams import DecisionState, recursive_em
+from raterscope.algorithms.clicks.decision_streams import begin as begin_deciding
+from raterscope.algorithms.clicks.experience import Experience, experience_of
+from raterscope.algorithms.clicks.fusion import FusionPlan, fuse
+from raterscope.algorithms.clicks.recursive import detect_online
+from raterscope.algorithms.clicks.stopping import Outlook, outlook
 from raterscope.algorithms.clicks.stream import StreamPlan, StreamState, advance, begin
 from raterscope.algorithms.simulation.mixtures import separated_crowd
 from raterscope.app.study.arrays import pack, unpack
 from tests.algorithms.clicks.crowds import until
+from tests.algorithms.clicks.test_recursive import found_votes
+from tests.algorithms.clicks.test_recursive import until as first_votes
 from tests.app.study.test_arrays import same
 
 
@@ -29,3 +38,28 @@ def test_the_state_of_nothing_can_be_stored():
     clicks = separated_crowd(2, seed=5).clicks
     state = stored(begin(until(clicks, 0)))
     assert same(advance(state, clicks), advance(begin(until(clicks, 0)), clicks))
+
+
+def test_what_is_held_of_annotators_and_of_what_is_to_come_is_stored_with_it():
+    clicks = separated_crowd(8, seed=5).clicks
+    fusion = fuse(clicks)
+    ahead = outlook(clicks, fusion, FusionPlan())
+    assert same(unpack(Outlook, *pack(ahead)), ahead)
+    for experience in (Experience.none(), experience_of([fusion], [clicks.annotators])):
+        assert same(unpack(Experience, *pack(experience)), experience)
+
+
+def test_decisions_go_on_after_their_state_was_stored():
+    decisions = np.random.default_rng(3).integers(0, 2, (3, 4, 6)).astype(float)
+    state = begin_deciding(4, 6)
+    for now in decisions[:2]:
+        state = recursive_em(state, now)
+    again = unpack(DecisionState, *pack(state))
+    assert same(recursive_em(state, decisions[2]), recursive_em(again, decisions[2]))
+
+
+def test_a_detection_by_recursion_goes_on_after_it_was_stored():
+    votes, _ = found_votes(4)
+    _, looks = detect_online(first_votes(votes, 12))
+    again = unpack(type(looks), *pack(looks))
+    assert same(detect_online(votes, looks)[0], detect_online(votes, again)[0])
