@@ -84,6 +84,10 @@ class Clicks:
         Seconds, from any origin.
     known : KnownSpots
         Spots whose truth is known.
+    weights : (R,) float64, optional
+        How much of an annotator each counts as, above 0 and at most 1; None where all count fully, which
+        weights of one throughout become. An annotator's log likelihood is multiplied by his weight, as that
+        of historical data is by Ibrahim and Chen (2000, "Power prior distributions for regression models").
     """
 
     x: FloatArray
@@ -93,6 +97,7 @@ class Clicks:
     extent: tuple[float, float, float, float]
     time: FloatArray | None = None
     known: KnownSpots = field(default_factory=KnownSpots.none)
+    weights: FloatArray | None = None
 
     def __post_init__(self) -> None:
         x, y = _coordinates(self.x, "x"), _coordinates(self.y, "y")
@@ -111,7 +116,8 @@ class Clicks:
         time = None if self.time is None else np.asarray(self.time, dtype=np.float64)
         if time is not None and len(time) != len(x):
             raise ClicksError(f"{len(time)} times for {len(x)} clicks.")
-        for name, value in (("x", x), ("y", y), ("annotator", annotator), ("time", time)):
+        columns = ("x", x), ("y", y), ("annotator", annotator), ("time", time)
+        for name, value in (*columns, ("weights", _weights(self.weights, self.annotators))):
             object.__setattr__(self, name, None if value is None else _frozen(value))
         object.__setattr__(self, "annotators", tuple(self.annotators))
         object.__setattr__(self, "extent", extent)
@@ -153,6 +159,7 @@ class Clicks:
             annotator=index[self.annotator[rows]],
             annotators=tuple(self.annotators[i] for i in keep),
             time=None if self.time is None else self.time[rows],
+            weights=None if self.weights is None else self.weights[keep],
         )
 
     def merged(self) -> tuple[Clicks, IntArray]:
@@ -403,6 +410,21 @@ def _coordinates(values: object, name: str) -> FloatArray:
     if len(bad):
         raise ClicksError(f"{name} of click {bad[0] + 1} is {array[bad[0]]}; expected a finite number.")
     return array
+
+
+def _weights(values: object, annotators: tuple[str, ...]) -> FloatArray | None:
+    """Check how much of an annotator each counts as; None where all count fully."""
+    if values is None:
+        return None
+    weights = np.asarray(values, dtype=np.float64)
+    if weights.shape != (len(annotators),):
+        raise ClicksError(f"{weights.size} weights for {len(annotators)} annotators.")
+    bad = np.flatnonzero(~((weights > 0) & (weights <= 1)))
+    if len(bad):
+        raise ClicksError(
+            f"the weight of {annotators[bad[0]]} is {weights[bad[0]]}; expected more than 0, at most 1."
+        )
+    return None if (weights == 1).all() else weights
 
 
 def _frozen(array: NDArray[Any]) -> NDArray[Any]:

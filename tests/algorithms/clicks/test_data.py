@@ -18,6 +18,10 @@ def clicks(x=(1.0, 2.0, 3.0), y=(1.0, 2.0, 3.0), annotator=(0, 1, 1), names=("a"
         ({"annotator": (0, 1, 3)}, "an annotator's index lies outside 0 to 2."),
         ({"names": ("a", "b", "b")}, "two annotators have the same name."),
         ({"time": np.zeros(2)}, "2 times for 3 clicks."),
+        ({"weights": np.ones(2)}, "2 weights for 3 annotators."),
+        ({"weights": (1, 0, 1)}, "the weight of b is 0.0; expected more than 0, at most 1."),
+        ({"weights": (1, 1, 1.5)}, "the weight of c is 1.5; expected more than 0, at most 1."),
+        ({"weights": (np.nan, 1, 1)}, "the weight of a is nan; expected more than 0, at most 1."),
     ],
 )
 def test_broken_clicks_are_refused_in_a_sentence(change, sentence):
@@ -44,6 +48,17 @@ def test_leaving_out_an_annotator_renumbers_the_others():
     assert left.annotators == ("b", "c")
     assert left.annotator.tolist() == [0, 0]
     assert left.x.tolist() == [2.0, 3.0]
+
+
+def test_weights_stay_with_their_annotators():
+    weighed = clicks(weights=(0.5, 1, 0.25))
+    assert weighed.without({"b"}).weights.tolist() == [0.5, 0.25]
+    assert weighed.merged()[0].weights.tolist() == [0.5, 1, 0.25]
+
+
+def test_no_weights_are_left_where_all_count_fully():
+    assert clicks(weights=(1, 1, 1)).weights is None
+    assert clicks(weights=(0.5, 1, 1)).without({"a"}).weights is None
 
 
 def test_one_annotators_clicks_at_one_place_merge_and_can_be_traced_back():
