@@ -16,12 +16,14 @@ from raterscope.algorithms.clicks.asking import NextAnnotators, next_images, who
 from raterscope.algorithms.clicks.data import Clicks, Fusion
 from raterscope.algorithms.clicks.experience import Experience, experience_of
 from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.app import running
 from raterscope.app.clicks.results import image_record
+from raterscope.app.clicks.running import gather
 from raterscope.app.clicks.watching import Waiting, Watched, WatchPlan, follow, waiting
 from raterscope.app.formats.growing import Growth, Position, look
 from raterscope.app.formats.records import ClickTable, refuse_study
-from raterscope.app.outcome import Outcome, versions
-from raterscope.app.study import RunRecord, Study, digest_of, streams
+from raterscope.app.outcome import Answer, Outcome
+from raterscope.app.study import Study, digest_of, streams
 
 __all__ = ["Following", "Wish"]
 
@@ -137,23 +139,21 @@ class Following:
         whole = {image: one for image, one in self.watched.items() if not self._given[image].has_more(one)}
         if not whole:
             return None
-        names = {entry.id: entry.name for entry in study.images()}
-        excluded = next(iter(whole.values())).excluded
-        plan = self.wish.plan
-        outcomes = [Outcome(names[image], one.fusion, "", "", 0.0) for image, one in whole.items()]
-        record = RunRecord(
+        inputs, plan = gather(list(whole), study), self.wish.plan
+        fusion = plan.stream.fusion
+        outcomes = {
+            name: Outcome(name, self._in_order(image), "", "", 0.0) for name, image in inputs.items.items()
+        }
+        answer = Answer(plan, inputs, outcomes, self._started, time.perf_counter() - self._clock)
+        return running.keep(
+            answer,
+            study,
             kind="clicks",
-            algorithm=f"online {plan.stream.fusion.algorithm} + {plan.stream.fusion.detector}",
-            settings=plan.as_dict(),
-            versions=versions(),
-            digest=digest_of({names[one]: study.clicks(one).without(set(excluded)) for one in whole}),
-            started=self._started,
-            seconds=time.perf_counter() - self._clock,
-            log={"truth_held": False, "images": [image_record(one) for one in outcomes]},
-            known=max(self._given[image].decision for image in whole),
-            excluded=excluded,
+            algorithm=f"online {fusion.algorithm} + {fusion.detector}",
+            seed=getattr(fusion.clustering, "seed", None),
+            digest=digest_of(inputs.given),
+            log={"truth_held": False, "images": [image_record(one) for one in outcomes.values()]},
         )
-        return study.add_run(record, {image: self._in_order(image) for image in whole})
 
     def annotators(self, image: int) -> tuple[str, ...]:
         """Name the annotators that an image's answer has heard."""

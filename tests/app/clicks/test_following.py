@@ -10,9 +10,10 @@ import pytest
 from raterscope.algorithms.clicks.experience import Experience
 from raterscope.algorithms.clicks.fusion import FusionPlan, fuse
 from raterscope.app.clicks.following import Following, Wish
+from raterscope.app.clicks.running import gather
 from raterscope.app.clicks.watching import Watched, WatchPlan, follow, waiting
 from raterscope.app.review import Decision, SpotSubject
-from raterscope.app.study import Study
+from raterscope.app.study import Study, digest_of
 
 OBJECTS = np.array([[20.0, 20.0], [60.0, 30.0], [40.0, 80.0], [85.0, 70.0]])
 PEOPLE = 9
@@ -118,6 +119,8 @@ def test_what_it_comes_to_is_kept_as_a_run_of_the_study(source: Path, tmp_path: 
         assert run is not None
         (entry,) = study.runs()
         assert entry.algorithm == "online oem + dem"
+        assert entry.seed == 0
+        assert entry.digest == digest_of(gather([image.id for image in study.images()], study).given)
         for image in study.images():
             kept, clicks = study.result(run, image.id), study.clicks(image.id, entry)
             by_batch = fuse(clicks, FusionPlan())
