@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
@@ -161,6 +162,10 @@ class Clicks:
             time=None if self.time is None else self.time[rows],
             weights=None if self.weights is None else self.weights[keep],
         )
+
+    def weighed(self, weights: Mapping[str, float]) -> Clicks:
+        """Let annotators count as a part of one, by name; all others count fully."""
+        return replace(self, weights=np.array([weights.get(name, 1.0) for name in self.annotators]))
 
     def merged(self) -> tuple[Clicks, IntArray]:
         """Merge an annotator's clicks at the very same place into one mark.

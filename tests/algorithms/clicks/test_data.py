@@ -56,6 +56,11 @@ def test_weights_stay_with_their_annotators():
     assert weighed.merged()[0].weights.tolist() == [0.5, 1, 0.25]
 
 
+def test_annotators_are_weighed_by_name():
+    weighed = clicks(weights=(1, 0.5, 1)).weighed({"c": 0.25, "who never looked": 0.5})
+    assert weighed.weights.tolist() == [1, 1, 0.25]
+
+
 def test_no_weights_are_left_where_all_count_fully():
     assert clicks(weights=(1, 1, 1)).weights is None
     assert clicks(weights=(0.5, 1, 1)).without({"a"}).weights is None
