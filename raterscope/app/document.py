@@ -54,6 +54,11 @@ class Contents:
         """What is measured on images of clicks."""
         return read_measures(self.decisions, self.review)
 
+    @cached_property
+    def numbers(self) -> Mapping[str, int]:
+        """Every annotator's number in the study, which is a colour for good."""
+        return {name: number for number, name in enumerate(self.annotators)}
+
     def pixel_size(self, image: ImageEntry) -> float | None:
         """Give the micrometres of an image's pixel, as set or else as its file says; None where unknown."""
         return self.measures.pixel_size(image.id, image.pixel_size)
@@ -126,6 +131,11 @@ class Document(QObject):
     def opening(self) -> bool:
         """True while a study is being opened or made."""
         return self._opening
+
+    @property
+    def numbers(self) -> Mapping[str, int]:
+        """Every annotator's number in the study; none where no study is open."""
+        return {} if self.contents is None else self.contents.numbers
 
     def open(self, path: Path, *, create: bool = False) -> None:
         """Open or create a study in place of the present one, which stays open should that fail."""

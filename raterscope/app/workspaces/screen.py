@@ -176,11 +176,11 @@ class WorkspaceScreen(QWidget):
 
     def tell_stale(self) -> None:
         """Say by `stale_changed` whether it is time to fuse again, and why."""
-        raise NotImplementedError
+        self.runs.tell_stale()
 
     def cancel_fusing(self) -> None:
         """Stop the fusion under way."""
-        raise NotImplementedError
+        self.runs.fusing.cancel()
 
     def layout_state(self) -> dict[str, QByteArray]:
         """Give how the window is divided and which tabs are in sight, to be remembered."""

@@ -130,7 +130,7 @@ class Agreeing(QObject):
 
     def _show(self) -> None:
         page, contents = self._pages.get(self.measures.mode), self._document.contents
-        numbers = {name: number for number, name in enumerate(contents.annotators)} if contents else {}
+        numbers = self._document.numbers
         if page is None or not numbers.keys() >= set(page.names):
             self.matrix.set_matrix((), (), np.empty((0, 0)), self.measures.mode)
             self.matrix.header.set_aside("")

@@ -83,8 +83,7 @@ class Annotators(QObject):
             self._plot.set_annotators(np.empty(0, dtype=np.int64), np.empty(0))
             return
         excluded = contents.review.excluded
-        numbers = {name: number for number, name in enumerate(contents.annotators)}
-        rows = rows_of(self._scene.clicks, self._scene.fusion, numbers, excluded)
+        rows = rows_of(self._scene.clicks, self._scene.fusion, self._document.numbers, excluded)
         rows = tuple(replace(row, course=self._courses.get(row.name)) for row in rows)
         if self._blind:
             rows = tuple(replace(row, name=alias(row.index)) for row in rows)
@@ -132,7 +131,7 @@ def alias(number: int) -> str:
 
 
 def rows_of(
-    clicks: Clicks, fusion: Fusion | None, numbers: dict[str, int], excluded: dict[str, str]
+    clicks: Clicks, fusion: Fusion | None, numbers: Mapping[str, int], excluded: Mapping[str, str]
 ) -> tuple[AnnotatorRow, ...]:
     """Say of every annotator who looked, and of the excluded, what the fusion found."""
     unknown = (float("nan"),) * 3

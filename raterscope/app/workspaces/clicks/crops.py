@@ -49,6 +49,8 @@ class Crops(QObject):
     def set_image(self, image: Image | None) -> None:
         """Take another image, or none."""
         self._image, self._wanted, self._read = image, None, None
+        if image is not None:
+            self.arrived.emit()
 
     def of(self, x: float, y: float, radius: float) -> Crop | None:
         """Give the square around a place; None where there is no image, or it is still being read."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 from PySide6.QtCore import QObject
@@ -40,6 +39,7 @@ class Explaining(QObject):
         self._before = ""
         self.other_runs = OtherRuns(document, self)
         crops.arrived.connect(self._on_crop)
+        reviewing.selected.connect(self.show)
         self.other_runs.read.connect(self._show_runs)
         panel.runs_wanted.connect(self._on_runs_wanted)
         panel.neighbour_chosen.connect(reviewing.select)
@@ -77,7 +77,7 @@ class Explaining(QObject):
             return
         size = scene.image.pixel_size
         near = view.neighbours(reviewing.spots, reviewing.current, size, blind=reviewing.blind)
-        who, numbers = scene.clicks.annotators, self._numbers()
+        who, numbers = scene.clicks.annotators, self._document.numbers
         self._panel.show_spot(
             view.evidence(spot, scene.fusion, who, numbers, crop, radius, self._coverage, near)
         )
@@ -88,7 +88,7 @@ class Explaining(QObject):
         if self._reviewing.covers(spot):
             self._panel.show_spot(view.covered(spot, crop, half, self._coverage, self._before))
             return
-        numbers = self._numbers()
+        numbers = self._document.numbers
         told = view.evidence(spot, known.fusion, known.annotators, numbers, crop, half, self._coverage)
         self._panel.show_spot(replace(told, where=self._name(one.image)))
 
@@ -112,7 +112,3 @@ class Explaining(QObject):
             return
         lines = self.other_runs.lines(spot)
         self._panel.show_runs(None if not lines and self.other_runs.reading else lines, NO_OTHER)
-
-    def _numbers(self) -> Mapping[str, int]:
-        contents = self._document.contents
-        return {name: number for number, name in enumerate(contents.annotators)} if contents else {}

@@ -9,6 +9,7 @@ import numpy as np
 from PySide6.QtCore import QObject
 
 from raterscope.algorithms.clicks.counting import expected_count
+from raterscope.algorithms.clicks.data import Clustering, Trace
 from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Document
 from raterscope.app.jobs import Jobs
@@ -69,8 +70,16 @@ class Plotting(QObject):
         self._on_replaced()
 
     def show_scene(self, scene: Scene | None) -> None:
-        """Mark the image that is on screen."""
+        """Mark the image that is on screen, and draw how the objective of its run rose."""
         self._screen.counts.select(None if scene is None else scene.image.id)
+        self.show_trace(None if scene is None or scene.fusion is None else scene.fusion.clustering)
+
+    def show_trace(self, clustering: Clustering | None) -> None:
+        """Draw how the objective rose, of a fusion or of what one under way has come to."""
+        trace = Trace.none() if clustering is None else clustering.trace
+        self._screen.objective.set_trace(
+            trace.objective, trace.components, trace.removed, trace.best, trace.converged
+        )
 
     # Counts by image
 

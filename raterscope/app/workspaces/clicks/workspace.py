@@ -9,7 +9,6 @@ from PySide6.QtWidgets import QMenu, QWidget
 
 from raterscope.algorithms.clicks import FusionPlan
 from raterscope.algorithms.clicks.assignment import AssignmentSettings
-from raterscope.algorithms.clicks.data import Clustering, Trace
 from raterscope.algorithms.progress import Watch
 from raterscope.app.clicks.batch import Draft
 from raterscope.app.clicks.running import Answer, Inputs, fuse_inputs, gather, keep
@@ -22,12 +21,13 @@ from raterscope.app.workspaces.clicks.agreeing import Agreeing
 from raterscope.app.workspaces.clicks.annotators import Annotators
 from raterscope.app.workspaces.clicks.asking import Asking
 from raterscope.app.workspaces.clicks.comparing import Comparing
-from raterscope.app.workspaces.clicks.crops import Crops, Image
+from raterscope.app.workspaces.clicks.crops import Crops
 from raterscope.app.workspaces.clicks.excluding import Excluding
 from raterscope.app.workspaces.clicks.explaining import Explaining
 from raterscope.app.workspaces.clicks.flagging import Flagging
 from raterscope.app.workspaces.clicks.many import Listed, Many
 from raterscope.app.workspaces.clicks.measuring import Measuring
+from raterscope.app.workspaces.clicks.on_canvas import OnCanvas
 from raterscope.app.workspaces.clicks.over_images import OverImages
 from raterscope.app.workspaces.clicks.parasitaemia import Parasitaemia
 from raterscope.app.workspaces.clicks.plotting import Plotting
@@ -42,7 +42,6 @@ from raterscope.app.workspaces.loading import SceneLoader
 from raterscope.app.workspaces.queueing import Queueing
 from raterscope.app.workspaces.runs import Runs
 from raterscope.app.workspaces.walk import Walk
-from raterscope.widgets.canvas.marks import ClickMarks
 from raterscope.widgets.panels.fuse_panel import RunRequest
 
 __all__ = ["COVERAGES", "ClicksWorkspace"]
@@ -80,6 +79,7 @@ class ClicksWorkspace(ClicksScreen):
         self._to_find: Spot | None = None
         """The spot to be looked at once its image is on screen."""
         self.crops = Crops(jobs, self)
+        self.on_canvas = OnCanvas(document, self.canvas, self.reviewing, self.loader, self.crops)
         self.explaining = Explaining(document, self.crops, self.evidence, self.reviewing, COVERAGES[-2])
         self.right_tabs.addTab(self.comparing, "Truth")
         self.agreeing = Agreeing(document, jobs, self, self.queueing, self.annotators)
@@ -99,13 +99,10 @@ class ClicksWorkspace(ClicksScreen):
         self.queue.item_chosen.connect(self._on_item_chosen)
         self.walk.arrived.connect(self._show_scene)
         self.walk.disputed_wanted.connect(self.reviewing.next_disputed)
-        self.loader.pixels.connect(self._on_pixels)
         self.evidence.run_chosen.connect(self.runs.choose)
         self.canvas.image_refused.connect(self._on_image_refused)
-        self.loader.loading.connect(self.canvas.set_waiting)
         self.loader.refused.connect(self.refused)
         self.reviewing.spots_changed.connect(self._on_spots)
-        self.reviewing.selected.connect(self._on_selected)
         self.reviewing.exhausted.connect(self._on_exhausted)
         self.canvas.spot_clicked.connect(self.reviewing.select)
         self.canvas.place_chosen.connect(self._on_place_chosen)
@@ -188,7 +185,7 @@ class ClicksWorkspace(ClicksScreen):
 
     def choose_annotator(self, name: str) -> None:
         """Choose an annotator everywhere."""
-        self.annotators.choose(self._numbers()[name])
+        self.annotators.choose(self._document.numbers[name])
 
     # What is shown
 
@@ -227,16 +224,11 @@ class ClicksWorkspace(ClicksScreen):
         self._show_scene(self._scene)
 
     def _show_scene(self, scene: Scene | None) -> None:
-        if scene is not None and not self._numbers().keys() >= set(scene.clicks.annotators):
+        if scene is not None and not self._document.numbers.keys() >= set(scene.clicks.annotators):
             return  # somebody came meanwhile: it is read again once the study's contents are
         self._scene = scene
         scene = self.measuring.take(self.streaming.dressed(scene))
-        before = self.reviewing.scene
-        if scene is None or before is None or scene.image.id != before.image.id:
-            self.crops.set_image(None)
-            self.canvas.set_image(None, (0, 0, 1, 1) if scene is None else scene.image.extent)
-        self.canvas.set_pixel_size(None if scene is None else scene.image.pixel_size)
-        self.canvas.set_partial(None, None)
+        self.on_canvas.begin(scene)
         self.annotators.show(scene)
         self.reviewing.show(scene)
         self.explaining.follow()
@@ -245,31 +237,19 @@ class ClicksWorkspace(ClicksScreen):
             self._to_find = None
         if self.grid_shown:
             self.many.refresh()
-        if scene is None:
-            self.canvas.set_clicks(ClickMarks.none())
-            self._show_trace(None)
-        else:
-            self._show_clicks()
-            self.canvas.set_truth(scene.truth[:, 0], scene.truth[:, 1])
-            self._show_trace(scene.fusion.clustering if scene.fusion else None)
-            if scene.missing:
-                self.refused.emit(scene.missing)
+        self.on_canvas.show()
+        if scene is not None and scene.missing:
+            self.refused.emit(scene.missing)
         self.comparing.show_scene(scene)
         self.plotting.show_scene(scene)
         self.asking.show(scene)
         self.parasites.show(scene)
         self.agreeing.show(scene)
 
-    def _show_clicks(self) -> None:
-        scene = self.reviewing.scene
-        if scene is not None:
-            spots, blind = self.reviewing.spots, self.reviewing.blind
-            self.canvas.set_clicks(view.click_marks(scene, self._numbers(), spots, blind=blind))
-
     def _toggle_blind(self) -> None:
         blind = not self.reviewing.blind
         self.reviewing.set_blind(blind)
-        self._show_clicks()
+        self.on_canvas.show_clicks()
         self.annotators.set_blind(blind)
         if self.grid_shown:
             self.many.list_anew()
@@ -280,46 +260,18 @@ class ClicksWorkspace(ClicksScreen):
             else "Names, votes and the model's answers are shown."
         )
 
-    def _show_trace(self, clustering: Clustering | None) -> None:
-        trace = Trace.none() if clustering is None else clustering.trace
-        self.objective.set_trace(
-            trace.objective, trace.components, trace.removed, trace.best, trace.converged
-        )
-
-    def _on_pixels(self, image: int, pixels: Image) -> None:
-        scene = self.reviewing.scene
-        if scene is not None and scene.image.id == image:
-            self.crops.set_image(pixels)
-            self.canvas.set_image(pixels, scene.image.extent, pixel_size=scene.image.pixel_size)
-            self._on_selected(self.reviewing.current)
-
     def _on_image_refused(self, sentence: str) -> None:
         self.refused.emit(sentence)
         self.loader.load_again()
 
     def _on_spots(self) -> None:
-        spots, blind = self.reviewing.spots, self.reviewing.blind
-        self.canvas.set_detections(view.detection_marks(spots, blind=blind))
-        if blind:  # what is decided is uncovered
-            self._show_clicks()
         self.status_changed.emit(view.status(self.reviewing.scene, self.reviewing.spots))
-
-    def _on_selected(self, index: int | None) -> None:
-        spot = self.reviewing.spot
-        self.canvas.select(index)
-        self.explaining.show()
-        if spot is not None:
-            self.canvas.look_at(spot.x, spot.y, view.radius_of(spot))
 
     def _on_exhausted(self) -> None:
         """Go on with the next disputed image, when there is one."""
         scene = self.reviewing.scene
         if not self.walk.go_on() and scene is not None and scene.fusion is not None:
             self.said.emit("Nothing disputed is left in this study.")
-
-    def _numbers(self) -> dict[str, int]:
-        contents = self._document.contents
-        return {name: number for number, name in enumerate(contents.annotators)} if contents else {}
 
     # What the expert does
 
@@ -396,10 +348,6 @@ class ClicksWorkspace(ClicksScreen):
 
     # Fusing
 
-    def cancel_fusing(self) -> None:
-        """Stop the fusion under way."""
-        self.fusing.cancel()
-
     def _on_run_requested(self, wanted: RunRequest) -> None:
         if wanted.detection is None or not isinstance(wanted.assignment, AssignmentSettings):
             raise TypeError("clicks are fused in two steps with an assignment between them")
@@ -411,10 +359,9 @@ class ClicksWorkspace(ClicksScreen):
         self.runs.start(wanted, work, self.queueing.current)
 
     def _on_partial(self, image: int, draft: Draft) -> None:
-        clustering = draft.clustering
         if self.reviewing.scene is not None and self.reviewing.scene.image.id == image:
-            self.canvas.set_partial(clustering.mean, clustering.covariance)
-            self._show_trace(clustering)
+            self.on_canvas.show_draft(draft.clustering)
+            self.plotting.show_trace(draft.clustering)
 
     def _on_compare_requested(self, runs: Sequence[int]) -> None:
         self.close_fuse_panel()
@@ -422,11 +369,7 @@ class ClicksWorkspace(ClicksScreen):
         self.comparing.compare(runs)
 
     def _on_no_fusion(self) -> None:
-        self.canvas.set_partial(None, None)
-
-    def tell_stale(self) -> None:
-        """Say whether it is time to fuse again, and why."""
-        self.runs.tell_stale()
+        self.on_canvas.show_draft(None)
 
 
 def _fuse(plan: FusionPlan, inputs: Inputs, watch: Watch) -> Answer:

@@ -253,14 +253,6 @@ class LabelsWorkspace(LabelsScreen):
 
     # Fusing
 
-    def cancel_fusing(self) -> None:
-        """Stop the fusion under way."""
-        self.fusing.cancel()
-
-    def tell_stale(self) -> None:
-        """Say whether it is time to fuse again, and why."""
-        self.runs.tell_stale()
-
     def _on_dynamic_wanted(self) -> None:
         self.fuse_panel.algorithm.choose("dynibcc")
         if not self.fuse_panel.isVisible():

@@ -57,7 +57,7 @@ class Raters(QObject):
             self._screen.matrix.set_matrix((), (), np.zeros((0, 0)))
             self._screen.tree.set_tree(np.zeros((0, 4)), (), ())
             return
-        numbers = view.numbers_of(contents)
+        numbers = contents.numbers
         excluded = contents.review.excluded
         unit = length_unit(scene.image.lattice)
         self._screen.table.set_rows(view.rater_rows(scene, structure, numbers, excluded), unit)

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.masks.disputes import in_words
-from raterscope.app.document import Contents
 from raterscope.app.study.records import MaskRecord
 from raterscope.app.workspaces.masks.regions import DisputedRegion, amount_of, length_unit, unit_of
 from raterscope.app.workspaces.masks.scene import Piece, Scene
@@ -23,7 +22,6 @@ __all__ = [
     "difference",
     "evidence",
     "local_weight",
-    "numbers_of",
     "outlines",
     "rater_rows",
     "region_boxes",
@@ -34,11 +32,6 @@ CONSENSUS, TRUTH = "the consensus", "the truth"
 """Keys of outlines that are nobody's; no annotator's name holds a line break."""
 _WHITE, _TRUTH_COLOUR = "#ffffff", "#8a96a2"
 _CONSENSUS_WIDTH, _RATER_WIDTH, _CHOSEN_WIDTH = 2.2, 1.3, 2.0
-
-
-def numbers_of(contents: Contents | None) -> dict[str, int]:
-    """Give every annotator's number in the study, which is a colour for good."""
-    return {name: number for number, name in enumerate(contents.annotators)} if contents else {}
 
 
 def outlines(

@@ -203,7 +203,7 @@ class MasksWorkspace(MasksScreen):
         report = None if scene is None else scene.report(self._structure)
         self.volume.set_dispute(None if report is None else report.by_slice)
         self._show_trace(fusion.traces[0] if fusion else MaskTrace())
-        numbers = view.numbers_of(self._document.contents)
+        numbers = self._document.numbers
         self.consensuses.show(fusion, numbers)
         self._show_map()
         self._show_band()
@@ -249,7 +249,7 @@ class MasksWorkspace(MasksScreen):
 
     def _show_outlines(self, consensus: Piece | None) -> None:
         scene = self.reviewing.scene
-        numbers = view.numbers_of(self._document.contents)
+        numbers = self._document.numbers
         found = []
         if scene is not None:
             found = view.outlines(scene, self._structure, consensus, numbers, self.raters.current)
@@ -274,7 +274,7 @@ class MasksWorkspace(MasksScreen):
         if region is None or scene is None:
             self.region_panel.show_region(None)
             return
-        numbers = view.numbers_of(self._document.contents)
+        numbers = self._document.numbers
         self.region_panel.show_region(view.evidence(region, scene, numbers))
         self.volume.look_at(region.dispute.origin, region.dispute.shape)
         fusion = scene.fusion(self._structure)
@@ -375,10 +375,6 @@ class MasksWorkspace(MasksScreen):
 
     # Fusing
 
-    def cancel_fusing(self) -> None:
-        """Stop the fusion under way."""
-        self.fusing.cancel()
-
     def _on_run_requested(self, wanted: RunRequest) -> None:
         plan = MaskPlan(wanted.algorithm, wanted.settings)
         work = FusionWork("masks", "case", gather, partial(_fuse, plan), keep)
@@ -397,10 +393,6 @@ class MasksWorkspace(MasksScreen):
 
     def _on_no_fusion(self) -> None:
         self._on_consensus()
-
-    def tell_stale(self) -> None:
-        """Say whether it is time to fuse again, and why."""
-        self.runs.tell_stale()
 
 
 def _make_map(

@@ -293,14 +293,6 @@ class PairsWorkspace(PairsScreen):
 
     # Fusing
 
-    def cancel_fusing(self) -> None:
-        """Stop the fusion under way."""
-        self.fusing.cancel()
-
-    def tell_stale(self) -> None:
-        """Say whether it is time to fuse again, and why."""
-        self.runs.tell_stale()
-
     def _on_run_requested(self, wanted: RunRequest) -> None:
         plan = PairPlan(wanted.algorithm, wanted.settings)
         work = FusionWork("pairs", "question", gather, partial(_fuse, plan), keep)
