@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["count", "decimals", "duration", "estimate", "figure", "percent"]
+__all__ = ["count", "decimals", "duration", "estimate", "figure", "part_of_one", "percent"]
 
 MOST_DECIMALS = 3
 STEPS = 70
 UNKNOWN = "not known"
+FRACTIONS = {0.75: "¾", 0.5: "½", 0.25: "¼"}
 
 
 def decimals(low: float, high: float) -> int:
@@ -54,6 +55,11 @@ def count(number: int, one: str = "", many: str = "") -> str:
     """Write a whole number, with its noun where one is given: "1,048 clicks"."""
     words = one if number == 1 else (many or (one + "s" if one else ""))
     return f"{number:,}" + (f" {words}" if words else "")
+
+
+def part_of_one(weight: float) -> str:
+    """Write how much of one something counts: "½", "0.1"."""
+    return FRACTIONS.get(weight, f"{weight:.3g}")
 
 
 def percent(share: float) -> str:

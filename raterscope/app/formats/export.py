@@ -32,8 +32,8 @@ __all__ = [
 
 DECISIONS = (
     "decision", "at", "who", "kind", "verb", "item", "spot", "x", "y", "from_x", "from_y", "structure",
-    "region", "box", "rater", "task", "label", "annotators", "reason", "run", "about", "undoes", "in_effect",
-    "blind", "words",
+    "region", "box", "rater", "task", "label", "annotators", "weight", "reason", "run", "about", "undoes",
+    "in_effect", "blind", "words",
 )  # fmt: skip
 
 _LONGEST = 80  # bytes; a file's name has up to three such parts, and 255 bytes are the most on most disks
@@ -135,8 +135,9 @@ def decision_rows(
         yield (
             one.id, "" if one.at is None else one.at.isoformat(timespec="milliseconds"), one.who,
             "" if one.subject is None else one.subject.kind, one.verb, _item(one, items),
-            *_subject_cells(one), "; ".join(one.annotators), one.reason, one.run, one.about, one.undoes,
-            state.in_effect(one.id), getattr(one.subject, "blind", None), state.in_words(one),
+            *_subject_cells(one), "; ".join(one.annotators), getattr(one.subject, "weight", None), one.reason,
+            one.run, one.about, one.undoes, state.in_effect(one.id), getattr(one.subject, "blind", None),
+            state.in_words(one),
         )  # fmt: skip
 
 

@@ -1,7 +1,7 @@
 """The expert's decisions: the journal, and what it amounts to for each kind of annotation."""
 
 from raterscope.app.review.decision import Decision, in_words, one_by_one, target_of
-from raterscope.app.review.journal import ReviewState, differ, fold, redo, undo
+from raterscope.app.review.journal import ReviewState, Weighed, differ, fold, redo, undo
 from raterscope.app.review.measures import Measures, Shape, is_measure, read_measures
 from raterscope.app.review.measuring_subjects import CountingSubject, ScaleSubject, ShapeSubject
 from raterscope.app.review.regions import Region, known_voxels
@@ -16,6 +16,7 @@ from raterscope.app.review.subjects import (
     SpotSubject,
     Subject,
     TaskSubject,
+    WeightSubject,
 )
 from raterscope.app.review.tasks import DecidedTask
 
@@ -41,6 +42,8 @@ __all__ = [
     "Subject",
     "TaskSubject",
     "Verdict",
+    "Weighed",
+    "WeightSubject",
     "differ",
     "fold",
     "in_words",

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from raterscope.algorithms.masks.data import Settled
-from raterscope.app.review.subjects import SUBJECTS, SpotsSubject, SpotSubject, Subject
+from raterscope.app.review.subjects import SUBJECTS, SpotsSubject, SpotSubject, Subject, WeightSubject
 
 __all__ = ["Decision", "in_words", "one_by_one", "target_of"]
 
@@ -40,7 +40,7 @@ class Decision:
         The item's number in the study; of several images the first.
     reason : str
     annotators : tuple of str
-        Who is excluded or included.
+        Who is excluded, weighed or included.
     run : int or None
         The run whose result was on screen.
     about : int or None
@@ -91,9 +91,15 @@ class Decision:
         if self.verb not in self.subject.verbs:
             known = ", ".join(self.subject.verbs)
             raise ValueError(f"{self.verb!r} is no verb for {self.subject.kind}; expected one of {known}.")
-        missing = "item" if self.item is None else self.subject.refuse(self.verb)
+        missing = self._missing() or self.subject.refuse(self.verb)
         if missing:
             raise ValueError(f"a decision to {self.verb} needs {missing}.")
+
+    def _missing(self) -> str:
+        """Name what says whose the subject is, where it is missing."""
+        if isinstance(self.subject, WeightSubject):
+            return "" if self.annotators else "annotators"
+        return "item" if self.item is None else ""
 
 
 def in_words(decision: Decision, find: Find | None = None, *, hidden: bool = False) -> str:
@@ -112,13 +118,15 @@ def in_words(decision: Decision, find: Find | None = None, *, hidden: bool = Fal
         if target is None:
             return f"undo decision {decision.undoes}"
         return f"{'undo' if times % 2 else 'redo'} {in_words(target, hidden=hidden)}"
-    if decision.subject is not None:
+    if decision.subject is not None and not isinstance(decision.subject, WeightSubject):
         return decision.subject.in_words(decision.verb)
-    because = f" ({decision.reason})" if decision.reason else ""
     if len(decision.annotators) > 1:
-        return f"{decision.verb} {len(decision.annotators):,} annotators{because}"
-    who = "an annotator" if hidden else f"annotator {decision.annotators[0]}"
-    return f"{decision.verb} {who}{because}"
+        who = f"{len(decision.annotators):,} annotators"
+    else:
+        who = "an annotator" if hidden else f"annotator {decision.annotators[0]}"
+    how = "" if decision.subject is None else f" {decision.subject.in_words(decision.verb)}"
+    because = f" ({decision.reason})" if decision.reason else ""
+    return f"{decision.verb} {who}{how}{because}"
 
 
 def target_of(decision: Decision, find: Find) -> tuple[Decision | None, int]:

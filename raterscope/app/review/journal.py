@@ -1,8 +1,8 @@
 """The expert's decisions: one journal, and what follows from it.
 
 A decision is never changed. Undo is a decision that takes another back, redo is the undo of an undo, and
-everything that is shown (the verdict on each spot, the voxels that are settled, who is excluded, what can be
-undone) is read off the journal by `fold`.
+everything that is shown (the verdict on each spot, the voxels that are settled, who is excluded or weighed,
+what can be undone) is read off the journal by `fold`.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from raterscope.app.review.biases import BiasesOfQuestion, Judged
 from raterscope.app.review.decision import Decision, in_words, target_of
 from raterscope.app.review.regions import Region, RegionsOfImage
 from raterscope.app.review.spots import Flag, Spot, SpotsOfImage
+from raterscope.app.review.subjects import WeightSubject
 from raterscope.app.review.tasks import DecidedTask, TasksOfQuestion
 
-__all__ = ["ReviewState", "differ", "fold", "redo", "undo"]
+__all__ = ["ReviewState", "Weighed", "differ", "fold", "redo", "undo"]
 
 
 class _OnItem(Protocol):
@@ -39,12 +40,22 @@ _READERS: Mapping[str, Callable[[], _OnItem]] = {
 
 
 @dataclass(frozen=True)
+class Weighed:
+    """As how much of an annotator somebody counts, and why."""
+
+    weight: float
+    reason: str
+
+
+@dataclass(frozen=True)
 class ReviewState:
     """What the journal amounts to.
 
     Attributes
     ----------
     excluded : dict of annotator to reason
+    weighed : dict of annotator to Weighed
+        Annotators of clicks that count as a part of one; nobody who is excluded.
     undoable : Decision or None
         What Undo takes back next.
     redoable : Decision or None
@@ -52,6 +63,7 @@ class ReviewState:
     """
 
     excluded: dict[str, str] = field(default_factory=dict)
+    weighed: dict[str, Weighed] = field(default_factory=dict)
     undoable: Decision | None = None
     redoable: Decision | None = None
     _decided: dict[tuple[str, int], _OnItem] = field(default_factory=dict, repr=False)
@@ -60,6 +72,11 @@ class ReviewState:
     _dead: frozenset[int] = field(default=frozenset(), repr=False)
     _by_id: dict[int, Decision] = field(default_factory=dict, repr=False)
     _undo_of_redoable: int | None = None
+
+    @property
+    def weights(self) -> dict[str, float]:
+        """As how much of one each of those counts who are weighed, by name."""
+        return {name: one.weight for name, one in sorted(self.weighed.items())}
 
     def spots(self, image: int) -> list[Spot]:
         """List the spots of an image that the expert has judged, by the first decision on each."""
@@ -146,8 +163,10 @@ def fold(decisions: Sequence[Decision], before: ReviewState | None = None) -> Re
         for decision in standing:
             decided[key].take(decision, key[1])
     redoable = target_of(by_id[redone], by_id.get)[0] if redone is not None else None
+    excluded, weighed = _set_apart(decisions, dead)
     return ReviewState(
-        excluded=_excluded(decisions, dead),
+        excluded=excluded,
+        weighed=weighed,
         undoable=by_id[undoable] if undoable is not None else None,
         redoable=redoable,
         _decided=decided,
@@ -179,17 +198,24 @@ def _dead(decisions: Sequence[Decision]) -> frozenset[int]:
     return frozenset(dead)
 
 
-def _excluded(decisions: Sequence[Decision], dead: frozenset[int]) -> dict[str, str]:
+def _set_apart(
+    decisions: Sequence[Decision], dead: frozenset[int]
+) -> tuple[dict[str, str], dict[str, Weighed]]:
+    """Tell who is excluded and who is weighed: of each annotator the last word counts."""
     excluded: dict[str, str] = {}
+    weighed: dict[str, Weighed] = {}
     for decision in decisions:
-        if decision.verb not in ("exclude", "include") or decision.id in dead:
+        if decision.verb not in ("exclude", "weigh", "include") or decision.id in dead:
             continue
+        for name in decision.annotators:
+            excluded.pop(name, None)
+            weighed.pop(name, None)
         if decision.verb == "exclude":
             excluded.update(dict.fromkeys(decision.annotators, decision.reason))
-        else:
-            for name in decision.annotators:
-                excluded.pop(name, None)
-    return excluded
+        elif isinstance(decision.subject, WeightSubject):
+            one = Weighed(decision.subject.weight, decision.reason)
+            weighed.update(dict.fromkeys(decision.annotators, one))
+    return excluded, weighed
 
 
 def _touched(decision: Decision, by_id: Mapping[int, Decision]) -> set[tuple[str, int]]:
@@ -225,7 +251,7 @@ def differ(then: ReviewState, now: ReviewState, kind: str, item: int | None = No
     item : int, optional
         The item; None asks for any.
     """
-    if set(then.excluded) != set(now.excluded):
+    if set(then.excluded) != set(now.excluded) or (kind == "clicks" and then.weights != now.weights):
         return True
     items = {*then.items(kind), *now.items(kind)} if item is None else {item}
     return any(then.fixed(kind, one) != now.fixed(kind, one) for one in items)

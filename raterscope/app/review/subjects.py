@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import ClassVar, get_args
 
 from raterscope.app.review.measuring_subjects import CountingSubject, ScaleSubject, ShapeSubject
+from raterscope.widgets.figures import part_of_one
 
 __all__ = [
     "SUBJECTS",
@@ -22,6 +23,7 @@ __all__ = [
     "SpotsSubject",
     "Subject",
     "TaskSubject",
+    "WeightSubject",
 ]
 
 Box = tuple[int, int, int]
@@ -174,6 +176,35 @@ class ImageSubject:
 
 
 @dataclass(frozen=True, kw_only=True)
+class WeightSubject:
+    """Annotators of clicks, whom the decision names: let each count as a part of one, on all images.
+
+    Attributes
+    ----------
+    weight : float
+        Above 0 and below 1; who counts fully again is included.
+    """
+
+    kind: ClassVar[str] = "clicks"
+    form: ClassVar[str] = "weight"
+    verbs: ClassVar[tuple[str, ...]] = ("weigh",)
+
+    weight: float
+
+    def __post_init__(self) -> None:
+        if not 0 < self.weight < 1:
+            raise ValueError(f"a weight of {self.weight}; expected a number above 0 and below 1.")
+
+    def refuse(self, _verb: str) -> str | None:
+        """Say what is missing for a verb; None where nothing is."""
+        return None
+
+    def in_words(self, _verb: str) -> str:
+        """Say how they are weighed: "at ½"."""
+        return f"at {part_of_one(self.weight)}"
+
+
+@dataclass(frozen=True, kw_only=True)
 class RegionSubject:
     """A region of a structure whose voxels are settled, or passed over.
 
@@ -274,7 +305,9 @@ class BiasSubject:
         return f"{verb} annotator {self.annotator}"
 
 
-OfClicks = SpotSubject | SpotsSubject | ImageSubject | ScaleSubject | ShapeSubject | CountingSubject
+OfClicks = (
+    SpotSubject | SpotsSubject | ImageSubject | WeightSubject | ScaleSubject | ShapeSubject | CountingSubject
+)
 Subject = OfClicks | RegionSubject | TaskSubject | BiasSubject
 SUBJECTS: dict[str, type[Subject]] = {subject.form: subject for subject in get_args(Subject)}
 """What is decided on, by the name under which the study keeps it."""

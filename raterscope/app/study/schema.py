@@ -36,7 +36,8 @@ The file is in WAL mode while it is open and a single plain file when it is clos
 ``runs``
     One row a run of an algorithm: kind, algorithm, settings (JSON), seed, versions (JSON), digest of the
     input, when it started, seconds it took, log (JSON). ``known`` is the last decision, ``import`` the last
-    import that it took into account, ``excluded`` (JSON list) the annotators it left out.
+    import that it took into account, ``excluded`` (JSON list) the annotators it left out; of clicks, the log
+    has the ``weights`` of those who counted as a part of an annotator.
 ``results``
     One row a run and item, an image or a question as the run's kind has it; ``object`` holds the result.
 ``streams``
@@ -53,7 +54,7 @@ The file is in WAL mode while it is open and a single plain file when it is clos
     whose ``undoes`` names the decision that it takes back; a redo is the undo of an undo. ``subject`` (JSON)
     says what of the ``item`` it is about, in the form that ``kind`` names; ``voxels`` names the object with
     the voxels that it settles; ``about`` an earlier decision on the same subject; ``annotators`` (JSON list)
-    who is excluded or included.
+    who is excluded, weighed or included.
 
 Version 1 had neither ``grids`` nor ``masks``, and in ``decisions`` the columns of a spot in place of the
 subject. Version 2 knew images alone as items, one annotator a decision, and no ``questions``, ``votes`` and

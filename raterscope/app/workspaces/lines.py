@@ -63,7 +63,7 @@ def history(contents: Contents, said: dict[int, HistoryEntry] | None = None) -> 
 def _words(contents: Contents, decision: Decision, names: Mapping[tuple[str, int], str]) -> str:
     kind = decision.subject.kind if decision.subject is not None else ""
     where = names.get((kind, decision.items[0]), "") if len(decision.items) == 1 else ""
-    because = decision.reason if decision.subject is not None else ""  # of others the words have it
+    because = "" if decision.annotators else decision.reason  # of annotators the words have it
     what = contents.words(decision) + (f", {where}" if where else "")
     return f"{what}: {because}" if because else what
 

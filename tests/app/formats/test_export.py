@@ -10,7 +10,7 @@ import pytest
 
 from raterscope.app.errors import InputError
 from raterscope.app.formats.export import DECISIONS, decision_rows, harmless, replacing, write_table
-from raterscope.app.review import Decision, SpotOf, SpotsSubject, SpotSubject
+from raterscope.app.review import Decision, SpotOf, SpotsSubject, SpotSubject, WeightSubject
 
 
 def test_cells_are_written_plainly(tmp_path: Path) -> None:
@@ -72,6 +72,7 @@ def test_decisions_are_written_with_what_became_of_them(tmp_path: Path) -> None:
         Decision(verb="reject", item=2, subject=SpotSubject(number=12, x=1.5, y=-2.0), run=4, who="@dr"),
         Decision(verb="exclude", annotators=("=W1",), reason="-bored"),
         Decision(verb="undo", undoes=1),
+        Decision(verb="weigh", annotators=("W2",), subject=WeightSubject(weight=0.25), reason="hasty"),
     ]
     decisions = [replace(one, id=n, at=at) for n, one in enumerate(decisions, start=1)]
     path = write_table(
@@ -79,12 +80,13 @@ def test_decisions_are_written_with_what_became_of_them(tmp_path: Path) -> None:
     )
     with path.open(newline="") as stream:
         rows = list(csv.DictReader(stream))
-    first, second, third = rows
+    first, second, third, fourth = rows
     assert first["at"] == "2026-01-02T03:04:05.678+00:00"
     assert (first["item"], first["spot"], first["x"], first["y"]) == ("a.png", "12", "1.5", "-2.0")
     assert (first["who"], second["annotators"], second["reason"]) == ("'@dr", "'=W1", "'-bored")
-    assert [row["in_effect"] for row in rows] == ["0", "1", "1"]
+    assert [row["in_effect"] for row in rows] == ["0", "1", "1", "1"]
     assert third["undoes"] == "1"
+    assert (fourth["annotators"], fourth["weight"], fourth["reason"]) == ("W2", "0.25", "hasty")
 
 
 def test_a_decision_on_several_spots_has_a_row_for_each(tmp_path: Path) -> None:

@@ -19,6 +19,8 @@ from raterscope.app.review import (
     SpotOf,
     SpotsSubject,
     SpotSubject,
+    Weighed,
+    WeightSubject,
     differ,
     fold,
     in_words,
@@ -116,6 +118,50 @@ def test_exclusion_has_a_reason_and_an_end() -> None:
     assert fold(journal(out, back, out)).excluded == {"W012": "clicks anywhere"}
 
 
+def weigh(name: str, weight: float = 0.5, reason: str = "r") -> Decision:
+    subject = WeightSubject(weight=weight)
+    return Decision(verb="weigh", annotators=(name,), subject=subject, reason=reason)
+
+
+def test_of_exclusion_and_weight_the_last_word_counts() -> None:
+    out = Decision(verb="exclude", annotators=("W1",), reason="clicks anywhere")
+    back = Decision(verb="include", annotators=("W1", "W2"))
+    half, quarter = weigh("W1", 0.5, "hasty"), weigh("W1", 0.25, "very hasty")
+    assert fold(journal(half)).weighed == {"W1": Weighed(0.5, "hasty")}
+    assert fold(journal(half, quarter, weigh("W2"))).weights == {"W1": 0.25, "W2": 0.5}
+    left_out = fold(journal(half, out))
+    assert (left_out.excluded, left_out.weighed) == ({"W1": "clicks anywhere"}, {})
+    weighed = fold(journal(out, half))
+    assert (weighed.excluded, weighed.weights) == ({}, {"W1": 0.5})
+    for before in (out, half):
+        full = fold(journal(before, back))
+        assert (full.excluded, full.weighed) == ({}, {})
+
+
+def test_undoing_an_exclusion_brings_the_weight_back() -> None:
+    decisions = journal(weigh("W1"), Decision(verb="exclude", annotators=("W1",), reason="worse"))
+    decisions = added(decisions, review.undo(fold(decisions)))
+    assert fold(decisions).weights == {"W1": 0.5}
+    decisions = added(decisions, review.undo(fold(decisions)))
+    assert fold(decisions).weights == {}
+    decisions = added(decisions, review.redo(fold(decisions)))
+    assert fold(decisions).weights == {"W1": 0.5}
+
+
+def test_a_weight_makes_fusions_of_clicks_stale_and_no_others() -> None:
+    half, quarter = fold(journal(weigh("W1"))), fold(journal(weigh("W1"), weigh("W1", 0.25)))
+    assert differ(fold([]), half, "clicks", 1)
+    assert differ(half, quarter, "clicks", 1)
+    assert not differ(half, fold(journal(weigh("W1", reason="other words"))), "clicks", 1)
+    assert not differ(fold([]), half, "masks")
+
+
+@pytest.mark.parametrize("weight", [0.0, 1.0, -0.5, float("nan"), float("inf")])
+def test_a_weight_is_a_part_of_one(weight: float) -> None:
+    with pytest.raises(ValueError, match="expected a number above 0 and below 1"):
+        WeightSubject(weight=weight)
+
+
 # Undo and redo
 
 
@@ -170,7 +216,8 @@ def test_undoing_an_exclusion_brings_the_annotator_back() -> None:
 steps = st.lists(
     st.tuples(
         st.sampled_from(
-            [*SpotSubject.verbs, "several", "flag", "unflag", "exclude", "include", "undo", "redo", "older"]
+            [*SpotSubject.verbs, "several", "flag", "unflag", "exclude", "weigh", "include", "undo", "redo",
+             "older"]
         ),
         st.integers(0, 6),
         st.integers(1, 2),
@@ -194,6 +241,8 @@ def played(moves: Sequence[tuple[str, int, int]]) -> list[Decision]:
             made = review.undo(state, number)
         elif verb in ("exclude", "include"):
             made = Decision(verb=verb, annotators=(f"W{number}",), reason="r")
+        elif verb == "weigh":
+            made = weigh(f"W{number}", 0.25 * image)
         elif verb == "several":
             spots = tuple(SpotOf(image=1 + place % 2, x=20.0 * place, y=5.0) for place in range(number, 7))
             made = Decision(verb="reject", item=spots[0].image, subject=SpotsSubject(spots=spots))
@@ -211,7 +260,7 @@ def played(moves: Sequence[tuple[str, int, int]]) -> list[Decision]:
 
 def shown(state: ReviewState) -> tuple[object, ...]:
     decided = {image: (state.spots(image), state.flag(image)) for image in state.items("clicks")}
-    return (decided, state.excluded, state.undoable)
+    return (decided, state.excluded, state.weighed, state.undoable)
 
 
 @settings(max_examples=150, deadline=None)
@@ -254,7 +303,7 @@ def test_undoing_everything_leaves_nothing(moves: list[tuple[str, int, int]]) ->
         decisions = journal(*decisions, undone)
     state = fold(decisions)
     assert state.items("clicks") == []
-    assert state.excluded == {}
+    assert (state.excluded, state.weighed) == ({}, {})
 
 
 @settings(max_examples=150, deadline=None)
@@ -264,7 +313,7 @@ def test_what_is_undone_might_as_well_never_have_been(moves: list[tuple[str, int
     state = fold(decisions)
     standing = [one for one in decisions if one.verb != "undo" and state.in_effect(one.id)]
     again = fold(standing)
-    assert shown(again)[:2] == shown(state)[:2]
+    assert shown(again)[:3] == shown(state)[:3]
 
 
 @settings(max_examples=150, deadline=None)
@@ -344,6 +393,9 @@ def test_words_for_the_history() -> None:
         Decision(verb="exclude", annotators=("W1",), reason="bored"),
         Decision(verb="include", annotators=("W1",)),
         on("move", 3, number=4, from_x=1, from_y=2),
+        weigh("kim", 0.5, "hasty"),
+        Decision(verb="undo", undoes=9),
+        weigh("kim", 0.1, ""),
     )
     state = fold(decisions)
     assert [state.in_words(one) for one in decisions] == [
@@ -355,7 +407,11 @@ def test_words_for_the_history() -> None:
         "exclude annotator W1 (bored)",
         "include annotator W1",
         "move spot 4",
+        "weigh annotator kim at ½ (hasty)",
+        "undo weigh annotator kim at ½ (hasty)",
+        "weigh annotator kim at 0.1",
     ]
+    assert state.in_words(decisions[9], hidden=True) == "undo weigh an annotator at ½ (hasty)"
     assert in_words(decisions[1]) == "undo decision 1"
 
 
@@ -369,6 +425,8 @@ def test_words_for_the_history() -> None:
         ({"verb": "move", "item": 1, "subject": SpotSubject(x=1.0, y=1.0)}, "needs from_x"),
         ({"verb": "exclude"}, "needs annotators"),
         ({"verb": "undo"}, "needs undoes"),
+        ({"verb": "weigh", "annotators": ("W1",)}, "needs a subject"),
+        ({"verb": "weigh", "subject": WeightSubject(weight=0.5)}, "needs annotators"),
         ({"verb": "take", "item": 1, "subject": a_region()}, "needs rater"),
     ],
 )

@@ -91,9 +91,16 @@ def test_damaged_arrays_are_found_when_they_are_read(closed: Path) -> None:
         assert len(study.clicks(2)) == 3000
 
 
-def test_a_decision_that_is_none_is_damage(closed: Path) -> None:
+@pytest.mark.parametrize(
+    "row",
+    [
+        "2, at, who, 'dance', 1, kind, subject, NULL, '', '', 1, 1, 0",
+        "2, at, who, 'weigh', NULL, 'weight', '{\"weight\": 7.5}', NULL, '', '[\"W1\"]', 1, 1, NULL",
+        "2, at, who, 'weigh', NULL, 'weight', '{\"weight\": 0.5}', NULL, '', '[]', 1, 1, NULL",
+    ],
+)
+def test_a_decision_that_is_none_is_damage(closed: Path, row: str) -> None:
     with edited(closed) as connection:
-        row = "2, at, who, 'dance', 1, kind, subject, NULL, '', '', 1, 1, 0"
         connection.execute(f"INSERT INTO decisions SELECT {row} FROM decisions")
     with Study.open(closed) as study, pytest.raises(StudyError, match="decision 2 cannot be read"):
         study.decisions()

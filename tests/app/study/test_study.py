@@ -16,7 +16,7 @@ from raterscope.app.formats import read
 from raterscope.app.formats.images import is_image, load_image, read_image
 from raterscope.app.formats.records import ClickTable, ImageFile, PointTable
 from raterscope.app.formats.tables import read_table
-from raterscope.app.review import Decision, ImageSubject, SpotOf, SpotsSubject, SpotSubject
+from raterscope.app.review import Decision, ImageSubject, SpotOf, SpotsSubject, SpotSubject, WeightSubject
 from raterscope.app.study import ImageEntry, Study, StudyError, digest_of
 from tests.app.study.made import a_fusion, a_run, a_table
 from tests.app.study.test_arrays import same
@@ -363,11 +363,12 @@ def test_decisions_come_back_with_number_time_and_name(study: Study) -> None:
             ),
         ),
         Decision(verb="flag", item=1, subject=ImageSubject(name="a.png"), reason="blurred"),
+        Decision(verb="weigh", annotators=("=bob", "kim"), subject=WeightSubject(weight=0.5), reason="hasty"),
     ]
     done = [study.record(one) for one in asked]
     with reopened(study) as again:
         found = again.decisions()
-    assert [one.id for one in found] == [1, 2, 3, 4, 5, 6]
+    assert [one.id for one in found] == [1, 2, 3, 4, 5, 6, 7]
     assert [replace(one, at=None) for one in found] == [replace(one, at=None) for one in done]
     for one, wanted in zip(found, asked, strict=True):
         assert one.at is not None
