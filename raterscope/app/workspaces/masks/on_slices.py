@@ -1,0 +1,189 @@
+"""What of the case on screen its slices show: outlines, regions, a map, a band, what a tool paints."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+from PySide6.QtCore import QObject
+
+from raterscope.algorithms.progress import Watch
+from raterscope.app.document import Document
+from raterscope.app.jobs import Jobs
+from raterscope.app.study.records import MaskRecord
+from raterscope.app.workspaces.loading import SceneLoader
+from raterscope.app.workspaces.masks import view
+from raterscope.app.workspaces.masks.maps import heat_map
+from raterscope.app.workspaces.masks.raters import Raters
+from raterscope.app.workspaces.masks.regions import DisputedRegion
+from raterscope.app.workspaces.masks.reviewing import Reviewing
+from raterscope.app.workspaces.masks.scene import LoadedVolume, Piece, Scene
+from raterscope.app.workspaces.masks.screen import MasksScreen
+from raterscope.widgets.volume.layers import HeatMap
+
+__all__ = ["OnSlices"]
+
+
+class OnSlices(QObject):
+    """Keeps the three views in step with the case, its consensus and regions, and the rater who is chosen."""
+
+    def __init__(
+        self,
+        document: Document,
+        jobs: Jobs,
+        screen: MasksScreen,
+        reviewing: Reviewing,
+        raters: Raters,
+        loader: SceneLoader,
+    ) -> None:
+        super().__init__(screen)
+        self._document, self._jobs, self._screen = document, jobs, screen
+        self._reviewing, self._raters = reviewing, raters
+        self._volume, self._maps = screen.volume, screen.maps
+        self._solo: str | None = None
+        self._maps_asked = 0
+        loader.pixels.connect(self._on_pixels)
+        reviewing.regions_changed.connect(self._show_boxes)
+        reviewing.selected.connect(self._on_selected)
+        reviewing.consensus_changed.connect(self.show_consensus)
+        raters.chosen.connect(self._on_rater)
+        raters.pair_chosen.connect(self._on_pair)
+        self._maps.map_chosen.connect(self._show_map)
+        self._maps.band_chosen.connect(self._show_band)
+        self._maps.opacity_chosen.connect(self._volume.set_opacity)
+        self._volume.crosshair_moved.connect(self._show_weight)
+
+    def begin(self, scene: Scene) -> None:
+        """Make way for another case: the volume of the one before goes."""
+        self._volume.set_volume(None, scene.image.lattice, modality=scene.image.modality)
+        self._solo = None
+
+    def show(self) -> None:
+        """Draw what is said of the structure that is reviewed now."""
+        scene, structure = self._reviewing.scene, self._reviewing.structure
+        report = None if scene is None else scene.report(structure)
+        self._volume.set_dispute(None if report is None else report.by_slice)
+        self._show_map()
+        self._show_band()
+        self._show_weight()
+
+    def go_to_structure(self) -> None:
+        """Begin where the structure is, the most disputed slice under the cross-hair."""
+        scene, consensus = self._reviewing.scene, self._reviewing.consensus
+        if scene is None:
+            return
+        records = [one for one in scene.masks.get(self._reviewing.structure, {}).values() if one.values.size]
+        if consensus is not None:
+            self._volume.go_to(_middle(consensus))
+        elif records:
+            self._volume.go_to(_middle(records[0]))
+
+    def solo(self, number: int) -> None:
+        """Show one rater's outline beside the consensus, counted among those of the case; again shows all."""
+        rows = self._screen.table.model.rows
+        if number >= len(rows):
+            return
+        name = rows[number].name
+        self._solo = None if self._solo == name else name
+        self._volume.set_solo(self._solo, beside=(f"\n{view.CONSENSUS}",))
+        if self._solo is not None:
+            self._raters.choose(self._solo)
+
+    def show_consensus(self) -> None:
+        """Draw the outlines as they stand, and what a tool changes."""
+        self.show_outlines(None)
+        self.show_mended()
+
+    def show_outlines(self, consensus: Piece | None) -> None:
+        """Draw the outlines with another consensus, as of a fusion under way, or the one that stands."""
+        scene, found = self._reviewing.scene, []
+        if scene is not None:
+            found = view.outlines(
+                scene, self._reviewing.structure, consensus or self._reviewing.consensus,
+                self._document.numbers, self._raters.current,
+            )  # fmt: skip
+        self._volume.set_outlines(found)
+
+    def show_mended(self) -> None:
+        """Fill the consensus while a tool changes it."""
+        consensus = self._reviewing.consensus
+        if consensus is None or self._volume.tool == "look":
+            self._volume.set_edit(None)
+        else:
+            self._volume.set_edit(consensus.values, consensus.origin)
+
+    def _on_pixels(self, image: int, loaded: LoadedVolume) -> None:
+        scene = self._reviewing.scene
+        if scene is not None and scene.image.id == image:
+            volume = loaded.volume
+            self._volume.set_pixels(volume.values, modality=volume.modality, window=volume.window)
+
+    def _show_boxes(self) -> None:
+        scene, region = self._reviewing.scene, self._reviewing.region
+        fusion = None if scene is None else scene.fusion(self._reviewing.structure)
+        names = () if fusion is None else fusion.annotators
+        boxes = view.region_boxes(self._reviewing.regions, region, names)
+        self._volume.set_boxes(boxes, None if region is None else region.number)
+
+    def _on_selected(self, region: DisputedRegion | None) -> None:
+        self._show_boxes()
+        if region is not None:
+            self._volume.look_at(region.dispute.origin, region.dispute.shape)
+
+    def _on_rater(self) -> None:
+        self.show_consensus()
+        if self._maps.chosen == "weight":
+            self._show_map()
+        self._show_weight()
+
+    def _on_pair(self, _first: str, _second: str) -> None:
+        self._maps.choose_map("difference")
+        self._show_map()
+
+    def _show_map(self) -> None:
+        scene, structure = self._reviewing.scene, self._reviewing.structure
+        self._maps_asked += 1
+        if scene is None or self._maps.chosen == "none":
+            self._volume.set_heat_map(None)
+            return
+        asked = (scene, structure, self._maps.chosen, self._raters.current, self._raters.pair)
+        job = self._jobs.start("Making a map", partial(_make_map, *asked), quiet=True)
+        job.finished.connect(partial(self._on_map, self._maps_asked))
+
+    def _on_map(self, asked: int, answer: tuple[HeatMap | None, str]) -> None:
+        if asked == self._maps_asked:
+            found, why = answer
+            self._volume.set_heat_map(found)
+            if why:
+                self._screen.said.emit(why)
+
+    def _show_band(self) -> None:
+        scene, covered = self._reviewing.scene, self._maps.covered
+        fusion = None if scene is None else scene.fusion(self._reviewing.structure)
+        if fusion is None or not covered:
+            self._volume.set_band(None)
+        else:
+            low, high = (1 - covered) / 2, (1 + covered) / 2
+            self._volume.set_band(fusion.probability[0], low, high, fusion.origin)
+
+    def _show_weight(self) -> None:
+        scene, rater, panel = self._reviewing.scene, self._raters.current, self._screen.local_weight
+        if scene is None or rater is None:
+            panel.show_weight("Local weight", None)
+            return
+        structure, at = self._reviewing.structure, self._volume.crosshair[0]
+        values = view.local_weight(scene, structure, rater, self._reviewing.region, at)
+        _, down, across = scene.image.lattice.spacing
+        top = min(1.0, 2 / max(len(scene.masks.get(structure, {})), 2))
+        panel.show_weight(f"Local weight, {rater}", values, high=top, aspect=down / across)
+
+
+def _make_map(
+    scene: Scene, structure: str, name: str, rater: str | None, pair: tuple[str, str] | None, _watch: Watch
+) -> tuple[HeatMap | None, str]:
+    return heat_map(scene, structure, name, rater, pair)
+
+
+def _middle(piece: Piece | MaskRecord) -> tuple[int, int, int]:
+    middle = np.add(piece.origin, np.array(piece.values.shape) // 2)
+    return int(middle[0]), int(middle[1]), int(middle[2])
