@@ -63,8 +63,9 @@ def keep(
     digest: str,
     log: dict[str, Any],
     seed: int | None = None,
+    weights: Mapping[str, float] | None = None,
 ) -> int:
-    """Store a run whole, without the items that failed; gives its number."""
+    """Store a run whole, without the items that failed; gives its number. See `RunRecord`."""
     inputs = answer.inputs
     record = RunRecord(
         kind=kind,
@@ -79,5 +80,6 @@ def keep(
         known=inputs.decision,
         imported=inputs.imported,
         excluded=inputs.excluded,
+        weights=dict(weights or {}),
     )
     return study.add_run(record, answer.kept, watch)

@@ -6,7 +6,7 @@ from PySide6.QtCore import QPoint, Qt
 from raterscope.algorithms.clicks import FusionPlan
 from raterscope.app.clicks.excluding import gather_run, without
 from raterscope.app.clicks.running import fuse_inputs, gather, keep
-from raterscope.app.review import Decision, SpotSubject, fold
+from raterscope.app.review import Decision, SpotSubject, WeightSubject, fold
 from raterscope.app.study import Study
 from raterscope.widgets.dialogs.exclusion import ExclusionDialog
 from tests.app.driving import idle, press
@@ -53,6 +53,25 @@ def test_what_would_change_is_what_fusing_again_comes_to(fused_study):
         for name, outcome in again.outcomes.items():
             before = int(inputs.fusions[name].detection.detected.sum())
             assert int(outcome.fusion.detection.detected.sum()) == before - 1
+
+
+def test_a_run_rests_on_the_weights_that_held_when_it_was_made(fused_study):
+    with Study.open(fused_study) as study:
+        images = [one.id for one in study.images()]
+        weight = WeightSubject(weight=0.25)
+        study.record(Decision(verb="weigh", annotators=("volunteer 0",), subject=weight, reason="hasty"))
+        inputs = gather(images, study)
+        assert inputs.weights == {"volunteer 0": 0.25}
+        keep(fuse_inputs(inputs, SHARE), study)
+        study.record(Decision(verb="include", annotators=("volunteer 0",)))
+        first, second = study.runs()
+        assert (first.weights, second.weights) == ({}, {"volunteer 0": 0.25})
+        assert first.digest != second.digest
+        for image in images:
+            assert study.clicks(image, first).weights is None
+            clicks = study.clicks(image, second)
+            assert clicks.weights[clicks.annotators.index("volunteer 0")] == 0.25
+        assert gather(images, study).weights == {}
 
 
 def test_what_the_expert_decided_does_not_change(fused_study):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from raterscope.algorithms.clicks.data import Clicks, Fusion
@@ -26,9 +26,12 @@ class Inputs(outcome.Inputs[Clicks]):
     ----------
     truth_held : bool
         Whether imported truth is held fixed too.
+    weights : mapping of annotator to float
+        As how much of one each of those counts who do not count fully.
     """
 
     truth_held: bool = False
+    weights: Mapping[str, float] = field(default_factory=dict)
 
 
 Answer = outcome.Answer[FusionPlan, Inputs, Fusion]
@@ -41,14 +44,18 @@ def gather(images: Sequence[int], study: Study, watch: Watch = silent, *, hold_t
     """
     names = {entry.id: entry.name for entry in study.images()}
 
+    weights: dict[str, float] = {}
+
     def read(image: int, state: ReviewState) -> Clicks:
+        weights.update(state.weights)
         truth = study.truth(image) if hold_truth else None
         known = known_spots(state, image, None if truth is None else (truth.x, truth.y))
-        return replace(study.clicks(image).without(set(state.excluded)), known=known)
+        clicks = study.clicks(image).without(set(state.excluded)).weighed(state.weights)
+        return replace(clicks, known=known)
 
     asked = {image: names[image] for image in images}
     found = running.gather(asked, study, read, watch, words="reading the clicks of")
-    return Inputs(**vars(found), truth_held=hold_truth)
+    return Inputs(**vars(found), truth_held=hold_truth, weights=weights)
 
 
 def fuse_inputs(
@@ -73,4 +80,5 @@ def keep(answer: Answer, study: Study, watch: Watch = silent) -> int:
         seed=getattr(plan.clustering, "seed", None),
         digest=digest_of(inputs.given),
         log={"truth_held": inputs.truth_held, "images": images},
+        weights=inputs.weights,
     )

@@ -39,7 +39,7 @@ class Fingerprint:
 
 
 def digest_of(clicks: Mapping[str, Clicks]) -> str:
-    """Compute the SHA-256 of the clicks on some images, known spots included.
+    """Compute the SHA-256 of the clicks on some images, known spots and weights included.
 
     Parameters
     ----------
@@ -60,6 +60,7 @@ def digest_of(clicks: Mapping[str, Clicks]) -> str:
             one.known.x,
             one.known.y,
             one.known.present,
+            *([] if one.weights is None else [one.weights]),
         ]
         found.texts(name, *one.annotators)
         for column in columns:

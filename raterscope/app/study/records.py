@@ -285,6 +285,8 @@ class RunRecord:
         The last import whose marks went in; None for all there are now.
     excluded : tuple of str
         Annotators that were left out.
+    weights : dict of annotator to float
+        As how much of one each of those counted who did not count fully.
     """
 
     kind: str
@@ -299,6 +301,7 @@ class RunRecord:
     known: int = 0
     imported: int | None = None
     excluded: tuple[str, ...] = ()
+    weights: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -90,9 +90,10 @@ def question_of(row: tuple[Any, ...], path: Path) -> QuestionEntry:
 
 def run_row(record: RunRecord, imported: int) -> tuple[Any, ...]:
     """Write a run as the columns `RUN`."""
+    log = record.log | ({"weights": record.weights} if record.weights else {})
     return (
         record.kind, record.algorithm, json.dumps(record.settings), record.seed, json.dumps(record.versions),
-        record.digest, record.started.isoformat(), record.seconds, json.dumps(record.log), record.known,
+        record.digest, record.started.isoformat(), record.seconds, json.dumps(log), record.known,
         imported, json.dumps(record.excluded),
     )  # fmt: skip
 
@@ -109,6 +110,9 @@ def run_of(row: tuple[Any, ...], items: tuple[int, ...], path: Path) -> RunEntry
                 raise TypeError(f"{name} is no object")
         values["excluded"] = tuple(str(name) for name in json.loads(values["excluded"]))
         values["started"] = datetime.fromisoformat(values["started"])
+        values["weights"] = msgspec.convert(values["log"].pop("weights", {}), dict[str, float])
+        if not all(0 < weight <= 1 for weight in values["weights"].values()):
+            raise ValueError("a weight is none")
     except (ValueError, TypeError, RecursionError) as error:
         raise StudyError(f"is damaged: run {number} cannot be read", file=path) from error
     return RunEntry(id=number, items=items, **values)

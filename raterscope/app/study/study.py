@@ -239,8 +239,8 @@ class Study(StudyQuestions):
         ----------
         image_id : int
         run : RunEntry, optional
-            Give the clicks that went into this run: none imported later, none of who was excluded. The rows
-            and annotators of its results are these.
+            Give the clicks that went into this run: none imported later, none of who was excluded, and the
+            weights of then. The rows and annotators of its results are these.
         """
         entry = self.image(image_id)
         with self.sound():
@@ -261,7 +261,9 @@ class Study(StudyQuestions):
             )
         except ClicksError as error:
             raise StudyError(f"is damaged: {error}", file=self.path) from error
-        return clicks if run is None or not run.excluded else clicks.without(set(run.excluded))
+        if run is None or not (run.excluded or run.weights):
+            return clicks
+        return clicks.without(set(run.excluded)).weighed(run.weights)
 
     def truth(self, image_id: int) -> TruePoints:
         """Give the imported true points of an image; empty where there are none."""

@@ -147,6 +147,14 @@ def test_a_study_is_found_open_by_another_name(closed: Path) -> None:
         Study.open(link)
 
 
+@pytest.mark.parametrize("weights", ['{"W1": 3}', '{"W1": "a half"}', "[0.5]"])
+def test_a_run_with_weights_that_are_none_is_damage(closed: Path, weights: str) -> None:
+    with edited(closed) as connection:
+        connection.execute(f"UPDATE runs SET log = '{{\"weights\": {weights}}}'")
+    with Study.open(closed) as study, pytest.raises(StudyError, match="run 1 cannot be read"):
+        study.runs()
+
+
 def test_a_newer_version_is_refused(closed: Path) -> None:
     with edited(closed) as connection:
         connection.execute(f"PRAGMA user_version={VERSION + 1}")

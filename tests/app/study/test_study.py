@@ -252,14 +252,15 @@ def test_readers_leave_an_open_study_alone(study: Study, tmp_path: Path) -> None
 
 def test_a_run_comes_back_bit_by_bit(study: Study) -> None:
     study.add_clicks(a_table(1, ("a", "b")))
-    record = a_run(known=0, excluded=("annotator 3",))
-    clicks = {image: study.clicks(image).without({"annotator 3"}) for image in (1, 2)}
+    record = a_run(known=0, excluded=("annotator 3",), weights={"annotator 5": 0.25})
+    clicks = {image: study.clicks(image).without({"annotator 3"}).weighed(record.weights) for image in (1, 2)}
     results = {image: a_fusion(clicks[image], seed=image) for image in (1, 2)}
     number = study.add_run(record, results)
     with reopened(study) as again:
         (entry,) = again.runs()
         assert (entry.id, entry.items, entry.imported) == (number, (1, 2), 1)
-        for name in ("kind", "algorithm", "settings", "seed", "versions", "digest", "started", "excluded"):
+        told = ("kind", "algorithm", "settings", "seed", "versions", "digest", "started", "log", "excluded")
+        for name in (*told, "weights"):
             assert getattr(entry, name) == getattr(record, name)
         for image in (1, 2):
             assert same(again.result(number, image), results[image])
@@ -417,3 +418,5 @@ def test_the_digest_names_the_input(study: Study) -> None:
     assert digest_of({"a": one, "b": two}) == digest_of({"b": two, "a": one})
     assert digest_of({"a": one}) != digest_of({"a": two})
     assert digest_of({"a": one}) != digest_of({"a": one.without({"annotator 1"})})
+    assert digest_of({"a": one}) != digest_of({"a": one.weighed({"annotator 1": 0.5})})
+    assert digest_of({"a": one}) == digest_of({"a": one.weighed({"nobody": 0.5})})
