@@ -153,6 +153,7 @@ class Following:
             seed=getattr(fusion.clustering, "seed", None),
             digest=digest_of(inputs.given),
             log={"truth_held": False, "images": [image_record(one) for one in outcomes.values()]},
+            weights=inputs.weights,
         )
 
     def annotators(self, image: int) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from raterscope.algorithms.clicks.data import Clicks, Fusion, KnownSpots
+from raterscope.algorithms.clicks.data import Clicks, FloatArray, Fusion, KnownSpots
 from raterscope.algorithms.clicks.experience import Experience
 from raterscope.algorithms.clicks.history import StreamHistory
 from raterscope.algorithms.clicks.stopping import Outlook, StoppingSettings, changed, is_firm, outlook
@@ -92,6 +92,8 @@ class Watched:
         Annotators that were left out.
     known : KnownSpots
         What the expert had decided.
+    weights : (R,) float64, optional
+        As `Clicks.weights`.
     """
 
     state: StreamState
@@ -100,6 +102,7 @@ class Watched:
     experience: Experience
     excluded: tuple[str, ...]
     known: KnownSpots
+    weights: FloatArray | None = None
 
     @property
     def fusion(self) -> Fusion:
@@ -126,6 +129,8 @@ class Waiting:
         The study's last decision when it was read.
     excluded : tuple of str
         Annotators left out of `arrivals`.
+    weights : mapping of annotator to float
+        As how much of one each of those counts who do not count fully.
     """
 
     arrivals: Arrivals
@@ -133,19 +138,24 @@ class Waiting:
     known: KnownSpots
     decision: int
     excluded: tuple[str, ...]
+    weights: Mapping[str, float] = field(default_factory=dict)
 
     def clicks(self, step: int) -> Clicks:
         """Give all that had come after so many steps."""
-        return self.arrivals.clicks(step, self.names, self.known)
+        clicks = self.arrivals.clicks(step, self.names, self.known)
+        return clicks.weighed(self.weights) if self.weights else clicks
 
     def reached(self, watched: Watched) -> int | None:
         """Give the steps that are in an answer; None where it is not one of these arrivals."""
         if watched.excluded != self.excluded:
             return None
-        return self.arrivals.step_of(len(watched.fusion.mark), watched.fusion.marked.shape[0])
+        step = self.arrivals.step_of(len(watched.fusion.mark), watched.fusion.marked.shape[0])
+        if step is not None and (self.weights or watched.weights is not None):
+            return step if _equal(watched.weights, self.clicks(step).weights) else None
+        return step
 
     def has_more(self, watched: Watched | None) -> bool:
-        """Tell whether something is to be taken up: clicks, annotators, decisions, exclusions."""
+        """Tell whether something is to be taken up: clicks, annotators, decisions, exclusions, weights."""
         if watched is None:
             return len(self.arrivals) > 0
         return self.reached(watched) != len(self.arrivals) or not _same(watched.known, self.known)
@@ -191,7 +201,7 @@ def _waiting(
     numbers = frozenset(number for number, name in enumerate(names) if name in state.excluded)
     came = streams.arrivals(study, image, arrivals.imported)
     arrivals = in_steps(arrivals, came, plan.steps.annotators_a_step, since, numbers)
-    return Waiting(arrivals, names, known_spots(state, image), decision, excluded)
+    return Waiting(arrivals, names, known_spots(state, image), decision, excluded, state.weights)
 
 
 def follow(
@@ -206,8 +216,8 @@ def follow(
     Parameters
     ----------
     before : Watched or None
-        Where it was; where that cannot be gone on from, as when an annotator was excluded since, it begins
-        anew.
+        Where it was; where that cannot be gone on from, as when an annotator was excluded or weighed since,
+        it begins anew.
     given : Waiting
     experience : callable
         Gives what to hold of annotators when the first clicks come.
@@ -257,7 +267,8 @@ def _then(
         refreshed=state.refreshed,
     )
     firm = np.append(history.firm[:-1], is_firm(ahead, history, plan.stopping))
-    return Watched(state, ahead, replace(history, firm=firm), held, given.excluded, given.known)
+    history = replace(history, firm=firm)
+    return Watched(state, ahead, history, held, given.excluded, given.known, clicks.weights)
 
 
 def _decided(before: Watched, given: Waiting, plan: WatchPlan, watch: Watch) -> Watched:
@@ -270,6 +281,10 @@ def _decided(before: Watched, given: Waiting, plan: WatchPlan, watch: Watch) -> 
 
 def _same(one: KnownSpots, other: KnownSpots) -> bool:
     return all(np.array_equal(getattr(one, name), getattr(other, name)) for name in ("x", "y", "present"))
+
+
+def _equal(one: FloatArray | None, other: FloatArray | None) -> bool:
+    return one is other if one is None or other is None else np.array_equal(one, other)
 
 
 def _names(kind: type[Settings]) -> list[str]:

@@ -4,7 +4,7 @@ A record is a frozen dataclass of arrays, numbers, texts, tuples and further suc
 them. The bytes are the length of a header (8 bytes, little endian), the header (JSON: values by field, arrays
 as dtype, shape and offset) and the arrays' bytes in C order, eight truth values to the byte. They are cut
 into chunks that zlib compresses one by one. Nothing is made when reading but the type that is asked for, and
-no array whose declared size is not there.
+no array whose declared size is not there. What an older version did not write yet has its default.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def _describe(record: Any, arrays: list[np.ndarray], offset: list[int]) -> dict[
 
 def _make(kind: type[Record], values: Any, raw: memoryview, start: int) -> Record:
     wanted = _fields(cast(Any, kind))
-    if not isinstance(values, dict) or set(values) != set(wanted):
+    if not isinstance(values, dict) or not _needed(cast(Any, kind)) <= set(values) <= set(wanted):
         raise DamagedError(f"a record does not have the fields of a {kind.__name__}")
     made: dict[str, Any] = {}
     for name, value in values.items():
@@ -163,6 +163,15 @@ def _fields(kind: type[Any]) -> dict[str, type[Any] | None]:
         records = [one for one in choices if isinstance(one, type) and dataclasses.is_dataclass(one)]
         found[field.name] = records[0] if records else None
     return found
+
+
+@cache
+def _needed(kind: type[Any]) -> frozenset[str]:
+    """Name the fields that have no default."""
+    none = dataclasses.MISSING
+    return frozenset(
+        one.name for one in dataclasses.fields(kind) if one.default is none and one.default_factory is none
+    )
 
 
 def _compress(raw: bytes) -> Iterator[bytes]:

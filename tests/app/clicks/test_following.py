@@ -12,7 +12,7 @@ from raterscope.algorithms.clicks.fusion import FusionPlan, fuse
 from raterscope.app.clicks.following import Following, Wish
 from raterscope.app.clicks.running import gather
 from raterscope.app.clicks.watching import Watched, WatchPlan, follow, waiting
-from raterscope.app.review import Decision, SpotSubject
+from raterscope.app.review import Decision, SpotSubject, WeightSubject
 from raterscope.app.study import Study, digest_of
 
 OBJECTS = np.array([[20.0, 20.0], [60.0, 30.0], [40.0, 80.0], [85.0, 70.0]])
@@ -174,6 +174,30 @@ def test_who_is_excluded_leaves_it_as_if_he_had_never_come(source: Path, tmp_pat
         assert_same(watched, afresh(study, image.id))
         assert following.keep_run(study) is not None
         assert study.runs()[0].excluded == ("W3",)
+
+
+def test_who_is_weighed_has_counted_so_from_the_first(source: Path, tmp_path: Path) -> None:
+    write(source, crowd(("a.png",)))
+    path = tmp_path / "watched.rscope"
+    with Study.create(path) as study:
+        following = Following(study, wish_for(source))
+        go_on(following, study)
+        (image,) = study.images()
+        subject = WeightSubject(weight=0.25)
+        study.record(Decision(verb="weigh", annotators=("W3",), subject=subject, reason="hasty"))
+        assert following.gather(study) == [image.id]
+        go_on(following, study)
+        watched = following.watched[image.id]
+        assert watched.weights is not None
+        assert watched.weights.tolist() == [0.25 if number == 3 else 1 for number in range(PEOPLE)]
+        assert_same(watched, afresh(study, image.id))
+        assert following.keep_run(study) is not None
+        assert study.runs()[0].weights == {"W3": 0.25}
+    with Study.open(path) as study:
+        following = Following(study, wish_for(source))
+        assert following.gather(study) == []
+        study.record(Decision(verb="include", annotators=("W3",)))
+        assert following.gather(study) == [image.id]
 
 
 def test_clicks_that_were_imported_before_are_the_first_step(source: Path, tmp_path: Path) -> None:

@@ -63,6 +63,20 @@ def test_a_record_comes_back_as_it_went(record: Outer) -> None:
     assert same(record, unpack(Outer, size, list(chunks)))
 
 
+@dataclass(frozen=True)
+class Longer(Inner):
+    """As a later version has it."""
+
+    later: np.ndarray | None = None
+
+
+def test_what_an_older_version_did_not_write_has_its_default() -> None:
+    older = Inner(np.arange(3.0), "w")
+    assert same(unpack(Longer, *pack(older)), Longer(older.values, "w", None))
+    with pytest.raises(DamagedError, match="does not have the fields"):
+        unpack(Inner, *pack(Longer(older.values, "w", np.ones(2))))
+
+
 def test_real_results_and_large_arrays_come_back() -> None:
     n = CHUNK // 4
     rng = np.random.default_rng(0)
