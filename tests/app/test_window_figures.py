@@ -9,7 +9,8 @@ from PIL import Image
 from PySide6.QtCore import QPointF, Qt
 from PySide6.QtWidgets import QFileDialog, QWidget
 
-from raterscope.algorithms.evaluation import calibration, curves, true_detections
+from raterscope.algorithms.evaluation import calibration, curves
+from raterscope.algorithms.matching import true_detections
 from raterscope.widgets.canvas.canvas_view import CanvasView
 from raterscope.widgets.figure_menu import FigureMenu, PictureMenu
 from raterscope.widgets.plots.figure_panel import Figure

@@ -28,7 +28,8 @@ from raterscope.algorithms.clicks.decision_streams import (
     recursive_em,
 )
 from raterscope.algorithms.clicks.fusion import FusionPlan, fuse
-from raterscope.algorithms.evaluation import calibration, evaluate, true_detections
+from raterscope.algorithms.evaluation import calibration, evaluate
+from raterscope.algorithms.matching import true_detections
 from raterscope.algorithms.simulation.mixtures import CrowdOfVotes, decide_again, voting_crowd
 from tests.algorithms.clicks.crowds import quantius
 

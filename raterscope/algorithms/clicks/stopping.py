@@ -19,7 +19,7 @@ from raterscope.algorithms.clicks.assignment import stray_chance
 from raterscope.algorithms.clicks.data import BoolArray, Clicks, FloatArray, Fusion, Votes
 from raterscope.algorithms.clicks.dem import DEMSettings, problem_of
 from raterscope.algorithms.clicks.history import StreamHistory
-from raterscope.algorithms.evaluation import match
+from raterscope.algorithms.matching import match
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.algorithms.settings import Settings, choice, integer, number
 

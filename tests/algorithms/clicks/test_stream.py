@@ -12,7 +12,8 @@ from raterscope.algorithms.clicks import Clicks, ClicksError, FusionPlan, KnownS
 from raterscope.algorithms.clicks._path import Path
 from raterscope.algorithms.clicks.experience import experience_of
 from raterscope.algorithms.clicks.stream import StreamPlan, advance, begin
-from raterscope.algorithms.evaluation import evaluate, match
+from raterscope.algorithms.evaluation import evaluate
+from raterscope.algorithms.matching import match
 from raterscope.algorithms.progress import Cancelled
 from raterscope.algorithms.settings import SettingsError
 from raterscope.algorithms.simulation.mixtures import separated_crowd
