@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, Qt
-from PySide6.QtGui import QGuiApplication
+from PySide6.QtGui import QContextMenuEvent, QGuiApplication
 from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QMenu
 
 from raterscope.app.study import Study
 from raterscope.widgets.dialogs.scale import ScaleDialog
@@ -108,7 +109,7 @@ def test_lengths_and_areas_are_listed_copied_deleted_and_kept(opened, qtbot, stu
     assert head.split("\t")[:3] == ["image", "number", "shape"]
     assert first.split("\t")[2] == "line"
     assert float(second.split("\t")[-1]) == pytest.approx(np.pi * 25, rel=0.03)
-    workspace.measure.list.setCurrentIndex(workspace.measure.list.index_of(1))
+    workspace.measure.list.setCurrentIndex(workspace.measure.list.index_of((1, 1)))
     workspace.measure.delete.trigger()
     idle(opened, qtbot)
     assert [one.title for one in workspace.measure.list.lines] == ["area 2"]
@@ -139,6 +140,92 @@ def test_escape_leaves_drawing_and_an_outline_that_crosses_itself_is_refused(ope
     assert "crosses itself" in said[0]
     idle(opened, qtbot)
     assert opened.document.contents.decisions == ()
+
+
+def test_a_shape_is_changed_on_the_image_and_each_change_is_a_decision_that_undo_takes_back(
+    opened, qtbot, study_file
+):
+    workspace, shapes = opened.workspace, opened.workspace.measuring.shapes
+    panel = workspace.measure
+    press(opened, qtbot, Qt.Key.Key_D)
+    drag(opened, qtbot, [(40, 150), (80, 150), (120, 150)])
+    assert not workspace.has_to_leave
+    QTest.mouseClick(workspace.canvas, LEFT, pos=at(workspace.canvas, (60, 150)))
+    assert panel.current.title == "length 1"
+    assert workspace.has_to_leave
+    drag(opened, qtbot, [(120, 150), (150, 150), (200, 150)])
+    assert float(panel.list.lines[0].value.split()[0]) == pytest.approx(160, abs=1)
+    assert opened.menus.undo_action.text() == "Undo reshape length 1"
+    drag(opened, qtbot, [(60, 150), (60, 140), (60, 120)])
+    assert opened.menus.undo_action.text() == "Undo move length 1"
+    press(opened, qtbot, Qt.Key.Key_Up)
+    moved = opened.document.contents.measures.shapes[1][0]
+    np.testing.assert_allclose(moved.points, [(40, 119), (200, 119)], atol=1)
+    assert moved.length == pytest.approx(160, abs=1)
+    for _ in range(2):
+        press(opened, qtbot, Qt.Key.Key_Z, CTRL)
+    assert opened.menus.undo_action.text() == "Undo reshape length 1"
+    assert opened.document.contents.measures.shapes[1][0].points[0, 1] == pytest.approx(150, abs=1)
+    press(opened, qtbot, Qt.Key.Key_Delete)
+    assert panel.list.lines == ()
+    press(opened, qtbot, Qt.Key.Key_Z, CTRL)
+    assert [line.title for line in panel.list.lines] == ["length 1"]
+    assert shapes.selected is None
+    opened.document.close()
+    with Study.open(study_file) as study:
+        verbs = [one.verb for one in study.decisions() if one.subject is not None]
+    assert verbs == ["measure", "reshape", "move", "move", "delete"]
+
+
+def test_another_image_or_escape_lets_go_of_the_shape_chosen(opened, qtbot):
+    workspace, shapes = opened.workspace, opened.workspace.measuring.shapes
+    for _ in range(2):
+        press(opened, qtbot, Qt.Key.Key_D)
+        drag(opened, qtbot, [(40, 150), (80, 150), (120, 150)])
+        press(opened, qtbot, Qt.Key.Key_PageDown)
+    press(opened, qtbot, Qt.Key.Key_PageUp)
+    press(opened, qtbot, Qt.Key.Key_PageUp)
+    workspace.measure.list.setCurrentIndex(workspace.measure.list.index_of((1, 1)))
+    assert shapes.selected == (1, 1)
+    press(opened, qtbot, Qt.Key.Key_PageDown)
+    assert [line.title for line in workspace.measure.list.lines] == ["length 1"]
+    assert shapes.selected is None
+    QTest.mouseClick(workspace.canvas, LEFT, pos=at(workspace.canvas, (60, 150)))
+    assert shapes.selected == (2, 1)
+    press(opened, qtbot, Qt.Key.Key_Escape)
+    assert (shapes.selected, workspace.measure.current) == (None, None)
+
+
+def test_a_corner_that_would_make_an_outline_cross_itself_stays(opened, qtbot):
+    workspace, said = opened.workspace, []
+    workspace.refused.connect(said.append)
+    press(opened, qtbot, Qt.Key.Key_O)
+    for corner in ((40, 40), (140, 40), (140, 140), (40, 140), (40, 40)):
+        QTest.mouseClick(workspace.canvas, LEFT, pos=at(workspace.canvas, corner))
+    idle(opened, qtbot)
+    before = opened.document.contents.measures.shapes[1][0]
+    QTest.mouseClick(workspace.canvas, LEFT, pos=at(workspace.canvas, (40, 90)))
+    drag(opened, qtbot, [(40, 40), (100, 100), (180, 100)])
+    assert "cross itself" in said[0]
+    assert opened.document.contents.measures.shapes[1][0] is before
+    drag(opened, qtbot, [(40, 40), (60, 60), (90, 90)])
+    assert opened.document.contents.measures.shapes[1][0].area < 0.6 * before.area
+
+
+def test_the_right_button_on_a_shape_offers_what_can_be_done_with_it(opened, qtbot):
+    workspace = opened.workspace
+    press(opened, qtbot, Qt.Key.Key_D)
+    drag(opened, qtbot, [(40, 150), (80, 150), (120, 150)])
+    place = at(workspace.canvas, (60, 150))
+    event = QContextMenuEvent(QContextMenuEvent.Reason.Mouse, place, workspace.canvas.mapToGlobal(place))
+    QApplication.sendEvent(workspace.canvas, event)
+    menu = next(menu for menu in workspace.findChildren(QMenu) if menu.isVisible())
+    actions = {action.text(): action for action in menu.actions()}
+    assert next(iter(actions)).startswith("Length 1, ")
+    actions["Delete"].trigger()
+    menu.close()
+    idle(opened, qtbot)
+    assert workspace.measure.list.lines == ()
 
 
 def figures(window):

@@ -26,7 +26,7 @@ class Shape:
     ----------
     subject : ShapeSubject
     made : Decision
-        That which keeps it.
+        That which made it as it is.
     points : (K, 2) float64
         Pixels.
     length : float
@@ -113,7 +113,7 @@ def read_measures(decisions: Sequence[Decision], state: ReviewState) -> Measures
             counting[None if subject.everywhere else image] = subject
         elif one.verb == "delete":
             shapes.get(image, {}).pop(subject.number, None)
-        else:
+        elif one.verb == "measure" or subject.number in shapes.get(image, {}):
             shapes.setdefault(image, {})[subject.number] = _shape(subject, one)
     return Measures(scales, {image: tuple(found.values()) for image, found in shapes.items()}, counting)
 

@@ -59,7 +59,9 @@ class ScaleSubject:
 
 @dataclass(frozen=True, kw_only=True)
 class ShapeSubject:
-    """A line or an outline drawn on an image: keep what it measures, or delete it.
+    """A line or an outline drawn on an image: keep what it measures, change it, or delete it.
+
+    move: the whole lies elsewhere; reshape: some of its points do. Both tell it as it is then.
 
     Attributes
     ----------
@@ -72,7 +74,7 @@ class ShapeSubject:
 
     kind: ClassVar[str] = "clicks"
     form: ClassVar[str] = "shape"
-    verbs: ClassVar[tuple[str, ...]] = ("measure", "delete")
+    verbs: ClassVar[tuple[str, ...]] = ("measure", "move", "reshape", "delete")
 
     shape: Literal["length", "area"]
     points: tuple[tuple[float, float], ...]

@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QEvent, QObject, QPointF, QRectF, Qt, QTimer, Signal
+from PySide6.QtCore import QEvent, QObject, QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QKeyEvent, QMouseEvent, QPainter, QPen
 
 from raterscope.algorithms.measuring import simplified
 from raterscope.widgets import theme
-from raterscope.widgets.canvas.canvas_view import SETTLED
 from raterscope.widgets.canvas.image_canvas import DRAG_FROM, FINE_STEP, ImageCanvas
-from raterscope.widgets.canvas.shape_marks import (
-    ShapeMark,
-    paint_shape,
-    paint_shapes,
-    paint_tag,
-    paint_tags,
-    polygon_of,
-)
-from raterscope.widgets.canvas.tiles import TileCache
+from raterscope.widgets.canvas.shape_marks import paint_shape, paint_tag, polygon_of, tag_box
 from raterscope.widgets.canvas.viewport import Viewport
 from raterscope.widgets.chips import paint_chip_ground
 
@@ -47,7 +38,7 @@ _FEWEST = {"scale": 2, "length": 2, "area": 3}
 
 
 class Drawing(QObject):
-    """What is being drawn on a canvas, and what was drawn before.
+    """What is being drawn on a canvas.
 
     While something is drawn the canvas' mouse and keys belong to it; the wheel zooms as ever. Arrows move a
     cross-hair, Return sets a point there, or ends where one was just set; Backspace takes the last one back.
@@ -78,29 +69,9 @@ class Drawing(QObject):
         self._cursor: tuple[float, float] | None = None
         self._pressed: QPointF | None = None
         self._freehand = False
-        self._shapes: tuple[ShapeMark, ...] = ()
-        self._selected: Hashable = None
-        self._tiles, self._hurry = TileCache(self._paint_tile), True
-        self._settling = QTimer(self)
-        self._settling.setSingleShot(True)
-        self._settling.setInterval(SETTLED)
-        self._settling.timeout.connect(self._on_settled)
         canvas.over_marks.append(self._paint)
         canvas.mode_changed.connect(self._on_canvas_mode)
         canvas.installEventFilter(self)
-
-    def set_shapes(self, shapes: Sequence[ShapeMark]) -> None:
-        """Show what was drawn before."""
-        self._shapes = tuple(shapes)
-        self._tiles.clear()
-        self._canvas.update()
-
-    def select(self, key: Hashable) -> None:
-        """Show one of them stronger; None shows none so."""
-        if key != self._selected:
-            self._selected = key
-            self._tiles.clear()
-            self._canvas.update()
 
     def set_mode(self, mode: str) -> None:
         """Begin to draw a "scale", a "length" or an "area"; nothing leaves what was begun."""
@@ -235,20 +206,7 @@ class Drawing(QObject):
 
     # Painting
 
-    def _paint_tile(self, painter: QPainter, scale: float, rect: QRectF) -> None:
-        paint_shapes(painter, scale, rect, self._shapes, self._selected)
-
-    def _on_settled(self) -> None:
-        self._hurry = False
-        self._canvas.update()
-
     def _paint(self, painter: QPainter, viewport: Viewport) -> None:
-        if self._shapes:
-            ratio = self._canvas.devicePixelRatioF()
-            if not self._tiles.show(painter, viewport, ratio, hurry=self._hurry):
-                self._settling.start()
-            self._hurry = True
-            paint_tags(painter, viewport, self._shapes, self._selected)
         if not self.mode:
             return
         points = [*self._points]
@@ -262,7 +220,7 @@ class Drawing(QObject):
             polygon = polygon_of(places, viewport.scale, viewport.across, viewport.down)
             paint_shape(painter, polygon, closed=closed, strong=True)
             words = self._measure(self.mode, places)
-            paint_tag(painter, viewport, QPointF(*viewport.to_screen(*points[-1])), words)
+            paint_tag(painter, tag_box(viewport, QPointF(*viewport.to_screen(*points[-1])), words), words)
         _paint_hint(painter, viewport, f"{WORDS[self.mode]}, Esc to leave it")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,12 +12,24 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPen, QPolygonF
 
 from raterscope.widgets import theme
-from raterscope.widgets.canvas.viewport import Viewport
+from raterscope.widgets.canvas.viewport import Rect, Viewport
 from raterscope.widgets.chips import paint_chip_ground
 
-__all__ = ["ShapeMark", "paint_shape", "paint_shapes", "paint_tag", "paint_tags", "polygon_of"]
+__all__ = [
+    "ShapeMark",
+    "paint_grips",
+    "paint_shape",
+    "paint_shapes",
+    "paint_tag",
+    "paint_tags",
+    "polygon_of",
+    "tag_box",
+    "tag_boxes",
+    "within",
+]
 
 END = 5.0
+GRIP = 9.0
 MOST_TAGS = 60
 """Shapes in sight up to which each has its words beside it."""
 
@@ -29,41 +42,43 @@ class ShapeMark:
     ----------
     key : hashable
         What it is known by.
-    points : (K, 2) float
+    points : (K, 2) float64
         In the image's units.
     closed : bool
     words : str
         What it measures: "3  12.4 µm".
+    fixed : bool
+        Not to be changed.
     """
 
     key: Hashable
-    points: NDArray[np.floating]
+    points: NDArray[np.float64]
     closed: bool
     words: str
+    fixed: bool = False
+
+    @cached_property
+    def box(self) -> Rect:
+        """Left, top, right, bottom."""
+        (left, top), (right, bottom) = self.points.min(axis=0).tolist(), self.points.max(axis=0).tolist()
+        return left, top, right, bottom
 
 
-def paint_shapes(
-    painter: QPainter, scale: float, rect: QRectF, shapes: Sequence[ShapeMark], selected: Hashable = None
-) -> None:
-    """Paint those that reach into `rect` (in the image's units), the selected one stronger.
+def paint_shapes(painter: QPainter, scale: float, rect: QRectF, shapes: Sequence[ShapeMark]) -> None:
+    """Paint those that reach into `rect` (in the image's units).
 
     The painter's origin is the image's, its unit the widget's pixel.
     """
     reach = 2 * END / scale
-    for shape in _within(shapes, rect.adjusted(-reach, -reach, reach, reach)):
-        polygon = polygon_of(shape.points, scale)
-        paint_shape(painter, polygon, closed=shape.closed, strong=shape.key == selected)
+    rect = rect.adjusted(-reach, -reach, reach, reach)
+    for shape in within(shapes, (rect.left(), rect.top(), rect.right(), rect.bottom())):
+        paint_shape(painter, polygon_of(shape.points, scale), closed=shape.closed)
 
 
-def paint_tags(
-    painter: QPainter, viewport: Viewport, shapes: Sequence[ShapeMark], selected: Hashable = None
-) -> None:
-    """Paint the words of the shapes in sight; of too many those of the selected one alone."""
-    left, top, right, bottom = viewport.visible
-    here = _within(shapes, QRectF(left, top, right - left, bottom - top))
-    for shape in here:
-        if len(here) <= MOST_TAGS or shape.key == selected:
-            paint_tag(painter, viewport, QPointF(*viewport.to_screen(*_beside(shape))), shape.words)
+def paint_tags(painter: QPainter, viewport: Viewport, shapes: Sequence[ShapeMark]) -> None:
+    """Paint the words of the shapes in sight, where they are not too many."""
+    for shape, box in tag_boxes(viewport, shapes):
+        paint_tag(painter, box, shape.words)
 
 
 def polygon_of(
@@ -92,25 +107,53 @@ def paint_shape(painter: QPainter, polygon: QPolygonF, *, closed: bool, strong: 
         painter.setBrush(Qt.BrushStyle.NoBrush)
 
 
-def paint_tag(painter: QPainter, viewport: Viewport, place: QPointF, words: str) -> None:
-    """Paint a few words beside a place, where there is room for them."""
-    painter.setFont(theme.font(theme.CAPTION, bold=True))
-    width = QFontMetrics(painter.font()).horizontalAdvance(words) + 14
+def paint_grips(painter: QPainter, polygon: QPolygonF, grips: Sequence[int], chosen: int | None) -> None:
+    """Paint squares on some points of a shape, the chosen one filled."""
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    for grip in grips:
+        place, half = polygon.at(grip), GRIP / 2 + (1.5 if grip == chosen else 0)
+        painter.setPen(QPen(theme.colour(theme.DARK.canvas, 230), 1.4))
+        painter.setBrush(QColor(theme.DARK.accent if grip == chosen else theme.DARK.text))
+        painter.drawRect(QRectF(place.x() - half, place.y() - half, 2 * half, 2 * half))
+
+
+def tag_boxes(viewport: Viewport, shapes: Sequence[ShapeMark]) -> list[tuple[ShapeMark, QRectF]]:
+    """Give where the words of the shapes in sight stand; of too many shapes none has words."""
+    here = within(shapes, viewport.visible)
+    if len(here) > MOST_TAGS:
+        return []
+    return [
+        (shape, tag_box(viewport, QPointF(*viewport.to_screen(*_beside(shape))), shape.words))
+        for shape in here
+    ]
+
+
+def tag_box(viewport: Viewport, place: QPointF, words: str) -> QRectF:
+    """Find room for a few words beside a place."""
+    width = QFontMetrics(theme.font(theme.CAPTION, bold=True)).horizontalAdvance(words) + 14
     box = QRectF(place.x() + 8, place.y() - 26, width, 20)
     box.moveLeft(min(max(box.left(), 4), viewport.width - width - 4))
     box.moveTop(min(max(box.top(), 4), viewport.height - 24))
+    return box
+
+
+def paint_tag(painter: QPainter, box: QRectF, words: str) -> None:
+    """Paint a few words in their room."""
+    painter.setFont(theme.font(theme.CAPTION, bold=True))
     paint_chip_ground(painter, box)
     painter.setPen(QColor(theme.DARK.text))
     painter.drawText(box, Qt.AlignmentFlag.AlignCenter, words)
 
 
-def _within(shapes: Sequence[ShapeMark], rect: QRectF) -> list[ShapeMark]:
-    upper, lower = (rect.left(), rect.top()), (rect.right(), rect.bottom())
-    return [
-        shape
-        for shape in shapes
-        if np.all(shape.points.max(axis=0) >= upper) and np.all(shape.points.min(axis=0) <= lower)
-    ]
+def within(shapes: Sequence[ShapeMark], rect: Rect) -> list[ShapeMark]:
+    """List the shapes whose boxes reach into a rectangle of the image."""
+    first_x, first_y, last_x, last_y = rect
+    found = []
+    for shape in shapes:
+        left, top, right, bottom = shape.box
+        if right >= first_x and left <= last_x and bottom >= first_y and top <= last_y:
+            found.append(shape)
+    return found
 
 
 def _beside(shape: ShapeMark) -> tuple[float, float]:

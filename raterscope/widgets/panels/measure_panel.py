@@ -15,6 +15,7 @@ from raterscope.widgets.own_keys import OwnKeys
 from raterscope.widgets.painting import paint_words
 from raterscope.widgets.panels.lists import LineKind, LineList
 from raterscope.widgets.parts import ElidedLabel, Header, plain_label
+from raterscope.widgets.text_size import set_lengths
 from raterscope.widgets.wrapping import WrappingRow
 
 __all__ = ["MeasurePanel", "ShapeLine"]
@@ -66,7 +67,16 @@ class MeasurePanel(QWidget):
     shape_chosen = Signal(object)
     delete_requested = Signal(object)
 
-    OWN_KEYS = OwnKeys("In the list of measurements", (("Del", "delete"), ("Ctrl+C", "copy as a table")))
+    OWN_KEYS = OwnKeys(
+        "On the measurement chosen",
+        (
+            ("Arrows", "on the image, move it by a pixel; with Shift by ten"),
+            (".", "take its next point, which arrows then move"),
+            (",", "take its previous point"),
+            ("Del", "delete it"),
+            ("Ctrl+C", "in the list, copy all as a table"),
+        ),
+    )
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -80,7 +90,7 @@ class MeasurePanel(QWidget):
         self.length = KeyButton("D", "length", "second", "Draw a line")
         self.area = KeyButton("O", "area", "second", "Draw an outline")
         self.list: LineList[ShapeLine] = LineList(_ShapeKind(), "Measurements")
-        self.list.setMinimumHeight(48)
+        set_lengths(self.list, minimumHeight=48)
         self._columns: tuple[str, ...] = ()
         self._nothing = plain_label(NOTHING, "second", wrap=True)
         self._nothing.setAlignment(Qt.AlignmentFlag.AlignTop)
@@ -119,6 +129,10 @@ class MeasurePanel(QWidget):
         self._nothing.setVisible(not lines)
         self._header.set_aside(f"{len(lines):,} on this image" if lines else "")
         self._on_current()
+
+    def choose(self, key: Hashable) -> None:
+        """Go to a line; None goes to none."""
+        self.list.setCurrentIndex(self.list.index_of(key))
 
     def copy_table(self) -> None:
         """Copy all lines as a table that a spreadsheet takes."""

@@ -89,6 +89,21 @@ def test_a_deleted_shape_is_gone_and_its_number_is_not_given_again(study):
     assert {round(one.length) for one in measures_of(study).shapes[1]} >= {50}
 
 
+def test_a_shape_lies_where_it_was_moved_last_and_a_change_without_a_shape_makes_none(study):
+    study.record(shape(1, [(0, 0), (30, 40)]))
+    study.record(shape(2, [(0, 0), (10, 0), (10, 20)]))
+    study.record(shape(1, [(0, 0), (30, 0)], verb="reshape"))
+    study.record(shape(1, [(5, 5), (35, 5)], verb="move"))
+    study.record(shape(7, [(0, 0), (30, 40)], verb="move"))
+    first, second = measures_of(study).shapes[1]
+    assert (first.subject.number, first.length, first.points.tolist()[0]) == (1, 30, [5, 5])
+    assert second.subject.number == 2
+    study.record(undo(fold(study.decisions()), first.made.id))
+    assert measures_of(study).shapes[1][0].points.tolist() == [[0, 0], [30, 0]]
+    study.record(undo(fold(study.decisions()), 1))
+    assert [one.subject.number for one in measures_of(study).shapes[1]] == [2]
+
+
 def test_a_measure_is_no_decision_on_a_spot_so_nothing_is_to_be_fused_again(study):
     before = fold(study.decisions())
     study.record(scale(0.1))

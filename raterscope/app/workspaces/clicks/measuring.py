@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from functools import partial
 
 import numpy as np
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import QObject, QPointF, Signal
 
 from raterscope.algorithms.clicks.data import FloatArray
 from raterscope.algorithms.measuring import area_of, crosses_itself, length_of
@@ -24,6 +24,7 @@ from raterscope.app.workspaces.clicks.scene import Scene
 from raterscope.app.workspaces.clicks.screen import ClicksScreen
 from raterscope.widgets.canvas.drawing import Drawing
 from raterscope.widgets.canvas.shape_marks import ShapeMark
+from raterscope.widgets.canvas.shapes import Shapes
 from raterscope.widgets.dialogs.scale import ScaleDialog
 from raterscope.widgets.panels.measure_panel import ShapeLine
 
@@ -31,12 +32,13 @@ __all__ = ["Measuring"]
 
 COLUMNS = ("image", "number", "shape", "length px", "area px²", "length µm", "area µm²")
 CROSSED = "The outline crosses itself, so that it has no one inside: draw it anew."
+CROSSED_NOW = "The outline would cross itself, so that it had no one inside: it stays as it was."
 TOO_SHORT = "The line is shorter than a pixel: draw it longer."
 SHORTEST = 1.0
 
 
 class Measuring(QObject):
-    """Draws, records and lists what is measured on the image on screen.
+    """Draws, changes, records and lists what is measured on the image on screen.
 
     Attributes
     ----------
@@ -59,16 +61,21 @@ class Measuring(QObject):
         self._document, self._screen = document, screen
         self._scene: Scene | None = None
         self.measures = Measures()
+        self.shapes = Shapes(screen.canvas, self._words_of)
         self.drawing = Drawing(screen.canvas, self._words)
         self.drawing.drawn.connect(self._on_drawn)
+        self.drawing.mode_changed.connect(self._on_mode)
+        self.shapes.chosen.connect(screen.measure.choose)
+        self.shapes.changed.connect(self._on_shape_changed)
+        self.shapes.delete_requested.connect(self.delete)
         document.replaced.connect(self._on_replaced)
         document.changed.connect(self._read)
         document.decided.connect(self._on_decided)
         panel = screen.measure
         panel.mode_requested.connect(self.begin)
         panel.unscale_requested.connect(self._on_unscale)
-        panel.shape_chosen.connect(self.drawing.select)
-        panel.delete_requested.connect(self._on_delete)
+        panel.shape_chosen.connect(self._on_chosen)
+        panel.delete_requested.connect(self.delete)
         self._read()
 
     def begin(self, mode: str) -> None:
@@ -77,21 +84,48 @@ class Measuring(QObject):
             return
         if self._screen.grid_shown:
             self._screen.show_grid(False)
+        self.let_go()
         self.drawing.set_mode("" if mode == self.drawing.mode else mode)
         self._screen.canvas.setFocus()
 
+    @property
+    def busy(self) -> bool:
+        """Whether something is drawn, or a shape chosen."""
+        return bool(self.drawing.mode) or self.shapes.selected is not None
+
     def leave(self) -> None:
-        """Draw no more."""
+        """Draw no more; of a shape take back what is under way, or choose none."""
         if self.drawing.mode:
             self.drawing.set_mode("")
+        else:
+            self.shapes.leave()
+
+    def let_go(self) -> None:
+        """Choose no shape: something else is looked at."""
+        self._screen.measure.choose(None)
 
     def take(self, scene: Scene | None) -> Scene | None:
         """Take another image, as it is read, and give it with the size of a pixel as it is set."""
         before, self._scene = self._scene, scene
         if scene is None or before is None or before.image.id != scene.image.id:
-            self.leave()
+            self.drawing.set_mode("")
+            self.let_go()
         self._show()
         return None if scene is None else replace(scene, image=replace(scene.image, pixel_size=self._size))
+
+    def choose_at(self, place: QPointF) -> ShapeLine | None:
+        """Choose the shape at a place of the canvas, and give its line; None where there is none."""
+        key = self.shapes.at(place)
+        if key is not None:
+            self.shapes.select(key)
+            self._screen.measure.choose(key)
+        return None if key is None else self._screen.measure.current
+
+    def delete(self, key: Hashable) -> None:
+        """Delete a shape."""
+        shape = self._find(key)
+        if shape is not None:
+            self._decide("delete", shape, shape.subject)
 
     # What was drawn
 
@@ -112,9 +146,9 @@ class Measuring(QObject):
         if pixels < SHORTEST:
             self.refused.emit(TOO_SHORT)
             return
-        mark = ShapeMark("scale", points, closed=False, words="?")
-        self.drawing.set_shapes((*self._marks(), mark))
-        self.drawing.select("scale")
+        mark = ShapeMark("scale", points, closed=False, words="?", fixed=True)
+        self.shapes.set_shapes((*self._marks(), mark))
+        self.shapes.select("scale")
         dialog = ScaleDialog(pixels, len(contents.of("clicks")), self._screen)
         dialog.accepted.connect(partial(self._on_length, scene.image.id, points, dialog))
         dialog.finished.connect(self._show)
@@ -137,18 +171,33 @@ class Measuring(QObject):
         assert scene is not None
         subject = ShapeSubject(
             shape="area" if mode == "area" else "length",
-            points=tuple((round(x, 3), round(y, 3)) for x, y in points.tolist()),
+            points=_rounded(points),
             number=self.measures.next_number(scene.image.id, contents.decisions),
         )
         self._document.record(Decision(verb="measure", item=scene.image.id, subject=subject))
 
-    def _on_delete(self, number: int) -> None:
-        scene = self._scene
-        shape = next((one for one in self._shapes() if one.subject.number == number), None)
-        if scene is not None and shape is not None:
-            self._document.record(
-                Decision(verb="delete", item=scene.image.id, subject=shape.subject, about=shape.made.id)
-            )
+    def _on_shape_changed(self, key: Hashable, verb: str, points: FloatArray) -> None:
+        shape = self._find(key)
+        if shape is None:
+            return
+        if shape.area is not None and crosses_itself(points):
+            self.shapes.restore()
+            self.refused.emit(CROSSED_NOW)
+        else:
+            self._decide(verb, shape, replace(shape.subject, points=_rounded(points)))
+
+    def _decide(self, verb: str, shape: Shape, subject: ShapeSubject) -> None:
+        decision = Decision(verb=verb, item=shape.made.item, subject=subject, about=shape.made.id)
+        self._document.record(decision).failed.connect(self.shapes.restore)
+
+    def _on_mode(self, mode: str) -> None:
+        self.shapes.still = bool(mode)
+
+    def _on_chosen(self, key: Hashable) -> None:
+        """Show what the list goes to."""
+        if key != self.shapes.selected:
+            self.shapes.select(key)
+            self.shapes.show(key)
 
     def _on_unscale(self) -> None:
         scene = self._scene
@@ -181,10 +230,13 @@ class Measuring(QObject):
     def _shapes(self) -> Sequence[Shape]:
         return () if self._scene is None else self.measures.shapes.get(self._scene.image.id, ())
 
+    def _find(self, key: Hashable) -> Shape | None:
+        return next((one for one in self._shapes() if _key(one) == key), None)
+
     def _marks(self) -> Sequence[ShapeMark]:
         return [
             ShapeMark(
-                one.subject.number,
+                _key(one),
                 one.points,
                 one.area is not None,
                 f"{one.subject.number}  {self._measured(one.length, one.area)}",
@@ -192,8 +244,13 @@ class Measuring(QObject):
             for one in self._shapes()
         ]
 
+    def _words_of(self, mark: ShapeMark, points: FloatArray) -> str:
+        """Say what a shape measures with other points."""
+        number = mark.words.split(maxsplit=1)[0]
+        return f"{number}  {self._words('area' if mark.closed else 'length', points)}"
+
     def _show(self) -> None:
-        self.drawing.set_shapes(self._marks())
+        self.shapes.set_shapes(self._marks())
         self._screen.measure.show_lines(COLUMNS, [self._line(one) for one in self._shapes()])
         words, is_set = self._scale_in_words()
         self._screen.measure.show_scale(words, can_go_back=is_set)
@@ -206,7 +263,7 @@ class Measuring(QObject):
         if size is not None:
             in_micrometres = f"{shape.length * size:.4g}", f"{shape.area * size**2:.4g}" if shape.area else ""
         return ShapeLine(
-            key=number,
+            key=_key(shape),
             title=f"{shape.subject.shape} {number}",
             value=self._measured(shape.length, shape.area),
             detail=f"outline {self._measured(shape.length)}" if outline else "",
@@ -253,6 +310,15 @@ class Measuring(QObject):
         if area is None:
             return _figure(length, "px") if size is None else _figure(length * size, "µm")
         return _figure(area, "px²") if size is None else _figure(area * size**2, "µm²")
+
+
+def _key(shape: Shape) -> Hashable:
+    """Give what tells a shape from all others of the study."""
+    return shape.made.item, shape.subject.number
+
+
+def _rounded(points: FloatArray) -> tuple[tuple[float, float], ...]:
+    return tuple((round(x, 3), round(y, 3)) for x, y in points.tolist())
 
 
 def _figure(value: float, unit: str) -> str:

@@ -1,17 +1,18 @@
-"""What can be done with a spot under the mouse, or with the one that is selected."""
+"""What can be done with a spot or a shape under the mouse, or with the spot that is selected."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from PySide6.QtCore import QEvent, QObject, QPoint, Qt
+from PySide6.QtCore import QEvent, QObject, QPoint, QPointF, Qt
 from PySide6.QtGui import QContextMenuEvent, QGuiApplication
 from PySide6.QtWidgets import QMenu
 
 from raterscope.app.window_parts import without_checked
 from raterscope.app.workspaces.clicks import view
 from raterscope.app.workspaces.clicks.many import Many
+from raterscope.app.workspaces.clicks.measuring import Measuring
 from raterscope.app.workspaces.clicks.reviewing import Reviewing
 from raterscope.app.workspaces.clicks.screen import ClicksScreen
 
@@ -24,12 +25,18 @@ class SpotMenu(QObject):
     """Opens a menu on the canvas and in the grid, by the right button or the menu key."""
 
     def __init__(
-        self, screen: ClicksScreen, reviewing: Reviewing, many: Many, decide: Callable[[str], None]
+        self,
+        screen: ClicksScreen,
+        reviewing: Reviewing,
+        many: Many,
+        measuring: Measuring,
+        decide: Callable[[str], None],
     ) -> None:
         super().__init__(screen)
         self._screen = screen
         self._reviewing = reviewing
         self._many = many
+        self._measuring = measuring
         self._decide = decide
         screen.canvas.installEventFilter(self)
         screen.grid.view.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
@@ -46,6 +53,14 @@ class SpotMenu(QObject):
         canvas, reviewing = self._screen.canvas, self._reviewing
         if reviewing.scene is None:
             return
+        shape = None if by_key else self._measuring.choose_at(QPointF(place))
+        if shape is not None:
+            entries: Sequence[Entry] = (
+                ("Delete", partial(self._measuring.delete, shape.key)),
+                ("Copy what it measures", partial(_copy, shape.value)),
+            )
+            self._open(f"{shape.title.capitalize()}, {shape.value}", entries, canvas.mapToGlobal(place))
+            return
         if by_key and reviewing.spot is not None:
             at = canvas.viewport.to_screen(reviewing.spot.x, reviewing.spot.y)
             place = QPoint(round(at[0]), round(at[1]))
@@ -57,7 +72,7 @@ class SpotMenu(QObject):
         size, spot = reviewing.scene.image.pixel_size, reviewing.spot
         if spot is None:
             words = view.place_in_words(x, y, size)
-            entries: Sequence[Entry] = (
+            entries = (
                 ("Add a spot here", partial(reviewing.add, x, y)),
                 ("Copy the place", partial(_copy, words)),
             )

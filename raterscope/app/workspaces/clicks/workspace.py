@@ -74,7 +74,7 @@ class ClicksWorkspace(ClicksScreen):
         self.measuring = Measuring(document, self)
         self.parasites = Parasitaemia(document, jobs, self, self.queueing, self.measuring)
         self.many = Many(document, jobs, self.grid, self.queueing, self.reviewing)
-        self.menu = SpotMenu(self, self.reviewing, self.many, self._decide)
+        self.menu = SpotMenu(self, self.reviewing, self.many, self.measuring, self._decide)
         self._scene: Scene | None = None
         self._to_find: Spot | None = None
         """The spot to be looked at once its image is on screen."""
@@ -168,7 +168,7 @@ class ClicksWorkspace(ClicksScreen):
     @property
     def has_to_leave(self) -> bool:
         """Whether Esc has a mode or a panel to leave."""
-        drawing = self.canvas.mode != "look" or bool(self.measuring.drawing.mode)
+        drawing = self.canvas.mode != "look" or self.measuring.busy
         return super().has_to_leave or drawing or self.grid_shown
 
     def current_item(self) -> int | None:

@@ -1,0 +1,362 @@
+"""Shapes that were drawn on a canvas: shown, chosen, and changed by mouse or key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtCore import QEvent, QObject, QPointF, QRectF, Qt, QTimer, Signal
+from PySide6.QtGui import QKeyEvent, QMouseEvent, QPainter
+
+from raterscope.widgets.canvas.canvas_view import SETTLED
+from raterscope.widgets.canvas.image_canvas import DRAG_FROM, ImageCanvas
+from raterscope.widgets.canvas.shape_grips import away_from, grips_of, held_in, pulled, shifted
+from raterscope.widgets.canvas.shape_marks import (
+    ShapeMark,
+    paint_grips,
+    paint_shape,
+    paint_shapes,
+    paint_tags,
+    polygon_of,
+    tag_boxes,
+    within,
+)
+from raterscope.widgets.canvas.tiles import TileCache
+from raterscope.widgets.canvas.viewport import Viewport
+
+__all__ = ["Shapes"]
+
+Points = NDArray[np.float64]
+
+REACH = 10.0
+"""Pixels of the screen from a grip within which it is taken hold of."""
+
+NEAR = 6.0
+"""Pixels of the screen from a line within which it is."""
+
+FAR_STEP = 10
+"""Pixels of the image that an arrow with Shift moves a shape; without, one."""
+
+_WAYS = {
+    Qt.Key.Key_Left: (-1, 0),
+    Qt.Key.Key_Right: (1, 0),
+    Qt.Key.Key_Up: (0, -1),
+    Qt.Key.Key_Down: (0, 1),
+}
+_STEPS = {Qt.Key.Key_Period: 1, Qt.Key.Key_Comma: -1}
+
+
+@dataclass(frozen=True)
+class _Hold:
+    """What the mouse has hold of: a shape as it was then, by one of its points or as a whole."""
+
+    mark: ShapeMark
+    point: int | None
+
+
+class Shapes(QObject):
+    """What was drawn on a canvas and can be changed there.
+
+    A click on a line, an outline or its words chooses it; then its points show grips. A drag of a grip moves
+    that point, a drag of a line moves the whole, arrows move by a pixel of the image. A change that is under
+    way belongs to the canvas; done, it is told, and shown until the shapes are set anew.
+
+    Parameters
+    ----------
+    canvas : ImageCanvas
+    words : callable
+        ``words(mark, points)`` says what a shape measures with other points.
+
+    Signals
+    -------
+    chosen : object
+        The key of the shape that the user chose on the canvas; None for none.
+    changed : (object, str, (K, 2) float64)
+        A key, "move" for the whole or "reshape" for some of its points, and its points, in the image's units.
+    delete_requested : object
+    """
+
+    chosen = Signal(object)
+    changed = Signal(object, str, object)
+    delete_requested = Signal(object)
+
+    def __init__(self, canvas: ImageCanvas, words: Callable[[ShapeMark, Points], str]) -> None:
+        super().__init__(canvas)
+        self._canvas = canvas
+        self._words = words
+        self._shapes: tuple[ShapeMark, ...] = ()
+        self._selected: Hashable = None
+        self._point: int | None = None
+        self._draft: Points | None = None
+        self._pressed: QPointF | None = None
+        self._hold: _Hold | None = None
+        self._dragged = self._nudged = False
+        self._over = False
+        self.still = False
+        """Whether the canvas' mouse and keys are somebody else's."""
+        self._tiles, self._hurry = TileCache(self._paint_tile), True
+        self._settling = QTimer(self)
+        self._settling.setSingleShot(True)
+        self._settling.setInterval(SETTLED)
+        self._settling.timeout.connect(self._on_settled)
+        canvas.over_marks.append(self._paint)
+        canvas.installEventFilter(self)
+
+    @property
+    def selected(self) -> Hashable:
+        """The key of the shape that is chosen; None for none."""
+        return self._selected
+
+    @property
+    def changing(self) -> bool:
+        """Whether a drag or a key that moves a shape is under way."""
+        return self._dragged or self._nudged
+
+    def set_shapes(self, shapes: Sequence[ShapeMark]) -> None:
+        """Show what was drawn; what is under way goes on."""
+        self._shapes = tuple(shapes)
+        mark = self._mark
+        if mark is None:
+            self._forget()
+            self._selected = self._point = None
+        elif (
+            self._draft is not None and not self.changing and np.allclose(mark.points, self._draft, atol=1e-3)
+        ):
+            self._draft = None
+        self._tiles.clear()
+        self._canvas.update()
+
+    def select(self, key: Hashable) -> None:
+        """Show one of them stronger, with what it can be held by; None shows none so."""
+        if key != self._selected:
+            self._finish()
+            self._forget()
+            self._selected, self._point = key, None
+            self._tiles.clear()
+            self._canvas.update()
+
+    def show(self, key: Hashable) -> None:
+        """Bring one of them into sight."""
+        mark = next((mark for mark in self._shapes if mark.key == key), None)
+        if mark is not None:
+            low, high = mark.points.min(axis=0), mark.points.max(axis=0)
+            x, y = ((low + high) / 2).tolist()
+            self._canvas.look_at(x, y, float(np.hypot(*(high - low))) / 2)
+
+    def restore(self) -> None:
+        """Take back what is under way, or was told and is not kept."""
+        self._forget()
+        self._canvas.update()
+
+    def leave(self) -> None:
+        """Take back what is under way; where nothing is, choose none."""
+        if self.changing:
+            self.restore()
+        elif self._selected is not None:
+            self._choose(None)
+
+    def at(self, place: QPointF) -> Hashable:
+        """Give the key of the shape at a place of the widget; None where there is none."""
+        hold = None if self.still else self._hold_at(place)
+        return None if hold is None else hold.mark.key
+
+    # What stands
+
+    @property
+    def _mark(self) -> ShapeMark | None:
+        """What is chosen, as it is kept."""
+        return next((mark for mark in self._shapes if mark.key == self._selected), None)
+
+    @property
+    def _seen(self) -> ShapeMark | None:
+        """What is chosen, as it is shown."""
+        mark, draft = self._mark, self._draft
+        return (
+            mark
+            if mark is None or draft is None
+            else replace(mark, points=draft, words=self._words(mark, draft))
+        )
+
+    def _others(self) -> list[ShapeMark]:
+        return [mark for mark in self._shapes if mark.key != self._selected]
+
+    def _choose(self, key: Hashable) -> None:
+        self.select(key)
+        self.chosen.emit(key)
+
+    def _forget(self) -> None:
+        self._draft = self._pressed = self._hold = None
+        self._dragged = self._nudged = False
+
+    def _finish(self) -> None:
+        """Tell what became of the shape."""
+        mark, draft, changing = self._mark, self._draft, self.changing
+        self._dragged = self._nudged = False
+        if changing and mark is not None and draft is not None:
+            self.changed.emit(mark.key, "move" if self._point is None else "reshape", draft)
+
+    def _on_screen(self, points: Points) -> Points:
+        view = self._canvas.viewport
+        return np.asarray(points * view.scale + (view.across, view.down))
+
+    def _grips(self, mark: ShapeMark) -> list[int]:
+        found = grips_of(self._on_screen(mark.points), closed=mark.closed)
+        return found if self._point is None else sorted({*found, self._point})
+
+    def _hold_at(self, place: QPointF) -> _Hold | None:
+        """Find what the mouse would take hold of; a spot goes before a line, not before a grip or words."""
+        chosen, view, at = self._seen, self._canvas.viewport, (place.x(), place.y())
+        if chosen is not None and not chosen.fixed:
+            grips = self._grips(chosen)
+            away = np.hypot(*(self._on_screen(chosen.points)[grips] - at).T)
+            if away.min() <= REACH:
+                return _Hold(chosen, grips[int(away.argmin())])
+        marks = [mark for mark in (chosen, *self._others()) if mark is not None and not mark.fixed]
+        for mark, box in tag_boxes(view, marks):
+            if box.contains(place):
+                return _Hold(mark, None)
+        x, y = view.to_image(*at)
+        if self._canvas.spot_at(x, y) is not None:
+            return None
+        reach = NEAR / view.scale
+        near = [
+            (away_from(self._on_screen(mark.points), at, closed=mark.closed), order)
+            for order, mark in enumerate(marks)
+            if within([mark], (x - reach, y - reach, x + reach, y + reach))
+        ]
+        distance, nearest = min(near, default=(np.inf, -1))
+        return _Hold(marks[nearest], None) if distance <= NEAR else None
+
+    # Mouse and keys
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Take the mouse where a shape is, and the keys while one is chosen."""
+        if watched is not self._canvas or self.still or self._canvas.mode != "look" or not self._shapes:
+            return False
+        if isinstance(event, QMouseEvent):
+            return self._on_mouse(event)
+        kind = event.type()
+        if kind == QEvent.Type.FocusOut and self._nudged:
+            self._finish()
+        if isinstance(event, QKeyEvent) and kind == QEvent.Type.KeyPress:
+            return self._on_key(event)
+        if isinstance(event, QKeyEvent) and kind == QEvent.Type.KeyRelease and self._nudged:
+            if event.key() in _WAYS and not event.isAutoRepeat():
+                self._finish()
+            return True
+        return False
+
+    def _on_mouse(self, event: QMouseEvent) -> bool:
+        kind, place = event.type(), event.position()
+        if kind == QEvent.Type.MouseMove:
+            if self._hold is not None:
+                self._drag(self._hold, place)
+                return True
+            if event.buttons() == Qt.MouseButton.NoButton:
+                self._hover(place)
+        elif event.button() != Qt.MouseButton.LeftButton:
+            return False
+        elif kind == QEvent.Type.MouseButtonPress:
+            return self._on_press(place)
+        elif kind == QEvent.Type.MouseButtonRelease:
+            return self._on_release(place)
+        elif kind == QEvent.Type.MouseButtonDblClick:
+            return self._hold_at(place) is not None
+        return False
+
+    def _on_press(self, place: QPointF) -> bool:
+        self._finish()
+        hold = self._hold_at(place)
+        if hold is not None:
+            if hold.mark.key != self._selected:
+                self._choose(hold.mark.key)
+            self._point = hold.point
+            self._canvas.setFocus(Qt.FocusReason.MouseFocusReason)
+            self._canvas.update()
+        self._hold, self._pressed = hold, place
+        return hold is not None
+
+    def _on_release(self, place: QPointF) -> bool:
+        hold, pressed, self._hold, self._pressed = self._hold, self._pressed, None, None
+        if hold is not None:
+            self._finish()
+        elif pressed is not None and (place - pressed).manhattanLength() < DRAG_FROM and self._mark:
+            self._choose(None)
+        return hold is not None
+
+    def _drag(self, hold: _Hold, place: QPointF) -> None:
+        pressed = self._pressed
+        if pressed is None:
+            return
+        self._dragged = self._dragged or (place - pressed).manhattanLength() >= DRAG_FROM
+        if not self._dragged:
+            return
+        way = np.array([place.x() - pressed.x(), place.y() - pressed.y()]) / self._canvas.viewport.scale
+        self._draft = self._moved(hold.mark, way)
+        self._canvas.update()
+
+    def _moved(self, mark: ShapeMark, way: Points) -> Points:
+        if self._point is None:
+            return shifted(mark.points, way, self._canvas.extent)
+        points = pulled(mark.points, self._grips(mark), self._point, way, closed=mark.closed)
+        return held_in(points, self._canvas.extent)
+
+    def _hover(self, place: QPointF) -> None:
+        hold = self._hold_at(place)
+        if hold is not None:
+            own = hold.mark.key == self._selected
+            self._canvas.setCursor(Qt.CursorShape.SizeAllCursor if own else Qt.CursorShape.PointingHandCursor)
+        elif self._over:
+            self._canvas.setCursor(Qt.CursorShape.ArrowCursor)
+        self._over = hold is not None
+
+    def _on_key(self, event: QKeyEvent) -> bool:
+        key, mark = event.key(), self._seen
+        if mark is None or mark.fixed:
+            return False
+        if key == Qt.Key.Key_Escape:
+            self.leave()
+            return True
+        if self._pressed is not None or not within([mark], self._canvas.viewport.visible):
+            return False
+        if key in _WAYS:
+            step = FAR_STEP if event.modifiers() & Qt.KeyboardModifier.ShiftModifier else 1
+            self._draft = self._moved(mark, np.array(_WAYS[Qt.Key(key)], dtype=float) * step)
+            self._nudged = True
+        elif key in _STEPS:
+            stops = [None, *self._grips(mark)]
+            self._point = stops[(stops.index(self._point) + _STEPS[Qt.Key(key)]) % len(stops)]
+        elif key == Qt.Key.Key_Delete:
+            self.delete_requested.emit(mark.key)
+        else:
+            return False
+        self._canvas.update()
+        return True
+
+    # Painting
+
+    def _paint_tile(self, painter: QPainter, scale: float, rect: QRectF) -> None:
+        paint_shapes(painter, scale, rect, self._others())
+
+    def _on_settled(self) -> None:
+        self._hurry = False
+        self._canvas.update()
+
+    def _paint(self, painter: QPainter, viewport: Viewport) -> None:
+        if not self._shapes:
+            return
+        ratio = self._canvas.devicePixelRatioF()
+        if not self._tiles.show(painter, viewport, ratio, hurry=self._hurry):
+            self._settling.start()
+        self._hurry = True
+        paint_tags(painter, viewport, self._others())
+        chosen = self._seen
+        if chosen is None:
+            return
+        polygon = polygon_of(chosen.points, viewport.scale, viewport.across, viewport.down)
+        paint_shape(painter, polygon, closed=chosen.closed, strong=True)
+        paint_tags(painter, viewport, [chosen])
+        if not chosen.fixed and not self.still:
+            paint_grips(painter, polygon, self._grips(chosen), self._point)
