@@ -167,6 +167,18 @@ def pair(text: str) -> tuple[str, str]:
     return name.strip(), value.strip()
 
 
+def weight(text: str) -> tuple[str, float]:
+    """Take an annotator's name and weight apart."""
+    name, _, value = text.rpartition("=")
+    try:
+        number = float(value)
+    except ValueError:
+        number = 0.0
+    if not name.strip() or not 0 < number <= 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no weight like NAME=0.5, above 0 and at most 1")
+    return name.strip(), number
+
+
 def names(text: str) -> list[str]:
     """Take names apart at commas; one that has a comma itself stands in double quotes."""
     names = [name.strip() for name in next(csv.reader([text], skipinitialspace=True), [])]

@@ -22,6 +22,7 @@ from raterscope.app.cli_arguments import (
     length,
     pair,
     steps,
+    weight,
 )
 
 __all__ = ["describe_fuse"]
@@ -51,6 +52,9 @@ def describe_fuse(commands: Commands) -> None:
                         help="true places (image, x, y) to compare with; writes evaluation.csv")  # fmt: skip
     clicks.add_argument("--radius", type=length, metavar="PX",
                         help="how far from the truth a detection may lie")  # fmt: skip
+    clicks.add_argument("--weight", nargs="+", action="extend", default=[], type=weight,
+                        metavar="NAME=WEIGHT", dest="weights",
+                        help="annotators who count as a part of one, as in kim=0.5")  # fmt: skip
     add_hold(clicks, "hold the known true places fixed, so that they sharpen the rest")
     add_algorithm(clicks, "--algorithm", "oem", "how clicks are clustered")
     add_plan(clicks)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
-__all__ = ["InputError", "counted", "plain"]
+__all__ = ["InputError", "counted", "plain", "refuse_unknown"]
 
 _LONGEST = 80
 
@@ -43,6 +44,22 @@ class InputError(Exception):
             where.append(f"field {plain(self.field)}")
         what = self.what if self.what.endswith((".", "?", "!")) else self.what + "."
         return f"{', '.join(where)}: {what}" if where else what
+
+
+def refuse_unknown(names: Iterable[str], known: Iterable[str], act: str) -> None:
+    """Refuse names of annotators who are not there.
+
+    Raises
+    ------
+    InputError
+        For the first of them, with some of those who are.
+    """
+    here = dict.fromkeys(known)
+    for name in names:
+        if name not in here:
+            some = ", ".join(plain(one, 30) for one in list(here)[:8])
+            more = f" and {len(here) - 8:,} more" if len(here) > 8 else ""
+            raise InputError(f"there is no annotator {plain(name)} to {act}; expected one of {some}{more}")
 
 
 def counted(number: int, noun: str) -> str:

@@ -22,7 +22,7 @@ from raterscope.app.clicks.batch import fuse_images
 from raterscope.app.clicks.joining import clicks_by_image, points_by_image
 from raterscope.app.clicks.reading import read_point_files, sign_points
 from raterscope.app.clicks.results import Results, run_record, write_results
-from raterscope.app.errors import InputError, counted, plain
+from raterscope.app.errors import InputError, counted, plain, refuse_unknown
 from raterscope.app.formats import ClickTable, ImageFile, PointTable, UnknownColumns
 from raterscope.app.formats.points import read_points
 from raterscope.app.formats.points import tells as tells_points
@@ -58,13 +58,16 @@ def fuse_clicks(options: argparse.Namespace) -> int:
             raise InputError("names none of the images that were clicked on", file=truth.path, field="image")
         if options.hold_truth:
             clicks = {name: _with_known(one, places.get(name)) for name, one in clicks.items()}
+        weights = dict(options.weights)
+        refuse_unknown(weights, (name for one in clicks.values() for name in one.annotators), "weigh")
+        clicks = {name: one.weighed(weights) for name, one in clicks.items()}
         make_folder(options.output)
         outcomes = fuse_images(clicks, plan, jobs=options.jobs, watch=part(watch, 0.05, 1.0))
     evaluations = evaluations_of(outcomes, places, options.radius) if truth is not None else None
     record = run_record(
         plan, outcomes.values(), started=started, seconds=time.perf_counter() - clock,
         digest=digest_of(clicks),
-        inputs=files_and_digests(options.clicks),
+        inputs=files_and_digests(options.clicks), weights=weights,
     )  # fmt: skip
     order = [table.images[image] for table in tables for image in table.image]
     written = write_results(options.output, Results(clicks, outcomes, plan, record, evaluations, order))

@@ -37,7 +37,7 @@ def demonstrate(folder: Path, results: Path, watch: Watch) -> Demonstrated:
     evaluations = evaluations_of(answer.outcomes, places, RADIUS)
     record = run_record(
         answer.plan, answer.outcomes.values(), started=answer.started, seconds=answer.seconds, digest=digest,
-        inputs=[{"file": STUDY, "simulated": True}],
+        inputs=[{"file": STUDY, "simulated": True}], weights=inputs.weights,
     )  # fmt: skip
     write_results(results, Results(inputs.given, answer.outcomes, answer.plan, record, evaluations))
     words = [f"{study_path}: simulated smears, clicked on by a simulated crowd"]

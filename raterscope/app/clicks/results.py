@@ -169,13 +169,18 @@ def run_record(
     seconds: float,
     digest: str,
     inputs: Sequence[Mapping[str, object]],
+    weights: Mapping[str, float],
 ) -> dict[str, Any]:
-    """Make the contents of run.json: all that is needed to make the same results again, and how it went."""
+    """Make the contents of run.json: all that is needed to make the same results again, and how it went.
+
+    `weights` says as how much of one each of those annotators counted who did not count fully.
+    """
     record = record_of(
         plan, seed=getattr(plan.clustering, "seed", None), digest=digest, inputs=inputs, started=started,
         seconds=seconds,
     )  # fmt: skip
-    return record | {"images": [image_record(outcome) for outcome in outcomes]}
+    images = [image_record(outcome) for outcome in outcomes]
+    return record | {"weights": dict(weights), "images": images}
 
 
 def image_record(outcome: Outcome[Fusion]) -> dict[str, Any]:

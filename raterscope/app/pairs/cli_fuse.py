@@ -28,11 +28,11 @@ from raterscope.app.cli_results import (
     tell_files,
     where,
 )
-from raterscope.app.errors import InputError, counted, plain
+from raterscope.app.errors import InputError, counted, plain, refuse_unknown
 from raterscope.app.formats.pair_records import PairTable
 from raterscope.app.formats.pairs import read_pairs
 from raterscope.app.pairs.comparing import Beside, beside, not_promised
-from raterscope.app.pairs.joining import Asked, by_question, joined, refuse_unknown
+from raterscope.app.pairs.joining import Asked, by_question, joined
 from raterscope.app.pairs.results import QuestionOutput, has_path, run_record, write_question
 from raterscope.app.pairs.running import Answer, Inputs, fuse_questions
 from raterscope.app.terminal import ProgressLine
@@ -156,7 +156,8 @@ def _read(options: argparse.Namespace, watch: Watch) -> list[PairTable]:
 
 
 def _inputs(asked: list[Asked], excluded: list[str]) -> tuple[Inputs, list[str]]:
-    refuse_unknown([table for one in asked for table in one.tables], excluded)
+    known = (name for one in asked for table in one.tables for name in table.annotators)
+    refuse_unknown(excluded, known, "exclude")
     questions: dict[str, Pairs] = {}
     said: list[str] = []
     for one in asked:

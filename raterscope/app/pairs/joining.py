@@ -11,7 +11,7 @@ from raterscope.algorithms.pairs import Pairs
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.pair_records import PairTable
 
-__all__ = ["UNNAMED", "Asked", "by_question", "joined", "refuse_unknown"]
+__all__ = ["UNNAMED", "Asked", "by_question", "joined"]
 
 UNNAMED = "pairs"
 """What a question is called that no file names."""
@@ -85,22 +85,6 @@ def joined(tables: Sequence[PairTable], excluded: Collection[str] = ()) -> tuple
         tuple(people), tuple(items), np.concatenate(time) if timed else None,
     )  # fmt: skip
     return pairs, _of_grades(tables)
-
-
-def refuse_unknown(tables: Sequence[PairTable], excluded: Sequence[str]) -> None:
-    """Refuse names of annotators whom no file has.
-
-    Raises
-    ------
-    InputError
-        For the first of them.
-    """
-    known = dict.fromkeys(name for table in tables for name in table.annotators)
-    for name in excluded:
-        if name not in known:
-            some = ", ".join(plain(one, 30) for one in list(known)[:8])
-            more = f" and {len(known) - 8:,} more" if len(known) > 8 else ""
-            raise InputError(f"there is no annotator {plain(name)} to exclude; expected one of {some}{more}")
 
 
 def _of_grades(tables: Sequence[PairTable]) -> list[str]:

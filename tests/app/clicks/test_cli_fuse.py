@@ -119,6 +119,17 @@ def test_whoever_marked_nothing_counts(clicks, tmp_path):
     assert float(after["idle0"]["sensitivity"]) < float(after["w00"]["sensitivity"]) - 0.2
 
 
+def test_who_is_weighed_counts_as_a_part_of_one(clicks, tmp_path):
+    full, weighed = tmp_path / "full", tmp_path / "weighed"
+    assert fuse(clicks, full, "--extent", 200, 200) == 0
+    assert fuse(clicks, weighed, "--extent", 200, 200, "--weight", "w00=0.25", "w01=1") == 0
+    records = [json.loads((one / "run.json").read_text()) for one in (full, weighed)]
+    assert [one["weights"] for one in records] == [{}, {"w00": 0.25, "w01": 1.0}]
+    assert records[0]["digest"] != records[1]["digest"]
+    before, after = (rows_of(one / "detections.csv") for one in (full, weighed))
+    assert [row["votes"] for row in before] == [row["votes"] for row in after]
+
+
 def test_run_json_says_what_is_needed_to_repeat_it(clicks, tmp_path):
     out = tmp_path / "out"
     assert fuse(clicks, out, "--extent", 200, 200, "--set", "click_scatter=2", "seed=7") == 0
@@ -295,6 +306,15 @@ class TestRefusals:
         assert said.startswith(setting.split("=")[0])
         assert "expected" in said
         assert not (tmp_path / "out").exists()
+
+    def test_a_weight_of_nobody(self, clicks, capsys, tmp_path):
+        said = refusal(capsys, clicks, "--extent", 200, 200, "--weight", "kim=0.5", "-o", tmp_path / "out")
+        assert said.startswith("there is no annotator kim to weigh; expected one of w00, w01,")
+
+    @pytest.mark.parametrize("weight", ["w00=0", "w00=2", "w00=half", "w00", "=0.5"])
+    def test_a_weight_that_is_none(self, clicks, capsys, tmp_path, weight):
+        said = refusal(capsys, clicks, "--extent", 200, 200, "--weight", weight, "-o", tmp_path / "out")
+        assert f"'{weight}' is no weight like NAME=0.5" in said
 
     @pytest.mark.parametrize("option", ["--algorithm", "--detector"])
     def test_unknown_algorithm(self, clicks, capsys, tmp_path, option):
