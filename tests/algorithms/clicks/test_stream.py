@@ -1,4 +1,4 @@
-"""Clicks that keep coming: Algorithm 3 to the letter, and the default, which does as a batch would."""
+"""Clicks that keep coming: the default, which does as a batch would."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from dataclasses import fields, is_dataclass, replace
 import numpy as np
 import pytest
 
-from raterscope.algorithms.clicks import Clicks, ClicksError, FusionPlan, KnownSpots, fuse
-from raterscope.algorithms.clicks._path import Path
+from raterscope.algorithms.clicks import ClicksError, FusionPlan, KnownSpots, fuse
 from raterscope.algorithms.clicks.experience import experience_of
 from raterscope.algorithms.clicks.stream import StreamPlan, advance, begin
 from raterscope.algorithms.evaluation import evaluate
@@ -18,140 +17,17 @@ from raterscope.algorithms.progress import Cancelled
 from raterscope.algorithms.settings import SettingsError
 from raterscope.algorithms.simulation.mixtures import separated_crowd
 from tests.algorithms.clicks.crowds import in_order, made, quantius, until
-from tests.algorithms.clicks.test_oem_reference import densely_from
-
-PLAN = StreamPlan()
-
-HIDDEN = np.array([375.0, 375.0])
-
-
-def crowd(annotators: int, places=40, seed=0, stray=2, side=400.0) -> Clicks:
-    """Draw annotators who mark each object once or not, and click at random besides."""
-    generator = np.random.default_rng(seed)
-    objects = np.stack(np.meshgrid(*[np.arange(25, side, side / 8)] * 2), axis=-1).reshape(-1, 2)[:places]
-    points, who = [], []
-    for annotator in range(annotators):
-        seen = objects[generator.random(len(objects)) < 0.75]
-        own = np.concatenate(
-            [seen + generator.normal(0, 2, seen.shape), generator.uniform(0, side, (stray, 2))]
-        )
-        points.append(generator.permutation(own))
-        who += [annotator] * len(own)
-    return made(np.concatenate(points), who, annotators, (0.0, 0.0, side, side))
-
-
-def followed(clicks: Clicks, first: int, plan: StreamPlan = PLAN, **more):
-    """Let all annotators after the first come one by one; give the state after each step."""
-    states = [begin(until(clicks, first), plan, **more)]
-    for number in range(first + 1, len(clicks.annotators) + 1):
-        states.append(advance(states[-1], until(clicks, number), plan, **more))
-    return states
-
-
-def decided(fusion):
-    return fusion.clustering.mean[fusion.detection.detected]
-
-
-def changed(one, two, radius=4.0) -> int:
-    """Count the detections that one of two fusions has alone."""
-    found, other = decided(one), decided(two)
-    return len(found) + len(other) - 2 * len(match(found, other, radius))
-
-
-def with_more(clicks: Clicks, points, annotator, names=()) -> Clicks:
-    points = np.asarray(points, dtype=float).reshape(-1, 2)
-    return replace(
-        clicks,
-        x=np.append(clicks.x, points[:, 0]),
-        y=np.append(clicks.y, points[:, 1]),
-        annotator=np.append(clicks.annotator, np.asarray(annotator, dtype=int)),
-        annotators=(*clicks.annotators, *names),
-    )
-
-
-def with_hidden(clicks: Clicks, annotators) -> Clicks:
-    """Let some annotators click one more object."""
-    noise = np.random.default_rng(1).normal(0, 2, (len(annotators), 2))
-    more = with_more(clicks, HIDDEN + noise, list(annotators))
-    return in_order(more, np.arange(len(clicks.annotators)))
-
-
-def same(one, two) -> bool:
-    if is_dataclass(one):
-        return all(same(getattr(one, field.name), getattr(two, field.name)) for field in fields(one))
-    if isinstance(one, np.ndarray):
-        return one.dtype == two.dtype and one.tobytes() == two.tobytes()
-    return one == two or (one != one and two != two)
-
-
-# The letter of Algorithm 3
-
-
-def test_as_printed_a_step_begins_at_equations_35_to_37():
-    """With one iteration of Algorithm 1 a step: what it comes to, from the equations written out densely."""
-    clicks = separated_crowd(20, seed=3).clicks
-    texts = {"update": "printed", "as_printed": "yes", "max_iterations": "1"}
-    states = followed(until(clicks, 10), 8, StreamPlan.make(texts))
-    for before, after, number in zip(states, states[1:], (9, 10), strict=False):
-        now, old = until(clicks, number), before.fusion.clustering
-        new = now.points[len(old.inlier) :]
-        sigma = old.scatter
-        weight = np.concatenate([old.weight, np.full(len(new), old.weight.min() / 8)])
-        start = (
-            np.concatenate([old.mean, new]),
-            np.concatenate([old.covariance, np.tile(np.eye(2) * sigma**2, (len(new), 1, 1))]),
-            weight / weight.sum(),
-            np.append(old.reliability, 0.9),
-        )
-        path = Path("expected", 1.25, 0.3 * sigma**2, np.inf, 1, 1, 1e-5, 0.9, printed=True)
-        mean, covariance, weight, reliability, inlier, _ = densely_from(
-            now.points, now.annotator, 1 / now.area, start, path, 1
-        )
-        found = after.fusion.clustering
-        assert len(found) == len(mean)
-        np.testing.assert_allclose(found.mean, mean, atol=1e-6)
-        np.testing.assert_allclose(found.covariance, covariance, rtol=1e-5, atol=1e-6)
-        np.testing.assert_allclose(found.weight, weight, atol=1e-9)
-        np.testing.assert_allclose(found.inlier, inlier, atol=1e-7)
-        assert reliability.shape == found.reliability.shape
-
-
-def test_as_printed_detection_begins_at_equation_39():
-    """With one iteration of Algorithm 2: eqs. 27-29 from the old posteriors, then eq. 25."""
-    clicks = with_hidden(crowd(12, places=39), range(8, 12))
-    plan = StreamPlan.make(
-        {"update": "printed", "click_scatter": "2", "prior": "none", "start": "share",
-         "detection_iterations": "1", "vote_coverage": "1"}
-    )  # fmt: skip
-    before = begin(until(clicks, 8), plan)
-    after = advance(before, clicks, plan)
-    marked, origin = after.fusion.marked, after.memory.origin
-    start = marked.sum(axis=0) / 12
-    kept = origin >= 0
-    assert 30 < kept.sum() < len(kept)
-    start[kept] = before.fusion.detection.posterior[origin[kept]]
-    rate = start.sum() / len(start)
-    right = np.clip(marked @ start / start.sum(), 1e-6, 1 - 1e-6)
-    wrong = np.clip(marked @ (1 - start) / (1 - start).sum(), 1e-6, 1 - 1e-6)
-    log = [
-        np.log(share) + np.log(chance) @ marked + np.log1p(-chance) @ ~marked
-        for share, chance in ((rate, right), (1 - rate, wrong))
-    ]
-    np.testing.assert_allclose(after.fusion.detection.posterior, 1 / (1 + np.exp(log[1] - log[0])), atol=1e-9)
-
-
-def test_as_printed_takes_a_criterion_of_algorithm_1():
-    plan = StreamPlan.make({"update": "printed"})
-    assert plan.fusion.clustering.criterion == "expected"
-    assert StreamPlan.make({"update": "printed", "criterion": "observed"}).clustering.criterion == "observed"
-    assert PLAN.fusion == FusionPlan()
-
-
-def test_as_printed_begins_as_a_batch_does():
-    clicks = until(crowd(8), 6)
-    plan = StreamPlan.make({"update": "printed", "click_scatter": "2"})
-    assert same(begin(clicks, plan).fusion, fuse(clicks, plan.fusion))
-
+from tests.algorithms.clicks.streams import (
+    HIDDEN,
+    PLAN,
+    changed,
+    crowd,
+    decided,
+    followed,
+    same,
+    with_hidden,
+    with_more,
+)
 
 # The default does as a batch would
 

@@ -1,0 +1,75 @@
+"""Clicks that keep coming, for the tests: crowds to be followed, and what of two fusions differs."""
+
+from __future__ import annotations
+
+from dataclasses import fields, is_dataclass, replace
+
+import numpy as np
+
+from raterscope.algorithms.clicks import Clicks
+from raterscope.algorithms.clicks.stream import StreamPlan, advance, begin
+from raterscope.algorithms.matching import match
+from tests.algorithms.clicks.crowds import in_order, made, until
+
+PLAN = StreamPlan()
+
+HIDDEN = np.array([375.0, 375.0])
+
+
+def crowd(annotators: int, places=40, seed=0, stray=2, side=400.0) -> Clicks:
+    """Draw annotators who mark each object once or not, and click at random besides."""
+    generator = np.random.default_rng(seed)
+    objects = np.stack(np.meshgrid(*[np.arange(25, side, side / 8)] * 2), axis=-1).reshape(-1, 2)[:places]
+    points, who = [], []
+    for annotator in range(annotators):
+        seen = objects[generator.random(len(objects)) < 0.75]
+        own = np.concatenate(
+            [seen + generator.normal(0, 2, seen.shape), generator.uniform(0, side, (stray, 2))]
+        )
+        points.append(generator.permutation(own))
+        who += [annotator] * len(own)
+    return made(np.concatenate(points), who, annotators, (0.0, 0.0, side, side))
+
+
+def followed(clicks: Clicks, first: int, plan: StreamPlan = PLAN, **more):
+    """Let all annotators after the first come one by one; give the state after each step."""
+    states = [begin(until(clicks, first), plan, **more)]
+    for number in range(first + 1, len(clicks.annotators) + 1):
+        states.append(advance(states[-1], until(clicks, number), plan, **more))
+    return states
+
+
+def decided(fusion):
+    return fusion.clustering.mean[fusion.detection.detected]
+
+
+def changed(one, two, radius=4.0) -> int:
+    """Count the detections that one of two fusions has alone."""
+    found, other = decided(one), decided(two)
+    return len(found) + len(other) - 2 * len(match(found, other, radius))
+
+
+def with_more(clicks: Clicks, points, annotator, names=()) -> Clicks:
+    points = np.asarray(points, dtype=float).reshape(-1, 2)
+    return replace(
+        clicks,
+        x=np.append(clicks.x, points[:, 0]),
+        y=np.append(clicks.y, points[:, 1]),
+        annotator=np.append(clicks.annotator, np.asarray(annotator, dtype=int)),
+        annotators=(*clicks.annotators, *names),
+    )
+
+
+def with_hidden(clicks: Clicks, annotators) -> Clicks:
+    """Let some annotators click one more object."""
+    noise = np.random.default_rng(1).normal(0, 2, (len(annotators), 2))
+    more = with_more(clicks, HIDDEN + noise, list(annotators))
+    return in_order(more, np.arange(len(clicks.annotators)))
+
+
+def same(one, two) -> bool:
+    if is_dataclass(one):
+        return all(same(getattr(one, field.name), getattr(two, field.name)) for field in fields(one))
+    if isinstance(one, np.ndarray):
+        return one.dtype == two.dtype and one.tobytes() == two.tobytes()
+    return one == two or (one != one and two != two)
