@@ -1,63 +1,25 @@
 """What the journal of decisions amounts to."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
-import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from raterscope.algorithms.masks.data import OPEN, Settled
 from raterscope.app import review
 from raterscope.app.review import (
     Decision,
     ImageSubject,
-    RegionSubject,
     ReviewState,
-    Spot,
     SpotOf,
     SpotsSubject,
     SpotSubject,
     Weighed,
-    WeightSubject,
     differ,
     fold,
-    in_words,
     known_spots,
-    known_voxels,
-    match,
 )
+from tests.app.review.decisions import added, journal, on, verdicts, weigh
 from tests.app.without_qt import nothing_is_left  # noqa: F401
-
-
-def journal(*decisions: Decision) -> list[Decision]:
-    """Number decisions as the study does."""
-    return [replace(one, id=number) for number, one in enumerate(decisions, start=1)]
-
-
-def on(verb: str, x: float, y: float = 0.0, **more: object) -> Decision:
-    place = {name: more.pop(name) for name in ("number", "from_x", "from_y") if name in more}
-    return Decision(verb=verb, item=1, subject=SpotSubject(x=x, y=y, **place), **more)  # type: ignore[arg-type]
-
-
-def a_region(**more: object) -> RegionSubject:
-    return RegionSubject(structure="nodule", origin=(0, 0, 0), shape=(3, 4, 4), **more)  # type: ignore[arg-type]
-
-
-def settle(verb: str, voxels: int, **more: object) -> Decision:
-    region = a_region(rater="reader 2" if verb == "take" else "", **more)
-    return Decision(verb=verb, item=1, subject=region, voxels=voxels)
-
-
-def verdicts(decisions: Sequence[Decision], image: int = 1) -> list[tuple[float, float, str]]:
-    return [(spot.x, spot.y, spot.verdict) for spot in fold(decisions).spots(image)]
-
-
-def added(decisions: list[Decision], decision: Decision | None) -> list[Decision]:
-    assert decision is not None
-    return journal(*decisions, decision)
-
 
 # Verdicts
 
@@ -118,11 +80,6 @@ def test_exclusion_has_a_reason_and_an_end() -> None:
     assert fold(journal(out, back, out)).excluded == {"W012": "clicks anywhere"}
 
 
-def weigh(name: str, weight: float = 0.5, reason: str = "r") -> Decision:
-    subject = WeightSubject(weight=weight)
-    return Decision(verb="weigh", annotators=(name,), subject=subject, reason=reason)
-
-
 def test_of_exclusion_and_weight_the_last_word_counts() -> None:
     out = Decision(verb="exclude", annotators=("W1",), reason="clicks anywhere")
     back = Decision(verb="include", annotators=("W1", "W2"))
@@ -146,20 +103,6 @@ def test_undoing_an_exclusion_brings_the_weight_back() -> None:
     assert fold(decisions).weights == {}
     decisions = added(decisions, review.redo(fold(decisions)))
     assert fold(decisions).weights == {"W1": 0.5}
-
-
-def test_a_weight_makes_fusions_of_clicks_stale_and_no_others() -> None:
-    half, quarter = fold(journal(weigh("W1"))), fold(journal(weigh("W1"), weigh("W1", 0.25)))
-    assert differ(fold([]), half, "clicks", 1)
-    assert differ(half, quarter, "clicks", 1)
-    assert not differ(half, fold(journal(weigh("W1", reason="other words"))), "clicks", 1)
-    assert not differ(fold([]), half, "masks")
-
-
-@pytest.mark.parametrize("weight", [0.0, 1.0, -0.5, float("nan"), float("inf")])
-def test_a_weight_is_a_part_of_one(weight: float) -> None:
-    with pytest.raises(ValueError, match="expected a number above 0 and below 1"):
-        WeightSubject(weight=weight)
 
 
 # Undo and redo
@@ -356,13 +299,6 @@ def test_a_later_word_on_one_of_several_finds_that_one() -> None:
     assert verdicts(decisions) == [(10, 0, "rejected"), (40, 0, "accepted"), (90, 0, "rejected")]
 
 
-def test_several_spots_need_some_and_finite_places() -> None:
-    with pytest.raises(ValueError, match="needs spots"):
-        Decision(verb="reject", item=1, subject=SpotsSubject(spots=()))
-    with pytest.raises(ValueError, match="finite"):
-        SpotOf(image=1, x=float("nan"), y=0)
-
-
 def test_the_last_word_on_an_image_is_its_flag_and_changes_no_fusion() -> None:
     flag = Decision(verb="flag", item=1, subject=ImageSubject(name="a.png"), reason="blurred")
     decisions = journal(flag)
@@ -373,180 +309,3 @@ def test_the_last_word_on_an_image_is_its_flag_and_changes_no_fusion() -> None:
     assert fold(journal(flag, unflag)).flag(1) is None
     decisions = added(decisions, review.undo(fold(decisions)))
     assert fold(decisions).flag(1) is None
-
-
-def test_a_decision_made_blind_says_so() -> None:
-    blind = Decision(verb="reject", item=1, subject=SpotSubject(x=1, y=2, number=12, blind=True))
-    assert in_words(blind) == "reject spot 12, blind"
-
-
-# Words
-
-
-def test_words_for_the_history() -> None:
-    decisions = journal(
-        on("reject", 20, number=12),
-        Decision(verb="undo", undoes=1),
-        Decision(verb="undo", undoes=2),
-        Decision(verb="undo", undoes=3),
-        on("add", 20.4, 7.6),
-        Decision(verb="exclude", annotators=("W1",), reason="bored"),
-        Decision(verb="include", annotators=("W1",)),
-        on("move", 3, number=4, from_x=1, from_y=2),
-        weigh("kim", 0.5, "hasty"),
-        Decision(verb="undo", undoes=9),
-        weigh("kim", 0.1, ""),
-    )
-    state = fold(decisions)
-    assert [state.in_words(one) for one in decisions] == [
-        "reject spot 12",
-        "undo reject spot 12",
-        "redo reject spot 12",
-        "undo reject spot 12",
-        "add a spot at 20, 8",
-        "exclude annotator W1 (bored)",
-        "include annotator W1",
-        "move spot 4",
-        "weigh annotator kim at ½ (hasty)",
-        "undo weigh annotator kim at ½ (hasty)",
-        "weigh annotator kim at 0.1",
-    ]
-    assert state.in_words(decisions[9], hidden=True) == "undo weigh an annotator at ½ (hasty)"
-    assert in_words(decisions[1]) == "undo decision 1"
-
-
-@pytest.mark.parametrize(
-    ("values", "words"),
-    [
-        ({"verb": "dance"}, "no verb"),
-        ({"verb": "accept", "item": 1}, "needs a subject"),
-        ({"verb": "accept", "subject": SpotSubject(x=1.0, y=1.0)}, "needs item"),
-        ({"verb": "take", "item": 1, "subject": SpotSubject(x=1.0, y=1.0)}, "no verb for clicks"),
-        ({"verb": "move", "item": 1, "subject": SpotSubject(x=1.0, y=1.0)}, "needs from_x"),
-        ({"verb": "exclude"}, "needs annotators"),
-        ({"verb": "undo"}, "needs undoes"),
-        ({"verb": "weigh", "annotators": ("W1",)}, "needs a subject"),
-        ({"verb": "weigh", "subject": WeightSubject(weight=0.5)}, "needs annotators"),
-        ({"verb": "take", "item": 1, "subject": a_region()}, "needs rater"),
-    ],
-)
-def test_a_decision_without_what_it_needs_is_refused(values: dict[str, object], words: str) -> None:
-    with pytest.raises(ValueError, match=words):
-        Decision(**values)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("place", [{"x": float("nan"), "y": 1.0}, {"x": 1.0, "y": float("inf")}])
-def test_a_place_is_made_of_finite_numbers(place: dict[str, float]) -> None:
-    with pytest.raises(ValueError, match="expected a finite number"):
-        SpotSubject(**place)
-
-
-# Regions of masks
-
-
-def test_what_is_settled_last_lies_on_top_and_what_is_undone_is_gone() -> None:
-    decisions = journal(
-        settle("accept", 11, number=1),
-        settle("paint", 12),
-        Decision(verb="skip", item=1, subject=a_region()),
-    )
-    settled = {
-        11: Settled((0, 0, 0), np.ones((1, 2, 4), dtype=np.int8)),
-        12: Settled((0, 1, 2), np.array([[[0, OPEN], [1, 1]]], dtype=np.int8)),
-    }
-
-    def known(state: ReviewState) -> object:
-        found = known_voxels(state.regions(1), settled, "nodule", (0, 0, 1), (1, 4, 3))
-        return None if found is None else found[0].tolist()
-
-    assert known(fold(decisions)) == [[1, 1, 1], [1, 0, 1], [-1, 1, 1], [-1, -1, -1]]
-    decisions = added(decisions, review.undo(fold(decisions), 2))
-    assert known(fold(decisions)) == [[1, 1, 1], [1, 1, 1], [-1, -1, -1], [-1, -1, -1]]
-    decisions = added(decisions, review.undo(fold(decisions), 1))
-    assert known(fold(decisions)) is None
-
-
-def test_settled_voxels_make_a_fusion_stale_and_a_skip_does_not() -> None:
-    skipped = journal(Decision(verb="skip", item=1, subject=a_region()))
-    painted = added(skipped, settle("paint", 12))
-    assert not differ(fold([]), fold(skipped), "masks")
-    assert differ(fold(skipped), fold(painted), "masks")
-    assert not differ(fold(skipped), fold(painted), "clicks")
-
-
-def test_regions_are_said_in_words() -> None:
-    said = [
-        in_words(one)
-        for one in (settle("accept", 1, number=2), settle("paint", 2), settle("take", 3, number=1))
-    ]
-    assert said == ["accept region 2", "paint slices 1-3", "take reader 2 in region 1"]
-
-
-# Fusing again
-
-
-def test_known_spots_are_those_decided_and_those_imported() -> None:
-    state = fold(journal(on("accept", 10), on("reject", 20), on("skip", 30), on("add", 40)))
-    known = known_spots(state, 1)
-    assert known.x.tolist() == [10, 20, 40]
-    assert known.present.tolist() == [True, False, True]
-    with_truth = known_spots(state, 1, (np.array([20.5, 90.0]), np.array([0.0, 1.0])))
-    assert with_truth.x.tolist() == [10, 20, 40, 90]
-    assert with_truth.present.tolist() == [True, False, True, True]
-    assert len(known_spots(state, 2)) == 0
-
-
-def is_stale(decisions: list[Decision], known: int, item: int | None = None) -> bool:
-    """Compare what a fusion knew with the whole journal."""
-    return differ(fold([one for one in decisions if one.id <= known]), fold(decisions), "clicks", item)
-
-
-def test_a_fusion_is_stale_when_what_it_rests_on_has_changed() -> None:
-    decisions = journal(on("accept", 10), on("skip", 20))
-    assert is_stale(decisions, 0)
-    assert not is_stale(decisions, 1)
-    assert not is_stale(decisions, 2)
-    decisions = added(decisions, Decision(verb="undo", undoes=1))
-    assert is_stale(decisions, 2)
-    assert not is_stale(decisions, 0)
-    assert not is_stale(decisions, 0, item=1)
-    decisions = added(decisions, replace(on("reject", 5), item=2))
-    assert is_stale(decisions, 3, item=2)
-    assert not is_stale(decisions, 3, item=1)
-    decisions = added(decisions, Decision(verb="exclude", annotators=("W1",)))
-    assert is_stale(decisions, 4, item=1)
-    assert not is_stale([], 0)
-
-
-def a_spot(x: float, y: float = 0.0) -> Spot:
-    return Spot(x, y, "accepted", 1, x, y)
-
-
-def rounds(*variances: float) -> np.ndarray:
-    return np.array([np.eye(2) * variance for variance in variances])
-
-
-def test_a_decision_finds_its_spot_again_by_place() -> None:
-    spots = [a_spot(10), a_spot(50), a_spot(90)]
-    mean = np.array([[51.0, 1.0], [200.0, 0.0], [9.5, 0.0]])
-    assert match(spots, mean, rounds(4, 4, 4)) == [2, 0, None]
-
-
-def test_two_decisions_never_share_a_spot_and_the_nearer_has_it() -> None:
-    spots = [a_spot(10), a_spot(12)]
-    assert match(spots, np.array([[12.4, 0.0]]), rounds(4)) == [None, 0]
-    assert match(spots, np.array([[12.4, 0.0], [13.0, 0.0]]), rounds(4, 4)) == [1, 0]
-
-
-def test_a_wide_cluster_is_found_from_farther_away() -> None:
-    spot = [a_spot(0)]
-    assert match(spot, np.array([[8.0, 0.0]]), rounds(1)) == [None]
-    assert match(spot, np.array([[8.0, 0.0]]), rounds(9)) == [0]
-    assert match(spot, np.array([[2.5, 0.0]]), rounds(0)) == [0]
-    assert match(spot, np.empty((0, 2)), np.empty((0, 2, 2))) == [None]
-    assert match([], np.zeros((1, 2)), rounds(1)) == []
-
-
-def test_a_moved_spot_is_matched_where_its_cluster_stands() -> None:
-    (spot,) = fold(journal(on("move", 30, from_x=10, from_y=0))).spots(1)
-    assert match([spot], np.array([[30.0, 0.0], [10.0, 0.0]]), rounds(1, 1)) == [1]
