@@ -212,6 +212,7 @@ def test_a_corner_that_would_make_an_outline_cross_itself_stays(opened, qtbot):
     assert opened.document.contents.measures.shapes[1][0].area < 0.6 * before.area
 
 
+@pytest.mark.qt_log_ignore("This plugin does not support")  # of menus, of itself
 def test_the_right_button_on_a_shape_offers_what_can_be_done_with_it(opened, qtbot):
     workspace = opened.workspace
     press(opened, qtbot, Qt.Key.Key_D)
