@@ -20,8 +20,8 @@ from PIL import Image
 from PIL.JpegImagePlugin import JpegImageFile
 from PIL.PngImagePlugin import PngImageFile
 
-from raterscope.algorithms.progress import Cancelled
 from raterscope.app.errors import InputError
+from raterscope.app.formats.damage import in_a_sentence
 from raterscope.app.formats.records import refuse_study
 from raterscope.app.formats.tiff_levels import tiff_levels
 
@@ -88,22 +88,11 @@ def kind_of_file(path: Path) -> str:
 @contextmanager
 def sentences(path: Path) -> Iterator[None]:
     """Turn whatever a decoder says of a damaged file into a sentence."""
-    try:
-        yield
-    except (InputError, Cancelled):
-        raise
-    except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
-        raise InputError(_too_large(MOST_PIXELS), file=path) from error
-    except FileNotFoundError as error:
-        raise InputError("is not there", file=path) from error
-    except IsADirectoryError as error:
-        raise InputError("is a folder; expected an image", file=path) from error
-    except PermissionError as error:
-        raise InputError("cannot be read: you lack the permission", file=path) from error
-    except MemoryError as error:
-        raise InputError("does not fit into this computer's memory", file=path) from error
-    except Exception as error:  # decoders of strangers' files raise anything
-        raise InputError("cannot be read: the image is damaged or cut short", file=path) from error
+    with in_a_sentence(path, "an image"):
+        try:
+            yield
+        except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
+            raise InputError(_too_large(MOST_PIXELS), file=path) from error
 
 
 def refuse_bomb(path: Path, *lengths: int, most: int = MOST_PIXELS) -> None:

@@ -21,8 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.masks.grid import Grid, GridError
-from raterscope.algorithms.progress import Cancelled, Watch, silent
+from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError, plain
+from raterscope.app.formats.damage import in_a_sentence
 from raterscope.app.formats.mask_records import Volume, VolumeFile
 
 __all__ = [
@@ -215,24 +216,12 @@ def beside(path: Path, name: str) -> Path:
 @contextmanager
 def sentences(path: Path) -> Iterator[None]:
     """Turn whatever a reader says of a damaged file into a sentence."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+    with in_a_sentence(path, "a file"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
             yield
-    except (InputError, Cancelled):
-        raise
-    except GridError as error:
-        raise InputError(f"has no usable geometry: {error}", file=path) from error
-    except FileNotFoundError as error:
-        raise InputError("is not there", file=path) from error
-    except IsADirectoryError as error:
-        raise InputError("is a folder; expected a file", file=path) from error
-    except PermissionError as error:
-        raise InputError("cannot be read: you lack the permission", file=path) from error
-    except MemoryError as error:
-        raise InputError("does not fit into this computer's memory", file=path) from error
-    except Exception as error:  # readers of strangers' files raise anything
-        raise InputError("cannot be read: the file is damaged or cut short", file=path) from error
+        except GridError as error:
+            raise InputError(f"has no usable geometry: {error}", file=path) from error
 
 
 def _rescaled(head: VoxelHead, values: NDArray[Any]) -> NDArray[Any]:
