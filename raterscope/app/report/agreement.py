@@ -12,7 +12,7 @@ from raterscope.app.errors import plain
 from raterscope.app.report.contents import Block, Cell, Section, Table
 from raterscope.app.report.figures import Figures
 from raterscope.app.report.slices import colour_of
-from raterscope.app.report.units import NONE, share, signed, significant, units_of
+from raterscope.app.report.units import NONE, p_value, share, signed, units_of
 
 __all__ = ["LEAST_CASES", "agreement_section", "holm"]
 
@@ -166,8 +166,8 @@ def _tests_table(tests: Sequence[tuple[str, str, SignedRank]]) -> Table:
             what,
             str(test.pairs + test.zeros),
             signed(test.median_difference, lambda value: f"{value:.3f}"),
-            _p(test.p_value),
-            _p(p),
+            p_value(test.p_value),
+            p_value(p),
         )
         for (what, pair, test), p in zip(tests, adjusted, strict=True)
     ]
@@ -214,9 +214,3 @@ def _range(values: np.ndarray) -> str:
 
 def _length(value: float) -> str:
     return f"{value:.1f}" if np.isfinite(value) else NONE
-
-
-def _p(value: float) -> str:
-    if np.isnan(value):
-        return NONE
-    return "< 0.001" if value < 0.001 else significant(value, 2)

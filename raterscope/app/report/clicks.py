@@ -18,7 +18,7 @@ from raterscope.app.clicks.deciding import Decided, decided_on
 from raterscope.app.clicks.parasitaemia import SOURCE, field_of, note_of, tell
 from raterscope.app.errors import InputError, plain
 from raterscope.app.report.contents import Block, Facts, Gallery, Picture, Section, Swatch, Table
-from raterscope.app.report.masks import run_in_words
+from raterscope.app.report.runs import run_in_words
 from raterscope.app.report.units import NONE, significant
 from raterscope.app.review import Measures, Spot
 from raterscope.app.study import ImageEntry, RunEntry, Study

@@ -20,7 +20,7 @@ from raterscope.app.labels.comparing import VOTE
 from raterscope.app.labels.exporting import Settled
 from raterscope.app.report.charts import tint
 from raterscope.app.report.contents import Cell, Table
-from raterscope.app.report.units import NONE, share, signed, significant
+from raterscope.app.report.units import NONE, p_value, share, signed, significant
 from raterscope.widgets.figures import estimate, figure
 
 __all__ = [
@@ -58,7 +58,7 @@ def methods_table(answered: Answered, judged: Mapping[str, Assessment]) -> Table
         against = NONE
         if vote is not None and one is not vote and one.judged == vote.judged:
             ours, theirs, chance = better_than(one, vote)
-            against = f"+{ours:,} \N{MINUS SIGN}{theirs:,} (p {_p(chance)})"
+            against = f"+{ours:,} \N{MINUS SIGN}{theirs:,} (p {p_value(chance)})"
         rows.append(
             (
                 plain(name, 40),
@@ -253,7 +253,3 @@ def _ranked(names: Sequence[str], values: NDArray[Any], write: Callable[[float],
 def _largest(weights: FloatArray) -> list[int]:
     order = np.argsort(-np.asarray(weights), kind="stable")[:_MOST_CLASSES]
     return sorted(int(at) for at in order)
-
-
-def _p(value: float) -> str:
-    return "< 0.001" if value < 0.001 else significant(value, 2)

@@ -32,7 +32,7 @@ from raterscope.app.report.label_tables import (
     moved_table,
     share_of,
 )
-from raterscope.app.report.masks import run_in_words
+from raterscope.app.report.runs import run_in_words
 from raterscope.app.report.units import significant
 from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.labels import pictures_of

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from raterscope.algorithms.progress import Watch, part
-from raterscope.app.errors import plain
+from raterscope.app.errors import counted, plain
 from raterscope.app.report.contents import Block, Facts, Gallery, Notices, Picture, Section, Swatch, Table
 from raterscope.app.report.figures import Figures
 from raterscope.app.report.raters import (
@@ -17,6 +17,7 @@ from raterscope.app.report.raters import (
     model_table,
     raters_table,
 )
+from raterscope.app.report.runs import run_in_words
 from raterscope.app.report.slices import (
     CONSENSUS,
     DOUBT,
@@ -29,7 +30,7 @@ from raterscope.app.report.slices import (
 )
 from raterscope.app.report.units import Units, significant, units_of
 from raterscope.app.report.volumes import Voxels, window_of
-from raterscope.app.study import ImageEntry, RunEntry
+from raterscope.app.study import ImageEntry
 from raterscope.app.study.masks import read_masks
 from raterscope.app.study.study import Study
 
@@ -124,12 +125,6 @@ def grid_in_words(entry: ImageEntry) -> str:
     return f"{words} ({names})"
 
 
-def run_in_words(run: RunEntry) -> str:
-    """Name a run: number, algorithm, when, how long."""
-    when = run.started.strftime("%Y-%m-%d %H:%M %Z").strip()
-    return f"run {run.id}, {plain(run.algorithm)}, {when}, {significant(run.seconds, 2)} s"
-
-
 def _structure(
     study: Study,
     figures: Figures,
@@ -147,7 +142,7 @@ def _structure(
     facts.append(
         (
             "Disputed",
-            f"{regions} region{'' if regions == 1 else 's'}, {units.amount(report.doubt_ml)} of doubt"
+            f"{counted(regions, 'region')}, {units.amount(report.doubt_ml)} of doubt"
             if regions
             else "no region beyond the tolerance",
         )
@@ -179,7 +174,7 @@ def _fit(figures: Figures) -> str:
         count = len(trace.objective)
         end = "converged" if trace.converged else "stopped before it converged"
         last = significant(float(trace.objective[-1]), 6)
-        words.append(f"{count} iteration{'' if count == 1 else 's'}, {trace.name} {last}, {end}")
+        words.append(f"{counted(count, 'iteration')}, {trace.name} {last}, {end}")
     return "; ".join(dict.fromkeys(words))
 
 

@@ -174,8 +174,7 @@ def _about(
         if run.kind == "masks":
             regions = [one for one in then.regions(number) if one.voxels is not None]
             if regions:
-                count = len(regions)
-                fixed.append(f"{count} region{'' if count == 1 else 's'} of {plain(items[run.kind, number])}")
+                fixed.append(f"{counted(len(regions), 'region')} of {plain(items[run.kind, number])}")
         elif run.kind == "labels":
             tasks = then.tasks(number)
             if tasks:
@@ -183,9 +182,7 @@ def _about(
         elif run.kind == "clicks":
             spots = [one for one in then.spots(number) if one.verdict != "skipped"]
             if spots:
-                fixed.append(
-                    f"{len(spots)} spot{'' if len(spots) == 1 else 's'} of {plain(items[run.kind, number])}"
-                )
+                fixed.append(f"{counted(len(spots), 'spot')} of {plain(items[run.kind, number])}")
     held = (
         f"What the expert had settled was held fixed: {', '.join(fixed)}."
         if fixed

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from raterscope.algorithms.pairs.behaviour import BAD_SHARE
 from raterscope.algorithms.pairs.data import BEHAVIOURS
 from raterscope.app.errors import plain
+from raterscope.app.report.compared import ComparedQuestion
 from raterscope.app.report.contents import Table
-from raterscope.app.report.units import NONE, share, signed, significant
+from raterscope.app.report.units import NONE, p_value, share, signed
 from raterscope.widgets.figures import estimate, percent
-
-if TYPE_CHECKING:
-    from raterscope.app.report.pairs import ComparedQuestion
 
 __all__ = ["flagged_table", "ranking_table"]
 
@@ -56,7 +52,7 @@ def flagged_table(found: ComparedQuestion) -> Table:
                 *numbers,
                 _bias(found, k),
                 _draws(float(found.selected[k])),
-                _p(float(fusion.p_value[k])),
+                p_value(float(fusion.p_value[k])),
                 _behaviour(found, k),
                 share(float(found.match[k]), 2),
                 _decision(found, name),
@@ -162,7 +158,3 @@ def _decision(found: ComparedQuestion, name: str) -> str:
     if name in found.excluded:
         said.append("excluded since")
     return "; ".join(said) or NONE
-
-
-def _p(value: float) -> str:
-    return "<0.001" if value < 0.001 else significant(value, 2)

@@ -2,136 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-
 import numpy as np
-from numpy.typing import NDArray
 
-from raterscope.algorithms.pairs import PairFusion, Pairs
-from raterscope.algorithms.pairs.behaviour import behaviours, crowd_match, match
-from raterscope.algorithms.pairs.data import BoolArray, FloatArray
-from raterscope.algorithms.pairs.fusion import PairPlan
-from raterscope.algorithms.pairs.knockoffs import shares
-from raterscope.algorithms.pairs.ranking import ranks, scores
-from raterscope.algorithms.progress import Watch, part, silent
-from raterscope.algorithms.settings import SettingsError
+from raterscope.algorithms.pairs import PairFusion
+from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import counted, plain
-from raterscope.app.pairs.comparing import Beside, beside, not_promised
+from raterscope.app.pairs.comparing import not_promised
+from raterscope.app.report.compared import ComparedQuestion
 from raterscope.app.report.contents import Block, Facts, Gallery, Notices, Section, Swatch
-from raterscope.app.report.masks import run_in_words
 from raterscope.app.report.pair_charts import COLOURS, draw_path, draw_sides
 from raterscope.app.report.pair_tables import flagged_table, ranking_table
+from raterscope.app.report.runs import run_in_words
 from raterscope.app.report.units import share
-from raterscope.app.review.biases import Judged
-from raterscope.app.study import RunEntry, Study
-from raterscope.app.study.pairs import pairs_of
-from raterscope.app.study.records import PairQuestion
 from raterscope.widgets.figures import percent
 
-__all__ = ["ComparedQuestion", "compared_section", "read_compared"]
-
-
-@dataclass(frozen=True, eq=False)
-class ComparedQuestion:
-    """What the report says of a question, in numbers.
-
-    Attributes
-    ----------
-    entry : PairQuestion
-    run : RunEntry
-    pairs : Pairs
-        Those that were fused.
-    fusion : PairFusion
-    plan : PairPlan
-    beside : Beside
-        What other methods say.
-    selected : (p,) float64
-        Share of the draws that select each; NaN for the untested.
-    judged : mapping of annotator to Judged
-        What the expert says now.
-    excluded : mapping of annotator to reason
-        As the expert has it now.
-    flagged : (p,) bool
-        By the draws and not cleared by the expert, or by the expert.
-    behaviour : (p,) int8
-    score, low, high : (n,) float64
-        With the biases of the flagged taken out.
-    before, after : (n,) int32
-        Ranks within components.
-    match : (p,) float64
-        Share of the answers that go with the ranking.
-    crowd_match : float
-        The same of everybody's.
-    later : int
-        Comparisons that came after the run.
-    """
-
-    entry: PairQuestion
-    run: RunEntry
-    pairs: Pairs
-    fusion: PairFusion
-    plan: PairPlan
-    beside: Beside
-    selected: FloatArray
-    judged: Mapping[str, Judged]
-    excluded: Mapping[str, str]
-    flagged: BoolArray
-    behaviour: NDArray[np.int8]
-    score: FloatArray
-    low: FloatArray
-    high: FloatArray
-    before: NDArray[np.int32]
-    after: NDArray[np.int32]
-    match: FloatArray
-    crowd_match: float
-    later: int
-
-
-def read_compared(
-    study: Study,
-    entry: PairQuestion,
-    judged: Mapping[str, Judged],
-    excluded: Mapping[str, str],
-    watch: Watch = silent,
-) -> ComparedQuestion | None:
-    """Read the latest fusion of a question and measure what it does not say; None before there is one."""
-    watch(0.0, f"reading {plain(entry.name)}")
-    latest = study.latest_result(entry.id, "pairs")
-    if latest is None:
-        return None
-    run, fusion = latest
-    pairs, plan = pairs_of(study, entry.id, run), _plan_of(run)
-    verbs = {name: one.verb for name, one in judged.items()}
-    said = [verbs.get(name, "") for name in pairs.annotators]
-    by_expert, cleared = (np.array([one == verb for one in said], dtype=bool) for verb in ("flag", "clear"))
-    flagged = (fusion.flagged & ~cleared) | by_expert
-    score, low, high = fusion.corrected, fusion.corrected_low, fusion.corrected_high
-    if (flagged != fusion.flagged).any():
-        anew = scores(pairs, flagged, part(watch, 0.1, 0.4))
-        score, low, high = anew.score, anew.low, anew.high
-    fused = len(study.bench(entry.id, run.imported).choice)
-    return ComparedQuestion(
-        entry=entry,
-        run=run,
-        pairs=pairs,
-        fusion=fusion,
-        plan=plan,
-        beside=beside(pairs, plan, fusion, part(watch, 0.4, 0.9)),
-        selected=shares(fusion.statistic, fusion.rate, bool(plan.settings.as_dict()["plus"])),
-        judged=judged,
-        excluded=excluded,
-        flagged=flagged,
-        behaviour=behaviours(pairs, flagged),
-        score=score,
-        low=low,
-        high=high,
-        before=ranks(fusion.score, fusion.component),
-        after=ranks(score, fusion.component),
-        match=match(pairs, score),
-        crowd_match=crowd_match(pairs, score),
-        later=len(study.bench(entry.id).choice) - fused,
-    )
+__all__ = ["compared_section"]
 
 
 def compared_section(found: ComparedQuestion, watch: Watch = silent) -> Section:
@@ -149,13 +34,6 @@ def compared_section(found: ComparedQuestion, watch: Watch = silent) -> Section:
         )
     blocks += [_charts(found), flagged_table(found), ranking_table(found)]
     return Section(plain(found.entry.name), blocks, breaks=True)
-
-
-def _plan_of(run: RunEntry) -> PairPlan:
-    try:
-        return PairPlan.from_dict(run.settings)
-    except SettingsError:  # of another version
-        return PairPlan()
 
 
 def _facts(found: ComparedQuestion) -> Facts:

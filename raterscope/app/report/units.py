@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from raterscope.algorithms.masks.grid import Grid
 
-__all__ = ["NONE", "Units", "share", "signed", "significant", "units_of"]
+__all__ = ["NONE", "Units", "p_value", "share", "signed", "significant", "units_of"]
 
 NONE = "\N{EN DASH}"
 """In the place of a figure that is not there."""
@@ -85,6 +85,13 @@ def significant(value: float, digits: int = 3) -> str:
 def share(value: float, places: int = 3) -> str:
     """Write a share from 0 to 1, or a coefficient that 1 bounds."""
     return f"{value:.{places}f}".replace("-", _MINUS) if math.isfinite(value) else NONE
+
+
+def p_value(value: float) -> str:
+    """Write a p-value with two digits that count."""
+    if math.isnan(value):
+        return NONE
+    return "< 0.001" if value < 0.001 else significant(value, 2)
 
 
 def signed(value: float, write: Callable[[float], str] | None = None, places: int = 1) -> str:

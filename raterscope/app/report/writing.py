@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from raterscope import __version__
 from raterscope.algorithms.progress import Watch, part, silent
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 __all__ = ["SUFFIXES", "report_job", "write_report"]
 
 SUFFIXES = (".html", ".pdf")
+
+Entry = TypeVar("Entry", QuestionEntry, PairQuestion)
 
 
 def write_report(
@@ -98,8 +100,8 @@ def gather(
     runs: dict[int, RunEntry] = {}
     sections, figures = _masks(study, entries, state, runs, part(watch, 0.0, 0.6))
     sections += _clicks(study, entries, state, runs, part(watch, 0.6, 0.8))
-    sections += _labels(study, questions, state, runs, part(watch, 0.8, 0.9))
-    sections += _pairs(study, compared, state, runs, part(watch, 0.9, 1.0))
+    sections += _questions(study, questions, "labels", _labels, state, runs, part(watch, 0.8, 0.9))
+    sections += _questions(study, compared, "pairs", _pairs, state, runs, part(watch, 0.9, 1.0))
     if not sections:
         raise InputError("holds nothing that was fused yet; `raterscope run` fuses it", file=study.path)
     stale = _stale(study, runs)
@@ -127,8 +129,7 @@ def _masks(
 ) -> tuple[list[Section], list[Figures]]:
     """Tell of the cases of masks; fills in the runs."""
     ids = {one.id for one in study.items()["masks"]}
-    fused = {image for run in study.runs() if run.kind == "masks" for image in run.items}
-    here = [entry for entry in entries if entry.id in ids and entry.id in fused]
+    here = [entry for entry in entries if entry.id in ids & _fused(study, "masks")]
     if not here:
         return [], []
     from raterscope.app.report.agreement import agreement_section
@@ -156,7 +157,7 @@ def _clicks(
     study: Study, entries: list[ImageEntry], state: ReviewState, runs: dict[int, RunEntry], watch: Watch
 ) -> list[Section]:
     """Tell of the images of clicks; fills in the runs."""
-    fused = {image for run in study.runs() if run.kind == "clicks" for image in run.items}
+    fused = _fused(study, "clicks")
     if not fused & {entry.id for entry in entries}:
         return []
     from raterscope.app.report.clicks import clicks_section, read_counted
@@ -172,53 +173,56 @@ def _clicks(
     return [clicks_section(study, found, measures, part(watch, 0.5, 1.0))]
 
 
-def _labels(
+def _questions(
     study: Study,
-    questions: Sequence[QuestionEntry],
+    entries: Sequence[Entry],
+    kind: str,
+    tell: Callable[[Study, Entry, ReviewState, Watch], tuple[RunEntry, Section] | None],
     state: ReviewState,
     runs: dict[int, RunEntry],
     watch: Watch,
 ) -> list[Section]:
-    """Tell of the questions of labels; fills in the runs."""
-    fused = {number for run in study.runs() if run.kind == "labels" for number in run.items}
-    here = [entry for entry in questions if entry.id in fused]
-    if not here:
-        return []
-    from raterscope.app.report.labels import question_section, read_question
-
+    """Tell of the questions of a kind; fills in the runs."""
+    fused = _fused(study, kind)
+    here = [entry for entry in entries if entry.id in fused]
     sections = []
     for done, entry in enumerate(here):
         step = part(watch, done / len(here), (done + 1) / len(here), f"{plain(entry.name)}: ")
-        found = read_question(study, entry, state.excluded, part(step, 0.0, 0.7))
-        if found is not None:
-            runs[found.answered.run.id] = found.answered.run
-            sections.append(question_section(found, part(step, 0.7, 1.0)))
+        told = tell(study, entry, state, step)
+        if told is not None:
+            run, section = told
+            runs[run.id] = run
+            sections.append(section)
     return sections
+
+
+def _labels(
+    study: Study, entry: QuestionEntry, state: ReviewState, watch: Watch
+) -> tuple[RunEntry, Section] | None:
+    from raterscope.app.report.labels import question_section, read_question
+
+    found = read_question(study, entry, state.excluded, part(watch, 0.0, 0.7))
+    if found is None:
+        return None
+    return found.answered.run, question_section(found, part(watch, 0.7, 1.0))
 
 
 def _pairs(
-    study: Study,
-    questions: Sequence[PairQuestion],
-    state: ReviewState,
-    runs: dict[int, RunEntry],
-    watch: Watch,
-) -> list[Section]:
-    """Tell of the questions of pairs; fills in the runs."""
-    fused = {number for run in study.runs() if run.kind == "pairs" for number in run.items}
-    here = [entry for entry in questions if entry.id in fused]
-    if not here:
-        return []
-    from raterscope.app.report.pairs import compared_section, read_compared
+    study: Study, entry: PairQuestion, state: ReviewState, watch: Watch
+) -> tuple[RunEntry, Section] | None:
+    from raterscope.app.report.compared import read_compared
+    from raterscope.app.report.pairs import compared_section
 
-    sections = []
-    for done, entry in enumerate(here):
-        step = part(watch, done / len(here), (done + 1) / len(here), f"{plain(entry.name)}: ")
-        judged = state.judged(entry.id)
-        found = read_compared(study, entry, judged, state.excluded, part(step, 0.0, 0.8))
-        if found is not None:
-            runs[found.run.id] = found.run
-            sections.append(compared_section(found, part(step, 0.8, 1.0)))
-    return sections
+    judged = state.judged(entry.id)
+    found = read_compared(study, entry, judged, state.excluded, part(watch, 0.0, 0.8))
+    if found is None:
+        return None
+    return found.run, compared_section(found, part(watch, 0.8, 1.0))
+
+
+def _fused(study: Study, kind: str) -> set[int]:
+    """Give the items of a kind that were fused."""
+    return {item for run in study.runs() if run.kind == kind for item in run.items}
 
 
 def _stale(study: Study, runs: Mapping[int, RunEntry]) -> list[str]:
