@@ -16,10 +16,11 @@ from raterscope.app.main_window import MainWindow
 from raterscope.app.study import Study
 from raterscope.app.workspaces.catalogue import WORKSPACES
 from tests.app.bringing import bring
+from tests.app.commands import refusal
 from tests.app.driving import LONG, idle
 from tests.qt_leaks import nothing_is_left
 
-__all__ = ["bring", "nothing_is_left"]
+__all__ = ["bring", "nothing_is_left", "refusal"]
 
 PARASITES = ((40, 40), (120, 50), (60, 130), (150, 150), (200, 90))
 DISPUTED = (190, 30)

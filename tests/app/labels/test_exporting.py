@@ -6,11 +6,11 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from raterscope.app.cli import main
 from raterscope.app.formats.label_records import LabelTable, TrueLabels
 from raterscope.app.formats.labels import read_labels
 from raterscope.app.review import Decision, TaskSubject
 from raterscope.app.study import Study
+from tests.app.commands import run
 from tests.app.labels.made import (
     CLASSES,
     LAZY,
@@ -27,22 +27,6 @@ from tests.app.labels.made import (
 from tests.app.without_qt import nothing_is_left  # noqa: F401
 
 WRONG = CLASSES[1 - truth()[5]]
-
-
-def run(*arguments):
-    return main([str(one) for one in arguments])
-
-
-@pytest.fixture
-def refusal(capsys):
-    def refused(*arguments):
-        capsys.readouterr()
-        assert run(*arguments) == 1
-        err = capsys.readouterr().err
-        assert err.count("\n") == 1
-        return err
-
-    return refused
 
 
 @pytest.fixture

@@ -3,29 +3,13 @@
 import numpy as np
 import pytest
 
-from raterscope.app.cli import main
 from raterscope.app.formats.pairs import read_pairs
 from raterscope.app.review import BiasSubject, Decision
 from raterscope.app.study import Study
 from raterscope.app.study.pairs import pairs_of
+from tests.app.commands import run
 from tests.app.pairs.made import BAD, BIASED, GOOD, HEADER, ITEMS, PEOPLE, answers, rows_of, write
 from tests.app.without_qt import nothing_is_left  # noqa: F401
-
-
-def run(*arguments):
-    return main([str(one) for one in arguments])
-
-
-@pytest.fixture
-def refusal(capsys):
-    def refused(*arguments):
-        capsys.readouterr()
-        assert run(*arguments) == 1
-        err = capsys.readouterr().err
-        assert err.count("\n") == 1
-        return err
-
-    return refused
 
 
 @pytest.fixture
