@@ -11,7 +11,7 @@ from raterscope.algorithms.clicks.assignment import AssignmentSettings
 from raterscope.algorithms.clicks.stopping import StoppingSettings
 from raterscope.algorithms.clicks.stream import StreamSettings
 from raterscope.algorithms.labels.catalogue import LABELLERS
-from raterscope.algorithms.labels.fusion import TruthSettings
+from raterscope.algorithms.labels.fusion import QuestionSettings
 from raterscope.algorithms.masks.catalogue import FUSERS
 from raterscope.algorithms.pairs.catalogue import PATHS
 from raterscope.algorithms.settings import Settings, Spec
@@ -55,7 +55,7 @@ def _of_masks() -> list[str]:
 
 def _of_labels() -> list[str]:
     lines = _catalogue("algorithms for labels (--algorithm, with run: ALGORITHM)", LABELLERS)
-    return [*lines, "with all of them:", "", *_settings(TruthSettings)]
+    return [*lines, "with all of them:", "", *_settings(QuestionSettings)]
 
 
 def _of_pairs() -> list[str]:

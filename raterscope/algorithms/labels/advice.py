@@ -6,6 +6,7 @@ import numpy as np
 
 from raterscope.algorithms.labels.assessment import Assessment, better_than
 from raterscope.algorithms.labels.data import OPEN, LabelFusion, Labels
+from raterscope.algorithms.labels.foresight import foresight, is_modelled
 from raterscope.algorithms.labels.intervals import accuracy_of, crowd
 
 __all__ = ["advice"]
@@ -38,6 +39,11 @@ _CHANGED = (3.0, 0.2)
 _RATES = (5, 5)
 """Rates that are compared, at least, and votes in either half of each."""
 
+_DEPENDENT = (0.6, 2.0)
+"""What votes count for at most, and how much better they are foretold at least, for people to err together.
+
+Independent votes come to 0.8 to 1; few of them to less by chance."""
+
 _PRIOR = "a prior of strength 10 and accuracy 0.7"
 
 
@@ -52,9 +58,10 @@ def advice(
     Looked at are: votes a task; annotators; votes of an annotator for each class; classes that seem to have
     changed places, or annotators who are mostly worse than chance, while no truth is known; rates of right
     votes that differ by more than three standard errors between the first and the second half of an
-    annotator's votes on a class, where a fifth of all do (by chance one in 400 does); whether the iteration
-    ended. With assessments also: whether the vote has more tasks right (McNemar's exact test, 5 %), and
-    whether the model's probabilities are further off the mark than the vote's.
+    annotator's votes on a class, where a fifth of all do (by chance one in 400 does); whether the votes on a
+    task depend on each other; whether the iteration ended. With assessments also: whether the vote has more
+    tasks right (McNemar's exact test, 5 %), and whether the model's probabilities are further off the mark
+    than the vote's.
 
     Parameters
     ----------
@@ -76,6 +83,8 @@ def advice(
         said += _of_swaps(labels, fusion)
     if fusion.drift is None:
         said += _of_change(labels, fusion)
+    if fusion.power == 1.0 and is_modelled(fusion):
+        said += _of_likeness(labels, fusion)
     if not fusion.trace.converged:
         last = f" (the last change of a probability was {fusion.trace.change[-1]:.2g})"
         said.append(
@@ -143,6 +152,19 @@ def _of_little(labels: Labels, fusion: LabelFusion) -> list[str]:
     return [
         f"The model has little to learn from: {', '.join(reasons)}. Where it differs from the vote, the vote"
         f" may be right.{remedy}"
+    ]
+
+
+def _of_likeness(labels: Labels, fusion: LabelFusion) -> list[str]:
+    """Foretell each vote from the others on its task."""
+    found = foresight(labels, fusion)
+    power, gain = _DEPENDENT
+    if found.power > power or found.gain < gain:
+        return []
+    return [
+        f"People err on the same tasks: the votes on a task foretell each other best if each counts for"
+        f" {found.power:g} of one. The model takes them as independent and is surer than it should be: fuse"
+        " with votes that count as much as lets them foretell each other."
     ]
 
 

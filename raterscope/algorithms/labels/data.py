@@ -300,6 +300,8 @@ class LabelFusion:
         What each annotator's vote counts for, in a method that has such a number.
     notices : tuple of str
         What the person should know, a sentence each.
+    power : float
+        What each vote counts for: 1, or less where votes on a task are less than independent.
     """
 
     algorithm: str
@@ -314,6 +316,7 @@ class LabelFusion:
     drift: Drift | None = None
     weight: FloatArray | None = None
     notices: tuple[str, ...] = ()
+    power: float = 1.0
 
     def label(self) -> ClassArray:
         """Give the most probable class of every task, (N,); of equal ones the first."""

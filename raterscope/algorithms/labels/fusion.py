@@ -12,6 +12,7 @@ from raterscope.algorithms.annotators.communities import CommunitySettings, comm
 from raterscope.algorithms.labels.catalogue import LABELLERS
 from raterscope.algorithms.labels.crossing import cross_validate
 from raterscope.algorithms.labels.data import OPEN, ClassArray, LabelFusion, Labels
+from raterscope.algorithms.labels.foresight import foresight, is_modelled, tempered
 from raterscope.algorithms.labels.ibcc import IBCCSettings
 from raterscope.algorithms.labels.prior import PriorSettings
 from raterscope.algorithms.labels.result import LabelResult
@@ -19,10 +20,12 @@ from raterscope.algorithms.plan import Plan
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.settings import Settings, SettingsError, choice, switch
 
-__all__ = ["TRUTHS", "LabelPlan", "TruthSettings", "fuse", "run"]
+__all__ = ["COUNTS", "TRUTHS", "LabelPlan", "QuestionSettings", "fuse", "run"]
 
 _OVERRIDDEN = "The prior that was set for the question is taken, not that of the settings."
+_IN_FULL = "Each vote counts in full: this algorithm has no prior of the annotators to weigh it by."
 _FUSED = 0.7  # share of the time, the rest goes to communities
+_MODELLED = 0.8  # of that, the rest goes to what each vote counts for
 
 TRUTHS = {
     "measure": "the answer is measured against them",
@@ -30,16 +33,28 @@ TRUTHS = {
     "folds": "a fifth at a time is measured while the others are held fixed",
 }
 
+COUNTS = {
+    "full": "in full, as the model has it",
+    "foretold": "as much as lets the votes on a task foretell each other best",
+}
+
 
 @dataclass(frozen=True)
-class TruthSettings(Settings):
-    """What known truths are for, and whether annotators are grouped."""
+class QuestionSettings(Settings):
+    """What is made of a question around the algorithm: its known truths, its votes, its annotators."""
 
     truths: str = choice(
         "measure",
         "Known truths",
         "What imported truths are for. What you decided is always held fixed.",
         TRUTHS,
+    )
+    counting: str = choice(
+        "full",
+        "Each vote counts",
+        "People err together on hard tasks, which makes a model too sure; in part, its order of tasks hardly "
+        "changes and its probabilities are more honest. For models with a prior of the annotators.",
+        COUNTS,
     )
     communities: bool = switch(
         True,
@@ -54,8 +69,8 @@ class LabelPlan(Plan):
 
     Attributes
     ----------
-    about : TruthSettings
-        What known truths are for, and whether annotators are grouped.
+    about : QuestionSettings
+        What is made of the question around the algorithm.
     """
 
     catalogue = LABELLERS
@@ -63,14 +78,14 @@ class LabelPlan(Plan):
 
     algorithm: str = "ibcc"
     settings: Settings = field(default_factory=IBCCSettings)
-    about: TruthSettings = field(default_factory=TruthSettings)
+    about: QuestionSettings = field(default_factory=QuestionSettings)
 
     @classmethod
     def make(cls, algorithm: str | None = None, texts: Mapping[str, str] | None = None) -> Self:
-        """Make a plan as `Plan.make` does; among the pairs may be those of `TruthSettings`."""
+        """Make a plan as `Plan.make` does; among the pairs may be those of `QuestionSettings`."""
         texts = dict(texts or {})
-        about = {spec.name: texts.pop(spec.name) for spec in TruthSettings.specs() if spec.name in texts}
-        return replace(super().make(algorithm, texts), about=TruthSettings.from_text(about))
+        about = {spec.name: texts.pop(spec.name) for spec in QuestionSettings.specs() if spec.name in texts}
+        return replace(super().make(algorithm, texts), about=QuestionSettings.from_text(about))
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
@@ -78,7 +93,7 @@ class LabelPlan(Plan):
         about = values.get("about")
         if not isinstance(about, Mapping):
             raise SettingsError("a plan of labels says what truths are for.")
-        return replace(super().from_dict(values), about=TruthSettings.from_dict(about))
+        return replace(super().from_dict(values), about=QuestionSettings.from_dict(about))
 
     def as_dict(self) -> dict[str, Any]:
         """Give the plan, ready for JSON."""
@@ -89,14 +104,22 @@ class LabelPlan(Plan):
         algorithm = LABELLERS[self.algorithm]
         return (
             f"Labels were fused by {algorithm.title} ({algorithm.source}): {self.settings.in_words()}. "
-            f"Known truths: {TRUTHS[self.about.truths]}."
+            f"Known truths: {TRUTHS[self.about.truths]}. Each vote counts {COUNTS[self.about.counting]}."
         )
 
 
 def run(labels: Labels, plan: LabelPlan, watch: Watch = silent) -> LabelFusion:
-    """Fuse labels by the plan's algorithm, what is known in them held fixed."""
-    fusion: LabelFusion = LABELLERS[plan.algorithm].run(labels, plan.settings, watch=watch)
-    return fusion
+    """Fuse labels by the plan's algorithm, what is known in them held fixed, votes counting as it says."""
+    fusion: LabelFusion
+    if plan.about.counting == "full":
+        fusion = LABELLERS[plan.algorithm].run(labels, plan.settings, watch=watch)
+        return fusion
+    fusion = LABELLERS[plan.algorithm].run(labels, plan.settings, watch=part(watch, 0.0, _MODELLED))
+    if not is_modelled(fusion):
+        return replace(fusion, notices=(*fusion.notices, _IN_FULL))
+    labels = labels.settled(getattr(plan.settings, "repeats", "all"))
+    found = foresight(labels, fusion, part(watch, _MODELLED, 1.0))
+    return fusion if found.power == 1.0 else tempered(labels, fusion, found.power)
 
 
 def fuse(

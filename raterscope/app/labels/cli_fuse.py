@@ -111,6 +111,8 @@ def _of_question(question: Question, result: LabelResult, judged: Mapping[str, A
         f"{counted(doubtful, 'task')} in doubt (< {_DOUBTFUL:.0%})",
     ]
     yield "; ".join(words + ([f"{counted(held, 'truth')} held fixed"] if held else []))
+    if fusion.power < 1.0:
+        yield f"each vote counts for {fusion.power:g} of one, as the votes on a task foretell each other best"
     groups = groups_of(question.labels, result, accuracies(question.labels, fusion)[0])
     if groups is not None:
         sizes = groups.found.sizes().tolist()

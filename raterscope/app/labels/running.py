@@ -94,6 +94,7 @@ def question_record(ended: Outcome[LabelResult], question: Question) -> dict[str
         "last_change": finite_or_none(trace.change[-1]) if len(trace.change) else None,
         "objective": finite_or_none(trace.objective[-1]) if len(trace.objective) else None,
         "objective_is": trace.name,
+        "each_vote_counts": fusion.power,
         "truths": ended.fusion.truths,
         "communities": None if groups is None else groups.count,
         "notices": list(fusion.notices),

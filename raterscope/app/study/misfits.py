@@ -85,6 +85,8 @@ def misfit_of_labels(result: LabelResult, tasks: int, annotators: int, votes: in
         return "a probability is no number"
     if not (np.isfinite(fusion.confusion.alpha).all() and (fusion.confusion.alpha > 0).all()):
         return "a confusion matrix is no pseudo-counts"
+    if not 0.0 < fusion.power <= 1.0:
+        return f"each vote counts for {fusion.power:g}"
     return None if groups is None else _misfit_of_communities(groups, annotators, (classes, outputs))
 
 

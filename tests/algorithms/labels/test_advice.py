@@ -43,9 +43,15 @@ def all_said(labels: Labels, truth: np.ndarray, settings: IBCCSettings | None = 
     return advice(labels, fusion, model, vote)
 
 
-@pytest.mark.parametrize("name", ["bluebirds", "rte", "sp_amt"])
-def test_nothing_is_said_of_crowds_that_the_model_suits(real_data: Path, name: str) -> None:
-    assert all_said(*read(real_data, name)) == ()
+def test_nothing_is_said_of_a_crowd_that_the_model_suits(real_data: Path) -> None:
+    assert all_said(*read(real_data, "rte")) == ()
+
+
+@pytest.mark.parametrize("name", ["bluebirds", "sp_amt"])
+def test_of_crowds_that_err_together_nothing_else_is_said(real_data: Path, name: str) -> None:
+    """Against the truth the model's log loss is 1.5 and 1.1, the vote's 0.5 and 0.2."""
+    (said,) = all_said(*read(real_data, name))
+    assert "surer than it should be" in said
 
 
 def test_few_votes_for_each_class_are_told_of_a_real_crowd(real_data: Path) -> None:

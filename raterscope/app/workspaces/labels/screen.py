@@ -6,7 +6,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QSplitter, QTabWidget, QWidget
 
 from raterscope.algorithms.labels.catalogue import LABELLERS
-from raterscope.algorithms.labels.fusion import TruthSettings
+from raterscope.algorithms.labels.fusion import QuestionSettings
 from raterscope.app.workspaces.labels.comparing import Comparing
 from raterscope.app.workspaces.screen import WorkspaceScreen
 from raterscope.widgets import theme
@@ -82,7 +82,7 @@ class LabelsScreen(WorkspaceScreen):
             self.why,
             (self.task_panel,),
             FusePanel(
-                LABELLERS, None, TruthSettings, titles=("Fuse the labels with",), item="question",
+                LABELLERS, None, QuestionSettings, titles=("Fuse the labels with",), item="question",
                 alone="Each question is fused by itself in either way", truth=False,
             ),
             (1, 1),

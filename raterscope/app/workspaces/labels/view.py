@@ -126,7 +126,7 @@ def weights_of(scene: Scene, analysis: Analysis, votes: NDArray[np.int64], leadi
     """Give what votes weigh for a class, as a logarithm of odds against the other classes; NaN where unknown.
 
     The odds are those of the expected probabilities of the output given, the other classes weighing by the
-    answer's shares.
+    answer's shares; a vote that counts in part weighs that part.
     """
     fusion, labels = scene.fusion, scene.labels
     if fusion is None or len(fusion.classes) < 2:
@@ -138,7 +138,7 @@ def weights_of(scene: Scene, analysis: Analysis, votes: NDArray[np.int64], leadi
     said = (alpha / alpha.sum(axis=2, keepdims=True))[np.arange(len(votes)), :, labels.label[votes]]
     others = np.delete(fusion.shares, leading)
     against = np.delete(said, leading, axis=1) @ (others / max(others.sum(), 1e-300))
-    return np.asarray(np.log(said[:, leading]) - np.log(against))
+    return np.asarray(fusion.power * (np.log(said[:, leading]) - np.log(against)))
 
 
 def task_view(

@@ -9,7 +9,7 @@ import numpy as np
 from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QWidget
 
-from raterscope.algorithms.labels.fusion import LabelPlan, TruthSettings
+from raterscope.algorithms.labels.fusion import LabelPlan, QuestionSettings
 from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Document
 from raterscope.app.jobs import Jobs
@@ -259,8 +259,8 @@ class LabelsWorkspace(LabelsScreen):
             self.toggle_fuse_panel()
 
     def _on_run_requested(self, wanted: RunRequest) -> None:
-        if not isinstance(wanted.assignment, TruthSettings):
-            raise TypeError("labels are fused with what truths are for")
+        if not isinstance(wanted.assignment, QuestionSettings):
+            raise TypeError("labels are fused with what is made of the question")
         plan = LabelPlan(wanted.algorithm, wanted.settings, wanted.assignment)
         work = FusionWork("labels", "question", gather, partial(_fuse, plan), keep)
         self.runs.start(wanted, work, self.questions.current)
