@@ -57,6 +57,7 @@ def read_files(
     mappings: Mapping[Path, Mapping[str, str]] | None = None,
     reading: MaskReading = TELLING,
     at_hand: AtHand = NOTHING,
+    asks: bool = False,
     watch: Watch = silent,
 ) -> Readings:
     """Read files; of a folder, its images, volumes, masks, and the labels that are no tables.
@@ -71,6 +72,8 @@ def read_files(
         What is told of the masks by hand; its annotator gave the labels of files that do not tell.
     at_hand : AtHand
         The images that the masks may have been drawn on, besides those that are read; tasks and items.
+    asks : bool
+        Whether somebody can be asked what detections that left this program are to be; else they are truth.
     watch : Watch
 
     Raises
@@ -78,7 +81,7 @@ def read_files(
     UnknownColumns
         When a table's columns must be named by hand.
     UnknownAnnotators
-        When it must be told by hand who drew the masks.
+        When it must be told by hand who marked masks or points.
     InputError
         For the first file that cannot be read; nothing of the others is lost, for nothing is stored yet.
     """
@@ -113,9 +116,9 @@ def read_files(
         raise refused[0]
     names = [site.name for site in sites_of(at_hand.entries, images, lot.volumes)]
     signed = sign(masks, names, reading.by_hand, naming=reading.naming, truth=kind == "truth")
-    clicks, truths = sign_points(
+    clicks, truths, assumed = sign_points(
         points, names, annotator=reading.annotator, by_hand=reading.by_hand, naming=reading.naming,
-        truth=kind == "truth",
+        truth=kind == "truth", detections="clicks" if kind == "clicks" else "ask" if asks else "truth",
     )  # fmt: skip
     clicks += [table for table in tables if isinstance(table, ClickTable)]
     truths += [table for table in tables if isinstance(table, PointTable)]
@@ -133,6 +136,7 @@ def read_files(
         notices=(
             *lot.notices,
             *_taken_for(lot, kind, mappings),
+            *_assumed_in_words(assumed),
             *(f"Left out: {error}" for error in refused[:3]),
             *_more(refused[3:]),
         ),
@@ -166,6 +170,18 @@ def _taken_for(lot: Sorted, kind: str | None, mappings: Mapping[Path, Mapping[st
     tables = [path for path in (*lot.labels, *lot.pairs) if path.suffix.casefold() in TABLES]
     said = (taken_for(path) for path in tables if kind is None and path not in mappings)
     return [words for words in said if words]
+
+
+def _assumed_in_words(files: Sequence[Path]) -> list[str]:
+    """Say of detections that left this program as what they came back."""
+    if not files:
+        return []
+    what = f"{plain(files[0].name)} holds" if len(files) == 1 else f"{len(files):,} files hold"
+    them = "it" if len(files) == 1 else "them"
+    return [
+        f"{what} detections that left Raterscope and came in as truth; --annotator NAME takes {them} as"
+        " that annotator's clicks."
+    ]
 
 
 def _read_each(

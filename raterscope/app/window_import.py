@@ -191,7 +191,10 @@ class Importing(QObject):
     def _ask_annotators(self, lot: _Lot, unknown: UnknownAnnotators) -> None:
         shown = [plain(file.name, 200) for file in unknown.files]
         guess = [unknown.guess[file] for file in unknown.files]
-        dialog = WhoMarkedDialog(shown, guess, partial(_by_pattern, unknown.files), parent=self._window)
+        left_here = [file in unknown.detections for file in unknown.files]
+        dialog = WhoMarkedDialog(
+            shown, guess, partial(_by_pattern, unknown.files), detections=left_here, parent=self._window
+        )
         dialog.accepted.connect(partial(self._on_named, lot, unknown, dialog))
         what = f"nothing tells who marked {plain(unknown.files[0].name)}"
         dialog.rejected.connect(partial(self._on_unanswered, what))
@@ -260,7 +263,7 @@ def _by_pattern(files: Sequence[Path], number: int, pattern: str) -> str | None:
 def _read_or_ask(lot: _Lot, at_hand: AtHand, watch: Watch) -> Readings | _Question:
     try:
         readings = read_files(
-            lot.paths, mappings=lot.mappings, reading=lot.reading, at_hand=at_hand, watch=watch
+            lot.paths, mappings=lot.mappings, reading=lot.reading, at_hand=at_hand, asks=True, watch=watch
         )
         # Before a study is made: what does not fit its image is asked about first.
         sites = sites_of(at_hand.entries, readings.images, readings.volumes)

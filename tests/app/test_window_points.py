@@ -6,6 +6,7 @@ import pytest
 from PIL import Image
 from PySide6.QtWidgets import QFileDialog
 
+from raterscope.app.formats.points.writing import Detection, OnImage, write_geojson
 from raterscope.widgets.dialogs.who_marked import WhoMarkedDialog
 from tests.app.driving import LONG, idle
 from tests.app.formats.points.crowds import feature
@@ -32,6 +33,26 @@ def test_points_that_are_dropped_become_clicks_of_whom_one_says(window, qtbot, m
     idle(window, qtbot)
     assert window.document.contents.annotators == ("Anna",)
     assert [one.name for one in window.document.contents.of("clicks")] == ["smear.png"]
+
+
+@pytest.mark.parametrize("as_truth", [True, False])
+def test_detections_that_come_back_are_truth_unless_one_says_otherwise(
+    window, qtbot, marked, tmp_path, as_truth
+):
+    picture, file = marked
+    found = [Detection(10.0, 20.0, "accepted", 1, 5, 0.9), Detection(30.5, 40.0, "undecided", 2, 4, 0.7)]
+    write_geojson(file, OnImage("smear.png", 120, 90, found))
+    window.open_paths([picture, file])
+    qtbot.waitUntil(lambda: window.findChild(WhoMarkedDialog) is not None, timeout=LONG)
+    dialog = window.findChild(WhoMarkedDialog)
+    assert dialog.truths[0].isChecked()
+    if not as_truth:
+        qtbot.keyClicks(dialog.pattern_field, "clinic B")
+    dialog.accept()
+    news = "2 true points on 1 image" if as_truth else "2 clicks on 1 image by 1 annotator"
+    qtbot.waitUntil(lambda: news in window.status.news, timeout=LONG)
+    idle(window, qtbot)
+    assert window.document.contents.annotators == (() if as_truth else ("clinic B",))
 
 
 def test_detections_of_several_images_leave_into_a_folder(fused, qtbot, tmp_path, monkeypatch):

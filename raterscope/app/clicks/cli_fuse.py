@@ -161,16 +161,16 @@ def _clicks_of(
     names += [name for one in (*sizes, *tables) if isinstance(one, ClickTable) for name in one.images]
     files, _ = read_point_files(others, others, watch)
     try:
-        clicks, _ = sign_points(files, names)
+        signed = sign_points(files, names)
     except UnknownAnnotators as unknown:
-        clicks, _ = sign_points(files, names, by_hand=unknown.guess)
-    return [*tables, *clicks]
+        signed = sign_points(files, names, by_hand=unknown.guess)
+    return [*tables, *signed.clicks]
 
 
 def _truth_of(path: Path, mapping: Mapping[str, str], images: Sequence[str]) -> PointTable:
     """Read the true places; columns that were named for the clicks are understood here too."""
     if not mapping and tells_points(path):
-        _, (truth,) = sign_points([read_points(path)], images, truth=True)
+        (truth,) = sign_points([read_points(path)], images, truth=True).truths
         return truth
     try:
         table = formats.read(path, "truth")

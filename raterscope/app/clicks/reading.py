@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -19,10 +20,26 @@ from raterscope.app.formats.records import ClickTable, PointTable, first_seen
 from raterscope.app.masks.raters import TRUTH_WORD, UnknownAnnotators, is_truth, names_by, words_of
 from raterscope.app.study.places import Names
 
-__all__ = ["read_point_files", "sign_points"]
+__all__ = ["Signed", "read_point_files", "sign_points"]
 
 _UPLOADED = re.compile(r"[0-9a-f]{4,8}-")
 """What Label Studio puts before the name of a file that was uploaded."""
+
+
+class Signed(NamedTuple):
+    """Points with who marked them.
+
+    Attributes
+    ----------
+    clicks : list of ClickTable
+    truths : list of PointTable
+    assumed : list of Path
+        Files of detections that were taken as truth though nobody said so.
+    """
+
+    clicks: list[ClickTable]
+    truths: list[PointTable]
+    assumed: list[Path]
 
 
 def read_point_files(
@@ -57,7 +74,8 @@ def sign_points(
     by_hand: Mapping[Path, str] | None = None,
     naming: str | None = None,
     truth: bool = False,
-) -> tuple[list[ClickTable], list[PointTable]]:
+    detections: Literal["clicks", "truth", "ask"] = "clicks",
+) -> Signed:
     """Find out who marked every point, and on which image.
 
     What is told by hand goes before what a file says of itself, and that before what the names of all files
@@ -77,11 +95,14 @@ def sign_points(
         What the files' names tell, see `naming.by_pattern`.
     truth : bool
         All of them are the truth.
+    detections : {"clicks", "truth", "ask"}
+        What becomes of files of detections that left this program, where nothing is told by hand: like others
+        they are somebody's clicks, they are the truth, or it is asked.
 
     Raises
     ------
     UnknownAnnotators
-        Where nothing tells who.
+        Where nothing tells who, or is to be asked.
     InputError
         Where nothing tells on which of several images.
     """
@@ -91,10 +112,17 @@ def sign_points(
     clicks: list[ClickTable] = []
     truths: list[PointTable] = []
     unknown: dict[Path, str] = {}
+    assumed: list[Path] = []
     for file in files:
         path = file.clicks.path
         name = guessed.get(path, Named())
         by = TRUTH_WORD if truth else (by_hand or {}).get(path) or annotator
+        if by is None and naming is None and detections != "clicks" and _left_here(file):
+            assumed.append(path)
+            if detections == "ask":
+                unknown[path] = _person(name) or bare(path)
+                continue
+            by = TRUTH_WORD
         people = [by or told or _person(name) or folders.get(path) for told in file.clicks.annotators]
         pictures = [_picture(told, name.item, path, known, images) for told in file.clicks.images]
         if None in people:
@@ -106,8 +134,13 @@ def sign_points(
         if len(true) or not mine.looked:
             truths.append(true)
     if unknown:
-        raise UnknownAnnotators(tuple(unknown), unknown)
-    return clicks, truths
+        raise UnknownAnnotators(tuple(unknown), unknown, assumed)
+    return Signed(clicks, truths, assumed)
+
+
+def _left_here(file: PointFile) -> bool:
+    """Tell whether a file holds detections that left this program, and no annotator's points."""
+    return file.detections and set(file.clicks.annotators) == {UNTOLD}
 
 
 def _by_folder(files: Sequence[PointFile]) -> dict[Path, str]:

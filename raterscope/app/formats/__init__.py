@@ -7,7 +7,7 @@ from pathlib import Path
 
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError, plain
-from raterscope.app.formats.points.table import points_of
+from raterscope.app.formats.points.table import are_detections, points_of
 from raterscope.app.formats.records import ClickTable, ImageFile, PointTable, refuse_study
 from raterscope.app.formats.tables import Table, UnknownColumns, assign, read_table
 
@@ -91,8 +91,11 @@ def _has(table: Table, fields: tuple[str, ...]) -> bool:
 def _is_truth(table: Table, unknown: UnknownColumns) -> bool:
     """Tell whether places without an annotator are true places, rather than clicks with an odd header.
 
-    They are when the file is called so, or when no column of words is left over that could name annotators.
+    They are when the file is called so, or holds detections, or when no column of words is left over that
+    could name annotators.
     """
+    if are_detections(table):
+        return True
     words = "".join(letter if letter.isalnum() else " " for letter in table.path.stem.casefold()).split()
     if any(word in _TRUTH_WORDS for word in words):
         return True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,7 +25,7 @@ _TRUE = {"truth", "groundtruth", "gt", "gold", "goldstandard", "reference"}
 
 
 class UnknownAnnotators(InputError):  # noqa: N818 - a question to the person, rather than an error
-    """Masks of which nothing tells who drew them.
+    """Masks or points of which nothing tells who marked them.
 
     Attributes
     ----------
@@ -33,11 +33,16 @@ class UnknownAnnotators(InputError):  # noqa: N818 - a question to the person, r
         All such files of the lot.
     guess : dict of file to str
         A name to begin with.
+    detections : frozenset of Path
+        Those of them that hold detections which left this program: rather the truth.
     """
 
-    def __init__(self, files: Sequence[Path], guess: Mapping[Path, str]) -> None:
+    def __init__(
+        self, files: Sequence[Path], guess: Mapping[Path, str], detections: Collection[Path] = ()
+    ) -> None:
         self.files = tuple(files)
         self.guess = dict(guess)
+        self.detections = frozenset(detections)
         more = f", nor {len(files) - 1:,} more file{'' if len(files) == 2 else 's'}" if len(files) > 1 else ""
         super().__init__(f"nothing tells who marked it{more}", file=files[0])
 

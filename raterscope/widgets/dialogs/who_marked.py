@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QColor
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QCheckBox,
@@ -25,6 +26,7 @@ from raterscope.widgets.parts import plain_label
 __all__ = ["WhoMarkedDialog"]
 
 FILE, ANNOTATOR, TRUTH = range(3)
+ENTERED = Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsEditable | Qt.ItemFlag.ItemIsSelectable
 
 
 class WhoMarkedDialog(QDialog):
@@ -39,6 +41,8 @@ class WhoMarkedDialog(QDialog):
     by_pattern : callable
         ``by_pattern(number, pattern)`` gives the annotator that a pattern finds in the name of a file, or
         None. Raises ValueError, in a sentence, for a pattern that is none.
+    detections : sequence of bool, optional
+        Which of the files hold detections that a study gave: they are preset to be the truth.
     """
 
     def __init__(
@@ -46,11 +50,15 @@ class WhoMarkedDialog(QDialog):
         files: Sequence[str],
         guess: Sequence[str],
         by_pattern: Callable[[int, str], str | None],
+        *,
+        detections: Sequence[bool] = (),
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self.setWindowTitle("Who marked these files?")
+        left_here = bool(detections) and all(detections)
+        title = "Truth, or an annotator's clicks?" if left_here else "Who marked these files?"
+        self.setWindowTitle(title)
         self.resize(640, 420)
         self._by_pattern = by_pattern
         self._settling = True
@@ -76,6 +84,7 @@ class WhoMarkedDialog(QDialog):
             self.table.setItem(row, ANNOTATOR, QTableWidgetItem(name))
             truth = QCheckBox()
             truth.setAccessibleName(f"{file} is the truth")
+            truth.setChecked(any(detections[row : row + 1]))
             truth.toggled.connect(self._settle)
             self.table.setCellWidget(row, TRUTH, truth)
             self.truths.append(truth)
@@ -91,9 +100,8 @@ class WhoMarkedDialog(QDialog):
         column = QVBoxLayout(self)
         column.setContentsMargins(16, 16, 16, 16)
         column.setSpacing(8)
-        column.addWidget(plain_label("Who marked these files?", "title"))
-        words = "Nothing in them tells. Name the annotator of each; what is the truth has none."
-        column.addWidget(plain_label(words, "second", wrap=True))
+        column.addWidget(plain_label(title, "title"))
+        column.addWidget(plain_label(_explained(detections), "second", wrap=True))
         column.addLayout(form)
         column.addWidget(self.table, 1)
         column.addWidget(self._problem)
@@ -151,12 +159,34 @@ class WhoMarkedDialog(QDialog):
         for row, name in enumerate(found):
             if name:
                 self._cell(row, ANNOTATOR).setText(name)
+                self.truths[row].setChecked(False)
         self._settling = False
         self._settle()
 
     def _settle(self) -> None:
         if self._settling:
             return
+        self._settling = True
+        for row, truth in enumerate(self.truths):
+            cell, look = self._cell(row, ANNOTATOR), theme.current()
+            cell.setFlags(Qt.ItemFlag.NoItemFlags if truth.isChecked() else ENTERED)
+            cell.setForeground(QColor(look.third if truth.isChecked() else look.text))
+        self._settling = False
         problem = self.problem()
         self._problem.setText(problem)
         self.read.setEnabled(not problem)
+
+
+def _explained(detections: Sequence[bool]) -> str:
+    """Say why it is asked."""
+    if not any(detections):
+        return "Nothing in them tells. Name the annotator of each; what is the truth has none."
+    if all(detections):
+        return (
+            "They are detections that left Raterscope. They come in as the truth, unless that is unticked:"
+            " then as clicks of the annotator named."
+        )
+    return (
+        "Those ticked are detections that left Raterscope: they come in as truth, or unticked as clicks of"
+        " the annotator named. Nothing in the others tells: name their annotators."
+    )

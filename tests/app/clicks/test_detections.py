@@ -154,6 +154,56 @@ def test_what_leaves_comes_back_as_the_same_truth(leave, detected, fused, tmp_pa
             np.testing.assert_allclose(found, sorted(detected[entry.name]), atol=1e-6)
 
 
+@pytest.mark.parametrize("name", [*FORMATS, "csv"])
+def test_detections_that_nobody_tells_of_come_back_as_truth_unless_an_annotator_is_named(
+    leave, detected, fused, tmp_path, capsys, name
+):
+    images = [str(path) for path in fused.parent.glob("*.png")]
+    written = leave(name)
+    assert main(["import", str(tmp_path / "truth.rscope"), *images, *written]) == 0
+    said = capsys.readouterr().out
+    with Study.open(tmp_path / "truth.rscope") as study:
+        assert not study.annotators()
+        assert [len(study.truth(entry.id).x) for entry in study.images()] == [4, 4]
+    if name == "csv":  # a table without annotators can be nothing else
+        return
+    assert "detections that left Raterscope and came in as truth; --annotator NAME takes" in said
+    assert main(["import", str(tmp_path / "me.rscope"), *images, *written, "--annotator", "me"]) == 0
+    assert "left Raterscope" not in capsys.readouterr().out
+    with Study.open(tmp_path / "me.rscope") as study:
+        assert list(study.annotators()) == ["me"]
+
+
+def test_detections_edited_in_qupath_come_back_as_truth(leave, tmp_path, capsys):
+    """QuPath 0.5 leaves the file's own member "image" out, keeps metadata, and joins points of one class."""
+    (path,) = leave("geojson", "two", "--item", "two.png")
+    features = json.loads(Path(path).read_text(encoding="utf-8"))["features"]
+    features[0]["geometry"]["coordinates"][0] += 3
+    del features[1]
+    drawn = {
+        "type": "Feature",
+        "id": str(uuid.uuid4()),
+        "geometry": {"type": "MultiPoint", "coordinates": [[5.5, 6.5], [7, 8]]},
+        "properties": {
+            "objectType": "annotation",
+            "name": "by hand",
+            "classification": {"name": "Gametocyte", "color": [200, 0, 0]},
+            "isLocked": True,
+        },
+    }
+    edited = tmp_path / "two.geojson"
+    edited.write_text(json.dumps({"type": "FeatureCollection", "features": [*features, drawn]}))
+    Image.effect_noise((200, 180), 60).save(tmp_path / "two.png")
+    study = tmp_path / "back.rscope"
+    assert main(["import", str(study), str(tmp_path / "two.png"), str(edited)]) == 0
+    assert "Points of all classes were taken: Detection 3, Gametocyte 2." in capsys.readouterr().out
+    with Study.open(study) as opened:
+        true = opened.truth(opened.images()[0].id)
+    places = set(zip(true.x.tolist(), true.y.tolist(), strict=True))
+    kept = {tuple(one["geometry"]["coordinates"]) for one in features}
+    assert places == {*kept, (5.5, 6.5), (7.0, 8.0)}
+
+
 def test_one_image_leaves_as_one_file_of_the_name_given(leave, tmp_path):
     assert leave("geojson", "one", "--item", "two.png") == [str(tmp_path / "one.geojson")]
     assert leave("geojson", "both") == [
@@ -171,6 +221,10 @@ def test_an_image_on_which_all_was_rejected_is_empty_and_no_layer(fused, tmp_pat
     export = ["export", str(path), "--what", "detections", "--item", "two.png", "-o", str(tmp_path / "out")]
     assert main([*export, "--format", "geojson"]) == 0
     assert json.loads((tmp_path / "out").read_text())["features"] == []
+    (tmp_path / "out").rename(tmp_path / "two_detections.geojson")
+    back = [str(fused.parent / "two.png"), str(tmp_path / "two_detections.geojson")]
+    assert main(["import", str(tmp_path / "back.rscope"), *back]) == 0
+    assert "0 true points" in capsys.readouterr().out
     assert main([*export, "--format", "napari"]) == 1
     assert "holds nothing that was detected" in capsys.readouterr().err
 

@@ -11,7 +11,7 @@ from raterscope.algorithms.clicks.data import FloatArray
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.masks.coco import annotator_of, objects_on
-from raterscope.app.formats.points.gathering import Gathering, PointFile, places_of, size_of
+from raterscope.app.formats.points.gathering import Gathering, PointFile, is_detection, places_of, size_of
 from raterscope.app.formats.strangers import entries, is_number, text_of
 
 __all__ = ["kinds_in", "read_keypoints"]
@@ -56,6 +56,8 @@ def read_keypoints(path: Path, content: Any, watch: Watch = silent) -> PointFile
             raise InputError(
                 f"cannot be read: it has {error}", file=path, field=f"{field}.keypoints"
             ) from None
+        told = one.get("attributes")
+        gathering.detections |= isinstance(told, dict) and is_detection(told)
         who = annotator_of(one)
         people[who] = None
         gathering.add(who, image, places)

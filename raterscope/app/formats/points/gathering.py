@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,10 +15,15 @@ from raterscope.app.formats.records import ClickTable, PointTable
 from raterscope.app.formats.strangers import is_number
 from raterscope.app.formats.tables import FARTHEST
 
-__all__ = ["UNTOLD", "Gathering", "PointFile", "places_of", "size_of"]
+__all__ = ["STATES", "UNTOLD", "Gathering", "PointFile", "is_detection", "places_of", "size_of"]
 
 UNTOLD = ""
 """In the place of an annotator's or image's name: the file does not tell it."""
+
+STATES = ("accepted", "added", "skipped", "undecided")
+"""Of a detection that leaves: what the expert said of it."""
+
+_FIGURES = {"cluster", "votes", "posterior"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,10 +36,13 @@ class PointFile:
         `UNTOLD` is among its annotators and images where the file does not tell them.
     truth : PointTable or None
         Points that the file itself calls true.
+    detections : bool
+        Whether there are detections among them that left this program, which nobody marked.
     """
 
     clicks: ClickTable
     truth: PointTable | None = None
+    detections: bool = False
 
 
 @dataclass
@@ -47,9 +55,12 @@ class Gathering:
         For sentences.
     left_out : Counter
         What was not read, in words, with how often.
+    detections : bool
+        See `PointFile`.
     """
 
     path: Path
+    detections: bool = False
     left_out: Counter[str] = field(default_factory=Counter)
     _annotators: dict[str, int] = field(default_factory=dict)
     _images: dict[str, int] = field(default_factory=dict)
@@ -111,14 +122,26 @@ class Gathering:
             looked=frozenset(self._looked), extents=self._extents, notices=tuple(said),
         )  # fmt: skip
         if not self._true:
-            return PointFile(clicks)
+            return PointFile(clicks, detections=self.detections)
         where = np.repeat([one for one, _ in self._true], [len(places) for _, places in self._true])
         true = _joined([one for _, one in self._true])
         truth = PointTable(
             path=self.path, images=images, image=where.astype(np.int64), x=true[:, 0], y=true[:, 1],
             extents=self._extents,
         )  # fmt: skip
-        return PointFile(clicks, truth)
+        return PointFile(clicks, truth, self.detections)
+
+
+def is_detection(told: Mapping[str, object]) -> bool:
+    """Tell by what is told of a point whether it is a detection that left this program.
+
+    Parameters
+    ----------
+    told : mapping of name to value
+        Attributes, properties or measurements, whatever the case of their names.
+    """
+    known = {name.casefold(): value for name, value in told.items()}
+    return known.get("state") == "added" or (known.get("state") in STATES and not _FIGURES.isdisjoint(known))
 
 
 def places_of(pairs: object) -> FloatArray:

@@ -14,7 +14,7 @@ from raterscope.algorithms.clicks.data import FloatArray
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.masks.coco import annotator_of
-from raterscope.app.formats.points.gathering import Gathering, PointFile, places_of, size_of
+from raterscope.app.formats.points.gathering import Gathering, PointFile, is_detection, places_of, size_of
 from raterscope.app.formats.strangers import entries, text_of
 
 __all__ = ["is_geojson", "read_geojson"]
@@ -77,12 +77,14 @@ def read_geojson(path: Path, content: Any, watch: Watch = silent) -> PointFile:
             gathering.left_out["lines and collections"] += 1
             continue
         found.append(one)
+        gathering.detections |= is_detection(_told(properties))
     regions = _regions(found)
     gathering.left_out["outlines of regions"] += len(regions)
     kept = [one for at, one in enumerate(found) if at not in regions]
     for one in kept:
         gathering.add(one.annotator, image, one.places)
     if not kept:
+        gathering.detections = image is not None
         gathering.look(None, image)
     return gathering.file("points or outlined objects", list(_said(kept)))
 
@@ -143,6 +145,12 @@ def _class_of(properties: dict[str, Any]) -> str:
         return ""
     names = told.get("names")
     return ": ".join(map(text_of, names)) if isinstance(names, list) else text_of(told.get("name"))
+
+
+def _told(properties: dict[str, Any]) -> dict[str, object]:
+    """Gather what is told of an object beside its class and place."""
+    parts = (properties.get("measurements"), properties.get("metadata"))
+    return {name: value for part in parts if isinstance(part, dict) for name, value in part.items()}
 
 
 def _object(feature: dict[str, Any], properties: dict[str, Any]) -> _Object | None:

@@ -12,7 +12,7 @@ from raterscope.app.formats.clicks import extents_of, first_lines
 from raterscope.app.formats.records import PointTable, first_seen
 from raterscope.app.formats.tables import Faults, Table, assign, names, numbers
 
-__all__ = ["NEEDED", "points_of"]
+__all__ = ["NEEDED", "are_detections", "points_of"]
 
 NEEDED = ("image", "x", "y")
 
@@ -48,8 +48,13 @@ def points_of(table: Table, mapping: Mapping[str, str] | None = None) -> PointTa
     )  # fmt: skip
 
 
+def are_detections(table: Table) -> bool:
+    """Tell whether a table is one of detections, as it leaves a study."""
+    return {"cluster", "posterior", "detected"} <= set(table.header)
+
+
 def _detected(table: Table) -> NDArray[np.bool_]:
-    """Tell which rows are true places: of a table of detections, as it leaves a study, those detected."""
-    if not {"cluster", "posterior", "detected"} <= set(table.header):
+    """Tell which rows are true places: of a table of detections those detected."""
+    if not are_detections(table):
         return np.ones(len(table), dtype=np.bool_)
     return np.array([cell.strip() != "0" for cell in table.column("detected")], dtype=np.bool_)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from raterscope.app.formats.export import replacing, write_table
+from raterscope.app.formats.points.gathering import STATES
 from raterscope.app.formats.points.napari import CENTRE
 
 __all__ = ["Detection", "OnImage", "write_coco", "write_geojson", "write_layer"]
@@ -23,7 +24,7 @@ _SPREAD = 2.0
 _BARE_SIDE = 1.0
 """Pixels: the side of the box of a detection of which no clicks tell how wide it is."""
 
-_CERTAIN = ("accepted", "added")
+_CERTAIN = STATES[:2]
 
 
 @dataclass(frozen=True)
@@ -34,8 +35,8 @@ class Detection:
     ----------
     x, y : float
         Pixels, from the corner of the first.
-    state : str
-        accepted, added, skipped, or undecided where nobody looked.
+    state : one of STATES
+        Undecided where nobody looked.
     cluster : int or None
         Its number; None for a spot that the expert added.
     votes : int or None
