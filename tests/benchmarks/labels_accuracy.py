@@ -23,6 +23,7 @@ from raterscope.algorithms.labels.advice import advice
 from raterscope.algorithms.labels.assessment import Assessment, assess
 from raterscope.algorithms.labels.catalogue import LABELLERS
 from raterscope.algorithms.labels.data import OPEN, ClassArray, FloatArray, LabelFusion, Labels
+from raterscope.algorithms.labels.fusion import LabelPlan, run
 from raterscope.algorithms.labels.voting import majority
 
 EXPECTED = {
@@ -45,6 +46,9 @@ DRIFTING = {
 }
 """By crowd, and whether a fifth of the truth is told: accuracy, and error of those who change, by independent
 implementations of the static and the dynamic model."""
+
+IN_PART = ("ibcc", "dynibcc", "gibbs")
+"""These are shown once more with votes that count as much as lets them foretell each other."""
 
 CHANGE = 0.05
 """Annotators change if a rate of theirs has a range above it."""
@@ -112,6 +116,11 @@ def table_of_crowds(root: Path, fusers: dict[str, Algorithm]) -> None:
             found = assess(fusion.posterior, truth, labels.classes)
             assert found is not None
             print(line(key, found, seconds, expected.get(key)))
+            if key in IN_PART:
+                part = run(labels, LabelPlan.make(key, {"counting": "foretold"}))
+                found_in_part = assess(part.posterior, truth, labels.classes)
+                assert found_in_part is not None
+                print(line(f"  a vote for {part.power:g}", found_in_part, None, None))
             for sentence in advice(labels, fusion, found, vote) if key == "ibcc" else ():
                 print(f"    {sentence}")
         for key, posterior in peers(labels).items():

@@ -162,9 +162,9 @@ def _of_likeness(labels: Labels, fusion: LabelFusion) -> list[str]:
     if found.power > power or found.gain < gain:
         return []
     return [
-        f"People err on the same tasks: the votes on a task foretell each other best if each counts for"
-        f" {found.power:g} of one. The model takes them as independent and is surer than it should be: fuse"
-        " with votes that count as much as lets them foretell each other."
+        "People err on the same tasks, which the model does not know: the votes on a task foretell each other"
+        f" best if each counts for {found.power:g} of one. Probabilities are more honest where it does:"
+        " fuse with each vote counting as much as lets them foretell each other."
     ]
 
 

@@ -96,8 +96,10 @@ def _row(one: Measured) -> ComparisonRow:
             None, "the vote", "", figures, "The share of the votes, everybody counting alike"
         )
     started = one.run.started.astimezone().strftime("%H:%M")
-    use = str(one.run.settings.get("about", {}).get("truths", "measure"))
-    told = {"hold": ", told truths", "folds": ", in folds"}.get(use, "")
+    about = one.run.settings.get("about", {})
+    told = {"hold": ", told truths", "folds": ", in folds"}.get(str(about.get("truths")), "")
+    if about.get("counting") == "foretold":
+        told += ", votes in part"
     return ComparisonRow(one.run.id, labeller_title(one.run.algorithm), f"{started}{told}", figures)
 
 
