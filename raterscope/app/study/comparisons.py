@@ -12,13 +12,10 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.pairs.data import Pairs
 from raterscope.app.formats.pair_records import PairTable
-from raterscope.app.study.objects import read_object
+from raterscope.app.study.packing import compact, packed, packed_pictures, records_of, tabled, times_of
 from raterscope.app.study.records import StudyError
-from raterscope.app.study.votes import compact, packed, tabled
 
 __all__ = ["Bench", "PairsRecord", "read_bench", "record_of_pairs"]
-
-_LAST = 2**62
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +25,7 @@ class PairsRecord:
     Attributes
     ----------
     items, pictures : (B,) uint8
-        The names of its items and of the files that show them, see `votes.packed`.
+        The names of its items and of the files that show them, see `packing.packed`.
     annotator : (E,) int32
         The annotator's number in the study.
     left, right : (E,) int32
@@ -80,11 +77,15 @@ class Bench:
 
 def record_of_pairs(table: PairTable, people: NDArray[np.int32]) -> PairsRecord:
     """Make the record of a file's comparisons; `people` are the numbers of its annotators."""
-    shown = [table.pictures.get(at, "") for at in range(len(table.items))] if table.pictures else []
     return PairsRecord(
-        packed(table.items), packed(shown), people[table.annotator], table.left, table.right, table.choice,
-        table.time,
-    )  # fmt: skip
+        items=packed(table.items),
+        pictures=packed_pictures(table.items, table.pictures),
+        annotator=people[table.annotator],
+        left=table.left,
+        right=table.right,
+        choice=table.choice,
+        time=table.time,
+    )
 
 
 def read_bench(
@@ -97,11 +98,7 @@ def read_bench(
     StudyError
         When what is stored cannot be comparisons.
     """
-    rows = connection.execute(
-        "SELECT object FROM votes WHERE question = ? AND import <= ? ORDER BY import",
-        (question, _LAST if last is None else last),
-    ).fetchall()
-    records = [read_object(connection, number, PairsRecord, path) for (number,) in rows]
+    records = [one for _, one in records_of(connection, path, question, PairsRecord, last)]
     try:
         return _joined(records, annotators)
     except (IndexError, ValueError) as error:
@@ -124,7 +121,6 @@ def _joined(records: Sequence[PairsRecord], annotators: int) -> Bench:
     empty = np.empty(0, dtype=np.int32)
     person = np.concatenate([empty, *(one.annotator for one in records)])
     people, annotator = compact(person, annotators)
-    timed = any(one.time is not None for one in records)
     both = list(zip(tables, records, strict=True))
     return Bench(
         items=items,
@@ -134,9 +130,5 @@ def _joined(records: Sequence[PairsRecord], annotators: int) -> Bench:
         left=np.concatenate([empty, *(table[one.left] for table, one in both)]),
         right=np.concatenate([empty, *(table[one.right] for table, one in both)]),
         choice=np.concatenate([np.empty(0), *(one.choice for one in records)]),
-        time=np.concatenate([_time(one) for one in records]) if timed else None,
+        time=times_of([one.time for one in records], [len(one.choice) for one in records]),
     )
-
-
-def _time(record: PairsRecord) -> NDArray[np.float64]:
-    return np.full(len(record.choice), np.nan) if record.time is None else record.time

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
 
 import numpy as np
 
@@ -13,6 +11,7 @@ from raterscope.algorithms.clicks.data import FloatArray, IntArray
 from raterscope.algorithms.progress import Watch
 from raterscope.app.errors import plain
 from raterscope.app.formats.records import ClickTable, PointTable
+from raterscope.app.study.arrivals import number_annotators, number_import
 from raterscope.app.study.objects import write_object
 from raterscope.app.study.places import Names
 from raterscope.app.study.records import ImageEntry, ImportSummary, MarksRecord, StudyError
@@ -98,10 +97,7 @@ def write_marks(
     """
     kind = "clicks" if isinstance(table, ClickTable) else "truth"
     file, said = plain(table.path.name, 200), (*table.notices, *notices)
-    (number,) = connection.execute(
-        "INSERT INTO imports(kind, file, at, notices) VALUES (?, ?, ?, ?) RETURNING id",
-        (kind, file, datetime.now(UTC).isoformat(), json.dumps(said)),
-    ).fetchone()
+    number = number_import(connection, kind, file, said)
     people = _number_annotators(connection, table) if isinstance(table, ClickTable) else None
     target = np.array([-1 if entry is None else entry.id for entry in entries] or [-1], dtype=np.int64)
     sizes = {entry.id: (entry.width, entry.height) for entry in entries if entry is not None}
@@ -139,11 +135,7 @@ def write_marks(
 
 
 def _number_annotators(connection: sqlite3.Connection, table: ClickTable) -> IntArray:
-    known = dict(connection.execute("SELECT name, id FROM annotators"))
-    new = [name for name in table.annotators if name not in known]
-    added = list(enumerate(new, start=len(known)))
-    connection.executemany("INSERT INTO annotators(id, name) VALUES (?, ?)", added)
-    known.update({name: number for number, name in added})
+    known = number_annotators(connection, table.annotators)
     return np.array([known[name] for name in table.annotators], dtype=np.int64)
 
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from itertools import chain
 
 import msgspec
@@ -18,6 +16,7 @@ from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import counted, plain
 from raterscope.app.formats.label_records import LabelTable, TrueLabels
 from raterscope.app.review import ReviewState
+from raterscope.app.study.arrivals import number_annotators, number_import
 from raterscope.app.study.objects import write_object
 from raterscope.app.study.places import Names
 from raterscope.app.study.records import QuestionEntry, RunEntry, Scheme, StudyError
@@ -61,13 +60,7 @@ def add_votes(study: Study, table: LabelTable, watch: Watch = silent) -> str:
     again = 0 if before is None else _given_again(study, before.id, table)
     study.forget_names()
     with study.change() as connection:
-        known: dict[str, int] = dict(connection.execute("SELECT name, id FROM annotators"))
-        new = [name for name in table.annotators if name not in known]
-        numbers = {name: number for number, name in enumerate(new, start=len(known))}
-        connection.executemany(
-            "INSERT INTO annotators(id, name) VALUES (?, ?)", ((n, name) for name, n in numbers.items())
-        )
-        known |= numbers
+        known = number_annotators(connection, table.annotators)
         people = np.array([known[name] for name in table.annotators], dtype=np.int32)
         scheme = widened(before.scheme if before else None, table.outputs)
         name = table.question or _free_name(study, table.path.stem)
@@ -276,13 +269,7 @@ def _store(
     watch: Watch,
 ) -> None:  # fmt: skip
     with study.sound() as connection:
-        (number,) = connection.execute(
-            "INSERT INTO imports(kind, file, at, notices) VALUES (?, ?, ?, ?) RETURNING id",
-            (
-                "true labels" if truth else "labels", plain(file, 200), datetime.now(UTC).isoformat(),
-                json.dumps(list(notices)),
-            ),
-        ).fetchone()  # fmt: skip
+        number = number_import(connection, "true labels" if truth else "labels", file, notices)
         connection.execute(
             "INSERT INTO votes(question, import, truth, object) VALUES (?, ?, ?, ?)",
             (question, number, truth, write_object(connection, record, watch)),

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import math
 import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -18,6 +16,7 @@ from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import plain
 from raterscope.app.review import Region, known_voxels
+from raterscope.app.study.arrivals import number_annotators, number_import
 from raterscope.app.study.objects import read_object, write_object
 from raterscope.app.study.places import Names
 from raterscope.app.study.records import ImageEntry, MaskRecord, RunEntry, StudyError
@@ -103,11 +102,8 @@ def add_masks(
     study.forget_names()
     with study.change() as connection:
         shapes = {e.id: e.lattice.shape for e in read_image_entries(connection, study.path)}
-        (number,) = connection.execute(
-            "INSERT INTO imports(kind, file, at, notices) VALUES ('masks', ?, ?, ?) RETURNING id",
-            (plain(file, 200), datetime.now(UTC).isoformat(), json.dumps(list(notices))),
-        ).fetchone()
-        people = _people(connection, masks)
+        number = number_import(connection, "masks", file, notices)
+        people = number_annotators(connection, [one.annotator for one in masks if one.annotator is not None])
         replaced = 0
         for step, mask in enumerate(masks):
             watch(step / len(masks), f"storing mask {step + 1:,} of {len(masks):,}")
@@ -266,16 +262,6 @@ def record_of(mask: PlacedMask) -> MaskRecord:
     if mask.values.dtype == np.bool_:
         return MaskRecord(mask.origin, mask.values.astype(np.bool_, copy=False), None)
     return MaskRecord(mask.origin, None, mask.values.astype(np.float32, copy=False))
-
-
-def _people(connection: sqlite3.Connection, masks: Sequence[PlacedMask]) -> dict[str, int]:
-    known: dict[str, int] = dict(connection.execute("SELECT name, id FROM annotators"))
-    for mask in masks:
-        if mask.annotator is not None and mask.annotator not in known:
-            known[mask.annotator] = len(known)
-            row = (known[mask.annotator], mask.annotator)
-            connection.execute("INSERT INTO annotators(id, name) VALUES (?, ?)", row)
-    return known
 
 
 def _free(connection: sqlite3.Connection, name: str) -> str:

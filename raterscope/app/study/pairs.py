@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from datetime import UTC, datetime
-
 import numpy as np
 
 from raterscope.algorithms.pairs.data import Pairs
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import counted, plain
 from raterscope.app.formats.pair_records import PairTable
+from raterscope.app.study.arrivals import number_annotators, number_import
 from raterscope.app.study.comparisons import record_of_pairs
 from raterscope.app.study.labels import link_pictures
 from raterscope.app.study.objects import write_object
@@ -39,24 +37,13 @@ def add_pairs(study: Study, table: PairTable, watch: Watch = silent) -> str:
     again = 0 if number is None else _given_again(study, number, table)
     study.forget_names()
     with study.change() as connection:
-        known: dict[str, int] = dict(connection.execute("SELECT name, id FROM annotators"))
-        new = [one for one in table.annotators if one not in known]
-        numbers = {one: at for at, one in enumerate(new, start=len(known))}
-        connection.executemany(
-            "INSERT INTO annotators(id, name) VALUES (?, ?)", ((at, one) for one, at in numbers.items())
-        )
-        known |= numbers
+        known = number_annotators(connection, table.annotators)
         people = np.array([known[one] for one in table.annotators], dtype=np.int32)
         if number is None:
             (number,) = connection.execute(
                 "INSERT INTO questions(kind, name, scheme) VALUES ('pairs', ?, '') RETURNING id", (name,)
             ).fetchone()
-        (imported,) = connection.execute(
-            "INSERT INTO imports(kind, file, at, notices) VALUES ('pairs', ?, ?, ?) RETURNING id",
-            (
-                plain(table.path.name, 200), datetime.now(UTC).isoformat(), json.dumps(list(table.notices)),
-            ),
-        ).fetchone()  # fmt: skip
+        imported = number_import(connection, "pairs", table.path.name, table.notices)
         connection.execute(
             "INSERT INTO votes(question, import, truth, object) VALUES (?, ?, 0, ?)",
             (number, imported, write_object(connection, record_of_pairs(table, people), watch)),

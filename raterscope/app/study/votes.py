@@ -13,23 +13,27 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.labels.data import OPEN, ClassArray, Labels, LabelsError
 from raterscope.app.formats.label_records import LabelTable, TrueLabels
-from raterscope.app.study.objects import read_object
+from raterscope.app.study.packing import (
+    compact,
+    names_of,
+    packed,
+    packed_pictures,
+    records_of,
+    tabled,
+    times_of,
+)
 from raterscope.app.study.records import Scheme, StudyError
 
 __all__ = [
     "Crowd",
     "VotesRecord",
     "joined",
-    "names_of",
-    "packed",
     "read_crowd",
     "record_of_truth",
     "record_of_votes",
     "renumbered",
     "take_truth",
 ]
-
-_LAST = 2**62
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +43,7 @@ class VotesRecord:
     Attributes
     ----------
     tasks : (B,) uint8
-        The names of its tasks, see `packed`.
+        The names of its tasks, see `packing.packed`.
     pictures : (B,) uint8
         The files that show them, empty names where none is named; no bytes where none is at all.
     outputs : tuple of str
@@ -123,22 +127,6 @@ class Crowd:
         )
 
 
-def packed(names: Sequence[str]) -> NDArray[np.uint8]:
-    """Pack names into bytes: UTF-8, a zero byte after each."""
-    return np.frombuffer("".join(name.replace("\0", " ") + "\0" for name in names).encode(), dtype=np.uint8)
-
-
-def names_of(data: NDArray[np.uint8]) -> list[str]:
-    """Give names that `packed` has packed.
-
-    Raises
-    ------
-    UnicodeDecodeError
-        Where it never packed these.
-    """
-    return data.tobytes().decode().split("\0")[:-1]
-
-
 def renumbered(values: ClassArray, names: Sequence[str], others: Sequence[str]) -> ClassArray:
     """Count classes by another list of names; one that is not in it is `OPEN`."""
     place = {name: number for number, name in enumerate(others)}
@@ -155,11 +143,15 @@ def record_of_votes(table: LabelTable, people: NDArray[np.int32]) -> VotesRecord
     people : (K,) int32
         The number of each of its annotators.
     """
-    shown = [table.pictures.get(at, "") for at in range(len(table.tasks))] if table.pictures else []
     return VotesRecord(
-        packed(table.tasks), packed(shown), table.outputs, table.task, people[table.annotator], table.label,
-        table.time,
-    )  # fmt: skip
+        tasks=packed(table.tasks),
+        pictures=packed_pictures(table.tasks, table.pictures),
+        outputs=table.outputs,
+        task=table.task,
+        annotator=people[table.annotator],
+        label=table.label,
+        time=table.time,
+    )
 
 
 def record_of_truth(table: TrueLabels) -> VotesRecord:
@@ -185,11 +177,7 @@ def read_crowd(
     StudyError
         When what is stored cannot be votes.
     """
-    rows = connection.execute(
-        "SELECT truth, object FROM votes WHERE question = ? AND import <= ? ORDER BY import",
-        (question, _LAST if last is None else last),
-    ).fetchall()
-    records = [(truth, read_object(connection, number, VotesRecord, path)) for truth, number in rows]
+    records = records_of(connection, path, question, VotesRecord, last)
     try:
         crowd = joined([one for truth, one in records if not truth], scheme, annotators)
         for truth, record in records:
@@ -234,64 +222,9 @@ def joined(records: Sequence[VotesRecord], scheme: Scheme, annotators: int) -> C
         for at, kind in enumerate((np.int32, np.int32, np.int16))
     )
     people, annotator = compact(person, annotators)
-    return Crowd(
-        scheme, tasks, pictures, people, task, annotator, label, _times(records),
-        np.full(len(tasks), OPEN, dtype=np.int16),
-    )  # fmt: skip
-
-
-def tabled(
-    packs: Sequence[tuple[NDArray[np.uint8], NDArray[np.uint8]]],
-) -> tuple[tuple[str, ...], tuple[str, ...], list[NDArray[np.int32]]]:
-    """Give the names of several imports their numbers together, in the order of first appearance.
-
-    Parameters
-    ----------
-    packs : sequence of (names, pictures)
-        As `packed` packs them; no bytes where no picture is named at all.
-
-    Returns
-    -------
-    names, pictures : tuple of str
-        Of all; the last picture that is named counts.
-    tables : list of (n,) int32
-        For each import, its names' numbers among all.
-    """
-    number: dict[str, int] = {}
-    pictures: list[str] = []
-    tables = []
-    for names_packed, pictures_packed in packs:
-        names = names_of(names_packed)
-        shown = names_of(pictures_packed) if pictures_packed.size else [""] * len(names)
-        if len(shown) != len(names):
-            raise ValueError("pictures are not those of its names")
-        table = np.empty(len(names), dtype=np.int32)
-        for at, (name, picture) in enumerate(zip(names, shown, strict=True)):
-            table[at] = number.setdefault(name, len(number))
-            if table[at] == len(pictures):
-                pictures.append(picture)
-            elif picture:
-                pictures[table[at]] = picture
-        tables.append(table)
-    return tuple(number), tuple(pictures), tables
-
-
-def compact(person: NDArray[np.int32], annotators: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Give those who appear, by number, and each appearance as a place among them."""
-    there = np.zeros(annotators, dtype=bool)
-    there[person] = True
-    people = np.flatnonzero(there).astype(np.int32)
-    place = np.zeros(annotators, dtype=np.int32)
-    place[people] = np.arange(len(people), dtype=np.int32)
-    return people, place[person]
-
-
-def _times(records: Sequence[VotesRecord]) -> NDArray[np.float64] | None:
-    if all(record.time is None for record in records):
-        return None
-    return np.concatenate(
-        [np.full(len(one.task), np.nan) if one.time is None else one.time for one in records]
-    )
+    times = times_of([one.time for one in records], [len(one.task) for one in records])
+    truth = np.full(len(tasks), OPEN, dtype=np.int16)
+    return Crowd(scheme, tasks, pictures, people, task, annotator, label, times, truth)
 
 
 def take_truth(crowd: Crowd, record: VotesRecord) -> None:
