@@ -1,4 +1,5 @@
 import numpy as np
+import pyqtgraph as pg
 import pytest
 from PySide6.QtCore import QCoreApplication, QPoint, Qt
 from PySide6.QtWidgets import QLabel
@@ -44,7 +45,7 @@ def test_a_bound_without_components_is_a_line(qtbot):
     qtbot.addWidget(plot)
     bound = np.array([-90.0, -50.0, -42.0, -41.0])
     plot.set_trace(bound, converged=True)
-    (line,) = plot.item.listDataItems()
+    (line,) = (one for one in plot.item.listDataItems() if isinstance(one, pg.PlotDataItem))
     assert line.getData()[1].tolist() == bound.tolist()
     assert scatters(plot) == {}
     said = {label.text() for label in plot.findChildren(QLabel)}

@@ -38,6 +38,11 @@ class ObjectivePlot(Plot):
         self._components: NDArray[np.integer] = np.empty(0, dtype=np.int64)
         self._removed = np.empty(0, dtype=bool)
         self._best = -1
+        # Kept, since they cost more to make than to move: this is drawn with every image gone to.
+        self._line = self.item.plot()
+        self._fewer, self._forced, self._ring = (pg.ScatterPlotItem() for _ in range(3))
+        for marks in (self._fewer, self._forced, self._ring):
+            self.item.addItem(marks)
 
     def set_objective(self, objective: str) -> None:
         """Call what is drawn by another name."""
@@ -99,37 +104,19 @@ class ObjectivePlot(Plot):
 
     def draw(self) -> None:
         """Draw the line and its marks."""
-        self.item.clear()
-        if not hasattr(self, "_objective") or not len(self._objective):
+        if not hasattr(self, "_ring"):
             return
-        look = theme.current()
-        at = np.arange(1, len(self._objective) + 1)
+        look, objective = theme.current(), self._objective
+        at = np.arange(1, len(objective) + 1)
         forced = self._removed if len(self._removed) == len(at) else np.zeros(len(at), dtype=bool)
-        self.item.plot(at, self._objective, pen=pen(look.accent, 1.6))
-        fewer = self._annihilated() & ~forced
-        if fewer.any():
-            self.item.addItem(
-                pg.ScatterPlotItem(
-                    at[fewer], self._objective[fewer], symbol="|", size=7, pen=pen(look.rejected)
-                )
-            )
-        if forced.any():
-            self.item.plot(
-                at[forced], self._objective[forced], pen=None, symbol="x", symbolSize=8,
-                symbolPen=pen(look.rejected, 1.6), symbolBrush=None,
-            )  # fmt: skip
-        if 0 <= self._best < len(at):
-            self.item.addItem(
-                pg.ScatterPlotItem(
-                    [at[self._best]],
-                    [self._objective[self._best]],
-                    symbol="o",
-                    size=11,
-                    pen=pen(look.text, 1.6),
-                    brush=None,
-                )
-            )
-        self.show_all()
+        fewer, kept = self._annihilated() & ~forced, at == self._best + 1
+        self._line.setData(at, objective, pen=pen(look.accent, 1.6))
+        ticks, crosses, ring = pen(look.rejected), pen(look.rejected, 1.6), pen(look.text, 1.6)
+        self._fewer.setData(at[fewer], objective[fewer], symbol="|", size=7, pen=ticks)
+        self._forced.setData(at[forced], objective[forced], symbol="x", size=8, pen=crosses, brush=None)
+        self._ring.setData(at[kept], objective[kept], symbol="o", size=11, pen=ring, brush=None)
+        if len(at):
+            self.show_all()
 
     def _annihilated(self) -> NDArray[np.bool_]:
         """Give where components went."""

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import QColor, QPainter, QPen, QPolygonF
+from PySide6.QtGui import QColor, QPainter, QPen, QPolygonF, QTransform
 
 from raterscope.widgets import theme
 from raterscope.widgets.figures import count, figure
@@ -36,6 +37,16 @@ class Course:
     clicks: NDArray[np.integer]
     reliability: NDArray[np.floating]
     sensitivity: NDArray[np.floating]
+
+    @cached_property
+    def line(self) -> tuple[QPolygonF, ...]:
+        """The reliability in the unit square, from its top left, a polygon each time it is not broken."""
+        known = np.isfinite(self.reliability)
+        across = np.linspace(0.0, 1.0, len(known))
+        down = 1.0 - np.clip(np.nan_to_num(self.reliability), 0.0, 1.0)
+        points = [QPointF(x, y) for x, y in zip(across.tolist(), down.tolist(), strict=True)]
+        breaks = np.flatnonzero(np.diff(np.concatenate([[False], known, [False]]).astype(np.int8)))
+        return tuple(QPolygonF(points[begin:end]) for begin, end in breaks.reshape(-1, 2).tolist())
 
     @property
     def lowest(self) -> float:
@@ -70,19 +81,16 @@ def paint_course(painter: QPainter, box: QRectF, course: Course) -> None:
     for edge in (box.top(), box.bottom()):
         painter.drawLine(QPointF(box.left(), edge), QPointF(box.right(), edge))
     step = box.width() / max(len(course.images) - 1, 1)
-    known = np.isfinite(course.reliability)
-    across = box.left() + np.arange(len(known)) * step
-    down = box.bottom() - np.clip(np.nan_to_num(course.reliability), 0.0, 1.0) * box.height()
-    points = [QPointF(x, y) for x, y in zip(across.tolist(), down.tolist(), strict=True)]
+    onto = QTransform(box.width(), 0, 0, box.height(), box.left(), box.top())
     ink = QColor(look.accent)
     painter.setPen(QPen(ink, 1.3))
-    breaks = np.flatnonzero(np.diff(np.concatenate([[False], known, [False]]).astype(np.int8)))
-    for begin, end in breaks.reshape(-1, 2).tolist():
-        painter.drawPolyline(QPolygonF(points[begin:end]))
-        if end - begin == 1 or step >= DOTS_FROM:
+    for unbroken in course.line:
+        points = onto.map(unbroken)
+        painter.drawPolyline(points)
+        if len(points) == 1 or step >= DOTS_FROM:
             painter.save()
             painter.setPen(Qt.PenStyle.NoPen)
             painter.setBrush(ink)
-            for point in points[begin:end]:
+            for point in points:
                 painter.drawEllipse(point, 1.8, 1.8)
             painter.restore()
