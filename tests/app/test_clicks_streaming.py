@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from PIL import Image
 from PySide6.QtCore import QPoint, Qt
-from PySide6.QtWidgets import QSlider
+from PySide6.QtWidgets import QLabel, QSlider
 
 from raterscope.app import importing
 from raterscope.app.study import Study, streams
+from raterscope.app.workspaces.clicks.spots import Settling, Summary
 from tests.app.conftest import ANNOTATORS, PARASITES
 from tests.app.driving import LONG, idle, press, states
 
@@ -106,6 +107,10 @@ def test_stopped_it_is_kept_as_a_run_and_goes_on_when_resumed(waiting, qtbot, tm
     idle(waiting, qtbot)
     assert stream_of(waiting).live.following is None
     assert "ONLINE OEM + DEM" in waiting.status._text.text()
+    line = next(one for one in waiting.workspace.queue.view.lines if one.title == "one.png")
+    assert line.detail == f"{len(PARASITES)} detections"
+    offer = stream.offers.findChildren(QLabel)
+    assert any(label.text().startswith("Stopped by hand. Last arrival 20") for label in offer)
     append(source, visit(5, "one.png"))
     stream.resume_requested.emit()
     wait_for(waiting, qtbot, 6)
@@ -155,6 +160,46 @@ def test_closing_the_study_leaves_the_watch_in_peace(waiting, qtbot, tmp_path, i
     assert stream_of(waiting).live.following is None
     with Study.open(images_only) as study:
         assert len(study.clicks(1)) == len(PARASITES)
+
+
+@pytest.mark.parametrize(("disputed", "firm", "done"), [(0, True, True), (1, True, False), (0, False, False)])
+def test_an_image_is_done_once_it_is_firm_and_nothing_in_it_disputed(disputed, firm, done):
+    line = Summary(
+        fused=True, looked=True, detections=6, disputed=disputed, decided=0, doubt=0.1,
+        settling=Settling(annotators=12, expected=0.1, firm=firm),
+    )  # fmt: skip
+    assert line.done == done
+    assert ("disputed" in line.in_words()) == bool(disputed)
+
+
+def test_what_is_fused_meanwhile_does_not_stand_in_the_queue_beside_what_is_followed(
+    waiting, qtbot, tmp_path
+):
+    source = tmp_path / "clicks.csv"
+    append(source, HEADER + "".join(visit(who, "one.png") for who in range(9)))
+    stream_of(waiting).watch(source)
+    wait_for(waiting, qtbot, 9)
+    press(waiting, qtbot, Qt.Key.Key_F5)
+    qtbot.waitUntil(lambda: bool(waiting.document.contents.runs), timeout=LONG)
+    idle(waiting, qtbot)
+    lines = {line.title: line for line in waiting.workspace.queue.view.lines}
+    assert "found by 9, firm" in lines["one.png"].detail
+    assert lines["two.png"].detail == "nobody looked yet"
+    assert not lines["two.png"].done
+
+
+def test_what_was_cut_short_is_offered_again_and_says_so(waiting, qtbot, tmp_path, images_only):
+    source = tmp_path / "clicks.csv"
+    append(source, HEADER + visit(0, "one.png"))
+    stream_of(waiting).watch(source)
+    wait_for(waiting, qtbot, 1)
+    waiting.document.close()
+    waiting.open_paths([images_only])
+    qtbot.waitUntil(lambda: waiting.document.contents is not None, timeout=LONG)
+    idle(waiting, qtbot)
+    offer = [label.text() for label in waiting.workspace.stream.offers.findChildren(QLabel)]
+    assert "clicks.csv" in offer
+    assert any(words.startswith("It was still watched when the study was closed.") for words in offer)
 
 
 def test_a_replay_goes_from_nobody_to_everybody_and_back_to_the_run(fused, qtbot):

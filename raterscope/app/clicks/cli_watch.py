@@ -55,9 +55,10 @@ def _watch(following: Following, study: Study, stop: threading.Event, options: a
         _say("image", **_figures(names[image], one))
     try:
         why = _follow(following, study, stop, options)
-    except InputError:
-        following.withdraw(study)
+    except InputError as error:
+        following.end(study, str(error))
         raise
+    following.end(study, f"Stopped: {why}.")
     _say("stopped", why=why, run=following.keep_run(study))
 
 

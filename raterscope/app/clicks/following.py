@@ -125,9 +125,11 @@ class Following:
         """Keep what images have come to, to go on from there another time."""
         streams.keep(study, self._stream, {image: self.watched[image] for image in images})
 
-    def withdraw(self, study: Study) -> None:
-        """Forget a source that could never be read."""
-        if not self.resumed and not self._heard:
+    def end(self, study: Study, why: str) -> None:
+        """Say in a sentence why it is followed no more; a source that could never be read is forgotten."""
+        if self.resumed or self._heard:
+            streams.end(study, self._stream, why)
+        else:
             streams.forget(study, self._stream)
 
     def keep_run(self, study: Study) -> int | None:

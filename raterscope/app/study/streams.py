@@ -21,7 +21,7 @@ from raterscope.app.study.records import ImportSummary, MarksRecord, StudyError
 from raterscope.app.study.rows import read_imports
 from raterscope.app.study.study import Study
 
-__all__ = ["StreamEntry", "arrivals", "begin", "forget", "keep", "kept", "streams", "take_in"]
+__all__ = ["StreamEntry", "arrivals", "begin", "end", "forget", "keep", "kept", "streams", "take_in"]
 
 Record = TypeVar("Record")
 
@@ -48,6 +48,12 @@ class StreamEntry:
     position: dict[str, Any]
     started: datetime
     seen: datetime
+
+    @property
+    def ended(self) -> str:
+        """Why it is watched no more, in a sentence; empty where nobody said, as after a crash."""
+        words = self.settings.get("ended")
+        return words if isinstance(words, str) else ""
 
 
 def streams(study: Study) -> list[StreamEntry]:
@@ -137,6 +143,14 @@ def kept(study: Study, stream: int, kind: type[Record]) -> dict[int, Record]:
             "SELECT image, object FROM watched WHERE stream = ? ORDER BY image", (stream,)
         ).fetchall()
         return {image: read_object(connection, number, kind, study.path) for image, number in rows}
+
+
+def end(study: Study, stream: int, why: str) -> None:
+    """Say in a sentence why a source is watched no more; to begin again takes it back."""
+    with study.change() as connection:
+        connection.execute(
+            "UPDATE streams SET settings = json_set(settings, '$.ended', ?) WHERE id = ?", (why, stream)
+        )
 
 
 def forget(study: Study, stream: int) -> None:

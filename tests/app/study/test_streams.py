@@ -92,3 +92,14 @@ def test_arrivals_are_told_apart_by_import(study: Study, tmp_path: Path) -> None
         assert [len(record.x) for _, record in came] == [10, 20, 30]
         since = streams.arrivals(study, 1, came[0][0])
         assert [number for number, _ in since] == [number for number, _ in came[1:]]
+
+
+def test_it_says_why_a_source_is_watched_no_more_until_it_is_watched_again(tmp_path: Path) -> None:
+    with Study.create(tmp_path / "study.rscope") as study:
+        stream = streams.begin(study, tmp_path / "clicks.csv", {"limit": 0.1})
+        assert stream.ended == ""
+        streams.end(study, stream.id, 'The disk of "the clinic" is gone.')
+        (found,) = streams.streams(study)
+        assert found.ended == 'The disk of "the clinic" is gone.'
+        assert found.settings["limit"] == 0.1
+        assert streams.begin(study, tmp_path / "clicks.csv", {"limit": 0.1}).ended == ""

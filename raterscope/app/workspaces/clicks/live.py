@@ -23,6 +23,7 @@ __all__ = ["Live"]
 
 EVERY = 1000
 """Milliseconds between two looks at the source."""
+STOPPED = "Stopped by hand."
 
 
 class Live(QObject):
@@ -230,7 +231,7 @@ class Live(QObject):
         self.changed.emit()
         if job.state == "failed":
             if following is not None:
-                self._document.ask("Forgetting a source", partial(_withdraw, following))
+                self._document.ask("Keeping why it ended", partial(_end, following, job.error))
             self.refused.emit(job.error)
 
 
@@ -256,11 +257,12 @@ def _keep(following: Following, images: Sequence[int], study: Study, _watch: Wat
 
 
 def _keep_run(following: Following, study: Study, _watch: Watch) -> int | None:
+    following.end(study, STOPPED)
     return following.keep_run(study)
 
 
-def _withdraw(following: Following, study: Study, _watch: Watch) -> None:
-    following.withdraw(study)
+def _end(following: Following, why: str, study: Study, _watch: Watch) -> None:
+    following.end(study, why)
 
 
 def _pair(image: int, now: Watched) -> tuple[int, Watched]:

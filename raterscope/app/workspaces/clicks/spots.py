@@ -131,6 +131,7 @@ class Summary:
     """
 
     fused: bool
+    looked: bool
     detections: int
     disputed: int
     decided: int
@@ -147,18 +148,19 @@ class Summary:
         """Say it: "27 detections, 3 disputed"."""
         if not self.fused:
             return "not fused yet" if not self.decided else f"not fused yet, {self.decided} decided"
+        if not self.looked:
+            return "nobody looked yet" if not self.decided else f"nobody looked yet, {self.decided} decided"
+        words = counted(self.detections, "detection")
         if self.settling is not None:
             firm = "firm" if self.settling.firm else "not firm"
-            return f"{self.detections:,} found by {self.settling.annotators:,}, {firm}"
-        words = counted(self.detections, "detection")
+            words = f"{self.detections:,} found by {self.settling.annotators:,}, {firm}"
         return f"{words}, {self.disputed} disputed" if self.disputed else words
 
     @property
     def done(self) -> bool:
-        """True where nothing is left to settle."""
-        if self.settling is not None:
-            return self.settling.firm
-        return self.fused and self.disputed == 0
+        """True where nothing is left to settle: of what nobody looked at, nothing is known."""
+        seen = self.fused and (self.looked or self.decided > 0)
+        return seen and self.disputed == 0 and (self.settling is None or self.settling.firm)
 
 
 def spots_of(fusion: Fusion | None, looked: int, decided: Sequence[review.Spot]) -> tuple[Spot, ...]:
@@ -182,11 +184,17 @@ def spots_of(fusion: Fusion | None, looked: int, decided: Sequence[review.Spot])
 
 
 def summary_of(
-    spots: Sequence[Spot], *, fused: bool, settling: Settling | None = None, flag: str | None = None
+    spots: Sequence[Spot],
+    *,
+    fused: bool,
+    looked: bool,
+    settling: Settling | None = None,
+    flag: str | None = None,
 ) -> Summary:
     """Count what the queue says of an image."""
     return Summary(
         fused=fused,
+        looked=looked,
         detections=sum(spot.present for spot in spots),
         disputed=sum(spot.state == "disputed" for spot in spots),
         decided=sum(spot.decided for spot in spots),
@@ -217,6 +225,7 @@ def summarize(image: int, known: Known | None, state: review.ReviewState) -> Sum
     return summary_of(
         spots,
         fused=known.fusion is not None,
+        looked=len(known.annotators) > 0,
         settling=known.settling,
         flag=None if flag is None else flag.reason,
     )

@@ -37,6 +37,8 @@ __all__ = ["Streaming"]
 SOURCES = "Clicks (*.csv *.tsv *.txt *.json *.jsonl *.ndjson);;All files (*)"
 MOST_STEPS = 60
 """Of a replay, unless another number of annotators a step is chosen."""
+CUT_SHORT = "It was still watched when the study was closed."
+NO_CLICKS = "No image with clicks is on screen."
 
 
 class Streaming(QObject):
@@ -78,6 +80,7 @@ class Streaming(QObject):
         panel.stop_requested.connect(self.live.stop)
         panel.stopping_changed.connect(self._on_stopping_changed)
         screen.curves.step_chosen.connect(self.replay.go_to)
+        queueing.all_read.connect(self._on_queue_read)
         self.replay.changed.connect(self._tell)
         self.replay.moved.connect(self._on_moved)
         self.replay.refused.connect(screen.refused)
@@ -172,6 +175,7 @@ class Streaming(QObject):
 
     def _on_leave_requested(self) -> None:
         self.replay.leave()
+        self._screen.said.emit("")
         self.moved.emit()
 
     def _on_moved(self) -> None:
@@ -216,6 +220,7 @@ class Streaming(QObject):
 
     def _on_stopped(self, run: int | None) -> None:
         self._look_for_source()
+        self._read_queue()
         kept = f"what it came to is kept as run {run}" if run is not None else "nothing had come"
         self._screen.said.emit(f"The source is no longer watched; {kept}.")
 
@@ -223,6 +228,8 @@ class Streaming(QObject):
         self._screen.refused.emit(sentence)
         if self._document.contents is not None:
             self._look_for_source()
+            self._read_queue()
+            self.moved.emit()
 
     def _on_replaced(self) -> None:
         self.live.forget()
@@ -271,12 +278,29 @@ class Streaming(QObject):
         following = self.live.following
         if following is None:
             return
-        known = {image: _known(following, image) for image in images}
-        self._queueing.take(known)
+        self._tell_queue(images)
         if self._scene is not None and self._scene.image.id in images:
             self.moved.emit()
 
     # What is told
+
+    def _tell_queue(self, images: Sequence[int]) -> None:
+        """Let the queue say of images what the source has brought, not what a run says."""
+        following = self.live.following
+        if following is not None:
+            self._queueing.take({image: _known(following, image) for image in images})
+
+    def _read_queue(self) -> None:
+        """Let the queue say again what the runs say."""
+        contents = self._document.contents
+        if contents is not None:
+            self._queueing.reread([entry.id for entry in contents.of("clicks")])
+
+    def _on_queue_read(self) -> None:
+        """Where something was fused meanwhile, the queue goes on to say what the canvas shows."""
+        following = self.live.following
+        if following is not None:
+            self._tell_queue(tuple(following.watched))
 
     def _tell(self) -> None:
         """Say in the panel and by the curves where everything stands."""
@@ -300,11 +324,11 @@ class Streaming(QObject):
             panel.show_idle()
             panel.set_state(None)
             some = scene is not None and len(scene.clicks.annotators) > 0
-            panel.set_replayable("" if some else "No image with clicks is on screen")
+            panel.set_replayable("" if some else NO_CLICKS)
             source = self._source
             panel.set_resumable(
                 "" if source is None else plain(source.source.name, 80),
-                "" if source is None else f"{source.seen.astimezone():%Y-%m-%d %H:%M}",
+                "" if source is None else _why_ended(source),
             )
             curves.set_history(None)
 
@@ -346,6 +370,11 @@ def _known(following: Following, image: int) -> Known:
     watched = following.watched[image]
     settling = Settling(watched.fusion.marked.shape[0], watched.outlook.expected, watched.firm)
     return Known(watched.fusion, following.annotators(image), settling)
+
+
+def _why_ended(source: streams.StreamEntry) -> str:
+    why = plain(source.ended, 300) or CUT_SHORT
+    return f"{why} Last arrival {source.seen.astimezone():%Y-%m-%d %H:%M}."
 
 
 def _settled(watched: Watched) -> str:
