@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +18,7 @@ from raterscope.app.formats.pairs import tells as tells_pairs
 from raterscope.app.formats.points import MARKS
 from raterscope.app.formats.points import tells as tells_points
 from raterscope.app.formats.records import refuse_study
+from raterscope.app.natural import natural
 
 __all__ = ["Piles", "Sorted", "settle", "sort_files", "take_apart"]
 
@@ -252,7 +252,7 @@ def _sort_folder(folder: Path, kind: str | None, piles: Piles, watch: Watch) -> 
         piles.volumes += find_volumes(folder, watch)
         return
     before = _count(piles)
-    files = sorted(walked(folder, part(watch, 0.0, 0.1)), key=_natural)
+    files = sorted(walked(folder, part(watch, 0.0, 0.1)), key=lambda path: natural(str(path)))
     scans: list[Path] = []
     refused: list[InputError] = []
     for done, path in enumerate(files):
@@ -293,12 +293,6 @@ def _sort_folder(folder: Path, kind: str | None, piles: Piles, watch: Watch) -> 
     if refused:
         more = f" and {len(refused) - 1:,} more" if len(refused) > 1 else ""
         piles.notices.append(f"Left out is {str(refused[0]).rstrip('.')}{more}.")
-
-
-def _natural(path: Path) -> list[tuple[bool, int, str]]:
-    """Order names as people count: rater 2 before rater 10."""
-    pieces = re.findall(r"\d+|\D+", str(path).casefold())
-    return [(piece.isdecimal(), int(piece) if piece.isdecimal() else 0, piece) for piece in pieces]
 
 
 def _count(piles: Piles) -> int:

@@ -15,6 +15,7 @@ from raterscope.algorithms.labels.data import OPEN, ClassArray, Labels
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import counted, plain
 from raterscope.app.formats.label_records import LabelTable, TrueLabels
+from raterscope.app.natural import natural
 from raterscope.app.review import ReviewState
 from raterscope.app.study.arrivals import number_annotators, number_import
 from raterscope.app.study.objects import write_object
@@ -316,7 +317,7 @@ def _ordered(names: Sequence[str]) -> tuple[str, ...]:
     numbers: NDArray[np.float64] = np.array([_number(name) for name in names])
     if np.isfinite(numbers).all():
         return tuple(names[at] for at in np.argsort(numbers, kind="stable"))
-    return tuple(sorted(names))
+    return tuple(sorted(names, key=natural))
 
 
 def _in_order(names: Sequence[str]) -> bool:

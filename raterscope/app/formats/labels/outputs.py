@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.app.errors import InputError, plain
+from raterscope.app.natural import natural
 
 __all__ = ["MOST_OUTPUTS", "outputs_of"]
 
@@ -52,7 +53,7 @@ def outputs_of(
     if words and all(_NUMBER.fullmatch(word) and math.isfinite(float(word)) for word in words):
         names, notices = _numbers(words)
     else:
-        names = {text: text for text in sorted({text for text in texts if text}, key=_alphabet)}
+        names = {text: text for text in sorted({text for text in texts if text}, key=natural)}
         notices = _alike(list(names))
     outputs = tuple(dict.fromkeys(names.values()))
     if len(outputs) > MOST_OUTPUTS:
@@ -91,7 +92,3 @@ def _alike(outputs: Sequence[str]) -> tuple[str, ...]:
         if one.casefold() == other.casefold()
     ]
     return (f"Labels that differ in capitals alone are kept apart: {'; '.join(pairs[:3])}.",) if pairs else ()
-
-
-def _alphabet(text: str) -> tuple[str, str]:
-    return text.casefold(), text
