@@ -22,6 +22,8 @@ __all__ = ["SpotLayer", "state_style"]
 SMALLEST_RADIUS = 5.0
 """Pixels on the screen below which an ellipse does not shrink, so that a spot is never lost."""
 
+MARK_SIDE = 16
+
 LABELS_UP_TO = 40
 """Spots in sight up to which their numbers are written beside them."""
 
@@ -125,7 +127,6 @@ class SpotLayer:
         Detected spots have a mark only on demand: where their plain ellipse is seen, it says enough.
         """
         reach = self.reach(scale) + 40 / scale
-        painter.setFont(theme.font(theme.CAPTION, bold=True))
         for index in self._index.within(rect.adjusted(-reach, -reach, reach, reach)).tolist():
             style = state_style(self.spots.state[index])
             long = max(self.radius(index) * scale, SMALLEST_RADIUS)
@@ -155,28 +156,37 @@ def _pens(state: str) -> tuple[QPen, QPen]:
 
 
 def _paint_mark(painter: QPainter, centre: QPointF, style: StateStyle) -> None:
-    painter.save()
-    painter.translate(centre)
-    painter.setPen(Qt.PenStyle.NoPen)
-    painter.setBrush(theme.colour(theme.DARK.canvas, 190))
-    painter.drawEllipse(QPointF(), 6.5, 6.5)
-    pen = QPen(QColor(style.colour), 1.8)
-    painter.setPen(pen)
-    painter.setBrush(Qt.BrushStyle.NoBrush)
-    if style.mark == "o":
-        painter.setBrush(QColor(style.colour))
-        painter.drawEllipse(QPointF(), 2.4, 2.4)
-    elif style.mark == "v":
-        painter.drawPolyline([QPointF(-3.4, 0), QPointF(-0.8, 2.8), QPointF(3.6, -3)])
-    elif style.mark in "xX":
-        painter.setPen(QPen(QColor(style.colour), 1.5 if style.mark == "x" else 2.4))
-        painter.drawPath(symbol_path("x", 3.6))
-    elif style.mark == "+":
-        painter.drawLine(QPointF(-3.4, 0), QPointF(3.4, 0))
-        painter.drawLine(QPointF(0, -3.4), QPointF(0, 3.4))
-    else:
-        painter.drawText(QRectF(-7, -7, 14, 14), Qt.AlignmentFlag.AlignCenter, "?")
-    painter.restore()
+    sprite = _mark(style, painter.transform().m11())
+    painter.drawPixmap(centre - QPointF(MARK_SIDE / 2, MARK_SIDE / 2), sprite)
+
+
+@lru_cache(maxsize=32)
+def _mark(style: StateStyle, ratio: float) -> QPixmap:
+    """Draw a state's mark on a dark disc; there may be hundreds in sight, so that it is kept."""
+    pixmap = _blank(MARK_SIDE, MARK_SIDE, ratio)
+    with QPainter(pixmap) as painter:
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.translate(MARK_SIDE / 2, MARK_SIDE / 2)
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(theme.colour(theme.DARK.canvas, 190))
+        painter.drawEllipse(QPointF(), 6.5, 6.5)
+        painter.setPen(QPen(QColor(style.colour), 1.8))
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        if style.mark == "o":
+            painter.setBrush(QColor(style.colour))
+            painter.drawEllipse(QPointF(), 2.4, 2.4)
+        elif style.mark == "v":
+            painter.drawPolyline([QPointF(-3.4, 0), QPointF(-0.8, 2.8), QPointF(3.6, -3)])
+        elif style.mark in "xX":
+            painter.setPen(QPen(QColor(style.colour), 1.5 if style.mark == "x" else 2.4))
+            painter.drawPath(symbol_path("x", 3.6))
+        elif style.mark == "+":
+            painter.drawLine(QPointF(-3.4, 0), QPointF(3.4, 0))
+            painter.drawLine(QPointF(0, -3.4), QPointF(0, 3.4))
+        else:
+            painter.setFont(theme.font(theme.CAPTION, bold=True))
+            painter.drawText(QRectF(-7, -7, 14, 14), Qt.AlignmentFlag.AlignCenter, "?")
+    return pixmap
 
 
 def _paint_number(painter: QPainter, left: QPointF, text: str, hue: str) -> None:
@@ -191,13 +201,18 @@ def _number(text: str, hue: str, ratio: float) -> QPixmap:
     path = QPainterPath()
     path.addText(3, font.pixelSize() + 1, font, text)
     width, height = math.ceil(path.boundingRect().right()) + 4, font.pixelSize() + 7
-    pixmap = QPixmap(math.ceil(width * ratio), math.ceil(height * ratio))
-    pixmap.setDevicePixelRatio(ratio)
-    pixmap.fill(Qt.GlobalColor.transparent)
+    pixmap = _blank(width, height, ratio)
     ground = QPen(theme.colour(theme.DARK.canvas, 200), 3)
     ground.setJoinStyle(Qt.PenJoinStyle.RoundJoin)
     with QPainter(pixmap) as painter:
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.strokePath(path, ground)
         painter.fillPath(path, QColor(hue))
+    return pixmap
+
+
+def _blank(width: int, height: int, ratio: float) -> QPixmap:
+    pixmap = QPixmap(math.ceil(width * ratio), math.ceil(height * ratio))
+    pixmap.setDevicePixelRatio(ratio)
+    pixmap.fill(Qt.GlobalColor.transparent)
     return pixmap
