@@ -11,7 +11,7 @@ from raterscope.app.cli import main
 from raterscope.app.clicks.sample import make_sample
 from raterscope.app.labels.sample import make_sample as make_sample_of_labels
 from raterscope.app.masks.sample import make_sample as make_sample_of_masks
-from raterscope.app.review import Decision, SpotSubject, TaskSubject
+from raterscope.app.review import Decision, SpotSubject, TaskSubject, WeightSubject
 from raterscope.app.study import Study
 from raterscope.app.study.masks import add_case
 from tests.app.labels.made import make_study as make_labels
@@ -147,8 +147,28 @@ class TestRun:
             assert fusion.verdict[rejected] == 0
             assert not fusion.detection.detected[rejected]
             assert 8 <= fusion.votes.max() <= 9
-        names = {row["annotator"] for row in export(study, "annotators", capsys)}
-        assert names == {f"w{n}" for n in range(10)} - {"w3"}
+        people = {row["annotator"]: row for row in export(study, "annotators", capsys)}
+        assert set(people) == {f"w{n}" for n in range(10)}
+        left_out = people["w3"]
+        assert (left_out["clicks"], left_out["weight"], left_out["reason"]) == ("", "0", "sleeps")
+        assert (people["w4"]["weight"], people["w4"]["reason"]) == ("1", "")
+
+    def test_who_is_weighed_counts_so_and_the_tables_say_it(self, study, capsys):
+        with Study.open(study) as opened:
+            weight = WeightSubject(weight=0.5)
+            opened.record(Decision(verb="weigh", annotators=("w3",), subject=weight, reason="hasty"))
+        assert run("run", study, "oem") == 0
+        with Study.open(study) as opened:
+            assert opened.runs()[0].weights == {"w3": 0.5}
+            opened.record(Decision(verb="include", annotators=("w3",)))
+        people = {row["annotator"]: row for row in export(study, "annotators", capsys)}
+        assert (people["w3"]["clicks"], people["w3"]["weight"], people["w3"]["reason"]) == (
+            "6",
+            "0.5",
+            "hasty",
+        )
+        decided = export(study, "decisions", capsys)
+        assert [(row["verb"], row["weight"]) for row in decided] == [("weigh", "0.5"), ("include", "")]
 
     def test_refusals(self, study, capsys, tmp_path):
         assert "holds no image three" in refusal(capsys, "run", study, "oem", "--item", "three")

@@ -12,10 +12,10 @@ from raterscope.algorithms.progress import Watch, silent
 from raterscope.app import outcome, running
 from raterscope.app.clicks.batch import fuse_images
 from raterscope.app.clicks.results import image_record
-from raterscope.app.review import ReviewState, known_spots
-from raterscope.app.study import Study, digest_of
+from raterscope.app.review import Decision, ReviewState, Weighed, fold, known_spots
+from raterscope.app.study import RunEntry, Study, digest_of
 
-__all__ = ["Answer", "Inputs", "fuse_inputs", "gather", "keep"]
+__all__ = ["Answer", "Inputs", "counted_in", "fuse_inputs", "gather", "keep"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +56,15 @@ def gather(images: Sequence[int], study: Study, watch: Watch = silent, *, hold_t
     asked = {image: names[image] for image in images}
     found = running.gather(asked, study, read, watch, words="reading the clicks of")
     return Inputs(**vars(found), truth_held=hold_truth, weights=weights)
+
+
+def counted_in(run: RunEntry, decisions: Sequence[Decision]) -> dict[str, Weighed]:
+    """Tell who did not count fully in a run, and why; who was left out, at 0."""
+    then = fold([one for one in decisions if one.id <= run.known]).counted
+    weights = {**run.weights, **dict.fromkeys(run.excluded, 0.0)}
+    return {
+        name: Weighed(weight, then[name].reason if name in then else "") for name, weight in weights.items()
+    }
 
 
 def fuse_inputs(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from operator import attrgetter
 from pathlib import Path
 
 import numpy as np
@@ -19,9 +20,11 @@ from raterscope.app.clicks.results import (
     click_rows,
     judged,
 )
+from raterscope.app.clicks.running import counted_in
 from raterscope.app.errors import InputError
 from raterscope.app.exports import Request
 from raterscope.app.formats.export import DECISIONS, decision_rows, write_table
+from raterscope.app.review import Weighed
 from raterscope.app.study import ImageEntry, RunEntry, Study
 
 __all__ = ["export_table"]
@@ -36,15 +39,25 @@ def export_table(study: Study, request: Request, watch: Watch = silent) -> list[
 
 
 def _write_annotators(study: Study, path: Path) -> Path:
-    fusions, names = [], []
+    """Write the annotators, with as how much of one each counted in the last run; the excluded at 0."""
+    fusions, names, runs = [], [], []
     for entry, (run, fusion) in _results(study):
+        runs.append(run)
         fusions.append(fusion)
         names.append(study.clicks(entry.id, run).annotators)
     if not fusions:
         raise InputError(
             "has no run yet that tells of annotators; `raterscope run` makes one", file=study.path
         )
-    return write_table(path, ANNOTATORS, annotator_rows(*pool_rates(fusions, names)))
+    counted = counted_in(max(runs, key=attrgetter("id")), study.decisions())
+    people, rates = pool_rates(fusions, names)
+    told = dict(zip(people, annotator_rows(people, rates), strict=True))
+    untold = [None] * (len(ANNOTATORS) - 1)
+    rows = []
+    for name in dict.fromkeys([*told, *counted]):
+        how = counted.get(name, Weighed(1.0, ""))
+        rows.append((*told.get(name, (name, *untold)), f"{how.weight:g}", how.reason))
+    return write_table(path, (*ANNOTATORS, "weight", "reason"), rows)
 
 
 def _write_clicks(study: Study, path: Path) -> Path:

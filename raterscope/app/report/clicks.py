@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,14 +16,15 @@ from raterscope.algorithms.clicks.fusion import pool_rates
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.clicks.deciding import Decided, decided_on
 from raterscope.app.clicks.parasitaemia import SOURCE, field_of, note_of, tell
+from raterscope.app.clicks.running import counted_in
 from raterscope.app.errors import InputError, plain
 from raterscope.app.report.contents import Block, Facts, Gallery, Picture, Section, Swatch, Table
 from raterscope.app.report.runs import run_in_words
 from raterscope.app.report.units import NONE, significant
-from raterscope.app.review import Measures, Spot
+from raterscope.app.review import Measures, Spot, Weighed
 from raterscope.app.study import ImageEntry, RunEntry, Study
 from raterscope.app.study.places import digest_of_file
-from raterscope.widgets.figures import estimate
+from raterscope.widgets.figures import estimate, part_of_one
 from raterscope.widgets.tokens import DARK
 
 __all__ = ["CountedImage", "clicks_section", "read_counted"]
@@ -74,7 +75,9 @@ def clicks_section(
     """Tell of all images of clicks that were fused."""
     runs = {one.run.id: one.run for one in found}
     facts = Facts([("Run", run_in_words(run)) for run in runs.values()])
-    blocks: list[Block] = [facts, _counts(found), _parasitaemia(found, measures), _annotators(found)]
+    counted = counted_in(runs[max(runs)], study.decisions())
+    people = _annotators(found, counted)
+    blocks: list[Block] = [facts, _counts(found), _parasitaemia(found, measures), people]
     blocks += _measurements(found, measures)
     pictures = []
     for done, one in enumerate(found):
@@ -156,25 +159,41 @@ def _measurements(found: Sequence[CountedImage], measures: Measures) -> list[Blo
     return [Table("Measurements", columns, rows, words=frozenset({1, 5}))] if rows else []
 
 
-def _annotators(found: Sequence[CountedImage]) -> Table:
+def _annotators(found: Sequence[CountedImage], counted: Mapping[str, Weighed]) -> Table:
+    """List who clicked most, and whoever did not count fully in the last run."""
     names, rates = pool_rates([one.fusion for one in found], [one.annotators for one in found])
-    order = np.argsort(-rates.clicks, kind="stable")[:_MOST_ANNOTATORS]
+    order = np.argsort(-rates.clicks, kind="stable").tolist()
+    shown = [r for place, r in enumerate(order) if place < _MOST_ANNOTATORS or names[r] in counted]
     rows = [
         (
             plain(names[r], 40),
             f"{int(rates.clicks[r]):,}",
             *(_rate(each[r]) for each in (rates.reliability, rates.sensitivity, rates.specificity)),
+            _weight(counted.get(names[r])),
         )
-        for r in order
+        for r in shown
     ]
+    left_out = [name for name in counted if name not in set(names)]
+    rows += [(plain(name, 40), *[NONE] * 4, _weight(counted[name])) for name in left_out]
     note = "Over all images, with 95 % intervals. Reliability: share of clicks that are no outliers."
     if len(names) > _MOST_ANNOTATORS:
         note += (
             f" Shown are the {_MOST_ANNOTATORS} who clicked most, of {len(names):,}; "
             "`raterscope export --what annotators` writes all."
         )
-    columns = ("Annotator", "Clicks", "Reliability", "Sensitivity", "Specificity")
-    return Table("Annotators", columns, rows, note)
+    columns = ("Annotator", "Clicks", "Reliability", "Sensitivity", "Specificity", "Weight")
+    if counted:
+        note += " Weight: as how much of an annotator one counted in the last run."
+    else:
+        columns, rows = columns[:-1], [row[:-1] for row in rows]
+    return Table("Annotators", columns, rows, note, words=frozenset({5}))
+
+
+def _weight(one: Weighed | None) -> str:
+    if one is None:
+        return "1"
+    how = part_of_one(one.weight) if one.weight else "left out"
+    return f"{how}: {plain(one.reason) or 'no reason given'}"
 
 
 def _rate(three: FloatArray) -> str:

@@ -10,8 +10,9 @@ from raterscope.algorithms.settings import SettingsError
 from raterscope.app.errors import counted, plain
 from raterscope.app.report.contents import Prose, Section
 from raterscope.app.report.figures import Figures
-from raterscope.app.review import Decision, fold
+from raterscope.app.review import Decision, ReviewState, fold
 from raterscope.app.study import RunEntry
+from raterscope.widgets.figures import part_of_one
 
 __all__ = ["methods_section"]
 
@@ -190,6 +191,8 @@ def _about(
     )
     if run.excluded:
         held += f" Left out: {', '.join(plain(name, 40) for name in run.excluded)}."
+    if run.weights:
+        held += f" {_weights(run, then)}"
     seeds = [value for name, value in _flat(run.settings) if name == "seed"]
     seed = run.seed if run.seed is not None else (seeds[0] if seeds else None)
     chance = (
@@ -205,6 +208,20 @@ def _about(
     if ties:
         said.insert(1, ("Ties", ties))
     return said
+
+
+def _weights(run: RunEntry, then: ReviewState) -> str:
+    """Say who counted as a part of an annotator, and why."""
+    told = []
+    for name, weight in run.weights.items():
+        known = then.weighed.get(name)
+        because = f" ({plain(known.reason)})" if known is not None and known.reason else ""
+        told.append(f"{plain(name, 40)} as {part_of_one(weight)}{because}")
+    return (
+        f"Counted as a part of an annotator: {', '.join(told)}. The likelihood of what an annotator did is "
+        "raised to the power of the weight (Ibrahim and Chen, Statistical Science 15, 2000; Hu and Zidek, "
+        "Canadian Journal of Statistics 30, 2002)."
+    )
 
 
 def _ties(figures: Sequence[Figures]) -> str:

@@ -78,6 +78,11 @@ class ReviewState:
         """As how much of one each of those counts who are weighed, by name."""
         return {name: one.weight for name, one in sorted(self.weighed.items())}
 
+    @property
+    def counted(self) -> dict[str, Weighed]:
+        """Who does not count fully; the excluded at 0."""
+        return {**self.weighed, **{name: Weighed(0.0, reason) for name, reason in self.excluded.items()}}
+
     def spots(self, image: int) -> list[Spot]:
         """List the spots of an image that the expert has judged, by the first decision on each."""
         found = self._decided.get(("clicks", image))

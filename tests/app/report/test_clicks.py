@@ -6,7 +6,14 @@ import pytest
 from raterscope.algorithms.clicks.fusion import FusionPlan
 from raterscope.app.clicks.running import fuse_inputs, gather, keep
 from raterscope.app.formats.records import ClickTable
-from raterscope.app.review import CountingSubject, Decision, ScaleSubject, ShapeSubject, SpotSubject
+from raterscope.app.review import (
+    CountingSubject,
+    Decision,
+    ScaleSubject,
+    ShapeSubject,
+    SpotSubject,
+    WeightSubject,
+)
 from raterscope.app.study import Study
 
 SPOTS = np.array([(20.0, 30.0), (70.0, 25.0), (60.0, 80.0)])
@@ -52,6 +59,23 @@ def test_the_methods_are_those_of_the_run(crowd, page):
     made = page(crowd)
     assert " ".join(FusionPlan().in_words().split()) in made.text
     assert "w7" in {row[0] for row in made.rows if row}
+
+
+def test_it_says_who_counted_how_much_and_why(crowd, page):
+    for verb, name, subject, reason in (
+        ("weigh", "w3", WeightSubject(weight=0.5), "hasty"),
+        ("exclude", "w5", None, "sleeps"),
+    ):
+        crowd.record(Decision(verb=verb, annotators=(name,), subject=subject, reason=reason))
+    assert "Weight" not in page(crowd).text  # of the run, which they came after
+    keep(fuse_inputs(gather([1], crowd), FusionPlan()), crowd)
+    crowd.record(Decision(verb="include", annotators=("w3",)))
+    made = page(crowd)
+    assert made.row("w3", 6)[5] == "½: hasty"
+    assert made.row("w4", 6)[5] == "1"
+    assert made.row("w5", 6)[1:] == ["–", "–", "–", "–", "left out: sleeps"]
+    assert "Counted as a part of an annotator: w3 as ½ (hasty)." in made.text
+    assert "Decisions were made after run 2" in made.text
 
 
 def test_parasitaemia_is_told_with_its_formula_and_measurements_with_their_scale(crowd, page):
