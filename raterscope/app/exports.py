@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
-from raterscope.algorithms.progress import Watch, silent
+from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import InputError, plain
+from raterscope.app.formats.export import distinct, make_folder, safe
 from raterscope.app.formats.records import STUDY_SUFFIX
 from raterscope.app.study import Study
 
@@ -19,6 +20,7 @@ __all__ = [
     "Export",
     "FileFormat",
     "Request",
+    "files_for",
     "find_export",
     "format_of",
     "write_export",
@@ -45,6 +47,8 @@ FORMATS = {
     "crowd-kit": FileFormat(".csv", "Tables of crowd-kit (*.csv)"),
     "label-studio": FileFormat(".json", "Tasks of Label Studio (*.json)"),
 }
+
+Item = TypeVar("Item")
 
 _ALSO = {"nifti": (".nii",), "seg.nrrd": (".nrrd",)}
 """Other endings of a format."""
@@ -191,6 +195,34 @@ def format_of(export: Export, path: Path, given: str | None = None) -> str:
             f"{export.what} leaves in another format; expected a name that ends in {expected}", file=path
         )
     return (fitting or export.formats)[0]
+
+
+def files_for(
+    request: Request, items: Sequence[tuple[Item, str]], watch: Watch = silent
+) -> Iterator[tuple[Item, Path, Watch]]:
+    """Give one item after the other, by its name, the file that it is written to.
+
+    Several go into a folder, each into a file called as it is; so does one, where the folder is there.
+
+    Raises
+    ------
+    InputError
+        When the folder cannot be made.
+    """
+    folder, suffix = request.path, FORMATS[request.format].suffix
+    alone = len(items) == 1 and not folder.is_dir()
+    if not alone:
+        if folder.name.casefold().endswith(suffix) and not folder.is_dir():
+            folder = folder.with_name(folder.name[: -len(suffix)])
+        make_folder(folder)
+    taken: set[str] = set()
+    for step, (item, name) in enumerate(items):
+        here = part(watch, step / len(items), (step + 1) / len(items))
+        here(0.0, f"writing {request.what} of {plain(name)}")
+        path = (
+            request.path if alone else folder / f"{distinct(f'{safe(name)}_{request.what}', taken)}{suffix}"
+        )
+        yield item, path, here
 
 
 def write_export(export: Export, study: Study, request: Request, watch: Watch = silent) -> list[Path]:

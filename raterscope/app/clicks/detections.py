@@ -10,8 +10,8 @@ from raterscope.algorithms.clicks.data import Fusion
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.clicks.results import DETECTIONS, detection_rows
 from raterscope.app.errors import InputError, plain
-from raterscope.app.exports import FORMATS, Request
-from raterscope.app.formats.export import distinct, make_folder, safe, write_table
+from raterscope.app.exports import Request, files_for
+from raterscope.app.formats.export import write_table
 from raterscope.app.formats.masks.naming import bare
 from raterscope.app.formats.points.writing import Detection, OnImage, write_coco, write_geojson, write_layer
 from raterscope.app.review import Measures, Spot, fold, match, read_measures
@@ -61,24 +61,8 @@ def export_detections(study: Study, request: Request, watch: Watch = silent) -> 
         images = [image for image in images if image.detections]
     if not images:
         raise InputError("holds nothing that was detected, and so no layer of points", file=study.path)
-    return _write_each(request, images, part(watch, 0.5, 1.0))
-
-
-def _write_each(request: Request, images: Sequence[OnImage], watch: Watch) -> list[Path]:
-    write, suffix = _WRITERS[request.format], FORMATS[request.format].suffix
-    folder = request.path
-    if len(images) == 1 and not folder.is_dir():
-        return [write(request.path, images[0])]
-    if folder.name.casefold().endswith(suffix) and not folder.is_dir():
-        folder = folder.with_name(folder.name[: -len(suffix)])
-    make_folder(folder)
-    taken: set[str] = set()
-    written = []
-    for step, image in enumerate(images):
-        watch(step / len(images), f"writing {plain(image.name)}")
-        name = distinct(f"{safe(bare(Path(image.name)))}_{request.what}", taken)
-        written.append(write(folder / f"{name}{suffix}", image))
-    return written
+    write, named = _WRITERS[request.format], [(image, bare(Path(image.name))) for image in images]
+    return [write(path, image) for image, path, _ in files_for(request, named, part(watch, 0.5, 1.0))]
 
 
 def _on_image(entry: ImageEntry, rows: Sequence[Row], measures: Measures) -> OnImage:

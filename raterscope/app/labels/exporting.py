@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.labels.data import ClassArray, FloatArray
-from raterscope.algorithms.progress import Watch, part, silent
-from raterscope.app.errors import InputError, plain
-from raterscope.app.exports import FORMATS, Request
-from raterscope.app.formats.export import distinct, make_folder, safe, write_table
+from raterscope.algorithms.progress import Watch, silent
+from raterscope.app.errors import InputError
+from raterscope.app.exports import Request, files_for
+from raterscope.app.formats.export import write_table
 from raterscope.app.formats.label_studio_writer import write_label_studio
 from raterscope.app.formats.label_writers import (
     DecidedLabel,
@@ -64,18 +64,8 @@ def export_labels(study: Study, request: Request, watch: Watch = silent) -> list
     entries = [entry for entry in every if _ready(study, entry, request.what)]
     if not entries or (request.items and len(entries) < len(every)):
         raise InputError(_missing(request.what), file=study.path)
-    into = request.path if len(entries) > 1 or request.path.is_dir() else None
-    if into is not None:
-        make_folder(into)
     written: list[Path] = []
-    taken: set[str] = set()
-    for step, entry in enumerate(entries):
-        here = part(watch, step / len(entries), (step + 1) / len(entries))
-        here(0.0, f"writing {request.what} of {plain(entry.name)}")
-        path = request.path
-        if into is not None:
-            name = distinct(f"{safe(entry.name)}_{request.what}", taken)
-            path = into / f"{name}{FORMATS[request.format].suffix}"
+    for entry, path, here in files_for(request, [(entry, entry.name) for entry in entries], watch):
         written += write(study, entry, request.format, path, here)
     return written
 

@@ -10,10 +10,10 @@ import numpy as np
 
 from raterscope.algorithms.masks.data import OPEN, BoolArray, MaskFusion
 from raterscope.algorithms.masks.report import CaseResult, Report
-from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError, plain
-from raterscope.app.exports import FORMATS, Request
-from raterscope.app.formats.export import make_folder, safe, write_table
+from raterscope.app.exports import Request, files_for
+from raterscope.app.formats.export import write_table
 from raterscope.app.formats.mask_records import VolumeFile
 from raterscope.app.formats.masks.export import Structure, file_names, write_masks
 from raterscope.app.formats.masks.naming import bare
@@ -72,19 +72,10 @@ def export_maps(study: Study, request: Request, watch: Watch = silent) -> list[P
     if len(empty) == len(cases) or (empty and request.items):
         name = plain(empty[0].entry.name)
         raise InputError(f"the latest run on {name} has no {request.what}; another algorithm may have")
-    full = {case: structures for case, structures in cases.items() if structures}
-    into = request.path if len(full) > 1 or request.path.is_dir() else None
-    if into is not None:
-        make_folder(into)
+    full = [(case, bare(Path(case.entry.name))) for case, structures in cases.items() if structures]
     written: list[Path] = []
-    for step, (case, structures) in enumerate(full.items()):
-        here = part(watch, step / len(full), (step + 1) / len(full))
-        here(0.0, f"writing {request.what} of {plain(case.entry.name)}")
-        path = request.path
-        if into is not None:
-            name = f"{safe(bare(Path(case.entry.name)))}_{request.what}"
-            path = _unused(into, name, FORMATS[request.format].suffix, written)
-        written += _write_case(study, case, structures, request, path, here)
+    for case, path, here in files_for(request, full, watch):
+        written += _write_case(study, case, cases[case], request, path, here)
     return written
 
 
@@ -200,10 +191,3 @@ def _source(study: Study, entry: ImageEntry) -> VolumeFile | None:
         return None
     found = [one for one in find_volumes(place) if one.identifier == entry.identifier]
     return next((one for one in found if one.grid.same_as(entry.lattice)), None)
-
-
-def _unused(folder: Path, name: str, suffix: str, written: Sequence[Path]) -> Path:
-    path, number = folder / f"{name}{suffix}", 2
-    while path in written:
-        path, number = folder / f"{name}-{number}{suffix}", number + 1
-    return path

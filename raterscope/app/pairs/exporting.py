@@ -6,11 +6,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from raterscope.algorithms.pairs.knockoffs import shares
-from raterscope.algorithms.progress import Watch, part, silent
-from raterscope.app.cli_results import make_folder
-from raterscope.app.errors import InputError, plain
-from raterscope.app.exports import FORMATS, Request
-from raterscope.app.formats.export import distinct, safe
+from raterscope.algorithms.progress import Watch, silent
+from raterscope.app.errors import InputError
+from raterscope.app.exports import Request, files_for
 from raterscope.app.formats.pair_writers import write_annotators, write_pairs, write_path, write_ranking
 from raterscope.app.pairs.answers import Answered, decided, plan_of, read_answer
 from raterscope.app.study import Study
@@ -40,20 +38,10 @@ def export_pairs(study: Study, request: Request, watch: Watch = silent) -> list[
         ready = [one for one in every if study.latest_result(one.id, "pairs") is not None]
     if not ready or (request.items and len(ready) < len(every)):
         raise InputError("holds no run of pairs yet; `raterscope run` makes one", file=study.path)
-    into = request.path if len(ready) > 1 or request.path.is_dir() else None
-    if into is not None:
-        make_folder(into)
-    written: list[Path] = []
-    taken: set[str] = set()
-    for step, question in enumerate(ready):
-        here = part(watch, step / len(ready), (step + 1) / len(ready))
-        here(0.0, f"writing {request.what} of {plain(question.name)}")
-        path = request.path
-        if into is not None:
-            name = distinct(f"{safe(question.name)}_{request.what}", taken)
-            path = into / f"{name}{FORMATS[request.format].suffix}"
-        written.append(_written(study, question, request.what, path, here))
-    return written
+    return [
+        _written(study, question, request.what, path, here)
+        for question, path, here in files_for(request, [(one, one.name) for one in ready], watch)
+    ]
 
 
 def _written(study: Study, question: PairQuestion, what: str, path: Path, watch: Watch) -> Path:
