@@ -182,10 +182,9 @@ def _annotators(found: Sequence[CountedImage], counted: Mapping[str, Weighed]) -
             "`raterscope export --what annotators` writes all."
         )
     columns = ("Annotator", "Clicks", "Reliability", "Sensitivity", "Specificity", "Weight")
-    if counted:
-        note += " Weight: as how much of an annotator one counted in the last run."
-    else:
-        columns, rows = columns[:-1], [row[:-1] for row in rows]
+    if not counted:
+        return Table("Annotators", columns[:-1], [row[:-1] for row in rows], note)
+    note += " Weight: as how much of an annotator one counted in the last run."
     return Table("Annotators", columns, rows, note, words=frozenset({5}))
 
 

@@ -15,10 +15,10 @@ __all__ = [
 ]  # fmt: skip
 
 
-_WIDE, _BEYOND = 20.0, 0.2
-"""Letters up to which a column on paper has all the room that it needs, and its share of what is beyond."""
+_LINE, _SHORT = 118.0, 24.0
+"""Letters that a row of a table on paper has room for, and of a text that stays on one line."""
 
-_BOLD, _PADDING = 1.2, 3.0
+_BOLD, _PADDING = 1.2, 2.0
 """Width of a letter of a heading, and of the room about a text, in letters."""
 
 
@@ -76,15 +76,31 @@ class Table:
         """Give the rows with every cell a Cell."""
         return [[cell if isinstance(cell, Cell) else Cell(cell) for cell in row] for row in self.rows]
 
-    def widths(self) -> list[int]:
-        """Share 100 % of a width among the columns by their longest texts."""
+    def widths(self) -> list[float]:
+        """Share 100 % of a width among the columns, so that the longest texts take as few lines as they can.
+
+        A short text has the room that it needs; the others share the rest by their lengths.
+        """
         rows = [[cell.text for cell in row] for row in self.cells()]
-        longest = []
+        needs = []
         for at, name in enumerate(self.columns):
             heading = _BOLD * max((len(word) for word in name.split()), default=0)
-            need = max([heading, *(float(len(row[at])) for row in rows)])
-            longest.append(min(need, _WIDE + _BEYOND * max(need - _WIDE, 0.0)) + _PADDING)
-        return [round(100 * need / sum(longest)) for need in longest]
+            needs.append(max([heading, *(float(len(row[at])) for row in rows)]))
+        least = [min(need, _SHORT) for need in needs]
+        room = _LINE - _PADDING * len(needs)
+        taken, squeezed = needs, [need > _SHORT for need in needs]
+        while sum(taken) > room and any(squeezed):
+            rest = room - sum(one for one, long in zip(least, squeezed, strict=True) if not long)
+            scale = rest / sum(need for need, long in zip(needs, squeezed, strict=True) if long)
+            taken = [
+                need * scale if long else one for need, one, long in zip(needs, least, squeezed, strict=True)
+            ]
+            again = [long and one > _SHORT for one, long in zip(taken, squeezed, strict=True)]
+            if again == squeezed:
+                break
+            squeezed, taken = again, [max(one, few) for one, few in zip(taken, least, strict=True)]
+        wide = [one + _PADDING for one in taken]
+        return [round(100 * one / sum(wide), 1) for one in wide]
 
     def left(self, column: int) -> bool:
         """Whether a column starts at the left."""

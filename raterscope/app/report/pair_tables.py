@@ -20,8 +20,6 @@ _MOST = 60
 _ENDS, _MOVED = 5, 10
 """Items from either end of the ranking, and of those that moved the most."""
 
-_HELD = "\N{NO-BREAK SPACE}"
-
 _REASON = 48
 """Letters of a reason; all of it is among the decisions."""
 
@@ -141,12 +139,13 @@ def _score(value: float, low: float, high: float) -> str:
 def _behaviour(found: ComparedQuestion, k: int) -> str:
     if not found.flagged[k]:
         return NONE
-    side = "left" if found.fusion.left[k] > found.fusion.right[k] else "right"
-    return f"{BEHAVIOURS[int(found.behaviour[k])]}, {side}"
+    left, right = int(found.fusion.left[k]), int(found.fusion.right[k])
+    side = "" if left == right else ", left" if left > right else ", right"
+    return BEHAVIOURS[int(found.behaviour[k])] + side
 
 
 def _draws(selected: float) -> str:
-    return percent(selected).replace(" ", _HELD) if np.isfinite(selected) else NONE
+    return percent(selected) if np.isfinite(selected) else NONE
 
 
 def _decision(found: ComparedQuestion, name: str) -> str:

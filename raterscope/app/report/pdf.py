@@ -15,12 +15,11 @@ from PySide6.QtGui import (
     QPainter,
     QPdfWriter,
     QTextDocument,
-    QTextFormat,
-    QTextTable,
 )
 
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.report.contents import Contents, Picture
+from raterscope.app.report.page_breaks import keep_together
 from raterscope.app.report.rendering import as_html
 
 __all__ = ["as_pdf"]
@@ -85,7 +84,7 @@ def as_pdf(contents: Contents, watch: Watch = silent) -> bytes:
     foot = _FOOT / 25.4 * _DPI
     page = QRectF(0, 0, writer.width(), writer.height() - foot)
     paper.setPageSize(QSizeF(page.size()))
-    _keep_together(paper, page.height())
+    keep_together(paper, page.height())
     painter = QPainter(writer)
     try:
         pages = paper.pageCount()
@@ -111,20 +110,6 @@ def _application() -> QGuiApplication | None:
         return None
     os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
     return QGuiApplication(["raterscope"])
-
-
-def _keep_together(paper: QTextDocument, height: float) -> None:
-    """Let a table that fits half a page, and stands across the edge of one, begin on the next."""
-    layout = paper.documentLayout()
-    for frame in paper.rootFrame().childFrames():
-        if not isinstance(frame, QTextTable):
-            continue
-        box = layout.frameBoundingRect(frame)
-        across = int(box.top() // height) != int((box.bottom() - 1) // height)
-        if across and box.height() < height / 2:
-            style = frame.format()
-            style.setPageBreakPolicy(QTextFormat.PageBreakFlag.PageBreak_AlwaysBefore)
-            frame.setFormat(style)
 
 
 def _paint(painter: QPainter, paper: _Paper, page: QRectF, number: int) -> None:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Callable
 from functools import cache
 from importlib import resources
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
+from markupsafe import Markup
 
 from raterscope.app.report.contents import Contents, Picture
 
 __all__ = ["as_html"]
+
+_QUANTITY = re.compile(r"(?<=\d) (?=(?:%|[mµ]m[²³]?|ml|px²?|s|nats)(?!\w))")
 
 
 def as_html(contents: Contents, style: str = "page", source: Callable[[Picture], str] | None = None) -> str:
@@ -35,8 +39,15 @@ def as_html(contents: Contents, style: str = "page", source: Callable[[Picture],
 def _environment() -> Environment:
     return Environment(
         loader=FunctionLoader(_read), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
-        lstrip_blocks=True,
+        lstrip_blocks=True, finalize=_held,
     )  # fmt: skip
+
+
+def _held(value: object) -> object:
+    """Keep a number and its unit on one line."""
+    if isinstance(value, str) and not isinstance(value, Markup):
+        return _QUANTITY.sub("\N{NO-BREAK SPACE}", value)
+    return value
 
 
 def _read(name: str) -> str:

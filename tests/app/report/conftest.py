@@ -53,6 +53,7 @@ class Page(HTMLParser):
         if "style" in self._within:
             self.styles += data
             return
+        data = data.replace("\N{NO-BREAK SPACE}", " ")
         self.texts.append(data)
         if {"td", "th"} & set(self._within):
             self.rows[-1][-1] += data

@@ -15,7 +15,8 @@ from raterscope.app.report import write_report
 from raterscope.app.review import Decision, TaskSubject
 from raterscope.app.study import Study
 from raterscope.app.study.labels import link_pictures
-from tests.app.labels.made import LAZY, LIAR, PEOPLE, TASKS, make_study, write, write_truth, write_votes
+from tests.app.labels.made import LAZY, LIAR, PEOPLE, TASKS, make_study, write_truth, write_votes
+from tests.app.tables import write
 
 
 def fuse(study, algorithm="ibcc"):

@@ -9,7 +9,8 @@ from raterscope.app.pairs import running
 from raterscope.app.review import BiasSubject, Decision
 from raterscope.app.study import Study
 from raterscope.app.study.pairs import add_pairs
-from tests.app.pairs.made import BAD, BIASED, GOOD, HEADER, ITEMS, UGLY, answers, write
+from tests.app.pairs.made import BAD, BIASED, GOOD, HEADER, ITEMS, UGLY, answers
+from tests.app.tables import write
 
 COLUMNS = 8
 """Of the table of annotators; one more where the expert has said something."""

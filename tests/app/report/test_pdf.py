@@ -8,11 +8,14 @@ import threading
 
 import pytest
 from PIL import Image
-from PySide6.QtCore import QUrl
-from PySide6.QtGui import QTextDocument
+from PySide6.QtCore import QSizeF, QUrl
+from PySide6.QtGui import QImage, QTextDocument
 
 from raterscope.app.cli import main
 from raterscope.app.report import write_report
+from raterscope.app.report.contents import Contents, Notices, Prose, Section, Table
+from raterscope.app.report.page_breaks import keep_together
+from raterscope.app.report.rendering import as_html
 from raterscope.app.study import Study
 from tests.app.report.conftest import fuse
 
@@ -43,6 +46,42 @@ def test_a_pdf_is_written_in_another_thread_without_complaint(study, tmp_path, q
     thread.join()
     assert pages_of(tmp_path / "report.pdf") >= 2
     assert [record.message for record in qtlog.records] == []
+
+
+@pytest.mark.parametrize("before", range(0, 60, 7))
+def test_nothing_that_is_read_together_is_torn_apart_by_a_pages_end(before, qapp):
+    rows = [[f"row {n}", " ".join(["word"] * 60), "x" * 90] for n in range(30)]
+    table = Table("Head of a table", ("First", "Second", "Third"), rows, "A note.", frozenset({1, 2}))
+    prose = Prose([("", f"line {n}") for n in range(before)])
+    inner = Section("A heading", [prose, table], [Section("Another heading", [Notices(["Beware."]), table])])
+    paper, device, height = QTextDocument(), QImage(1, 1, QImage.Format.Format_RGB32), 1000.0
+    paper.documentLayout().setPaintDevice(device)
+    paper.setHtml(as_html(Contents("Made", [], [inner]), "paper"))
+    paper.setPageSize(QSizeF(700, height))
+    keep_together(paper, height)
+
+    def pages(block):
+        top = paper.documentLayout().blockBoundingRect(block).top()
+        lines = [block.layout().lineAt(number).rect() for number in range(block.layout().lineCount())]
+        return {int((top + y) // height) for line in lines for y in (line.top(), line.bottom() - 1)}
+
+    blocks = [paper.begin()]
+    while blocks[-1].next().isValid():
+        blocks.append(blocks[-1].next())
+    said = [block for block in blocks if block.text()]
+    headings = [at for at, block in enumerate(said) if block.blockFormat().headingLevel()]
+    assert len(headings) == 3
+    for at in headings:
+        assert pages(said[at]) <= pages(said[at + 1])
+    tables = [frame for frame in paper.rootFrame().childFrames() if frame.rows() > len(rows)]
+    assert len(tables) == 2
+    for frame in tables:
+        for row in range(frame.rows()):
+            cells = [frame.cellAt(row, column).firstCursorPosition().block() for column in range(3)]
+            assert len(set().union(*map(pages, cells))) == 1
+        head = frame.cellAt(0, 0).firstCursorPosition().block()
+        assert pages(head) == pages(frame.cellAt(2, 0).firstCursorPosition().block())
+    paper.deleteLater()
 
 
 def test_paper_shows_the_reports_pictures_and_reads_no_file(tmp_path, qapp):
