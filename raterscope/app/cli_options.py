@@ -119,7 +119,7 @@ def _describe_study_commands(commands: Commands) -> None:
         "fuse a study's clicks, masks, labels or pairs",
         "Fuses a study's clicks, masks, labels or pairs, whichever the algorithm is for, and\n"
         "keeps the result in it. What the expert decided is held fixed; annotators the expert excluded are\n"
-        "left out.",
+        "left out, and those of clicks who were down-weighed count as a part of one.",
         lists=True,
     )
     add_study(running)
