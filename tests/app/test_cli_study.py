@@ -1,7 +1,5 @@
 """`raterscope import`, `run` and `export`, and the sample that `demo` makes."""
 
-import csv
-
 import numpy as np
 import pytest
 from PIL import Image
@@ -17,14 +15,10 @@ from raterscope.app.study.masks import add_case
 from tests.app.labels.made import make_study as make_labels
 from tests.app.labels.made import write_truth, write_votes
 from tests.app.pairs import made as made_pairs
+from tests.app.tables import rows_of, write
 from tests.app.without_qt import nothing_is_left  # noqa: F401
 
 CENTRES = [(30.0, 40.0), (150.0, 60.0), (90.0, 150.0)]
-
-
-def rows_of(path):
-    with path.open(newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
 
 
 def run(*arguments):
@@ -377,7 +371,7 @@ class TestPairs:
     def crowd(self, tmp_path):
         rows = [(*row, "better?") for row in made_pairs.answers()]
         rows.append(("ann", "a", "b", "left", "older?"))  # of which no noise can be told
-        table = made_pairs.write(tmp_path / "crowd.csv", (*made_pairs.HEADER, "question"), rows)
+        table = write(tmp_path / "crowd.csv", (*made_pairs.HEADER, "question"), rows)
         assert run("import", tmp_path / "crowd.rscope", table) == 0
         return tmp_path / "crowd.rscope"
 

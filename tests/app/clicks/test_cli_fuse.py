@@ -7,22 +7,10 @@ import numpy as np
 import pytest
 
 from raterscope.app.cli import main
+from tests.app.tables import rows_of, write
 from tests.app.without_qt import nothing_is_left  # noqa: F401
 
 CENTRES = {"a.png": [(30.0, 40.0), (150.0, 60.0), (90.0, 150.0)], "b.png": [(60.0, 60.0), (140.0, 140.0)]}
-
-
-def write(path, header, rows):
-    with path.open("w", newline="", encoding="utf-8") as file:
-        table = csv.writer(file)
-        table.writerow(header)
-        table.writerows(rows)
-    return path
-
-
-def rows_of(path):
-    with path.open(newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
 
 
 @pytest.fixture

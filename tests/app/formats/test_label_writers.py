@@ -1,6 +1,5 @@
 """Labels as the next program reads them."""
 
-import csv
 import json
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,19 +25,10 @@ from raterscope.app.formats.label_writers import (
     write_labels,
     write_votes,
 )
+from tests.app.tables import header_of, rows_of
 
 TASKS = ("cell 1", '=HYPERLINK("x"), "y"', "Zelle ü\nzwei")
 CLASSES = ("no", "yes")
-
-
-def rows_of(path: Path) -> list[dict[str, str]]:
-    with path.open(newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
-
-
-def header_of(path: Path) -> list[str]:
-    with path.open(newline="", encoding="utf-8") as file:
-        return next(csv.reader(file))
 
 
 def some_votes(time: bool = True) -> Labels:

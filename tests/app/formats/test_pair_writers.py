@@ -1,6 +1,5 @@
 """Comparisons and rankings as the next program reads them."""
 
-import csv
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,20 +11,11 @@ from raterscope.algorithms.progress import Cancelled
 from raterscope.app.errors import InputError
 from raterscope.app.formats.pair_writers import write_annotators, write_pairs, write_path, write_ranking
 from raterscope.app.formats.pairs import read_pairs
+from tests.app.tables import header_of, rows_of
 
 NAN = float("nan")
 PEOPLE = ("ann", "=cmd()", "at")
 ITEMS = ("x", '-1+"y"', "z ü", "p", "q", "alone")
-
-
-def rows_of(path: Path) -> list[dict[str, str]]:
-    with path.open(newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
-
-
-def header_of(path: Path) -> list[str]:
-    with path.open(newline="", encoding="utf-8") as file:
-        return next(csv.reader(file))
 
 
 def some_pairs() -> Pairs:

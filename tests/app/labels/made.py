@@ -1,6 +1,5 @@
 """A crowd whose every error is planted, as files and as a study."""
 
-import csv
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +8,7 @@ from raterscope.app.formats.label_records import LabelTable
 from raterscope.app.formats.labels import read_labels
 from raterscope.app.study import Study
 from raterscope.app.study.labels import add_true_labels, add_votes
+from tests.app.tables import write
 
 TASKS = 120
 CLASSES = ("cat", "dog")
@@ -54,17 +54,6 @@ def write_truth(path: Path, every: int = 1) -> Path:
     """Write the truth of every so-manieth task."""
     rows = [[f"t{t}", CLASSES[true]] for t, true in enumerate(truth()) if t % every == 0]
     return write(path, ["task", "label"], rows)
-
-
-def write(path: Path, header: list[str], rows: list[list[str]]) -> Path:
-    with path.open("w", newline="", encoding="utf-8") as file:
-        csv.writer(file).writerows([header, *rows])
-    return path
-
-
-def rows_of(path: Path) -> list[dict[str, str]]:
-    with path.open(newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
 
 
 def make_study(path: Path, *files: Path) -> Path:

@@ -18,12 +18,12 @@ from tests.app.labels.made import (
     PEOPLE,
     TASKS,
     make_study,
-    rows_of,
     said,
     truth,
     write_truth,
     write_votes,
 )
+from tests.app.tables import rows_of
 from tests.app.without_qt import nothing_is_left  # noqa: F401
 
 WRONG = CLASSES[1 - truth()[5]]

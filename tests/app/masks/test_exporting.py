@@ -1,7 +1,5 @@
 """`run` and `export` of masks: what leaves a study, and in whose words."""
 
-import csv
-
 import nibabel
 import numpy as np
 import pydicom
@@ -17,6 +15,7 @@ from raterscope.app.masks.results import whole
 from raterscope.app.review import Decision, RegionSubject
 from raterscope.app.study import Study
 from tests.app.masks.made import SHAPE, a_ball, a_volume, four_raters, write
+from tests.app.tables import rows_of
 from tests.app.without_qt import nothing_is_left  # noqa: F401
 
 
@@ -55,11 +54,6 @@ def study(tmp_path, run):
 def read(path):
     image = nibabel.load(path)
     return np.asarray(image.dataobj).T
-
-
-def rows_of(path):
-    with path.open(newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
 
 
 def settle(path, origin, value):

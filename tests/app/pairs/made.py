@@ -1,8 +1,5 @@
 """A crowd that compares pairs, some of whom click one side, as files."""
 
-import csv
-from pathlib import Path
-
 import numpy as np
 
 ITEMS = tuple(f"item {n:02}" for n in range(16))
@@ -37,14 +34,3 @@ def answers(seed: int = 7) -> list[tuple[str, str, str, str]]:
                     side = "left"
                 rows.append((who, ITEMS[left], ITEMS[right], side))
     return rows
-
-
-def write(path: Path, header, rows) -> Path:
-    with path.open("w", newline="", encoding="utf-8") as file:
-        csv.writer(file).writerows([header, *rows])
-    return path
-
-
-def rows_of(path: Path) -> list[dict[str, str]]:
-    with path.open(newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))

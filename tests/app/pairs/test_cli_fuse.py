@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from raterscope.app.cli import main
-from tests.app.pairs.made import BAD, BIASED, GOOD, HEADER, ITEMS, PEOPLE, UGLY, answers, rows_of, write
+from tests.app.pairs.made import BAD, BIASED, GOOD, HEADER, ITEMS, PEOPLE, UGLY, answers
+from tests.app.tables import rows_of, write
 from tests.app.without_qt import nothing_is_left  # noqa: F401
 
 COLUMNS = ["annotator", "left", "right", "ties", "bias", "statistic", "entered", "flagged", "behaviour"]

@@ -8,7 +8,8 @@ from raterscope.app.review import BiasSubject, Decision
 from raterscope.app.study import Study
 from raterscope.app.study.pairs import pairs_of
 from tests.app.commands import run
-from tests.app.pairs.made import BAD, BIASED, GOOD, HEADER, ITEMS, PEOPLE, answers, rows_of, write
+from tests.app.pairs.made import BAD, BIASED, GOOD, HEADER, ITEMS, PEOPLE, answers
+from tests.app.tables import rows_of, write
 from tests.app.without_qt import nothing_is_left  # noqa: F401
 
 

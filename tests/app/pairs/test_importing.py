@@ -13,7 +13,8 @@ from raterscope.app.pairs.reading import items_of
 from raterscope.app.study import Study
 from raterscope.app.study.masks import mask_entries
 from raterscope.app.study.pairs import item_pictures, pairs_of
-from tests.app.pairs.made import HEADER, write
+from tests.app.pairs.made import HEADER
+from tests.app.tables import write
 from tests.app.without_qt import nothing_is_left  # noqa: F401
 
 ROWS = [
