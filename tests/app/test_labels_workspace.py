@@ -32,8 +32,7 @@ def votes() -> tuple[np.ndarray, np.ndarray]:
     return truth, said
 
 
-def table(path: Path) -> LabelTable:
-    _, said = votes()
+def table(path: Path, said: np.ndarray) -> LabelTable:
     task, annotator = np.divmod(np.arange(TASKS * PEOPLE), PEOPLE)
     start = datetime(2026, 3, 1, tzinfo=UTC).timestamp()
     return LabelTable(
@@ -57,7 +56,7 @@ def labels_study(tmp_path) -> Path:
     truth, _ = votes()
     path = tmp_path / "cells.rscope"
     with Study.create(path) as study:
-        add_votes(study, table(tmp_path))
+        add_votes(study, table(tmp_path, votes()[1]))
         known = tuple(range(0, TASKS, 3))
         add_true_labels(
             study,
@@ -244,6 +243,25 @@ def test_the_dynamic_model_shows_how_an_annotator_changed(fused, qtbot):
     assert f"{TASKS} votes" in workspace.drift._header._aside.text()
     sorts = [workspace.wall.measure.itemText(at) for at in range(workspace.wall.measure.count())]
     assert any("change over time" in words for words in sorts)
+
+
+def test_votes_of_people_who_repeat_each_other_can_count_in_part(window, qtbot, tmp_path):
+    """Two people, each under six names."""
+    _, said = votes()
+    with Study.create(tmp_path / "copies.rscope") as study:
+        add_votes(study, table(tmp_path, np.tile(said[:, :2], 6)))
+    window.open_paths([tmp_path / "copies.rscope"])
+    qtbot.waitUntil(lambda: window.workspace is not None and window.workspace.analysis is not None)
+    idle(window, qtbot)
+    fuse(window, qtbot)
+    workspace = window.workspace
+    sure = workspace.analysis.entropy.min()
+    assert workspace.comparing.in_part.isVisible()
+    workspace.comparing.in_part.click()
+    fuse(window, qtbot)
+    assert workspace.scene.fusion.power < 0.6
+    assert workspace.analysis.entropy.min() > sure
+    assert not workspace.comparing.in_part.isVisible()
 
 
 def test_pictures_of_tasks_come_where_there_are_files(fused, qtbot):

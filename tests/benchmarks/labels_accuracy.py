@@ -23,6 +23,7 @@ from raterscope.algorithms.labels.advice import advice
 from raterscope.algorithms.labels.assessment import Assessment, assess
 from raterscope.algorithms.labels.catalogue import LABELLERS
 from raterscope.algorithms.labels.data import OPEN, ClassArray, FloatArray, LabelFusion, Labels
+from raterscope.algorithms.labels.foresight import foresight
 from raterscope.algorithms.labels.fusion import LabelPlan, run
 from raterscope.algorithms.labels.voting import majority
 
@@ -121,7 +122,9 @@ def table_of_crowds(root: Path, fusers: dict[str, Algorithm]) -> None:
                 found_in_part = assess(part.posterior, truth, labels.classes)
                 assert found_in_part is not None
                 print(line(f"  a vote for {part.power:g}", found_in_part, None, None))
-            for sentence in advice(labels, fusion, found, vote) if key == "ibcc" else ():
+            for sentence in (
+                advice(labels, fusion, found, vote, foresight(labels, fusion)) if key == "ibcc" else ()
+            ):
                 print(f"    {sentence}")
         for key, posterior in peers(labels).items():
             found = assess(posterior, truth, labels.classes)

@@ -6,7 +6,7 @@ import numpy as np
 
 from raterscope.algorithms.labels.assessment import Assessment, better_than
 from raterscope.algorithms.labels.data import OPEN, LabelFusion, Labels
-from raterscope.algorithms.labels.foresight import foresight, is_modelled
+from raterscope.algorithms.labels.foresight import Foresight
 from raterscope.algorithms.labels.intervals import accuracy_of, crowd
 
 __all__ = ["advice"]
@@ -39,11 +39,6 @@ _CHANGED = (3.0, 0.2)
 _RATES = (5, 5)
 """Rates that are compared, at least, and votes in either half of each."""
 
-_DEPENDENT = (0.6, 2.0)
-"""What votes count for at most, and how much better they are foretold at least, for people to err together.
-
-Independent votes come to 0.8 to 1; few of them to less by chance."""
-
 _PRIOR = "a prior of strength 10 and accuracy 0.7"
 
 
@@ -52,6 +47,7 @@ def advice(
     fusion: LabelFusion,
     model: Assessment | None = None,
     vote: Assessment | None = None,
+    foretold: Foresight | None = None,
 ) -> tuple[str, ...]:
     """Say in plain sentences what speaks against trusting a fusion, and what would help.
 
@@ -70,6 +66,8 @@ def advice(
     fusion : LabelFusion
     model, vote : Assessment, optional
         Of the fusion and of the majority vote, on the same tasks with a known truth that was kept from both.
+    foretold : Foresight, optional
+        Of a fusion in which votes count in full.
 
     Returns
     -------
@@ -83,8 +81,12 @@ def advice(
         said += _of_swaps(labels, fusion)
     if fusion.drift is None:
         said += _of_change(labels, fusion)
-    if fusion.power == 1.0 and is_modelled(fusion):
-        said += _of_likeness(labels, fusion)
+    if foretold is not None and foretold.dependent:
+        said.append(
+            "People err on the same tasks, which the model does not know: the votes on a task foretell each"
+            f" other best if each counts for {foretold.power:g} of one. Probabilities are more honest where"
+            " it does: fuse with each vote counting as much as lets them foretell each other."
+        )
     if not fusion.trace.converged:
         last = f" (the last change of a probability was {fusion.trace.change[-1]:.2g})"
         said.append(
@@ -152,19 +154,6 @@ def _of_little(labels: Labels, fusion: LabelFusion) -> list[str]:
     return [
         f"The model has little to learn from: {', '.join(reasons)}. Where it differs from the vote, the vote"
         f" may be right.{remedy}"
-    ]
-
-
-def _of_likeness(labels: Labels, fusion: LabelFusion) -> list[str]:
-    """Foretell each vote from the others on its task."""
-    found = foresight(labels, fusion)
-    power, gain = _DEPENDENT
-    if found.power > power or found.gain < gain:
-        return []
-    return [
-        "People err on the same tasks, which the model does not know: the votes on a task foretell each other"
-        f" best if each counts for {found.power:g} of one. Probabilities are more honest where it does:"
-        " fuse with each vote counting as much as lets them foretell each other."
     ]
 
 

@@ -24,6 +24,11 @@ __all__ = ["POWERS", "Foresight", "foresight", "is_modelled", "tempered"]
 POWERS = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.35, 0.3, 0.25, 0.2, 0.15, 0.1, 0.05)
 """What a vote may count for."""
 
+_DEPENDENT = (0.6, 8.0)
+"""What votes count for at most, and nats gained at least, for people to err together.
+
+Independent votes mostly come to 0.8 to 1; few of them to less by chance, with less to gain."""
+
 _LOOKED_AT = 200_000
 """Votes that are foretold, about; of more, those on every second, third ... task."""
 
@@ -52,6 +57,12 @@ class Foresight:
     power: float
     gain: float
     votes: int
+
+    @property
+    def dependent(self) -> bool:
+        """Whether people err on the same tasks, more than chance would have it."""
+        power, gain = _DEPENDENT
+        return self.power <= power and self.gain >= gain
 
 
 def is_modelled(fusion: LabelFusion) -> bool:

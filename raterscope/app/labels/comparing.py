@@ -9,6 +9,8 @@ from functools import partial
 from raterscope.algorithms.labels.advice import advice
 from raterscope.algorithms.labels.assessment import Assessment, assess
 from raterscope.algorithms.labels.catalogue import LABELLERS
+from raterscope.algorithms.labels.data import LabelFusion, Labels
+from raterscope.algorithms.labels.foresight import Foresight, foresight, is_modelled
 from raterscope.algorithms.labels.fusion import LabelPlan, fuse
 from raterscope.algorithms.labels.result import LabelResult
 from raterscope.algorithms.progress import Watch, part, silent
@@ -79,7 +81,13 @@ def advice_on(
     question: Question, result: LabelResult, judged: Mapping[str, Assessment], method: str
 ) -> tuple[str, ...]:
     """Say what speaks against trusting a result; see `advice`."""
-    return advice(question.labels, result.fusion, judged.get(method), judged.get(VOTE))
+    labels, fusion = question.labels, result.fusion
+    return advice(labels, fusion, judged.get(method), judged.get(VOTE), foretold_of(labels, fusion))
+
+
+def foretold_of(labels: Labels, fusion: LabelFusion) -> Foresight | None:
+    """Foretell the votes from each other, where a model lets each count in full."""
+    return foresight(labels, fusion) if fusion.power == 1.0 and is_modelled(fusion) else None
 
 
 def _judge(question: Question, plan: LabelPlan, watch: Watch) -> Assessment | None:

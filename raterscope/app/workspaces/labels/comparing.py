@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
 from raterscope.algorithms.labels.assessment import Assessment
 from raterscope.algorithms.labels.catalogue import labeller_title
@@ -47,9 +47,12 @@ class Comparing(QWidget):
     -------
     run_chosen : object
         Key of the run gone to.
+    part_wanted
+        Votes should count in part.
     """
 
     run_chosen = Signal(object)
+    part_wanted = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -60,15 +63,25 @@ class Comparing(QWidget):
         self.advice = plain_label("", "disputed", wrap=True)
         self.advice.setContentsMargins(12, 0, 12, 8)
         self.advice.hide()
+        self.in_part = QPushButton("Let votes count in part")
+        self.in_part.setToolTip("Fuse with each vote counting as much as lets them foretell each other")
+        self.in_part.hide()
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
         column.addWidget(self.table, 1)
         column.addWidget(self.advice)
+        row = QHBoxLayout()
+        row.setContentsMargins(12, 0, 12, 8)
+        row.addWidget(self.in_part)
+        row.addStretch(1)
+        column.addLayout(row)
+        self.in_part.clicked.connect(self.part_wanted)
         self.table.run_chosen.connect(self._on_chosen)
 
-    def set_advice(self, sentences: Sequence[str]) -> None:
+    def set_advice(self, sentences: Sequence[str], *, err_together: bool = False) -> None:
         """Say how far to trust the model; nothing where there is nothing to say."""
+        self.in_part.setVisible(err_together)
         self.advice.setText(" ".join(sentences[:2]))
         self.advice.setToolTip(plain_tip(" ".join(sentences)))
         self.advice.setVisible(bool(sentences))

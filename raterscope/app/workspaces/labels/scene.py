@@ -19,6 +19,7 @@ from raterscope.algorithms.labels.result import LabelResult
 from raterscope.algorithms.labels.voting import majority
 from raterscope.algorithms.progress import Watch, part
 from raterscope.app.labels.answers import Groups, as_it_was, groups_of, truth_as_it_was
+from raterscope.app.labels.comparing import foretold_of
 from raterscope.app.labels.running import measured
 from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.labels import labels_of, pictures_of
@@ -144,6 +145,8 @@ class Analysis:
     model, crowd_vote : Assessment or None
         The answer, and the vote, against them.
     advice : tuple of str
+    err_together : bool
+        Whether people err on the same tasks, and their votes count in full.
     """
 
     by_task: Index
@@ -165,6 +168,7 @@ class Analysis:
     model: Assessment | None = None
     crowd_vote: Assessment | None = None
     advice: tuple[str, ...] = ()
+    err_together: bool = False
 
 
 def analyse(scene: Scene, watch: Watch) -> Analysis:
@@ -191,6 +195,7 @@ def analyse(scene: Scene, watch: Watch) -> Analysis:
     watch(0.8, "measuring the answer")
     model = assess(fusion.posterior, truths, fusion.classes)
     by_vote = assess(vote, truths, fusion.classes)
+    foretold = foretold_of(labels, fusion)
     return plainly(
         entropy=fusion.entropy(),
         mean=mean,
@@ -205,7 +210,8 @@ def analyse(scene: Scene, watch: Watch) -> Analysis:
         measured=truths,
         model=model,
         crowd_vote=by_vote,
-        advice=tuple(advice(labels, fusion, model, by_vote)),
+        advice=tuple(advice(labels, fusion, model, by_vote, foretold)),
+        err_together=foretold is not None and foretold.dependent,
     )
 
 

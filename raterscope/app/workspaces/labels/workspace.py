@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -77,6 +78,7 @@ class LabelsWorkspace(LabelsScreen):
         self.people.community_chosen.connect(self._on_community)
         self.people.cell_chosen.connect(self._on_cell)
         self.drift.dynamic_wanted.connect(self._on_dynamic_wanted)
+        self.comparing.part_wanted.connect(self._on_part_wanted)
         self.excluding.said.connect(self.said)
         self.behind.chosen.connect(self.tasks.select)
         self.ask.chosen.connect(self.tasks.select)
@@ -149,7 +151,9 @@ class LabelsWorkspace(LabelsScreen):
         QTimer.singleShot(0, self, partial(self._show_plots, scene))
         fusion = None if scene is None else scene.fusion
         told = () if fusion is None else fusion.notices
-        self.comparing.set_advice((*(() if analysis is None else analysis.advice), *told))
+        advice = () if analysis is None else analysis.advice
+        together = analysis is not None and analysis.err_together
+        self.comparing.set_advice((*advice, *told), err_together=together)
 
     def _show_plots(self, scene: Scene | None) -> None:
         if scene is not self.scene:
@@ -255,6 +259,13 @@ class LabelsWorkspace(LabelsScreen):
 
     def _on_dynamic_wanted(self) -> None:
         self.fuse_panel.algorithm.choose("dynibcc")
+        if not self.fuse_panel.isVisible():
+            self.toggle_fuse_panel()
+
+    def _on_part_wanted(self) -> None:
+        about = self.fuse_panel.assignment
+        assert about is not None
+        about.set_settings(replace(about.settings(), counting="foretold"))
         if not self.fuse_panel.isVisible():
             self.toggle_fuse_panel()
 
