@@ -76,17 +76,17 @@ def advice(
     """
     if fusion.algorithm in _VOTES or not len(labels):
         return ()
-    said = [*_of_the_truth(model, vote, _is_strong(fusion)), *_of_little(labels, fusion)]
+    said = []
+    if foretold is not None and foretold.dependent:
+        said.append(
+            f"People err together here: the votes on a task foretell each other best if each counts for"
+            f" {foretold.power:g} of one. The model counts all of it and is too sure: let votes count in part."
+        )
+    said += [*_of_the_truth(model, vote, _is_strong(fusion)), *_of_little(labels, fusion)]
     if fusion.known.max(initial=OPEN) == OPEN:
         said += _of_swaps(labels, fusion)
     if fusion.drift is None:
         said += _of_change(labels, fusion)
-    if foretold is not None and foretold.dependent:
-        said.append(
-            "People err on the same tasks, which the model does not know: the votes on a task foretell each"
-            f" other best if each counts for {foretold.power:g} of one. Probabilities are more honest where"
-            " it does: fuse with each vote counting as much as lets them foretell each other."
-        )
     if not fusion.trace.converged:
         last = f" (the last change of a probability was {fusion.trace.change[-1]:.2g})"
         said.append(

@@ -35,7 +35,7 @@ TRUTHS = {
 
 COUNTS = {
     "full": "in full, as the model has it",
-    "foretold": "as much as lets the votes on a task foretell each other best",
+    "foretold": "in part, as votes foretell votes",
 }
 
 
@@ -52,8 +52,9 @@ class QuestionSettings(Settings):
     counting: str = choice(
         "full",
         "Each vote counts",
-        "People err together on hard tasks, which makes a model too sure; in part, its order of tasks hardly "
-        "changes and its probabilities are more honest. For models with a prior of the annotators.",
+        "People err together on hard tasks, which makes a model too sure. In part: as much as lets the votes "
+        "on a task foretell each other best; the order of tasks hardly changes, the probabilities are more "
+        "honest. For models with a prior of the annotators.",
         COUNTS,
     )
     communities: bool = switch(

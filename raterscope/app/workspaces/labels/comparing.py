@@ -82,7 +82,7 @@ class Comparing(QWidget):
     def set_advice(self, sentences: Sequence[str], *, err_together: bool = False) -> None:
         """Say how far to trust the model; nothing where there is nothing to say."""
         self.in_part.setVisible(err_together)
-        self.advice.setText(" ".join(sentences[:2]))
+        self.advice.setText(" ".join(sentences[: 1 if err_together else 2]))
         self.advice.setToolTip(plain_tip(" ".join(sentences)))
         self.advice.setVisible(bool(sentences))
 
