@@ -185,7 +185,11 @@ def settle(
         Of images that annotators clicked on.
     watch : Watch
     """
-    if piles.kind is None:
+    with_others = piles.kind == "truth" and bool(piles.tables or piles.points or piles.labels)
+    if with_others:  # they are what is true: plain images need not be masks
+        piles.images = [path for path in piles.masks if is_image(path)]
+        piles.masks = [path for path in piles.masks if path not in piles.images]
+    if piles.kind is None or with_others:
         anchors = {*shapes, *(volume.grid.shape for volume in piles.volumes)}
         piles.add(settle_voxels(piles.doubtful, piles.masks, anchors))
         pictures = pictures_among(piles.images, tasks)

@@ -80,7 +80,7 @@ def sign_points(
 
     What is told by hand goes before what a file says of itself, and that before what the names of all files
     together let guess, as with masks, and the folders where each annotator has one. A file that tells no
-    image, and whose name begins with none at hand, is of the only one at hand.
+    image, and in whose name stands none at hand, is of the only one at hand.
 
     Parameters
     ----------
@@ -169,12 +169,23 @@ def _picture(told: str, hint: str | None, path: Path, known: Names, images: Sequ
     if hint is not None:
         found = known.find(hint)
         return hint if found is None else found.name
+    within = [image for image in images if _is_within(image, path)]
+    if len(within) == 1:
+        return within[0]
     if len(images) > 1:
         raise InputError(
             f"does not tell its image, and there are {len(images):,}; call the file as its image is called",
             file=path,
         )
     return images[0] if images else path.resolve().parent.name or "image"
+
+
+def _is_within(image: str, path: Path) -> bool:
+    """Tell whether an image's name stands in that of a file: smear 01 in napari_smear_01_anna."""
+    mine, words = words_of(image), words_of(path.name)
+    return bool(mine) and any(
+        words[start : start + len(mine)] == mine for start in range(len(words) - len(mine) + 1)
+    )
 
 
 def _parted(file: PointFile, people: Sequence[str], pictures: Sequence[str]) -> tuple[ClickTable, PointTable]:

@@ -159,10 +159,17 @@ class Faults:
         )
 
 
-def read_table(path: Path, watch: Watch = silent) -> Table:
+def read_table(path: Path, watch: Watch = silent, *, may_be_empty: bool = False) -> Table:
     """Read a table of text: any encoding and delimiter that a spreadsheet writes.
 
     The first row is the header unless it holds a number. Empty rows are passed over.
+
+    Parameters
+    ----------
+    path : Path
+    watch : Watch
+    may_be_empty : bool
+        Whether a header alone will do.
 
     Raises
     ------
@@ -192,7 +199,7 @@ def read_table(path: Path, watch: Watch = silent) -> Table:
     else:
         lines = lines[1:]
         columns = [column[1:] for column in columns]
-    if not lines:
+    if not lines and not may_be_empty:
         raise InputError("has a header but no rows", file=path)
     watch(0.8, f"{len(lines):,} rows read")
     return Table(path, distinct(header), tuple(columns), lines)

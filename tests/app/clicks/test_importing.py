@@ -163,6 +163,19 @@ class TestWhoAndWhere:
         said = bring(path, "--annotator", "ann")
         assert said.startswith("ann.csv: does not tell its image, and there are 2")
 
+    def test_the_image_is_found_wherever_it_stands_in_the_name_of_the_file(self, bring, tmp_path, smears):
+        path = tmp_path / "Points on smear2 (final).csv"
+        path.write_text("index,axis-0,axis-1\n0,1,2\n")
+        bring(*smears, path, "--annotator", "ann")
+        assert held(tmp_path / "s.rscope")[0] == {("ann", "smear2.png"): [(2.5, 1.5)]}
+
+    def test_photographs_that_come_with_true_places_are_no_masks(self, bring, tmp_path, smears):
+        path = tmp_path / "smear2.csv"
+        path.write_text("index,axis-0,axis-1\n0,1,2\n")
+        said = bring(*smears, path, "--kind", "truth")
+        assert "2 images." in said
+        assert held(tmp_path / "s.rscope")[1]["smear2.png"] == [(2.5, 1.5)]
+
     def test_a_pattern_tells_both(self, bring, tmp_path, smears):
         path = tmp_path / "ann-on-smear2.csv"
         path.write_text("index,axis-0,axis-1\n0,1,2\n")

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
+from urllib.parse import unquote
 
 import numpy as np
 
@@ -98,9 +99,22 @@ def item_of(task: dict[str, Any], at: int) -> str:
         found = next((texts[key] for key in _IMAGE_KEYS if key in texts), None) or next(
             iter(texts.values()), None
         )
-        if found and (name := text_of(PurePosixPath(found.partition("?")[0]).name)):
+        if found and (name := text_of(_file_in(found))):
             return name
     return f"task {text_of(task.get('id')) or at + 1}"
+
+
+def _file_in(address: str) -> str:
+    """Give the name of the file that an address is of; of one that a server fetches, see its query.
+
+    So it is with files in local storage, /data/local-files/?d=smears/a.png.
+    """
+    place, _, query = address.partition("?")
+    name = PurePosixPath(unquote(place)).name
+    if not PurePosixPath(name).suffix:
+        files = (PurePosixPath(part.partition("=")[2]) for part in unquote(query).split("&"))
+        name = next((file.name for file in files if file.suffix), name)
+    return name
 
 
 @dataclass(frozen=True)

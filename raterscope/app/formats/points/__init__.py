@@ -59,7 +59,7 @@ def read_points(path: Path | str, watch: Watch = silent) -> PointFile:
 
     path = Path(path)
     if path.suffix.casefold() in _TABLES:
-        return napari.read_points_layer(read_table(path, watch))
+        return napari.read_points_layer(read_table(path, watch, may_be_empty=True))
     kind, content = _opened(path)
     if kind == "labelme":
         return labelme.read_labelme_points(path, content)

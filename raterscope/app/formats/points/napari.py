@@ -24,6 +24,8 @@ def is_points_layer(header: Collection[str]) -> bool:
 def read_points_layer(table: Table) -> PointFile:
     """Read the points of a layer; a property called as an annotator or image tells who and where.
 
+    An empty layer is of somebody who looked and marked nothing.
+
     The last two axes are row and column. Axes before them, slices or times, must have one value.
 
     Raises
@@ -57,4 +59,6 @@ def read_points_layer(table: Table) -> PointFile:
         marks.setdefault(key, []).append(at)
     for (who, image), rows in marks.items():
         gathering.add(who, image, places[rows])
+    if not len(table):
+        gathering.look(None, None)
     return gathering.file("points")

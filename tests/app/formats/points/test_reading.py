@@ -202,6 +202,21 @@ class TestOthers:
         assert file.truth is not None
         np.testing.assert_allclose([file.truth.x[0], file.truth.y[0]], [5, 6])
 
+    @pytest.mark.parametrize(
+        ("address", "name"),
+        [
+            ("/data/local-files/?d=smears/a%20b.png", "a b.png"),
+            ("/data/local-files/?d=smears%2Fone.png", "one.png"),
+            ("/data/upload/3/1f2e3d4c-one.png", "1f2e3d4c-one.png"),
+            ("https://host/bucket/one.png?Expires=1&Signature=x.yz", "one.png"),
+            ("s3://bucket/smears/one.png", "one.png"),
+        ],
+    )
+    def test_the_image_of_a_task_is_told_from_its_address(self, written, address, name):
+        """As label-studio-sdk 2.1.2 (convert_coco_to_ls) and Label Studio's exports write it."""
+        tasks = [{"id": 1, "data": {"image": address}, "annotations": [{"result": [keypoint(1, 2)]}]}]
+        assert read_points(written("a.json", tasks)).clicks.images == (name,)
+
     def test_keypoints_need_the_size_of_their_image(self, written, refusal):
         bare = {key: value for key, value in keypoint(1, 2).items() if not key.startswith("original")}
         tasks = [{"id": 1, "data": {"image": "one.png"}, "annotations": [{"result": [bare]}]}]
@@ -213,6 +228,11 @@ class TestOthers:
         clicks = read_points(path).clicks
         assert clicks.annotators == ("a", "b")
         assert (clicks.x.tolist(), clicks.y.tolist()) == ([3.0, 4.5], [2.0, 3.5])
+
+    def test_a_layer_without_points_is_of_somebody_who_looked(self, written):
+        """As napari 0.9.2 saves an empty layer of points."""
+        clicks = read_points(written("a.csv", "index,axis-0,axis-1\n")).clicks
+        assert (len(clicks), clicks.looked) == (0, {(0, 0)})
 
     def test_a_layer_on_one_slice_is_of_that_slice_and_one_on_several_is_refused(self, written, refusal):
         assert places(written("a.csv", "index,axis-0,axis-1,axis-2\n0,5,1,2\n1,5,3,4\n")) == [
