@@ -79,8 +79,9 @@ def advice(
     said = []
     if foretold is not None and foretold.dependent:
         said.append(
-            f"People err together here: the votes on a task foretell each other best if each counts for"
-            f" {foretold.power:g} of one. The model counts all of it and is too sure: let votes count in part."
+            "People err together here: the votes on a task foretell each other best if each counts for"
+            f" {foretold.power:g} of one. The model counts all of it and is too sure:"
+            " let votes count in part."
         )
     said += [*_of_the_truth(model, vote, _is_strong(fusion)), *_of_little(labels, fusion)]
     if fusion.known.max(initial=OPEN) == OPEN:

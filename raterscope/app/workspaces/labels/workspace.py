@@ -263,9 +263,10 @@ class LabelsWorkspace(LabelsScreen):
             self.toggle_fuse_panel()
 
     def _on_part_wanted(self) -> None:
-        about = self.fuse_panel.assignment
-        assert about is not None
-        about.set_settings(replace(about.settings(), counting="foretold"))
+        form = self.fuse_panel.assignment
+        about = None if form is None else form.settings()
+        if form is not None and isinstance(about, QuestionSettings):
+            form.set_settings(replace(about, counting="foretold"))
         if not self.fuse_panel.isVisible():
             self.toggle_fuse_panel()
 
