@@ -17,7 +17,7 @@ from raterscope.app.study import Study
 from raterscope.app.workspaces.catalogue import WORKSPACES
 from tests.app.bringing import bring
 from tests.app.commands import refusal
-from tests.app.driving import LONG, idle
+from tests.app.driving import LONG, idle, open_study
 from tests.qt_leaks import nothing_is_left
 
 __all__ = ["bring", "nothing_is_left", "refusal"]
@@ -92,12 +92,7 @@ def window(qtbot):
 @pytest.fixture
 def opened(window, qtbot, study_file):
     """The window with the study open and its first image on screen."""
-    window.open_paths([study_file])
-    qtbot.waitUntil(
-        lambda: window.workspace is not None and window.workspace.reviewing.scene is not None, timeout=LONG
-    )
-    idle(window, qtbot)
-    return window
+    return open_study(window, qtbot, study_file)
 
 
 @pytest.fixture

@@ -21,6 +21,16 @@ class Appeared(QObject):
         return False
 
 
+def open_study(window, qtbot, path):
+    """Open a study, and wait for its first image, case or question."""
+    window.open_paths([path])
+    qtbot.waitUntil(
+        lambda: window.workspace is not None and window.workspace.current_item() is not None, timeout=LONG
+    )
+    idle(window, qtbot)
+    return window
+
+
 def idle(window, qtbot):
     quiet_since = time.monotonic()
 
@@ -37,9 +47,11 @@ def states(window):
     return [spot.state for spot in window.workspace.reviewing.spots]
 
 
-def press(window, qtbot, key, modifiers=Qt.KeyboardModifier.NoModifier):
+def press(window, qtbot, key, modifiers=Qt.KeyboardModifier.NoModifier, *, on=None):
+    """Press a key where the keys are to go, on the canvas unless told otherwise; wait for what it does."""
     window.activateWindow()
     qtbot.waitUntil(window.isActiveWindow)
-    window.workspace.canvas.setFocus()
-    qtbot.keyClick(window.workspace.canvas, key, modifiers)
+    place = on or window.workspace.canvas
+    place.setFocus()
+    qtbot.keyClick(place, key, modifiers)
     idle(window, qtbot)

@@ -25,7 +25,7 @@ from raterscope.app.workspaces.labels import alike as comparing
 from raterscope.app.workspaces.labels import communities as showing
 from raterscope.app.workspaces.labels.grouping import find_groups, follow_groups, obstacle
 from raterscope.app.workspaces.labels.scene import analyse, read_scene
-from tests.app.driving import LONG, idle
+from tests.app.driving import LONG, idle, open_study
 
 PEOPLE, TASKS, EACH = 24, 200, 100
 CLASSES = ("healthy", "infected")
@@ -99,11 +99,7 @@ def opened(window, qtbot, dynamic, tmp_path):
 
 
 def show(window, qtbot, path: Path):
-    window.open_paths([path])
-    qtbot.waitUntil(
-        lambda: window.workspace is not None and window.workspace.analysis is not None, timeout=LONG
-    )
-    idle(window, qtbot)
+    open_study(window, qtbot, path)
     return window.workspace
 
 

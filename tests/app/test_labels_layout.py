@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 from PySide6.QtCore import Qt
 
-from tests.app.driving import LONG, idle
+from tests.app.driving import LONG, idle, open_study
 from tests.app.test_labels_workspace import (  # noqa: F401
     LIAR,
     compiled,
@@ -33,10 +33,7 @@ def parts(widget) -> list:
 
 def test_the_matrix_has_room_for_its_intervals_in_a_window_of_the_usual_size(qtbot, window, labels_study):  # noqa: F811
     window.resize(*USUAL)
-    window.open_paths([labels_study])
-    qtbot.waitUntil(
-        lambda: window.workspace is not None and window.workspace.analysis is not None, timeout=LONG
-    )
+    open_study(window, qtbot, labels_study)
     key(window, qtbot, Qt.Key.Key_F5)
     qtbot.waitUntil(lambda: len(window.document.contents.runs) == 1, timeout=LONG)
     idle(window, qtbot)

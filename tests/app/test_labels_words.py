@@ -9,7 +9,7 @@ from raterscope.app.formats.label_records import LabelTable
 from raterscope.app.review import Decision
 from raterscope.app.study import Study
 from raterscope.app.study.labels import add_votes
-from tests.app.driving import LONG, idle
+from tests.app.driving import LONG, idle, open_study
 from tests.app.test_labels_workspace import (  # noqa: F401
     LIAR,
     compiled,
@@ -65,12 +65,7 @@ def agreed_path(tmp_path):
 
 @pytest.fixture
 def agreed(window, qtbot, agreed_path):
-    window.open_paths([agreed_path])
-    qtbot.waitUntil(
-        lambda: window.workspace is not None and window.workspace.analysis is not None, timeout=LONG
-    )
-    idle(window, qtbot)
-    return window
+    return open_study(window, qtbot, agreed_path)
 
 
 def test_where_no_vote_is_missing_nobody_is_told_to_fuse_first(agreed, qtbot):

@@ -22,7 +22,7 @@ from raterscope.app.study.masks import PlacedMask, add_case, add_masks
 from raterscope.widgets.dialogs.reason import ReasonDialog
 from raterscope.widgets.panels.fuse_panel import RunRequest
 from raterscope.widgets.volume.layers import Stroke
-from tests.app.driving import LONG, idle
+from tests.app.driving import LONG, idle, open_study, press
 
 SHAPE = (16, 40, 40)
 SPACING = (2.0, 1.0, 1.0)
@@ -70,12 +70,7 @@ def masks_study(tmp_path) -> Path:
 
 @pytest.fixture
 def opened_masks(window, qtbot, masks_study):
-    window.open_paths([masks_study])
-    qtbot.waitUntil(
-        lambda: window.workspace is not None and window.workspace.reviewing.scene is not None, timeout=LONG
-    )
-    idle(window, qtbot)
-    return window
+    return open_study(window, qtbot, masks_study)
 
 
 @pytest.fixture
@@ -88,11 +83,7 @@ def fused_masks(opened_masks, qtbot):
 
 
 def key(window, qtbot, which, modifiers=Qt.KeyboardModifier.NoModifier):
-    window.activateWindow()
-    qtbot.waitUntil(window.isActiveWindow)
-    window.workspace.volume.setFocus()
-    qtbot.keyClick(window.workspace.volume, which, modifiers)
-    idle(window, qtbot)
+    press(window, qtbot, which, modifiers, on=window.workspace.volume)
 
 
 def go_to(window, qtbot, name):
@@ -253,9 +244,7 @@ def test_deciding_goes_on_after_the_study_was_closed_with_a_decision_on_its_way(
     fused_masks.workspace.reviewing.accept()
     fused_masks.document.close()
     idle(fused_masks, qtbot)
-    fused_masks.open_paths([masks_study])
-    qtbot.waitUntil(lambda: fused_masks.document.contents is not None, timeout=LONG)
-    idle(fused_masks, qtbot)
+    open_study(fused_masks, qtbot, masks_study)
     go_to(fused_masks, qtbot, "first")
     assert states(fused_masks) == ["accepted"]
     fused_masks.document.undo()
@@ -290,9 +279,7 @@ def test_what_was_decided_is_there_when_the_study_opens_again(fused_masks, qtbot
     settled = consensus(fused_masks)
     fused_masks.document.close()
     idle(fused_masks, qtbot)
-    fused_masks.open_paths([masks_study])
-    qtbot.waitUntil(lambda: fused_masks.document.contents is not None, timeout=LONG)
-    idle(fused_masks, qtbot)
+    open_study(fused_masks, qtbot, masks_study)
     go_to(fused_masks, qtbot, "first")
     np.testing.assert_array_equal(consensus(fused_masks), settled)
     assert states(fused_masks) == ["taken"]
@@ -385,11 +372,7 @@ def test_solo_counts_the_raters_of_the_case_on_screen(window, qtbot, tmp_path):
             add_masks(
                 study, [PlacedMask(entry.id, name, "n", (0, 0, 0), ball(8.0)) for name in names], "masks"
             )
-    window.open_paths([path])
-    qtbot.waitUntil(
-        lambda: window.workspace is not None and window.workspace.reviewing.scene is not None, timeout=LONG
-    )
-    idle(window, qtbot)
+    open_study(window, qtbot, path)
     go_to(window, qtbot, "second")
     key(window, qtbot, Qt.Key.Key_2)
     assert window.workspace.volume._scene.solo == "fay"

@@ -15,7 +15,7 @@ from raterscope.app.study import Study
 from raterscope.app.study.pairs import add_pairs
 from raterscope.app.workspaces.lines import run_lines
 from raterscope.widgets.dialogs.reason import ReasonDialog
-from tests.app.driving import LONG, idle
+from tests.app.driving import LONG, idle, open_study, press
 
 ITEMS, PEOPLE, BIASED = 10, 40, 12
 
@@ -59,12 +59,7 @@ def pairs_study(tmp_path) -> Path:
 
 @pytest.fixture
 def opened(window, qtbot, pairs_study):
-    window.open_paths([pairs_study])
-    qtbot.waitUntil(
-        lambda: window.workspace is not None and window.workspace.analysis is not None, timeout=LONG
-    )
-    idle(window, qtbot)
-    return window
+    return open_study(window, qtbot, pairs_study)
 
 
 @pytest.fixture
@@ -77,11 +72,7 @@ def fused(opened, qtbot):
 
 
 def key(window, qtbot, which):
-    window.activateWindow()
-    qtbot.waitUntil(window.isActiveWindow)
-    window.workspace.queue.view.setFocus()
-    qtbot.keyClick(window.workspace.queue.view, which)
-    idle(window, qtbot)
+    press(window, qtbot, which, on=window.workspace.queue.view)
 
 
 def promised(workspace):
