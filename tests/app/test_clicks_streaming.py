@@ -9,8 +9,11 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import QLabel, QSlider
 
 from raterscope.app import importing
+from raterscope.app.clicks.following import Following, Wish
+from raterscope.app.clicks.watching import WatchPlan
 from raterscope.app.study import Study, streams
 from raterscope.app.workspaces.clicks.spots import Settling, Summary
+from raterscope.widgets.dialogs.column_mapping import ColumnMappingDialog
 from tests.app.conftest import ANNOTATORS, PARASITES
 from tests.app.driving import LONG, idle, press, states
 
@@ -162,6 +165,27 @@ def test_closing_the_study_leaves_the_watch_in_peace(waiting, qtbot, tmp_path, i
         assert len(study.clicks(1)) == len(PARASITES)
 
 
+def test_a_source_that_comes_anew_without_names_of_columns_is_asked_about_and_nothing_is_lost(
+    waiting, qtbot, tmp_path
+):
+    source = tmp_path / "clicks.csv"
+    append(source, HEADER + "".join(visit(who, "one.png") for who in range(5)))
+    stream_of(waiting).watch(source)
+    wait_for(waiting, qtbot, 5)
+    source.unlink()
+    append(source, visit(5, "one.png"))
+    qtbot.waitUntil(lambda: waiting.findChild(ColumnMappingDialog) is not None, timeout=LONG)
+    idle(waiting, qtbot)
+    offer = [label.text() for label in waiting.workspace.stream.offers.findChildren(QLabel)]
+    assert any(words.startswith("Nobody has said what its columns hold.") for words in offer)
+    assert states(waiting).count("detected") == len(PARASITES)
+    dialog = waiting.findChild(ColumnMappingDialog)
+    for choice, field in zip(dialog.choices, ("annotator", "image", "x", "y"), strict=True):
+        choice.setCurrentIndex(choice.findData(field))
+    dialog.accept()
+    wait_for(waiting, qtbot, 6)
+
+
 @pytest.mark.parametrize(("disputed", "firm", "done"), [(0, True, True), (1, True, False), (0, False, False)])
 def test_an_image_is_done_once_it_is_firm_and_nothing_in_it_disputed(disputed, firm, done):
     line = Summary(
@@ -188,16 +212,16 @@ def test_what_is_fused_meanwhile_does_not_stand_in_the_queue_beside_what_is_foll
     assert not lines["two.png"].done
 
 
-def test_what_was_cut_short_is_offered_again_and_says_so(waiting, qtbot, tmp_path, images_only):
+def test_what_was_cut_short_is_offered_by_the_next_window_which_says_so(window, qtbot, tmp_path, images_only):
     source = tmp_path / "clicks.csv"
     append(source, HEADER + visit(0, "one.png"))
-    stream_of(waiting).watch(source)
-    wait_for(waiting, qtbot, 1)
-    waiting.document.close()
-    waiting.open_paths([images_only])
-    qtbot.waitUntil(lambda: waiting.document.contents is not None, timeout=LONG)
-    idle(waiting, qtbot)
-    offer = [label.text() for label in waiting.workspace.stream.offers.findChildren(QLabel)]
+    with Study.open(images_only) as study:
+        following = Following(study, Wish(source, WatchPlan(), {}))
+        following.store(study, following.look())
+    window.open_paths([images_only])
+    qtbot.waitUntil(lambda: window.workspace is not None, timeout=LONG)
+    idle(window, qtbot)
+    offer = [label.text() for label in window.workspace.stream.offers.findChildren(QLabel)]
     assert "clicks.csv" in offer
     assert any(words.startswith("It was still watched when the study was closed.") for words in offer)
 
@@ -237,6 +261,9 @@ def test_nothing_is_decided_on_what_is_past(fused, qtbot):
         press(fused, qtbot, Qt.Key.Key_A)
     assert "replay" in said.args[0]
     assert fused.document.contents.decisions == ()
+    press(fused, qtbot, Qt.Key.Key_Escape)
+    assert not replay.on
+    assert fused.status.news == ""
 
 
 def test_another_image_ends_the_replay(fused, qtbot):

@@ -102,6 +102,15 @@ def test_one_field_in_two_columns_is_refused(asked):
     dialog.reject()
 
 
+def test_what_is_missing_is_listed_as_people_do(asked):
+    names = (("annotator", "annotator"), ("x", "x, pixels"), ("y", "y, pixels"))
+    kind = TableKind("clicks", tuple(MappingField(*name) for name in names), {})
+    ask, _ = asked
+    dialog = ask(ColumnMappingDialog(["1", "2", "3"], [], [kind]), str)
+    assert dialog.problem() == "No column is chosen for annotator, x and y."
+    dialog.reject()
+
+
 def test_long_and_many_lined_cells_stay_one_short_line(qtbot):
     dialog = ColumnMappingDialog(["x" * 500], [["a\nb" * 400]], clicks({}))
     dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose, False)

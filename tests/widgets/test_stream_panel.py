@@ -2,8 +2,9 @@ import dataclasses
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QPoint, Qt
-from PySide6.QtWidgets import QLabel, QPushButton, QScrollArea
+from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtGui import QWheelEvent
+from PySide6.QtWidgets import QApplication, QLabel, QPushButton, QScrollArea, QStyle, QStyleOptionComboBox
 
 from raterscope.algorithms.clicks.history import StreamHistory
 from raterscope.algorithms.clicks.stopping import StoppingSettings
@@ -141,8 +142,47 @@ def test_order_batch_and_speed_of_a_replay_are_chosen(panel, qtbot):
     click(qtbot, panel.replay.shuffle)
     qtbot.keyClick(panel.replay.batch, Qt.Key.Key_Down)
     qtbot.keyClick(panel.replay.speed, Qt.Key.Key_Down)
-    click(qtbot, panel.replay.leave)
+    click(qtbot, panel.leave)
     assert (orders, shuffles, batches, speeds, leaves) == (["random"], [True], [2], [10.0], [True])
+
+
+def test_every_batch_and_speed_is_read_whole(panel):
+    panel.show_replay(REPLAY)
+    for box in (panel.replay.batch, panel.replay.speed):
+        option = QStyleOptionComboBox()
+        box.initStyleOption(option)
+        part = QStyle.SubControl.SC_ComboBoxEditField
+        room = box.style().subControlRect(QStyle.ComplexControl.CC_ComboBox, option, part, box)
+        widest = max(box.fontMetrics().horizontalAdvance(box.itemText(row)) for row in range(box.count()))
+        assert widest <= room.width() - 4
+
+
+def test_what_is_scrolled_past_keeps_its_choice(panel):
+    panel.show_replay(REPLAY)
+    speeds, speed = told(panel.speed_chosen), panel.replay.speed
+    speed.clearFocus()
+    here = QPointF(speed.rect().center())
+    turn = QWheelEvent(
+        here, speed.mapToGlobal(here), QPoint(), QPoint(0, -120), Qt.MouseButton.NoButton,
+        Qt.KeyboardModifier.NoModifier, Qt.ScrollPhase.NoScrollPhase, False,
+    )  # fmt: skip
+    QApplication.sendEvent(speed, turn)
+    assert speed.currentData() == REPLAY.speed
+    assert speeds == []
+
+
+def test_what_comes_next_is_shown_from_its_top(panel, qapp):
+    panel.resize(300, 160)
+    panel.show_replay(REPLAY)
+    qapp.processEvents()
+    bar = panel.findChild(QScrollArea).verticalScrollBar()
+    bar.setValue(bar.maximum())
+    assert panel.leave.isVisible()
+    panel.show_replay(dataclasses.replace(REPLAY, position=24))
+    assert bar.value() == bar.maximum() > 0
+    panel.show_idle()
+    assert bar.value() == 0
+    assert not panel.leave.isVisible()
 
 
 def test_clicks_without_times_are_replayed_at_random_only(panel, qtbot):
@@ -176,7 +216,7 @@ def test_the_image_on_screen_is_said_to_be_firm_or_not_and_why(panel):
     assert "Not firm yet" in words(panel)
     assert "11 % chance of a change with 5 more" in words(panel)
     assert "22 annotators, 41 detections" in words(panel)
-    assert "6 decisions changed over the last 4 steps" in words(panel)
+    assert "6 decisions changed in 4 steps" in words(panel)
     panel.set_state(history(), 30)
     assert "Firm: no more annotators needed" in words(panel)
     panel.set_state(history(), 1)
@@ -184,7 +224,7 @@ def test_the_image_on_screen_is_said_to_be_firm_or_not_and_why(panel):
     assert "3 decisions changed with the last step" in words(panel)
     panel.set_stopping(StoppingSettings(rule="share", more=2))
     panel.set_state(history(), 20)
-    assert "0.3 changes expected with 2 more (under 1 %)" in words(panel)
+    assert "2 more: 0.3 changes expected (under 1 %)" in words(panel)
     panel.set_state(history(), 0)
     assert "firm yet" not in words(panel)
 

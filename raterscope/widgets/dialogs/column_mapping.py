@@ -158,9 +158,10 @@ class ColumnMappingDialog(QDialog):
         """Give the sentence that says what is missing or twice, empty where the mapping will do."""
         used = list(self.mapping.values())
         fields = self._kinds[self.kind.currentIndex()].fields
-        missing = [field.label for field in fields if field.required and field.name not in used]
+        missing = [field for field in fields if field.required and field.name not in used]
         if missing:
-            return f"No column is chosen for {' and '.join(missing)}."
+            *first, last = (field.label.partition(",")[0] for field in missing)  # without its unit
+            return f"No column is chosen for {', '.join(first)}{' and ' if first else ''}{last}."
         twice = [field.label for field in fields if used.count(field.name) > 1]
         return f"Two columns are chosen for {twice[0]}; one will do." if twice else ""
 

@@ -39,9 +39,9 @@ class ReasonField(QWidget):
         column.addWidget(plain_label("REASON", "caption"))
         self.buttons: list[QPushButton] = []
         for place, reason in enumerate(reasons, start=1):
-            button = QPushButton(f"{place}   {reason}")
+            button = QPushButton(f"Alt+{place}   {reason}")
             button.setShortcut(f"Alt+{place}")
-            button.setToolTip(f"Alt+{place}")
+            button.setAccessibleName(reason)
             button.setAutoDefault(False)
             button.setProperty("reason", reason)
             button.setStyleSheet("text-align: left;")

@@ -22,7 +22,7 @@ ORDERS = {
 BATCHES = (1, 2, 3, 5, 10, 20, 50, 100)
 SPEEDS = (1.0, 2.0, 5.0, 10.0, 20.0, 60.0)
 NO_TIMES = "These clicks carry no times"
-CHOICE_WIDTH, SIDE_BY_SIDE_FROM = 76, 400
+CHOICE_WIDTH, SIDE_BY_SIDE_FROM = 88, 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +63,13 @@ class ReplayControls(QWidget):
 
     Signals
     -------
-    leave_requested, shuffle_requested
+    shuffle_requested
     play_toggled : bool
     position_chosen, batch_chosen : int
     order_chosen : str
     speed_chosen : float
     """
 
-    leave_requested = Signal()
     shuffle_requested = Signal()
     play_toggled = Signal(bool)
     position_chosen = Signal(int)
@@ -102,7 +101,6 @@ class ReplayControls(QWidget):
             self.batch.addItem(f"{many:,}", many)
         for speed in SPEEDS:
             self.speed.addItem(f"{speed:g}", speed)
-        self.leave = QPushButton("Leave replay")
         sliding = beside(self.slider, self._place)
         way = Pair(beside(self.back, self.play, self.next), sliding, SIDE_BY_SIDE_FROM, 8, 6)
         choices = WrappingRow(
@@ -110,11 +108,9 @@ class ReplayControls(QWidget):
                 beside(plain_label("Order", "second"), self.order, self.shuffle),
                 beside(plain_label("Annotators a step", "second"), self.batch),
                 beside(plain_label("Steps a second", "second"), self.speed),
-                self.leave,
             ),
             20,
             6,
-            last_right=True,
         )
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
@@ -133,7 +129,6 @@ class ReplayControls(QWidget):
         self.shuffle.clicked.connect(self.shuffle_requested)
         self.batch.activated.connect(self._on_batch)
         self.speed.activated.connect(self._on_speed)
-        self.leave.clicked.connect(self.leave_requested)
 
     def set_line(self, line: ReplayLine) -> None:
         """Show where the replay stands; nothing is told of it."""

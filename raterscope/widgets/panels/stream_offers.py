@@ -49,14 +49,21 @@ class Offers(WrappingRow):
         self.replay.setEnabled(not why_not)
         self._replay_words.setText(why_not or REPLAY)
 
+        self._choose_first()
     def set_resumable(self, name: str, words: str) -> None:
         """Offer to go on with a source that was stopped; no name for none."""
         self._source.setText(name)
         self._resume_words.setText(words)
         self.resume.setAccessibleName(f"Resume {name}")
         self._resume.setVisible(bool(name))
-        theme.set_role(self.resume, "primary" if name else "")
-        theme.set_role(self.replay, "" if name else "primary")
+        self._choose_first()
+
+    def _choose_first(self) -> None:
+        """Let what is likely to be wanted stand out."""
+        resume, replay = not self._resume.isHidden(), self.replay.isEnabled()
+        theme.set_role(self.resume, "primary" if resume else "")
+        theme.set_role(self.replay, "primary" if replay and not resume else "")
+        theme.set_role(self.watch, "" if replay or resume else "primary")
 
 
 class _Offer(QWidget):

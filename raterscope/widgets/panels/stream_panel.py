@@ -70,6 +70,10 @@ class StreamPanel(QWidget):
         self.setAccessibleName("Stream")
         self._header = Header("Stream")
         self.offers, self.replay, self.live = Offers(), ReplayControls(), LiveControls()
+        self.leave = QPushButton("Leave replay")
+        self.leave.setToolTip("Back to the last fusion (Esc)")
+        theme.set_role(self.leave, "link")
+        self._header.row.addWidget(self.leave)
         self._pages = (self.offers, self.replay, self.live)
         self.form = SettingsForm(StoppingSettings, stopping)
         self.form.setMaximumWidth(FORM_WIDTH)
@@ -84,7 +88,7 @@ class StreamPanel(QWidget):
         body.addLayout(self._stopping_block())
         body.addWidget(self.form)
         body.addStretch(1)
-        area = QScrollArea()
+        self._area = area = QScrollArea()
         area.setWidgetResizable(True)
         area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
@@ -95,6 +99,7 @@ class StreamPanel(QWidget):
         column.addWidget(self._header)
         column.addWidget(area, 1)
         self._connect()
+        self._page: QWidget = self.offers
         self.set_state(None)
         self.show_idle()
         self._tell_stopping()
@@ -216,7 +221,7 @@ class StreamPanel(QWidget):
         self.offers.replay_requested.connect(self.replay_requested)
         self.offers.watch_requested.connect(self.watch_requested)
         self.offers.resume_requested.connect(self.resume_requested)
-        self.replay.leave_requested.connect(self.leave_requested)
+        self.leave.clicked.connect(self.leave_requested)
         self.replay.shuffle_requested.connect(self.shuffle_requested)
         self.replay.play_toggled.connect(self.play_toggled)
         self.replay.position_chosen.connect(self.position_chosen)
@@ -230,7 +235,12 @@ class StreamPanel(QWidget):
 
     def _show(self, page: QWidget) -> None:
         focus = self.window().focusWidget()
-        leaves = any(one is not page and focus is not None and one.isAncestorOf(focus) for one in self._pages)
+        leaving = [one for one in self._pages if one is not page]
+        if page is not self.replay:
+            leaving.append(self.leave)
+        leaves = focus is not None and any(one is focus or one.isAncestorOf(focus) for one in leaving)
+        if page is not self._page:
+            self._area.verticalScrollBar().setValue(0)
         self._page = page
         self.setFocusProxy(page)
         page.show()
@@ -239,6 +249,7 @@ class StreamPanel(QWidget):
         for one in self._pages:
             one.setVisible(one is page)
 
+        self.leave.setVisible(page is self.replay)
     def _tell_stopping(self) -> None:
         settings = self.form.settings()
         assert isinstance(settings, StoppingSettings)

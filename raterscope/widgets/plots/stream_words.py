@@ -93,13 +93,13 @@ def outlook_in_words(history: StreamHistory, row: int, more: int, rule: str) -> 
     number = "under 0.1" if 0 < expected < 0.1 else f"{expected:.1f}" if expected < 10 else f"{expected:,.0f}"
     found = int(history.detections[row])
     share = f" ({chance_in_words(expected / found)})" if found else ""
-    return f"{number} changes expected {with_more}{share}"
+    return f"{more:,} more: {number} changes expected{share}"
 
 
 def state_in_words(history: StreamHistory, row: int, late: int) -> tuple[str, str]:
     """Say what an answer is after a step, and what changed over so many steps at the most."""
     changed = history.changed[max(row + 1 - late, 0) : row + 1]
-    over = f"over the last {len(changed):,} steps" if len(changed) > 1 else "with the last step"
+    over = f"in {len(changed):,} steps" if len(changed) > 1 else "with the last step"
     people, found = int(history.annotators[row]), int(history.detections[row])
     return (
         f"{count(people, 'annotator')}, {count(found, 'detection')}",

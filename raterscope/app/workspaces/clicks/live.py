@@ -24,6 +24,7 @@ __all__ = ["Live"]
 EVERY = 1000
 """Milliseconds between two looks at the source."""
 STOPPED = "Stopped by hand."
+ASKS = "Nobody has said what its columns hold."
 
 
 class Live(QObject):
@@ -137,6 +138,7 @@ class Live(QObject):
         assert following is not None
         if isinstance(growth, UnknownColumns):
             self.following = None
+            self._keep(following, ASKS)
             self.changed.emit()
             self.columns_unknown.emit(following.wish, growth)
             return
@@ -195,8 +197,11 @@ class Live(QObject):
     def _keep_run(self) -> None:
         following = self.following
         if following is not None:
-            job = self._document.ask("Keeping the run", partial(_keep_run, following), changes=True)
-            self._then(job, self._on_run_kept)
+            self._then(self._keep(following, STOPPED), self._on_run_kept)
+
+    def _keep(self, following: Following, why: str) -> Job:
+        """Keep as a run what it has come to, and why it ended."""
+        return self._document.ask("Keeping the run", partial(_keep_run, following, why), changes=True)
 
     def _on_run_kept(self, run: int | None) -> None:
         self.following = None
@@ -231,7 +236,7 @@ class Live(QObject):
         self.changed.emit()
         if job.state == "failed":
             if following is not None:
-                self._document.ask("Keeping why it ended", partial(_end, following, job.error))
+                self._keep(following, job.error)
             self.refused.emit(job.error)
 
 
@@ -256,13 +261,9 @@ def _keep(following: Following, images: Sequence[int], study: Study, _watch: Wat
     return images
 
 
-def _keep_run(following: Following, study: Study, _watch: Watch) -> int | None:
-    following.end(study, STOPPED)
-    return following.keep_run(study)
-
-
-def _end(following: Following, why: str, study: Study, _watch: Watch) -> None:
+def _keep_run(following: Following, why: str, study: Study, _watch: Watch) -> int | None:
     following.end(study, why)
+    return following.keep_run(study)
 
 
 def _pair(image: int, now: Watched) -> tuple[int, Watched]:

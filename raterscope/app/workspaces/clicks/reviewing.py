@@ -156,7 +156,7 @@ class Reviewing(QObject):
         """Tell whether what is shown is past, and say that nothing can be decided on it."""
         past = self.scene is not None and self.scene.replayed
         if past:
-            self.vain.emit("This is a replay: leave it to decide.")
+            self.vain.emit("This is a replay: leave it (Esc) to decide.")
         return past
 
     def _on_written(self) -> None:

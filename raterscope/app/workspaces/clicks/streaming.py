@@ -69,7 +69,7 @@ class Streaming(QObject):
         panel.replay_requested.connect(self._on_replay_requested)
         panel.order_chosen.connect(self._on_order_chosen)
         panel.batch_chosen.connect(self._on_batch_chosen)
-        panel.leave_requested.connect(self._on_leave_requested)
+        panel.leave_requested.connect(self.leave_replay)
         panel.play_toggled.connect(self.replay.play)
         panel.position_chosen.connect(self.replay.go_to)
         panel.speed_chosen.connect(self._on_speed_chosen)
@@ -91,7 +91,7 @@ class Streaming(QObject):
         self.live.refused.connect(self._on_refused)
         self.live.columns_unknown.connect(self._ask_columns)
         self.live.stopped.connect(self._on_stopped)
-        self._tell()
+        self._on_replaced()
 
     @property
     def plan(self) -> WatchPlan:
@@ -173,7 +173,8 @@ class Streaming(QObject):
         self.replay.set_speed(speed)
         self._tell()
 
-    def _on_leave_requested(self) -> None:
+    def leave_replay(self) -> None:
+        """Show the last fusion again."""
         self.replay.leave()
         self._screen.said.emit("")
         self.moved.emit()
@@ -219,17 +220,14 @@ class Streaming(QObject):
             self._follow(Wish(self._source.source, self.plan, told))
 
     def _on_stopped(self, run: int | None) -> None:
-        self._look_for_source()
-        self._read_queue()
+        self._look_elsewhere()
         kept = f"what it came to is kept as run {run}" if run is not None else "nothing had come"
         self._screen.said.emit(f"The source is no longer watched; {kept}.")
 
     def _on_refused(self, sentence: str) -> None:
         self._screen.refused.emit(sentence)
         if self._document.contents is not None:
-            self._look_for_source()
-            self._read_queue()
-            self.moved.emit()
+            self._look_elsewhere()
 
     def _on_replaced(self) -> None:
         self.live.forget()
@@ -238,6 +236,13 @@ class Streaming(QObject):
         if self._document.contents is not None:
             self._look_for_source()
         self._tell()
+
+    def _look_elsewhere(self) -> None:
+        """Let the queue say what the runs say, now that nothing is followed; offer the source again."""
+        self._look_for_source()
+        contents = self._document.contents
+        if contents is not None:
+            self._queueing.reread([entry.id for entry in contents.of("clicks")])
 
     def _look_for_source(self) -> None:
         job = self._document.ask("Looking for what was watched", _streams)
@@ -256,6 +261,7 @@ class Streaming(QObject):
         )
         dialog.accepted.connect(partial(self._on_mapped, wish, dialog))
         dialog.open()
+        self._look_elsewhere()
 
     def _on_mapped(self, wish: Wish, dialog: ColumnMappingDialog) -> None:
         mapping = dict.fromkeys(dialog.header, "ignore") | dialog.mapping
@@ -289,12 +295,6 @@ class Streaming(QObject):
         following = self.live.following
         if following is not None:
             self._queueing.take({image: _known(following, image) for image in images})
-
-    def _read_queue(self) -> None:
-        """Let the queue say again what the runs say."""
-        contents = self._document.contents
-        if contents is not None:
-            self._queueing.reread([entry.id for entry in contents.of("clicks")])
 
     def _on_queue_read(self) -> None:
         """Where something was fused meanwhile, the queue goes on to say what the canvas shows."""

@@ -170,6 +170,10 @@ class ClicksWorkspace(ClicksScreen):
         """Whether Esc has a mode or a panel to leave."""
         drawing = self.canvas.mode != "look" or self.measuring.busy
         return super().has_to_leave or drawing or self.grid_shown
+        return self._in_a_mode or self.streaming.replay.on
+
+    @property
+    def _in_a_mode(self) -> bool:
 
     def current_item(self) -> int | None:
         """Give the study's number of the image on screen."""
@@ -342,6 +346,8 @@ class ClicksWorkspace(ClicksScreen):
     def _leave(self) -> None:
         self.measuring.leave()
         self.canvas.set_mode("look")
+        if not self._in_a_mode:
+            self.streaming.leave_replay()
         if self.grid_shown and not self.fuse_panel.isVisible():
             self._toggle_grid()
         self.close_fuse_panel()
