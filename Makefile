@@ -35,6 +35,7 @@ test-without-qt:
 benchmark:
 	scripts/environment $(environment) test
 	OPENBLAS_NUM_THREADS=1 $(python) -m tests.benchmarks.clicks_accuracy
+	OPENBLAS_NUM_THREADS=1 $(python) -m tests.benchmarks.clicks_large_crowds
 	OPENBLAS_NUM_THREADS=1 $(python) -m tests.benchmarks.clicks_speed
 	OPENBLAS_NUM_THREADS=1 $(python) -m tests.benchmarks.clicks_window_speed
 	OPENBLAS_NUM_THREADS=1 $(python) -m tests.benchmarks.afternoon

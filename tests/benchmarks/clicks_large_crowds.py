@@ -5,7 +5,6 @@ Usage: python -m tests.benchmarks.clicks_large_crowds [LARGEST [RUNS]]
 
 from __future__ import annotations
 
-import resource
 import sys
 import time
 
@@ -18,6 +17,7 @@ from raterscope.algorithms.clicks.density import hdbscan
 from raterscope.algorithms.clicks.stopping import outlook
 from raterscope.algorithms.evaluation import evaluate
 from tests.algorithms.clicks.large_crowds import SCATTER, LargeCrowd, Scene, large_crowd
+from tests.benchmarks.measuring import most_memory
 
 PEER = 50_000
 """Clicks beyond which HDBSCAN takes too long."""
@@ -89,8 +89,7 @@ def main() -> None:
             line = "".join(f"{one:6.2f} /{two:5.2f}" for one, two in np.mean(scores, axis=0))
             spent_on = "".join(f"{value:7.2f}" for value in np.mean(seconds, axis=0))
             print(f"{name:38s}{annotators:6d}{len(crowd.clicks):8d}{line}{spent_on}", flush=True)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(f"most memory: {peak:.0f} MB")
+    print(f"most memory: {most_memory():.0f} MB")
 
 
 if __name__ == "__main__":

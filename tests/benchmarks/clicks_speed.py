@@ -7,7 +7,6 @@ Usage: OPENBLAS_NUM_THREADS=1 python -m tests.benchmarks.clicks_speed [full]
 
 from __future__ import annotations
 
-import resource
 import sys
 import time
 import warnings
@@ -19,6 +18,7 @@ from sklearn.mixture import GaussianMixture
 
 from raterscope.algorithms.clicks.data import Clicks
 from raterscope.algorithms.clicks.oem import OEMSettings, oem
+from tests.benchmarks.measuring import Watcher, most_memory
 
 CASES = (
     ("1,000 clicks", 1_000, 40, 600.0, 30, 0.05),
@@ -42,17 +42,6 @@ def marked_once(clicks: int, objects: int, side: float, annotators: int, seed: i
     who = np.concatenate([who, generator.integers(0, annotators, stray)])
     names = tuple(f"annotator {number:05d}" for number in range(annotators))
     return Clicks(points[:, 0], points[:, 1], who, names, (0.0, 0.0, side, side))
-
-
-class Watcher:
-    """Measures the longest silence of an algorithm."""
-
-    def __init__(self) -> None:
-        self.last, self.longest = time.perf_counter(), 0.0
-
-    def __call__(self, *_: object, **__: object) -> None:
-        now = time.perf_counter()
-        self.longest, self.last = max(self.longest, now - self.last), now
 
 
 def swept(clicks: Clicks, objects: int) -> float:
@@ -91,8 +80,7 @@ def main() -> None:
             peer = swept(clicks, objects)
             line += f"{peer:10.2f}s{peer / seconds:7.0f}x"
         print(line, flush=True)
-    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    print(f"most memory: {memory:.2f} GB")
+    print(f"most memory: {most_memory() / 2**10:.2f} GB")
 
 
 if __name__ == "__main__":

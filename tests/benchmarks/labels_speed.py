@@ -15,7 +15,6 @@ import json
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import numpy as np
 
@@ -24,6 +23,7 @@ from raterscope.algorithms.labels.data import Labels
 from raterscope.algorithms.labels.dawid_skene import dawid_skene
 from raterscope.algorithms.labels.dynamic import DynamicSettings, dynibcc
 from raterscope.algorithms.labels.ibcc import ibcc
+from tests.benchmarks.measuring import Watcher, most_memory
 
 CASES = ((1_000_000, 2), (1_000_000, 5), (10_000_000, 2), (10_000_000, 5))
 
@@ -36,17 +36,6 @@ METHODS = {
     "dynibcc, 2 iterations": lambda labels, watch: dynibcc(labels, DynamicSettings(iterations=2), watch),
     "dynibcc, 12 iterations": lambda labels, watch: dynibcc(labels, DynamicSettings(iterations=12), watch),
 }
-
-
-class Watcher:
-    """Measures the longest silence of an algorithm."""
-
-    def __init__(self) -> None:
-        self.last, self.longest = time.perf_counter(), 0.0
-
-    def __call__(self, *_: object, **__: object) -> None:
-        now = time.perf_counter()
-        self.longest, self.last = max(self.longest, now - self.last), now
 
 
 def crowd(votes: int, classes: int, seed: int = 0) -> tuple[Labels, np.ndarray]:
@@ -85,8 +74,7 @@ def measure(method: str, votes: int, classes: int) -> None:
     run(few, method)
     times = 3 if votes <= 1_000_000 else 1
     found = min((run(labels, method) for _ in range(times)), key=lambda one: one["seconds"])
-    status = Path("/proc/self/status").read_text()  # what getrusage tells begins with the parent's
-    found["memory"] = int(status.split("VmHWM:")[1].split()[0]) / 2**20
+    found["memory"] = most_memory() / 2**10
     found["accuracy"] = float((np.array(found.pop("label")) == truth).mean())
     print(json.dumps(found))
 

@@ -18,18 +18,18 @@ from scipy.ndimage import gaussian_filter, zoom
 from raterscope.algorithms.masks.data import Masks
 from raterscope.algorithms.masks.fusion import MaskPlan, fuse
 from raterscope.algorithms.masks.robust import LaplaceSettings, laplace
+from tests.benchmarks.measuring import Watcher
 
 SMALL = ((48, 48, 48), 4, (1.0, 1.0, 1.0))
 LARGE = ((160, 500, 500), 7, (0.75, 0.5, 0.5))
 
 PEAK = """
-from pathlib import Path
 from tests.benchmarks.masks_speed import LARGE, crowd
+from tests.benchmarks.measuring import most_memory
 from raterscope.algorithms.masks.fusion import MaskPlan, fuse
 masks = crowd(*LARGE)
 fuse(masks, MaskPlan.make({name!r}, {texts!r}))
-status = Path("/proc/self/status").read_text()  # what getrusage tells begins with the parent's
-print(int(status.split("VmHWM:")[1].split()[0]) / 2**20)
+print(most_memory() / 2**10)
 """
 
 
@@ -55,17 +55,6 @@ def crowd(
         wide = zoom(noise, [n / m for n, m in zip(away.shape, coarse, strict=True)], order=1)
         values[p][box] = away + wide + generator.normal(0, 0.4) > 0
     return Masks(values, tuple(f"rater {p + 1}" for p in range(raters)), spacing)
-
-
-class Watcher:
-    """Measures the longest silence of an algorithm."""
-
-    def __init__(self) -> None:
-        self.last, self.longest = time.perf_counter(), 0.0
-
-    def __call__(self, *_: object, **__: object) -> None:
-        now = time.perf_counter()
-        self.longest, self.last = max(self.longest, now - self.last), now
 
 
 def timed(run: Callable[[], object], times: int = 3) -> float:

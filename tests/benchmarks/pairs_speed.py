@@ -26,23 +26,13 @@ import numpy as np
 
 from raterscope.algorithms.pairs import Pairs
 from raterscope.algorithms.pairs.fusion import PairPlan, fuse
+from tests.benchmarks.measuring import Watcher, most_memory
 
 CASES = ((14_011, 94, 30), (8_823, 340, 261), (52_043, 342, 240), (1_000_000, 1_000, 1_000))
 """Comparisons, annotators, items."""
 
 PEERS_TO = {"knockpy": 10_000, "crowd-kit": 60_000}
 """Comparisons up to which they are measured without being asked for."""
-
-
-class Watcher:
-    """Measures the longest silence of an algorithm."""
-
-    def __init__(self) -> None:
-        self.last, self.longest = time.perf_counter(), 0.0
-
-    def __call__(self, *_: object, **__: object) -> None:
-        now = time.perf_counter()
-        self.longest, self.last = max(self.longest, now - self.last), now
 
 
 def crowd(comparisons: int, annotators: int, items: int, seed: int = 0) -> Pairs:
@@ -148,8 +138,7 @@ def measure(method: str, *size: int) -> None:
         fuse(crowd(2_000, 20, 10), PairPlan.make("iss", {"draws": "2"}))
         times = 3
     found = min((METHODS[method](pairs) for _ in range(times)), key=lambda one: one["seconds"])
-    status = Path("/proc/self/status").read_text()  # what getrusage tells begins with the parent's
-    found["memory"] = int(status.split("VmHWM:")[1].split()[0]) / 2**10
+    found["memory"] = most_memory()
     print(json.dumps(found))
 
 
