@@ -29,6 +29,7 @@ __all__ = [
     "calibration",
     "compare",
     "curves",
+    "curves_of",
     "evaluate",
     "f_beta",
 ]
@@ -180,15 +181,32 @@ def curves(found: FloatArray, posterior: FloatArray, truth: FloatArray, radius: 
     -------
     Curves
     """
+    return curves_of(posterior, true_detections(found, posterior, truth, radius), len(points_of(truth)))
+
+
+def curves_of(posterior: FloatArray, true: BoolArray, present: int) -> Curves:
+    """Make the curves of detections of which it is known whether they are true, as of several images.
+
+    Parameters
+    ----------
+    posterior : (M,) float64
+    true : (M,) bool
+        See `true_detections`.
+    present : int
+        True points, those included that no detection reaches.
+
+    Returns
+    -------
+    Curves
+    """
     posterior = np.asarray(posterior, dtype=np.float64)
-    true = true_detections(found, posterior, truth, radius)
     order = np.argsort(-posterior, kind="stable")
     ranked = posterior[order]
     last = np.flatnonzero(np.diff(ranked, append=-np.inf))  # equal posteriors are kept together
     hits = np.concatenate([[0], np.cumsum(true[order])[last]]).astype(np.int64)
     false = np.concatenate([[0], np.cumsum(~true[order])[last]]).astype(np.int64)
     threshold = np.concatenate([[np.inf], ranked[last]])
-    present, absent = len(points_of(truth)), int(np.count_nonzero(~true))
+    absent = int(np.count_nonzero(~true))
     sensitivity = hits / present if present else np.full(len(hits), np.nan)
     rate = false / absent if absent else np.full(len(hits), np.nan)
     precision = np.ones(len(hits))

@@ -8,7 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Matching", "match", "points_of", "true_detections"]
+__all__ = ["RADIUS", "Matching", "match", "points_of", "true_detections"]
+
+RADIUS = 10.0
+"""Pixels within which a detection is a known place, where nobody says otherwise."""
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
 from raterscope.app.report.contents import Picture
+from raterscope.app.report.pictures import drawing
 from raterscope.widgets.tokens import ANNOTATOR_COLOURS, LIGHT
 
 __all__ = ["FINE", "LINES", "Frame", "Line", "draw_lines", "draw_rates", "framed", "tint"]
@@ -69,7 +69,7 @@ class Frame:
 
     def picture(self, title: str, words: str) -> Picture:
         """Make it the picture of a report."""
-        return _picture(self.image.resize((_WIDE, _HIGH), Image.Resampling.BOX), title, words)
+        return drawing(self.image.resize((_WIDE, _HIGH), Image.Resampling.BOX), title, words)
 
 
 def tint(weight: float) -> tuple[str, str]:
@@ -131,7 +131,7 @@ def draw_rates(rates: NDArray[np.float64], title: str, words: str = "") -> Pictu
             brush.rectangle((left + 1, top + 1, left + side - 1, top + side - 1), fill=ground)
             text = f"{rates[row, column]:.2f}".removeprefix("0")
             brush.text((left + side / 2, top + side / 2), text, fill=ink, font=font, anchor="mm")
-    return _picture(image, title, words)
+    return drawing(image, title, words)
 
 
 def framed(
@@ -189,9 +189,3 @@ def _draw(brush: ImageDraw.ImageDraw, place: _Place, line: Line) -> None:
     size = 4 * FINE
     for x, y in points if line.dots or len(points) == 1 else ():
         brush.ellipse((x - size, y - size, x + size, y + size), fill=line.colour)
-
-
-def _picture(image: Image.Image, title: str, words: str) -> Picture:
-    file = io.BytesIO()
-    image.save(file, "PNG", optimize=True)
-    return Picture(file.getvalue(), image.width, image.height, title, words)

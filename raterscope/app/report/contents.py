@@ -18,7 +18,7 @@ __all__ = [
 _LINE, _SHORT = 118.0, 24.0
 """Letters that a row of a table on paper has room for, and of a text that stays on one line."""
 
-_BOLD, _PADDING = 1.2, 2.0
+_BOLD, _PADDING = 1.35, 2.0
 """Width of a letter of a heading, and of the room about a text, in letters."""
 
 
@@ -140,14 +140,15 @@ class Picture:
 
     Attributes
     ----------
-    png : bytes
+    data : bytes
+        PNG or JPEG.
     width, height : int
         Pixels; two of them are as wide as one of the page's.
     title, words : str
         Caption: what it shows, and what is to be known of it.
     """
 
-    png: bytes
+    data: bytes
     width: int
     height: int
     title: str

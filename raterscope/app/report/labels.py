@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -32,6 +31,7 @@ from raterscope.app.report.label_tables import (
     moved_table,
     share_of,
 )
+from raterscope.app.report.pictures import photograph
 from raterscope.app.report.runs import run_in_words
 from raterscope.app.report.units import significant
 from raterscope.app.study import RunEntry, Study
@@ -337,7 +337,5 @@ def _thumbnails(study: Study, entry: QuestionEntry, tasks: Sequence[int], watch:
         except (InputError, OSError, MemoryError):
             continue
         image.thumbnail((_SIDE, _SIDE), Image.Resampling.BOX)
-        file = io.BytesIO()
-        image.save(file, "PNG", optimize=True)
-        found[task] = Picture(file.getvalue(), image.width, image.height, plain(names[task], 60))
+        found[task] = photograph(image, plain(names[task], 60))
     return found

@@ -103,6 +103,8 @@ def _keep_rows(paper: QTextDocument, table: QTextTable, height: float) -> None:
     """Fill the page below the row before one that would go over its edge, which then begins the next."""
     for number in range(table.format().headerRowCount() + 1, table.rows()):
         box = _row(paper, table, number)
+        if number == table.rows() - 2 and table.cellAt(number + 1, 0).columnSpan() > 1:  # its note
+            box = box.united(_row(paper, table, number + 1))
         if _page(box.top(), height) == _page(box.bottom() - 1, height) or box.height() > height / 2:
             continue
         room, inch = height - box.top() % height, paper.documentLayout().paintDevice().logicalDpiY()

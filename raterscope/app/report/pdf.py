@@ -41,7 +41,7 @@ class _Paper(QTextDocument):
     def address_of(self, picture: Picture) -> str:
         """Take up a picture and give the address under which it is found."""
         address = f"picture:{len(self._pictures)}"
-        self._pictures[address] = QImage.fromData(picture.png)
+        self._pictures[address] = QImage.fromData(picture.data)
         return address
 
     def loadResource(self, _kind: int, name: QUrl | str) -> object:

@@ -55,4 +55,5 @@ def _read(name: str) -> str:
 
 
 def _data(picture: Picture) -> str:
-    return "data:image/png;base64," + base64.b64encode(picture.png).decode("ascii")
+    kind = "png" if picture.data.startswith(b"\x89PNG") else "jpeg"
+    return f"data:image/{kind};base64," + base64.b64encode(picture.data).decode("ascii")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +13,7 @@ from PIL import Image, ImageDraw, ImageFont
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.masks.report import Report
 from raterscope.app.report.contents import Picture
+from raterscope.app.report.pictures import photograph, scale_bar
 from raterscope.widgets.tokens import ANNOTATOR_COLOURS, DARK
 from raterscope.widgets.volume.contours import contours
 from raterscope.widgets.volume.levels import Levels
@@ -153,10 +152,8 @@ def draw_slice(scene: SliceScene, index: int, title: str, words: str = "") -> Pi
     small = picture.resize((max(1, size[0] // _FINE), max(1, size[1] // _FINE)), Image.Resampling.BOX)
     _letters(small, plane)
     _numbers(small, scene, plane, frame, index)
-    _scale_bar(small, scale / _FINE, "mm" if scene.grid.calibrated else "px")
-    file = io.BytesIO()
-    small.save(file, "PNG")
-    return Picture(file.getvalue(), small.width, small.height, title, words)
+    scale_bar(small, scale / _FINE, "mm" if scene.grid.calibrated else "px")
+    return photograph(small, title, words)
 
 
 def _box_of(plane: Plane, layer: Layer) -> Frame:
@@ -259,22 +256,3 @@ def _numbers(picture: Image.Image, scene: SliceScene, plane: Plane, frame: Frame
             (float(x), float(y)), str(number), fill=DARK.disputed, font=font, anchor="mm", stroke_width=2,
             stroke_fill="#000000",
         )  # fmt: skip
-
-
-def _scale_bar(picture: Image.Image, scale: float, unit: str) -> None:
-    """Draw a round length, at most a third of the width, at the lower left; `scale` in pixels a unit."""
-    longest = picture.width / 3 / scale
-    power = 10.0 ** math.floor(math.log10(longest))
-    length = next(step * power for step in (5.0, 2.0, 1.0) if step * power <= longest * (1 + 1e-9))
-    brush, font = ImageDraw.Draw(picture), ImageFont.load_default(19)
-    left, bottom = 14, picture.height - 14
-    right = left + round(length * scale)
-    for colour, thick in (("#000000", 3), (DARK.text, 1)):
-        brush.rectangle((left - thick + 1, bottom - thick, right + thick - 1, bottom + thick), fill=colour)
-        for end in (left, right):
-            brush.rectangle((end - thick, bottom - 4 - thick, end + thick, bottom + 4 + thick), fill=colour)
-    brush.rectangle((left, bottom - 1, right, bottom + 1), fill=DARK.text)
-    brush.text(
-        (left, bottom - 10), f"{length:g} {unit}", fill=DARK.text, font=font, anchor="lb", stroke_width=2,
-        stroke_fill="#000000",
-    )  # fmt: skip

@@ -160,7 +160,8 @@ def _clicks(
     fused = _fused(study, "clicks")
     if not fused & {entry.id for entry in entries}:
         return []
-    from raterscope.app.report.clicks import clicks_section, read_counted
+    from raterscope.app.report.clicks import clicks_section
+    from raterscope.app.report.counted import read_counted
 
     found = []
     for done, entry in enumerate(entries):
@@ -170,7 +171,7 @@ def _clicks(
             found.append(counted)
             runs[counted.run.id] = counted.run
     measures = read_measures(study.decisions(), state)
-    return [clicks_section(study, found, measures, part(watch, 0.5, 1.0))]
+    return [clicks_section(study, found, measures, state.excluded, part(watch, 0.5, 1.0))]
 
 
 def _questions(

@@ -1,14 +1,22 @@
 """What a report says of clicks."""
 
+import re
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from PIL import Image
 
 from raterscope.algorithms.clicks.fusion import FusionPlan
 from raterscope.app.clicks.running import fuse_inputs, gather, keep
-from raterscope.app.formats.records import ClickTable
+from raterscope.app.formats.records import ClickTable, PointTable
+from raterscope.app.report import click_pictures
+from raterscope.app.report.click_pictures import images_found
+from raterscope.app.report.counted import read_counted
 from raterscope.app.review import (
     CountingSubject,
     Decision,
+    Measures,
     ScaleSubject,
     ShapeSubject,
     SpotSubject,
@@ -71,15 +79,15 @@ def test_it_says_who_counted_how_much_and_why(crowd, page):
     keep(fuse_inputs(gather([1], crowd), FusionPlan()), crowd)
     crowd.record(Decision(verb="include", annotators=("w3",)))
     made = page(crowd)
-    assert made.row("w3", 6)[5] == "½: hasty"
-    assert made.row("w4", 6)[5] == "1"
-    assert made.row("w5", 6)[1:] == ["–", "–", "–", "–", "left out: sleeps"]
+    assert made.row("w3", 8)[7] == "½: hasty"
+    assert made.row("w4", 8)[7] == "1"
+    assert made.row("w5", 8)[1:] == ["–", "–", "–", "–", "–", "–", "left out: sleeps"]
     assert "Counted as a part of an annotator: w3 as ½ (hasty)." in made.text
     assert "Decisions were made after run 2" in made.text
 
 
 def test_parasitaemia_is_told_with_its_formula_and_measurements_with_their_scale(crowd, page):
-    assert "type in how many leukocytes were counted" in page(crowd).text
+    assert "Parasitaemia" not in page(crowd).text  # as long as nothing is counted beside them
     assert "Measurements" not in page(crowd).text
     places = ((10.0, 10.0), (40.0, 50.0))
     for verb, subject in (
@@ -99,3 +107,46 @@ def test_parasitaemia_is_told_with_its_formula_and_measurements_with_their_scale
     lengths, areas = (row for row in made.rows if len(row) == 6 and row[5] == "anna")
     assert lengths[1:5] == ["length 1", "50.0 px", "10.0 µm", "0.2"]
     assert areas[1:4] == ["area 2", "600 px²", "24.0 µm²"]
+
+
+def test_what_is_known_is_compared_with_before_and_after_the_expert(crowd, page, tmp_path):
+    assert "Against known places" not in page(crowd).text
+    places = np.array([*SPOTS[:2], (5.0, 90.0)])  # the third is found, but is none; one is missed
+    crowd.add_truth(
+        PointTable(
+            path=tmp_path / "truth.csv", images=("smear <one>",), image=np.zeros(3, dtype=np.int64),
+            x=places[:, 0], y=places[:, 1],
+        )
+    )  # fmt: skip
+    crowd.record(Decision(verb="add", item=1, subject=SpotSubject(x=6.0, y=91.0)))
+    made = page(crowd)
+    assert made.row("smear <one>", 7)[1] == "10"
+    rows = [row for row in made.rows if len(row) == 7 and row[1] == "3" and not row[0].startswith("w")]
+    after, before = rows
+    assert after[1:4] == ["3", "4", "3"]
+    assert before[1:4] == ["3", "3", "2"]
+    assert [float(row[4].split()[0]) for row in rows] == pytest.approx([1, 2 / 3], abs=0.05)
+    assert [float(row[5].split()[0]) for row in rows] == pytest.approx([3 / 4, 2 / 3], abs=0.05)
+    assert {"Calibration", "Precision and sensitivity"} <= {words.strip() for words in made.texts}
+
+
+def test_annotators_who_click_alike_agree(crowd, page):
+    made = page(crowd)
+    dice = [float(row[5]) for row in made.rows if len(row) == 7 and row[0].startswith("w")]
+    assert len(dice) == 10
+    assert min(dice) > 0.7
+    said = re.search(r"Over all pairs of annotators Dice is (\d\.\d\d)", made.text)
+    assert float(said[1]) == pytest.approx(np.mean(dice), abs=0.01)
+
+
+def test_of_many_images_those_in_dispute_are_shown(crowd, tmp_path, monkeypatch):
+    monkeypatch.setattr(click_pictures, "_MOST", 1)
+    Image.new("RGB", (100, 100), "pink").save(tmp_path / "two.png")
+    entries = [replace(entry, name=name) for name, entry in zip(("a", "b"), crowd.images() * 2, strict=True)]
+    counted = [read_counted(crowd, entry, ()) for entry in entries]
+    doubtful = replace(counted[1], spots=replace(counted[1].spots, posterior=np.full(3, 0.5)))
+    monkeypatch.setattr(crowd, "locate", lambda _: tmp_path / "two.png")
+    gallery = images_found(crowd, [counted[0], doubtful], Measures())
+    assert [picture.title for picture in gallery.pictures] == ["b"]
+    assert gallery.pictures[0].words == "3 found, 3 in dispute"
+    assert "Of 2 images" in gallery.note

@@ -17,7 +17,7 @@ NOTHING = Layer((0, 0, 0), np.zeros((1, 1, 1), dtype=np.float32))
 
 
 def drawn(scene, index):
-    with Image.open(io.BytesIO(draw_slice(scene, index, "").png)) as image:
+    with Image.open(io.BytesIO(draw_slice(scene, index, "").data)) as image:
         return np.asarray(image.convert("RGB"), dtype=int)
 
 

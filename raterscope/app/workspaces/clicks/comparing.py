@@ -20,8 +20,8 @@ from raterscope.algorithms.evaluation import (
     compare,
     curves,
     evaluate,
-    true_detections,
 )
+from raterscope.algorithms.matching import RADIUS, true_detections
 from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Document
 from raterscope.app.jobs import Job, Jobs
@@ -35,10 +35,10 @@ from raterscope.widgets.plots.curves_plot import Curve, CurvesPlot
 from raterscope.widgets.plots.mode_switch import ModeSwitch
 from raterscope.widgets.plots.plot import Plot
 from raterscope.widgets.tables.comparison_table import ComparisonRow, ComparisonTable, Measure
+from raterscope.widgets.text_size import set_lengths
 
 __all__ = ["Comparing"]
 
-RADIUS = 10.0
 NAN = float("nan")
 NARROW = 290
 """Below this width the radius gives way to the words of the switch."""
@@ -105,7 +105,7 @@ class Comparing(QWidget):
         self.radius.setSuffix(" px")
         self.radius.setButtonSymbols(QDoubleSpinBox.ButtonSymbols.NoButtons)
         self.radius.setKeyboardTracking(False)
-        self.radius.setFixedWidth(76)
+        set_lengths(self.radius, width=76)
         self.radius.setToolTip("A detection matches a known place within this radius, one to one")
         self.radius.setAccessibleName("Matching radius in pixels")
         self.radius.valueChanged.connect(self._on_radius)

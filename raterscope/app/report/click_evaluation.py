@@ -1,0 +1,105 @@
+"""Images of clicks against known places: what was found, and whether probabilities are what they say."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from raterscope.algorithms.clicks.data import BoolArray
+from raterscope.algorithms.evaluation import Evaluation, calibration, curves_of, evaluate
+from raterscope.algorithms.labels.assessment import wilson
+from raterscope.algorithms.matching import RADIUS, true_detections
+from raterscope.app.errors import counted, plain
+from raterscope.app.report.charts import LINES, Line, draw_lines
+from raterscope.app.report.contents import Block, Gallery, Table
+from raterscope.app.report.counted import CountedImage
+from raterscope.app.report.units import NONE, share
+from raterscope.widgets.figures import estimate
+
+__all__ = ["against_truth"]
+
+
+def against_truth(found: Sequence[CountedImage]) -> list[Block]:
+    """Compare with known places, on the images that have any; nothing without."""
+    known = [one for one in found if len(one.truth)]
+    if not known:
+        return []
+    fused = [evaluate(_places(one, one.fusion.detection.detected), one.truth, RADIUS) for one in known]
+    decided = [
+        evaluate(np.column_stack([one.spots.x, one.spots.y])[one.spots.present], one.truth, RADIUS)
+        for one in known
+    ]
+    rows = [_row(plain(one.entry.name), [each]) for one, each in zip(known, decided, strict=True)]
+    if len(known) > 1:
+        rows.append(_row("all images", decided))
+    if any(len(one.judged) for one in known):
+        rows.append(_row("all images, before the expert", fused))
+    held = sorted({one.run.id for one in known if one.run.log.get("truth_held")})
+    note = (
+        f"A spot that was found matches a known place within {RADIUS:g} px, one to one. Sensitivity: share "
+        "of the known places that were found; precision: share of what was found that is known; F1: both in "
+        "one. 95 % intervals are Wilson's, as if spots were independent of each other."
+    )
+    if held:
+        runs = " and ".join(str(number) for number in held)
+        note += f" Known places were held fixed in run {runs}: the figures say little of the method."
+    columns = ("Image", "Known", "Found", "Matched", "Sensitivity", "Precision", "F1")
+    return [Table("Against known places", columns, rows, note), _curves(known)]
+
+
+def _row(name: str, every: Sequence[Evaluation]) -> tuple[str, ...]:
+    hits, false, missed = (
+        sum(getattr(one, each) for one in every)
+        for each in ("true_positive", "false_positive", "false_negative")
+    )
+    whole = 2 * hits + false + missed
+    return (
+        name,
+        f"{hits + missed:,}",
+        f"{hits + false:,}",
+        f"{hits:,}",
+        _share(hits, hits + missed),
+        _share(hits, hits + false),
+        share(2 * hits / whole if whole else float("nan")),
+    )
+
+
+def _share(part: int, whole: int) -> str:
+    return estimate(part / whole, *wilson(part, whole)) if whole else NONE
+
+
+def _curves(known: Sequence[CountedImage]) -> Gallery:
+    """Draw precision over sensitivity and the calibration of all spots together, before the expert."""
+    posterior = np.concatenate([one.fusion.detection.posterior for one in known])
+    true = np.concatenate(
+        [
+            true_detections(one.fusion.clustering.mean, one.fusion.detection.posterior, one.truth, RADIUS)
+            for one in known
+        ]
+    )
+    drawn, sure = (
+        curves_of(posterior, true, sum(len(one.truth) for one in known)),
+        calibration(posterior, true),
+    )
+    filled = sure.count > 0
+    pictures = [
+        draw_lines(
+            [Line(drawn.sensitivity, drawn.precision, LINES[0])], "sensitivity", "precision",
+            "Precision and sensitivity", f"average precision {share(drawn.average_precision)}",
+        ),
+        draw_lines(
+            [Line(sure.posterior[filled], sure.share[filled], LINES[0], dots=True)],
+            "probability of a spot", "share that is known", "Calibration",
+            f"expected error {share(sure.error)}; on the diagonal a probability is what it says",
+            diagonal=True,
+        ),
+    ]  # fmt: skip
+    many = counted(len(posterior), "spot")
+    return Gallery(
+        "Probabilities against known places", pictures, (), f"{many}, before the expert's decisions."
+    )
+
+
+def _places(one: CountedImage, these: BoolArray) -> np.ndarray:
+    return one.fusion.clustering.mean[these]

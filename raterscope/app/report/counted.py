@@ -1,0 +1,69 @@
+"""What the report says of one image of clicks, in numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from raterscope.algorithms.clicks.data import BoolArray, FloatArray, Fusion
+from raterscope.app.clicks.deciding import Decided, decided_on
+from raterscope.app.review import Spot
+from raterscope.app.study import ImageEntry, RunEntry, Study
+
+__all__ = ["CountedImage", "read_counted"]
+
+DOUBTFUL = (0.1, 0.9)
+"""Posteriors between which a spot that nobody decided is in dispute."""
+
+
+@dataclass(frozen=True, eq=False)
+class CountedImage:
+    """What is found on one image: the fusion's clusters with the expert's word in place of the posterior.
+
+    Attributes
+    ----------
+    entry : ImageEntry
+    run : RunEntry
+    fusion : Fusion
+    annotators : tuple of str
+        Who looked.
+    spots : Decided
+    judged : tuple of Spot
+        What the expert decided.
+    truth : (T, 2) float64
+        Places that are known, pixels.
+    """
+
+    entry: ImageEntry
+    run: RunEntry
+    fusion: Fusion
+    annotators: tuple[str, ...]
+    spots: Decided
+    judged: tuple[Spot, ...]
+    truth: FloatArray
+
+    @property
+    def disputed(self) -> BoolArray:
+        """Which spots are in dispute, (M,)."""
+        low, high = DOUBTFUL
+        return ~self.spots.decided & (self.spots.posterior > low) & (self.spots.posterior < high)
+
+
+def read_counted(study: Study, entry: ImageEntry, spots: Sequence[Spot]) -> CountedImage | None:
+    """Read the latest fusion of an image and lay the expert's decisions over it; None without one."""
+    latest = study.latest_result(entry.id)
+    if latest is None:
+        return None
+    run, fusion = latest
+    names, known = study.clicks(entry.id, run).annotators, study.truth(entry.id)
+    return CountedImage(
+        entry=entry,
+        run=run,
+        fusion=fusion,
+        annotators=names,
+        spots=decided_on(fusion, spots),
+        judged=tuple(spots),
+        truth=np.column_stack([known.x, known.y]),
+    )
