@@ -1,4 +1,4 @@
-"""The look of everything: dark, light, or as the system is."""
+"""The look of everything: dark, light, or as the system is, its text as large as is asked for."""
 
 from __future__ import annotations
 
@@ -6,18 +6,37 @@ from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QApplication
 
 from raterscope.app import memory
-from raterscope.widgets import theme
+from raterscope.widgets import text_size, theme
 
-__all__ = ["FollowSystem", "apply_look"]
+__all__ = ["FollowSystem", "apply_look", "change_text_size"]
+
+STEP, USUAL = 10, 100
+"""Of the size of the text, in percent of the usual one."""
 
 
 def apply_look(name: str) -> None:
-    """Draw everything dark, light, or as the system is."""
+    """Draw everything dark, light, or as the system is, its text as large as was chosen last."""
     application = QApplication.instance()
     if not isinstance(application, QApplication):
         raise RuntimeError("there is no application to draw")
+    text_size.set_text_size(memory.text_percent() / 100)
     chosen = {"dark": theme.DARK, "light": theme.LIGHT}.get(name) or theme.system_theme(application)
     theme.apply_theme(application, chosen)
+
+
+def change_text_size(steps: int) -> int:
+    """Make the interface's text larger, by negative steps smaller, by 0 of the usual size, and remember it.
+
+    Returns
+    -------
+    percent : int
+        How large it is now.
+    """
+    percent = USUAL if not steps else memory.text_percent() + steps * STEP
+    percent = round(100 * min(max(percent / 100, text_size.SMALLEST), text_size.LARGEST))
+    memory.remember("text_percent", percent)
+    apply_look(memory.look())
+    return percent
 
 
 class FollowSystem(QObject):

@@ -85,6 +85,7 @@ class MainWindow(QMainWindow):
             place.workspace_chosen.connect(self.show_workspace)
         self.bar.help_requested.connect(self.habits.show_keys)
         self.habits.said.connect(self.status.set_news)
+        self.menus.said.connect(self.status.set_news)
         self.bar.fuse_requested.connect(self._fuse)
         self.bar.cancel_requested.connect(self._cancel_fusing)
         self.document.replaced.connect(self._on_replaced)

@@ -7,9 +7,11 @@ from typing import Any
 
 from PySide6.QtCore import QByteArray, QSettings
 
-__all__ = ["folder", "look", "recall", "recent_studies", "remember", "remember_recent"]
+__all__ = ["folder", "look", "recall", "recent_studies", "remember", "remember_recent", "text_percent"]
 
 RECENT_STUDIES = 10
+USUAL_PERCENT = 100
+LONGEST_PERCENT = 3
 
 
 def _settings() -> QSettings:
@@ -49,3 +51,9 @@ def look() -> str:
     """Give the look that was chosen: dark, light, or system."""
     value = _settings().value("look")
     return value if value in ("dark", "light") else "system"
+
+
+def text_percent() -> int:
+    """Give how large the interface's text was chosen, in percent of the usual size."""
+    value = str(_settings().value("text_percent"))
+    return int(value) if value.isdecimal() and len(value) <= LONGEST_PERCENT else USUAL_PERCENT

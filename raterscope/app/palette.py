@@ -15,6 +15,7 @@ from raterscope.widgets.matching import Typed
 from raterscope.widgets.painting import paint_words
 from raterscope.widgets.panels.lists import LineKind, LineList
 from raterscope.widgets.parts import plain_label
+from raterscope.widgets.text_size import pixels, set_lengths
 
 __all__ = ["Palette"]
 
@@ -86,8 +87,8 @@ class Palette(QFrame):
     def _place(self) -> None:
         window = self._window
         rows = min(ROWS, len(self.view.lines))
-        self.view.setFixedHeight(rows * self._kind.height)
-        width = min(WIDTH, window.width() - 32)
+        set_lengths(self.view, height=rows * self._kind.height)
+        width = min(pixels(WIDTH), window.width() - 32)
         self.setGeometry((window.width() - width) // 2, FROM_TOP, width, self.sizeHint().height())
 
     def _do(self) -> None:

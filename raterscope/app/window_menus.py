@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QMainWindow, QMenu, QWidget
 from raterscope import __version__
 from raterscope.app import memory
 from raterscope.app.document import Document
-from raterscope.app.look import apply_look
+from raterscope.app.look import apply_look, change_text_size
 from raterscope.app.window_export import Exporting, entries_of
 from raterscope.app.window_files import Files
 from raterscope.app.window_parts import without_checked
@@ -30,6 +30,8 @@ class Menus(QObject):
     -------
     workspace_chosen(str)
     keys_requested, palette_requested, guide_requested, copy_requested, full_screen_requested
+    said(str)
+        What was done.
     """
 
     workspace_chosen = Signal(str)
@@ -38,6 +40,7 @@ class Menus(QObject):
     guide_requested = Signal()
     copy_requested = Signal()
     full_screen_requested = Signal()
+    said = Signal(str)
 
     def __init__(self, document: Document, files: Files, exporting: Exporting, window: QMainWindow) -> None:
         super().__init__(window)
@@ -72,6 +75,13 @@ class Menus(QObject):
         look = view.addMenu("Look")
         for words, name in (("As the system", "system"), ("Dark", "dark"), ("Light", "light")):
             self._action(look, words, None, partial(_set_look, name))
+        sizes = view.addMenu("Text size")
+        for words, key, steps in (
+            ("Larger text", "Ctrl+Shift+=", 1),
+            ("Smaller text", "Ctrl+Shift+-", -1),
+            ("Text of the usual size", "Ctrl+Shift+0", 0),
+        ):
+            self._action(sizes, words, QKeySequence(key), partial(self._change_text_size, steps))
         aid = menu.addMenu("Help")
         self._action(aid, "The guide to what is here", QKeySequence("F1"), self.guide_requested.emit)
         self._action(aid, "The keys", QKeySequence("?"), self.keys_requested.emit)
@@ -97,6 +107,9 @@ class Menus(QObject):
         place.addAction(action)
         self._window.addAction(action)
         return action
+
+    def _change_text_size(self, steps: int) -> None:
+        self.said.emit(f"The text is at {change_text_size(steps)} % of its usual size.")
 
     def follow_study(self) -> None:
         """Offer what can be done to the study as it is now, and what can be undone by its name."""

@@ -22,11 +22,13 @@ from raterscope.app.jobs import Job
 from raterscope.widgets import theme
 from raterscope.widgets.figures import duration
 from raterscope.widgets.parts import ElidedLabel
+from raterscope.widgets.text_size import set_lengths
 
 __all__ = ["NoticeBar", "StatusLine", "TopBar", "without_checked"]
 
 TOP_BAR_HEIGHT = 44
 STATUS_HEIGHT = 24
+BUTTON_WIDTH = 112
 TAB_AROUND = 30
 """What a tab's frame and padding take at both sides of its word."""
 
@@ -49,7 +51,7 @@ class TopBar(QWidget):
         super().__init__(parent)
         self.setObjectName("topBar")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        self.setFixedHeight(TOP_BAR_HEIGHT)
+        set_lengths(self, height=TOP_BAR_HEIGHT)
 
         self._menu_button = QToolButton()
         self._menu_button.setObjectName("menuButton")
@@ -62,15 +64,15 @@ class TopBar(QWidget):
         self._progress = QProgressBar()
         self._progress.setRange(0, 1000)
         self._progress.setTextVisible(False)
-        self._progress.setFixedSize(120, 6)
+        set_lengths(self._progress, width=120)
         self._progress_words = _plain_label("progressWords")
         self._progress_words.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         self._cancel = QPushButton("Cancel")
-        self._cancel.setFixedWidth(112)
+        self._cancel.setMinimumWidth(BUTTON_WIDTH)
         self._cancel.clicked.connect(self.cancel_requested)
         self.fuse = QPushButton("Fuse")
         self.fuse.setObjectName("primary")
-        self.fuse.setFixedWidth(112)
+        self.fuse.setMinimumWidth(BUTTON_WIDTH)
         self.fuse.clicked.connect(self.fuse_requested)
         self.help = QToolButton()
         self.help.setText("?")
@@ -91,6 +93,8 @@ class TopBar(QWidget):
         for tab in self._tabs.values():
             row.addWidget(tab)
         row.addLayout(right, 1)
+        theme.notifier().changed.connect(self._fit_tabs)
+        self._fit_tabs()
         self._possible = False
         self.set_fusing(None)
         self.set_study(None)
@@ -140,12 +144,15 @@ class TopBar(QWidget):
         tab.setObjectName("workspaceTab")
         tab.setCheckable(True)
         tab.setAutoExclusive(True)
-        tab.setFixedHeight(TOP_BAR_HEIGHT - 16)
-        # The tab that is chosen is bold, which a button does not reckon with.
-        bold = QFontMetrics(theme.font(theme.BODY, bold=True))
-        tab.setMinimumWidth(bold.horizontalAdvance(title) + TAB_AROUND)
+        set_lengths(tab, height=TOP_BAR_HEIGHT - 16)
         tab.clicked.connect(partial(self._on_tab, kind))
         return tab
+
+    def _fit_tabs(self) -> None:
+        """Give every tab room for its word in bold, as when it is chosen, which a button does not reckon with."""
+        bold = QFontMetrics(theme.widget_font(bold=True))
+        for tab in self._tabs.values():
+            tab.setMinimumWidth(bold.horizontalAdvance(tab.text()) + TAB_AROUND)
 
     def _on_tab(self, kind: str) -> None:
         self.workspace_chosen.emit(kind)
@@ -192,7 +199,7 @@ class StatusLine(QWidget):
         super().__init__(parent)
         self.setObjectName("statusLine")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        self.setFixedHeight(STATUS_HEIGHT)
+        set_lengths(self, height=STATUS_HEIGHT)
         self._text = ElidedLabel()
         self._text.setObjectName("statusText")
         self._news = ElidedLabel("", "accent")

@@ -7,10 +7,12 @@ from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QAbstractButton, QHBoxLayout, QWidget
 
 from raterscope.widgets import theme
+from raterscope.widgets.text_size import enlarge, pixels
 
 __all__ = ["Chip", "ChipRow", "paint_chip_ground"]
 
 HEIGHT = 28
+"""Of a chip, in pixels of the usual size."""
 
 
 def paint_chip_ground(painter: QPainter, box: QRectF) -> None:
@@ -34,7 +36,8 @@ class Chip(QAbstractButton):
 
     def sizeHint(self) -> QSize:
         """Give room for dot and word."""
-        return QSize(QFontMetrics(theme.font()).horizontalAdvance(self.text()) + 32, HEIGHT)
+        words = QFontMetrics(theme.font()).horizontalAdvance(self.text())
+        return QSize(pixels(words + 32), pixels(HEIGHT))
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         """Paint dot and word."""
@@ -42,9 +45,9 @@ class Chip(QAbstractButton):
             self._paint(painter)
 
     def _paint(self, painter: QPainter) -> None:
-        look = theme.DARK
+        look, box = theme.DARK, enlarge(painter, self.rect())
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        centre = QPointF(14, self.height() / 2)
+        centre = QPointF(14, box.height() / 2)
         if self.isChecked():
             painter.setPen(Qt.PenStyle.NoPen)
             painter.setBrush(QColor(look.accent))
@@ -53,12 +56,12 @@ class Chip(QAbstractButton):
         painter.drawEllipse(centre, 4, 4)
         painter.setPen(QColor(look.text if self.isChecked() else look.second))
         painter.setFont(theme.font())
-        room = QRectF(24, 0, self.width() - 24, self.height())
+        room = box.adjusted(24, 0, 0, 0)
         painter.drawText(room, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, self.text())
         if self.hasFocus():
             painter.setPen(QPen(QColor(look.accent), 1))
             painter.setBrush(Qt.BrushStyle.NoBrush)
-            painter.drawRoundedRect(QRectF(self.rect()).adjusted(2.5, 2.5, -2.5, -2.5), 4, 4)
+            painter.drawRoundedRect(box.adjusted(2.5, 2.5, -2.5, -2.5), 4, 4)
 
 
 class ChipRow(QWidget):

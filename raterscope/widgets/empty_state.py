@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
 from raterscope.widgets import theme
 from raterscope.widgets.parts import plain_label
+from raterscope.widgets.text_size import set_lengths
 
 __all__ = ["EmptyState"]
 
@@ -51,7 +52,7 @@ class EmptyState(QWidget):
             buttons.addWidget(button)
         buttons.addStretch(1)
         block = QWidget()
-        block.setMaximumWidth(WIDTH)
+        set_lengths(block, maximumWidth=WIDTH)
         column = QVBoxLayout(block)
         column.setSpacing(12)
         column.addStretch(2)

@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QAbstractButton, QWidget
 
 from raterscope.widgets import theme
 from raterscope.widgets.parts import plain_tip
+from raterscope.widgets.text_size import enlarge, pixels
 
 __all__ = ["KeyButton", "cap_width", "paint_key"]
 
@@ -28,7 +29,7 @@ def paint_key(painter: QPainter, box: QRectF, key: str, *, enabled: bool = True,
 
 
 def cap_width(key: str) -> int:
-    """Give the width that a key needs, in pixels."""
+    """Give the width that a key needs, in pixels of the usual size."""
     return max(26, QFontMetrics(_key_font(key)).horizontalAdvance(key) + 14)
 
 
@@ -76,7 +77,7 @@ class KeyButton(QAbstractButton):
     def sizeHint(self) -> QSize:
         """Give room for the key and the word."""
         words = QFontMetrics(theme.font()).horizontalAdvance(self._word)
-        return QSize(cap_width(self._key) + GAP + words + 4, 28)
+        return QSize(pixels(cap_width(self._key) + GAP + words + 4), pixels(28))
 
     def minimumSizeHint(self) -> QSize:
         """Never be cut."""
@@ -93,16 +94,16 @@ class KeyButton(QAbstractButton):
             self._paint(painter)
 
     def _paint(self, painter: QPainter) -> None:
-        width = cap_width(self._key)
+        width, box = cap_width(self._key), enlarge(painter, self.rect())
         lit = self.hasFocus() or self.underMouse() or self.isDown() or self.isChecked()
-        paint_key(painter, QRectF(0, (self.height() - 26) / 2, width, 26), self._key,
+        paint_key(painter, QRectF(0, (box.height() - 26) / 2, width, 26), self._key,
                   enabled=self.isEnabled(), lit=lit and self.isEnabled())  # fmt: skip
         look = theme.current()
         tones = {"accent": look.accent, "rejected": look.rejected, "second": look.second}
         tone = look.accent if self.isChecked() else tones[self._tone]
         painter.setPen(QColor(tone if self.isEnabled() else look.third))
         painter.setFont(theme.font())
-        room = QRectF(width + GAP, 0, self.width() - width - GAP, self.height())
+        room = box.adjusted(width + GAP, 0, 0, 0)
         short = QFontMetrics(theme.font()).elidedText(
             self._word, Qt.TextElideMode.ElideRight, int(room.width())
         )

@@ -9,6 +9,8 @@ from PySide6.QtCore import QObject, Qt, QTimer, Signal
 from PySide6.QtGui import QImage, QPixmap
 from PySide6.QtWidgets import QWidget
 
+from raterscope.widgets.text_size import text_size
+
 __all__ = ["PictureShelf"]
 
 MOST_PICTURES = 1000
@@ -16,7 +18,7 @@ SETTLED_MS = 40
 
 
 class PictureShelf(QObject):
-    """Small pictures by number.
+    """Small pictures by number, for what is painted as large as the text.
 
     Parameters
     ----------
@@ -63,7 +65,7 @@ class PictureShelf(QObject):
         small = None
         if picture is not None and not picture.isNull():
             keep, smooth = Qt.AspectRatioMode.KeepAspectRatio, Qt.TransformationMode.SmoothTransformation
-            ratio = self._shower.devicePixelRatioF()
+            ratio = self._shower.devicePixelRatioF() * text_size()
             side = round(self._side * ratio)
             small = QPixmap.fromImage(picture.scaled(side, side, keep, smooth))
             small.setDevicePixelRatio(ratio)

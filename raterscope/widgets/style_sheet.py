@@ -5,42 +5,49 @@ from __future__ import annotations
 from pathlib import Path
 
 from raterscope import resources
+from raterscope.widgets.text_size import pixels
 from raterscope.widgets.tokens import Theme
 
 __all__ = ["style_sheet"]
 
 
+NAME = 22
+"""Pixels that the program's name in the bar at the top has at most: tabs and buttons stand beside it."""
+
+
 def style_sheet(theme: Theme) -> str:
-    """Write the style sheet of a theme."""
+    """Write the style sheet of a theme, its text as large as is asked for."""
     t = theme
+    caption, body, title, deciding, line, header, box = map(pixels, (11, 13, 15, 30, 18, 20, 12))
     tick, down = _icon(f"tick_{t.name}"), _icon(f"down_{t.name}")
     return f"""
-* {{ font-size: 13px; }}
+* {{ font-size: {body}px; }}
 QWidget {{ color: {t.text}; selection-background-color: {t.accent}; selection-color: {t.on_accent}; }}
 QMainWindow, QDialog {{ background: {t.window}; }}
 QDialogButtonBox {{ dialogbuttonbox-buttons-have-icons: 0; }}
 QLabel {{ background: transparent; }}
 QToolTip {{ color: {t.text}; background: {t.raised}; border: 1px solid {t.line}; padding: 4px; }}
 
-QLabel[role="caption"] {{ color: {t.third}; font-size: 11px; font-weight: bold; letter-spacing: 0.4px; }}
+QLabel[role="caption"] {{ color: {t.third}; font-size: {caption}px; font-weight: bold;
+    letter-spacing: 0.4px; }}
 QLabel[role="second"] {{ color: {t.second}; }}
-QLabel[role="small"] {{ color: {t.second}; font-size: 11px; }}
-QLabel[role="hint"] {{ color: {t.third}; font-size: 11px; }}
-QLabel[role="error"] {{ color: {t.rejected}; font-size: 11px; }}
-QLabel[role="title"] {{ font-size: 15px; font-weight: bold; }}
+QLabel[role="small"] {{ color: {t.second}; font-size: {caption}px; }}
+QLabel[role="hint"] {{ color: {t.third}; font-size: {caption}px; }}
+QLabel[role="error"] {{ color: {t.rejected}; font-size: {caption}px; }}
+QLabel[role="title"] {{ font-size: {title}px; font-weight: bold; }}
 QLabel[role="accent"] {{ color: {t.accent}; }}
 QLabel[role="rejected"] {{ color: {t.rejected}; }}
 QLabel[role="disputed"] {{ color: {t.disputed}; }}
-QLabel[role="number-accent"] {{ color: {t.accent}; font-size: 30px; font-weight: bold; }}
-QLabel[role="number-rejected"] {{ color: {t.rejected}; font-size: 30px; font-weight: bold; }}
-QLabel[role="number-disputed"] {{ color: {t.disputed}; font-size: 30px; font-weight: bold; }}
-QLabel[role="number-plain"] {{ color: {t.text}; font-size: 30px; font-weight: bold; }}
+QLabel[role="number-accent"] {{ color: {t.accent}; font-size: {deciding}px; font-weight: bold; }}
+QLabel[role="number-rejected"] {{ color: {t.rejected}; font-size: {deciding}px; font-weight: bold; }}
+QLabel[role="number-disputed"] {{ color: {t.disputed}; font-size: {deciding}px; font-weight: bold; }}
+QLabel[role="number-plain"] {{ color: {t.text}; font-size: {deciding}px; font-weight: bold; }}
 QFrame[role="panel"], QWidget[role="panel"] {{ background: {t.surface}; }}
 QWidget[role="popover"] {{ background: {t.surface}; border: 1px solid {t.line}; }}
 QFrame[role="rule"] {{ background: {t.line}; border: none; min-height: 1px; max-height: 1px; }}
 
 QPushButton, QToolButton {{ background: {t.raised}; border: 1px solid {t.line}; border-radius: 5px;
-    padding: 4px 12px; min-height: 18px; }}
+    padding: 4px 12px; min-height: {line}px; }}
 QPushButton:hover, QToolButton:hover {{ border-color: {t.third}; }}
 QPushButton:pressed, QToolButton:pressed {{ background: {t.line}; }}
 QPushButton:focus, QToolButton:focus {{ border-color: {t.accent}; }}
@@ -59,7 +66,7 @@ QPushButton[role="link"]:disabled, QToolButton[role="link"]:disabled {{ color: {
 QToolButton::menu-indicator {{ image: none; width: 0; }}
 
 QLineEdit, QPlainTextEdit, QTextEdit, QComboBox, QAbstractSpinBox {{ background: {t.window};
-    border: 1px solid {t.line}; border-radius: 4px; padding: 3px 8px; min-height: 18px;
+    border: 1px solid {t.line}; border-radius: 4px; padding: 3px 8px; min-height: {line}px;
     placeholder-text-color: {t.third}; }}
 QLineEdit:focus, QPlainTextEdit:focus, QTextEdit:focus, QComboBox:focus, QAbstractSpinBox:focus {{
     border-color: {t.accent}; }}
@@ -74,9 +81,9 @@ QComboBox QAbstractItemView {{ background: {t.raised}; border: 1px solid {t.line
 
 QCheckBox, QRadioButton {{ background: transparent; spacing: 8px; }}
 QCheckBox:focus, QRadioButton:focus {{ color: {t.accent}; }}
-QCheckBox::indicator, QRadioButton::indicator {{ width: 12px; height: 12px; background: {t.window};
+QCheckBox::indicator, QRadioButton::indicator {{ width: {box}px; height: {box}px; background: {t.window};
     border: 1px solid {t.third}; border-radius: 3px; }}
-QRadioButton::indicator {{ border-radius: 7px; }}
+QRadioButton::indicator {{ border-radius: {box // 2 + 1}px; }}
 QCheckBox::indicator:checked, QRadioButton::indicator:checked {{ background: {t.accent};
     border-color: {t.accent}; }}
 QCheckBox::indicator:checked {{ image: url({tick}); }}
@@ -89,7 +96,7 @@ QProgressBar::chunk {{ background: {t.accent}; border-radius: 3px; }}
 QAbstractItemView {{ background: {t.surface}; border: none; outline: none;
     selection-background-color: {t.raised}; selection-color: {t.text}; }}
 QHeaderView, QHeaderView::section {{ background: {t.surface}; color: {t.third}; border: none;
-    border-bottom: 1px solid {t.line}; padding: 2px 8px; font-size: 11px; min-height: 20px; }}
+    border-bottom: 1px solid {t.line}; padding: 2px 8px; font-size: {caption}px; min-height: {header}px; }}
 QTableView {{ gridline-color: {t.line}; alternate-background-color: {t.surface}; }}
 QTableCornerButton::section {{ background: {t.surface}; border: none; }}
 
@@ -124,7 +131,7 @@ QSplitter::handle:vertical {{ height: 1px; }}
 QWidget#topBar, QWidget#statusLine {{ background: {t.surface}; }}
 QWidget#topBar {{ border-bottom: 1px solid {t.line}; }}
 QWidget#statusLine {{ border-top: 1px solid {t.line}; }}
-QToolButton#menuButton {{ background: transparent; border-color: transparent; font-size: 15px;
+QToolButton#menuButton {{ background: transparent; border-color: transparent; font-size: {min(title, NAME)}px;
     font-weight: bold; padding: 4px 6px; }}
 QToolButton#menuButton:hover {{ background: {t.raised}; }}
 QToolButton#menuButton:focus {{ border-color: {t.accent}; }}
@@ -134,8 +141,8 @@ QPushButton#workspaceTab {{ background: transparent; border: 1px solid transpare
 QPushButton#workspaceTab:hover {{ color: {t.text}; }}
 QPushButton#workspaceTab:checked {{ background: {t.raised}; color: {t.text}; font-weight: bold; }}
 QPushButton#workspaceTab:focus {{ border-color: {t.accent}; }}
-QLabel#statusNews {{ font-size: 11px; }}
-QLabel#statusText, QLabel#statusKept {{ color: {t.second}; font-size: 11px; }}
+QLabel#statusNews {{ font-size: {caption}px; }}
+QLabel#statusText, QLabel#statusKept {{ color: {t.second}; font-size: {caption}px; }}
 QWidget#noticeBar {{ background: {t.raised}; border-bottom: 1px solid {t.line}; }}
 QLabel#noticeTone {{ font-weight: bold; color: {t.accent}; }}
 QLabel#noticeTone[tone="error"] {{ color: {t.rejected}; }}

@@ -9,6 +9,7 @@ from PySide6.QtGui import QColor, QFont, QPalette
 from PySide6.QtWidgets import QApplication, QWidget
 
 from raterscope.widgets.style_sheet import style_sheet
+from raterscope.widgets.text_size import follow_lengths, pixels
 from raterscope.widgets.tokens import ANNOTATOR_COLOURS, ANNOTATOR_SYMBOLS, DARK, LIGHT, UNNAMED, Theme
 
 __all__ = [
@@ -28,10 +29,11 @@ __all__ = [
     "set_role",
     "style_sheet",
     "system_theme",
+    "widget_font",
 ]
 
 CAPTION, BODY, FIGURE, DECIDING = 11, 13, 15, 30
-"""Sizes of type, in pixels."""
+"""Sizes of type, in pixels of the usual size."""
 
 
 class _Notifier(QObject):
@@ -85,7 +87,10 @@ def colour(token: str, alpha: int = 255) -> QColor:
 
 @lru_cache(maxsize=64)
 def font(size: int = BODY, *, bold: bool = False, capitals: bool = False) -> QFont:
-    """Give the system's font in a size in pixels, its figures all of one width."""
+    """Give the system's font in a size in pixels, its figures all of one width; it is for what is painted.
+
+    A painter enlarges it as the text's size asks; a widget that writes by itself needs `widget_font`.
+    """
     made = QFont(QApplication.font())
     made.setPixelSize(size)
     made.setBold(bold)
@@ -94,6 +99,11 @@ def font(size: int = BODY, *, bold: bool = False, capitals: bool = False) -> QFo
         made.setCapitalization(QFont.Capitalization.AllUppercase)
         made.setLetterSpacing(QFont.SpacingType.AbsoluteSpacing, 0.4)
     return made
+
+
+def widget_font(size: int = BODY, *, bold: bool = False) -> QFont:
+    """Give the same font for a widget that writes by itself: as large as the text's size asks."""
+    return font(pixels(size), bold=bold)
 
 
 def set_role(widget: QWidget, role: str) -> None:
@@ -108,14 +118,19 @@ def set_role(widget: QWidget, role: str) -> None:
 
 
 def apply_theme(application: QApplication, theme: Theme) -> None:
-    """Give the whole program a theme: style, palette, style sheet, and word to whoever paints itself."""
+    """Give the whole program a theme: style, palette, style sheet, and word to whoever paints itself.
+
+    The text's size is that of `text_size`, which everything follows by this too.
+    """
     if application.style().objectName() != "fusion":
         application.setStyle("Fusion")
     _State.theme = theme
     font.cache_clear()
-    application.setFont(font())
+    application.setStyleSheet("")  # taken off and put on again it takes a quarter of the time
+    application.setFont(widget_font())
     application.setPalette(_palette(theme))
     application.setStyleSheet(style_sheet(theme))
+    follow_lengths()
     notifier().changed.emit(theme)
 
 

@@ -11,10 +11,13 @@ from PySide6.QtGui import QAction, QKeySequence, QResizeEvent, QShortcut, QShowE
 from PySide6.QtWidgets import QSplitter, QTabWidget, QVBoxLayout, QWidget
 
 from raterscope.app.window_parts import without_checked
+from raterscope.widgets import theme
 from raterscope.widgets.own_keys import OwnKeys
 from raterscope.widgets.panels.fuse_panel import FusePanel
 from raterscope.widgets.panels.history_panel import HistoryPanel
 from raterscope.widgets.panels.jobs_panel import JobsPanel
+from raterscope.widgets.scrolled import Scrolled
+from raterscope.widgets.text_size import text_size
 
 if TYPE_CHECKING:
     from raterscope.app.workspaces.runs import Runs
@@ -25,6 +28,8 @@ Described = tuple[str, str, Callable[[], object]]
 
 TABS = "tabs"
 QUEUE_WIDTH, EVIDENCE_WIDTH, BOTTOM_HEIGHT = 236, 360, 212
+QUEUE_SHARE, EVIDENCE_SHARE, BOTTOM_SHARE = 0.26, 0.6, 0.45
+"""Of the room that is divided, what larger text may give them; the canvas keeps the rest."""
 
 
 class WorkspaceScreen(QWidget):
@@ -63,6 +68,8 @@ class WorkspaceScreen(QWidget):
     runs: Runs
 
     PARTS = ("whole", "middle", "upper", "bottom")
+    CANVAS_SCROLLS = False
+    """Whether the middle is figures, which may become too large for it, and no image."""
 
     def __init__(
         self,
@@ -85,10 +92,12 @@ class WorkspaceScreen(QWidget):
         """What the keys 1 to 9 do."""
         self._regions = (queue, canvas, evidence, self.left_tabs, *below)
         stretch = (0, *[1] * len(below))
-        self.bottom = _splitter(Qt.Orientation.Horizontal, (self.left_tabs, *below), stretch)
-        self.upper = _splitter(Qt.Orientation.Horizontal, (canvas, evidence), (1, 0))
+        self._lower = tuple(map(Scrolled, (self.left_tabs, *below)))
+        self.bottom = _splitter(Qt.Orientation.Horizontal, self._lower, stretch)
+        seen = Scrolled(canvas) if self.CANVAS_SCROLLS else canvas
+        self.upper = _splitter(Qt.Orientation.Horizontal, (seen, Scrolled(evidence)), (1, 0))
         self.middle = _splitter(Qt.Orientation.Vertical, (self.upper, self.bottom), (1, 0))
-        self.whole = _splitter(Qt.Orientation.Horizontal, (queue, self.middle), (0, 1))
+        self.whole = _splitter(Qt.Orientation.Horizontal, (Scrolled(queue), self.middle), (0, 1))
         self.divisions: dict[QSplitter, Sequence[int]] = {
             self.whole: [QUEUE_WIDTH, 1200],
             self.upper: [840, EVIDENCE_WIDTH],
@@ -96,12 +105,27 @@ class WorkspaceScreen(QWidget):
             self.bottom: widths,
         }
         """How the window is divided at first, where it is not remembered otherwise."""
+        self._sides = {
+            self.whole: (0, QUEUE_SHARE),
+            self.upper: (1, EVIDENCE_SHARE),
+            self.middle: (1, BOTTOM_SHARE),
+        }
+        self._text_size = text_size()
+        self._usual: dict[QSplitter, float] = {}
+        """How wide or high the sides are with text of the usual size."""
+        for splitter in self._sides:
+            splitter.splitterMoved.connect(self._on_divided)
         self.setFocusProxy(canvas)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.addWidget(self.whole)
         fuse_panel.setParent(self)
         fuse_panel.hide()
+        theme.notifier().changed.connect(self._on_look)
+
+    def put_first_below(self, place: int) -> None:
+        """Let one of what stands beside history and jobs stand left of them."""
+        self.bottom.insertWidget(0, self._lower[1 + place])
 
     def add_actions(self, described: Sequence[Described], walked: Sequence[QWidget]) -> None:
         """Offer what can be done here, by key and in the Review menu, and what every workspace offers.
@@ -199,6 +223,7 @@ class WorkspaceScreen(QWidget):
         splitter = getattr(self, name)
         if splitter.restoreState(state):
             self.divisions.pop(splitter, None)
+            self._on_divided()
 
     def toggle_fuse_panel(self) -> None:
         """Open what Fuse opens, beneath its button, or close it."""
@@ -251,7 +276,33 @@ class WorkspaceScreen(QWidget):
     def _divide(self) -> None:
         for splitter, sizes in self.divisions.items():
             splitter.setSizes(list(sizes))
+            if splitter in self._sides:
+                self._give(splitter, sizes[self._sides[splitter][0]])
         self.divisions = {}
+
+    def _on_look(self) -> None:
+        """Give the sides more room for larger text, or less again, as the expert has divided the window."""
+        before, self._text_size = self._text_size, text_size()
+        if self._text_size == before:
+            return
+        for splitter, (place, _) in self._sides.items():
+            self._give(splitter, self._usual.get(splitter, splitter.sizes()[place] / before))
+        if self.fuse_panel.isVisible():
+            self._place_fuse_panel()
+
+    def _on_divided(self) -> None:
+        """Keep in mind how large the expert has made the sides."""
+        for splitter, (place, _) in self._sides.items():
+            self._usual[splitter] = splitter.sizes()[place] / self._text_size
+
+    def _give(self, splitter: QSplitter, usual: float) -> None:
+        """Make a side as large as its size with text of the usual size asks for; what is folded stays so."""
+        place, share = self._sides[splitter]
+        whole = sum(splitter.sizes())
+        size = min(round(usual * text_size()), max(round(share * whole), round(usual)))
+        if splitter.sizes()[place] and size:
+            splitter.setSizes([size, whole - size] if place == 0 else [whole - size, size])
+        self._usual[splitter] = usual
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Keep the panel at its edge."""

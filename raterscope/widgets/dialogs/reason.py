@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QDialog, QDialogButtonBox, QLineEdit, QPushButton,
 
 from raterscope.widgets import theme
 from raterscope.widgets.parts import plain_label
+from raterscope.widgets.text_size import set_lengths
 
 __all__ = ["COMMON_REASONS", "ReasonDialog", "ReasonField"]
 
@@ -93,7 +94,7 @@ class ReasonDialog(QDialog):
         super().__init__(parent)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setWindowTitle(f"{act} {what}")
-        self.setMinimumWidth(380)
+        set_lengths(self, minimumWidth=380)
         column = QVBoxLayout(self)
         column.setContentsMargins(16, 16, 16, 16)
         column.setSpacing(8)

@@ -15,6 +15,7 @@ from PySide6.QtWidgets import (
 
 from raterscope.widgets import theme
 from raterscope.widgets.parts import plain_label
+from raterscope.widgets.text_size import set_lengths
 
 __all__ = ["UNITS", "ScaleDialog"]
 
@@ -36,7 +37,7 @@ class ScaleDialog(QDialog):
     def __init__(self, pixels: float, images: int, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setWindowTitle("Set the scale")
-        self.setMinimumWidth(360)
+        set_lengths(self, minimumWidth=360)
         self._pixels = pixels
         self.number = QDoubleSpinBox()
         self.number.setRange(0.0, 1e6)

@@ -15,6 +15,7 @@ from raterscope.widgets.figures import percent
 from raterscope.widgets.glyphs import paint_rater
 from raterscope.widgets.painting import paint_words
 from raterscope.widgets.parts import Header, plain_label, plain_tip
+from raterscope.widgets.text_size import enlarge, set_lengths
 
 __all__ = ["AlternativeCard", "AlternativesPanel"]
 
@@ -118,7 +119,7 @@ class _Card(QAbstractButton):
         words = f"{alternative.title}, weight {alternative.weight:.2f}: {members}"
         self.setAccessibleName(words)
         self.setToolTip(plain_tip(words))
-        self.setFixedSize(WIDTH, 28 + PICTURE + PAD)
+        set_lengths(self, width=WIDTH, height=28 + PICTURE + PAD)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
@@ -131,13 +132,13 @@ class _Card(QAbstractButton):
             self._paint(painter)
 
     def _paint(self, painter: QPainter) -> None:
-        look, shown = theme.current(), self._shown
+        look, shown, box = theme.current(), self._shown, enlarge(painter, self.rect())
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         lit = self.isChecked() or self.hasFocus()
         painter.setPen(QPen(QColor(look.accent if lit else look.line), 2 if self.isChecked() else 1))
         painter.setBrush(QColor(look.raised))
-        painter.drawRoundedRect(QRectF(self.rect()).adjusted(1, 1, -1, -1), 5, 5)
-        inner = QRectF(self.rect()).adjusted(PAD, 4, -PAD, -4)
+        painter.drawRoundedRect(box.adjusted(1, 1, -1, -1), 5, 5)
+        inner = box.adjusted(PAD, 4, -PAD, -4)
         painter.setFont(theme.font(bold=self.isChecked()))
         top = QRectF(inner.left(), inner.top(), inner.width(), 22)
         paint_words(painter, top.adjusted(0, 0, -44, 0), shown.title, look.text)
@@ -147,10 +148,10 @@ class _Card(QAbstractButton):
         painter.fillRect(picture, QColor(look.canvas))
         if shown.picture is not None and not shown.picture.isNull():
             size = shown.picture.size().toSizeF().scaled(picture.size(), Qt.AspectRatioMode.KeepAspectRatio)
-            box = QRectF(0, 0, size.width(), size.height())
-            box.moveCenter(picture.center())
+            place = QRectF(0, 0, size.width(), size.height())
+            place.moveCenter(picture.center())
             painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform)
-            painter.drawImage(box, shown.picture)
+            painter.drawImage(place, shown.picture)
         self._paint_members(
             painter, QRectF(picture.right() + 10, picture.top(), WIDTH - PICTURE - 3 * PAD, ROW)
         )

@@ -17,6 +17,7 @@ from raterscope.widgets.panels.pair_grid import PairGrid
 from raterscope.widgets.parts import ElidedLabel, Header, plain_label, rule
 from raterscope.widgets.plots.behaviours import BAD, UGLY
 from raterscope.widgets.plots.bias_over_time import BiasOverTime
+from raterscope.widgets.text_size import set_lengths
 
 __all__ = ["BiasPanel", "BiasView"]
 
@@ -136,14 +137,14 @@ class BiasPanel(QWidget):
         super().__init__(parent)
         theme.set_role(self, "panel")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        self.setMinimumWidth(NARROWEST)
+        set_lengths(self, minimumWidth=NARROWEST)
         self.header = Header("Annotator")
-        self.header.setMinimumHeight(20)
+        set_lengths(self.header, minimumHeight=20)
         self.over_time = BiasOverTime()
-        self.over_time.setMinimumHeight(86)
-        self.over_time.setMaximumHeight(170)
+        set_lengths(self.over_time, minimumHeight=86)
+        set_lengths(self.over_time, maximumHeight=170)
         self.pairs = PairGrid()
-        self.pairs.setMinimumHeight(48)
+        set_lengths(self.pairs, minimumHeight=48)
         self._pages = QStackedWidget()
         nothing = plain_label(
             "Choose an annotator, or press Tab for the next disputed one: what speaks for and against a bias "
@@ -196,7 +197,7 @@ class BiasPanel(QWidget):
 
     def _annotator(self) -> QWidget:
         self._number = plain_label("", "number-plain", selectable=True)
-        self._number.setMinimumHeight(38)
+        set_lengths(self._number, minimumHeight=38)
         self._caption = ElidedLabel("", "second")
         self._interval = ElidedLabel("", "second")
         self._sentence = plain_label("", "second", wrap=True, selectable=True)

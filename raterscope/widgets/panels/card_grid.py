@@ -12,6 +12,7 @@ from raterscope.widgets import theme
 from raterscope.widgets.panels.card_view import LINE, CardDelegate, CardModel, Cards, CardView, size_of
 from raterscope.widgets.parts import Header, plain_label
 from raterscope.widgets.picture_shelf import PictureShelf
+from raterscope.widgets.text_size import pixels, set_lengths
 
 __all__ = ["CardGrid"]
 
@@ -77,6 +78,7 @@ class CardGrid(QWidget):
         self.view.verticalScrollBar().valueChanged.connect(self._shelf.rest)
         self._shelf.changed.connect(self.view.viewport().update)
         self.view.selectionModel().currentChanged.connect(self._on_current)
+        theme.notifier().changed.connect(self._on_look)
         self.view.selectionModel().selectionChanged.connect(self.selection_changed)
 
     def show_cards(self, cards: Cards | None, nothing: str, name: str) -> None:
@@ -137,6 +139,9 @@ class CardGrid(QWidget):
         super().resizeEvent(event)
         self._arrange()
 
+    def _on_look(self) -> None:
+        self._arrange()
+
     def _take(self, cards: Cards | None, nothing: str, name: str) -> None:
         self._cards = cards
         self._shelf.ask_again()
@@ -153,11 +158,12 @@ class CardGrid(QWidget):
     def _arrange(self, *, anew: bool = False) -> None:
         pictures = self._cards is not None and self._cards.pictures
         room = self.width() - 16 - self.view.verticalScrollBar().sizeHint().width()
-        columns = max(1, room // self._size.width()) if pictures else 1
+        columns = max(1, room // pixels(self._size.width())) if pictures else 1
         if anew or columns != self._model.columns:
             # What was current is another place of the table now; what is meant stays the same.
             place = -1 if anew else self._model.place(self.view.currentIndex())
-            self.view.verticalHeader().setDefaultSectionSize(self._size.height() if pictures else LINE)
+            high = self._size.height() if pictures else LINE
+            set_lengths(self.view.verticalHeader(), defaultSectionSize=high)
             self._model.show_cards(self._cards, columns)
             if place >= 0:
                 self.view.selectionModel().blockSignals(True)

@@ -37,6 +37,7 @@ from PySide6.QtWidgets import (
 from raterscope.widgets import theme
 from raterscope.widgets.painting import paint_words
 from raterscope.widgets.parts import plain_tip
+from raterscope.widgets.text_size import enlarge
 
 __all__ = ["LINE", "Card", "CardDelegate", "CardModel", "CardView", "Cards", "size_of"]
 
@@ -239,7 +240,7 @@ class CardDelegate(QStyledItemDelegate):
             return
         painter.save()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        card, box = model.cards.card(place), QRectF(option.rect)
+        card, box = model.cards.card(place), enlarge(painter, option.rect)
         if model.cards.pictures:
             self._card(painter, box, card, int(model.cards.numbers[place]), option.state)
         else:

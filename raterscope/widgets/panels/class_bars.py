@@ -15,6 +15,7 @@ from raterscope.widgets.key_cap import paint_key
 from raterscope.widgets.own_keys import OwnKeys
 from raterscope.widgets.painting import paint_bar, paint_words
 from raterscope.widgets.panels.lists import LineKind, LineList
+from raterscope.widgets.text_size import set_lengths
 
 __all__ = ["KEYS", "ClassBar", "ClassBars"]
 
@@ -68,7 +69,7 @@ class ClassBars(LineList[ClassBar]):
     def show_bars(self, bars: Sequence[ClassBar]) -> None:
         """Show the classes of a task."""
         self.set_lines(bars)
-        self.setMinimumHeight(_BarKind.height)
+        set_lengths(self, minimumHeight=_BarKind.height)
 
     OWN_KEYS = OwnKeys("In the classes of a task", (("Return", "the task is of this class"),))
 

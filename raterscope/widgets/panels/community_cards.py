@@ -16,6 +16,7 @@ from raterscope.widgets.painting import in_two_lines, paint_words
 from raterscope.widgets.parts import ElidedLabel, Header, plain_label, plain_tip
 from raterscope.widgets.plots.cells import paint_rates
 from raterscope.widgets.plots.communities import community_ink, paint_community
+from raterscope.widgets.text_size import enlarge, set_lengths
 
 __all__ = ["CommunitiesView", "CommunityCards"]
 
@@ -180,7 +181,8 @@ class _Card(QAbstractButton):
         matrix = MATRIX + PAD if view.prototype is not None else 0
         longest = max(len(self._title(one)) for one in range(len(view.names)))
         self._name_room = NAME + (longest - 1) * SECOND_NAME  # of all alike, so that they are aligned
-        self.setFixedSize(WIDTH, 2 * PAD + self._name_room + LINE * len(self._lines()) + matrix)
+        height = 2 * PAD + self._name_room + LINE * len(self._lines()) + matrix
+        set_lengths(self, width=WIDTH, height=height)
 
     def _title(self, place: int) -> list[str]:
         """Give number and name of a community in one or two lines."""
@@ -231,12 +233,13 @@ class _Card(QAbstractButton):
 
     def _paint(self, painter: QPainter) -> None:
         look, view, place = theme.current(), self._view, self._place
+        box = enlarge(painter, self.rect())
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         lit = self.isChecked() or self.hasFocus()
         painter.setPen(QPen(QColor(look.accent if lit else look.line), 2 if self.isChecked() else 1))
         painter.setBrush(QColor(look.raised) if self.isChecked() else Qt.BrushStyle.NoBrush)
-        painter.drawRoundedRect(QRectF(self.rect()).adjusted(1, 1, -1, -1), 5, 5)
-        inner = QRectF(self.rect()).adjusted(PAD, PAD, -PAD, -PAD)
+        painter.drawRoundedRect(box.adjusted(1, 1, -1, -1), 5, 5)
+        inner = box.adjusted(PAD, PAD, -PAD, -PAD)
         paint_community(painter, QPointF(inner.left() + 5, inner.top() + NAME / 2 - 1), place, 5)
         painter.setFont(theme.font(bold=True))
         title = QRectF(inner.left() + SYMBOL, inner.top(), inner.width() - SYMBOL, NAME - 2)

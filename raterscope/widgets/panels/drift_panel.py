@@ -14,6 +14,7 @@ from raterscope.widgets.plots.drift_view import DriftView
 from raterscope.widgets.plots.mode_switch import ModeSwitch
 from raterscope.widgets.plots.row_lines import RowLines
 from raterscope.widgets.plots.ternary_plot import TernaryPlot
+from raterscope.widgets.text_size import set_lengths
 
 __all__ = ["DriftPanel", "DriftView"]
 
@@ -155,7 +156,7 @@ class DriftPanel(QWidget):
         self.slider.setAccessibleName("Vote")
         self.play = QPushButton("Play")
         self.play.setToolTip("Go through the votes (Space)")
-        self.play.setMinimumWidth(70)
+        set_lengths(self.play, minimumWidth=70)
         self._first = plain_label("vote 1", "hint")
         self._present = ElidedLabel("", "small")
         self._present.setAlignment(Qt.AlignmentFlag.AlignHCenter)

@@ -29,6 +29,7 @@ from raterscope.widgets.panels.crop_view import SIDE, CropView
 from raterscope.widgets.panels.evidence_lines import TONES, WORDS, EvidenceLine, EvidenceLines
 from raterscope.widgets.panels.voter_list import VoterLine, VoterList
 from raterscope.widgets.parts import Header, plain_label, plain_tip, rule
+from raterscope.widgets.text_size import set_lengths
 
 __all__ = ["Evidence", "EvidenceLine", "EvidencePanel", "VoterLine"]
 
@@ -134,7 +135,7 @@ class EvidencePanel(QWidget):
         super().__init__(parent)
         theme.set_role(self, "panel")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        self.setMinimumSize(NARROWEST, LOWEST)
+        set_lengths(self, minimumWidth=NARROWEST, minimumHeight=LOWEST)
         self._voter: int | None = None
         self._header = Header("Evidence")
         self._pages = QStackedWidget()
@@ -233,7 +234,7 @@ class EvidencePanel(QWidget):
     def _spot(self) -> QWidget:
         self._crop = CropView()
         self._number = plain_label("", "number-plain", selectable=True)
-        self._number.setMinimumHeight(38)
+        set_lengths(self._number, minimumHeight=38)
         self._caption = plain_label("", "small", wrap=True)
         self._interval = plain_label()
         self._interval_caption = plain_label("95 % interval", "small")
@@ -301,7 +302,7 @@ class EvidencePanel(QWidget):
         column.addWidget(self._voters, 1)
         voters.setFocusProxy(self._voters)
         for view in (self._voters, self._near.view, self._runs.view):
-            view.setMinimumHeight(LEAST_LIST)
+            set_lengths(view, minimumHeight=LEAST_LIST)
             view.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Ignored)
         tabs = QTabWidget()
         tabs.tabBar().setAccessibleName("About the spot")

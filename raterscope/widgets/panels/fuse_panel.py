@@ -26,6 +26,7 @@ from raterscope.widgets.panels.algorithm_picker import AlgorithmPicker
 from raterscope.widgets.panels.run_list import RunLine, RunList
 from raterscope.widgets.panels.settings_form import SettingsForm
 from raterscope.widgets.parts import ElidedLabel, plain_label, rule
+from raterscope.widgets.text_size import pixels, set_lengths
 
 __all__ = ["FusePanel", "RunLine", "RunRequest"]
 
@@ -109,7 +110,7 @@ class FusePanel(QWidget):
         super().__init__(parent)
         theme.set_role(self, "popover")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        self.setMinimumWidth(420)
+        set_lengths(self, minimumWidth=420)
         self._item = item
         self.algorithm = AlgorithmPicker(titles[0], algorithms)
         self.detector = AlgorithmPicker(titles[1], detectors) if detectors else None
@@ -161,7 +162,7 @@ class FusePanel(QWidget):
     def sizeHint(self) -> QSize:
         """Ask for room for everything but what is folded."""
         foot = self._foot.sizeHint().height()
-        return QSize(WIDTH, self._body.sizeHint().height() + foot + 3)
+        return QSize(pixels(WIDTH), self._body.sizeHint().height() + foot + 3)
 
     def set_changes(self, text: str) -> None:
         """Say what changed since the last run, empty for nothing."""
@@ -208,7 +209,7 @@ class FusePanel(QWidget):
         group.addButton(self.this_item)
         self.run = QPushButton("Run")
         theme.set_role(self.run, "primary")
-        self.run.setMinimumWidth(112)
+        set_lengths(self.run, minimumWidth=112)
         self.run.setToolTip("Fuse with these settings (Ctrl+Return)")
         self.run.setShortcut("Ctrl+Return")
         self.run.clicked.connect(self._on_run)

@@ -19,6 +19,7 @@ from PySide6.QtWidgets import (
 from raterscope.widgets import theme
 from raterscope.widgets.figures import duration
 from raterscope.widgets.parts import ElidedLabel, Header, plain_label
+from raterscope.widgets.text_size import set_lengths
 
 __all__ = ["JobLine", "JobsPanel"]
 
@@ -161,7 +162,7 @@ class _JobWidget(QWidget):
         self._details = QPlainTextEdit()
         self._details.setReadOnly(True)
         self._details.setTabChangesFocus(True)
-        self._details.setFixedHeight(110)
+        set_lengths(self._details, height=110)
         self._details.setAccessibleName("Details of the failure")
         texts = QVBoxLayout()
         texts.setSpacing(3)

@@ -20,6 +20,7 @@ from PySide6.QtWidgets import (
 
 from raterscope.widgets import theme
 from raterscope.widgets.parts import plain_tip
+from raterscope.widgets.text_size import enlarge, pixels, set_lengths
 
 __all__ = ["LineKind", "LineList", "LongList"]
 
@@ -32,6 +33,7 @@ class LineKind(QStyledItemDelegate, Generic[Line]):
     """How one kind of line looks, and what is said of it."""
 
     height = 26
+    """Of a line, in pixels of the usual size; its box when it is painted is in these too."""
 
     def key(self, line: Line) -> Hashable:
         """Give what tells a line from the others; lines of equal keys are the same line, changed."""
@@ -56,12 +58,12 @@ class LineKind(QStyledItemDelegate, Generic[Line]):
 
     def sizeHint(self, _option: QStyleOptionViewItem, _index: Index) -> QSize:
         """Give every line the same height."""
-        return QSize(120, self.height)
+        return QSize(pixels(120), pixels(self.height))
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         """Paint ground and line."""
-        box = QRectF(option.rect)
         painter.save()
+        box = enlarge(painter, option.rect)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         self.paint_ground(painter, box, option.state)
         self.paint_line(painter, box, index.data(LINE))
@@ -135,9 +137,8 @@ class LongList(QTableView, Generic[Line]):
         self.horizontalHeader().hide()
         self.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
         self.verticalHeader().hide()
-        self.verticalHeader().setMinimumSectionSize(kind.height)
         self.verticalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
-        self.verticalHeader().setDefaultSectionSize(kind.height)
+        set_lengths(self.verticalHeader(), minimumSectionSize=kind.height, defaultSectionSize=kind.height)
 
     @property
     def lines(self) -> Sequence[Line]:

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QPushButton, QVBoxLayout, QWidget
 from raterscope.widgets import theme
 from raterscope.widgets.figures import count, duration
 from raterscope.widgets.parts import ElidedLabel, plain_label
+from raterscope.widgets.text_size import set_lengths
 from raterscope.widgets.wrapping import WrappingRow, beside
 
 __all__ = ["LiveControls", "LiveLine"]
@@ -74,7 +75,7 @@ class LiveControls(QWidget):
         self._figures = {name: plain_label() for name in names}
         cells = [_cell(figure, name) for name, figure in self._figures.items()]
         self.pause, self.stop = QPushButton("Pause"), QPushButton("Stop")
-        self.pause.setMinimumWidth(84)
+        set_lengths(self.pause, minimumWidth=84)
         self.stop.setToolTip("Keep what it has come to as a run; it can be resumed")
         self._notice = ElidedLabel("", "disputed")
         groups = WrappingRow((beside(self.pause, self.stop), *cells), 8, 6)
@@ -131,7 +132,7 @@ class LiveControls(QWidget):
 
 
 def _cell(figure: QWidget, name: str) -> QWidget:
-    figure.setMinimumWidth(FIGURE_WIDTH)
+    set_lengths(figure, minimumWidth=FIGURE_WIDTH)
     figure.setAccessibleDescription(name)
     block = QWidget()
     column = QVBoxLayout(block)

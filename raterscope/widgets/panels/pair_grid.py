@@ -18,6 +18,7 @@ from raterscope.widgets.panels.lists import LineKind, LongList
 from raterscope.widgets.parts import Header, plain_label
 from raterscope.widgets.picture_shelf import PictureShelf
 from raterscope.widgets.plots.mode_switch import ModeSwitch
+from raterscope.widgets.text_size import set_lengths
 
 __all__ = ["PairGrid", "PairLine", "PairsView"]
 
@@ -211,7 +212,7 @@ class PairGrid(QWidget):
         self._kind.pictures = self.pictures.kept if view is not None and view.pictures else None
         self.header.set_title("Pairs", "" if view is None else view.name)
         high = TALL if view is not None and view.pictures else LOW
-        self.view.verticalHeader().setDefaultSectionSize(high)
+        set_lengths(self.view.verticalHeader(), defaultSectionSize=high)
         self.modes.setVisible(view is not None and not self._of_items)
         self._arrange()
         self.view.scrollToTop()

@@ -14,6 +14,7 @@ from raterscope.widgets.painting import paint_words
 from raterscope.widgets.panels.lists import LineKind, LineList
 from raterscope.widgets.parts import plain_label, plain_tip
 from raterscope.widgets.plots.mode_switch import ModeSwitch
+from raterscope.widgets.text_size import set_lengths
 from raterscope.widgets.wrapping import Pair, WrappingRow
 
 __all__ = ["Counted", "FigureLine", "ParasitaemiaPanel"]
@@ -116,9 +117,9 @@ class ParasitaemiaPanel(QWidget):
             self._labels[name] = plain_label(asked.words, "second")
             rows.addRow(self._labels[name], self.fields[name])
             self.fields[name].valueChanged.connect(self._on_value)
-        form.setMaximumWidth(FORM_WIDTH)
+        set_lengths(form, maximumWidth=FORM_WIDTH)
         self.list: LineList[FigureLine] = LineList(_FigureKind(), "Parasitaemia")
-        self.list.setMinimumHeight(3 * ROW)
+        set_lengths(self.list, minimumHeight=3 * ROW)
         self._note = plain_label("", "small", wrap=True)
         self._nothing = plain_label(NOTHING, "second", wrap=True)
         told = QWidget()
@@ -160,7 +161,7 @@ class ParasitaemiaPanel(QWidget):
     def show_figures(self, lines: Sequence[FigureLine], note: str, nothing: str = NOTHING) -> None:
         """Show figures with their formulas, what is to be known of them, or why there are none."""
         self.list.set_lines(lines)
-        self.list.setFixedHeight(max(1, len(lines)) * ROW + 2)
+        set_lengths(self.list, height=max(1, len(lines)) * ROW + 2)
         self._note.setText(note)
         self._nothing.setText(nothing)
         self._nothing.setVisible(not lines)
@@ -191,7 +192,7 @@ def _field(asked: _Asked) -> QDoubleSpinBox:
     box.setSuffix(asked.suffix)
     box.setButtonSymbols(QDoubleSpinBox.ButtonSymbols.NoButtons)
     box.setKeyboardTracking(False)
-    box.setMinimumWidth(NARROWEST)
+    set_lengths(box, minimumWidth=NARROWEST)
     box.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
     box.setToolTip(plain_tip(asked.tip))
     box.setAccessibleName(asked.tip)

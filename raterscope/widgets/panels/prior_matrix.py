@@ -35,6 +35,7 @@ from raterscope.widgets.figures import decimals
 from raterscope.widgets.parts import plain_tip
 from raterscope.widgets.plots.cells import paint_cell, rate_table
 from raterscope.widgets.plots.communities import ink_on
+from raterscope.widgets.text_size import enlarge, pixels, set_lengths
 
 __all__ = ["LEAST", "MOST", "PriorMatrix"]
 
@@ -78,8 +79,8 @@ class PriorMatrix(QTableView):
             header.setHighlightSections(False)
             header.setSectionsClickable(False)
             header.setStyleSheet("QHeaderView, QHeaderView::section { border: none; }")
-        self.horizontalHeader().setDefaultSectionSize(CELL.width())
-        self.verticalHeader().setDefaultSectionSize(CELL.height())
+        set_lengths(self.horizontalHeader(), defaultSectionSize=CELL.width())
+        set_lengths(self.verticalHeader(), defaultSectionSize=CELL.height())
         self.verticalHeader().setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
         self._model.edited.connect(self.edited)
         self._model.refused.connect(self.refused)
@@ -87,7 +88,7 @@ class PriorMatrix(QTableView):
     def sizeHint(self) -> QSize:
         """Ask for room for a few rows."""
         rows = min(self._model.rowCount(), ROWS_SEEN)
-        return QSize(3 * CELL.width() + WIDEST_NAME, rows * CELL.height() + 40)
+        return QSize(pixels(3 * CELL.width() + WIDEST_NAME), pixels(rows * CELL.height() + 40))
 
     def show_counts(
         self, classes: tuple[str, ...], outputs: tuple[str, ...], counts: NDArray[np.floating]
@@ -98,8 +99,8 @@ class PriorMatrix(QTableView):
         if not same:
             metrics = QFontMetrics(theme.font(theme.CAPTION))
             longest = max(metrics.horizontalAdvance(name) for name in classes)
-            self.verticalHeader().setFixedWidth(min(longest + 36, WIDEST_NAME))
-            self.setMinimumHeight(min(len(classes), 2) * CELL.height() + 36)
+            set_lengths(self.verticalHeader(), width=min(longest + 36, WIDEST_NAME))
+            set_lengths(self, minimumHeight=min(len(classes), 2) * CELL.height() + 36)
             self.updateGeometry()
 
     def counts(self) -> NDArray[np.float64]:
@@ -228,11 +229,12 @@ class _CellDelegate(QStyledItemDelegate):
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         model = index.model()
         assert isinstance(model, _MatrixModel)
-        look, box = theme.current(), QRectF(option.rect).adjusted(2, 2, -2, -2)
+        look = theme.current()
         mean, low, high = model.estimate(index)
         ground = QColor(*map(int, rate_table()[round(255 * min(max(mean, 0.0), 1.0))]))
         painter.save()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        box = enlarge(painter, option.rect).adjusted(2, 2, -2, -2)
         paint_cell(painter, box, ground)
         ink = ink_on(ground)
         places = max(decimals(low, high), 1) if high > low else 2

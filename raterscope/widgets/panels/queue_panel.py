@@ -14,6 +14,7 @@ from raterscope.widgets.figures import count
 from raterscope.widgets.painting import paint_bar, paint_words
 from raterscope.widgets.panels.lists import LineKind, LineList
 from raterscope.widgets.parts import ChoiceBox, Header, plain_label
+from raterscope.widgets.text_size import enlarge, set_lengths
 
 __all__ = ["QueueFilter", "QueueFrame", "QueueItem", "QueueKind", "QueuePanel"]
 
@@ -158,7 +159,7 @@ class QueuePanel(QueueFrame):
         self.many = QSpinBox()
         self.many.setRange(0, MOST)
         self.many.setButtonSymbols(QSpinBox.ButtonSymbols.NoButtons)
-        self.many.setFixedWidth(NUMBER_WIDTH)
+        set_lengths(self.many, width=NUMBER_WIDTH)
         self.many.setAccessibleName("More than")
         choosing = QWidget()
         row = QHBoxLayout(choosing)
@@ -265,7 +266,7 @@ class _Progress(QWidget):
 
     def show_progress(self, share: float, words: Sequence[str]) -> None:
         self._share, self._words = share, tuple(words)
-        self.setFixedHeight(len(words) * self.LINE + self.BAR + 4)
+        set_lengths(self, height=len(words) * self.LINE + self.BAR + 4)
         self.setVisible(bool(words))
         self.setAccessibleName(", ".join(words))
         self.update()
@@ -274,12 +275,12 @@ class _Progress(QWidget):
         with QPainter(self) as painter:
             painter.setRenderHint(QPainter.RenderHint.Antialiasing)
             painter.setFont(theme.font(theme.CAPTION))
-            look = theme.current()
-            line = QRectF(0, 0, self.width(), self.LINE)
+            look, box = theme.current(), enlarge(painter, self.rect())
+            line = QRectF(0, 0, box.width(), self.LINE)
             for place, words in enumerate(self._words):
                 paint_words(painter, line, words, look.second if place else look.text)
                 line.translate(0, self.LINE)
-            bar = QRectF(0, self.height() - self.BAR, self.width(), self.BAR)
+            bar = QRectF(0, box.height() - self.BAR, box.width(), self.BAR)
             paint_bar(painter, bar, self._share, look.accent)
 
 

@@ -14,6 +14,7 @@ from raterscope.widgets.figures import count
 from raterscope.widgets.key_cap import KeyButton
 from raterscope.widgets.panels.region_votes import RegionVote, RegionVotes
 from raterscope.widgets.parts import Header, plain_label, rule
+from raterscope.widgets.text_size import set_lengths
 
 __all__ = ["RegionEvidence", "RegionPanel", "RegionVote"]
 
@@ -85,7 +86,7 @@ class RegionPanel(QWidget):
         super().__init__(parent)
         theme.set_role(self, "panel")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        self.setMinimumWidth(NARROWEST)
+        set_lengths(self, minimumWidth=NARROWEST)
         self._header = Header("Region")
         self._pages = QStackedWidget()
         self._pages.addWidget(_nothing())
@@ -168,7 +169,7 @@ class RegionPanel(QWidget):
 
     def _region(self) -> QWidget:
         self._number = plain_label("", "number-plain", selectable=True)
-        self._number.setMinimumHeight(38)
+        set_lengths(self._number, minimumHeight=38)
         self._unit = plain_label("", "small")
         self._place = plain_label("", "small")
         self._tally = plain_label()

@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QFontMetrics
 from PySide6.QtWidgets import QPushButton, QSlider, QVBoxLayout, QWidget
 
 from raterscope.widgets import theme
 from raterscope.widgets.figures import count
 from raterscope.widgets.parts import ChoiceBox, plain_label
 from raterscope.widgets.plots.mode_switch import ModeSwitch
+from raterscope.widgets.text_size import set_lengths
 from raterscope.widgets.wrapping import Pair, WrappingRow, beside
 
 __all__ = ["ReplayControls", "ReplayLine"]
@@ -86,10 +88,10 @@ class ReplayControls(QWidget):
         self.next.setToolTip("One step on (Right)")
         for button in (self.back, self.next):
             button.setAutoRepeat(True)
-        self.play.setMinimumWidth(72)
+        set_lengths(self.play, minimumWidth=72)
         self.slider = QSlider(Qt.Orientation.Horizontal)
         self.slider.setAccessibleName("Step of the replay")
-        self.slider.setMinimumWidth(60)
+        set_lengths(self.slider, minimumWidth=60)
         self._place = plain_label()
         self._place.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         self.order = ModeSwitch(ORDERS)
@@ -152,8 +154,8 @@ class ReplayControls(QWidget):
         shown, most = min(line.position * line.batch, line.annotators), f"{line.annotators:,}"
         self._place.setText(f"{shown:,} of {most}")
         self._place.setToolTip(f"{shown:,} of {count(line.annotators, 'annotator')}")
-        widest = self._place.fontMetrics().horizontalAdvance(f"{most} of {most}")
-        self._place.setMinimumWidth(widest + 4)
+        widest = QFontMetrics(theme.font()).horizontalAdvance(f"{most} of {most}")
+        set_lengths(self._place, minimumWidth=widest + 4)
 
     def toggle(self) -> None:
         """Ask to play, or to pause."""
@@ -184,7 +186,7 @@ class ReplayControls(QWidget):
 def _choice(name: str) -> ChoiceBox:
     box = ChoiceBox()
     box.setMinimumContentsLength(3)
-    box.setFixedWidth(CHOICE_WIDTH)
+    set_lengths(box, width=CHOICE_WIDTH)
     box.setAccessibleName(name)
     return box
 

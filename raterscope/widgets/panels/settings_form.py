@@ -22,6 +22,7 @@ from PySide6.QtWidgets import (
 from raterscope.algorithms.settings import Settings, SettingsError, Spec
 from raterscope.widgets import theme
 from raterscope.widgets.parts import ChoiceBox, plain_label, plain_tip
+from raterscope.widgets.text_size import set_lengths
 
 __all__ = ["SettingsForm"]
 
@@ -147,7 +148,7 @@ class _Row(QWidget):
         self.label.setTextFormat(Qt.TextFormat.PlainText)
         self.label.setText(spec.label)
         self.label.setWordWrap(True)
-        self.label.setFixedWidth(LABEL_WIDTH)
+        set_lengths(self.label, width=LABEL_WIDTH)
         self.label.setAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignTop)
         self.label.setContentsMargins(0, 5, 0, 0)
         self.editor = _editor(spec)

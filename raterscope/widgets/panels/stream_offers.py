@@ -7,6 +7,7 @@ from PySide6.QtWidgets import QPushButton, QVBoxLayout, QWidget
 
 from raterscope.widgets import theme
 from raterscope.widgets.parts import ElidedLabel, plain_label
+from raterscope.widgets.text_size import pixels, set_lengths
 from raterscope.widgets.wrapping import WrappingRow
 
 __all__ = ["Offers"]
@@ -48,8 +49,8 @@ class Offers(WrappingRow):
         """Say why nothing can be replayed; no words where it can."""
         self.replay.setEnabled(not why_not)
         self._replay_words.setText(why_not or REPLAY)
-
         self._choose_first()
+
     def set_resumable(self, name: str, words: str) -> None:
         """Offer to go on with a source that was stopped; no name for none."""
         self._source.setText(name)
@@ -71,7 +72,7 @@ class _Offer(QWidget):
 
     def __init__(self, button: QPushButton, *words: QWidget) -> None:
         super().__init__()
-        self.setMaximumWidth(WIDTH)
+        set_lengths(self, maximumWidth=WIDTH)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(6)
@@ -80,4 +81,4 @@ class _Offer(QWidget):
             column.addWidget(widget)
 
     def sizeHint(self) -> QSize:
-        return QSize(WIDTH, super().sizeHint().height())
+        return QSize(pixels(WIDTH), super().sizeHint().height())

@@ -17,6 +17,7 @@ from raterscope.widgets.key_cap import KeyButton
 from raterscope.widgets.panels.class_bars import ClassBar, ClassBars
 from raterscope.widgets.panels.task_votes import TaskVote, TaskVotes
 from raterscope.widgets.parts import ElidedLabel, Header, plain_label
+from raterscope.widgets.text_size import set_lengths
 
 __all__ = ["TaskPanel", "TaskView", "TaskVote"]
 
@@ -126,8 +127,8 @@ class TaskPanel(QWidget):
         column.setSpacing(4)
         column.addWidget(self._header)
         column.addWidget(self._pages, 1)
-        self.setMinimumSize(LEAST)
-        self.votes.setMinimumHeight(LEAST_VOTES)
+        set_lengths(self, minimumWidth=LEAST.width(), minimumHeight=LEAST.height())
+        set_lengths(self.votes, minimumHeight=LEAST_VOTES)
         self.bars.decided.connect(self.decided)
         self.votes.chosen.connect(self.annotator_chosen)
         self.skip.clicked.connect(self.skipped)
@@ -168,7 +169,7 @@ class TaskPanel(QWidget):
     def _task(self) -> QWidget:
         self._picture = _Picture()
         self._number = plain_label("", "number-plain", selectable=True)
-        self._number.setMinimumHeight(36)
+        set_lengths(self._number, minimumHeight=36)
         self._caption = ElidedLabel("", "small")
         self._sentence = plain_label("", "small", wrap=True, selectable=True)
         self.bars = ClassBars()

@@ -11,6 +11,7 @@ from PySide6.QtGui import QFontMetrics, QPainter
 from PySide6.QtWidgets import QWidget
 
 from raterscope.widgets import theme
+from raterscope.widgets.figures import part_of_one
 from raterscope.widgets.glyphs import paint_annotator
 from raterscope.widgets.painting import paint_bar, paint_words
 from raterscope.widgets.panels.lists import LineKind, LineList
@@ -32,12 +33,20 @@ class VoterLine:
     clicked : bool
     reliability : float
         0 to 1, NaN where not known.
+    weight : float
+        As how much of an annotator the word counts.
     """
 
     annotator: int
     name: str
     clicked: bool
     reliability: float
+    weight: float = 1.0
+
+    @property
+    def who(self) -> str:
+        """The name, with the weight where it is not full."""
+        return self.name if self.weight == 1 else f"{self.name}  × {part_of_one(self.weight)}"
 
 
 class VoterList(LineList[VoterLine]):
@@ -76,7 +85,7 @@ class _VoterKind(LineKind[VoterLine]):
     def words(self, line: VoterLine) -> str:
         said = "clicked" if line.clicked else "did not click"
         known = f"reliability {line.reliability:.2f}" if math.isfinite(line.reliability) else ""
-        return ", ".join(part for part in (line.name, said, known) if part)
+        return ", ".join(part for part in (line.who, said, known) if part)
 
     def paint_line(self, painter: QPainter, box: QRectF, line: VoterLine) -> None:
         look = theme.current()
@@ -86,7 +95,7 @@ class _VoterKind(LineKind[VoterLine]):
         painter.setFont(theme.font())
         said_left = bar_left - QFontMetrics(painter.font()).horizontalAdvance("clicked") - 12
         name = QRectF(left, box.top(), said_left - left - 8, box.height())
-        paint_words(painter, name, line.name, look.text, elide=Qt.TextElideMode.ElideMiddle)
+        paint_words(painter, name, line.who, look.text, elide=Qt.TextElideMode.ElideMiddle)
         said = QRectF(said_left, box.top(), 80, box.height())
         clicked = line.clicked
         paint_words(painter, said, "clicked" if clicked else "did not", look.text if clicked else look.third)

@@ -164,13 +164,13 @@ class _Matrix(Figure[tuple[int, int]]):
         """Give the room for names at the left, at most a third of the width."""
         metrics = QFontMetrics(theme.font(theme.CAPTION, bold=True))  # as a chosen name is
         longest = max((metrics.horizontalAdvance(name) for name in self._names), default=0)
-        return round(min(longest + 12, self.width() / 3))
+        return round(min(longest + 12, self.room.width() / 3))
 
     def _grid(self) -> tuple[QRectF, float]:
         """Give where the cells lie, and how wide one is."""
         people = max(len(self._names), 1)
         edge = self._edge()
-        room = QRectF(edge, 12, self.width() - edge - 2, self.height() - 12 - BAR_HEIGHT - 8)
+        room = QRectF(edge, 12, self.room.width() - edge - 2, self.room.height() - 12 - BAR_HEIGHT - 8)
         side = min(LARGEST_CELL, room.width() / people, room.height() / people)
         return QRectF(room.left(), room.top(), side * people, side * people), side
 

@@ -159,7 +159,9 @@ class _Course(Figure[int]):
         )
 
     def _box(self) -> QRectF:
-        return QRectF(LEFT, TOP, max(self.width() - LEFT - RIGHT, 8), max(self.height() - TOP - BOTTOM, 8))
+        return QRectF(
+            LEFT, TOP, max(self.room.width() - LEFT - RIGHT, 8), max(self.room.height() - TOP - BOTTOM, 8)
+        )
 
     def _x(self, view: OverTimeView) -> NDArray[np.floating]:
         box, first, last = self._box(), view.at[0], view.at[-1]

@@ -24,6 +24,7 @@ from raterscope.widgets.plots.behaviours import (
 from raterscope.widgets.plots.line_raster import column_spans, cover, coverage_image
 from raterscope.widgets.plots.scaled_figure import ScaledFigure, ScaledPanel, walked
 from raterscope.widgets.plots.value_scale import paint_value_scale
+from raterscope.widgets.text_size import set_lengths, text_size
 
 __all__ = ["BiasPath", "PathView"]
 
@@ -115,7 +116,7 @@ class _Lines(ScaledFigure):
 
     def __init__(self) -> None:
         super().__init__("Regularisation path", MARGINS)
-        self.setMinimumSize(200, 120)
+        set_lengths(self, minimumWidth=200, minimumHeight=120)
         self._view: PathView | None = None
         self._cut = float("nan")
         self._behaviour = np.empty(0, np.int8)
@@ -221,7 +222,7 @@ class _Lines(ScaledFigure):
                 self._draw_one(painter, part, ink, width)
 
     def _ratio(self) -> float:
-        return self.devicePixelRatioF()
+        return self.devicePixelRatioF() * text_size()
 
     def _x(self, at: NDArray[np.floating] | float) -> NDArray[np.floating]:
         """Give how far along the axis places lie, 0 to 1."""

@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QWidget
 from raterscope.widgets import theme
 from raterscope.widgets.plot_table import PlotTable
 from raterscope.widgets.plots.curves_plot import DASHES, legend_words
-from raterscope.widgets.plots.plot import Plot, pen
+from raterscope.widgets.plots.plot import Plot, legend_size, pen
 
 __all__ = ["CalibrationLine", "CalibrationPlot"]
 
@@ -59,7 +59,7 @@ class CalibrationPlot(Plot):
         self._lines: tuple[CalibrationLine, ...] = ()
         self._marked: float | None = None
         self._ring = pg.ScatterPlotItem(size=17)
-        self._legend = self.item.addLegend(offset=(-8, -8), labelTextSize="8pt")
+        self._legend = self.item.addLegend(offset=(-8, -8))
         self.show_all()
 
     @property
@@ -103,6 +103,7 @@ class CalibrationPlot(Plot):
         look = theme.current()
         self.item.clear()
         self._legend.clear()
+        self._legend.setLabelTextSize(legend_size())
         self._legend.setLabelTextColor(look.text)
         self.item.plot([0, 1], [0, 1], pen=pen(look.line, 1.0, (4, 4)))
         for place, line in enumerate(self._lines):

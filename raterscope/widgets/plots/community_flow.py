@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPen
 from PySide6.QtWidgets import QWidget
 
@@ -20,6 +20,7 @@ from raterscope.widgets.plots.cells import paint_rates
 from raterscope.widgets.plots.communities import community_colour, community_ink, mixed
 from raterscope.widgets.plots.figure_panel import Figure, FigurePanel
 from raterscope.widgets.plots.flow_layout import BLOCK, Block, Layout, Part, lay_out
+from raterscope.widgets.text_size import set_lengths
 from raterscope.widgets.tokens import Theme
 
 __all__ = ["CommunityFlow", "FlowEvent", "FlowView"]
@@ -180,10 +181,10 @@ class _Flow(Figure[Part]):
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
-        self.setMinimumSize(240, 140)
+        set_lengths(self, minimumWidth=240, minimumHeight=140)
         self._view: FlowView | None = None
         self._selected: int | None = None
-        self._layout: tuple[QSize, Layout] | None = None
+        self._layout: tuple[QRectF, Layout] | None = None
 
     def show_flow(self, view: FlowView | None) -> None:
         self._view = view
@@ -200,9 +201,9 @@ class _Flow(Figure[Part]):
         """Where everything lies."""
         if self._view is None:
             return None
-        if self._layout is None or self._layout[0] != self.size():
-            room = QRectF(1, HEAD, max(self.width() - 2, 1), max(self.height() - HEAD - 2, 1))
-            self._layout = self.size(), lay_out(self._view.numbers, self._view.flows, room)
+        if self._layout is None or self._layout[0] != self.room:
+            room = QRectF(1, HEAD, max(self.room.width() - 2, 1), max(self.room.height() - HEAD - 2, 1))
+            self._layout = self.room, lay_out(self._view.numbers, self._view.flows, room)
         return self._layout[1]
 
     def part_at(self, place: QPointF) -> Part | None:

@@ -285,12 +285,12 @@ class _Matrix(Figure[tuple[int, int]]):
         rows, columns = len(view.classes), len(view.outputs)
         metrics = QFontMetrics(theme.font(theme.CAPTION))
         longest = max(metrics.horizontalAdvance(name) for name in (*view.classes, SPLIT))
-        left = min(longest + 10.0, self.width() / 3)
-        width = min(LARGEST[0], (self.width() - left - 2) / columns)
+        left = min(longest + 10.0, self.room.width() / 3)
+        width = min(LARGEST[0], (self.room.width() - left - 2) / columns)
         widest = max(metrics.horizontalAdvance(name) for name in view.outputs)
         turned = TURNED_FROM <= width < min(30.0, widest + 4.0)
         top = min(TURNED_ROOM, widest + 6.0) if turned else 20.0
-        height = min(LARGEST[1], (self.height() - top - BAR_HEIGHT - 8) / rows)
+        height = min(LARGEST[1], (self.room.height() - top - BAR_HEIGHT - 8) / rows)
         height = max(min(height, width) if rows > 5 else height, 1.0)
         return QRectF(left, top, width * columns, height * rows), max(width, 1.0), height, turned
 
@@ -323,7 +323,7 @@ class _Matrix(Figure[tuple[int, int]]):
             painter.setPen(QPen(QColor(look.text), 1, Qt.PenStyle.DashLine))
             painter.drawRect(self._box(grid, width, height, *self.pointed).adjusted(-1, -1, 1, 1))
         bar = QRectF(grid.left(), grid.bottom() + 6, min(max(grid.width(), 150.0), 260.0), BAR_HEIGHT)
-        bar.setRight(min(bar.right(), self.width() - 2.0))
+        bar.setRight(min(bar.right(), self.room.width() - 2.0))
         paint_colour_bar(painter, bar, table, low, high, words)
 
     @staticmethod

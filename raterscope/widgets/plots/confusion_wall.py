@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QLineEdit, QStackedWidget, QToolButton, QVBoxLayout, QWidget
 
@@ -21,6 +21,7 @@ from raterscope.widgets.plots.colour_bar import BAR_HEIGHT, paint_colour_bar
 from raterscope.widgets.plots.communities import community_word
 from raterscope.widgets.plots.wall_painter import Tiles
 from raterscope.widgets.plots.wall_tiles import WallTiles
+from raterscope.widgets.text_size import enlarge, set_lengths
 
 __all__ = ["ConfusionWall", "Measure", "WallView"]
 
@@ -121,7 +122,7 @@ class ConfusionWall(QWidget):
         self.filter.setPlaceholderText("find by name")
         self.filter.setClearButtonEnabled(True)
         self.filter.setAccessibleName("Find annotators by name")
-        self.filter.setMaximumWidth(150)
+        set_lengths(self.filter, maximumWidth=150)
         self.measure = ChoiceBox()
         self.measure.setAccessibleName("Sort by")
         self.measure.setMinimumContentsLength(9)
@@ -129,7 +130,7 @@ class ConfusionWall(QWidget):
         self.direction.setAccessibleName("Order")
         for widget in (self.scale, self.filter, self.measure, self.direction):
             self.header.row.addWidget(widget)
-        self.header.setMinimumWidth(NARROW[-1])
+        set_lengths(self.header, minimumWidth=NARROW[-1])
         self.tiles = _NamedTiles(self._words)
         self.menu = FigureMenu(self, self.tiles)
         self._nothing = plain_label(NOTHING, "second", wrap=True)
@@ -231,7 +232,7 @@ class ConfusionWall(QWidget):
 
     def picture_size(self) -> QSize:
         """Give how much of the wall is in sight."""
-        return self.tiles.viewport().size()
+        return self.tiles.room()
 
     def paint_picture(self, painter: QPainter) -> None:
         """Paint what is in sight."""
@@ -377,11 +378,10 @@ class _Scale(QWidget):
 
     def __init__(self) -> None:
         super().__init__()
-        self.setFixedSize(90, BAR_HEIGHT)
+        set_lengths(self, width=90, height=BAR_HEIGHT)
         self.setToolTip(plain_tip("Row: the true class. Column: what was said. Colour: how often."))
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         with QPainter(self) as painter:
-            paint_colour_bar(
-                painter, QRectF(self.rect()).adjusted(0, 2, 0, 0), rate_table(), 0.0, 1.0, "rate"
-            )
+            box = enlarge(painter, self.rect()).adjusted(0, 2, 0, 0)
+            paint_colour_bar(painter, box, rate_table(), 0.0, 1.0, "rate")

@@ -18,6 +18,7 @@ from raterscope.widgets.plot_table import PlotTable
 from raterscope.widgets.plots.figure_panel import Figure, FigurePanel
 from raterscope.widgets.plots.numbered import row_of
 from raterscope.widgets.plots.stream_scale import round_up
+from raterscope.widgets.text_size import set_lengths, usual
 
 __all__ = ["CountsPlot", "CountsView"]
 
@@ -128,7 +129,7 @@ class _Rows(Figure[int]):
             self._most = round_up(float(np.nanmax(ends, initial=1.0)))
             advance = QFontMetrics(theme.font(theme.CAPTION)).horizontalAdvance
             self._names_width = max(map(advance, view.names), default=0) + 12.0
-            self.setMinimumHeight(HEAD + ROW * len(view.names) + EDGE)
+            set_lengths(self, minimumHeight=HEAD + ROW * len(view.names) + EDGE)
         self.update()
 
     def select(self, number: int | None) -> None:
@@ -178,10 +179,10 @@ class _Rows(Figure[int]):
     def _room(self) -> QRectF:
         """Give where the dots lie: between the names and the numbers."""
         metrics = QFontMetrics(theme.font(theme.CAPTION))
-        left = min(self._names_width, NAME_SHARE * self.width())
+        left = min(self._names_width, NAME_SHARE * self.room.width())
         digits = f"{self._most:,.0f}.0 ({self._most:,.0f}-{self._most:,.0f})"
         right = metrics.horizontalAdvance(digits) + 20.0
-        return QRectF(left, HEAD, max(self.width() - left - right, 40.0), self.height() - HEAD)
+        return QRectF(left, HEAD, max(self.room.width() - left - right, 40.0), self.room.height() - HEAD)
 
     def draw(self, painter: QPainter) -> None:
         view = self._view
@@ -190,12 +191,15 @@ class _Rows(Figure[int]):
         look, room = theme.current(), self._room()
         painter.setFont(theme.font(theme.CAPTION))
         self._draw_scale(painter, room)
-        seen = QRectF(self.rect() if self._picturing else self.visibleRegion().boundingRect())
+        seen = self.room
+        if not self._picturing:
+            part = QRectF(self.visibleRegion().boundingRect())
+            seen = QRectF(usual(part.topLeft()), usual(part.bottomRight()))
         first = max(int((seen.top() - HEAD) // ROW), 0)
         last = min(int((seen.bottom() - HEAD) // ROW) + 1, len(view.names))
         selected = row_of(view.numbers, self._selected)
         for row in range(first, last):
-            line = QRectF(0, HEAD + row * ROW, self.width(), ROW)
+            line = QRectF(0, HEAD + row * ROW, self.room.width(), ROW)
             if row in (selected, self.pointed):
                 painter.setPen(Qt.PenStyle.NoPen)
                 painter.setBrush(QColor(look.raised))
@@ -210,7 +214,7 @@ class _Rows(Figure[int]):
         painter.setPen(QPen(QColor(look.line), 1))
         for share in (0.0, 0.5, 1.0):
             x = round(room.left() + share * room.width()) + 0.5
-            painter.drawLine(QPointF(x, HEAD), QPointF(x, self.height()))
+            painter.drawLine(QPointF(x, HEAD), QPointF(x, self.room.height()))
         for share, side in ((0.0, Qt.AlignmentFlag.AlignLeft), (1.0, Qt.AlignmentFlag.AlignRight)):
             box = QRectF(room.left(), 2, room.width(), HEAD - 4)
             paint_words(painter, box, f"{share * self._most:,.0f}", look.third, side=side)
@@ -224,7 +228,7 @@ class _Rows(Figure[int]):
             x = room.left() + known * scale
             painter.setPen(QPen(QColor(look.text), 1.6))
             painter.drawLine(QPointF(x, y - 6), QPointF(x, y + 6))
-        words = QRectF(room.right() + 8, line.top(), self.width() - room.right() - 12, ROW)
+        words = QRectF(room.right() + 8, line.top(), self.room.width() - room.right() - 12, ROW)
         if not np.isfinite(view.expected[row]):
             paint_words(painter, words, "not fused", look.third)
             return

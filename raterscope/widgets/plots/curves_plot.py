@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QComboBox, QWidget
 
 from raterscope.widgets import theme
 from raterscope.widgets.plot_table import PlotTable
-from raterscope.widgets.plots.plot import Plot, pen
+from raterscope.widgets.plots.plot import Plot, legend_size, pen
 
 __all__ = ["DASHES", "Curve", "CurvesPlot", "legend_words"]
 
@@ -83,7 +83,7 @@ class CurvesPlot(Plot):
             self.kind.addItem(words, key)
         self.kind.currentIndexChanged.connect(self._on_kind)
         self.header.row.insertWidget(1, self.kind)
-        self._legend = self.item.addLegend(offset=(-8, -8), labelTextSize="8pt")
+        self._legend = self.item.addLegend(offset=(-8, -8))
         self.show_all()
 
     def set_curves(self, curves: Sequence[Curve]) -> None:
@@ -131,6 +131,7 @@ class CurvesPlot(Plot):
         kind = str(self.kind.currentData())
         self.item.clear()
         self._legend.clear()
+        self._legend.setLabelTextSize(legend_size())
         self._legend.setLabelTextColor(look.text)
         if kind == "roc":
             self.item.plot([0, 1], [0, 1], pen=pen(look.line, 1.0, (4, 4)))

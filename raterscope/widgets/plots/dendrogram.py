@@ -174,10 +174,10 @@ class _Tree(Figure[int]):
         return f"{self._height.max(initial=0.0):.3g} {self._unit}".strip()
 
     def _step(self) -> float:
-        return (self.width() - self._left()) / max(len(self._names), 1)
+        return (self.room.width() - self._left()) / max(len(self._names), 1)
 
     def _floor(self) -> float:
-        return self.height() - LEAF_ROOM
+        return self.room.height() - LEAF_ROOM
 
     def _place(self, part: int) -> QPointF:
         top = self._height.max(initial=0.0) or 1.0

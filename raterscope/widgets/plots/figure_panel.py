@@ -24,6 +24,7 @@ from raterscope.widgets.figure_menu import FigureMenu
 from raterscope.widgets.own_keys import OwnKeys
 from raterscope.widgets.parts import Header, plain_label, plain_tip
 from raterscope.widgets.plot_table import PlotTable
+from raterscope.widgets.text_size import enlarge, set_lengths, text_size, usual
 
 __all__ = ["Figure", "FigurePanel"]
 
@@ -87,16 +88,21 @@ class Figure(QWidget, Generic[Part]):
         self.setAccessibleName(name)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setMouseTracking(True)
-        self.setMinimumSize(96, 72)
+        set_lengths(self, minimumWidth=96, minimumHeight=72)
         self.pointed: Part | None = None
         self.header: Header | None = None
         self.menu = FigureMenu(self, self)
         self._still: QPixmap | None = None
         self._picturing = False
-        theme.notifier().changed.connect(self.redraw)
+        theme.notifier().changed.connect(self._on_look)
+
+    @property
+    def room(self) -> QRectF:
+        """Where the figure is drawn, in pixels of the usual size of the text."""
+        return QRectF(0.0, 0.0, self.width() / text_size(), self.height() / text_size())
 
     def part_at(self, _place: QPointF) -> Part | None:
-        """Give the part at a place, None for the ground."""
+        """Give the part at a place of the room, None for the ground."""
         raise NotImplementedError
 
     def words(self, _part: Part) -> str:
@@ -131,9 +137,9 @@ class Figure(QWidget, Generic[Part]):
             paint(painter)
             painter.restore()
             return
-        ratio = self.devicePixelRatioF()
+        ratio = self.devicePixelRatioF() * text_size()
         if self._still is None or self._still.devicePixelRatio() != ratio:
-            self._still = QPixmap(self.size() * ratio)
+            self._still = QPixmap(self.size() * self.devicePixelRatioF())
             self._still.setDevicePixelRatio(ratio)
             self._still.fill(Qt.GlobalColor.transparent)
             with QPainter(self._still) as still:
@@ -146,13 +152,18 @@ class Figure(QWidget, Generic[Part]):
         super().resizeEvent(event)
         self._still = None
 
+    def _on_look(self) -> None:
+        """Lay everything out anew too: the room may be another."""
+        self.resizeEvent(QResizeEvent(self.size(), self.size()))
+        self.redraw()
+
     def heading(self) -> tuple[str, str]:
         """Give what stands above the figure."""
         return (self.accessibleName(), "") if self.header is None else self.header.words()
 
     def picture_size(self) -> QSize:
         """Give how large the figure is."""
-        return self.size()
+        return self.room.size().toSize()
 
     def paint_picture(self, painter: QPainter) -> None:
         """Paint the figure without what is pointed at."""
@@ -173,19 +184,20 @@ class Figure(QWidget, Generic[Part]):
         """Paint the figure, and a frame while it has the keys."""
         with QPainter(self) as painter:
             painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+            room = enlarge(painter, self.rect())
             self.draw(painter)
             if self.hasFocus() and self.pointed is None:
                 painter.setPen(QPen(QColor(theme.current().accent), 1))
                 painter.setBrush(Qt.BrushStyle.NoBrush)
-                painter.drawRect(QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5))
+                painter.drawRect(room.adjusted(0.5, 0.5, -0.5, -0.5))
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         """Mark what is under the pointer."""
-        self.point(self.part_at(event.position()))
+        self.point(self.part_at(usual(event.position())))
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         """Choose what is under the pointer."""
-        part = self.part_at(event.position())
+        part = self.part_at(usual(event.position()))
         if part is not None and event.button() == Qt.MouseButton.LeftButton:
             self.point(part)
             self.choose(part)
@@ -212,7 +224,7 @@ class Figure(QWidget, Generic[Part]):
         """Say in a tooltip what is under the pointer."""
         if event.type() == QEvent.Type.ToolTip:
             assert isinstance(event, QHelpEvent)
-            part = self.part_at(QPointF(event.pos()))
+            part = self.part_at(usual(QPointF(event.pos())))
             QToolTip.showText(
                 event.globalPos(), plain_tip(self.words(part)) if part is not None else "", self
             )

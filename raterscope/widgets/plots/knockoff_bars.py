@@ -28,6 +28,7 @@ from raterscope.widgets.plots.figure_panel import Figure
 from raterscope.widgets.plots.mode_switch import ModeSwitch
 from raterscope.widgets.plots.numbered import row_of
 from raterscope.widgets.plots.value_scale import paint_value_scale
+from raterscope.widgets.text_size import set_lengths
 
 __all__ = ["KnockoffBars", "RateCut", "StatisticsView"]
 
@@ -188,13 +189,13 @@ class KnockoffBars(QWidget):
         self.slider = QSlider(Qt.Orientation.Horizontal)
         self.slider.setRange(LEAST, MOST)
         self.slider.setPageStep(5)
-        self.slider.setMinimumWidth(60)
+        set_lengths(self.slider, minimumWidth=60)
         self.slider.setAccessibleName("False discovery rate, in hundredths")
         self.slider.setToolTip("At most this share of those flagged is flagged wrongly, on average")
         self._rate = plain_label("", "title")
-        self._rate.setMinimumWidth(76)
+        set_lengths(self._rate, minimumWidth=76)
         self._flagged = plain_label()
-        self._flagged.setMinimumWidth(92)
+        set_lengths(self._flagged, minimumWidth=92)
         self._flagged.setFont(theme.font(theme.BODY, bold=True))
         self.modes = ModeSwitch(MODES)
         self.draw = QSpinBox()
@@ -242,7 +243,7 @@ class _Bars(Figure[int]):
 
     def __init__(self) -> None:
         super().__init__("What speaks for a bias")
-        self.setMinimumSize(200, 70)
+        set_lengths(self, minimumWidth=200, minimumHeight=70)
         self._view: StatisticsView | None = None
         self._cut: RateCut | None = None
         self._order = np.empty(0, np.int64)
@@ -291,7 +292,7 @@ class _Bars(Figure[int]):
         if self._view is None or not many:
             return None
         part = int((place.x() - box.left()) // self._pitch())
-        return part if 0 <= part < many and 0 <= place.y() <= self.height() else None
+        return part if 0 <= part < many and 0 <= place.y() <= self.room.height() else None
 
     def step(self, part: int | None, across: int, down: int) -> int | None:
         if self._view is None or not len(self._order):
@@ -326,7 +327,7 @@ class _Bars(Figure[int]):
 
     def _box(self) -> QRectF:
         return QRectF(
-            LEFT, TOP, max(self.width() - LEFT - RIGHT, 8.0), max(self.height() - TOP - BOTTOM, 8.0)
+            LEFT, TOP, max(self.room.width() - LEFT - RIGHT, 8.0), max(self.room.height() - TOP - BOTTOM, 8.0)
         )
 
     def _pitch(self) -> float:
@@ -368,7 +369,10 @@ class _Bars(Figure[int]):
             paint_words(painter, QRectF(box.right() - 80, y - 17, 78, 16), word, look.accent, side=side)
         painter.setFont(theme.font(theme.CAPTION))
         paint_words(
-            painter, QRectF(box.left(), self.height() - 16, box.width(), 16), self._caption(line), look.second
+            painter,
+            QRectF(box.left(), self.room.height() - 16, box.width(), 16),
+            self._caption(line),
+            look.second,
         )
 
     def _values(self, view: StatisticsView, cut: RateCut) -> tuple[NDArray[np.floating], float]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from PySide6.QtCore import QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QAbstractButton, QButtonGroup, QHBoxLayout, QWidget
 
 from raterscope.widgets import theme
 from raterscope.widgets.parts import plain_tip
+from raterscope.widgets.text_size import enlarge, pixels
 
 __all__ = ["ModeSwitch"]
 
@@ -80,11 +81,13 @@ class _Word(QAbstractButton):
         return self.sizeHint()
 
     def sizeHint(self) -> QSize:
-        return QSize(QFontMetrics(theme.font(theme.CAPTION)).horizontalAdvance(self.text()) + 14, 20)
+        words = QFontMetrics(theme.font(theme.CAPTION)).horizontalAdvance(self.text())
+        return QSize(pixels(words + 14), pixels(20))
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        look, box = theme.current(), QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5)
+        look = theme.current()
         with QPainter(self) as painter:
+            box = enlarge(painter, self.rect()).adjusted(0.5, 0.5, -0.5, -0.5)
             painter.setRenderHint(QPainter.RenderHint.Antialiasing)
             painter.setPen(QPen(QColor(look.accent), 1) if self.hasFocus() else Qt.PenStyle.NoPen)
             painter.setBrush(QColor(look.raised) if self.isChecked() else Qt.BrushStyle.NoBrush)

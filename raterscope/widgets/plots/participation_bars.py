@@ -166,11 +166,13 @@ class _Bars(Figure[tuple[int, int]]):
         if self._dense:
             return 0.0
         metrics = QFontMetrics(theme.font(theme.CAPTION))
-        return min(max(map(metrics.horizontalAdvance, self._names), default=0) + 10.0, self.width() / 3)
+        return min(max(map(metrics.horizontalAdvance, self._names), default=0) + 10.0, self.room.width() / 3)
 
     def _room(self) -> QRectF:
         edge = self._edge()
-        return QRectF(edge, LEGEND, max(self.width() - edge - 2, 1), max(self.height() - LEGEND - 4, 1))
+        return QRectF(
+            edge, LEGEND, max(self.room.width() - edge - 2, 1), max(self.room.height() - LEGEND - 4, 1)
+        )
 
     def _line(self) -> float:
         return min(LINE, self._room().height() / max(len(self._rows), 1))
@@ -208,12 +210,12 @@ class _Bars(Figure[tuple[int, int]]):
         """Give where each community's mark and name stand above the bars; those that there is room for."""
         metrics = QFontMetrics(theme.font(theme.CAPTION))
         words = [f"{place + 1} {name}" for place, name in enumerate(self._communities)]
-        if sum(metrics.horizontalAdvance(word) + 24 for word in words) > self.width():
+        if sum(metrics.horizontalAdvance(word) + 24 for word in words) > self.room.width():
             words = [str(place + 1) for place in range(len(words))]
         boxes, left = [], 0.0
         for place, word in enumerate(words):
             width = metrics.horizontalAdvance(word) + 16.0
-            if left + width > self.width():
+            if left + width > self.room.width():
                 break
             boxes.append((QRectF(left, 0, width, LEGEND - 4), place))
             left += width + 8

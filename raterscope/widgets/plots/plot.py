@@ -11,10 +11,14 @@ from raterscope.widgets import theme
 from raterscope.widgets.figure_menu import FigureMenu
 from raterscope.widgets.parts import Header, plain_label
 from raterscope.widgets.plot_table import PlotTable
+from raterscope.widgets.text_size import pixels, text_size
 
-__all__ = ["Plot", "pen"]
+__all__ = ["Plot", "legend_size", "pen"]
 
 pg.setConfigOptions(imageAxisOrder="row-major", antialias=True)
+
+
+LEGEND_POINTS = 8
 
 
 def pen(colour: str, width: float = 1.6, dashes: tuple[float, ...] = ()) -> object:
@@ -23,6 +27,11 @@ def pen(colour: str, width: float = 1.6, dashes: tuple[float, ...] = ()) -> obje
     if dashes:
         made.setDashPattern(dashes)
     return made
+
+
+def legend_size() -> str:
+    """Give the size of a legend's words, as pyqtgraph takes it."""
+    return f"{LEGEND_POINTS * text_size():g}pt"
 
 
 class Plot(QWidget):
@@ -124,7 +133,7 @@ class Plot(QWidget):
             axis = self.item.getAxis(name)
             axis.setPen(pen(look.line, 1.0))
             axis.setTextPen(look.second)
-            axis.setTickFont(theme.font(theme.CAPTION))
+            axis.setTickFont(theme.widget_font(theme.CAPTION))
             axis.setStyle(tickLength=-4)
-            axis.setLabel(words, **{"color": look.second, "font-size": "11px"})
+            axis.setLabel(words, **{"color": look.second, "font-size": f"{pixels(theme.CAPTION)}px"})
         self.draw()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from PySide6.QtCore import QEvent, QPointF, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QPoint, QPointF, QRect, QSize, Qt, Signal
 from PySide6.QtGui import (
     QColor,
     QHelpEvent,
@@ -36,6 +36,7 @@ from raterscope.widgets.plot_table import PlotTable
 from raterscope.widgets.plots.mode_switch import ModeSwitch
 from raterscope.widgets.plots.ranking_layout import AFTER, BEFORE, GUTTER, LARGEST, RankingView, Rows
 from raterscope.widgets.plots.ranking_painter import paint_rows
+from raterscope.widgets.text_size import enlarge, set_lengths, text_size, usual
 
 __all__ = ["RankingShift", "RankingView"]
 
@@ -73,7 +74,7 @@ class RankingShift(QWidget):
         self.next.setText("next swap")
         self.next.setToolTip("Go to the next item that swaps (N)")
         self.next.setFocusPolicy(Qt.FocusPolicy.TabFocus)
-        self.next.setFixedHeight(24)
+        set_lengths(self.next, height=24)
         theme.set_role(self.next, "link")
         self.modes = ModeSwitch(MODES)
         self.header.row.addWidget(self.next)
@@ -132,7 +133,7 @@ class RankingShift(QWidget):
 
     def picture_size(self) -> QSize:
         """Give how much of the rows is in sight."""
-        return self.figure.viewport().size()
+        return self.figure.room()
 
     def paint_picture(self, painter: QPainter) -> None:
         """Paint what is in sight."""
@@ -180,7 +181,7 @@ class _Rows(QAbstractScrollArea):
         self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setFrameShape(QAbstractScrollArea.Shape.NoFrame)
         self.setAccessibleName("Ranking, before and after")
-        self.setMinimumSize(160, 90)
+        set_lengths(self, minimumWidth=160, minimumHeight=90)
         self.viewport().setMouseTracking(True)
         self._view: RankingView | None = None
         self._chosen: tuple[int, ...] = ()
@@ -190,6 +191,7 @@ class _Rows(QAbstractScrollArea):
         self.pictures = PictureShelf(round(LARGEST), self._in_sight, self)
         self.pictures.changed.connect(self.viewport().update)
         self.horizontalScrollBar().valueChanged.connect(self._on_scrolled)
+        theme.notifier().changed.connect(self._settle)
 
     def show_ranking(self, view: RankingView | None) -> None:
         self._view = view
@@ -233,9 +235,14 @@ class _Rows(QAbstractScrollArea):
         """Give where the cards are."""
         if self._view is None:
             return None
-        size = self.viewport().size()
+        size = self.room()
         scrolled = self.horizontalScrollBar().value()
         return Rows(self._view, size.width(), size.height(), scrolled, self._intervals)
+
+    def room(self) -> QSize:
+        """Give how much is in sight, in pixels of the usual size of the text, as all that is drawn in it."""
+        seen, size = self.viewport().size(), text_size()
+        return QSize(round(seen.width() / size), round(seen.height() / size))
 
     def parts_at(self, place: QPointF) -> tuple[int, ...]:
         """Give the item at a place; two where their lines cross, none on the ground."""
@@ -244,9 +251,9 @@ class _Rows(QAbstractScrollArea):
 
     def _settle(self) -> None:
         bar, rows = self.horizontalScrollBar(), self.rows()
-        bar.setPageStep(self.viewport().width())
+        bar.setPageStep(self.room().width())
         bar.setSingleStep(24 if rows is None else round(rows.pitch))
-        bar.setRange(0, 0 if rows is None else max(0, math.ceil(rows.whole) - self.viewport().width()))
+        bar.setRange(0, 0 if rows is None else max(0, math.ceil(rows.whole) - self.room().width()))
         self.pictures.rest()
         self.viewport().update()
 
@@ -296,7 +303,7 @@ class _Rows(QAbstractScrollArea):
         """Choose an item; with Ctrl or Shift, or where lines cross, a pair."""
         if event.button() != Qt.MouseButton.LeftButton:
             return
-        parts = self.parts_at(event.position())
+        parts = self.parts_at(usual(event.position()))
         more = event.modifiers() & (Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.ShiftModifier)
         if len(parts) == 1 and more and self._chosen and self._chosen[0] != parts[0]:
             self._choose(self._chosen[0], parts[0])
@@ -305,7 +312,7 @@ class _Rows(QAbstractScrollArea):
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         """Mark what is under the pointer."""
-        self._point(self.parts_at(event.position()))
+        self._point(self.parts_at(usual(event.position())))
 
     def _point(self, parts: tuple[int, ...]) -> None:
         if parts != self._pointed:
@@ -368,7 +375,7 @@ class _Rows(QAbstractScrollArea):
         """Say in a tooltip what is under the pointer."""
         if event.type() == QEvent.Type.ToolTip:
             assert isinstance(event, QHelpEvent)
-            said = self.words(self.parts_at(QPointF(event.pos())))
+            said = self.words(self.parts_at(usual(QPointF(event.pos()))))
             QToolTip.showText(event.globalPos(), plain_tip(said), self)
             return True
         if event.type() == QEvent.Type.Leave:
@@ -378,11 +385,12 @@ class _Rows(QAbstractScrollArea):
     def paintEvent(self, _event: QPaintEvent) -> None:
         """Paint what is in sight."""
         with QPainter(self.viewport()) as painter:
+            enlarge(painter, self.viewport().rect())
             self.paint(painter)
 
     def paint(self, painter: QPainter) -> None:
         """Paint the rows, and where the keys are."""
-        painter.fillRect(self.viewport().rect(), QColor(theme.current().surface))
+        painter.fillRect(QRect(QPoint(), self.room()), QColor(theme.current().surface))
         rows = self.rows()
         if rows is not None:
             at_keys = self._row if self.hasFocus() else None

@@ -24,6 +24,7 @@ from raterscope.widgets.plots.drift_view import (
 )
 from raterscope.widgets.plots.figure_panel import Figure
 from raterscope.widgets.plots.mode_switch import ModeSwitch
+from raterscope.widgets.text_size import set_lengths
 
 __all__ = ["RowLines"]
 
@@ -126,7 +127,7 @@ class _Lines(Figure[Part]):
 
     def __init__(self) -> None:
         super().__init__("Drift as lines")
-        self.setMinimumSize(180, 88)
+        set_lengths(self, minimumWidth=180, minimumHeight=88)
         self._view: DriftView | None = None
         self._step = 0
         self._classes: tuple[int, ...] = ()
@@ -194,9 +195,9 @@ class _Lines(Figure[Part]):
                 self._draw_cursor(painter, box, at, self.pointed[1], look.third)
 
     def _box(self, at: int) -> QRectF:
-        each = (self.height() - AXIS) / len(self._classes)
+        each = (self.room.height() - AXIS) / len(self._classes)
         top = self._classes.index(at) * each
-        width = max(self.width() - LEFT - RIGHT, 1.0)
+        width = max(self.room.width() - LEFT - RIGHT, 1.0)
         return QRectF(LEFT, top + TITLE, width, max(each - TITLE - 6, 1.0))
 
     def _end(self) -> float:
@@ -254,7 +255,7 @@ class _Lines(Figure[Part]):
         first, last = (
             ("0", f"{end:,.0f} votes of the class") if self._aligned else ("1", f"vote {end + 1:,.0f}")
         )
-        box = QRectF(LEFT, self.height() - AXIS, self.width() - LEFT - RIGHT, AXIS)
+        box = QRectF(LEFT, self.room.height() - AXIS, self.room.width() - LEFT - RIGHT, AXIS)
         paint_words(painter, box, first, look.third)
         paint_words(painter, box, last, look.third, side=Qt.AlignmentFlag.AlignRight)
 

@@ -125,7 +125,7 @@ class ScaledFigure(Figure[int]):
         """Give the room between the axes."""
         left, top, right, bottom = self._margins
         return QRectF(
-            left, top, max(self.width() - left - right, 8.0), max(self.height() - top - bottom, 8.0)
+            left, top, max(self.room.width() - left - right, 8.0), max(self.room.height() - top - bottom, 8.0)
         )
 
     def draw_axes(self, painter: QPainter, box: QRectF) -> None:

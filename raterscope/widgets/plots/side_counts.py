@@ -16,6 +16,7 @@ from raterscope.widgets.painting import paint_words
 from raterscope.widgets.plot_table import PlotTable
 from raterscope.widgets.plots.behaviours import BEHAVIOURS, paint_side_mark
 from raterscope.widgets.plots.scaled_figure import ScaledFigure, ScaledPanel, walked
+from raterscope.widgets.text_size import set_lengths, text_size
 
 __all__ = ["SideCounts", "SidesView"]
 
@@ -80,7 +81,7 @@ class _Dots(ScaledFigure):
 
     def __init__(self) -> None:
         super().__init__("Left and right choices", MARGINS)
-        self.setMinimumSize(150, 120)
+        set_lengths(self, minimumWidth=150, minimumHeight=120)
         self._view: SidesView | None = None
         self._flagged = np.empty(0, bool)
         self._behaviour = np.empty(0, np.int8)
@@ -198,7 +199,7 @@ class _Dots(ScaledFigure):
 
     def _draw_dots(self, painter: QPainter) -> None:
         """Stamp the dots, those of one kind after the other, the flagged on top; in a picture, paint each."""
-        half, ratio = RADIUS + 3, self.devicePixelRatioF()
+        half, ratio = RADIUS + 3, self.devicePixelRatioF() * text_size()
         kinds = 2 * self._behaviour.astype(np.int64) + self._flagged
         for kind in sorted(np.unique(kinds).tolist(), key=lambda kind: kind % 2):
             behaviour, flagged = kind // 2, bool(kind % 2)

@@ -283,7 +283,7 @@ class _Similarity(Figure[tuple[int, int]]):
         return (best, best) if np.isfinite(cost[best]) else (mark, mark)
 
     def _square(self) -> QRectF:
-        side = max(min(self.width() - STRIP - 4, self.height() - STRIP - BAR_HEIGHT - 10), 1.0)
+        side = max(min(self.room.width() - STRIP - 4, self.room.height() - STRIP - BAR_HEIGHT - 10), 1.0)
         return QRectF(STRIP, STRIP, side, side)
 
     def _places(self) -> NDArray[np.float64]:
@@ -294,7 +294,7 @@ class _Similarity(Figure[tuple[int, int]]):
         low, high = positions.min(axis=0), positions.max(axis=0)
         share = (positions - low) / np.where(high > low, high - low, 1.0)
         share[:, high <= low] = 0.5
-        return np.asarray(12 + share * (np.array([self.width(), self.height()]) - 24.0))
+        return np.asarray(12 + share * (np.array([self.room.width(), self.room.height()]) - 24.0))
 
     def draw(self, painter: QPainter) -> None:
         self.paint_still(painter, self._draw_graph if self._mode == "graph" else self._draw_matrix)

@@ -42,6 +42,7 @@ from raterscope.widgets.plots.stream_scale import (
     share_scale,
 )
 from raterscope.widgets.plots.stream_words import StreamTruth, firm_from, share_of_decisions, step_in_words
+from raterscope.widgets.text_size import set_lengths
 
 __all__ = ["StreamCurves", "StreamTruth"]
 
@@ -140,7 +141,7 @@ class _Curves(Figure[int]):
 
     def __init__(self) -> None:
         super().__init__("Course of the stream")
-        self.setMinimumSize(240, 88)
+        set_lengths(self, minimumWidth=240, minimumHeight=88)
         self._history: StreamHistory | None = None
         self._stopping = StoppingSettings()
         self._truth: StreamTruth | None = None
@@ -228,7 +229,7 @@ class _Curves(Figure[int]):
 
     def _boxes(self) -> list[QRectF]:
         """Give where the plots stand: side by side where that leaves them wide, else above each other."""
-        width, height = float(self.width()), float(self.height())
+        width, height = float(self.room.width()), float(self.room.height())
         beside = (width - 2 * GAP) / 3
         if beside >= SIDE_BY_SIDE_FROM or height / 3 < TALL_ENOUGH:
             places = [(place * (beside + GAP) // 1, 0.0, beside, height) for place in range(3)]

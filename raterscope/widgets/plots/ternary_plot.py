@@ -22,6 +22,7 @@ from raterscope.widgets.plots.drift_view import (
     paint_label,
 )
 from raterscope.widgets.plots.figure_panel import Figure
+from raterscope.widgets.text_size import set_lengths
 
 __all__ = ["TernaryPlot"]
 
@@ -56,7 +57,7 @@ class TernaryPlot(Figure[Part]):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__("Drift in a triangle", parent)
-        self.setMinimumSize(180, 88)
+        set_lengths(self, minimumWidth=180, minimumHeight=88)
         self._view: DriftView | None = None
         self._step = 0
         self._corners = np.zeros((3, 2))
@@ -142,9 +143,9 @@ class TernaryPlot(Figure[Part]):
         return np.union1d(self._view.milestones(at), changed).astype(np.int64)
 
     def _lay_out(self) -> None:
-        width, height = self.width() - 2 * SIDE, self.height() - TOP - BOTTOM
+        width, height = self.room.width() - 2 * SIDE, self.room.height() - TOP - BOTTOM
         side = max(min(width, height * 2 / math.sqrt(3)), 1.0)
-        left, low = (self.width() - side) / 2, TOP + (height + side * math.sqrt(3) / 2) / 2
+        left, low = (self.room.width() - side) / 2, TOP + (height + side * math.sqrt(3) / 2) / 2
         self._corners = np.array([(left, low), (left + side / 2, low - side * math.sqrt(3) / 2),
                                   (left + side, low)])  # fmt: skip
         self._paths = []
@@ -184,14 +185,14 @@ class TernaryPlot(Figure[Part]):
         lines, middle = self._view.outputs, Qt.TextElideMode.ElideMiddle
         for corner, name, above in zip(corners, lines, (False, True, False), strict=True):
             width = min(painter.fontMetrics().horizontalAdvance(name) + 2.0, NAME)
-            left = min(max(corner.x() - width / 2, 0.0), self.width() - width)
+            left = min(max(corner.x() - width / 2, 0.0), self.room.width() - width)
             box = QRectF(left, corner.y() - 19 if above else corner.y() + 5, width, 15)
             paint_words(painter, box, name, look.second, elide=middle)
         self._draw_legend(painter)
 
     def _draw_legend(self, painter: QPainter) -> None:
         assert self._view is not None
-        look, room = theme.current(), int(max(self.height() / 2 - TOP, 17) // 17)
+        look, room = theme.current(), int(max(self.room.height() / 2 - TOP, 17) // 17)
         names = self._view.classes[:room]
         for at, name in enumerate(names):
             middle = TOP / 2 + 17 * at

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QEvent, QPoint, QRectF, Qt, Signal
+from PySide6.QtCore import QEvent, QPoint, QPointF, QRect, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
     QColor,
     QFocusEvent,
@@ -25,6 +26,7 @@ from raterscope.widgets import theme
 from raterscope.widgets.own_keys import OwnKeys
 from raterscope.widgets.parts import plain_tip
 from raterscope.widgets.plots.wall_painter import Grid, TilePainter, Tiles
+from raterscope.widgets.text_size import enlarge, set_lengths, text_size, usual
 
 __all__ = ["WallTiles"]
 
@@ -57,7 +59,7 @@ class WallTiles(QAbstractScrollArea):
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setFrameShape(QAbstractScrollArea.Shape.NoFrame)
         self.setAccessibleName("Annotators")
-        self.setMinimumSize(120, 80)
+        set_lengths(self, minimumWidth=120, minimumHeight=80)
         nobody = Tiles(np.empty((0, 1, 1)), np.empty(0), np.empty(0, bool), np.empty(0, np.int16))
         self._painter = TilePainter(nobody, ())
         self._order: NDArray[np.int64] = np.empty(0, np.int64)
@@ -67,6 +69,7 @@ class WallTiles(QAbstractScrollArea):
         self._anchor = 0
         self._side: int | None = None
         self.verticalScrollBar().setSingleStep(24)
+        theme.notifier().changed.connect(self._settle)
 
     def words(self, place: int) -> str:
         """Say a tile; the wall replaces this by what it knows."""
@@ -134,27 +137,33 @@ class WallTiles(QAbstractScrollArea):
 
     def zoom(self, steps: int) -> None:
         """Make the tiles larger or, by negative steps, smaller; 0 as large as suits their number."""
-        seen = self._current >= 0 and self._box(self._current).intersects(QRectF(self.viewport().rect()))
+        room = QRectF(QRect(QPoint(), self.room()))
+        seen = self._current >= 0 and self._box(self._current).intersects(room)
         kept = self._current if seen else self._first_seen()
         self._side = None if not steps else round(min(max(self.side * ZOOM**steps, SMALLEST), LARGEST))
         self._settle()
         self._show(kept)
 
     def place_at(self, point: QPoint) -> int | None:
-        """Give the place at a point of the viewport."""
+        """Give the place at a point of the room."""
         index = self._index_at(point)
         return None if index is None else int(self._order[index])
 
     def box_of(self, place: int) -> QRectF:
-        """Give where on the viewport a place's tile is; an empty box where it is not shown."""
+        """Give where in the room a place's tile is; an empty box where it is not shown."""
         found = np.flatnonzero(self._order == place)
         return self._box(int(found[0])) if len(found) else QRectF()
 
     # -- where the tiles are
 
+    def room(self) -> QSize:
+        """Give how much is in sight, in pixels of the usual size of the text, as all that is drawn in it."""
+        seen, size = self.viewport().size(), text_size()
+        return QSize(round(seen.width() / size), round(seen.height() / size))
+
     def _grid(self, side: int | None = None) -> Grid:
         _, rows, cells = self._painter.tiles.mean.shape
-        room = self.viewport().width() - 2 * MARGIN
+        room = self.room().width() - 2 * MARGIN
         return Grid.of(self.side if side is None else side, rows, cells, room)
 
     def _height(self, grid: Grid) -> int:
@@ -168,7 +177,7 @@ class WallTiles(QAbstractScrollArea):
             (
                 side
                 for side in range(MOST_BY_ITSELF, usual, -6)
-                if self._height(self._grid(side)) <= self.viewport().height()
+                if self._height(self._grid(side)) <= self.room().height()
             ),
             usual,
         )
@@ -176,8 +185,8 @@ class WallTiles(QAbstractScrollArea):
     def _settle(self) -> None:
         """Fit the scroll bar to the tiles."""
         bar = self.verticalScrollBar()
-        bar.setPageStep(self.viewport().height())
-        bar.setRange(0, max(0, self._height(self._grid()) - self.viewport().height()))
+        bar.setPageStep(self.room().height())
+        bar.setRange(0, max(0, self._height(self._grid()) - self.room().height()))
         self.viewport().update()
 
     def _box(self, index: int, grid: Grid | None = None) -> QRectF:
@@ -201,8 +210,8 @@ class WallTiles(QAbstractScrollArea):
         box, bar = self._box(index), self.verticalScrollBar()
         if box.top() < 0:
             bar.setValue(bar.value() + round(box.top()) - MARGIN)
-        elif box.bottom() > self.viewport().height():
-            bar.setValue(bar.value() + round(box.bottom()) - self.viewport().height())
+        elif box.bottom() > self.room().height():
+            bar.setValue(bar.value() + round(box.bottom()) - self.room().height())
 
     # -- choosing
 
@@ -240,7 +249,7 @@ class WallTiles(QAbstractScrollArea):
         """Select one; with Ctrl one more or less, with Shift all up to it; on the ground none."""
         if event.button() != Qt.MouseButton.LeftButton:
             return
-        index = self._index_at(event.position().toPoint())
+        index = self._index_at(usual(event.position()).toPoint())
         if index is None:
             self._choose(())
         elif event.modifiers() & Qt.KeyboardModifier.ControlModifier:
@@ -251,7 +260,7 @@ class WallTiles(QAbstractScrollArea):
 
     def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
         """Ask for an annotator."""
-        place = self.place_at(event.position().toPoint())
+        place = self.place_at(usual(event.position()).toPoint())
         if place is not None and event.button() == Qt.MouseButton.LeftButton:
             self.activated.emit(place)
 
@@ -300,7 +309,7 @@ class WallTiles(QAbstractScrollArea):
         """Give where a key leads to."""
         grid = self._grid()
         columns = grid.columns
-        page = columns * max(1, self.viewport().height() // grid.down)
+        page = columns * max(1, self.room().height() // grid.down)
         if key in (Qt.Key.Key_Home, Qt.Key.Key_End):
             return 0 if key == Qt.Key.Key_Home else len(self._order) - 1
         steps = {
@@ -344,7 +353,7 @@ class WallTiles(QAbstractScrollArea):
         """Say in a tooltip who is under the pointer."""
         if event.type() == QEvent.Type.ToolTip:
             assert isinstance(event, QHelpEvent)
-            place = self.place_at(event.pos())
+            place = self.place_at(usual(QPointF(event.pos())).toPoint())
             QToolTip.showText(
                 event.globalPos(), plain_tip(self.words(place)) if place is not None else "", self
             )
@@ -356,11 +365,12 @@ class WallTiles(QAbstractScrollArea):
     def paintEvent(self, event: QPaintEvent) -> None:
         """Paint the tiles in view."""
         with QPainter(self.viewport()) as painter:
-            self.paint(painter, event.rect().top(), event.rect().bottom())
+            seen = enlarge(painter, event.rect())
+            self.paint(painter, math.floor(seen.top()), math.ceil(seen.bottom()))
 
     def paint(self, painter: QPainter, top: int, bottom: int) -> None:
-        """Paint what lies between two heights of the viewport."""
-        painter.fillRect(0, top, self.viewport().width(), bottom - top + 1, QColor(theme.current().window))
+        """Paint what lies between two heights of the room."""
+        painter.fillRect(0, top, self.room().width() + 1, bottom - top + 1, QColor(theme.current().window))
         grid = self._grid()
         begin = MARGIN - self.verticalScrollBar().value()
         first = max(0, (top - begin) // grid.down) * grid.columns

@@ -57,6 +57,4 @@ def _lines(index: QModelIndex | QPersistentModelIndex) -> tuple[str, str]:
 
 
 def _fonts(index: QModelIndex | QPersistentModelIndex) -> tuple[QFont, QFont]:
-    upper, lower = QFont(index.data(Qt.ItemDataRole.FontRole)), QFont(theme.font())
-    lower.setPixelSize(theme.CAPTION)
-    return upper, lower
+    return QFont(index.data(Qt.ItemDataRole.FontRole)), theme.widget_font(theme.CAPTION)

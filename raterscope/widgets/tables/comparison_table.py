@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt, Signal
-from PySide6.QtGui import QFocusEvent, QFont
+from PySide6.QtGui import QFocusEvent
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView, QVBoxLayout, QWidget
 
 from raterscope.widgets import theme
 from raterscope.widgets.figures import UNKNOWN, estimate
 from raterscope.widgets.parts import Header, plain_label, plain_tip
 from raterscope.widgets.tables.comparison_delegate import ComparisonDelegate
+from raterscope.widgets.text_size import set_lengths
 
 __all__ = ["NOT_KNOWN", "ComparisonRow", "ComparisonTable", "Figures", "Measure"]
 
@@ -115,7 +116,7 @@ class ComparisonTable(QWidget):
         self.view.setWordWrap(False)
         self.view.setAccessibleName("Runs compared")
         self.view.verticalHeader().hide()
-        self.view.verticalHeader().setMinimumSectionSize(_LEAST_HEIGHT)
+        set_lengths(self.view.verticalHeader(), minimumSectionSize=_LEAST_HEIGHT)
         self.view.verticalHeader().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
         header = self.view.horizontalHeader()
         header.setHighlightSections(False)
@@ -203,9 +204,7 @@ class _ComparisonModel(QAbstractTableModel):
             return plain_tip(row.tip or f"{row.title}, {row.words}")
         best = place >= 0 and self.measures[place].worth(row.figures[place][0]) == self._best[place]
         if role == Qt.ItemDataRole.FontRole:
-            font = QFont(theme.font())
-            font.setBold(best)
-            return font
+            return theme.widget_font(bold=best)
         if role == Qt.ItemDataRole.AccessibleTextRole:
             name = self.measures[place].name if place >= 0 else "run"
             words = self._words(row, place).replace("\n", ", ")

@@ -24,6 +24,7 @@ from raterscope.widgets.painting import paint_bar, paint_words
 from raterscope.widgets.parts import Header, plain_label
 from raterscope.widgets.tables.rater_model import FIGURES, RaterModel, RaterRow
 from raterscope.widgets.tables.rows import ROW, Index, row_view
+from raterscope.widgets.text_size import enlarge, pixels, set_lengths
 
 __all__ = ["RaterRow", "RaterTable"]
 
@@ -59,13 +60,11 @@ class RaterTable(QWidget):
         self.model = RaterModel(self)
         self.view = row_view(self.model, _RaterDelegate(), title)
         header = self.view.horizontalHeader()
-        header.setMinimumSectionSize(min(WIDTHS.values()))
+        set_lengths(header, minimumSectionSize=min(WIDTHS.values()))
         header.setSortIndicator(0, Qt.SortOrder.AscendingOrder)
         self.view.setSortingEnabled(True)
         header.setSortIndicatorShown(False)
         header.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
-        for name, width in WIDTHS.items():
-            self.view.setColumnWidth(self.model.columns.index(name), width)
         nothing = plain_label(
             "Import the masks of several raters: whom to trust is said here.", "second", wrap=True
         )
@@ -86,7 +85,8 @@ class RaterTable(QWidget):
         column.addWidget(self._pages, 1)
         self._quiet = False
         self.view.selectionModel().currentRowChanged.connect(self._on_current)
-        self._settle()
+        theme.notifier().changed.connect(self._set_widths)
+        self._set_widths()
 
     def set_rows(self, rows: Sequence[RaterRow], unit: str = "mm") -> None:
         """Show raters, lengths in a unit; order and what is selected stay."""
@@ -157,13 +157,18 @@ class RaterTable(QWidget):
         if not self._quiet and index.isValid():
             self.rater_chosen.emit(self.model.at(index.row()).name)
 
+    def _set_widths(self) -> None:
+        for name, width in WIDTHS.items():
+            self.view.setColumnWidth(self.model.columns.index(name), pixels(width))
+        self._settle()
+
     def _settle(self) -> None:
         self._pages.setCurrentIndex(int(bool(self.model.rows)))
         self._header.set_aside("1-9 for one alone" if self.model.rows else "")
-        room = self.width() - NAME_WIDTH - self.view.verticalScrollBar().sizeHint().width()
+        room = self.width() - pixels(NAME_WIDTH) - self.view.verticalScrollBar().sizeHint().width()
         for name in LAST_KEPT:
             known = self.model.known(name)
-            room -= WIDTHS[name] if known else 0
+            room -= pixels(WIDTHS[name]) if known else 0
             self.view.setColumnHidden(self.model.columns.index(name), not known or room < 0)
 
 
@@ -172,8 +177,8 @@ class _RaterDelegate(QStyledItemDelegate):
         row: RaterRow = index.data(ROW)
         look, column = theme.current(), (("rater", *FIGURES))[index.column()]
         chosen = bool(option.state & QStyle.StateFlag.State_Selected)
-        box = QRectF(option.rect)
         painter.save()
+        box = enlarge(painter, option.rect)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         if chosen:
             painter.fillRect(box, QColor(look.raised))

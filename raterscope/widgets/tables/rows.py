@@ -9,6 +9,8 @@ from typing import Generic, TypeVar
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QStyledItemDelegate, QTableView
 
+from raterscope.widgets.text_size import set_lengths
+
 __all__ = ["ROW", "ROW_HEIGHT", "Index", "RowsModel", "row_view"]
 
 Row = TypeVar("Row")
@@ -115,7 +117,7 @@ def row_view(model: RowsModel[Row], delegate: QStyledItemDelegate, name: str) ->
     view.setAccessibleName(name)
     view.verticalHeader().hide()
     view.verticalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
-    view.verticalHeader().setDefaultSectionSize(ROW_HEIGHT)
+    set_lengths(view.verticalHeader(), defaultSectionSize=ROW_HEIGHT)
     view.horizontalHeader().setHighlightSections(False)
     return view
 

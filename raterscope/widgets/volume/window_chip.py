@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QPoint, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QPoint, QPointF, QSize, Qt, Signal
 from PySide6.QtGui import QAction, QColor, QFontMetrics, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QAbstractButton, QMenu, QWidget
 
 from raterscope.widgets import theme
 from raterscope.widgets.chips import HEIGHT, paint_chip_ground
+from raterscope.widgets.text_size import enlarge, pixels
 
 __all__ = ["WindowChip"]
 
@@ -55,7 +56,8 @@ class WindowChip(QAbstractButton):
 
     def sizeHint(self) -> QSize:
         """Give room for the words."""
-        return QSize(QFontMetrics(theme.font()).horizontalAdvance(self.text()) + 34, HEIGHT)
+        words = QFontMetrics(theme.font()).horizontalAdvance(self.text())
+        return QSize(pixels(words + 34), pixels(HEIGHT))
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         """Paint the words, and a sign that there is more."""
@@ -63,19 +65,19 @@ class WindowChip(QAbstractButton):
             self._paint(painter)
 
     def _paint(self, painter: QPainter) -> None:
-        look = theme.DARK
-        paint_chip_ground(painter, QRectF(self.rect()))
+        look, box = theme.DARK, enlarge(painter, self.rect())
+        paint_chip_ground(painter, box)
         painter.setPen(QColor(look.text))
         painter.setFont(theme.font())
-        room = QRectF(10, 0, self.width() - 20, self.height())
+        room = box.adjusted(10, 0, -10, 0)
         painter.drawText(room, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, self.text())
         painter.setPen(QPen(QColor(look.second), 1.4))
-        x, y = self.width() - 14.0, self.height() / 2 + 1.5
+        x, y = box.width() - 14.0, box.height() / 2 + 1.5
         painter.drawPolyline([QPointF(x - 4, y - 4), QPointF(x, y), QPointF(x + 4, y - 4)])
         if self.hasFocus():
             painter.setPen(QPen(QColor(look.accent), 1))
             painter.setBrush(Qt.BrushStyle.NoBrush)
-            painter.drawRoundedRect(QRectF(self.rect()).adjusted(1.5, 1.5, -1.5, -1.5), 4, 4)
+            painter.drawRoundedRect(box.adjusted(1.5, 1.5, -1.5, -1.5), 4, 4)
 
     def _on_clicked(self) -> None:
         self._menu.popup(self.mapToGlobal(self.rect().topLeft()) - QPoint(0, self._menu.sizeHint().height()))

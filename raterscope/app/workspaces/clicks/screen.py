@@ -20,6 +20,7 @@ from raterscope.widgets.plots.counts_plot import CountsPlot
 from raterscope.widgets.plots.objective_plot import ObjectivePlot
 from raterscope.widgets.plots.reliability_plot import ReliabilityPlot
 from raterscope.widgets.plots.stream_curves import StreamCurves
+from raterscope.widgets.scrolled import Scrolled
 from raterscope.widgets.tables.annotator_table import AnnotatorTable
 
 __all__ = ["ClicksScreen"]
@@ -43,7 +44,8 @@ class ClicksScreen(WorkspaceScreen):
     def __init__(self, parent: QWidget | None = None) -> None:
         canvas, self.grid, self.pages = ImageCanvas(), SpotGrid(), QStackedWidget()
         self.pages.addWidget(canvas)
-        self.pages.addWidget(self.grid)
+        self._grid_page = Scrolled(self.grid)
+        self.pages.addWidget(self._grid_page)
         self.table = AnnotatorTable()
         self.objective = ObjectivePlot()
         self.reliability = ReliabilityPlot()
@@ -78,13 +80,13 @@ class ClicksScreen(WorkspaceScreen):
     @property
     def grid_shown(self) -> bool:
         """Whether spots are shown in a grid in place of the image."""
-        return self.pages.currentWidget() is self.grid
+        return self.pages.currentWidget() is self._grid_page
 
     def show_grid(self, shown: bool) -> None:
         """Show spots in a grid in place of the image, or the image."""
         page = self.grid if shown else self.canvas
         held = self.pages.isAncestorOf(self.focusWidget())
-        self.pages.setCurrentWidget(page)
+        self.pages.setCurrentWidget(self._grid_page if shown else page)
         self.pages.setFocusProxy(page)
         self.setFocusProxy(page)
         if held:

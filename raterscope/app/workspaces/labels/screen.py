@@ -42,6 +42,8 @@ class LabelsScreen(WorkspaceScreen):
 
     queue: TaskList
 
+    CANVAS_SCROLLS = True
+
     def __init__(self, parent: QWidget | None = None) -> None:
         self.question = ChoiceBox()
         self.question.setAccessibleName("Question")
@@ -100,7 +102,7 @@ class LabelsScreen(WorkspaceScreen):
             self.left_tabs.insertTab(place, plot, title)
         self.left_tabs.setCurrentIndex(0)
         self.middle_tabs.tabBar().setAccessibleName("The annotators, seen in other ways")
-        self.bottom.insertWidget(0, self.task_panel)
+        self.put_first_below(0)
         for place in (0, 1):
             self.bottom.setStretchFactor(place, 1)
         self.divisions |= {

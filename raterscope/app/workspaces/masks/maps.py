@@ -13,6 +13,7 @@ from raterscope.app.workspaces.masks import view
 from raterscope.app.workspaces.masks.scene import Scene
 from raterscope.widgets import theme
 from raterscope.widgets.parts import ChoiceBox, plain_label, plain_tip
+from raterscope.widgets.text_size import set_lengths
 from raterscope.widgets.volume.layers import HeatMap
 
 __all__ = ["MAPS", "MapBar", "heat_map"]
@@ -59,11 +60,11 @@ class MapBar(QWidget):
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.structure = ChoiceBox()
         self.structure.setAccessibleName("Structure")
-        self.structure.setMinimumWidth(80)
+        set_lengths(self.structure, minimumWidth=80)
         self._structure_words = plain_label("structure", "small")
         self.map = ChoiceBox()
         self.map.setAccessibleName("Map over the image")
-        self.map.setMinimumWidth(100)
+        set_lengths(self.map, minimumWidth=100)
         self.map.setToolTip(plain_tip("What lies over the image as a heat map (D goes from one to the next)"))
         for name, words in MAPS.items():
             self.map.addItem(words, name)
@@ -71,7 +72,7 @@ class MapBar(QWidget):
         self.band.setToolTip(plain_tip("Where the outline lies with this probability, about the consensus"))
         self.share = ChoiceBox()
         self.share.setMinimumContentsLength(4)
-        self.share.setMinimumWidth(100)
+        set_lengths(self.share, minimumWidth=100)
         self.share.setAccessibleName("Probability that the band covers")
         for share in BANDS:
             self.share.addItem(f"{share} %", share / 100)
@@ -79,8 +80,8 @@ class MapBar(QWidget):
         self.opacity = QSlider(Qt.Orientation.Horizontal)
         self.opacity.setRange(10, 100)
         self.opacity.setValue(60)
-        self.opacity.setMaximumWidth(90)
-        self.opacity.setMinimumWidth(48)
+        set_lengths(self.opacity, maximumWidth=90)
+        set_lengths(self.opacity, minimumWidth=48)
         self.opacity.setAccessibleName("Opacity of fills and maps")
         self.opacity.setToolTip(plain_tip("Opacity of fills and maps, in percent"))
         row = QHBoxLayout(self)

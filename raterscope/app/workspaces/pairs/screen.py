@@ -28,6 +28,8 @@ class PairsScreen(WorkspaceScreen):
     queue: AnnotatorList
     evidence: BiasPanel
 
+    CANVAS_SCROLLS = True
+
     def __init__(self, parent: QWidget | None = None) -> None:
         self.path = BiasPath()
         self.sides = SideCounts()
@@ -58,7 +60,7 @@ class PairsScreen(WorkspaceScreen):
         self.queue.add_above(self.question)
         self.left_tabs.setCurrentWidget(self.history)
         self.left_tabs.tabBar().setAccessibleName("Comparisons, methods, history and jobs")
-        self.bottom.insertWidget(0, self.ranking)
+        self.put_first_below(0)
 
 
 def _split(direction: Qt.Orientation, parts: tuple[QWidget, ...], sizes: tuple[int, ...]) -> QSplitter:

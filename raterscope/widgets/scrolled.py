@@ -1,0 +1,45 @@
+"""What becomes too large for its room with larger text is scrolled."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QEvent, QObject, QSize, Qt
+from PySide6.QtWidgets import QFrame, QScrollArea, QWidget
+
+from raterscope.widgets.text_size import text_size
+
+__all__ = ["Scrolled"]
+
+
+class Scrolled(QScrollArea):
+    """Holds a region of the window: it asks for the room that its widget needs with text of the usual size.
+
+    Parameters
+    ----------
+    inner : QWidget
+    """
+
+    def __init__(self, inner: QWidget, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setWidgetResizable(True)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self._inner = inner
+        self.setWidget(inner)
+
+    def minimumSizeHint(self) -> QSize:
+        """Ask for what the widget needs with text of the usual size."""
+        inner, hint = self._inner, self._inner.minimumSizeHint()
+        # As for Qt, what was asked for holds rather than what the parts add up to.
+        wide, high = inner.minimumWidth() or hint.width(), inner.minimumHeight() or hint.height()
+        larger = max(text_size(), 1.0)
+        return QSize(round(wide / larger), round(high / larger))
+
+    def sizeHint(self) -> QSize:
+        """Be as large as the widget would."""
+        return self._inner.sizeHint()
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Ask for other room when the widget does."""
+        if event.type() == QEvent.Type.LayoutRequest and watched is self._inner:
+            self.updateGeometry()
+        return super().eventFilter(watched, event)

@@ -1,0 +1,90 @@
+"""The size of the interface's text, beside the usual one; rows, drawn figures and least sizes follow it.
+
+Whatever paints itself lays everything out in pixels of the usual size and lets the painter enlarge them, so
+that nothing in it has to know the size. What Qt lays out is given its lengths by `set_lengths`.
+"""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QPointF, QRect, QRectF
+from PySide6.QtGui import QPainter
+from PySide6.QtWidgets import QApplication, QWidget
+
+__all__ = [
+    "LARGEST",
+    "SMALLEST",
+    "enlarge",
+    "follow_lengths",
+    "pixels",
+    "set_lengths",
+    "set_text_size",
+    "text_size",
+    "usual",
+]
+
+SMALLEST, LARGEST = 0.8, 2.0
+LENGTHS = "lengths"
+
+
+class _State:
+    size = 1.0
+
+
+def text_size() -> float:
+    """Give how large text is; 1 is the usual size."""
+    return _State.size
+
+
+def set_text_size(size: float) -> None:
+    """Say how large text is from now on, within its ends; `theme.apply_theme` makes everything follow."""
+    _State.size = min(max(size, SMALLEST), LARGEST)
+
+
+def pixels(length: float) -> int:
+    """Give the pixels of the window for a length in pixels of the usual size."""
+    return round(length * _State.size)
+
+
+def enlarge(painter: QPainter, box: QRect | QRectF) -> QRectF:
+    """Let a painter enlarge what it paints from now on; gives a box in the pixels that it takes then."""
+    painter.scale(_State.size, _State.size)
+    size = _State.size
+    return QRectF(box.x() / size, box.y() / size, box.width() / size, box.height() / size)
+
+
+def usual(place: QPointF) -> QPointF:
+    """Give a place of a widget in pixels of the usual size."""
+    return QPointF(place.x() / _State.size, place.y() / _State.size)
+
+
+def set_lengths(widget: QWidget, **lengths: int) -> None:
+    """Give a widget lengths that follow the size of the text.
+
+    Parameters
+    ----------
+    widget : QWidget
+    lengths : int
+        Properties of Qt (minimumWidth, maximumHeight, defaultSectionSize ...) or `width` and `height` for a
+        fixed one, in pixels of the usual size. Those given before and not now stay.
+    """
+    kept = {**(widget.property(LENGTHS) or {}), **lengths}
+    widget.setProperty(LENGTHS, kept)
+    _apply(widget, kept)
+
+
+def follow_lengths() -> None:
+    """Set the lengths of all widgets anew."""
+    for widget in QApplication.allWidgets():
+        kept = widget.property(LENGTHS)
+        if kept:
+            _apply(widget, kept)
+
+
+def _apply(widget: QWidget, lengths: dict[str, int]) -> None:
+    for name, length in lengths.items():
+        if name == "width":
+            widget.setFixedWidth(pixels(length))
+        elif name == "height":
+            widget.setFixedHeight(pixels(length))
+        else:
+            widget.setProperty(name, pixels(length))

@@ -1,0 +1,113 @@
+"""The size of the interface's text: chosen in the window, followed by everything, remembered."""
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtWidgets import QApplication, QLabel, QTableView
+
+from raterscope.app import memory
+from raterscope.app.look import apply_look, change_text_size
+from raterscope.widgets import theme
+from raterscope.widgets.panels.lists import LineList
+from raterscope.widgets.scrolled import Scrolled
+from raterscope.widgets.text_size import set_text_size, text_size
+from tests.app.driving import idle
+
+CONTROL_SHIFT = Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.ShiftModifier
+
+
+@pytest.fixture(autouse=True)
+def usual(qapp):
+    theme.apply_theme(qapp, theme.DARK)
+    yield
+    set_text_size(1.0)
+    theme.apply_theme(qapp, theme.DARK)
+
+
+def _press(window, qtbot, key, times=1):
+    window.activateWindow()
+    for _ in range(times):
+        qtbot.keyClick(window.workspace.canvas, key, CONTROL_SHIFT)
+    QApplication.processEvents()
+
+
+def _heights(window):
+    """Give the heights of what a line of text makes so high: rows of lists and tables, labels, buttons."""
+    workspace = window.workspace
+    lists = {kind.accessibleName(): kind.sizeHintForRow(0) for kind in workspace.findChildren(LineList)
+             if kind.model().rowCount()}  # fmt: skip
+    tables = {view.accessibleName(): view.rowHeight(0) for view in workspace.findChildren(QTableView)
+              if view.model() is not None and view.model().rowCount() and view.isVisible()}  # fmt: skip
+    labels = {label.text(): label.fontMetrics().height() for label in window.findChildren(QLabel)
+              if label.text() and label.isVisible()}  # fmt: skip
+    return {**lists, **tables, **labels, "fuse": window.bar.fuse.height(), "top": window.bar.height()}
+
+
+def test_text_rows_and_buttons_grow_by_steps_of_ten_percent_and_go_back(fused, qtbot):
+    before = _heights(fused)
+    assert {"Annotators", "Images"} <= set(before)
+    _press(fused, qtbot, Qt.Key.Key_Equal, 3)
+    assert fused.status.news == "The text is at 130 % of its usual size."
+    after = _heights(fused)
+    same = [name for name in before if name in after]
+    assert len(same) > 15
+    for name in same:
+        assert after[name] > 1.1 * before[name], name
+    _press(fused, qtbot, Qt.Key.Key_Minus)
+    assert fused.status.news == "The text is at 120 % of its usual size."
+    _press(fused, qtbot, Qt.Key.Key_0)
+    assert text_size() == 1
+    again = _heights(fused)
+    assert {name: again[name] for name in same if name in again} == {
+        name: before[name] for name in same if name in again
+    }
+
+
+def test_the_size_has_ends_and_is_remembered(qapp):
+    assert [change_text_size(1) for _ in range(12)][-2:] == [200, 200]
+    assert text_size() == 2
+    set_text_size(1.0)
+    apply_look(memory.look())  # as the program does when it starts
+    assert text_size() == 2
+    assert qapp.font().pixelSize() == 2 * theme.BODY
+    assert [change_text_size(-1) for _ in range(14)][-2:] == [80, 80]
+    memory.remember("text_percent", "large")
+    assert memory.text_percent() == 100
+
+
+def test_the_smallest_window_holds_text_twice_as_large_and_scrolls_what_does_not_fit(fused, qtbot):
+    fused.resize(960, 640)
+    change_text_size(10)
+    idle(fused, qtbot)
+    assert fused.width() == 960
+    assert fused.height() == 640
+    workspace = fused.workspace
+    assert workspace.canvas.width() >= 240
+    assert workspace.canvas.height() >= 180
+    regions = [one for one in workspace.findChildren(Scrolled) if one.isVisible()]
+    assert len(regions) >= 4
+    for region in regions:
+        beyond = region.widget().size() - region.viewport().size()
+        assert region.horizontalScrollBar().maximum() == max(beyond.width(), 0)
+        assert region.verticalScrollBar().maximum() == max(beyond.height(), 0)
+        assert fused.rect().contains(region.mapTo(fused, QPoint(region.width() - 1, region.height() - 1)))
+    shown = [fused.bar.fuse, fused.bar.help]
+    places = [one.geometry() for one in shown]
+    assert all(fused.bar.rect().contains(place) for place in places)
+    assert not places[0].intersects(places[1])
+
+
+def test_the_window_is_divided_again_as_it_was(fused, qtbot):
+    workspace = fused.workspace
+    edge = workspace.upper.handle(1)
+    qtbot.mousePress(edge, Qt.MouseButton.LeftButton, pos=QPoint(0, 60))
+    qtbot.mouseMove(edge, QPoint(-60, 60))
+    qtbot.mouseRelease(edge, Qt.MouseButton.LeftButton, pos=QPoint(0, 60))
+    divided = (workspace.whole, workspace.upper, workspace.middle)
+    before = np.array([splitter.sizes() for splitter in divided])
+    change_text_size(5)
+    QApplication.processEvents()
+    assert workspace.upper.sizes()[1] > before[1, 1]
+    change_text_size(0)
+    QApplication.processEvents()
+    assert np.array([splitter.sizes() for splitter in divided]) == pytest.approx(before, abs=1)
