@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.app.formats.mask_records import VolumeFile
-from raterscope.app.formats.masks.export import Structure, drafting, file_names
+from raterscope.app.formats.masks.structures import Structure, drafting, file_names
 from raterscope.app.formats.nifti import RAS_TO_LPS
 
 __all__ = ["write_array", "write_nifti"]

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.app.errors import plain
 from raterscope.app.formats.mask_records import VolumeFile
-from raterscope.app.formats.masks.export import Structure, drafting, refuse_maps
+from raterscope.app.formats.masks.structures import Structure, drafting, refuse_maps
 
 __all__ = ["write_seg_nrrd"]
 

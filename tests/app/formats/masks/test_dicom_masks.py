@@ -12,7 +12,8 @@ import pytest
 from raterscope.app.errors import InputError
 from raterscope.app.formats.mask_records import VolumeFile
 from raterscope.app.formats.masks import holds_masks, read_masks
-from raterscope.app.formats.masks.export import Structure, write_masks
+from raterscope.app.formats.masks.export import write_masks
+from raterscope.app.formats.masks.structures import Structure
 from raterscope.app.formats.volumes import find_volumes
 
 SHAPE = (4, 20, 30)

@@ -14,7 +14,8 @@ from raterscope.algorithms.masks.grid import Grid
 from raterscope.app.errors import InputError
 from raterscope.app.formats.mask_records import VolumeFile
 from raterscope.app.formats.masks import read_masks
-from raterscope.app.formats.masks.export import Structure, write_masks
+from raterscope.app.formats.masks.export import write_masks
+from raterscope.app.formats.masks.structures import Structure
 from raterscope.app.formats.volumes import find_volumes
 from tests.app.formats.masks.conftest import OBLIQUE, STRAIGHT
 

@@ -1,0 +1,99 @@
+"""Structures to be written, and what the writers of masks share: each file comes whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import uuid4
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterscope.algorithms.masks.grid import Grid
+from raterscope.app.errors import InputError, plain
+from raterscope.app.formats.export import distinct, safe
+from raterscope.app.formats.mask_records import VolumeFile
+
+__all__ = ["Structure", "drafting", "file_names", "refuse_maps", "required_source"]
+
+
+@dataclass(frozen=True, eq=False)
+class Structure:
+    """One mask or map to be written.
+
+    Attributes
+    ----------
+    name : str
+    values : (Z, Y, X) bool or float32
+        On the whole grid: a mask; a probability, 0 to 1; for NIfTI any map.
+    colour : (red, green, blue)
+        0 to 255.
+    """
+
+    name: str
+    values: NDArray[np.bool_] | NDArray[np.float32]
+    colour: tuple[int, int, int] = (230, 159, 0)
+
+
+def required_source(path: Path, source: VolumeFile | None, grid: Grid) -> VolumeFile:
+    """Give the DICOM series that a DICOM file refers to.
+
+    Raises
+    ------
+    InputError
+        Where there is none, or it is on another grid.
+    """
+    if source is None or not source.identifier or not source.files:
+        raise InputError(
+            "cannot be written without the DICOM series that was marked; write NIfTI or .seg.nrrd instead",
+            file=path,
+        )
+    if not source.grid.same_as(grid):
+        raise InputError(
+            f"is on a grid of {grid.in_words()}; the series has {source.grid.in_words()}", file=path
+        )
+    return source
+
+
+def refuse_maps(path: Path, structures: Sequence[Structure], instead: str) -> None:
+    """Refuse what is no mask, in a format that holds masks alone."""
+    for one in structures:
+        if one.values.dtype != np.bool_:
+            raise InputError(
+                f"{plain(one.name)} is a map, and the format holds masks alone; write {instead}", file=path
+            )
+
+
+def file_names(path: Path, suffix: str, names: Sequence[str]) -> list[Path]:
+    """Name the files of several structures: liver_probability.nii.gz beside liver.nii.gz."""
+    stem = path.name[: -len(suffix)] if path.name.casefold().endswith(suffix) else path.name
+    taken: set[str] = set()
+    return [path.with_name(f"{distinct(f'{stem}_{safe(name)}', taken)}{suffix}") for name in names]
+
+
+@contextmanager
+def drafting(paths: Sequence[Path]) -> Iterator[list[Path]]:
+    """Give a draft's name for each file; all take their names when all are whole.
+
+    Raises
+    ------
+    InputError
+        When they cannot be written.
+    """
+    drafts = [path.with_name(f".{uuid4().hex[:8]}.{path.name}") for path in paths]
+    try:
+        yield drafts
+        for draft in drafts:
+            with draft.open("rb+") as file:
+                os.fsync(file.fileno())
+        for draft, path in zip(drafts, paths, strict=True):
+            draft.replace(path)
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror or error}", file=paths[0]) from error
+    finally:
+        for draft in drafts:
+            if draft.exists():
+                draft.unlink()
