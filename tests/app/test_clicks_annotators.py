@@ -2,15 +2,18 @@
 
 import pytest
 from PySide6.QtCore import QPoint, Qt
+from PySide6.QtWidgets import QMenu
 
 from raterscope.algorithms.clicks import FusionPlan
-from raterscope.app.clicks.excluding import gather_run, without
+from raterscope.app.clicks.excluding import gather_run, recount
 from raterscope.app.clicks.running import fuse_inputs, gather, keep
-from raterscope.app.review import Decision, SpotSubject, WeightSubject, fold
+from raterscope.app.review import Decision, SpotSubject, Weighed, WeightSubject, fold
 from raterscope.app.study import Study
 from raterscope.widgets.dialogs.exclusion import ExclusionDialog
+from raterscope.widgets.panels.voter_list import VoterList
 from tests.app.driving import idle, press
 
+opens_a_menu = pytest.mark.qt_log_ignore("This plugin does not support", extend=True)
 SHARE = FusionPlan.make("oem", "share", {"share": "0.3"})
 """Four of thirteen marked the disputed spot: one less, and they are too few."""
 
@@ -33,17 +36,42 @@ def voted(window, fused_study, qtbot):
 
 def asked(window, qtbot, name="volunteer 0") -> ExclusionDialog:
     """The dialog for an annotator, as soon as something is known."""
-    workspace = window.workspace
-    workspace.table.select(window.document.contents.annotators.index(name))
-    qtbot.keyClick(workspace.table.view, Qt.Key.Key_Delete)
+    choose(window, name)
+    qtbot.keyClick(window.workspace.table.view, Qt.Key.Key_Delete)
     idle(window, qtbot)
     return window.findChild(ExclusionDialog)
+
+
+def choose(window, name) -> None:
+    window.workspace.table.select(window.document.contents.annotators.index(name))
+
+
+def menu_entry(window, name, words):
+    """An entry of the menu that the right button opens on an annotator."""
+    choose(window, name)
+    table = window.workspace.table
+    place = table.view.visualRect(table.view.currentIndex()).center()
+    table.view.customContextMenuRequested.emit(place)
+    menu = table.findChildren(QMenu)[-1]
+    found = next((one for one in menu.actions() if one.text() == words), None)
+    menu.close()
+    return found
+
+
+def asked_to_weigh(window, qtbot, name="volunteer 0") -> ExclusionDialog:
+    menu_entry(window, name, "Down-weigh …").trigger()
+    idle(window, qtbot)
+    return window.findChild(ExclusionDialog)
+
+
+def row_of(window, name):
+    return next(row for row in window.workspace.table.model.rows if row.name == name)
 
 
 def test_what_would_change_is_what_fusing_again_comes_to(fused_study):
     with Study.open(fused_study) as study:
         inputs = gather_run(study.runs()[-1].id, study)
-        found = without(inputs, "volunteer 0", fold(study.decisions()))
+        found = recount(inputs, "volunteer 0", None, fold(study.decisions()))
         assert [(one.name, one.before, one.after) for one in found.changed] == [
             ("one.png", "detected", "rejected"),
             ("two.png", "detected", "rejected"),
@@ -78,10 +106,10 @@ def test_what_the_expert_decided_does_not_change(fused_study):
     with Study.open(fused_study) as study:
         run = study.runs()[-1].id
         inputs = gather_run(run, study)
-        first, second = without(inputs, "volunteer 0", fold(study.decisions())).changed
+        first, second = recount(inputs, "volunteer 0", None, fold(study.decisions())).changed
         place = SpotSubject(x=first.x, y=first.y, number=first.cluster + 1)
         study.record(Decision(verb="accept", item=first.image, run=run, subject=place))
-        assert without(inputs, "volunteer 0", fold(study.decisions())).changed == (second,)
+        assert recount(inputs, "volunteer 0", None, fold(study.decisions())).changed == (second,)
 
 
 def test_who_is_to_be_left_out_is_asked_for_once_it_is_seen_what_would_change(voted, qtbot):
@@ -125,6 +153,113 @@ def test_nothing_is_decided_by_keeping_nor_while_it_is_worked_out(voted, qtbot):
     qtbot.keyClick(panel, Qt.Key.Key_Escape)
     idle(voted, qtbot)
     assert voted.document.contents.decisions == ()
+
+
+def test_what_counting_less_would_change_is_what_fusing_again_comes_to(fused_study):
+    with Study.open(fused_study) as study:
+        inputs = gather_run(study.runs()[-1].id, study)
+        found = recount(inputs, "volunteer 0", 0.1, fold(study.decisions()))
+        weight = WeightSubject(weight=0.1)
+        study.record(Decision(verb="weigh", annotators=("volunteer 0",), subject=weight, reason="hasty"))
+        again = fuse_inputs(gather(list(inputs.items.values()), study), SHARE)
+        changed = [one.name for one in found.changed]
+        for name, outcome in again.outcomes.items():
+            before, after = inputs.fusions[name].detection.detected, outcome.fusion.detection.detected
+            assert abs(int(before.sum()) - int(after.sum())) == changed.count(name)
+
+
+@opens_a_menu
+def test_an_annotator_counts_less_once_it_is_seen_what_would_change(voted, qtbot):
+    dialog = asked_to_weigh(voted, qtbot)
+    panel = dialog.panel
+    assert (panel.state, panel.weight) == ("shown", 0.5)
+    panel.choice.set_mode("0.25")
+    assert panel.state == "working"
+    idle(voted, qtbot)
+    assert panel.state == "shown"
+    qtbot.keyClicks(panel.reason.words, "hasty")
+    qtbot.keyClick(panel.reason.words, Qt.Key.Key_Return)
+    idle(voted, qtbot)
+    review = voted.document.contents.review
+    assert review.weighed == {"volunteer 0": Weighed(0.25, "hasty")}
+    assert voted.document.contents.stale == {"clicks"}
+    assert (row_of(voted, "volunteer 0").part, row_of(voted, "volunteer 0").why) == ("× ¼", "hasty")
+    assert voted.document.contents.words(review.undoable) == "weigh annotator volunteer 0 at ¼ (hasty)"
+    voted.document.undo()
+    idle(voted, qtbot)
+    assert row_of(voted, "volunteer 0").part == ""
+
+
+@opens_a_menu
+def test_while_one_choice_is_worked_out_another_takes_its_place(voted, qtbot):
+    panel = asked_to_weigh(voted, qtbot).panel
+    for mode in ("0.25", "0.75", "out"):
+        panel.choice.set_mode(mode)
+    idle(voted, qtbot)
+    left_out = panel._summary.toolTip() or panel._summary.text()
+    assert "would change 1 of" in left_out
+    assert len(panel.changes.lines) == 2
+    panel.choice.set_mode("0.5")
+    panel.choice.set_mode("out")  # which is known already
+    assert panel.state == "shown"
+    assert (panel._summary.toolTip() or panel._summary.text()) == left_out
+
+
+@opens_a_menu
+def test_who_counts_less_can_count_otherwise_be_left_out_or_count_fully_again(voted, qtbot):
+    def decide(dialog, choice):
+        dialog.panel.choice.set_mode(choice)
+        idle(voted, qtbot)
+        dialog.panel.reason.words.setText("r")
+        dialog.panel.exclude.click()
+        idle(voted, qtbot)
+
+    assert menu_entry(voted, "volunteer 0", "Count fully again") is None
+    decide(asked_to_weigh(voted, qtbot), "0.25")
+    dialog = asked_to_weigh(voted, qtbot)
+    assert dialog.panel.weight == 0.25
+    decide(dialog, "0.1")
+    assert voted.document.contents.review.weights == {"volunteer 0": 0.1}
+    decide(asked(voted, qtbot), "out")
+    assert voted.document.contents.review.excluded == {"volunteer 0": "r"}
+    assert voted.document.contents.review.weights == {}
+    decide(asked_to_weigh(voted, qtbot), "0.5")
+    assert voted.document.contents.review.excluded == {}
+    menu_entry(voted, "volunteer 0", "Count fully again").trigger()
+    idle(voted, qtbot)
+    assert voted.document.contents.review.weights == {}
+
+
+@opens_a_menu
+def test_the_run_on_screen_may_count_somebody_so_already(voted, qtbot):
+    dialog = asked_to_weigh(voted, qtbot)
+    dialog.panel.reason.words.setText("hasty")
+    dialog.panel.exclude.click()
+    idle(voted, qtbot)
+    press(voted, qtbot, Qt.Key.Key_F5)
+    idle(voted, qtbot)
+    assert voted.document.contents.runs[-1].weights == {"volunteer 0": 0.5}
+    assert "clicks" not in voted.document.contents.stale
+    voted.workspace.reviewing.select(0)
+    said = {line.name: line.who for line in voted.workspace.evidence.findChild(VoterList).lines}
+    assert said["volunteer 0"] == "volunteer 0  × ½"
+    assert said["volunteer 1"] == "volunteer 1"
+    panel = asked_to_weigh(voted, qtbot).panel
+    assert "counts these clicks at ½ already" in panel._error.text()
+    panel.choice.set_mode("out")
+    idle(voted, qtbot)
+    assert panel.state == "shown"
+
+
+def test_the_key_asks_of_the_annotator_who_is_chosen(voted, qtbot):
+    voted.workspace.table.select(None)
+    with qtbot.waitSignal(voted.workspace.said) as told:
+        press(voted, qtbot, Qt.Key.Key_X)
+    assert told.args == ["Choose an annotator in the table first."]
+    choose(voted, "volunteer 3")
+    press(voted, qtbot, Qt.Key.Key_X)
+    idle(voted, qtbot)
+    assert "Without volunteer 3." in voted.findChild(ExclusionDialog).panel._title.text()
 
 
 def test_before_anything_is_fused_an_annotator_can_be_left_out_all_the_same(opened, qtbot):

@@ -27,7 +27,7 @@ def course(*reliability) -> Course:
 
 
 def row(index, course=None) -> AnnotatorRow:
-    return AnnotatorRow(index, f"w{index}", 10 - index, KNOWN, KNOWN, KNOWN, None, course)
+    return AnnotatorRow(index, f"w{index}", 10 - index, KNOWN, KNOWN, KNOWN, course=course)
 
 
 @pytest.fixture

@@ -4,7 +4,8 @@ from PySide6.QtCore import QCoreApplication, Qt
 from PySide6.QtWidgets import QLabel, QPushButton
 
 from raterscope.widgets import theme
-from raterscope.widgets.panels.exclusion_panel import ExclusionPanel, ExclusionPreview
+from raterscope.widgets.panels.exclusion_changes import ExclusionPreview
+from raterscope.widgets.panels.exclusion_panel import ExclusionPanel
 
 
 @pytest.fixture(autouse=True)
@@ -26,7 +27,7 @@ def panel(qtbot):
 def heard(panel):
     said = []
     panel.preview_wanted.connect(lambda: said.append("preview"))
-    panel.excluded.connect(lambda reason: said.append(("excluded", reason)))
+    panel.decided.connect(lambda reason: said.append(("excluded", reason)))
     panel.cancelled.connect(lambda: said.append("cancelled"))
     panel.task_chosen.connect(lambda task: said.append(("task", task)))
     return said
@@ -43,6 +44,69 @@ def preview(tasks=(417, 93, 5, 6)) -> ExclusionPreview:
 def words(widget) -> str:
     QCoreApplication.sendPostedEvents()
     return "\n".join(label.text() for label in widget.findChildren(QLabel) if label.isVisible())
+
+
+@pytest.fixture
+def weighing(qtbot):
+    """A panel that offers to let an annotator count less, and what it says."""
+    panel = ExclusionPanel(weights=(0.75, 0.5, 0.25))
+    qtbot.addWidget(panel)
+    panel.resize(400, 480)
+    panel.show()
+    panel.set_who("kim")
+    said = []
+    panel.decided.connect(lambda reason: said.append((panel.weight, reason)))
+    panel.choice_changed.connect(lambda: said.append(panel.weight))
+    return panel, said
+
+
+def test_an_annotator_can_be_made_to_count_less(weighing, qtbot):
+    panel, said = weighing
+    assert panel.weight is None
+    panel.show_preview(preview())
+    panel.choice.buttons["0.5"].click()
+    assert said == [0.5]
+    panel.show_preview(preview((5,)))
+    assert "kim at ½." in words(panel)
+    qtbot.keyClicks(panel.reason.words, "hasty")
+    assert panel.exclude.text() == "Count at ½"
+    qtbot.mouseClick(panel.exclude, Qt.MouseButton.LeftButton)
+    assert said == [0.5, (0.5, "hasty")]
+
+
+def test_choosing_again_keeps_the_reason_and_waits_for_what_would_change(weighing, qtbot):
+    panel, said = weighing
+    panel.set_weight(0.25)
+    panel.show_preview(preview())
+    qtbot.keyClicks(panel.reason.words, "hasty")
+    qtbot.keyClick(panel.reason.words, Qt.Key.Key_Up, Qt.KeyboardModifier.AltModifier)
+    panel.set_working(0.1, "fusing")
+    assert panel.weight == 0.5
+    assert "Fusing with kim at ½" in words(panel)
+    assert panel.reason.isVisible()
+    qtbot.keyClick(panel.reason.words, Qt.Key.Key_Return)
+    assert said == [0.25, 0.5]
+    qtbot.keyClick(panel.reason.words, Qt.Key.Key_Up, Qt.KeyboardModifier.AltModifier)
+    assert "Fusing with kim at ¾" in words(panel)
+    panel.show_preview(preview())
+    assert panel.reason.reason == "hasty"
+    qtbot.keyClick(panel.reason.words, Qt.Key.Key_Return)
+    assert said == [0.25, 0.5, 0.75, (0.75, "hasty")]
+
+
+def test_the_choices_have_two_ends(weighing, qtbot):
+    panel, said = weighing
+    panel.show_preview(preview())
+    for _ in range(9):
+        qtbot.keyClick(panel.reason.words, Qt.Key.Key_Down, Qt.KeyboardModifier.AltModifier)
+    assert said == [0.75, 0.5, 0.25]
+    panel.set_weight(0.3)  # none of those offered
+    assert panel.weight is None
+
+
+def test_only_leaving_out_is_offered_where_weights_mean_nothing(panel):
+    assert not panel.choice.isVisible()
+    assert "COUNTS" not in words(panel)
 
 
 def test_nobody_can_be_excluded_before_someone_is_chosen(panel, heard):

@@ -11,7 +11,9 @@ UNKNOWN = (math.nan, math.nan, math.nan)
 
 def row(index, clicks=10, reliability=0.5, excluded=None) -> AnnotatorRow:
     known = UNKNOWN if math.isnan(reliability) else (reliability, reliability - 0.1, reliability + 0.1)
-    return AnnotatorRow(index, f"w-{index:04}", clicks, known, (0.46, 0.31, 0.62), UNKNOWN, excluded)
+    weight = 1.0 if excluded is None else 0.0
+    rates = known, (0.46, 0.31, 0.62), UNKNOWN
+    return AnnotatorRow(index, f"w-{index:04}", clicks, *rates, weight, excluded or "")
 
 
 @pytest.fixture
@@ -39,7 +41,7 @@ def test_cells_say_estimates_with_their_intervals(table):
     assert cell(table, 0, 2) == "0.20 (0.10 to 0.30)"
     assert cell(table, 0, 3) == "0.46 (0.31 to 0.62)"
     assert cell(table, 0, 4) == "–"
-    assert cell(table, 0, 5) == "clicks everywhere"
+    assert cell(table, 0, 5) == "left out: clicks everywhere"
 
 
 def test_every_column_sorts_and_the_unknown_come_last(table):
@@ -50,7 +52,7 @@ def test_every_column_sorts_and_the_unknown_come_last(table):
     assert order(table) == [0, 3, 1, 2]
     table.view.sortByColumn(0, Qt.SortOrder.AscendingOrder)
     assert order(table) == [0, 1, 2, 3]
-    table.view.sortByColumn(5, Qt.SortOrder.DescendingOrder)
+    table.view.sortByColumn(5, Qt.SortOrder.AscendingOrder)
     assert order(table)[0] == 1
 
 

@@ -1,7 +1,11 @@
-"""What would change on the images of a run if an annotator's clicks were left out of it. No Qt here."""
+"""What would change on the images of a run if an annotator were left out of it, or counted otherwise.
+
+No Qt here.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,7 +19,7 @@ from raterscope.app.clicks.batch import fuse_images
 from raterscope.app.review import ReviewState, fold, known_spots, match
 from raterscope.app.study import Study
 
-__all__ = ["ChangedSpot", "RunInputs", "Without", "gather_run", "without"]
+__all__ = ["ChangedSpot", "Recount", "RunInputs", "gather_run", "recount"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,6 +29,8 @@ class RunInputs:
     Attributes
     ----------
     plan : FusionPlan
+    weights : mapping of annotator to float
+        As how much of one each of those counted who did not count fully.
     items : dict of str to int
         The images' numbers.
     clicks : dict of str to Clicks
@@ -33,6 +39,7 @@ class RunInputs:
     """
 
     plan: FusionPlan
+    weights: Mapping[str, float]
     items: dict[str, int]
     clicks: dict[str, Clicks]
     fusions: dict[str, Fusion]
@@ -65,8 +72,8 @@ class ChangedSpot:
 
 
 @dataclass(frozen=True, eq=False)
-class Without:
-    """What comes of leaving an annotator out of a run.
+class Recount:
+    """What comes of letting an annotator of a run count otherwise.
 
     Attributes
     ----------
@@ -75,7 +82,7 @@ class Without:
     decisions : dict of int to int
         The spots of every image, by its number.
     failed : tuple of str
-        Images that could not be fused without the annotator.
+        Images that could not be fused so.
     """
 
     changed: tuple[ChangedSpot, ...]
@@ -90,7 +97,7 @@ def gather_run(run: int, study: Study, watch: Watch = silent) -> RunInputs:
     state = fold([one for one in study.decisions() if one.id <= entry.known])
     held = bool(entry.log.get("truth_held"))
     names = {one.id: one.name for one in study.images()}
-    inputs = RunInputs(plan, {}, {}, {})
+    inputs = RunInputs(plan, entry.weights, {}, {}, {})
     for done, image in enumerate(entry.items):
         name = names[image]
         watch(done / len(entry.items), f"reading the clicks of {name}")
@@ -104,8 +111,10 @@ def gather_run(run: int, study: Study, watch: Watch = silent) -> RunInputs:
     return inputs
 
 
-def without(inputs: RunInputs, annotator: str, state: ReviewState, watch: Watch = silent) -> Without:
-    """Fuse a run's images without an annotator, and say which decisions change.
+def recount(
+    inputs: RunInputs, annotator: str, weight: float | None, state: ReviewState, watch: Watch = silent
+) -> Recount:
+    """Fuse a run's images with an annotator counting otherwise, and say which decisions change.
 
     Only the images that the annotator looked at are clustered anew. With a plan that learns across images,
     all are judged anew by what the others say of the crowd.
@@ -114,25 +123,31 @@ def without(inputs: RunInputs, annotator: str, state: ReviewState, watch: Watch 
     ----------
     inputs : RunInputs
     annotator : str
+    weight : float or None
+        As how much of one the annotator is to count; None for not at all.
     state : ReviewState
         What the expert has decided by now: that does not change.
     watch : Watch
     """
-    plan, everybody = inputs.plan, inputs.clicks
-    fewer = {name: one.without({annotator}) for name, one in everybody.items()}
-    looked = {name: fewer[name] for name in fewer if annotator in everybody[name].annotators}
+    plan, before = inputs.plan, inputs.clicks
+    after = {name: _counting(one, annotator, weight, inputs.weights) for name, one in before.items()}
+    looked = {name: after[name] for name in after if annotator in before[name].annotators}
     outcomes = fuse_images(looked, _alone(plan), watch=part(watch, 0.0, 0.85))
     failed = tuple(name for name, one in outcomes.items() if one.fusion is None)
     names = [name for name in inputs.items if name not in failed]
     fused = [_fusion_of(name, inputs, outcomes[name].fusion if name in outcomes else None) for name in names]
-    learnt = learn_from_each_other([fewer[name] for name in names], fused, plan, part(watch, 0.85, 1.0))
+    learnt = learn_from_each_other([after[name] for name in names], fused, plan, part(watch, 0.85, 1.0))
     changed = [
         one
         for name, fusion in zip(names, learnt, strict=True)
-        for one in _changed_spots(name, inputs, fusion, annotator, state)
+        for one in _changed_spots(name, inputs, fusion, frozenset(after[name].annotators), state)
     ]
     decisions = {inputs.items[name]: len(inputs.fusions[name].clustering) for name in names}
-    return Without(tuple(changed), decisions, failed)
+    return Recount(tuple(changed), decisions, failed)
+
+
+def _counting(clicks: Clicks, annotator: str, weight: float | None, weights: Mapping[str, float]) -> Clicks:
+    return clicks.without({annotator}) if weight is None else clicks.weighed({**weights, annotator: weight})
 
 
 def _alone(plan: FusionPlan) -> FusionPlan:
@@ -148,10 +163,10 @@ def _fusion_of(name: str, inputs: RunInputs, anew: Fusion | None) -> Fusion:
 
 
 def _changed_spots(
-    name: str, inputs: RunInputs, after: Fusion, annotator: str, state: ReviewState
+    name: str, inputs: RunInputs, after: Fusion, left: frozenset[str], state: ReviewState
 ) -> list[ChangedSpot]:
     before, clicks, image = inputs.fusions[name], inputs.clicks[name], inputs.items[name]
-    kept = np.array([one != annotator for one in clicks.annotators], dtype=bool)[clicks.annotator]
+    kept = np.array([one in left for one in clicks.annotators], dtype=bool)[clicks.annotator]
     found = changed_decisions(before, after, kept)
     if not len(found):
         return []

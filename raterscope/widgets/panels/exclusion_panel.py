@@ -1,105 +1,31 @@
-"""Leaving annotators out: what that would change, a reason, and the decision."""
+"""Leaving annotators out, or letting them count less: what that would change, a reason, the decision."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
-from typing import Protocol, overload
+from collections.abc import Sequence
 
-import numpy as np
-from numpy.typing import NDArray
-from PySide6.QtCore import QModelIndex, QRectF, Qt, Signal
-from PySide6.QtGui import QKeyEvent, QPainter
+from PySide6.QtCore import QModelIndex, Qt, Signal
+from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QHBoxLayout, QProgressBar, QPushButton, QVBoxLayout, QWidget
 
 from raterscope.widgets import theme
 from raterscope.widgets.dialogs.reason import ReasonField
-from raterscope.widgets.figures import count
+from raterscope.widgets.figures import part_of_one
 from raterscope.widgets.key_cap import KeyButton
 from raterscope.widgets.own_keys import OwnKeys
-from raterscope.widgets.painting import paint_words
-from raterscope.widgets.panels.lists import LineKind, LongList
+from raterscope.widgets.panels.exclusion_changes import Change, ChangeKind, Preview
+from raterscope.widgets.panels.lists import LongList
 from raterscope.widgets.parts import ElidedLabel, plain_label
+from raterscope.widgets.plots.mode_switch import ModeSwitch
 
-__all__ = ["REASONS", "Change", "ExclusionPanel", "ExclusionPreview", "Preview"]
+__all__ = ["REASONS", "ExclusionPanel"]
 
 REASONS = ("answers at random", "always the same answer", "misunderstood the task", "a test account")
+OUT = "out"
 STEPS = 1000
+STEPS_OF_CHOICE = {Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1}
 SEEN = 2
 """So many changes are in sight however little room there is."""
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """One answer that would change: of what, what it is now and then; `key` is told when it is chosen."""
-
-    key: int
-    name: str
-    before: str
-    after: str
-
-
-class Preview(Protocol):
-    """What an exclusion would change."""
-
-    def summary(self) -> str:
-        """Say how much: "would change 4 of 963 labels"."""
-
-    def changes(self) -> Sequence[Change]:
-        """List it, what is surest first."""
-
-
-@dataclass(frozen=True, eq=False)
-class ExclusionPreview:
-    """The labels that an exclusion would change.
-
-    Attributes
-    ----------
-    tasks : (M,) int
-        Whose label would change.
-    before, after : (M,) int
-        Its class now and then.
-    names : sequence of N str
-        Of all tasks.
-    classes : tuple of J str
-    """
-
-    tasks: NDArray[np.integer]
-    before: NDArray[np.integer]
-    after: NDArray[np.integer]
-    names: Sequence[str]
-    classes: tuple[str, ...]
-
-    def summary(self) -> str:
-        """Say how many: "would change 4 of 963 labels"."""
-        if not len(self.tasks):
-            return f"would change none of {count(len(self.names), 'label')}"
-        return f"would change {len(self.tasks):,} of {count(len(self.names), 'label')}"
-
-    def changes(self) -> Sequence[Change]:
-        """List them."""
-        return _Changes(self)
-
-
-class _Changes(Sequence[Change]):
-    """The changes of a preview, made one by one."""
-
-    def __init__(self, preview: ExclusionPreview) -> None:
-        self._preview = preview
-
-    def __len__(self) -> int:
-        return len(self._preview.tasks)
-
-    @overload
-    def __getitem__(self, row: int) -> Change: ...
-    @overload
-    def __getitem__(self, row: slice) -> Sequence[Change]: ...
-    def __getitem__(self, row: int | slice) -> Change | Sequence[Change]:
-        if isinstance(row, slice):
-            return [self[place] for place in range(*row.indices(len(self)))]
-        of = self._preview
-        task = int(of.tasks[row])
-        return Change(task, of.names[task], of.classes[int(of.before[row])], of.classes[int(of.after[row])])
 
 
 class ExclusionPanel(QWidget):
@@ -111,12 +37,16 @@ class ExclusionPanel(QWidget):
         Offered on the keys Alt+1, Alt+2 ... while the preview is shown.
     marks, answers : str
         What is left out, and what that may change: "votes" and "labels".
+    weights : sequence of float
+        As how much of one an annotator may count instead of being left out.
 
     Signals
     -------
     preview_wanted
-    excluded : str
-        With the reason.
+    choice_changed
+        Another weight is thought of, or leaving out: `weight` tells, and a preview of that is wanted.
+    decided : str
+        To do what `weight` tells, with the reason.
     cancelled
         The preview is no longer wanted, whether it was made already or not.
     task_chosen : int
@@ -124,7 +54,8 @@ class ExclusionPanel(QWidget):
     """
 
     preview_wanted = Signal()
-    excluded = Signal(str)
+    choice_changed = Signal()
+    decided = Signal(str)
     cancelled = Signal()
     task_chosen = Signal(int)
 
@@ -135,9 +66,13 @@ class ExclusionPanel(QWidget):
         *,
         marks: str = "votes",
         answers: str = "labels",
+        weights: Sequence[float] = (),
     ) -> None:
         super().__init__(parent)
         self._marks = marks
+        self._weights = {OUT: None, **{str(weight): weight for weight in weights}}
+        self._again = False
+        """Another choice was made: the reason that was given is for that one."""
         self._exclude_word = ("exclude …", "rejected", f"See which {answers} it would change")
         self._again_word = ("take in again", "accent", f"Let their {marks} count in the next fusion")
         theme.set_role(self, "panel")
@@ -151,14 +86,17 @@ class ExclusionPanel(QWidget):
         row.setSpacing(12)
         row.addWidget(self.exclude_key)
         row.addWidget(self._summary, 1)
+        choosing = self._make_choosing()
+        choosing.setHidden(not weights)
         self._title = plain_label("", wrap=True)
         self._error = plain_label("", "error", wrap=True)
-        self.changes: LongList[Change] = LongList(_ChangeKind(), f"{answers} that would change".capitalize())
+        self.changes: LongList[Change] = LongList(ChangeKind(), f"{answers} that would change".capitalize())
         self._working = self._make_working()
         self._asking = self._make_asking(reasons)
         column = QVBoxLayout(self)
         column.setContentsMargins(12, 8, 12, 8)
         column.setSpacing(8)
+        column.addWidget(choosing)
         column.addLayout(row)
         for part in (self._title, self._error, self._working):
             column.addWidget(part)
@@ -170,6 +108,16 @@ class ExclusionPanel(QWidget):
         self.exclude_key.clicked.connect(self.preview_wanted)
         self.changes.selectionModel().currentChanged.connect(self._on_change)
         self.set_who("")
+
+    @property
+    def weight(self) -> float | None:
+        """As how much of one the annotator is to count; None to be left out."""
+        return self._weights[self.choice.mode]
+
+    def set_weight(self, weight: float | None) -> None:
+        """Choose a weight that is offered; any other is none, and means leaving out."""
+        name = str(weight)
+        self.choice.set_mode(name if name in self._weights else OUT)
 
     def set_who(self, who: str, summary: str = "", *, out: bool = False) -> None:
         """Be ready to exclude others; whatever was shown goes.
@@ -185,6 +133,7 @@ class ExclusionPanel(QWidget):
         """
         self.exclude_key.set_word(*(self._again_word if out else self._exclude_word))
         self._who = who
+        self._again = False
         self._summary.setText(summary)
         self._turn("idle")
 
@@ -204,10 +153,8 @@ class ExclusionPanel(QWidget):
         self._changes = preview.changes()
         self._summary.setText(preview.summary())
         self.changes.set_lines(self._changes)
-        self.changes.setMinimumHeight(min(len(self._changes), SEEN) * _ChangeKind.height)
-        self.reason.words.clear()
-        self._turn("shown")
-        self.reason.setFocus()
+        self.changes.setMinimumHeight(min(len(self._changes), SEEN) * ChangeKind.height)
+        self._ask("shown")
 
     def show_failure(self, sentence: str) -> None:
         """Say why there is no preview; X tries again."""
@@ -219,18 +166,33 @@ class ExclusionPanel(QWidget):
         """Say why it is not known what would change, and ask for a reason all the same."""
         self._error.setText(sentence)
         self._summary.setText("")
-        self.reason.words.clear()
-        self._turn("unknown")
-        self.reason.setFocus()
+        self._ask("unknown")
 
     OWN_KEYS = OwnKeys("While somebody is to be left out", (("Esc", "keep everybody"),))
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Keep everything with Escape."""
+        """Keep everything with Escape; walk the choices with Alt and an arrow."""
         if event.key() == Qt.Key.Key_Escape and self.state in ("working", "shown", "unknown"):
             self._on_keep()
+        elif event.key() in STEPS_OF_CHOICE and event.modifiers() & Qt.KeyboardModifier.AltModifier:
+            names = list(self._weights)
+            place = names.index(self.choice.mode) + STEPS_OF_CHOICE[Qt.Key(event.key())]
+            self.choice.set_mode(names[min(max(place, 0), len(names) - 1)])
         else:
             super().keyPressEvent(event)
+
+    def _make_choosing(self) -> QWidget:
+        offers = {name: _offer(weight, self._marks) for name, weight in self._weights.items()}
+        self.choice = ModeSwitch(offers)
+        self.choice.chosen.connect(self._on_choice)
+        made = QWidget()
+        row = QHBoxLayout(made)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(12)
+        row.addWidget(plain_label("COUNTS", "caption"))
+        row.addWidget(self.choice)
+        row.addStretch(1)
+        return made
 
     def _make_working(self) -> QWidget:
         self._words = ElidedLabel("", "small")
@@ -258,7 +220,7 @@ class ExclusionPanel(QWidget):
         self.exclude.setEnabled(False)
         self.keep = QPushButton("Keep")
         self.keep.setToolTip(f"Keep the {self._marks} (Esc)")
-        self.reason.changed.connect(self.exclude.setEnabled)
+        self.reason.changed.connect(self._show_possible)
         self.reason.words.returnPressed.connect(self._on_exclude)
         self.exclude.clicked.connect(self._on_exclude)
         self.keep.clicked.connect(self._on_keep)
@@ -275,28 +237,65 @@ class ExclusionPanel(QWidget):
         column.addLayout(row)
         return made
 
+    def _ask(self, state: str) -> None:
+        """Ask for a reason; one that was given before another choice was made stays."""
+        again, self._again = self._again, False
+        self._turn(state)
+        if not again:
+            self.reason.words.clear()
+            self.reason.setFocus()
+
     def _turn(self, state: str) -> None:
         self.state = state
         self.exclude_key.setEnabled(bool(self._who) and state in ("idle", "failed"))
-        asking = state in ("shown", "unknown")
-        stays = f"Without {self._who}. The {self._marks} stay in the study; the next fusion leaves them out."
-        self._title.setText(stays if asking else f"Fusing without {self._who}" if state == "working" else "")
+        known = state in ("shown", "unknown")
+        self._title.setText(self._stays() if known else self._fusing() if state == "working" else "")
         if state != "shown":
             self._changes = ()
         self._title.setVisible(bool(self._title.text()))
         self._error.setVisible(state in ("failed", "unknown"))
         self._working.setVisible(state == "working")
         self.changes.setVisible(len(self._changes) > 0)
-        self._asking.setVisible(asking)
+        self._asking.setVisible(known or (state == "working" and self._again))
+        self.exclude.setText("Exclude" if self.weight is None else f"Count at {part_of_one(self.weight)}")
+        self._show_possible()
         self._rest.setVisible(state != "idle" and self.changes.isHidden())
+
+    def _stays(self) -> str:
+        if self.weight is None:
+            return (
+                f"Without {self._who}. The {self._marks} stay in the study; the next fusion leaves them out."
+            )
+        part = part_of_one(self.weight)
+        return (
+            f"{self._who} at {part}. From the next fusion on, all {self._marks}, and all that was left "
+            f"unmarked, count as {part} of an annotator's."
+        )
+
+    def _fusing(self) -> str:
+        how = (
+            f"without {self._who}"
+            if self.weight is None
+            else f"with {self._who} at {part_of_one(self.weight)}"
+        )
+        return f"Fusing {how}"
+
+    def _show_possible(self) -> None:
+        self.exclude.setEnabled(bool(self.reason.reason) and self.state in ("shown", "unknown"))
+
+    def _on_choice(self) -> None:
+        self._again = self.state in ("shown", "unknown") or self._again
+        if self.state == "working":
+            self._title.setText(self._fusing())
+        self.choice_changed.emit()
 
     def _on_change(self, index: QModelIndex) -> None:
         if index.isValid() and self._changes:
             self.task_chosen.emit(self._changes[index.row()].key)
 
     def _on_exclude(self) -> None:
-        if self.reason.reason:
-            self.excluded.emit(self.reason.reason)
+        if self.exclude.isEnabled():
+            self.decided.emit(self.reason.reason)
 
     def _on_keep(self) -> None:
         if self.state == "working":
@@ -308,27 +307,10 @@ class ExclusionPanel(QWidget):
         self.cancelled.emit()
 
 
-class _ChangeKind(LineKind[Change]):
-    height = 24
-
-    def key(self, line: Change) -> Hashable:
-        return line
-
-    def words(self, line: Change) -> str:
-        return f"{line.name}: {line.before} becomes {line.after}"
-
-    def paint_line(self, painter: QPainter, box: QRectF, line: Change) -> None:
-        look, middle = theme.current(), Qt.TextElideMode.ElideMiddle
-        painter.setFont(theme.font())
-        inner = box.adjusted(4, 0, -8, 0)
-        half, arrow = inner.width() * 0.4, 20.0
-        each = (inner.width() - half - arrow) / 2
-        name = QRectF(inner.left(), inner.top(), half - 8, inner.height())
-        paint_words(painter, name, line.name, look.text, elide=middle)
-        before = QRectF(inner.left() + half, inner.top(), each, inner.height())
-        paint_words(painter, before, line.before, look.second, side=Qt.AlignmentFlag.AlignRight, elide=middle)
-        painter.drawText(
-            QRectF(before.right(), inner.top(), arrow, inner.height()), Qt.AlignmentFlag.AlignCenter, "→"
-        )
-        after = QRectF(before.right() + arrow, inner.top(), each, inner.height())
-        paint_words(painter, after, line.after, look.text, elide=middle)
+def _offer(weight: float | None, marks: str) -> tuple[str, str]:
+    """Give the word of a choice and what is said of it."""
+    keys = "(Alt+Up, Alt+Down)"
+    if weight is None:
+        return "not at all", f"The {marks} do not count {keys}"
+    part = part_of_one(weight)
+    return f"× {part}", f"Counts as {part} of an annotator {keys}"

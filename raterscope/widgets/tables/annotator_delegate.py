@@ -42,7 +42,7 @@ class AnnotatorDelegate(QStyledItemDelegate):
         words = str(index.data())
         shown = model.shown(row.index)
         font = QFont(theme.font())
-        font.setStrikeOut(bool(row.excluded) and column == "annotator")
+        font.setStrikeOut(row.excluded and column == "annotator")
         painter.setFont(font)
         painter.setPen(QColor(look.text if shown and not row.excluded else look.third))
         inner = box.adjusted(8, 0, -8, 0)
@@ -54,9 +54,9 @@ class AnnotatorDelegate(QStyledItemDelegate):
         elif column == "by image":
             if row.course is not None:
                 paint_course(painter, course_box(option.rect), row.course)
-        elif column == "excluded":
-            painter.setPen(QColor(look.rejected))
-            _text(painter, inner, words)
+        elif column == "weight":
+            if row.part:
+                _paint_weight(painter, inner, row)
         else:
             if QFontMetrics(font).horizontalAdvance(words) > inner.width():
                 # The bar shows the interval, and the tooltip says it.
@@ -85,6 +85,20 @@ class AnnotatorDelegate(QStyledItemDelegate):
 def course_box(cell: QRect) -> QRectF:
     """Give where in its cell the course is drawn."""
     return QRectF(cell).adjusted(10, 6, -10, -6)
+
+
+def _paint_weight(painter: QPainter, box: QRectF, row: AnnotatorRow) -> None:
+    """Paint how much one counts as a chip, and the reason as far as there is room."""
+    look = theme.current()
+    tone = QColor(look.rejected if row.excluded else look.second)
+    chip = QRectF(0, 0, QFontMetrics(painter.font()).horizontalAdvance(row.part) + 10, 17)
+    chip.moveTo(box.left(), box.center().y() - chip.height() / 2)
+    painter.setPen(QPen(tone, 1))
+    painter.setBrush(Qt.BrushStyle.NoBrush)
+    painter.drawRoundedRect(chip, 4, 4)
+    painter.drawText(chip, Qt.AlignmentFlag.AlignCenter, row.part)
+    painter.setPen(QColor(look.second))
+    _text(painter, box.adjusted(chip.width() + 6, 0, 0, 0), row.why)
 
 
 def _text(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from PySide6.QtCore import QObject, Qt
 
-from raterscope.widgets.figures import UNKNOWN, estimate
+from raterscope.widgets.figures import UNKNOWN, estimate, part_of_one
 from raterscope.widgets.parts import plain_tip
 from raterscope.widgets.tables.course import Course
 from raterscope.widgets.tables.rows import ROW, Index, RowsModel
@@ -21,7 +21,7 @@ HELP = {
     "reliability": "Share of the clicks that are no outliers, with its 95 % interval",
     "sensitivity": "Share of the structures that the annotator marks, with its 95 % interval",
     "specificity": "Share of the artefacts that the annotator leaves alone, with its 95 % interval",
-    "excluded": "Why the annotator is left out of fusions",
+    "weight": "Who is left out of fusions, or counts as a part of an annotator, and why",
     "by image": "Reliability on each image in the study's order, 0 below, 1 above; sorts by the worst",
 }
 COLUMNS = tuple(HELP)
@@ -39,8 +39,10 @@ class AnnotatorRow:
     clicks : int
     reliability, sensitivity, specificity : (value, low, high)
         NaN where not known.
-    excluded : str or None
-        The reason, where excluded.
+    weight : float
+        As how much of an annotator one counts; 0 for who is excluded.
+    why : str
+        The reason, where that is less than 1.
     course : Course, optional
         The same by image, where several are fused.
     """
@@ -51,8 +53,21 @@ class AnnotatorRow:
     reliability: Figures
     sensitivity: Figures
     specificity: Figures
-    excluded: str | None = None
+    weight: float = 1.0
+    why: str = ""
     course: Course | None = None
+
+    @property
+    def excluded(self) -> bool:
+        """Whether the annotator is left out."""
+        return self.weight == 0
+
+    @property
+    def part(self) -> str:
+        """How much one counts, where that is less than all others do: "out", "× ½"."""
+        if self.excluded:
+            return "out"
+        return "" if self.weight == 1 else f"× {part_of_one(self.weight)}"
 
     def figures(self, column: str) -> Figures:
         """Give an estimate by the name of its column."""
@@ -79,12 +94,14 @@ class AnnotatorModel(RowsModel[AnnotatorRow]):
 
     def passes(self, row: AnnotatorRow) -> bool:
         """Whether name or reason has all words."""
-        return all(word in f"{row.name} {row.excluded or ''}".casefold() for word in self._filter)
+        return all(word in f"{row.name} {row.why}".casefold() for word in self._filter)
 
     def sort_key(self, row: AnnotatorRow, column: str) -> float | str:
         """Sort by the estimate, not by its interval."""
-        if column in ("annotator", "excluded"):
-            return (row.name if column == "annotator" else row.excluded or "").casefold()
+        if column == "annotator":
+            return row.name.casefold()
+        if column == "weight":
+            return row.weight
         if column == "by image":
             return math.nan if row.course is None else row.course.lowest
         return float(row.clicks) if column == "clicks" else row.figures(column)[0]
@@ -113,7 +130,7 @@ class AnnotatorModel(RowsModel[AnnotatorRow]):
         if role == Qt.ItemDataRole.ToolTipRole:
             return plain_tip(f"{row.name}: {_words(row, column)}" if column != "annotator" else row.name)
         if role == Qt.ItemDataRole.AccessibleTextRole:
-            return f"{column} {_words(row, column) or 'no'}"
+            return f"{column} {_words(row, column) or ('1' if column == 'weight' else 'no')}"
         return None
 
 
@@ -122,8 +139,11 @@ def _words(row: AnnotatorRow, column: str) -> str:
         return row.name
     if column == "clicks":
         return f"{row.clicks:,}"
-    if column == "excluded":
-        return row.excluded or ""
+    if column == "weight":
+        how = (
+            "left out" if row.excluded else "" if row.weight == 1 else f"counts as {part_of_one(row.weight)}"
+        )
+        return f"{how}: {row.why}" if row.why else how
     if column == "by image":
         return "" if row.course is None else row.course.summary()
     words = estimate(*row.figures(column))

@@ -18,12 +18,12 @@ from raterscope.widgets.tables.rows import row_view
 
 __all__ = ["AnnotatorRow", "AnnotatorTable"]
 
-WIDTHS = {"annotator": 104, "clicks": 76, "by image": 92, "excluded": 120}
+WIDTHS = {"annotator": 104, "clicks": 76, "by image": 92, "weight": 120}
 NARROWEST = 76
 
 
 class AnnotatorTable(QWidget):
-    """Sort, filter, solo, hide, exclude.
+    """Sort, filter, solo, hide, exclude, down-weigh.
 
     Return shows one annotator alone, Space hides or shows, Delete excludes or takes back; the menu says so.
 
@@ -31,13 +31,14 @@ class AnnotatorTable(QWidget):
     -------
     soloed : int or None
     hidden_changed : set of int
-    exclude_requested, include_requested : int
+    exclude_requested, weigh_requested, include_requested : int
     selected : int or None
     """
 
     soloed = Signal(object)
     hidden_changed = Signal(object)
     exclude_requested = Signal(int)
+    weigh_requested = Signal(int)
     include_requested = Signal(int)
     selected = Signal(object)
 
@@ -151,13 +152,17 @@ class AnnotatorTable(QWidget):
         self._solo = QAction("Show alone", self)
         self._hide = QAction("Hide", self)
         self._exclude = QAction("Exclude …", self)
+        self._weigh = QAction("Down-weigh …", self)
+        self._fully = QAction("Count fully again", self)
         self._everybody = QAction("Show everybody", self)
         self._solo.setShortcut(Qt.Key.Key_Return)
         self._hide.setShortcut(Qt.Key.Key_Space)
         self._exclude.setShortcut(Qt.Key.Key_Delete)
         self._solo.triggered.connect(self._on_solo)
         self._hide.triggered.connect(self._on_hide)
-        self._exclude.triggered.connect(self._on_exclude)
+        self._exclude.triggered.connect(self.exclude_current)
+        self._weigh.triggered.connect(self._on_weigh)
+        self._fully.triggered.connect(self._on_fully)
         self._everybody.triggered.connect(self._on_everybody)
         self._keys = {
             Qt.Key.Key_Return: self._solo,
@@ -180,7 +185,9 @@ class AnnotatorTable(QWidget):
             self._exclude.setText("Take back in" if row_of.excluded else "Exclude …")
             menu.addActions([self._solo, self._hide])
             menu.addSeparator()
-            menu.addAction(self._exclude)
+            menu.addActions([self._exclude, self._weigh])
+            if not row_of.excluded and row_of.part:
+                menu.addAction(self._fully)
         if self.model.hidden or self.model.solo is not None:
             menu.addAction(self._everybody)
         menu.popup(self.view.viewport().mapToGlobal(place))
@@ -193,7 +200,8 @@ class AnnotatorTable(QWidget):
         if self.current is not None:
             self.toggle_hidden(self.current)
 
-    def _on_exclude(self) -> None:
+    def exclude_current(self) -> None:
+        """Ask for the annotator selected to be excluded, or to be taken back in."""
         annotator = self.current
         if annotator is None:
             return
@@ -201,6 +209,14 @@ class AnnotatorTable(QWidget):
             self.include_requested.emit(annotator)
         else:
             self.exclude_requested.emit(annotator)
+
+    def _on_weigh(self) -> None:
+        if self.current is not None:
+            self.weigh_requested.emit(self.current)
+
+    def _on_fully(self) -> None:
+        if self.current is not None:
+            self.include_requested.emit(self.current)
 
     def _on_everybody(self) -> None:
         self.set_shown(set(), None)
@@ -223,13 +239,15 @@ class AnnotatorTable(QWidget):
         self._settle()
 
     def _settle(self) -> None:
-        # Its room belongs to the figures as long as nobody is excluded.
-        self.view.setColumnHidden(COLUMNS.index("excluded"), not any(row.excluded for row in self.model.rows))
+        # Its room belongs to the figures as long as all count fully.
+        self.view.setColumnHidden(COLUMNS.index("weight"), not any(row.part for row in self.model.rows))
         by_image = any(row.course is not None for row in self.model.rows)
         self.view.setColumnHidden(COLUMNS.index("by image"), not by_image)
-        total, excluded = len(self.model.rows), sum(bool(row.excluded) for row in self.model.rows)
+        total, excluded = len(self.model.rows), sum(row.excluded for row in self.model.rows)
+        weighed = sum(0 < row.weight < 1 for row in self.model.rows)
         words = [count(total, "annotator")] if total else []
         words += [f"{excluded} excluded"] if excluded else []
+        words += [f"{weighed} down-weighed"] if weighed else []
         words += [f"{len(self.model.hidden)} hidden"] if self.model.hidden else []
         words += ["one shown alone"] if self.model.solo is not None else []
         self._header.set_aside(", ".join(words))

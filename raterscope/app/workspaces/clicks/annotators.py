@@ -10,12 +10,15 @@ from PySide6.QtCore import QObject, Signal
 
 from raterscope.algorithms.clicks.data import Clicks, FloatArray, Fusion
 from raterscope.app.document import Document
+from raterscope.app.review import Weighed
 from raterscope.app.workspaces.clicks.scene import Scene
 from raterscope.widgets.plots.reliability_plot import ReliabilityPlot
 from raterscope.widgets.tables.annotator_table import AnnotatorRow, AnnotatorTable
 from raterscope.widgets.tables.course import Course
 
 __all__ = ["Annotators", "alias"]
+
+FULLY = Weighed(1.0, "")
 
 
 class Annotators(QObject):
@@ -76,14 +79,14 @@ class Annotators(QObject):
             self.refresh()
 
     def refresh(self) -> None:
-        """Draw the rows anew: an exclusion, another run."""
+        """Draw the rows anew: an exclusion, a weight, another run."""
         contents = self._document.contents
         if contents is None or self._scene is None:
             self._table.set_rows(())
             self._plot.set_annotators(np.empty(0, dtype=np.int64), np.empty(0))
             return
-        excluded = contents.review.excluded
-        rows = rows_of(self._scene.clicks, self._scene.fusion, self._document.numbers, excluded)
+        counted = contents.review.counted
+        rows = rows_of(self._scene.clicks, self._scene.fusion, self._document.numbers, counted)
         rows = tuple(replace(row, course=self._courses.get(row.name)) for row in rows)
         if self._blind:
             rows = tuple(replace(row, name=alias(row.index)) for row in rows)
@@ -93,7 +96,7 @@ class Annotators(QObject):
             np.array([row.reliability[0] for row in rows]),
             [row.name for row in rows],
             np.array([row.index for row in rows], dtype=np.int64),
-            {row.index for row in rows if row.excluded is not None},
+            {row.index for row in rows if row.excluded},
         )
 
     def choose(self, number: int) -> None:
@@ -131,7 +134,7 @@ def alias(number: int) -> str:
 
 
 def rows_of(
-    clicks: Clicks, fusion: Fusion | None, numbers: Mapping[str, int], excluded: Mapping[str, str]
+    clicks: Clicks, fusion: Fusion | None, numbers: Mapping[str, int], counted: Mapping[str, Weighed]
 ) -> tuple[AnnotatorRow, ...]:
     """Say of every annotator who looked, and of the excluded, what the fusion found."""
     unknown = (float("nan"),) * 3
@@ -143,20 +146,21 @@ def rows_of(
         if rates is None
         else (_triples(rates.reliability), _triples(rates.sensitivity), _triples(rates.specificity))
     )
+    how = [counted.get(name, FULLY) for name in clicks.annotators]
     rows = [
         AnnotatorRow(
             index=numbers[name], name=name, clicks=marked, reliability=reliability, sensitivity=sensitivity,
-            specificity=specificity, excluded=excluded.get(name),
+            specificity=specificity, weight=one.weight, why=one.reason,
         )
-        for name, marked, reliability, sensitivity, specificity in zip(
-            clicks.annotators, counts.tolist(), *columns, strict=True
+        for name, marked, one, reliability, sensitivity, specificity in zip(
+            clicks.annotators, counts.tolist(), how, *columns, strict=True
         )
     ]  # fmt: skip
     here = set(clicks.annotators)
     rows.extend(
-        AnnotatorRow(numbers[name], name, 0, unknown, unknown, unknown, excluded=reason)
-        for name, reason in excluded.items()
-        if name not in here and name in numbers
+        AnnotatorRow(numbers[name], name, 0, unknown, unknown, unknown, one.weight, one.reason)
+        for name, one in counted.items()
+        if one.weight == 0 and name not in here and name in numbers
     )
     return tuple(rows)
 

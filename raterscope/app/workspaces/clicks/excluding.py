@@ -1,4 +1,4 @@
-"""Leaving an annotator out: what would change is fused and shown first, then it is decided with a reason."""
+"""Leaving an annotator out, or counting less: first fused and shown what would change, then decided."""
 
 from __future__ import annotations
 
@@ -8,18 +8,19 @@ from functools import partial
 
 from PySide6.QtCore import QObject, Signal
 
-from raterscope.app.clicks.excluding import ChangedSpot, RunInputs, Without, gather_run, without
+from raterscope.app.clicks.excluding import ChangedSpot, Recount, RunInputs, gather_run, recount
 from raterscope.app.document import Document
 from raterscope.app.errors import counted
 from raterscope.app.jobs import Job, Jobs
-from raterscope.app.review import Decision
+from raterscope.app.review import Decision, WeightSubject
 from raterscope.app.workspaces.clicks.annotators import alias
 from raterscope.app.workspaces.clicks.reviewing import Reviewing
 from raterscope.app.workspaces.clicks.scene import Scene
 from raterscope.app.workspaces.clicks.screen import ClicksScreen
 from raterscope.app.workspaces.clicks.spots import spots_of
-from raterscope.widgets.dialogs.exclusion import ExclusionDialog
-from raterscope.widgets.panels.exclusion_panel import Change
+from raterscope.widgets.dialogs.exclusion import HALF, ExclusionDialog
+from raterscope.widgets.figures import part_of_one
+from raterscope.widgets.panels.exclusion_changes import Change
 
 __all__ = ["Excluding"]
 
@@ -31,7 +32,7 @@ AROUND = 12.0
 class _Preview:
     """What would change, the image on screen first; only how much where answers are hidden."""
 
-    found: Without
+    found: Recount
     here: int
     changed: tuple[ChangedSpot, ...]
     blind: bool
@@ -50,7 +51,7 @@ class _Preview:
                 f"{len(self.changed):,} of {sum(of.values()):,} on all {len(of):,}"
             )
         lost = len(self.found.failed)
-        return f"{words}; {counted(lost, 'image')} could not be fused without" if lost else words
+        return f"{words}; {counted(lost, 'image')} could not be fused so" if lost else words
 
     def changes(self) -> Sequence[Change]:
         return [
@@ -60,55 +61,107 @@ class _Preview:
 
 
 class Excluding(QObject):
-    """Asks before an annotator is left out, and takes annotators back in.
+    """Asks before an annotator is left out or counts less, and lets annotators count fully again.
 
     Signals
     -------
     opened(int, Spot)
         Image and spot of a change that was gone to.
+    said(str)
     """
 
     opened = Signal(int, object)
+    said = Signal(str)
 
     def __init__(self, document: Document, jobs: Jobs, screen: ClicksScreen, reviewing: Reviewing) -> None:
         super().__init__(screen)
         self._document, self._jobs = document, jobs
         self._screen, self._reviewing = screen, reviewing
         self._dialog: ExclusionDialog | None = None
+        self._name = ""
+        self._here = 0
         self._job: Job | None = None
         self._inputs: RunInputs | None = None
+        self._found: dict[float | None, Recount] = {}
+        """What was worked out while the dialog is open, by weight."""
         self._changed: tuple[ChangedSpot, ...] = ()
         screen.table.exclude_requested.connect(self.exclude)
+        screen.table.weigh_requested.connect(self.weigh)
         screen.table.include_requested.connect(self.include)
 
+    def exclude_chosen(self) -> None:
+        """Ask of the annotator who is chosen in the table; who is excluded comes back."""
+        if self._screen.table.current is None:
+            self.said.emit("Choose an annotator in the table first.")
+        else:
+            self._screen.table.exclude_current()
+
     def exclude(self, number: int) -> None:
-        """Show what would change, ask for a reason, then leave the annotator out of the next fusion."""
+        """Ask whether an annotator is to be left out of the next fusion."""
+        self._ask(number, None)
+
+    def weigh(self, number: int) -> None:
+        """Ask whether an annotator is to count less in the next fusion."""
+        contents = self._document.contents
+        if contents is not None:
+            self._ask(number, contents.review.weights.get(contents.annotators[number], HALF))
+
+    def include(self, number: int) -> None:
+        """Let an annotator count fully again."""
+        contents = self._document.contents
+        if contents is not None:
+            self._document.record(Decision(verb="include", annotators=(contents.annotators[number],)))
+
+    def _ask(self, number: int, weight: float | None) -> None:
         contents, scene = self._document.contents, self._reviewing.scene
         if contents is None:
             return
         self._stop()
-        name = contents.annotators[number]
-        dialog = ExclusionDialog(alias(number) if contents.hidden else name, self._screen.window())
+        self._name = contents.annotators[number]
+        self._here = 0 if scene is None else scene.image.id
+        who = alias(number) if contents.hidden else self._name
+        dialog = ExclusionDialog(who, weight, self._screen.window())
         self._dialog, self._inputs, self._changed = dialog, None, ()
+        self._found = {}
+        dialog.panel.choice_changed.connect(self._show)
         dialog.panel.task_chosen.connect(self._on_change)
         dialog.panel.cancelled.connect(self._on_cancelled)
-        dialog.accepted.connect(partial(self._on_reason, name, dialog))
+        dialog.accepted.connect(partial(self._on_decided, self._name, dialog))
         dialog.finished.connect(self._on_closed)
         dialog.open()
-        why_not = _why_not(scene, name)
-        if scene is None or scene.run is None or why_not:
-            dialog.panel.show_unknown(why_not)
-            return
-        dialog.panel.set_working(0.0, "reading the run")
-        job = self._document.ask("Reading the run", partial(gather_run, scene.run.id))
-        self._follow(job)
-        job.finished.connect(partial(self._on_gathered, job, name, scene.image.id))
+        self._show()
 
-    def include(self, number: int) -> None:
-        """Take an annotator back in."""
-        contents = self._document.contents
-        if contents is not None:
-            self._document.record(Decision(verb="include", annotators=(contents.annotators[number],)))
+    def _show(self) -> None:
+        """Show what the choice would change, or work it out."""
+        dialog, scene = self._dialog, self._reviewing.scene
+        if dialog is None:
+            return
+        weight = dialog.panel.weight
+        why_not = _why_not(scene, self._name, weight)
+        if scene is None or scene.run is None or why_not:
+            self._stop()
+            dialog.panel.show_unknown(why_not)
+        elif weight in self._found:
+            self._stop()
+            self._preview(self._found[weight])
+        elif self._inputs is not None:
+            self._stop()
+            self._recount(weight)
+        elif self._job is None:
+            dialog.panel.set_working(0.0, "reading the run")
+            job = self._document.ask("Reading the run", partial(gather_run, scene.run.id))
+            self._follow(job)
+            job.finished.connect(partial(self._on_gathered, job))
+
+    def _recount(self, weight: float | None) -> None:
+        contents, inputs = self._document.contents, self._inputs
+        if contents is None or inputs is None or self._dialog is None:
+            return
+        self._dialog.panel.set_working(0.0, "fusing")
+        title = "Fusing without an annotator" if weight is None else "Fusing with an annotator counting less"
+        job = self._jobs.start(title, partial(recount, inputs, self._name, weight, contents.review))
+        self._follow(job)
+        job.finished.connect(partial(self._on_found, job, weight))
 
     def _follow(self, job: Job) -> None:
         self._job = job
@@ -124,21 +177,21 @@ class Excluding(QObject):
             self._job = None
             self._dialog.panel.show_unknown(f"What would change is not known: {sentence}")
 
-    def _on_gathered(self, job: Job, name: str, here: int, inputs: RunInputs) -> None:
-        contents = self._document.contents
-        if job is self._job and contents is not None:
-            self._inputs = inputs
-            fusing = self._jobs.start(
-                "Fusing without an annotator", partial(without, inputs, name, contents.review)
-            )
-            self._follow(fusing)
-            fusing.finished.connect(partial(self._on_found, fusing, here))
+    def _on_gathered(self, job: Job, inputs: RunInputs) -> None:
+        if job is self._job and self._dialog is not None:
+            self._job, self._inputs = None, inputs
+            self._recount(self._dialog.panel.weight)
 
-    def _on_found(self, job: Job, here: int, found: Without) -> None:
+    def _on_found(self, job: Job, weight: float | None, found: Recount) -> None:
         if job is self._job and self._dialog is not None:
             self._job = None
-            self._changed = tuple(sorted(found.changed, key=lambda one: one.image != here))
-            preview = _Preview(found, here, self._changed, blind=self._reviewing.blind)
+            self._found[weight] = found
+            self._preview(found)
+
+    def _preview(self, found: Recount) -> None:
+        if self._dialog is not None:
+            self._changed = tuple(sorted(found.changed, key=lambda one: one.image != self._here))
+            preview = _Preview(found, self._here, self._changed, blind=self._reviewing.blind)
             self._dialog.panel.show_preview(preview)
 
     def _on_change(self, key: int) -> None:
@@ -155,12 +208,15 @@ class Excluding(QObject):
             self._stop()
             self._dialog.panel.show_unknown("What would change is not known: working it out was cancelled.")
 
-    def _on_reason(self, name: str, dialog: ExclusionDialog) -> None:
-        self._document.record(Decision(verb="exclude", annotators=(name,), reason=dialog.reason))
+    def _on_decided(self, name: str, dialog: ExclusionDialog) -> None:
+        weight = dialog.panel.weight
+        verb, subject = ("exclude", None) if weight is None else ("weigh", WeightSubject(weight=weight))
+        self._document.record(Decision(verb=verb, subject=subject, annotators=(name,), reason=dialog.reason))
 
     def _on_closed(self) -> None:
         self._stop()
         self._dialog, self._inputs, self._changed = None, None, ()
+        self._found = {}
 
     def _stop(self) -> None:
         if self._job is not None:
@@ -168,14 +224,17 @@ class Excluding(QObject):
             self._job = None
 
 
-def _why_not(scene: Scene | None, name: str) -> str:
+def _why_not(scene: Scene | None, name: str, weight: float | None) -> str:
     """Say why it cannot be told what would change; empty where it can."""
     if scene is None or scene.run is None or scene.fusion is None:
         return "Nothing is fused yet: what would change cannot be told."
     if "stream" in scene.run.settings or scene.told:
         return "These clicks were fused as they came: what would change can be told once they are fused anew."
     if name in scene.run.excluded:
-        return "The run shown leaves these clicks out already."
+        already = "" if weight is None else ": what would change cannot be told"
+        return f"The run shown leaves these clicks out already{already}."
+    if weight is not None and weight == scene.run.weights.get(name):
+        return f"The run shown counts these clicks at {part_of_one(weight)} already."
     return ""
 
 

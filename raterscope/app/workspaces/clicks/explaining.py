@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from PySide6.QtCore import QObject
@@ -78,8 +79,9 @@ class Explaining(QObject):
         size = scene.image.pixel_size
         near = view.neighbours(reviewing.spots, reviewing.current, size, blind=reviewing.blind)
         who, numbers = scene.clicks.annotators, self._document.numbers
+        weights = {} if scene.run is None else scene.run.weights
         self._panel.show_spot(
-            view.evidence(spot, scene.fusion, who, numbers, crop, radius, self._coverage, near)
+            view.evidence(spot, scene.fusion, who, numbers, crop, radius, self._coverage, weights, near)
         )
 
     def show_elsewhere(self, one: Listed, known: Known, shelf: CropShelf) -> None:
@@ -88,8 +90,10 @@ class Explaining(QObject):
         if self._reviewing.covers(spot):
             self._panel.show_spot(view.covered(spot, crop, half, self._coverage, self._before))
             return
-        numbers = self._document.numbers
-        told = view.evidence(spot, known.fusion, known.annotators, numbers, crop, half, self._coverage)
+        numbers, weights = self._document.numbers, self._weights(known.run)
+        told = view.evidence(
+            spot, known.fusion, known.annotators, numbers, crop, half, self._coverage, weights
+        )
         self._panel.show_spot(replace(told, where=self._name(one.image)))
 
     def _on_crop(self) -> None:
@@ -99,6 +103,11 @@ class Explaining(QObject):
     def _on_runs_wanted(self) -> None:
         self.other_runs.look()
         self._show_runs()
+
+    def _weights(self, run: int | None) -> Mapping[str, float]:
+        contents = self._document.contents
+        runs = () if contents is None else contents.runs
+        return next((one.weights for one in runs if one.id == run), {})
 
     def _name(self, image: int) -> str:
         contents = self._document.contents

@@ -79,9 +79,13 @@ def evidence(
     crop: NDArray[np.uint8] | None,
     radius: float,
     coverage: float,
+    weights: Mapping[str, float],
     neighbours: Sequence[EvidenceLine] = (),
 ) -> Evidence:
-    """Give what is said of a spot: its number, its votes, who marked it, why the model weighs them so."""
+    """Give what is said of a spot: its number, its votes, who marked it, why the model weighs them so.
+
+    `weights` says as how much of one each of those annotators counted who did not count fully.
+    """
     voters: list[VoterLine] = []
     if spot.cluster is not None and fusion is not None:
         marked = fusion.marked[:, spot.cluster]
@@ -93,6 +97,7 @@ def evidence(
                 name=annotators[place],
                 clicked=bool(marked[place]),
                 reliability=float(reliability[place]),
+                weight=weights.get(annotators[place], 1.0),
             )
             for place in order
         ]

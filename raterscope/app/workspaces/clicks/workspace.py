@@ -116,6 +116,7 @@ class ClicksWorkspace(ClicksScreen):
         self.many.looked_at.connect(self._on_looked_at)
         self.many.opened.connect(self._go_to_spot)
         self.excluding.opened.connect(self._go_to_spot)
+        self.excluding.said.connect(self.said)
         self.many.said.connect(self.said)
         self.evidence.add_requested.connect(partial(self._set_mode, "add"))
         self.evidence.move_requested.connect(partial(self._set_mode, "move"))
@@ -149,6 +150,7 @@ class ClicksWorkspace(ClicksScreen):
             ("Set the scale by a line", "L", partial(self.measuring.begin, "scale")),
             ("Measure a length", "D", partial(self.measuring.begin, "length")),
             ("Measure an area", "O", partial(self.measuring.begin, "area")),
+            ("Exclude or down-weigh the annotator", "X", self.excluding.exclude_chosen),
             ("Flag the image", "F", self._on_flag),
             ("Hide names and votes until you decide", "B", self._toggle_blind),
             ("Next image", "PgDown", partial(self.queueing.step, 1)),
@@ -168,12 +170,12 @@ class ClicksWorkspace(ClicksScreen):
     @property
     def has_to_leave(self) -> bool:
         """Whether Esc has a mode or a panel to leave."""
-        drawing = self.canvas.mode != "look" or self.measuring.busy
-        return super().has_to_leave or drawing or self.grid_shown
         return self._in_a_mode or self.streaming.replay.on
 
     @property
     def _in_a_mode(self) -> bool:
+        drawing = self.canvas.mode != "look" or self.measuring.busy
+        return super().has_to_leave or drawing or self.grid_shown
 
     def current_item(self) -> int | None:
         """Give the study's number of the image on screen."""
@@ -344,10 +346,10 @@ class ClicksWorkspace(ClicksScreen):
         self.flagging.toggle(None if scene is None else scene.image)
 
     def _leave(self) -> None:
-        self.measuring.leave()
-        self.canvas.set_mode("look")
         if not self._in_a_mode:
             self.streaming.leave_replay()
+        self.measuring.leave()
+        self.canvas.set_mode("look")
         if self.grid_shown and not self.fuse_panel.isVisible():
             self._toggle_grid()
         self.close_fuse_panel()

@@ -20,7 +20,7 @@ from raterscope.app.review import Decision
 from raterscope.app.workspaces.labels import view
 from raterscope.app.workspaces.labels.scene import Analysis, Scene
 from raterscope.app.workspaces.labels.screen import LabelsScreen
-from raterscope.widgets.panels.exclusion_panel import ExclusionPreview as Preview
+from raterscope.widgets.panels.exclusion_changes import ExclusionPreview as Preview
 
 __all__ = ["Excluding"]
 
@@ -47,7 +47,7 @@ class Excluding(QObject):
         self._blind = False
         self._job: Job | None = None
         self._panel.preview_wanted.connect(self.begin)
-        self._panel.excluded.connect(self._on_excluded)
+        self._panel.decided.connect(self._on_excluded)
         self._panel.cancelled.connect(self._on_cancelled)
 
     def show(self, scene: Scene | None, _analysis: Analysis | None) -> None:
