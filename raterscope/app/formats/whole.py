@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
@@ -11,7 +11,32 @@ from uuid import uuid4
 
 from raterscope.app.errors import InputError
 
-__all__ = ["whole", "write_whole"]
+__all__ = ["drafting", "whole", "write_whole"]
+
+
+@contextmanager
+def drafting(paths: Sequence[Path]) -> Iterator[list[Path]]:
+    """Give a draft's name for each file; all take their names when all are whole.
+
+    Raises
+    ------
+    InputError
+        When they cannot be written.
+    """
+    drafts = [path.with_name(f".{uuid4().hex[:8]}.{path.name}") for path in paths]
+    try:
+        yield drafts
+        for draft in drafts:
+            with draft.open("rb+") as file:
+                os.fsync(file.fileno())
+        for draft, path in zip(drafts, paths, strict=True):
+            draft.replace(path)
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror or error}", file=paths[0]) from error
+    finally:
+        for draft in drafts:
+            if draft.exists():
+                draft.unlink()
 
 
 @contextmanager
@@ -23,18 +48,8 @@ def whole(path: Path) -> Iterator[BinaryIO]:
     InputError
         When it cannot be written.
     """
-    draft = path.with_name(f".{path.name}.{uuid4().hex[:8]}")
-    try:
-        with draft.open("wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
-    except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror or error}", file=path) from error
-    finally:
-        if draft.exists():
-            draft.unlink()
+    with drafting([path]) as (draft,), draft.open("wb") as file:
+        yield file
 
 
 def write_whole(path: Path, data: bytes) -> Path:

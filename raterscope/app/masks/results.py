@@ -19,7 +19,7 @@ from raterscope.algorithms.masks.report import CaseResult, Report
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import InputError
 from raterscope.app.formats.export import distinct, replacing, safe, write_table
-from raterscope.app.formats.masks.structures import drafting
+from raterscope.app.formats.whole import drafting
 from raterscope.app.masks.running import Answer, case_record, digest_of
 from raterscope.app.outcome import record_of
 from raterscope.app.study.records import MaskRecord

@@ -1,13 +1,10 @@
-"""Structures to be written, and what the writers of masks share: each file comes whole or not at all."""
+"""Structures to be written, and what the writers of masks share."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from uuid import uuid4
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +14,7 @@ from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.export import distinct, safe
 from raterscope.app.formats.mask_records import VolumeFile
 
-__all__ = ["Structure", "drafting", "file_names", "refuse_maps", "required_source"]
+__all__ = ["Structure", "file_names", "refuse_maps", "required_source"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,28 +69,3 @@ def file_names(path: Path, suffix: str, names: Sequence[str]) -> list[Path]:
     stem = path.name[: -len(suffix)] if path.name.casefold().endswith(suffix) else path.name
     taken: set[str] = set()
     return [path.with_name(f"{distinct(f'{stem}_{safe(name)}', taken)}{suffix}") for name in names]
-
-
-@contextmanager
-def drafting(paths: Sequence[Path]) -> Iterator[list[Path]]:
-    """Give a draft's name for each file; all take their names when all are whole.
-
-    Raises
-    ------
-    InputError
-        When they cannot be written.
-    """
-    drafts = [path.with_name(f".{uuid4().hex[:8]}.{path.name}") for path in paths]
-    try:
-        yield drafts
-        for draft in drafts:
-            with draft.open("rb+") as file:
-                os.fsync(file.fileno())
-        for draft, path in zip(drafts, paths, strict=True):
-            draft.replace(path)
-    except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror or error}", file=paths[0]) from error
-    finally:
-        for draft in drafts:
-            if draft.exists():
-                draft.unlink()

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.app.formats.mask_records import VolumeFile
-from raterscope.app.formats.masks.structures import Structure, drafting, file_names
+from raterscope.app.formats.masks.structures import Structure, file_names
 from raterscope.app.formats.nifti import RAS_TO_LPS
+from raterscope.app.formats.whole import drafting
 
 __all__ = ["write_array", "write_nifti"]
 

@@ -20,7 +20,8 @@ from raterscope.app.formats.dicom_headers import read_dataset
 from raterscope.app.formats.mask_records import VolumeFile
 from raterscope.app.formats.masks.deidentify import deidentified
 from raterscope.app.formats.masks.outlines import outlines
-from raterscope.app.formats.masks.structures import Structure, drafting, refuse_maps, required_source
+from raterscope.app.formats.masks.structures import Structure, refuse_maps, required_source
+from raterscope.app.formats.whole import drafting
 
 __all__ = ["write_rtstruct"]
 
