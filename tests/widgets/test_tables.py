@@ -1,8 +1,11 @@
 import math
+from dataclasses import replace
 
 import pytest
 from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QLabel
 
+from raterscope.widgets.tables.annotator_model import COLUMNS
 from raterscope.widgets.tables.annotator_table import AnnotatorRow, AnnotatorTable
 from raterscope.widgets.tables.comparison_table import ComparisonRow, ComparisonTable, Measure
 
@@ -42,6 +45,27 @@ def test_cells_say_estimates_with_their_intervals(table):
     assert cell(table, 0, 3) == "0.46 (0.31 to 0.62)"
     assert cell(table, 0, 4) == "–"
     assert cell(table, 0, 5) == "left out: clicks everywhere"
+
+
+def test_who_counts_as_a_part_is_marked_with_weight_and_reason(table):
+    column = COLUMNS.index("weight")
+    before = [row(0, 30), row(1, 50, excluded="clicks everywhere"), row(2, 10)]
+    table.set_rows([*before[:2], replace(before[2], weight=0.25, why="hasty")])
+    table.view.sortByColumn(column, Qt.SortOrder.AscendingOrder)
+    assert order(table) == [1, 2, 0]
+    assert [cell(table, place, column) for place in range(3)] == [
+        "left out: clicks everywhere", "counts as ¼: hasty", ""
+    ]  # fmt: skip
+    index = table.model.index(1, column)
+    assert "w-0002: counts as ¼: hasty" in index.data(Qt.ItemDataRole.ToolTipRole)
+    assert index.data(Qt.ItemDataRole.AccessibleTextRole) == "weight counts as ¼: hasty"
+    told = " ".join(label.toolTip() or label.text() for label in table.findChildren(QLabel))
+    assert "3 annotators, 1 excluded, 1 down-weighed" in told
+    table.filter.setText("hasty")
+    assert order(table) == [2]
+    table.filter.clear()
+    table.set_rows([before[0]])
+    assert table.view.isColumnHidden(column)
 
 
 def test_every_column_sorts_and_the_unknown_come_last(table):

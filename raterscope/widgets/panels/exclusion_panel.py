@@ -17,6 +17,7 @@ from raterscope.widgets.panels.exclusion_changes import Change, ChangeKind, Prev
 from raterscope.widgets.panels.lists import LongList
 from raterscope.widgets.parts import ElidedLabel, plain_label
 from raterscope.widgets.plots.mode_switch import ModeSwitch
+from raterscope.widgets.text_size import set_lengths
 
 __all__ = ["REASONS", "ExclusionPanel"]
 
@@ -153,7 +154,7 @@ class ExclusionPanel(QWidget):
         self._changes = preview.changes()
         self._summary.setText(preview.summary())
         self.changes.set_lines(self._changes)
-        self.changes.setMinimumHeight(min(len(self._changes), SEEN) * ChangeKind.height)
+        set_lengths(self.changes, minimumHeight=min(len(self._changes), SEEN) * ChangeKind.height)
         self._ask("shown")
 
     def show_failure(self, sentence: str) -> None:

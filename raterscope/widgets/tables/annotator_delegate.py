@@ -15,6 +15,7 @@ from raterscope.widgets.parts import plain_tip
 from raterscope.widgets.tables.annotator_model import COLUMNS, AnnotatorModel, AnnotatorRow
 from raterscope.widgets.tables.course import paint_course
 from raterscope.widgets.tables.rows import ROW, ROW_HEIGHT
+from raterscope.widgets.text_size import enlarge, pixels, usual
 
 __all__ = ["AnnotatorDelegate", "course_box"]
 
@@ -24,7 +25,7 @@ class AnnotatorDelegate(QStyledItemDelegate):
 
     def sizeHint(self, _option: QStyleOptionViewItem, _index: QModelIndex | QPersistentModelIndex) -> QSize:
         """Give every row the same height."""
-        return QSize(60, ROW_HEIGHT)
+        return QSize(pixels(60), pixels(ROW_HEIGHT))
 
     def paint(
         self, painter: QPainter, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
@@ -34,8 +35,8 @@ class AnnotatorDelegate(QStyledItemDelegate):
         model = index.model()
         assert isinstance(model, AnnotatorModel)
         look, column = theme.current(), COLUMNS[index.column()]
-        box = QRectF(option.rect)
         painter.save()
+        box = enlarge(painter, option.rect)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         if option.state & QStyle.StateFlag.State_Selected:
             painter.fillRect(box, QColor(look.raised))
@@ -53,7 +54,7 @@ class AnnotatorDelegate(QStyledItemDelegate):
             _text(painter, inner, words, Qt.AlignmentFlag.AlignRight)
         elif column == "by image":
             if row.course is not None:
-                paint_course(painter, course_box(option.rect), row.course)
+                paint_course(painter, course_box(box), row.course)
         elif column == "weight":
             if row.part:
                 _paint_weight(painter, inner, row)
@@ -76,14 +77,15 @@ class AnnotatorDelegate(QStyledItemDelegate):
         row = index.data(ROW) if index.isValid() else None
         if row is None or row.course is None or COLUMNS[index.column()] != "by image":
             return super().helpEvent(event, view, option, index)
-        box = course_box(option.rect)
-        place = row.course.place_at((event.pos().x() - box.left()) / box.width())
+        cell = QRectF(option.rect)
+        box = course_box(QRectF(usual(cell.topLeft()), usual(cell.bottomRight())))
+        place = row.course.place_at((usual(QPointF(event.pos())).x() - box.left()) / box.width())
         QToolTip.showText(event.globalPos(), plain_tip(f"{row.name}, {row.course.words(place)}"), view)
         return True
 
 
-def course_box(cell: QRect) -> QRectF:
-    """Give where in its cell the course is drawn."""
+def course_box(cell: QRect | QRectF) -> QRectF:
+    """Give where in its cell the course is drawn, in pixels of the usual size."""
     return QRectF(cell).adjusted(10, 6, -10, -6)
 
 

@@ -15,6 +15,7 @@ from raterscope.widgets.parts import Header
 from raterscope.widgets.tables.annotator_delegate import AnnotatorDelegate
 from raterscope.widgets.tables.annotator_model import COLUMNS, AnnotatorModel, AnnotatorRow
 from raterscope.widgets.tables.rows import row_view
+from raterscope.widgets.text_size import pixels, set_lengths
 
 __all__ = ["AnnotatorRow", "AnnotatorTable"]
 
@@ -50,21 +51,19 @@ class AnnotatorTable(QWidget):
         self.filter = QLineEdit()
         self.filter.setPlaceholderText("filter")
         self.filter.setClearButtonEnabled(True)
-        self.filter.setMinimumWidth(70)
-        self.filter.setMaximumWidth(160)
+        set_lengths(self.filter, minimumWidth=70)
+        set_lengths(self.filter, maximumWidth=160)
         self.filter.setAccessibleName("Filter annotators by name or reason")
         self._header.row.insertWidget(1, self.filter)
         self.model = AnnotatorModel(self)
         self.view = row_view(self.model, AnnotatorDelegate(), "Annotators")
         header = self.view.horizontalHeader()
-        header.setMinimumSectionSize(NARROWEST)
+        set_lengths(header, minimumSectionSize=NARROWEST)
         header.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
         header.setSortIndicator(COLUMNS.index("clicks"), Qt.SortOrder.DescendingOrder)
         self.view.setSortingEnabled(True)
         for column, name in enumerate(COLUMNS):
-            if name in WIDTHS:
-                self.view.setColumnWidth(column, WIDTHS[name])
-            else:
+            if name not in WIDTHS:
                 header.setSectionResizeMode(column, QHeaderView.ResizeMode.Stretch)
         self.view.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         self.view.customContextMenuRequested.connect(self._on_menu)
@@ -82,7 +81,13 @@ class AnnotatorTable(QWidget):
         self._make_actions()
         self.filter.textChanged.connect(self._on_filter)
         self.view.selectionModel().currentRowChanged.connect(self._on_current)
+        theme.notifier().changed.connect(self._set_widths)
+        self._set_widths()
         self._settle()
+
+    def _set_widths(self) -> None:
+        for name, width in WIDTHS.items():
+            self.view.setColumnWidth(COLUMNS.index(name), pixels(width))
 
     def set_rows(self, rows: Sequence[AnnotatorRow]) -> None:
         """Show annotators; order, filter and what is selected stay."""
