@@ -7,6 +7,7 @@ from PySide6.QtWidgets import QDialog, QVBoxLayout, QWidget
 
 from raterscope.widgets.dialogs.reason import COMMON_REASONS
 from raterscope.widgets.panels.exclusion_panel import ExclusionPanel
+from raterscope.widgets.text_size import set_lengths
 
 __all__ = ["HALF", "WEIGHTS", "ExclusionDialog"]
 
@@ -30,7 +31,7 @@ class ExclusionDialog(QDialog):
         super().__init__(parent)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setWindowTitle("Exclude or down-weigh an annotator")
-        self.setMinimumSize(480, 460)
+        set_lengths(self, minimumWidth=480, minimumHeight=460)
         self.reason = ""
         self.panel = ExclusionPanel(COMMON_REASONS, marks="clicks", answers="decisions", weights=WEIGHTS)
         self.panel.set_weight(weight)
