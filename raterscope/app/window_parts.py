@@ -149,7 +149,7 @@ class TopBar(QWidget):
         return tab
 
     def _fit_tabs(self) -> None:
-        """Give every tab room for its word in bold, as when it is chosen, which a button does not reckon with."""
+        """Give every tab room for its word in bold, as when it is chosen: a button reckons with plain."""
         bold = QFontMetrics(theme.widget_font(bold=True))
         for tab in self._tabs.values():
             tab.setMinimumWidth(bold.horizontalAdvance(tab.text()) + TAB_AROUND)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPaintEvent, QPen
-from PySide6.QtWidgets import QAbstractButton, QHBoxLayout, QWidget
+from PySide6.QtWidgets import QAbstractButton, QWidget
 
 from raterscope.widgets import theme
 from raterscope.widgets.text_size import enlarge, pixels
+from raterscope.widgets.wrapping import WrappingRow
 
 __all__ = ["Chip", "ChipRow", "paint_chip_ground"]
 
@@ -64,22 +65,23 @@ class Chip(QAbstractButton):
             painter.drawRoundedRect(box.adjusted(2.5, 2.5, -2.5, -2.5), 4, 4)
 
 
-class ChipRow(QWidget):
+class ChipRow(WrappingRow):
     """Several switches on one ground."""
 
     toggled = Signal(str, bool)
 
     def __init__(self, chips: dict[str, tuple[str, str]], parent: QWidget | None = None) -> None:
         """Make a switch of every ``name: (word, tooltip)``."""
-        super().__init__(parent)
-        self._chips = {name: Chip(word, tip, self) for name, (word, tip) in chips.items()}
-        row = QHBoxLayout(self)
-        row.setContentsMargins(2, 0, 6, 0)
-        row.setSpacing(0)
+        self._chips = {name: Chip(word, tip) for name, (word, tip) in chips.items()}
+        super().__init__(tuple(self._chips.values()), 0, 0, parent=parent)
         for name, chip in self._chips.items():
             chip.setObjectName(name)
             chip.toggled.connect(self._on_toggled)
-            row.addWidget(chip)
+
+    def fit(self, room: int) -> None:
+        """Take as much of a width as is needed, and more lines where it is too little."""
+        width = min(self.sizeHint().width(), room)
+        self.resize(width, self.heightForWidth(width))
 
     def set_on(self, name: str, on: bool) -> None:
         """Set one switch without a signal."""

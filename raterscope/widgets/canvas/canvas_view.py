@@ -412,7 +412,7 @@ class CanvasView(QWidget):
         """Keep the whole in sight, or the middle in the middle."""
         size = event.size()
         self._viewport = self._viewport.resized(max(1, size.width()), max(1, size.height()))
-        self._chips.adjustSize()
+        self._chips.fit(self.width() - 2 * EDGE)
         self._chips.move(EDGE, EDGE)
         if self._fitted:
             self.fit()

@@ -13,6 +13,7 @@ from raterscope.widgets.canvas.colour_maps import VIRIDIS
 from raterscope.widgets.canvas.spot_layer import state_style
 from raterscope.widgets.canvas.viewport import Viewport
 from raterscope.widgets.chips import paint_chip_ground
+from raterscope.widgets.text_size import enlarge, text_size, usual
 
 __all__ = [
     "paint_chosen",
@@ -62,22 +63,28 @@ def paint_cross_hair(painter: QPainter, viewport: Viewport, place: tuple[float, 
             painter.drawLine(near, far)
     verb = "add a spot" if mode == "add" else "move the spot"
     words = f"Click or press Enter to {verb} here, Esc to leave it"
+    painter.save()
+    room = enlarge(painter, QRectF(0, 0, viewport.width, viewport.height))
     painter.setFont(theme.font())
     width = QFontMetrics(painter.font()).horizontalAdvance(words) + 20
-    box = QRectF((viewport.width - width) / 2, viewport.height - EDGE - 28, width, 28)
+    box = QRectF((room.width() - width) / 2, room.height() - EDGE - 28, width, 28)
     paint_chip_ground(painter, box)
     painter.setPen(QColor(theme.DARK.text))
     painter.drawText(box, Qt.AlignmentFlag.AlignCenter, words)
+    painter.restore()
 
 
 def paint_waiting(painter: QPainter, viewport: Viewport, words: str) -> None:
     """Paint in the middle what is being done before the image can be seen."""
+    painter.save()
+    room = enlarge(painter, QRectF(0, 0, viewport.width, viewport.height))
     painter.setFont(theme.font())
     width = QFontMetrics(painter.font()).horizontalAdvance(words) + 24
-    box = QRectF((viewport.width - width) / 2, (viewport.height - 32) / 2, width, 32)
+    box = QRectF((room.width() - width) / 2, (room.height() - 32) / 2, width, 32)
     paint_chip_ground(painter, box)
     painter.setPen(QColor(theme.DARK.text))
     painter.drawText(box, Qt.AlignmentFlag.AlignCenter, words)
+    painter.restore()
 
 
 def paint_words(
@@ -86,10 +93,13 @@ def paint_words(
     """Paint what a spot is beside it, on the side where there is room."""
     bold, plain = theme.font(bold=True), theme.font(theme.CAPTION)
     width = 20 + max(QFontMetrics(bold).horizontalAdvance(title), QFontMetrics(plain).horizontalAdvance(line))
+    painter.save()
+    room = enlarge(painter, QRectF(0, 0, viewport.width, viewport.height))
+    place, away = usual(place), away / text_size()
     box = QRectF(place.x() + away, place.y() - 22, width, 44)
-    if box.right() > viewport.width - EDGE:
+    if box.right() > room.width() - EDGE:
         box.moveRight(place.x() - away)
-    box.moveTop(min(max(box.top(), EDGE), viewport.height - EDGE - box.height()))
+    box.moveTop(min(max(box.top(), EDGE), room.height() - EDGE - box.height()))
     paint_chip_ground(painter, box)
     left, middle = Qt.AlignmentFlag.AlignLeft, Qt.AlignmentFlag.AlignVCenter
     painter.setPen(QColor(state_style(state).colour))
@@ -98,6 +108,7 @@ def paint_words(
     painter.setPen(QColor(theme.DARK.text))
     painter.setFont(plain)
     painter.drawText(QRectF(box.left() + 10, box.top() + 22, width, 18), left | middle, line)
+    painter.restore()
 
 
 def paint_partial(
@@ -126,13 +137,15 @@ def paint_partial(
 def paint_density_bar(painter: QPainter, viewport: Viewport, highest: float, instead: bool) -> None:
     """Paint the colour bar of the density with its unit, and why it stands for the clicks."""
     words = "too many clicks to draw one by one: zoom in" if instead else ""
+    painter.save()
+    room = enlarge(painter, QRectF(0, 0, viewport.width, viewport.height))
     painter.setFont(theme.font(theme.CAPTION))
     metrics = QFontMetrics(painter.font())
     top_words = f"{highest:.2g} clicks / px²"
     width = max(150, metrics.horizontalAdvance(words), metrics.horizontalAdvance(top_words) + 30) + 20
     height = 52 if words else 36
     left = EDGE + 170
-    box = QRectF(left, viewport.height - EDGE - height, width, height)
+    box = QRectF(left, room.height() - EDGE - height, width, height)
     paint_chip_ground(painter, box)
     table = np.ascontiguousarray(VIRIDIS[(np.linspace(0, 1, 256) ** 0.5 * 255).astype(int)])
     bar = QImage(table.data, 256, 1, 768, QImage.Format.Format_RGB888)
@@ -143,6 +156,7 @@ def paint_density_bar(painter: QPainter, viewport: Viewport, highest: float, ins
     painter.drawText(under, Qt.AlignmentFlag.AlignRight, top_words)
     if words:
         painter.drawText(under.translated(0, 16), Qt.AlignmentFlag.AlignLeft, words)
+    painter.restore()
 
 
 def paint_focus(painter: QPainter, viewport: Viewport) -> None:

@@ -9,6 +9,7 @@ from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPen
 
 from raterscope.widgets import theme
 from raterscope.widgets.chips import paint_chip_ground
+from raterscope.widgets.text_size import enlarge, text_size, usual
 
 __all__ = ["nice_length", "paint_scale_bar"]
 
@@ -41,8 +42,11 @@ def paint_scale_bar(
     room : float
         Screen pixels from the corner to the right edge of the view; a bar that is cut off misleads.
     """
+    painter.save()
+    enlarge(painter, QRectF())
+    corner, scale, room = usual(corner), scale / text_size(), room / text_size()
     size = pixel_size or 1.0
-    length = nice_length(min(LONGEST, max(room - MARGINS, 10.0)) / scale * size)
+    length = nice_length(min(LONGEST / text_size(), max(room - MARGINS, 10.0)) / scale * size)
     width = length / size * scale
     unit = "µm" if pixel_size else "px"
     if pixel_size and length >= 1000:
@@ -65,3 +69,4 @@ def paint_scale_bar(
         )
     text = QRectF(box.left() + 10, line + 3, wide - 20, 18)
     painter.drawText(text, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter, words)
+    painter.restore()

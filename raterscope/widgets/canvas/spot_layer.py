@@ -16,6 +16,7 @@ from raterscope.widgets import theme
 from raterscope.widgets.canvas.grid_index import GridIndex
 from raterscope.widgets.canvas.marks import DetectionMarks
 from raterscope.widgets.glyphs import symbol_path
+from raterscope.widgets.text_size import pixels
 
 __all__ = ["SpotLayer", "state_style"]
 
@@ -190,17 +191,16 @@ def _mark(style: StateStyle, ratio: float) -> QPixmap:
 
 
 def _paint_number(painter: QPainter, left: QPointF, text: str, hue: str) -> None:
-    sprite = _number(text, hue, painter.transform().m11())
+    sprite = _number(text, hue, pixels(theme.CAPTION), painter.transform().m11())
     painter.drawPixmap(left - QPointF(3, sprite.deviceIndependentSize().height() - 6), sprite)
 
 
 @lru_cache(maxsize=2048)
-def _number(text: str, hue: str, ratio: float) -> QPixmap:
+def _number(text: str, hue: str, size: int, ratio: float) -> QPixmap:
     """Draw a number on a dark line about it; the line is what takes time, so that it is kept."""
-    font = theme.font(theme.CAPTION, bold=True)
     path = QPainterPath()
-    path.addText(3, font.pixelSize() + 1, font, text)
-    width, height = math.ceil(path.boundingRect().right()) + 4, font.pixelSize() + 7
+    path.addText(3, size + 1, theme.font(size, bold=True), text)
+    width, height = math.ceil(path.boundingRect().right()) + 4, size + 7
     pixmap = _blank(width, height, ratio)
     ground = QPen(theme.colour(theme.DARK.canvas, 200), 3)
     ground.setJoinStyle(Qt.PenJoinStyle.RoundJoin)

@@ -12,6 +12,7 @@ from PySide6.QtGui import QColor, QFontMetrics, QImage, QPainter
 from raterscope.widgets import theme
 from raterscope.widgets.canvas.colour_maps import CIVIDIS, INFERNO, PUOR, VIRIDIS
 from raterscope.widgets.chips import paint_chip_ground
+from raterscope.widgets.text_size import enlarge, text_size
 from raterscope.widgets.volume.layers import HeatMap
 from raterscope.widgets.volume.plane import Box, Plane
 
@@ -47,6 +48,9 @@ def mask_picture(mask: NDArray[np.bool_], colour: QColor) -> QImage:
 
 def paint_colour_bar(painter: QPainter, right: float, top: float, heat: HeatMap) -> None:
     """Paint the colours of a heat map with the numbers at their ends, its upper right corner at a place."""
+    painter.save()
+    enlarge(painter, QRectF())
+    right, top = right / text_size(), top / text_size()
     painter.setFont(theme.font(theme.CAPTION))
     metrics = QFontMetrics(painter.font())
     ends = f"{heat.low:.3g}", f"{heat.high:.3g}"
@@ -66,6 +70,7 @@ def paint_colour_bar(painter: QPainter, right: float, top: float, heat: HeatMap)
     painter.drawText(under, Qt.AlignmentFlag.AlignRight | middle, ends[1])
     if heat.low < 0 < heat.high and abs(heat.low + heat.high) < 1e-6 * heat.high:
         painter.drawText(under, Qt.AlignmentFlag.AlignHCenter | middle, "0")
+    painter.restore()
 
 
 @lru_cache(maxsize=8)

@@ -8,6 +8,7 @@ from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPen
 from raterscope.widgets import theme
 from raterscope.widgets.canvas.viewport import Viewport
 from raterscope.widgets.chips import paint_chip_ground
+from raterscope.widgets.text_size import enlarge, pixels, text_size
 from raterscope.widgets.volume.layers import RegionBox
 from raterscope.widgets.volume.plane import Box, Plane
 
@@ -54,9 +55,11 @@ def paint_cross_hair(
 
 def paint_letters(painter: QPainter, viewport: Viewport, plane: Plane, lift: float) -> None:
     """Paint the patient's sides at the middles of the edges, the lowest lifted above what lies there."""
+    painter.save()
+    whole = enlarge(painter, QRectF(0, 0, viewport.width, viewport.height))
     painter.setFont(theme.font(bold=True))
     left, right, top, bottom = plane.letters
-    wide, high = viewport.width, viewport.height
+    wide, high, lift = whole.width(), whole.height(), lift / text_size()
     middle = max(wide / 2, BESIDE_BAR)
     for letter, x, y in (
         (left, EDGE + 6, high / 2), (right, wide - EDGE - 6, high / 2),
@@ -64,26 +67,33 @@ def paint_letters(painter: QPainter, viewport: Viewport, plane: Plane, lift: flo
     ):  # fmt: skip
         if letter:
             _shaded(painter, QRectF(x - 10, y - 10, 20, 20), _CENTRE, letter, theme.DARK.second)
+    painter.restore()
 
 
 def paint_title(painter: QPainter, title: str, line: str) -> None:
     """Paint which plane this is and which of its slices, and a line below."""
+    painter.save()
+    enlarge(painter, QRectF())
     painter.setFont(theme.font(theme.CAPTION, bold=True))
     metrics = QFontMetrics(painter.font())
     for words, top in ((title, EDGE - 4.0), (line, EDGE + 14.0)):
         if words:
             room = QRectF(EDGE, top, metrics.horizontalAdvance(words) + 4, 20)
             _shaded(painter, room, _LEFT, words, theme.DARK.text if words is title else theme.DARK.second)
+    painter.restore()
 
 
 def paint_notice(painter: QPainter, viewport: Viewport, words: str) -> None:
     """Paint what a drag is changing, at the top."""
+    painter.save()
+    whole = enlarge(painter, QRectF(0, 0, viewport.width, viewport.height))
     painter.setFont(theme.font(bold=True))
     width = QFontMetrics(painter.font()).horizontalAdvance(words) + 24
-    box = QRectF((viewport.width - width) / 2, EDGE + 20, width, 28)
+    box = QRectF((whole.width() - width) / 2, EDGE + 20, width, 28)
     paint_chip_ground(painter, box)
     painter.setPen(QColor(theme.DARK.text))
     painter.drawText(box, _CENTRE, words)
+    painter.restore()
 
 
 def paint_brush(
@@ -111,8 +121,9 @@ def paint_brush(
         painter.drawLine(QPointF(across - 4, down), QPointF(across + 4, down))
         if puts_in:
             painter.drawLine(QPointF(across, down - 4), QPointF(across, down + 4))
-    painter.setFont(theme.font(theme.CAPTION))
-    _shaded(painter, QRectF(across + 9, down - 10, 90, 20), _LEFT, f"{radius:.2g} {unit}", theme.DARK.second)
+    painter.setFont(theme.widget_font(theme.CAPTION))
+    room = QRectF(across + 9, down - pixels(10), pixels(90), pixels(20))
+    _shaded(painter, room, _LEFT, f"{radius:.2g} {unit}", theme.DARK.second)
 
 
 def on_screen(viewport: Viewport, box: Box) -> QRectF:
@@ -125,9 +136,10 @@ def on_screen(viewport: Viewport, box: Box) -> QRectF:
 def box_label(viewport: Viewport, region: RegionBox, box: Box, *, selected: bool) -> QRectF:
     """Give the room of a region's words beside its box, on the side where they fit."""
     frame = on_screen(viewport, box)
-    title = QFontMetrics(theme.font(bold=True)).horizontalAdvance(region.title)
-    line = QFontMetrics(theme.font(theme.CAPTION)).horizontalAdvance(region.line) if selected else 0
-    width, height = max(title, line) + 4.0, sum(LABEL_LINES) if selected and region.line else LABEL_LINES[0]
+    title = QFontMetrics(theme.widget_font(bold=True)).horizontalAdvance(region.title)
+    line = QFontMetrics(theme.widget_font(theme.CAPTION)).horizontalAdvance(region.line) if selected else 0
+    lines = LABEL_LINES if selected and region.line else LABEL_LINES[:1]
+    width, height = max(title, line) + 4.0, sum(map(pixels, lines))
     room = QRectF(frame.right() + LABEL_GAP, frame.top(), width, height)
     if room.right() > viewport.width - EDGE:
         room.moveRight(frame.left() - LABEL_GAP)
@@ -151,12 +163,14 @@ def paint_box(
     if not words:
         return
     room = box_label(viewport, region, box, selected=selected)
-    painter.setFont(theme.font(bold=selected))
-    title = QRectF(room.left(), room.top(), room.width() + 20, LABEL_LINES[0])
+    painter.setFont(theme.widget_font(bold=selected))
+    first, second = map(pixels, LABEL_LINES)
+    title = QRectF(room.left(), room.top(), room.width() + 20, first)
     _shaded(painter, title, _LEFT, region.title, theme.DARK.disputed)
     if selected and region.line:
-        painter.setFont(theme.font(theme.CAPTION))
-        _shaded(painter, title.translated(0, LABEL_LINES[0]), _LEFT, region.line, theme.DARK.text)
+        painter.setFont(theme.widget_font(theme.CAPTION))
+        line = QRectF(title.left(), title.bottom(), title.width(), second)
+        _shaded(painter, line, _LEFT, region.line, theme.DARK.text)
 
 
 def _shaded(painter: QPainter, room: QRectF, where: Qt.AlignmentFlag, words: str, hue: str) -> None:

@@ -11,6 +11,7 @@ from raterscope.widgets.canvas.live import paint_focus
 from raterscope.widgets.canvas.pictures import draw_part, to_picture
 from raterscope.widgets.canvas.scale_bar import paint_scale_bar
 from raterscope.widgets.canvas.viewport import Viewport
+from raterscope.widgets.text_size import pixels
 from raterscope.widgets.volume import overlay
 from raterscope.widgets.volume.brush import BrushStroke
 from raterscope.widgets.volume.heat import heat_picture, mask_picture, paint_colour_bar
@@ -186,7 +187,7 @@ class SliceCanvas(QWidget):
         for region, box in self._boxes(plane):
             selected = region.number == scene.selected
             overlay.paint_box(painter, view, region, box, selected=selected, words=self._large)
-        lift = CHIPS_ROOM if self._large else 0
+        lift = pixels(CHIPS_ROOM) if self._large else 0
         overlay.paint_letters(painter, view, plane, lift)
         alone = scene.solo_name() if self._large else ""
         overlay.paint_title(painter, self.title(), f"{alone} alone" if alone else "")
