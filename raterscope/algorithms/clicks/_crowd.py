@@ -89,8 +89,10 @@ class Crowd:
         self.cells, self.model, self.uniform = cells, model, 1 / area
         self.marks = Marks(cells.x, cells.y, cells.annotator, cells.start, cells.grid)
         self.scatter = model.scatter
+        self.worth = cells.worth
+        self.number = float(self.worth.sum())
         self.clicks_of = np.bincount(cells.annotator, minlength=annotators).astype(np.float64)
-        self.active = max(1, int(np.count_nonzero(self.clicks_of)))
+        self.active = float(self.worth[self.clicks_of > 0].sum()) or 1.0
         self.outliers = np.maximum((1 - model.reliability) * self.clicks_of, 0.5)
         self.offset, self.precision = np.zeros((annotators, 2)), np.ones(annotators)
         self.ability = np.ones(annotators)
@@ -111,7 +113,8 @@ class Crowd:
     def seed(self, tick: Callable[[], None]) -> None:
         """Begin with a component where clicks of several annotators are, the most crowded places first."""
         chosen, count = self.crowded(np.arange(len(self.cells)), tick)
-        weight = None if self.model.once else count / count.sum() * len(self.cells) / len(self.ability)
+        clicks = float((self.worth * self.clicks_of).sum())
+        weight = None if self.model.once else count / count.sum() * clicks / self.number
         self.parts = self.begun(chosen, weight)
 
     def crowded(self, rows: IntArray, tick: Callable[[], None]) -> tuple[IntArray, FloatArray]:
@@ -120,9 +123,10 @@ class Crowd:
 
         count = np.zeros(len(self.cells))
         for begin in range(0, len(rows), 50_000):
-            crowding(self.marks, SPACING * self.scatter, self.model.once, rows[begin : begin + 50_000], count)
+            some = rows[begin : begin + 50_000]
+            crowding(self.marks, self.cells.weights, SPACING * self.scatter, self.model.once, some, count)
             tick()
-        order = np.argsort(-count, kind="stable")
+        order = np.argsort(-self.worth[self.cells.annotator] * count, kind="stable")
         order = order[count[order] > 0]
         tick()
         chosen = choose(self.marks, order, SPACING * self.scatter, self.model.most)
@@ -191,9 +195,11 @@ class Crowd:
         from raterscope.algorithms.clicks._crowd_kernels import Hands, Rules
 
         rate = np.log(self.ability * self.precision / (self.outliers * self.uniform * 2 * math.pi))
-        values, _, counts = _shared(self.ability)
+        values, _, counts = _shared(self.ability, self.worth)
         ability = np.column_stack([values, counts])
-        self.hands: Hands = Hands(self.offset, self.precision, rate, ability, self.workspace)
+        self.hands: Hands = Hands(
+            self.offset, self.precision, rate, ability, self.cells.weights, self.workspace
+        )
         variance = self.scatter**2
         support = self.parts.support[self.parts.alive]
         self.rules: Rules = Rules(
@@ -234,9 +240,12 @@ class Crowd:
                 self.nearest, self.strongest,
             )  # fmt: skip
             tick()
-        outliers = np.log(self.outliers * self.uniform)
+        worth, outliers = self.worth, np.log(self.outliers * self.uniform)
         self.evidence = float(
-            value + np.log1p(self.total).sum() + self.clicks_of @ outliers - self.outliers.sum()
+            value
+            + (worth[self.cells.annotator] * np.log1p(self.total)).sum()
+            + (worth * self.clicks_of) @ outliers
+            - (worth * self.outliers).sum()
         )
         tick()
         shares = self.total / (1 + self.total)
@@ -246,51 +255,59 @@ class Crowd:
 
     def learn(self) -> None:
         """Renew what is known of the annotators, after `survey`."""
-        inliers = self.inliers
-        usual = max(float((self.clicks_of - inliers).sum()) / self.active, 0.2)
+        inliers, worth = self.inliers, self.worth
+        usual = max(float((worth * (self.clicks_of - inliers)).sum()) / self.active, 0.2)
         self.outliers = (self.clicks_of - inliers + 1) / (1 + 1 / usual)
-        values, place, _ = _shared(self.ability)
+        values, place, _ = _shared(self.ability, worth)
         weight = self.parts.weight[self.parts.alive]
         if self.model.once:
             chances = (weight / (1 + np.multiply.outer(values, weight))).sum(axis=1)[place]
         else:
             chances = np.full(len(self.ability), weight.sum())
         self.ability = (inliers + 1) / (chances + 1)
-        marks = float(inliers.sum())
+        marks = float((worth * inliers).sum())
         if self.model.own_hands and marks > 1:
             self._learn_hands(inliers)
         if self.model.learn_scatter and marks > len(weight) + 1:
-            spread = float((self.seen[:, 2] * self.precision).sum()) / (2 * (marks - len(weight)))
+            spread = float((worth * self.seen[:, 2] * self.precision).sum()) / (2 * (marks - len(weight)))
             self.scatter = max(self.scatter * math.sqrt(min(max(spread, 0.5), 2.0)), self.model.resolution)
 
     def _learn_hands(self, inliers: FloatArray) -> None:
         """Shrink offsets and scatters to the crowd's as far as they differ by no more than chance."""
-        known = inliers > 2
-        if np.count_nonzero(known) < 4:
+        known, counted = inliers > 2, self.worth * inliers
+        if self.worth[known].sum() < 4:
             return
         count, seen, variance = inliers[known], self.seen[known], self.scatter**2
-        share = count / count.sum()
+        share = counted[known] / counted[known].sum()
         chance = variance / (self.precision[known] * count)
         beyond = float(share @ ((seen[:, 0] ** 2 + seen[:, 1] ** 2) / (2 * count**2) - chance))
         weight = inliers * self.precision
         pull = variance / max(beyond, 1e-6 * variance)
         offset = self.seen[:, :2] * (self.precision / (weight + pull))[:, None]
-        self.offset = offset - inliers @ offset / inliers.sum()
+        self.offset = offset - counted @ offset / counted.sum()
         scale = np.log(np.maximum(seen[:, 2], 1e-9) / (2 * count))
         beyond = float(share @ ((scale - share @ scale) ** 2 - 1 / count))
         prior = min(max(2 / max(beyond, 1e-3), 4.0), 1000.0)
         square = (prior + self.seen[:, 2]) / (prior + 2 * inliers)
-        square /= math.exp(float(inliers @ np.log(square)) / float(inliers.sum()))
+        square /= math.exp(float(counted @ np.log(square)) / float(counted.sum()))
         self.precision = 1 / np.clip(square, 0.1, 10.0)
 
     def drop_lonely(self) -> bool:
-        """Remove, after `survey`, the components that fewer than two annotators marked."""
+        """Remove, after `survey`, the components that fewer than two annotators marked.
+
+        Where some count as part of one, that is less than one and a half: as many would be rounded to two.
+        """
         rows = np.flatnonzero((self.total > 1) & (self.nearest >= 0))
-        number = len(self.parts.weight)
-        lowest, highest = np.full(number, len(self.ability)), np.full(number, -1)
-        np.minimum.at(lowest, self.nearest[rows], self.cells.annotator[rows])
-        np.maximum.at(highest, self.nearest[rows], self.cells.annotator[rows])
-        lonely = self.parts.alive & (lowest >= highest)
+        number, annotators = len(self.parts.weight), len(self.ability)
+        if len(self.cells.weights):
+            who = np.unique(self.nearest[rows] * annotators + self.cells.annotator[rows])
+            marked = np.bincount(who // annotators, self.worth[who % annotators], minlength=number)
+            lonely = self.parts.alive & (marked < 1.5 - 1e-9)
+        else:
+            lowest, highest = np.full(number, annotators), np.full(number, -1)
+            np.minimum.at(lowest, self.nearest[rows], self.cells.annotator[rows])
+            np.maximum.at(highest, self.nearest[rows], self.cells.annotator[rows])
+            lonely = self.parts.alive & (lowest >= highest)
         self.parts.alive[lonely] = False
         return bool(lonely.any())
 
@@ -333,13 +350,13 @@ class Crowd:
         )  # fmt: skip
 
 
-def _shared(ability: FloatArray) -> tuple[FloatArray, IntArray, FloatArray]:
+def _shared(ability: FloatArray, worth: FloatArray) -> tuple[FloatArray, IntArray, FloatArray]:
     """Let many annotators share few abilities: the sums over them cost by the number of different ones.
 
-    Give those, which of them each annotator has, and how many have each.
+    Give those, which of them each annotator has, and how many have each, by how much they count.
     """
     if len(ability) <= 64:
-        return ability, np.arange(len(ability)), np.ones(len(ability))
+        return ability, np.arange(len(ability)), worth
     rounded = np.exp(np.rint(8 * np.log(ability)) / 8)
-    values, place, counts = np.unique(rounded, return_inverse=True, return_counts=True)
-    return values, place, counts.astype(np.float64)
+    values, place = np.unique(rounded, return_inverse=True)
+    return values, place, np.bincount(place, worth).astype(np.float64)

@@ -9,6 +9,9 @@ object.
 
 A message is the odds, against being an outlier, that a click marks a component; `total` sums them over
 components, so that the inlier probability of eq. 8 is total / (1 + total).
+
+An annotator of weight w counts as w annotators who click alike: his messages are the same, and what
+components take from them, as the log evidence does, is multiplied by w.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from raterscope.algorithms.clicks._near_kernels import Marks
+from raterscope.algorithms.clicks._near_kernels import Marks, by_worth
 
 __all__ = ["Hands", "Pairs", "Parts", "Rules", "prune", "survey", "sweep"]
 
@@ -50,13 +53,15 @@ class Hands(NamedTuple):
     """R annotators and a workspace of zeros, `sum` (R,).
 
     The offset (R, 2), the precision relative to the common scatter (R,), the logarithm of the rate of marks
-    over outliers (R,), and abilities (B, 2) with how many annotators have each.
+    over outliers (R,), abilities (B, 2) with how many annotators have each, and how much of an annotator each
+    counts as (R,), empty where all count fully.
     """
 
     offset: Array
     precision: Array
     rate: Array
     ability: Array
+    worth: Array
     sum: Array
 
 
@@ -120,7 +125,7 @@ def _maximise(m: int, marks: Marks, parts: Parts, pairs: Pairs, hands: Hands, ru
             continue
         n = pairs.click[p]
         r = marks.annotator[n]
-        share = pairs.message[p] / (1.0 + pairs.total[n])
+        share = by_worth(pairs.message[p] / (1.0 + pairs.total[n]), hands.worth, r)
         weight = share * hands.precision[r]
         dx = marks.x[n] - hands.offset[r, 0] - parts.mean[m, 0]
         dy = marks.y[n] - hands.offset[r, 1] - parts.mean[m, 1]
@@ -177,18 +182,19 @@ def _value(m: int, marks: Marks, parts: Parts, pairs: Pairs, hands: Hands, rules
         if pairs.message[p] <= 0.0:
             continue
         n = pairs.click[p]
-        share = pairs.message[p] / (1.0 + pairs.total[n])
+        r = marks.annotator[n]
+        share = by_worth(pairs.message[p] / (1.0 + pairs.total[n]), hands.worth, r)
         support += share
-        total += share * hands.precision[marks.annotator[n]]
+        total += share * hands.precision[r]
         if rules.once:
             odds = pairs.message[p] / (1.0 + max(0.0, pairs.total[n] - pairs.message[p]))
-            value -= np.log(1.0 + odds)
-            hands.sum[marks.annotator[n]] += odds / (1.0 + odds)
+            value -= by_worth(np.log(1.0 + odds), hands.worth, r)
+            hands.sum[r] += odds / (1.0 + odds)
     if rules.once:
         for p in range(pairs.first[m], pairs.last[m]):
             r = marks.annotator[pairs.click[p]]
             if hands.sum[r] > 0.0:
-                value -= np.log(max(1.0 - hands.sum[r], 1e-12))
+                value -= by_worth(np.log(max(1.0 - hands.sum[r], 1e-12)), hands.worth, r)
                 hands.sum[r] = 0.0
     xx, xy, yy = parts.covariance[m, 0], parts.covariance[m, 1], parts.covariance[m, 2]
     determinant = xx * yy - xy * xy
@@ -248,7 +254,7 @@ def prune(
                     stamp[n + 1] = stamp[0]
                     touched[clicks] = n
                     clicks += 1
-                    before += np.log(1.0 + pairs.total[n])
+                    before += by_worth(np.log(1.0 + pairs.total[n]), hands.worth, marks.annotator[n])
         kept_message, kept_total, kept = np.empty(listed), np.empty(clicks), np.empty((count + 1, 7))
         q = 0
         for k in range(count + 1):
@@ -279,7 +285,8 @@ def prune(
                 for k in range(count):
                     after += _value(active[k], marks, parts, pairs, hands, rules)
                 for k in range(clicks):
-                    after += np.log(1.0 + pairs.total[touched[k]])
+                    n = touched[k]
+                    after += by_worth(np.log(1.0 + pairs.total[n]), hands.worth, marks.annotator[n])
                 if after > before or count == 0:
                     break
         if after > before:
@@ -309,6 +316,8 @@ def survey(
     seen: Array, nearest: Array, strongest: Array,
 ) -> float:  # fmt: skip
     """Sum up what components say of annotators, find each click's nearest component, give their log evidence.
+
+    The sums are of each annotator's own clicks, however much he counts.
 
     Parameters
     ----------

@@ -67,7 +67,7 @@ def found(joins: FloatArray, marks: FloatArray) -> FloatArray:
     return np.clip(chance, EDGE, 1 - EDGE)
 
 
-def found_later(joins: FloatArray, annotators: int, more: int) -> FloatArray:
+def found_later(joins: FloatArray, annotators: int, more: int, crowd: float | None = None) -> FloatArray:
     """Give the chance that a structure is found now and with more annotators.
 
     Parameters
@@ -76,6 +76,8 @@ def found_later(joins: FloatArray, annotators: int, more: int) -> FloatArray:
         Chance that a further click joins.
     annotators, more : int
         R and k.
+    crowd : float, optional
+        How many annotators the R count as; R if left open.
 
     Returns
     -------
@@ -84,11 +86,12 @@ def found_later(joins: FloatArray, annotators: int, more: int) -> FloatArray:
     """
     from scipy.special import ndtr, ndtri
 
+    crowd = annotators if crowd is None else crowd
     now = np.arange(annotators + 1.0)
     first = ndtri(found(joins[:, None], now))[:, :, None]
     second = ndtri(found(joins[:, None, None], now[:, None] + np.arange(more + 1.0)))
     # The bivariate normal distribution as an integral over the correlation's angle (Drezner and Wesolowsky).
-    whole = np.arcsin(np.sqrt(annotators / (annotators + more)))
+    whole = np.arcsin(np.sqrt(crowd / (crowd + more)))
     both: FloatArray = ndtr(first) * ndtr(second)
     squares, product = first**2 + second**2, 2 * first * second
     for node, weight in zip(_NODES, _WEIGHTS, strict=True):
@@ -98,19 +101,34 @@ def found_later(joins: FloatArray, annotators: int, more: int) -> FloatArray:
     return np.clip(both, 0, np.minimum(ndtr(first), ndtr(second)))
 
 
-def unseen(rate: FloatArray, joins: FloatArray) -> tuple[FloatArray, FloatArray]:
+def unseen(rate: FloatArray, joins: FloatArray, worth: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Give the chance that a structure is not found, and that an annotator marks it all the same.
 
     With the chance of joining q and s = 1 - q, it is not found with probability s^(v - 1) when it has v
-    marks, and surely when it has none; so sums over v are values of the marks' generating function.
+    marks, and surely when it has none; so sums over v are values of the marks' generating function. The mark
+    of an annotator who counts as part of one is there with that chance.
+
+    Parameters
+    ----------
+    rate : (R, K) float64
+        Chance that each annotator marks a structure at each node.
+    joins : (Q,) float64
+    worth : (R,) float64
+        How much of an annotator each counts as.
 
     Returns
     -------
     unseen : (Q, K) float64
     marked : (Q, R, K) float64
     """
-    stray = 1 - joins[:, None]
-    each = 1 - rate + rate * stray[:, :, None]
+    stray, there = 1 - joins[:, None], worth[:, None]
+    counted = there * rate
+    each = 1 - counted + counted * stray[:, :, None]
     every = each.prod(axis=1)
-    none = (1 - rate).prod(axis=0)
-    return none + (every - none) / stray, rate * every[:, None] / each
+    none = (1 - counted).prod(axis=0)
+    marked = rate * every[:, None] / each
+    if (worth < 1).any():
+        nobody = none / (1 - counted)
+        alone = nobody + (every[:, None] / each - nobody) / stray[:, :, None]
+        marked = there * marked + (1 - there) * rate * alone
+    return none + (every - none) / stray, marked

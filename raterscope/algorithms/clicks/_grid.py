@@ -27,6 +27,9 @@ class Cells:
         Place of the annotator among their sorted names.
     rank : (R,) int64
         That place, for the annotators as they were given.
+    weights : (R,) float64
+        How much of an annotator each of them counts as, in the order of their names; empty where all count
+        fully.
     order : (N,) int64
         Row among the clicks that were given.
     centre : (x, y)
@@ -40,6 +43,7 @@ class Cells:
     y: FloatArray
     annotator: IntArray
     rank: IntArray
+    weights: FloatArray
     order: IntArray
     centre: FloatArray
     start: IntArray
@@ -47,6 +51,11 @@ class Cells:
 
     def __len__(self) -> int:
         return len(self.x)
+
+    @property
+    def worth(self) -> FloatArray:
+        """(R,) the weights, or ones."""
+        return self.weights if len(self.weights) else np.ones(len(self.rank))
 
 
 def sort_into_cells(clicks: Clicks, side: float, tick: Callable[[], None] = lambda: None) -> Cells:
@@ -74,7 +83,10 @@ def sort_into_cells(clicks: Clicks, side: float, tick: Callable[[], None] = lamb
     start = np.zeros(columns * rows + 1, dtype=np.int64)
     np.cumsum(np.bincount(cell, minlength=columns * rows), out=start[1:])
     grid = np.array([left, top, side, columns, rows], dtype=np.float64)
-    return Cells(x[order], y[order], annotator[order], rank, order.astype(np.int64), centre, start, grid)
+    weights = np.empty(0) if clicks.weights is None else clicks.weights[np.argsort(rank)]
+    return Cells(
+        x[order], y[order], annotator[order], rank, weights, order.astype(np.int64), centre, start, grid
+    )
 
 
 def _key(cell: IntArray, x: FloatArray, y: FloatArray, annotator: IntArray) -> NDArray[np.uint64]:

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from raterscope.algorithms.clicks._near_kernels import by_worth
+
 __all__ = ["count_own", "count_pairs", "density_pairs", "maximise", "mix"]
 
 Array = Any
@@ -93,7 +95,13 @@ def density_pairs(
 
 @njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
 def mix(
-    total: Array, annotator: Array, reliability: Array, uniform: float, inlier: Array, count: Array
+    total: Array,
+    annotator: Array,
+    worth: Array,
+    reliability: Array,
+    uniform: float,
+    inlier: Array,
+    count: Array,
 ) -> float:
     """Weigh the components against the outliers: eqs. 8 and 12, and the logarithm of eq. 4.
 
@@ -102,18 +110,20 @@ def mix(
     total : (N,) float64
         Density of the mixture at each click.
     annotator : (N,) int64
+    worth : (R,) float64
+        How much of an annotator each counts as; empty where all count fully.
     reliability : (R,) float64
     uniform : float
         Density of outliers; 0 for a mixture without them.
     inlier : (N,) float64
         Filled with the probability of being no outlier.
     count : (R,) float64
-        Filled with each annotator's expected number of clicks that are no outliers.
+        Filled with each annotator's expected number of clicks that are no outliers, whatever he counts as.
 
     Returns
     -------
     float
-        Log likelihood.
+        Log likelihood, of each annotator by how much he counts.
     """
     likelihood = 0.0
     count[:] = 0.0
@@ -122,7 +132,7 @@ def mix(
         inside = reliability[r] * total[n]
         density = inside + (1.0 - reliability[r]) * uniform
         inlier[n] = inside / density if density > 0.0 else 0.0
-        likelihood += np.log(max(density, 1e-300))
+        likelihood += by_worth(np.log(max(density, 1e-300)), worth, r)
         count[r] += inlier[n]
     return likelihood
 
@@ -136,6 +146,7 @@ def maximise(
     value: Array,
     total: Array,
     annotator: Array,
+    worth: Array,
     reliability: Array,
     uniform: float,
     least: float,
@@ -154,7 +165,7 @@ def maximise(
     ----------
     x, y, start, click, value, total
         As `density_pairs` left them; without the annihilated components afterwards.
-    annotator, reliability, uniform
+    annotator, worth, reliability, uniform
         As `mix` takes them.
     least : float
         A component with no more support than this is annihilated: its clicks are free. Below 0: none is.
@@ -163,7 +174,7 @@ def maximise(
     mean, covariance : (M, 2), (M, 3) float64
         Replaced. Components with no support keep theirs.
     support : (M,) float64
-        Filled with the expected number of clicks of each component.
+        Filled with the expected number of clicks of each component, each by how much its annotator counts.
     spread : (M, 3) float64
         Filled with the sums of squares about the new mean: xx, xy, yy.
     """
@@ -174,7 +185,7 @@ def maximise(
             n = click[pair]
             r = annotator[n]
             density = reliability[r] * total[n] + (1.0 - reliability[r]) * uniform
-            share = reliability[r] * value[pair] / density if density > 0.0 else 0.0
+            share = by_worth(reliability[r] * value[pair] / density, worth, r) if density > 0.0 else 0.0
             dx, dy = x[n] - old_x, y[n] - old_y
             count += share
             sum_x += share * dx
@@ -207,15 +218,19 @@ def maximise(
 
 
 @njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
-def count_pairs(x: Array, y: Array, annotator: Array, edges: Array, same: Array, other: Array) -> None:
-    """Count pairs of clicks by distance, of one annotator and of two.
+def count_pairs(
+    x: Array, y: Array, annotator: Array, worth: Array, edges: Array, same: Array, other: Array
+) -> None:
+    """Count pairs of clicks by distance, of one annotator and of two, each by how much the two count.
 
     Parameters
     ----------
     x, y, annotator : (N,) float64, float64, int64
+    worth : (R,) float64, or None
+        How much of an annotator each counts as.
     edges : (2,) float64
         Logarithms of the first bin's lower and the last bin's upper squared distance.
-    same, other : (bins,) int64
+    same, other : (bins,) int64; float64 with `worth`
         Added to; nearer pairs go to the first bin, farther ones to none.
     """
     bins = len(same)
@@ -229,10 +244,15 @@ def count_pairs(x: Array, y: Array, annotator: Array, edges: Array, same: Array,
             k = 0
             if square > 0.0:
                 k = min(max(int((np.log(square) - edges[0]) * scale), 0), bins - 1)
-            if annotator[i] == annotator[j]:
-                same[k] += 1
+            if worth is None:
+                if annotator[i] == annotator[j]:
+                    same[k] += 1
+                else:
+                    other[k] += 1
+            elif annotator[i] == annotator[j]:
+                same[k] += worth[annotator[i]] ** 2
             else:
-                other[k] += 1
+                other[k] += worth[annotator[i]] * worth[annotator[j]]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]

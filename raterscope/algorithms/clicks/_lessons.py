@@ -94,6 +94,8 @@ class Lesson:
         By how much the log odds on this image's structures lie above what the others let expect.
     expected, variance : (R,) float64
         Of the marks on this image's structures, at that ease.
+    worth : (R,) float64
+        How much each annotator counts.
     """
 
     odds: FloatArray
@@ -102,6 +104,7 @@ class Lesson:
     ease: float
     expected: FloatArray
     variance: FloatArray
+    worth: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,16 +234,17 @@ def _lesson(image: Image, tally: Tally, run: Tally, share: FloatArray) -> Lesson
         np.maximum(run.artefacts[rows] - tally.artefacts, 0),
     )
     odds, lure = ways_of(prior, others)
+    worth = image.problem.worth
     number, ease = float(tally.structures.sum()), 0.0
     expected = variance = np.zeros(len(rows))
     for _ in range(20):
         chance = 1 / (1 + np.exp(-(odds[:, None] + prior.shift + ease)))
         expected, variance = number * (chance @ share), number * ((chance * (1 - chance)) @ share)
-        slope = float((tally.hits - expected).sum()) / max(float(variance.sum()), EDGE)
+        slope = float((worth * (tally.hits - expected)).sum()) / max(float((worth * variance).sum()), EDGE)
         ease = min(max(ease + min(max(slope, -1.0), 1.0), -4.0), 4.0)
         if abs(slope) < 1e-6:
             break
-    return Lesson(odds, lure, others.structures.sum(axis=1), ease, expected, variance)
+    return Lesson(odds, lure, others.structures.sum(axis=1), ease, expected, variance, worth)
 
 
 def ways_of(prior: Prior, tally: Tally) -> tuple[FloatArray, FloatArray]:
@@ -269,9 +273,9 @@ def _weight_of_votes(tallies: Sequence[Tally], lessons: Sequence[Lesson]) -> flo
         number, known = float(tally.structures.sum()), lesson.seen > FEW
         if number > FEW:
             square = (tally.hits - lesson.expected)[known] ** 2
-            variance, seen = lesson.variance[known], lesson.seen[known]
-            more += float((square - variance - variance * number / seen).sum())
-            most += float(variance.sum()) * (number - 1)
+            variance, seen, worth = lesson.variance[known], lesson.seen[known], lesson.worth[known]
+            more += float((worth * (square - variance - variance * number / seen)).sum())
+            most += float((worth * variance).sum()) * (number - 1)
     share = more / most if most > 0 else 1.0
     return float(np.clip(1 / max(share, EDGE) - 1, *WEIGHT))
 

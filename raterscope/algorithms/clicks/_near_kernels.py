@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-__all__ = ["Marks", "choose", "crowding", "gather"]
+__all__ = ["Marks", "by_worth", "choose", "crowding", "gather"]
 
 Array = Any
 """What numba compiles is not what a type checker sees; shapes and types stand in the docstrings."""
@@ -31,6 +31,12 @@ class Marks(NamedTuple):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
+def by_worth(value: float, worth: Array, annotator: int) -> float:
+    """Multiply by how much an annotator counts, (R,); empty where all count fully."""
+    return value * worth[annotator] if len(worth) else value
+
+
+@njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
 def _span(grid: Array, x: float, y: float, reach: float) -> Array:
     columns, rows = int(grid[3]), int(grid[4])
     return (
@@ -43,10 +49,10 @@ def _span(grid: Array, x: float, y: float, reach: float) -> Array:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
-def crowding(marks: Marks, reach: float, others: bool, rows: Array, count: Array) -> None:
+def crowding(marks: Marks, worth: Array, reach: float, others: bool, rows: Array, count: Array) -> None:
     """Count the clicks about each of some clicks, near ones more; of other annotators only, if `others`.
 
-    Where there are very many, some stand for all.
+    A click counts as `by_worth` says. Where there are very many, some stand for all.
     """
     for i in rows:
         left, right, top, bottom, columns = _span(marks.grid, marks.x[i], marks.y[i], reach)
@@ -57,7 +63,7 @@ def crowding(marks: Marks, reach: float, others: bool, rows: Array, count: Array
             for n in range(first, last, step):
                 away = ((marks.x[n] - marks.x[i]) ** 2 + (marks.y[n] - marks.y[i]) ** 2) / (reach * reach)
                 if away < 1.0 and n != i and not (others and marks.annotator[n] == marks.annotator[i]):
-                    found += step * (1.0 - away)
+                    found += by_worth(step * (1.0 - away), worth, marks.annotator[n])
         count[i] = found
 
 

@@ -3,6 +3,9 @@
 The best parameters of the whole path are kept. Every iteration is scored with responsibilities of its own
 parameters: those of the parameters before would meet components that are gone. With no outliers it is CEM
 (thesis, section 2.2).
+
+A click of an annotator of weight w counts as w clicks at its place: its log likelihood is multiplied by w,
+and so are its share of the components' sums and its part of every number of clicks or annotators.
 """
 
 from __future__ import annotations
@@ -96,6 +99,8 @@ class _Mixture:
         self.cells, self.uniform, self.path = cells, uniform, path
         clicks = len(cells)
         self.of_annotator = np.bincount(cells.annotator, minlength=annotators).astype(np.float64)
+        self.worth = cells.worth
+        self.clicks, self.crowd = float((self.worth * self.of_annotator).sum()), float(self.worth.sum())
         self.total, self.inlier = np.empty(clicks), np.empty(clicks)
         self.count = np.empty(annotators)
         self.click, self.value = np.empty(8 * clicks, dtype=np.int32), np.empty(8 * clicks)
@@ -120,8 +125,11 @@ class _Mixture:
                 np.empty(pairs + pairs // 4),
             )
         return float(
-            mix(self.total, cells.annotator, state.reliability, self.uniform, self.inlier, self.count)
-        )
+            mix(
+                self.total, cells.annotator, cells.weights, state.reliability, self.uniform, self.inlier,
+                self.count,
+            )
+        )  # fmt: skip
 
     def maximise(self, state: State, annihilate: bool = True) -> tuple[State, FloatArray, FloatArray]:
         """Find eqs. 12 to 15; give the new state, supports and sums of squares."""
@@ -130,9 +138,10 @@ class _Mixture:
         mean, covariance = state.mean.copy(), state.covariance.copy()
         support, spread = np.empty(len(mean)), np.empty((len(mean), 3))
         maximise(
-            self.cells.x, self.cells.y, self.start, self.click, self.value, self.total, self.cells.annotator,
-            state.reliability, self.uniform, self.path.penalty if annihilate and not self.path.printed else
-            -1.0, self.path.floor, self.path.ceiling, mean, covariance, support, spread,
+            self.cells.x, self.cells.y, self.start, self.click, self.value, self.total,
+            self.cells.annotator, self.cells.weights, state.reliability, self.uniform,
+            self.path.penalty if annihilate and not self.path.printed else -1.0,
+            self.path.floor, self.path.ceiling, mean, covariance, support, spread,
         )  # fmt: skip
         left = np.maximum(support - self.path.penalty, 0.0)
         weight = left / left.sum() if left.any() else left
@@ -154,21 +163,20 @@ class _Mixture:
             - 0.5 * ((yy * sxx - 2 * xy * sxy + xx * syy) / determinant).sum()
         )
         if self.path.outliers:
-            outliers = self.of_annotator - self.count
-            score += float(self.count @ np.log(state.reliability) + outliers @ np.log1p(-state.reliability))
+            inliers, outliers = self.worth * self.count, self.worth * (self.of_annotator - self.count)
+            score += float(inliers @ np.log(state.reliability) + outliers @ np.log1p(-state.reliability))
             score += float(outliers.sum()) * math.log(self.uniform)
         return score
 
     def score(self, state: State, likelihood: float, support: FloatArray, spread: FloatArray) -> float:
         """Find what is maximised over the path."""
         weight = state.weight[state.weight > 0]
-        inside = max(float(self.count.sum()) if self.path.outliers else float(len(self.cells)), 1.0)
-        free = len(weight) * (PARAMETERS + 1) + (len(state.reliability) if self.path.outliers else 0)
+        inside = max(float((self.worth * self.count).sum()) if self.path.outliers else self.clicks, 1.0)
+        free = len(weight) * (PARAMETERS + 1) + (self.crowd if self.path.outliers else 0)
         if self.path.criterion == "length":
-            clicks = len(self.cells)
             return likelihood - (
-                PARAMETERS / 2 * float(np.log(clicks * weight / 12).sum())
-                + len(weight) / 2 * (math.log(clicks / 12) + PARAMETERS + 1)
+                PARAMETERS / 2 * float(np.log(self.clicks * weight / 12).sum())
+                + len(weight) / 2 * (math.log(self.clicks / 12) + PARAMETERS + 1)
             )
         if self.path.criterion == "thesis":
             return self.expected(state, support, spread) - PARAMETERS * len(weight) / 2 * math.log(inside)

@@ -122,7 +122,7 @@ def crowd_of(problem: Problem, fusion: Fusion) -> Crowd:
     usual *= max(prior.strength, EDGE) / usual.sum()
     for _ in range(HIDDEN):
         rate = rates_at(state.odds, prior.shift)
-        lost, marked = unseen(rate, levels)
+        lost, marked = unseen(rate, levels, problem.worth)
         whole = donors @ now.structure / np.maximum(1 - lost, EDGE)
         counts = (whole * lost).sum(axis=0) + now.structure.sum(axis=0)
         hits = problem.marks @ now.present + np.einsum("qrk,qk->r", marked, whole)
@@ -218,16 +218,17 @@ def outset_of(crowd: Crowd, fusion: Fusion, more: int) -> Outset:
     A structure without a cluster resembles those that were found: each of these stands for 1 / pi structures
     like it, where pi is the chance that such a structure is found (Horvitz and Thompson's estimate, as in
     capture and recapture). That pi is estimated itself rests on the clusters that hang by a single mark.
+    The mark of an annotator who counts as part of one is there with that chance.
     """
-    annotators = len(crowd.rate)
+    annotators, worth = len(crowd.rate), crowd.problem.worth
     levels, level = _levels(fusion)
     whole = found(levels[:, None], np.arange(annotators + more + 1.0))
-    votes = fusion.votes
-    now = marks_of(crowd.rate)
+    votes = _votes(crowd.problem)
+    now = marks_of(worth[:, None] * crowd.rate)
     seen = whole[:, : annotators + 1] @ now
     donors = _donors(crowd.problem, level, len(levels))
     many = donors @ crowd.looks.structure / seen
-    many[-1] += (UNSEEN + LOOSE * _loose(fusion)) * crowd.state.share
+    many[-1] += (UNSEEN + LOOSE * _loose(fusion, crowd.problem)) * crowd.state.share
     added = len(level) - donors.sum()
     many *= max(0.0, 1 - added / max(float((many * (1 - seen)).sum()), EDGE))
     hanging = 1 - whole[level, np.maximum(votes - 1, 0)] / whole[level, votes]
@@ -236,9 +237,9 @@ def outset_of(crowd: Crowd, fusion: Fusion, more: int) -> Outset:
         more=more,
         level=level,
         found=whole,
-        both=found_later(levels, annotators, more),
+        both=found_later(levels, annotators, more, crowd.problem.crowd),
         marks=now,
-        strays=marks_of(crowd.state.chance),
+        strays=marks_of(worth * crowd.state.chance),
         many=many,
         seen=seen,
         rests_on=1 + float(hanging @ donors.sum(axis=0)),
@@ -259,7 +260,7 @@ def ahead(crowd: Crowd, outset: Outset, newcomers: Newcomers, threshold: float) 
     """
     fusion, many, seen = outset.fusion, outset.many, outset.seen
     annotators, more = len(crowd.rate), outset.more
-    votes = fusion.votes
+    votes = _votes(crowd.problem)
     later = outset.both[outset.level, votes] / outset.found[outset.level, votes][:, None]
     coming, posterior = after_marks(crowd, newcomers)
     stays = (coming * later * (posterior >= threshold)).sum(axis=1)
@@ -282,11 +283,16 @@ def ahead(crowd: Crowd, outset: Outset, newcomers: Newcomers, threshold: float) 
     )
 
 
-def _loose(fusion: Fusion) -> float:
+def _votes(problem: Problem) -> IntArray:
+    """Give the whole number of annotators who marked each cluster, as they count: (M,)."""
+    return np.rint(problem.count).astype(np.int64)
+
+
+def _loose(fusion: Fusion, problem: Problem) -> float:
     """Give the marks of an annotator that are part of no cluster, on average."""
-    marks, rows = fusion.rates.clicks, fusion.rates.clicks > 0
+    marks, rows = problem.worth * fusion.rates.clicks, fusion.rates.clicks > 0
     reliability = np.nan_to_num(fusion.clustering.reliability[rows])
-    return float((marks[rows] * (1 - reliability)).sum()) / max(len(marks), 1)
+    return float((marks[rows] * (1 - reliability)).sum()) / (problem.crowd or 1.0)
 
 
 def _blurred(fusion: Fusion) -> float:
@@ -309,10 +315,11 @@ def _telling(crowd: Crowd, newcomers: Newcomers, threshold: float) -> FloatArray
 
     rate = np.clip(np.concatenate([crowd.rate, newcomers.rate]), EDGE, 1 - EDGE)
     stray = np.clip(np.concatenate([crowd.state.chance, newcomers.stray]), EDGE, 1 - EDGE)
+    worth = np.concatenate([crowd.problem.worth, np.ones(len(newcomers))])
     number = np.arange(len(rate) + 1.0)
     first, second = crowd.problem.prior.artefact
-    quiet = len(rate) - number
-    likely, unlikely = rate.mean(axis=0), stray.mean()
+    quiet = np.maximum(worth.sum() - number, 0)
+    likely, unlikely = np.average(rate, axis=0, weights=worth), np.average(stray, weights=worth)
     structure = np.outer(number, np.log(likely)) + np.outer(quiet, np.log1p(-likely))
     structure = np.exp(structure) @ crowd.state.share
     artefact = np.exp(betaln(first + number, second + quiet) - betaln(first, second))
@@ -323,6 +330,7 @@ def _telling(crowd: Crowd, newcomers: Newcomers, threshold: float) -> FloatArray
     bar = np.clip(threshold / crowd.honest, EDGE, 1 - EDGE)
     able = rate @ crowd.state.share
     single = np.log(able / stray)
+    able = worth * able
     variance = np.average((single - np.average(single, weights=able)) ** 2, weights=able)
     spread = np.sqrt(np.maximum(variance, 0.01) * np.maximum(number, 1))
     chance: FloatArray = ndtr((odds - np.log(bar / (1 - bar))) / spread)
@@ -341,7 +349,8 @@ def _donors(problem: Problem, level: IntArray, levels: int) -> FloatArray:
 
     Not those that the expert added: the crowd has not found them.
     """
-    added = problem.known & (problem.truth == 1) & (problem.count < 2)
+    marked = np.diff(problem.marks_by_cluster.indptr)
+    added = problem.known & (problem.truth == 1) & (marked < 2)
     chosen: FloatArray = ((level == np.arange(levels)[:, None]) & ~added).astype(np.float64)
     return chosen
 
@@ -378,7 +387,7 @@ def _artefact(crowd: Crowd, more: int) -> FloatArray:
 
     first, second = crowd.problem.prior.artefact
     number, count = np.arange(more + 1.0), crowd.problem.count[:, None]
-    quiet = len(crowd.rate) - count
+    quiet = crowd.problem.crowd - count
     drawn: FloatArray = betaln(first + count + number, second + quiet + more - number)
     drawn -= betaln(first + count, second + quiet)
     return drawn

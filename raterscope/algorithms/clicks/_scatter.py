@@ -56,48 +56,59 @@ def learn_habits(clicks: Clicks) -> Habits:
     distribution of scale sqrt(2) times the scatter: half of the excess lies within its median. It is sought
     where most of the clicks of others are in excess; farther out, annotators who leave parts of an image
     aside matter. Where annotators do repeat themselves, the excess over clicks thrown at random takes its
-    place.
+    place. A pair counts as the product of its annotators' weights.
     """
     resolution = _resolution(clicks)
     rows = _sample(clicks)
     x, y = clicks.x[rows] - np.median(clicks.x), clicks.y[rows] - np.median(clicks.y)
     span = max(float(np.ptp(x)), float(np.ptp(y)), resolution)
     area = clicks.area if len(rows) == len(clicks) else span**2
-    habits = _judge(x, y, clicks.annotator[rows], resolution, span, area)
+    habits = _judge(
+        x, y, clicks.annotator[rows], clicks.weights, len(clicks.annotators), resolution, span, area
+    )
     return habits or Habits(max(math.sqrt(clicks.area) / 100, resolution), 0.0, resolution)
 
 
 def _judge(
-    x: FloatArray, y: FloatArray, annotator: IntArray, resolution: float, span: float, area: float
+    x: FloatArray,
+    y: FloatArray,
+    annotator: IntArray,
+    weights: FloatArray | None,
+    annotators: int,
+    resolution: float,
+    span: float,
+    area: float,
 ) -> Habits | None:
     """Judge a sample of clicks, without the annotator who does most where he alone makes the crowd repeat."""
     from raterscope.algorithms.clicks._kernels import count_own, count_pairs
 
-    counts = np.bincount(annotator).astype(np.float64)
-    pairs = counts * (counts - 1) / 2
-    pairs_same = float(pairs.sum())
-    pairs_other = len(x) * (len(x) - 1) / 2 - pairs_same
+    worth = np.ones(annotators) if weights is None else weights
+    counts = np.bincount(annotator, minlength=annotators).astype(np.float64)
+    pairs = worth**2 * counts * (counts - 1) / 2
+    pairs_same, clicks = float(pairs.sum()), float((worth * counts).sum())
+    pairs_other = (clicks**2 - float((worth**2 * counts**2).sum())) / 2
     if pairs_other < 1:
         return None
     edges = np.array([2 * math.log(resolution / 2), 2 * math.log(2 * span)])
-    same, other = np.zeros(BINS, dtype=np.int64), np.zeros(BINS, dtype=np.int64)
-    count_pairs(x, y, annotator, edges, same, other)
+    same, other = np.zeros((2, BINS), dtype=np.int64 if weights is None else np.float64)
+    count_pairs(x, y, annotator, weights, edges, same, other)
     radius = np.exp(np.linspace(edges[0], edges[1], BINS + 1)[1:] / 2)
-    near = np.cumsum(other) / pairs_other
+    near: FloatArray = np.cumsum(other).astype(np.float64) / pairs_other
     repeats, half = 0.0, 0.0
     if pairs_same >= 1:
         own = np.cumsum(same) / pairs_same
-        neighbours = min(4.0, (np.count_nonzero(counts) - 1) / 2)
-        close = min(int(np.searchsorted(near * len(x), neighbours)), BINS - 1)
+        neighbours = min(4.0, (float(worth[counts > 0].sum()) - 1) / 2)
+        close = min(int(np.searchsorted(near * clicks, neighbours)), BINS - 1)
         repeats = float(own[close] / near[close])
         repeated = np.zeros(len(counts))
         count_own(x, y, annotator, radius[close], repeated)
+        repeated *= worth**2
         rest = np.maximum(pairs_same - pairs, 1)
         without_one = (repeated.sum() - repeated) / rest / near[close]
         most = int(np.argmin(without_one))
         if without_one[most] <= 0.5 < repeats:
             keep = annotator != most
-            return _judge(x[keep], y[keep], annotator[keep], resolution, span, area)
+            return _judge(x[keep], y[keep], annotator[keep], weights, annotators, resolution, span, area)
         half = _half_of_excess(radius, np.where(own <= near / 2, near - own, 0.0))
     if pairs_same < 1 or repeats > 0.5:
         half = _half_of_excess(radius, near - np.minimum(math.pi * radius**2 / area, 1.0))
@@ -129,15 +140,22 @@ def _sample(clicks: Clicks) -> IntArray:
         away = np.maximum(np.abs(x[rows]), np.abs(y[rows]))
         rows = rows[away <= np.partition(away, WINDOW)[WINDOW]]
     rows = rows[np.lexsort((y[rows], x[rows], _shuffled(x[rows], y[rows])))]
-    counts = np.bincount(clicks.annotator[rows])
-    most = int(BUSY * max(np.median(counts[counts > 0]), 1))
-    share = min(1.0, MOST / np.minimum(counts, most).sum())
+    counts, worth = np.bincount(clicks.annotator[rows], minlength=len(clicks.annotators)), clicks.worth
+    most = int(BUSY * max(_median(counts[counts > 0], worth[counts > 0]), 1))
+    share = min(1.0, MOST / float((worth * np.minimum(counts, most)).sum()))
     kept = []
     for r in np.flatnonzero(counts):
         own = rows[clicks.annotator[rows] == r] if counts[r] else rows[:0]
         wanted = min(len(own), max(1, round(share * min(len(own), most))))
         kept.append(own[:wanted])
     return np.concatenate(kept).astype(np.int64)
+
+
+def _median(values: IntArray, worth: FloatArray) -> float:
+    """Give the median of values that count by how much they are worth."""
+    order = np.argsort(values, kind="stable")
+    below = np.cumsum(worth[order]) - worth[order] / 2
+    return float(np.interp(worth.sum() / 2, below, values[order]))
 
 
 def _of_some(clicks: Clicks, shuffled: FloatArray) -> IntArray:

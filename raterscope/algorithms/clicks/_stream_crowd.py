@@ -169,7 +169,7 @@ def _open(crowd: Crowd, new: FloatArray, tick: Callable[[], None]) -> int:
     chosen, count = crowd.crowded(crowd.near(new, AROUND * crowd.scatter), tick)
     places = np.column_stack([crowd.cells.x[chosen], crowd.cells.y[chosen]])
     apart = ~_within(APART * crowd.scatter, places, crowd.parts.mean)
-    weight = None if crowd.model.once else count[apart] / len(crowd.ability)
+    weight = None if crowd.model.once else count[apart] / crowd.number
     added = crowd.begun(chosen[apart], weight)
     crowd.parts = Parts(*(np.concatenate(pair) for pair in zip(crowd.parts, added, strict=True)))
     return int(apart.sum())

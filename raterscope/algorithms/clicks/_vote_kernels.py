@@ -23,9 +23,15 @@ def _softplus(value: float) -> float:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
-def _omitted(odds: Array, chance: Array, shift: Array, quiet: Array) -> float:
+def _omitted(odds: Array, chance: Array, shift: Array, worth: Array, quiet: Array) -> float:
     """Give the log probability that nobody marks by chance; add a structure's, node by node, to `quiet`."""
     product, missed = 1.0, 0.0
+    if len(worth):
+        for r in range(len(odds)):
+            missed += worth[r] * np.log1p(-chance[r])
+            for k in range(len(shift)):
+                quiet[k] -= worth[r] * _softplus(odds[r] + shift[k])
+        return float(missed)
     for r in range(len(odds)):
         product *= 1.0 - chance[r]
         if r % FLUSH == FLUSH - 1:
@@ -45,8 +51,8 @@ def _omitted(odds: Array, chance: Array, shift: Array, quiet: Array) -> float:
 
 @njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
 def weigh(
-    first: Array, annotator: Array, count: Array, odds: Array, chance: Array, shift: Array, present: Array,
-    by_chance: Array,
+    first: Array, annotator: Array, count: Array, worth: Array, odds: Array, chance: Array, shift: Array,
+    present: Array, by_chance: Array,
 ) -> None:  # fmt: skip
     """Find the log probability of each cluster's votes (eqs. 21, 22).
 
@@ -55,7 +61,9 @@ def weigh(
     first : (M + 1,), annotator : (votes,) int32
         Who marked each cluster.
     count : (M,) float64
-        How many did.
+        How many did, each by how much he counts.
+    worth : (R,) float64
+        How much that is; empty where all count fully.
     odds, chance : (R,) float64
     shift : (K,) float64
     present : (M, K) float64
@@ -64,12 +72,14 @@ def weigh(
         Written: as clicks that met by chance.
     """
     quiet = np.zeros(len(shift))
-    missed = _omitted(odds, chance, shift, quiet)
-    likely = np.log(chance / (1 - chance))
+    missed = _omitted(odds, chance, shift, worth, quiet)
+    said, likely = odds, np.log(chance / (1 - chance))
+    if len(worth):
+        said, likely = worth * said, worth * likely
     for m in range(len(count)):
         own, met = 0.0, missed
         for p in range(first[m], first[m + 1]):
-            own += odds[annotator[p]]
+            own += said[annotator[p]]
             met += likely[annotator[p]]
         by_chance[m] = met
         for k in range(len(shift)):
@@ -78,15 +88,15 @@ def weigh(
 
 @njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
 def expect(
-    first: Array, annotator: Array, count: Array, drawn: Array, rest: Array, known: Array, truth: Array,
-    trust: float, odds: Array, chance: Array, shift: Array, kinds: Array, share: Array, structure: Array,
-    artefact: Array, by_chance: Array,
+    first: Array, annotator: Array, count: Array, worth: Array, drawn: Array, rest: Array, known: Array,
+    truth: Array, trust: float, odds: Array, chance: Array, shift: Array, kinds: Array, share: Array,
+    structure: Array, artefact: Array, by_chance: Array,
 ) -> float:  # fmt: skip
     """Take an E step (eq. 25); give the log likelihood.
 
     Parameters
     ----------
-    first, annotator, count, odds, chance, shift
+    first, annotator, count, worth, odds, chance, shift
         As for `weigh`.
     drawn : (M,) float64
         Log probability of the votes on an artefact, as far as they are believed.
@@ -102,7 +112,7 @@ def expect(
     structure : (M, K), artefact, by_chance : (M,) float64
         Written: posteriors of a structure at each node, of an artefact, of chance.
     """
-    weigh(first, annotator, count, odds, chance, shift, structure, by_chance)
+    weigh(first, annotator, count, worth, odds, chance, shift, structure, by_chance)
     kind, at_node = np.log(kinds), np.log(share)
     value = 0.0
     for m in range(len(count)):
@@ -208,8 +218,9 @@ def newton(hit: Array, nodes: Array, shift: Array, whole: Array, odds: Array) ->
 
 @njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
 def draw(
-    begin: int, end: int, first: Array, annotator: Array, artefact: Array, rest: Array, trust: float,
-    odds: Array, chance: Array, kinds: Array, honest: Array, shift: Array, share: Array, drawn: Array,
+    begin: int, end: int, first: Array, annotator: Array, counts: Array, level: Array, worth: Array,
+    artefact: Array, rest: Array, trust: float, odds: Array, chance: Array, kinds: Array, honest: Array,
+    shift: Array, share: Array, drawn: Array,
 ) -> None:  # fmt: skip
     """Find the clusters' posteriors for drawn parameters.
 
@@ -220,8 +231,12 @@ def draw(
     ----------
     begin, end : int
         Draws that are looked at, of D.
-    first, annotator
+    first, annotator, worth
         As for `weigh`.
+    counts : (L,) float64
+        The different counts of votes.
+    level : (M,) int64
+        Which of them is each cluster's.
     artefact, rest : (M,) float64
     trust : float
         As for `expect`.
@@ -234,24 +249,25 @@ def draw(
     drawn : (D, M) float64
         Written.
     """
-    nodes = np.empty(odds.shape[1] + 1)
+    nodes = np.empty(len(counts))
     for d in range(begin, end):
         nodes[:] = np.nan
         quiet = np.zeros(len(shift))
-        missed = _omitted(odds[d], chance[d], shift, quiet)
-        likely = np.log(chance[d] / (1 - chance[d]))
+        missed = _omitted(odds[d], chance[d], shift, worth, quiet)
+        said, likely = odds[d], np.log(chance[d] / (1 - chance[d]))
+        if len(worth):
+            said, likely = worth * said, worth * likely
         for m in range(len(artefact)):
             own, met = 0.0, missed - rest[m] + kinds[d, 2]
             for p in range(first[m], first[m + 1]):
-                own += odds[d, annotator[p]]
+                own += said[annotator[p]]
                 met += likely[annotator[p]]
-            votes = first[m + 1] - first[m]
-            if np.isnan(nodes[votes]):
-                at = trust * (votes * shift + quiet) + share
+            if np.isnan(nodes[level[m]]):
+                at = trust * (counts[level[m]] * shift + quiet) + share
                 largest = at.max()
                 total = np.exp(at - largest).sum()
-                nodes[votes] = largest + np.log(total)
-            own = trust * own + nodes[votes] + kinds[d, 0]
+                nodes[level[m]] = largest + np.log(total)
+            own = trust * own + nodes[level[m]] + kinds[d, 0]
             drawn_to = artefact[m] + kinds[d, 1]
             other = max(drawn_to, met)
             other += np.log(np.exp(drawn_to - other) + np.exp(met - other))

@@ -15,6 +15,10 @@ structures from artefacts as those of a few dozen annotators would: their likeli
 coarsened posterior of Miller and Dunson, 2019), and so is the prior of the annotators' odds. The rest is the
 same for both, as if all annotators marked the cluster with one chance, the likeliest. Against clicks that met
 by chance every vote counts.
+
+An annotator of weight w counts as w annotators who vote alike and have the same rates: the log likelihood of
+his votes and the log prior of his rates are multiplied by w, and sums over annotators by it. His own rates,
+which nobody shares, maximise the same as without; what the crowd shares does not.
 """
 
 from __future__ import annotations
@@ -24,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from raterscope.algorithms.clicks.data import BoolArray, FloatArray
+from raterscope.algorithms.clicks.data import BoolArray, FloatArray, Votes
 from raterscope.algorithms.progress import Watch
 
 __all__ = [
@@ -98,12 +102,19 @@ class Problem:
 
     marks: Any  # (R, M)
     marks_by_cluster: Any  # (M, R)
-    count: FloatArray
+    count: FloatArray  # (M,) who marked each, by how much they count
+    crowd: float  # all annotators, so
+    weights: FloatArray  # (R,) how much each counts; empty where all count fully
     known: BoolArray
     truth: FloatArray
     artefact: FloatArray  # (M,) log probability of the votes on an artefact, as far as they are believed
     rest: FloatArray  # (M,) and of what is not believed, on an artefact or a structure
     prior: Prior
+
+    @property
+    def worth(self) -> FloatArray:
+        """(R,) the weights, or ones."""
+        return self.weights if len(self.weights) else np.ones(self.marks.shape[0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,21 +164,23 @@ class Ascent:
     converged: bool
 
 
-def make_problem(marked: BoolArray, verdict: Any, prior: Prior) -> Problem:
+def make_problem(votes: Votes, prior: Prior) -> Problem:
     """Put votes and what is known into the form that EM works on."""
     from scipy.sparse import csr_array
     from scipy.special import betaln, xlogy
 
-    marks = csr_array(marked.astype(np.float64))
-    count = marked.sum(axis=0).astype(np.float64)
-    quiet, number = marked.shape[0] - count, max(marked.shape[0], 1)
+    marks = csr_array(votes.marked.astype(np.float64))
+    count, number = votes.count, votes.crowd or 1.0
+    quiet = np.maximum(votes.crowd - count, 0)
     (first, second), trust = prior.artefact, prior.trust
     return Problem(
         marks=marks,
         marks_by_cluster=marks.T.tocsr(),
         count=count,
-        known=verdict >= 0,
-        truth=(verdict == 1).astype(np.float64),
+        crowd=votes.crowd,
+        weights=np.empty(0) if votes.worth is None else votes.worth,
+        known=votes.verdict >= 0,
+        truth=(votes.verdict == 1).astype(np.float64),
         artefact=betaln(trust * count + first, trust * quiet + second) - betaln(first, second),
         rest=(1 - trust) * (xlogy(count, count / number) + xlogy(quiet, quiet / number)),
         prior=prior,
@@ -240,11 +253,11 @@ def looks(problem: Problem, state: State, clamped: bool = True) -> tuple[Looks, 
     votes, shift, clusters = problem.marks_by_cluster, problem.prior.shift, len(problem.count)
     now = Looks(np.empty((clusters, len(shift))), np.empty(clusters), np.empty(clusters))
     value = expect(
-        votes.indptr, votes.indices, problem.count, problem.artefact, problem.rest, problem.known & clamped,
-        problem.truth, problem.prior.trust, state.odds, state.chance, shift, state.kinds, state.share,
-        now.structure, now.artefact, now.chance,
+        votes.indptr, votes.indices, problem.count, problem.weights, problem.artefact, problem.rest,
+        problem.known & clamped, problem.truth, problem.prior.trust, state.odds, state.chance, shift,
+        state.kinds, state.share, now.structure, now.artefact, now.chance,
     )  # fmt: skip
-    value += _log_prior(problem.prior, state)
+    value += _log_prior(problem, state)
     if problem.prior.places:
         value -= float(state.kinds.sum())  # of a Poisson process
     return now, float(value)
@@ -261,17 +274,22 @@ def odds_of_votes(
 
     votes = problem.marks_by_cluster
     present, by_chance = np.empty((len(problem.count), len(shift))), np.empty(len(problem.count))
-    weigh(votes.indptr, votes.indices, problem.count, odds, chance, shift, present, by_chance)
+    weigh(
+        votes.indptr, votes.indices, problem.count, problem.weights, odds, chance, shift, present, by_chance
+    )
     return present, by_chance
 
 
-def _log_prior(prior: Prior, state: State) -> float:
+def _log_prior(problem: Problem, state: State) -> float:
     from raterscope.algorithms.clicks._vote_kernels import held
 
-    hit, miss = prior.trust * prior.hit, prior.trust * prior.miss
+    prior, worth = problem.prior, problem.worth
+    rates = [
+        worth * one for one in (prior.trust * prior.hit, prior.trust * prior.miss, prior.quiet, prior.false)
+    ]
     weights = np.concatenate([prior.kinds, prior.strength * prior.share])
     shares = np.concatenate([state.kinds, state.share])
-    return float(held(hit, miss, prior.quiet, prior.false, state.odds, state.chance, weights, shares))
+    return float(held(*rates, state.odds, state.chance, weights, shares))
 
 
 def _maximise(problem: Problem, now: Looks, state: State) -> State:

@@ -174,9 +174,10 @@ def _known(crowd: Crowd, here: Sequence[str], names: Sequence[str], experience: 
     """Carry over to an image what is known of annotators from others."""
     prior = crowd.problem.prior
     own, there = advice_for(prior, here, experience), advice_for(prior, names, experience)
-    trust = own.votes * own.seen / (own.votes + own.seen)
+    worth = crowd.problem.worth
+    trust = worth * own.votes * own.seen / (own.votes + own.seen)
     ease = float(trust @ (crowd.state.odds - own.odds)) / (float(trust.sum()) + 1)
-    usual = float(crowd.state.odds.mean()) if len(here) else ease
+    usual = float(np.average(crowd.state.odds, weights=worth)) if len(here) else ease
     trust = there.votes * there.seen / (there.votes + there.seen)
     odds = (trust * (there.odds + ease) + DOUBT * usual) / (trust + DOUBT)
     stray = newcomers_of(crowd, 1).stray * (1 - _reliability(names, experience)) / _usual_share(experience)

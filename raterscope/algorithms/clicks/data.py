@@ -143,6 +143,11 @@ class Clicks:
         left, top, right, bottom = self.extent
         return (self.x < left) | (self.x > right) | (self.y < top) | (self.y > bottom)
 
+    @property
+    def worth(self) -> FloatArray:
+        """(R,) how much of an annotator each counts as: `weights`, or ones."""
+        return np.ones(len(self.annotators)) if self.weights is None else self.weights
+
     def counts(self) -> IntArray:
         """(R,) clicks of each annotator."""
         return np.bincount(self.annotator, minlength=len(self.annotators)).astype(np.int64)
@@ -280,6 +285,8 @@ class Votes:
         outliers.
     places : float
         Places of a cluster's size that the image has, where clicks may meet by chance; with `stray`.
+    worth : (R,) float64, optional
+        How much of an annotator each counts as; None where all count fully.
     """
 
     marked: BoolArray
@@ -287,12 +294,31 @@ class Votes:
     verdict: NDArray[np.int8]
     stray: FloatArray | None = None
     places: float = 0.0
+    worth: FloatArray | None = None
 
     def __post_init__(self) -> None:
         if self.marked.ndim != 2:
             raise ClicksError(f"votes have {self.marked.ndim} axes; expected annotators by clusters.")
         if not self.marked.shape[1] == len(self.weight) == len(self.verdict):
             raise ClicksError("votes, weights and verdicts differ in their number of clusters.")
+
+    @property
+    def count(self) -> FloatArray:
+        """(M,) annotators who marked each cluster, each by how much he counts."""
+        return np.asarray(
+            self.marked.sum(axis=0) if self.worth is None else self.worth @ self.marked, dtype=np.float64
+        )
+
+    @property
+    def crowd(self) -> float:
+        """All annotators, each by how much he counts."""
+        return float(len(self.marked) if self.worth is None else self.worth.sum())
+
+    @property
+    def share(self) -> FloatArray:
+        """(M,) share of the annotators who marked each cluster (eq. 32)."""
+        share: FloatArray = self.count / (self.crowd or 1.0)
+        return share
 
 
 @dataclass(frozen=True, eq=False)

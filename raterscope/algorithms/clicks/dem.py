@@ -115,7 +115,8 @@ def dem(votes: Votes, settings: DEMSettings | None = None, watch: Watch = silent
     it needs `Votes.stray`, and is the Beta prior without it. Clusters whose truth is known keep it throughout
     and teach the annotators' rates. Annotators who marked nothing count: they marked no cluster. Where an
     annotator's rate has nothing to be judged by (0/0), it is one half. With the crowd's prior, the votes of a
-    crowd larger than 64 tell structures from artefacts as those of 64 would, see `_vote_model`.
+    crowd larger than 64 tell structures from artefacts as those of 64 would, see `_vote_model`. An annotator
+    of a weight counts as so many who mark alike: what is known of his rates is known from all his votes.
 
     Parameters
     ----------
@@ -164,8 +165,7 @@ def knows_artefacts(votes: Votes, settings: DEMSettings) -> bool:
 
 def problem_of(votes: Votes, settings: DEMSettings) -> Problem:
     """Put votes into the form that EM works on, with the prior that the settings ask for."""
-    prior = _prior(votes, settings, knows_artefacts(votes, settings))
-    return make_problem(votes.marked, votes.verdict, prior)
+    return make_problem(votes, _prior(votes, settings, knows_artefacts(votes, settings)))
 
 
 def judge(
@@ -223,18 +223,17 @@ def _prior(votes: Votes, settings: DEMSettings, crowd: bool) -> Prior:
         shift=shift,
         share=share / share.sum(),
         strength=5.0 if crowd else 0.0,
-        trust=min(BELIEVED / max(annotators, 1), 1.0) if crowd else 1.0,
+        trust=min(BELIEVED / (votes.crowd or 1.0), 1.0) if crowd else 1.0,
     )
 
 
 def starts_of(votes: Votes, start: str) -> dict[str, FloatArray]:
     """Give the posteriors to begin with that a setting of `start` asks for, by name (eqs. 32-34)."""
-    count, annotators = votes.marked.sum(axis=0), max(votes.marked.shape[0], 1)
     starts: dict[str, FloatArray] = {}
     if start in {"best", "paper", "share"}:
-        starts["share"] = count / annotators
+        starts["share"] = votes.share
     if start in {"best", "paper", "majority"}:
-        starts["majority"] = (2 * count >= annotators).astype(np.float64)
+        starts["majority"] = (votes.share >= 0.5 - EDGE).astype(np.float64)
     if start in {"best", "weight"}:
         largest = float(votes.weight.max(initial=0.0))
         starts["weight"] = votes.weight / largest if largest > 0 else np.full(len(votes.weight), 0.5)
@@ -294,12 +293,13 @@ def _intervals(
     with np.errstate(divide="ignore"):
         kinds = np.log(kinds)
     share, votes = np.log(ascent.state.share), problem.marks_by_cluster
+    counts, level = np.unique(problem.count, return_inverse=True)
     drawn = np.empty((draws, len(posterior)))
     for begin in range(0, draws, DRAWS):
         end = min(begin + DRAWS, draws)
         draw(
-            begin, end, votes.indptr, votes.indices, problem.artefact, problem.rest, prior.trust,
-            odds, chance, kinds, honest, prior.shift, share, drawn,
+            begin, end, votes.indptr, votes.indices, counts, level, problem.weights, problem.artefact,
+            problem.rest, prior.trust, odds, chance, kinds, honest, prior.shift, share, drawn,
         )  # fmt: skip
         watch(end / draws, "weighing what is not known of the annotators")
     low, high = np.quantile(drawn, (0.025, 0.975), axis=0)

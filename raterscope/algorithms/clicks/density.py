@@ -13,6 +13,9 @@ from raterscope.algorithms.settings import Settings, integer, number, switch
 
 __all__ = ["DBSCANSettings", "HDBSCANSettings", "dbscan", "hdbscan"]
 
+ROUNDED = 1 + 1e-9
+"""Times which sums of weights reach a whole number that rounding kept them from."""
+
 
 @dataclass(frozen=True)
 class DBSCANSettings(Settings):
@@ -42,6 +45,8 @@ class HDBSCANSettings(Settings):
 def dbscan(clicks: Clicks, settings: DBSCANSettings | None = None, watch: Watch = silent) -> Clustering:
     """Join clicks that have enough neighbours; the rest are outliers.
 
+    A neighbour counts by the weight of its annotator.
+
     Parameters
     ----------
     clicks : Clicks
@@ -59,13 +64,17 @@ def dbscan(clicks: Clicks, settings: DBSCANSettings | None = None, watch: Watch 
 
     watch(0.0, f"joining {len(clicks)} clicks")
     points = clicks.points - np.median(clicks.points, axis=0)
-    found = DBSCAN(eps=settings.reach, min_samples=settings.least_neighbours).fit(points)
+    worth = clicks.worth[clicks.annotator] * ROUNDED
+    found = DBSCAN(eps=settings.reach, min_samples=settings.least_neighbours).fit(points, sample_weight=worth)
     watch(1.0, "joined")
     return clustering_of_labels(clicks, found.labels_.astype(np.int64))
 
 
 def hdbscan(clicks: Clicks, settings: HDBSCANSettings | None = None, watch: Watch = silent) -> Clustering:
     """Keep the clusters that last over many densities; the rest are outliers.
+
+    Weights of annotators do not change which clicks belong together; they count in a cluster's centre and
+    shape, and in what is detected.
 
     Parameters
     ----------

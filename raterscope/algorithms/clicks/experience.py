@@ -97,7 +97,11 @@ class Experience:
 
 
 def experience_of(
-    fusions: Sequence[Fusion], annotators: Sequence[Sequence[str]], watch: Watch = silent
+    fusions: Sequence[Fusion],
+    annotators: Sequence[Sequence[str]],
+    watch: Watch = silent,
+    *,
+    weights: Sequence[FloatArray | None] | None = None,
 ) -> Experience:
     """Gather what images say of their annotators.
 
@@ -107,6 +111,9 @@ def experience_of(
     annotators : sequence of names
         For each fusion, the names of its annotators, in its order; who has the same name is the same.
     watch : Watch
+    weights : sequence of (R,) float64 or None, optional
+        For each fusion, how much of an annotator each counts as (`Clicks.weights`). It bears on what is said
+        of structures; of each annotator all of his own marks tell.
 
     Returns
     -------
@@ -122,7 +129,7 @@ def experience_of(
     marks = np.zeros((2, len(names)))
     for i in known:
         rows = np.array([index[name] for name in annotators[i]], dtype=np.int64)
-        image = Image(_problem(fusions[i]), rows)
+        image = Image(_problem(fusions[i], None if weights is None else weights[i]), rows)
         images.append(image)
         tallies.append(tally_of(image, _looks(image.problem, fusions[i]), usual_allure(len(names))))
         clicks = fusions[i].rates.clicks
@@ -192,9 +199,10 @@ def advice_for(prior: Prior, annotators: Sequence[str], experience: Experience) 
     )  # fmt: skip
 
 
-def _problem(fusion: Fusion) -> Problem:
+def _problem(fusion: Fusion, worth: FloatArray | None) -> Problem:
     """Put votes into the form of the crowd's prior; where clicks may meet by chance is left out."""
-    votes = Votes(fusion.marked, fusion.clustering.weight, fusion.verdict, np.zeros(len(fusion.marked)), 1.0)
+    nobody = np.zeros(len(fusion.marked))
+    votes = Votes(fusion.marked, fusion.clustering.weight, fusion.verdict, nobody, 1.0, worth)
     return problem_of(votes, DEMSettings())
 
 

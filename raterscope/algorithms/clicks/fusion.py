@@ -272,7 +272,7 @@ def learn_from_each_other(
 
 
 def _votes(marks: Clicks, clustering: Clustering, marked: BoolArray, verdict: NDArray[np.int8]) -> Votes:
-    return Votes(marked, clustering.weight, verdict, *stray_chance(marks, clustering))
+    return Votes(marked, clustering.weight, verdict, *stray_chance(marks, clustering), marks.weights)
 
 
 def rates_of(clicks: Clicks, votes: BoolArray, detection: Detection) -> AnnotatorRates:

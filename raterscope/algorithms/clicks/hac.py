@@ -39,7 +39,9 @@ class HACSettings(Settings):
 def hac(clicks: Clicks, settings: HACSettings | None = None, watch: Watch = silent) -> Clustering:
     """Merge the two nearest clusters again and again.
 
-    There are no outliers: every click is an inlier.
+    There are no outliers: every click is an inlier. Weights of annotators do not change which clicks are
+    merged, for a link between two clicks is there or not; they count in a cluster's centre and shape, in how
+    many clusters are usual, and in what is detected.
 
     Parameters
     ----------

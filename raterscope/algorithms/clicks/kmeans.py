@@ -31,15 +31,16 @@ class KMeansSettings(Settings):
 
 def usual_count(clicks: Clicks) -> int:
     """Give twice the mean clicks of the annotators who clicked, no more than there are places to be."""
-    clicked = int(np.count_nonzero(clicks.counts()))
-    wanted = max(1, round(2 * len(clicks) / max(clicked, 1)))
+    worth, counts = clicks.worth, clicks.counts()
+    clicked = float(worth[counts > 0].sum())
+    wanted = max(1, round(2 * float((worth * counts).sum()) / (clicked or 1.0)))
     return min(wanted, len(np.unique(clicks.points, axis=0)))
 
 
 def kmeans(clicks: Clicks, settings: KMeansSettings | None = None, watch: Watch = silent) -> Clustering:
     """Part the clicks into a given number of clusters, each click to the nearest centre.
 
-    There are no outliers: every click is an inlier.
+    There are no outliers: every click is an inlier. A click counts by the weight of its annotator.
 
     Parameters
     ----------
@@ -74,18 +75,19 @@ def _lloyd(
     from sklearn.cluster import kmeans_plusplus
 
     watch(0.0, f"choosing {count} centres")
-    centre, _ = kmeans_plusplus(points, count, random_state=seed)
+    worth = clicks.worth[clicks.annotator]
+    centre, _ = kmeans_plusplus(points, count, sample_weight=worth, random_state=seed)
     labels = np.full(len(points), -1, dtype=np.int64)
     for iteration in range(settings.max_iterations):
         distance, nearest = cKDTree(centre).query(points)
-        loss = float(np.sum(distance**2))
+        loss = float(np.sum(worth * distance**2))
         if np.array_equal(nearest, labels):
             break
         labels = nearest.astype(np.int64)
-        size = np.bincount(labels, minlength=count)
+        size = np.bincount(labels, worth, minlength=count)
         filled = size > 0
         for axis in range(2):
-            total = np.bincount(labels, points[:, axis], minlength=count)
+            total = np.bincount(labels, worth * points[:, axis], minlength=count)
             centre[filled, axis] = total[filled] / size[filled]
         watch(
             (iteration + 1) / settings.max_iterations,

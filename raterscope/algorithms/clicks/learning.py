@@ -92,7 +92,7 @@ def learn(
     ]
     sides = (
         [posteriors[i] for i in order],
-        [(2 * image.problem.count >= len(image.rows)).astype(np.float64) for image in images],
+        [(2 * image.problem.count >= image.problem.crowd - EDGE).astype(np.float64) for image in images],
     )
     found = [
         _rounds(images, side, len(names), settings, part(watch, 0.35 * turn, 0.35 * (turn + 1)))
@@ -151,6 +151,6 @@ def _score(problems: Sequence[Problem], ascents: Sequence[Ascent]) -> float:
         foretold = replace(ascent.state, odds=np.log(prior.hit / prior.miss), share=prior.share)
         score += looks(replace(problem, prior=bare), foretold)[1]
         seen = np.array([ascent.looks.present, ascent.looks.artefact])
-        drawn += np.column_stack([seen @ problem.count, seen.sum(axis=1) * len(none)])
+        drawn += np.column_stack([seen @ problem.count, seen.sum(axis=1) * problem.crowd])
     mean = drawn[:, 0] / np.maximum(drawn[:, 1], EDGE)
     return score if mean[0] >= mean[1] else -np.inf

@@ -242,25 +242,38 @@ def walk_path(
         return empty_clustering(len(clicks.annotators))
     watch(0.0, "learning how far clicks scatter")
     if printed:
-        centred = clicks.points - np.median(clicks.points, axis=0)
-        variance = float(centred.var(axis=0, ddof=1).mean()) if len(clicks) > 1 else 0.0
-        scatter = max(math.sqrt(variance / 200), 1e-9)
+        scatter = max(math.sqrt(_variance(clicks) / 200), 1e-9)
     else:
         from raterscope.algorithms.clicks._scatter import learn_habits
 
         scatter = settings.click_scatter or learn_habits(clicks).scatter
-    active = int((clicks.counts() > 0).sum())
-    wanted = settings.initial_clusters or max(1, round(6 * len(clicks) / active))
+    worth = clicks.worth[clicks.annotator]
+    number = float(worth.sum())
+    wanted = settings.initial_clusters or max(
+        1, round(6 * number / float(clicks.worth[clicks.counts() > 0].sum()))
+    )
     if not printed:
-        wanted = min(wanted, max(1, len(clicks) // 4))
+        wanted = min(wanted, max(1, int(number // 4)))
     watch(0.02, "choosing where clusters begin")
     cells = sort_into_cells(clicks, 3 * scatter)
-    mean = k_means(np.column_stack([cells.x, cells.y]), min(wanted, len(clicks)), settings.seed)
+    points = np.column_stack([cells.x, cells.y])
+    mean = k_means(points, worth[cells.order], min(wanted, len(clicks)), settings.seed)
     start = np.array([scatter**2, 0.0, scatter**2])
     annotators = len(clicks.annotators)
     return walk(
         cells, annotators, 1 / clicks.area, mean, start, path(scatter), scatter, part(watch, 0.05, 1.0)
     )
+
+
+def _variance(clicks: Clicks) -> float:
+    """Give the mean of the variances of x and y, each click by how much its annotator counts."""
+    worth = clicks.worth[clicks.annotator, None]
+    number = float(worth.sum())
+    if number <= 1:
+        return 0.0
+    centred = clicks.points - np.median(clicks.points, axis=0)
+    centred -= (worth * centred).sum(axis=0) / number
+    return float(((worth * centred**2).sum(axis=0) / (number - 1)).mean())
 
 
 def empty_clustering(annotators: int) -> Clustering:

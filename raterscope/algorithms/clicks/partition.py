@@ -15,8 +15,9 @@ FLOOR = 0.25
 def clustering_of_labels(clicks: Clicks, labels: IntArray) -> Clustering:
     """Describe clusters by their members.
 
-    Means and covariances are those of the members; a covariance's eigenvalues are kept above a floor, since
-    two or three clicks may lie on a line. Clicks of no cluster are outliers.
+    Means and covariances are those of the members, each by the weight of its annotator; a covariance's
+    eigenvalues are kept above a floor, since two or three clicks may lie on a line. Clicks of no cluster are
+    outliers.
 
     Parameters
     ----------
@@ -32,18 +33,19 @@ def clustering_of_labels(clicks: Clicks, labels: IntArray) -> Clustering:
     labels = np.asarray(labels, dtype=np.int64)
     member = labels >= 0
     _, index = np.unique(labels[member], return_inverse=True)
-    size = np.bincount(index).astype(np.float64)
+    worth = clicks.worth[clicks.annotator[member]]
+    size = np.bincount(index, worth).astype(np.float64)
     points = clicks.points
-    mean = np.column_stack([np.bincount(index, column) / size for column in points[member].T])
+    mean = np.column_stack([np.bincount(index, worth * column) / size for column in points[member].T])
     offset = points[member] - mean[index]
     products = (offset[:, 0] ** 2, offset[:, 0] * offset[:, 1], offset[:, 1] ** 2)
-    xx, xy, yy = (np.bincount(index, product) / size for product in products)
+    xx, xy, yy = (np.bincount(index, worth * product) / size for product in products)
     covariance = np.stack([np.stack([xx, xy], axis=-1), np.stack([xy, yy], axis=-1)], axis=-2)
     scatter = _scatter(xx + yy, size, clicks)
     return Clustering(
         mean=mean,
         covariance=_floored(covariance, FLOOR * scatter**2),
-        weight=size / max(len(index), 1),
+        weight=size / (float(size.sum()) or 1.0),
         inlier=member.astype(np.float64),
         nearest=_nearest(points, mean, labels, member, index),
         reliability=_reliability(clicks, member),

@@ -124,14 +124,14 @@ def carried(previous: Looks, origin: IntArray) -> Looks:
 
 def _until(votes: Votes, turn: int) -> Votes:
     """Give the votes of the first annotators."""
-    stray = None if votes.stray is None else votes.stray[:turn]
-    return replace(votes, marked=votes.marked[:turn], stray=stray)
+    stray, worth = (None if one is None else one[:turn] for one in (votes.stray, votes.worth))
+    return replace(votes, marked=votes.marked[:turn], stray=stray, worth=worth)
 
 
 def _step(votes: Votes, previous: Looks | None, settings: RecursiveSettings) -> tuple[Problem, Ascent]:
     """Make one EM iteration; but as printed, go on from what explains the votes better."""
     problem = problem_of(votes, _as_dem(settings))
-    share = votes.marked.sum(axis=0) / max(len(votes.marked), 1)
+    share = votes.share
     if previous is None:
         return problem, climb(problem, share, 1, 0.0, silent)
     ascent = climb(problem, _renewed(problem, previous, guess(problem, share)), 1, 0.0, silent)

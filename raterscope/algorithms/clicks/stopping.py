@@ -241,7 +241,7 @@ def crowd_on(clicks: Clicks, fusion: Fusion, detection: Settings) -> Crowd:
     """Give the vote model of an image where its detections are; the usual one for detectors without any."""
     settings = detection if isinstance(detection, DEMSettings) else DEMSettings()
     stray = stray_chance(_marks(clicks, fusion), fusion.clustering)
-    votes = Votes(fusion.marked, fusion.clustering.weight, fusion.verdict, *stray)
+    votes = Votes(fusion.marked, fusion.clustering.weight, fusion.verdict, *stray, clicks.weights)
     return crowd_of(problem_of(votes, settings), fusion)
 
 
@@ -252,12 +252,12 @@ def _marks(clicks: Clicks, fusion: Fusion) -> Clicks:
 
 
 def newcomers_of(crowd: Crowd, number: int) -> Newcomers:
-    """Draw so many newcomers from the crowd: each is as probably like one of its annotators as another."""
+    """Draw so many newcomers from the crowd: like each of its annotators as probably as he counts."""
     if not len(crowd.rate):
         return Newcomers(np.full((number, len(crowd.state.share)), 0.5), np.zeros(number))
-    return Newcomers(
-        np.tile(crowd.rate.mean(axis=0), (number, 1)), np.full(number, crowd.state.chance.mean())
-    )
+    worth = crowd.problem.worth
+    rate, stray = np.average(crowd.rate, axis=0, weights=worth), np.average(crowd.state.chance, weights=worth)
+    return Newcomers(np.tile(rate, (number, 1)), np.full(number, stray))
 
 
 def threshold_of(detection: Settings) -> float:

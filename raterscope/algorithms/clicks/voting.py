@@ -12,6 +12,9 @@ from raterscope.algorithms.settings import Settings, number, switch
 
 __all__ = ["MajoritySettings", "ShareSettings", "majority", "share"]
 
+EVEN = 1e-9
+"""Votes by which sums of weights may miss a bound that they reach."""
+
 
 @dataclass(frozen=True)
 class MajoritySettings(Settings):
@@ -32,7 +35,7 @@ class ShareSettings(Settings):
 
 
 def majority(votes: Votes, settings: MajoritySettings | None = None, watch: Watch = silent) -> Detection:
-    """Detect what half of the annotators marked (OEM-DEM paper, eq. 33).
+    """Detect what half of the annotators marked, each by how much he counts (OEM-DEM paper, eq. 33).
 
     Parameters
     ----------
@@ -47,14 +50,13 @@ def majority(votes: Votes, settings: MajoritySettings | None = None, watch: Watc
         and specificities are agreement with the vote.
     """
     settings = MajoritySettings() if settings is None else settings
-    count, annotators = votes.marked.sum(axis=0), votes.marked.shape[0]
-    enough = 2 * count >= annotators if settings.ties_count else 2 * count > annotators
+    beyond = 2 * votes.count - votes.crowd
     watch(1.0, "counted the votes")
-    return _decided(votes, enough & (annotators > 0))
+    return _decided(votes, beyond >= -EVEN if settings.ties_count else beyond > EVEN)
 
 
 def share(votes: Votes, settings: ShareSettings | None = None, watch: Watch = silent) -> Detection:
-    """Detect what a share of the annotators marked.
+    """Detect what a share of the annotators marked, each by how much he counts.
 
     Parameters
     ----------
@@ -68,19 +70,19 @@ def share(votes: Votes, settings: ShareSettings | None = None, watch: Watch = si
         As of `majority`.
     """
     settings = ShareSettings() if settings is None else settings
-    count, annotators = votes.marked.sum(axis=0), votes.marked.shape[0]
     watch(1.0, "counted the votes")
-    return _decided(votes, (count >= settings.share * annotators - 1e-9) & (annotators > 0))
+    return _decided(votes, votes.count >= settings.share * votes.crowd - EVEN)
 
 
 def _decided(votes: Votes, enough: BoolArray) -> Detection:
     from scipy.special import betaincinv
 
     known = votes.verdict >= 0
-    present = np.where(known, votes.verdict == 1, enough)
-    count, annotators = votes.marked.sum(axis=0), votes.marked.shape[0]
-    part = np.where(known, votes.verdict, count / max(annotators, 1)).astype(np.float64)
-    low, high = (betaincinv(count + 0.5, annotators - count + 0.5, level) for level in (0.025, 0.975))
+    present = np.where(known, votes.verdict == 1, enough & (len(votes.marked) > 0))
+    count = votes.count
+    quiet = np.maximum(votes.crowd - count, 0)
+    part = np.where(known, votes.verdict, votes.share).astype(np.float64)
+    low, high = (betaincinv(count + 0.5, quiet + 0.5, level) for level in (0.025, 0.975))
     hits = (votes.marked & present).sum(axis=1).astype(np.float64)
     false = (votes.marked & ~present).sum(axis=1).astype(np.float64)
     there, absent = float(present.sum()), float((~present).sum())
