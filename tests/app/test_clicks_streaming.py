@@ -12,7 +12,8 @@ from raterscope.app import importing
 from raterscope.app.clicks.following import Following, Wish
 from raterscope.app.clicks.watching import WatchPlan
 from raterscope.app.study import Study, streams
-from raterscope.app.workspaces.clicks.spots import Settling, Summary
+from raterscope.app.workspaces.clicks.spots import Settling
+from raterscope.app.workspaces.clicks.summaries import Summary
 from raterscope.widgets.dialogs.column_mapping import ColumnMappingDialog
 from tests.app.conftest import ANNOTATORS, PARASITES
 from tests.app.driving import LONG, idle, press, states

@@ -15,6 +15,7 @@ _SINCE = {
     2: ("TABLE grids", "TABLE masks", "INDEX masks_by_object"),
     3: ("TABLE questions", "TABLE votes", "TABLE pictures", "INDEX votes_by_object"),
     4: ("TABLE streams", "TABLE watched", "INDEX watched_by_stream", "INDEX watched_by_object"),
+    5: ("TABLE outlines", "INDEX outlines_by_object"),
 }
 """What came with a version and was nowhere before."""
 

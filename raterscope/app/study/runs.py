@@ -15,6 +15,7 @@ from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import plain
 from raterscope.app.study.file import StudyFile
 from raterscope.app.study.objects import RESULTS, read_object, remove_object, write_object
+from raterscope.app.study.outlines import Answers, Outline
 from raterscope.app.study.records import RunEntry, RunRecord, StudyError
 from raterscope.app.study.rows import RUN, run_of, run_row
 
@@ -75,6 +76,10 @@ class StudyRuns(StudyFile):
                     "INSERT INTO results(item, run, object) VALUES (?, ?, ?)",
                     (item, number, write_object(self._connection, result)),
                 )
+            fusions = {item: result for item, result in results.items() if isinstance(result, Fusion)}
+            if fusions:
+                outline = write_object(self._connection, Outline.of(fusions))
+                self._connection.execute("INSERT INTO outlines VALUES (?, ?)", (number, outline))
         return int(number)
 
     def runs(self) -> list[RunEntry]:
@@ -131,14 +136,32 @@ class StudyRuns(StudyFile):
         result = self.result(number, item)
         return None if result is None else (self.run(number), result)
 
+    def latest_answers(self) -> dict[int, Answers | None]:
+        """Give what the latest run of clicks says of each image; None where it keeps no outline."""
+        with self.sound():
+            latest = self._connection.execute(
+                "SELECT item, max(run) FROM results JOIN runs ON runs.id = run WHERE kind = 'clicks' "
+                "GROUP BY item"
+            ).fetchall()
+            kept = dict(self._connection.execute("SELECT run, object FROM outlines"))
+            of_runs: dict[int, dict[int, Answers]] = {}
+            for run in {run for _, run in latest if run in kept}:
+                outline = read_object(self._connection, kept[run], Outline, self.path)
+                try:
+                    of_runs[run] = outline.answers()
+                except ValueError as error:
+                    raise StudyError(f"is damaged ({error}); open a backup of it", file=self.path) from error
+        return {item: of_runs[run].get(item) if run in of_runs else None for item, run in latest}
+
     def delete_run(self, run_id: int) -> None:
         """Remove a run with its results. Decisions that were made on it stay."""
         self._runs.pop(run_id, None)
         with self.change():
-            objects = self._connection.execute(
-                "SELECT object FROM results WHERE run = ?", (run_id,)
-            ).fetchall()
-            self._connection.execute("DELETE FROM results WHERE run = ?", (run_id,))
+            objects = []
+            for table in ("results", "outlines"):
+                of_run = self._connection.execute(f"SELECT object FROM {table} WHERE run = ?", (run_id,))
+                objects += of_run.fetchall()
+                self._connection.execute(f"DELETE FROM {table} WHERE run = ?", (run_id,))
             for (number,) in objects:
                 remove_object(self._connection, number)
             self._connection.execute("DELETE FROM runs WHERE id = ?", (run_id,))

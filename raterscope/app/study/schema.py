@@ -40,6 +40,9 @@ The file is in WAL mode while it is open and a single plain file when it is clos
     has the ``weights`` of those who counted as a part of an annotator.
 ``results``
     One row a run and item, an image or a question as the run's kind has it; ``object`` holds the result.
+``outlines``
+    One row a run of clicks; ``object`` holds what a queue needs of its results to order them. It follows from
+    them and may be missing.
 ``streams``
     One row a source of clicks that is watched: where it is, as `images` writes paths; ``settings`` (JSON),
     how its clicks are fused and when to stop; ``position`` (JSON), how far it was read, written together with
@@ -58,7 +61,8 @@ The file is in WAL mode while it is open and a single plain file when it is clos
 
 Version 1 had neither ``grids`` nor ``masks``, and in ``decisions`` the columns of a spot in place of the
 subject. Version 2 knew images alone as items, one annotator a decision, and no ``questions``, ``votes`` and
-``pictures``. Version 3 knew no ``streams`` and ``watched``. `migration` brings such files up to date.
+``pictures``. Version 3 knew no ``streams`` and ``watched``, version 4 no ``outlines``. `migration` brings
+such files up to date.
 
 Rows of a run and of an import appear in one transaction, whole or not at all.
 """
@@ -68,7 +72,7 @@ from __future__ import annotations
 __all__ = ["APPLICATION_ID", "SCHEMA", "VERSION"]
 
 APPLICATION_ID = 0x52536370
-VERSION = 4
+VERSION = 5
 
 SCHEMA = (
     """CREATE TABLE images (
@@ -113,6 +117,10 @@ SCHEMA = (
     """CREATE TABLE results (
         item INTEGER NOT NULL, run INTEGER NOT NULL REFERENCES runs(id) ON DELETE CASCADE,
         object INTEGER NOT NULL REFERENCES objects(id), PRIMARY KEY (item, run)) WITHOUT ROWID, STRICT""",
+    """CREATE TABLE outlines (
+        run INTEGER PRIMARY KEY REFERENCES runs(id) ON DELETE CASCADE,
+        object INTEGER NOT NULL REFERENCES objects(id)) STRICT""",
+    "CREATE INDEX outlines_by_object ON outlines(object)",
     """CREATE TABLE streams (
         id INTEGER PRIMARY KEY, source TEXT NOT NULL UNIQUE, settings TEXT NOT NULL, position TEXT NOT NULL,
         started TEXT NOT NULL, seen TEXT NOT NULL) STRICT""",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol
 
@@ -52,7 +52,8 @@ class Summary(Protocol):
 class Queueing(QObject):
     """Keeps what each image's line says in step with runs and decisions.
 
-    Results are read a few images at a time, so that a decision never waits behind all of them.
+    Results are read a few images at a time, so that a decision never waits behind all of them. Where outlines
+    of all of them can be read at once, the lines are in order before.
 
     Parameters
     ----------
@@ -65,13 +66,19 @@ class Queueing(QObject):
     summarize : callable
         ``summarize(image, what was read, review)`` makes a line's Summary; with None for what was read, that
         of an image of which nothing is known.
+    outline : callable, optional
+        ``outline(images, study, watch)`` reads quickly what lines can be made from meanwhile, of those images
+        of which it can be had.
 
     Signals
     -------
-    all_read
+    ordered
         Every line says what it has to say.
+    all_read
+        The results of all lines can be had.
     """
 
+    ordered = Signal()
     all_read = Signal()
 
     def __init__(
@@ -83,6 +90,7 @@ class Queueing(QObject):
         summarize: Callable[[int, Any, ReviewState], Summary],
         parent: QObject | None = None,
         *,
+        outline: Read | None = None,
         nouns: tuple[str, str],
     ) -> None:
         super().__init__(parent)
@@ -91,8 +99,12 @@ class Queueing(QObject):
         self._kind = kind
         self._read = read
         self._summarized = summarize
+        self._outline = outline
         self._nouns = nouns
         self._results: dict[int, Any] = {}
+        self._outlines: dict[int, Any] = {}
+        """What lines are made from until results are read."""
+        self._studies = 0
         self._summaries: dict[int, Summary] = {}
         self._lines: dict[int, QueueItem] = {}
         self._changed: dict[int, None] = {}
@@ -109,7 +121,10 @@ class Queueing(QObject):
 
     def reset(self) -> None:
         """Begin anew: another study."""
+        self._studies += 1  # their images bear the same numbers
+        self._reading = False
         self._results.clear()
+        self._outlines.clear()
         self._summaries.clear()
         self._lines.clear()
         self._changed.clear()
@@ -127,9 +142,15 @@ class Queueing(QObject):
         stale = set(images)
         for image in stale:
             self._results.pop(image, None)
+            self._outlines.pop(image, None)
         self._waiting = [entry.id for entry in contents.of(self._kind) if entry.id not in self._results]
         self._sort()
-        self._read_on()
+        if self._outline is None or not self._waiting:
+            self._read_on()
+            return
+        job = self._document.ask("Reading answers", partial(self._outline, tuple(self._waiting)))
+        job.finished.connect(partial(self._on_outlines, self._studies))
+        job.ended.connect(partial(self._on_outlined, self._studies))
 
     def decided(self, *images: int) -> None:
         """Count anew after a decision on images: of many, some at a time, so that events come between."""
@@ -179,35 +200,58 @@ class Queueing(QObject):
         self._reading = True
         batch, self._waiting = self._waiting[:AT_ONCE], self._waiting[AT_ONCE:]
         job = self._document.ask("Reading results", partial(self._read, batch))
-        job.finished.connect(self._on_results)
-        job.ended.connect(self._on_read)
+        job.finished.connect(partial(self._on_results, self._studies))
+        job.ended.connect(partial(self._on_read, self._studies))
 
     def take(self, results: Mapping[int, Any]) -> None:
         """Let lines say what images have come to beside the study, until they are read again."""
-        self._on_results(results)
+        self._on_results(self._studies, results)
 
-    def _on_results(self, results: Mapping[int, Any]) -> None:
-        self._results.update(results)
-        for image in results:
-            self._summarize(image)
-        self._sort()
+    def _on_outlines(self, study: int, outlines: Mapping[int, Any]) -> None:
+        if study == self._studies:
+            self._outlines = {image: one for image, one in outlines.items() if image not in self._results}
+            self._take_up(self._outlines)
 
-    def _on_read(self) -> None:
+    def _on_outlined(self, study: int) -> None:
+        if study == self._studies and self._document.contents is not None:
+            if set(self._waiting) <= self._outlines.keys():
+                self.ordered.emit()
+            self._read_on()
+
+    def _on_results(self, study: int, results: Mapping[int, Any]) -> None:
+        if study == self._studies:
+            self._results.update(results)
+            for image in results:
+                self._outlines.pop(image, None)
+            self._take_up(results)
+
+    def _on_read(self, study: int) -> None:
+        if study != self._studies:
+            return
         self._reading = False
         if self._document.contents is not None:
             self._read_on()
             if not self._reading:
+                self.ordered.emit()
                 self.all_read.emit()
+
+    def _take_up(self, images: Iterable[int]) -> None:
+        """Count anew, and put in order where that changes something."""
+        before = {image: self._summaries.get(image) for image in images}
+        for image in before:
+            self._summarize(image)
+        if any(self._summaries.get(image) != summary for image, summary in before.items()):
+            self._sort()
 
     def _summary(self, image: int) -> Summary:
         known = self._summaries.get(image)
         return self._summarized(image, None, ReviewState()) if known is None else known
 
     def _summarize(self, image: int) -> None:
-        contents = self._document.contents
-        if contents is None or image not in self._results:
+        contents, known = self._document.contents, self._results.get(image, self._outlines.get(image))
+        if contents is None or known is None:
             return
-        self._summaries[image] = self._summarized(image, self._results[image], contents.review)
+        self._summaries[image] = self._summarized(image, known, contents.review)
         self._lines.pop(image, None)
 
     def _sort(self) -> None:

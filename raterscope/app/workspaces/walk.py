@@ -39,7 +39,7 @@ class Walk(QObject):
         self._kind = kind
         self._on_screen: int | None = None
         self._for_disputed = False
-        queueing.all_read.connect(self._on_queue_read)
+        queueing.ordered.connect(self._on_queue_ordered)
         loader.loaded.connect(self._on_loaded)
         runs.chosen.connect(self.again)
         runs.changed.connect(self._on_results)
@@ -92,7 +92,7 @@ class Walk(QObject):
         contents = self._document.contents
         return contents is not None and bool(contents.runs_of(self._kind))
 
-    def _on_queue_read(self) -> None:
+    def _on_queue_ordered(self) -> None:
         """Begin with the most disputed image, now that it is known."""
         images = self._images()
         if images and self._queueing.current is None:

@@ -87,10 +87,10 @@ def paint_course(painter: QPainter, box: QRectF, course: Course) -> None:
     for unbroken in course.line:
         points = onto.map(unbroken)
         painter.drawPolyline(points)
-        if len(points) == 1 or step >= DOTS_FROM:
+        if points.count() == 1 or step >= DOTS_FROM:
             painter.save()
             painter.setPen(Qt.PenStyle.NoPen)
             painter.setBrush(ink)
-            for point in points:
+            for point in map(points.at, range(points.count())):
                 painter.drawEllipse(point, 1.8, 1.8)
             painter.restore()

@@ -10,14 +10,18 @@ import sys
 import tempfile
 import zlib
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
+import numpy as np
 import pytest
 
 from raterscope.app.review import Decision, SpotSubject
 from raterscope.app.study import Study, StudyError
 from raterscope.app.study.migration import schema_of
+from raterscope.app.study.objects import write_object
+from raterscope.app.study.outlines import Outline
 from raterscope.app.study.schema import VERSION
 from tests.app.study.made import a_fusion, a_run, a_table
 
@@ -161,7 +165,7 @@ def test_a_newer_version_is_refused(closed: Path) -> None:
     assert "newer Raterscope" in refusal(closed)
 
 
-@pytest.mark.parametrize("version", [1, 2, 3])
+@pytest.mark.parametrize("version", [1, 2, 3, 4])
 def test_a_study_of_an_older_format_opens_with_all_that_was_decided(closed: Path, version: int) -> None:
     with Study.open(closed) as study:
         moved = SpotSubject(number=2, x=5.0, y=4.0, from_x=3.0, from_y=4.0)
@@ -173,6 +177,8 @@ def test_a_study_of_an_older_format_opens_with_all_that_was_decided(closed: Path
     with Study.open(closed) as study:
         assert study.decisions() == before
         assert study.record(Decision(verb="undo", undoes=3)).id == 5
+        assert study.latest_result(1) is not None
+        assert study.latest_answers() == {1: None}  # its runs keep no outline
     with edited(closed) as connection, pytest.raises(sqlite3.IntegrityError, match="never changed"):
         connection.execute("UPDATE decisions SET who = 'another'")
 
@@ -183,16 +189,18 @@ COLUMNS_BEFORE = {
     2: "id, at, who, verb, item, kind, subject, voxels, reason, annotators ->> 0, run, about, undoes",
 }
 TABLES_SINCE = {
-    1: ("grids", "masks", "questions", "votes", "pictures", "watched", "streams"),
-    2: ("questions", "votes", "pictures", "watched", "streams"),
-    3: ("watched", "streams"),
+    1: ("grids", "masks", "questions", "votes", "pictures", "watched", "streams", "outlines"),
+    2: ("questions", "votes", "pictures", "watched", "streams", "outlines"),
+    3: ("watched", "streams", "outlines"),
+    4: ("outlines",),
 }
 
 
 def as_an_older_format(path: Path, version: int) -> None:
     """Write a study as an older format had it.
 
-    The first had a spot's columns, the second one annotator a decision, the third watched nothing.
+    The first had a spot's columns, the second one annotator a decision, the third watched nothing, the fourth
+    kept no outlines.
     """
     with edited(path) as connection:
         for table in TABLES_SINCE[version]:
@@ -271,6 +279,7 @@ def test_garbage_anywhere_is_a_sentence_and_no_crash(closed: Path, seed: int) ->
         for ask in (
             study.images, study.annotators, study.decisions, study.runs, lambda: study.clicks(1),
             lambda: study.clicks(2), lambda: study.truth(1), lambda: study.latest_result(1),
+            study.latest_answers,
             lambda: study.record(Decision(verb="skip", item=1, subject=SpotSubject(x=0.0, y=0.0))),
         ):  # fmt: skip
             with contextlib.suppress(StudyError):
@@ -287,6 +296,27 @@ def test_a_result_that_claims_other_clicks_is_damage(closed: Path) -> None:
             study.result(1, 2)
         with pytest.raises(StudyError, match="damaged"):
             study.latest_result(2)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"ends": np.array([3, 4])},
+        {"ends": np.array([9])},
+        {"ends": np.array([5.0])},
+        {"posterior": np.zeros((5, 1))},
+        {"detected": np.zeros(5)},
+        {"covariance": np.zeros((5, 2), dtype=np.float32)},
+    ],
+)
+def test_an_outline_that_does_not_hold_together_is_damage(closed: Path, changed: dict) -> None:
+    with Study.open(closed) as study:
+        (run,) = study.runs()
+        outline = replace(Outline.of({1: study.result(run.id, 1)}), **changed)
+        with study.change() as connection:
+            connection.execute("UPDATE outlines SET object = ?", (write_object(connection, outline),))
+        with pytest.raises(StudyError, match="is damaged"):
+            study.latest_answers()
 
 
 def test_a_bomb_in_a_chunk_is_damage(closed: Path) -> None:

@@ -280,6 +280,23 @@ def test_the_latest_result_of_each_image(study: Study) -> None:
         study.run(second)
 
 
+def test_the_answers_of_the_latest_runs_are_had_without_their_results(study: Study) -> None:
+    study.add_clicks(a_table(1, ("a", "b", "c")))
+    clicks = {image: study.clicks(image) for image in (1, 2, 3)}
+    study.add_run(a_run(), {image: a_fusion(clicks[image], image) for image in (1, 2)})
+    study.add_run(a_run(), {2: a_fusion(clicks[2], 9, clusters=0)})
+    with reopened(study) as again:
+        found = again.latest_answers()
+        assert found.keys() == {1, 2}
+        assert len(found[2].posterior) == 0
+        fusion, answers = again.latest_result(1)[1], found[1]
+        assert answers.looked == len(clicks[1].annotators)
+        assert np.array_equal(answers.posterior, fusion.detection.posterior)
+        assert np.array_equal(answers.detected, fusion.detection.detected)
+        assert np.allclose(answers.mean, fusion.clustering.mean)
+        assert np.allclose(answers.covariance, fusion.clustering.covariance)
+
+
 def test_a_deleted_run_gives_back_its_room(study: Study) -> None:
     study.add_clicks(a_table(1, ("a",)))
     clicks = study.clicks(1)

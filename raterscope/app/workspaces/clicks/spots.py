@@ -10,22 +10,16 @@ from typing import Literal
 import numpy as np
 
 from raterscope.algorithms.clicks.data import FloatArray, Fusion
-from raterscope.algorithms.progress import Watch
 from raterscope.app import review
-from raterscope.app.errors import counted
-from raterscope.app.study import Study
+from raterscope.app.study.outlines import Answers
 
 __all__ = [
     "DISPUTED",
     "Known",
     "Settling",
     "Spot",
-    "Summary",
-    "read_results",
     "says",
     "spots_of",
-    "summarize",
-    "summary_of",
     "why",
 ]
 
@@ -115,52 +109,21 @@ class Settling:
 
 @dataclass(frozen=True, eq=False)
 class Known:
-    """What the queue knows of an image: the latest answer, whom it heard, how it settles, of which run."""
+    """What the queue knows of an image: the latest answer, whom it heard, how it settles, of which run.
+
+    `outline` stands for the answer where it is not read yet.
+    """
 
     fusion: Fusion | None = None
     annotators: tuple[str, ...] = ()
     settling: Settling | None = None
     run: int | None = None
-
-
-@dataclass(frozen=True)
-class Summary:
-    """One image in a line of the queue.
-
-    `doubt` is the number of answers expected to be wrong or, while clicks come, to change yet.
-    """
-
-    fused: bool
-    looked: bool
-    detections: int
-    disputed: int
-    decided: int
-    doubt: float
-    settling: Settling | None = None
-    flag: str | None = None
+    outline: Answers | None = None
 
     @property
-    def counts(self) -> dict[str, int]:
-        """What the queue can be narrowed by."""
-        return {"detections": self.detections, "disputed": self.disputed, "decided": self.decided}
-
-    def in_words(self) -> str:
-        """Say it: "27 detections, 3 disputed"."""
-        if not self.fused:
-            return "not fused yet" if not self.decided else f"not fused yet, {self.decided} decided"
-        if not self.looked:
-            return "nobody looked yet" if not self.decided else f"nobody looked yet, {self.decided} decided"
-        words = counted(self.detections, "detection")
-        if self.settling is not None:
-            firm = "firm" if self.settling.firm else "not firm"
-            words = f"{self.detections:,} found by {self.settling.annotators:,}, {firm}"
-        return f"{words}, {self.disputed} disputed" if self.disputed else words
-
-    @property
-    def done(self) -> bool:
-        """True where nothing is left to settle: of what nobody looked at, nothing is known."""
-        seen = self.fused and (self.looked or self.decided > 0)
-        return seen and self.disputed == 0 and (self.settling is None or self.settling.firm)
+    def answers(self) -> Answers | None:
+        """What the answer says of spots; None where there is none."""
+        return self.outline if self.fusion is None else Answers.of(self.fusion)
 
 
 def spots_of(fusion: Fusion | None, looked: int, decided: Sequence[review.Spot]) -> tuple[Spot, ...]:
@@ -181,54 +144,6 @@ def spots_of(fusion: Fusion | None, looked: int, decided: Sequence[review.Spot])
         if found is None and spot.verdict != "skipped":
             spots.append(_alone(spot, len(spots) + 1, looked))
     return tuple(spots)
-
-
-def summary_of(
-    spots: Sequence[Spot],
-    *,
-    fused: bool,
-    looked: bool,
-    settling: Settling | None = None,
-    flag: str | None = None,
-) -> Summary:
-    """Count what the queue says of an image."""
-    return Summary(
-        fused=fused,
-        looked=looked,
-        detections=sum(spot.present for spot in spots),
-        disputed=sum(spot.state == "disputed" for spot in spots),
-        decided=sum(spot.decided for spot in spots),
-        doubt=sum(spot.doubt for spot in spots) if settling is None else settling.expected,
-        settling=settling,
-        flag=flag,
-    )
-
-
-def read_results(images: Sequence[int], study: Study, watch: Watch) -> dict[int, Known]:
-    """Read for the queue what the latest run says of images, and whom it heard."""
-    results: dict[int, Known] = {}
-    for done, image in enumerate(images):
-        watch(done / len(images), "reading results")
-        latest = study.latest_result(image)
-        if latest is None:
-            results[image] = Known()
-        else:
-            results[image] = Known(latest[1], study.clicks(image, latest[0]).annotators, run=latest[0].id)
-    return results
-
-
-def summarize(image: int, known: Known | None, state: review.ReviewState) -> Summary:
-    """Say an image's line of the queue; see `read_results`."""
-    known = known or Known()
-    spots = spots_of(known.fusion, len(known.annotators), state.spots(image))
-    flag = state.flag(image)
-    return summary_of(
-        spots,
-        fused=known.fusion is not None,
-        looked=len(known.annotators) > 0,
-        settling=known.settling,
-        flag=None if flag is None else flag.reason,
-    )
 
 
 def says(spot: Spot, fusion: Fusion | None) -> tuple[tuple[str, str], ...]:

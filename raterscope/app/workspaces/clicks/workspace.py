@@ -35,8 +35,9 @@ from raterscope.app.workspaces.clicks.reviewing import Reviewing
 from raterscope.app.workspaces.clicks.scene import Scene, load_pixels, read_scene
 from raterscope.app.workspaces.clicks.screen import ClicksScreen
 from raterscope.app.workspaces.clicks.spot_menu import SpotMenu
-from raterscope.app.workspaces.clicks.spots import Spot, read_results, summarize
+from raterscope.app.workspaces.clicks.spots import Spot
 from raterscope.app.workspaces.clicks.streaming import Streaming
+from raterscope.app.workspaces.clicks.summaries import read_outlines, read_results, summarize
 from raterscope.app.workspaces.fusing import FusionWork
 from raterscope.app.workspaces.loading import SceneLoader
 from raterscope.app.workspaces.queueing import Queueing
@@ -61,8 +62,9 @@ class ClicksWorkspace(ClicksScreen):
         self.loader = SceneLoader(document, jobs, read_scene, load_pixels, self)
         self.reviewing = Reviewing(document, self)
         self.queueing = Queueing(
-            document, self.queue, "clicks", read_results, summarize, self, nouns=("image", "spot")
-        )
+            document, self.queue, "clicks", read_results, summarize, self, outline=read_outlines,
+            nouns=("image", "spot"),
+        )  # fmt: skip
         self.runs = Runs(document, jobs, self, "clicks")
         self.fusing = self.runs.fusing
         self.walk = Walk(document, self.queueing, self.loader, self.runs, "clicks")

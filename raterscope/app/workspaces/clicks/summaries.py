@@ -1,0 +1,121 @@
+"""What a line of the queue says of an image: counted from outlines first, then from results."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from raterscope.algorithms.progress import Watch
+from raterscope.app import review
+from raterscope.app.errors import counted
+from raterscope.app.study import Study
+from raterscope.app.study.outlines import Answers
+from raterscope.app.workspaces.clicks.spots import DISPUTED, Known, Settling
+
+__all__ = ["Summary", "read_outlines", "read_results", "summarize"]
+
+
+@dataclass(frozen=True)
+class Summary:
+    """One image in a line of the queue.
+
+    `doubt` is the number of answers expected to be wrong or, while clicks come, to change yet.
+    """
+
+    fused: bool
+    looked: bool
+    detections: int
+    disputed: int
+    decided: int
+    doubt: float
+    settling: Settling | None = None
+    flag: str | None = None
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """What the queue can be narrowed by."""
+        return {"detections": self.detections, "disputed": self.disputed, "decided": self.decided}
+
+    def in_words(self) -> str:
+        """Say it: "27 detections, 3 disputed"."""
+        if not self.fused:
+            return "not fused yet" if not self.decided else f"not fused yet, {self.decided} decided"
+        if not self.looked:
+            return "nobody looked yet" if not self.decided else f"nobody looked yet, {self.decided} decided"
+        words = counted(self.detections, "detection")
+        if self.settling is not None:
+            firm = "firm" if self.settling.firm else "not firm"
+            words = f"{self.detections:,} found by {self.settling.annotators:,}, {firm}"
+        return f"{words}, {self.disputed} disputed" if self.disputed else words
+
+    @property
+    def done(self) -> bool:
+        """True where nothing is left to settle: of what nobody looked at, nothing is known."""
+        seen = self.fused and (self.looked or self.decided > 0)
+        return seen and self.disputed == 0 and (self.settling is None or self.settling.firm)
+
+
+def read_outlines(images: Sequence[int], study: Study, watch: Watch) -> dict[int, Known]:
+    """Read what the latest run says of images, without its results; of images of older runs nothing."""
+    watch(0.0, "reading answers")
+    latest = study.latest_answers()
+    outlines = {image: latest.get(image) for image in images}
+    return {
+        image: Known(outline=outline)
+        for image, outline in outlines.items()
+        if outline is not None or image not in latest
+    }
+
+
+def read_results(images: Sequence[int], study: Study, watch: Watch) -> dict[int, Known]:
+    """Read for the queue what the latest run says of images, and whom it heard."""
+    results: dict[int, Known] = {}
+    for done, image in enumerate(images):
+        watch(done / len(images), "reading results")
+        latest = study.latest_result(image)
+        if latest is None:
+            results[image] = Known()
+        else:
+            results[image] = Known(latest[1], study.clicks(image, latest[0]).annotators, run=latest[0].id)
+    return results
+
+
+def summarize(image: int, known: Known | None, state: review.ReviewState) -> Summary:
+    """Say an image's line of the queue, as `spots_of` would count."""
+    known = known or Known()
+    answers, flag = known.answers, state.flag(image)
+    detections, disputed, decided, doubt = _count(answers, state.spots(image))
+    return Summary(
+        fused=answers is not None,
+        looked=answers is not None and answers.looked > 0,
+        detections=detections,
+        disputed=disputed,
+        decided=decided,
+        doubt=doubt if known.settling is None else known.settling.expected,
+        settling=known.settling,
+        flag=None if flag is None else flag.reason,
+    )
+
+
+def _count(answers: Answers | None, decided: Sequence[review.Spot]) -> tuple[int, int, int, float]:
+    """Count what is there, what is disputed, what is decided, and add up the doubt."""
+    judged = [spot for spot in decided if spot.verdict != "skipped"]
+    if answers is None:
+        return sum(spot.verdict != "rejected" for spot in judged), 0, len(judged), 0.0
+    posterior = answers.posterior
+    disputed = (posterior > DISPUTED[0]) & (posterior < DISPUTED[1])
+    present = np.where(disputed, posterior >= 0.5, answers.detected)
+    doubt = np.nan_to_num(np.minimum(posterior, 1.0 - posterior))
+    alone = 0
+    matched = review.match(decided, answers.mean, answers.covariance)
+    for spot, cluster in zip(decided, matched, strict=True):
+        if spot.verdict == "skipped":
+            continue
+        there = spot.verdict != "rejected"
+        if cluster is None:
+            alone += there
+        else:
+            present[cluster], disputed[cluster], doubt[cluster] = there, False, 0.0
+    return int(present.sum()) + alone, int(disputed.sum()), len(judged), float(doubt.sum())

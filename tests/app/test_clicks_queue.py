@@ -1,0 +1,102 @@
+"""The queue of images: counted as the spots are, and in order before the results are read."""
+
+import sqlite3
+import threading
+
+import numpy as np
+import pytest
+
+from raterscope.app.document import Document
+from raterscope.app.jobs import Jobs
+from raterscope.app.review import Decision, SpotSubject, fold
+from raterscope.app.study import Study
+from raterscope.app.study.outlines import Outline
+from raterscope.app.workspaces.clicks.spots import Known, spots_of
+from raterscope.app.workspaces.clicks.summaries import read_outlines, read_results, summarize
+from raterscope.app.workspaces.queueing import Queueing
+from raterscope.widgets.panels.queue_panel import QueuePanel
+from tests.app.driving import LONG
+from tests.app.study.made import a_fusion, a_run, a_table
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_line_of_an_image_counts_its_spots(seed, tmp_path):
+    rng = np.random.default_rng(seed)
+    with Study.create(tmp_path / "s.rscope") as study:
+        study.add_clicks(a_table(seed, ("a",)))
+        clicks = study.clicks(1)
+    fusion = a_fusion(clicks, seed, clusters=int(rng.integers(0, 12)))
+    fusion.clustering.mean[:] *= 50
+    fusion.detection.posterior[rng.random(len(fusion.clustering)) < 0.1] = np.nan
+    made = []
+    for number in range(int(rng.integers(0, 9))):
+        there = len(fusion.clustering) and rng.random() < 0.8
+        x, y = rng.choice(fusion.clustering.mean) + rng.normal(0, 1, 2) if there else rng.uniform(0, 99, 2)
+        verb = str(rng.choice(["accept", "reject", "skip", "add"]))
+        subject = SpotSubject(x=float(x), y=float(y), number=number)
+        made.append(Decision(verb=verb, item=1, subject=subject, id=number + 1))
+    state = fold(made)
+    spots = spots_of(fusion, len(clicks.annotators), state.spots(1))
+    for known in (Known(fusion, clicks.annotators), Known(outline=Outline.of({1: fusion}).answers()[1])):
+        line = summarize(1, known, state)
+        assert line.fused
+        assert line.looked
+        assert line.detections == sum(spot.present for spot in spots)
+        assert line.disputed == sum(spot.state == "disputed" for spot in spots)
+        assert line.decided == sum(spot.decided for spot in spots)
+        assert line.doubt == pytest.approx(sum(spot.doubt for spot in spots))
+
+
+@pytest.fixture
+def jobs(qapp):
+    jobs = Jobs()
+    yield jobs
+    jobs.close()
+    jobs.deleteLater()
+
+
+@pytest.mark.parametrize("outlined", [True, False])
+def test_images_are_in_order_before_their_results_are_read(jobs, qtbot, tmp_path, outlined):
+    path = tmp_path / "s.rscope"
+    with Study.create(path) as study:
+        study.add_clicks(a_table(1, tuple("abcdefghijkl")))
+        clicks = {entry.id: study.clicks(entry.id) for entry in study.images()}
+        fusions = {image: a_fusion(one, image) for image, one in clicks.items()}
+        study.add_run(a_run(), fusions)
+    doubt = {
+        image: np.minimum(one.detection.posterior, 1 - one.detection.posterior).sum()
+        for image, one in fusions.items()
+    }
+    expected = sorted(doubt, key=doubt.__getitem__, reverse=True)
+    if not outlined:  # as an older program kept it
+        with sqlite3.connect(path) as connection:
+            connection.execute("DELETE FROM outlines")
+        connection.close()
+    may_read = threading.Event()
+
+    def slowly(images, study, watch):
+        may_read.wait(10)
+        return read_results(images, study, watch)
+
+    document, panel = Document(jobs, jobs), QueuePanel()
+    qtbot.addWidget(panel)
+    queueing = Queueing(
+        document, panel, "clicks", slowly, summarize, jobs, outline=read_outlines, nouns=("image", "spot")
+    )
+    orders = []
+    queueing.ordered.connect(lambda: orders.append([item.key for item in panel.shown()]))
+    with qtbot.waitSignal(document.replaced, timeout=LONG):
+        document.open(path)
+    queueing.reset()
+    if outlined:
+        qtbot.waitUntil(lambda: orders == [expected], timeout=LONG)
+        assert not queueing.results
+    else:
+        qtbot.wait(100)
+        assert not orders
+    with qtbot.waitSignal(queueing.all_read, timeout=LONG):
+        may_read.set()
+    assert orders[-1] == expected
+    assert queueing.results.keys() == fusions.keys()
+    document.close()
+    qtbot.waitUntil(lambda: not jobs.busy, timeout=LONG)
