@@ -79,7 +79,8 @@ class Excluding(QObject):
         self._screen, self._reviewing = screen, reviewing
         self._dialog: ExclusionDialog | None = None
         self._name = ""
-        self._here = 0
+        self._scene: Scene | None = None
+        """What was on screen when the dialog was opened: a change may have been gone to since."""
         self._job: Job | None = None
         self._inputs: RunInputs | None = None
         self._found: dict[float | None, Recount] = {}
@@ -113,12 +114,12 @@ class Excluding(QObject):
             self._document.record(Decision(verb="include", annotators=(contents.annotators[number],)))
 
     def _ask(self, number: int, weight: float | None) -> None:
-        contents, scene = self._document.contents, self._reviewing.scene
+        contents = self._document.contents
         if contents is None:
             return
         self._stop()
         self._name = contents.annotators[number]
-        self._here = 0 if scene is None else scene.image.id
+        self._scene = self._reviewing.scene
         who = alias(number) if contents.hidden else self._name
         dialog = ExclusionDialog(who, weight, self._screen.window())
         self._dialog, self._inputs, self._changed = dialog, None, ()
@@ -133,7 +134,7 @@ class Excluding(QObject):
 
     def _show(self) -> None:
         """Show what the choice would change, or work it out."""
-        dialog, scene = self._dialog, self._reviewing.scene
+        dialog, scene = self._dialog, self._scene
         if dialog is None:
             return
         weight = dialog.panel.weight
@@ -189,9 +190,10 @@ class Excluding(QObject):
             self._preview(found)
 
     def _preview(self, found: Recount) -> None:
-        if self._dialog is not None:
-            self._changed = tuple(sorted(found.changed, key=lambda one: one.image != self._here))
-            preview = _Preview(found, self._here, self._changed, blind=self._reviewing.blind)
+        if self._dialog is not None and self._scene is not None:
+            here = self._scene.image.id
+            self._changed = tuple(sorted(found.changed, key=lambda one: one.image != here))
+            preview = _Preview(found, here, self._changed, blind=self._reviewing.blind)
             self._dialog.panel.show_preview(preview)
 
     def _on_change(self, key: int) -> None:
@@ -215,7 +217,7 @@ class Excluding(QObject):
 
     def _on_closed(self) -> None:
         self._stop()
-        self._dialog, self._inputs, self._changed = None, None, ()
+        self._dialog, self._scene, self._inputs, self._changed = None, None, None, ()
         self._found = {}
 
     def _stop(self) -> None:
