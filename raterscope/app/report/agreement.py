@@ -38,8 +38,8 @@ def agreement_section(cases: Sequence[Sequence[Figures]], numbers: Mapping[str, 
         inner.append(Section(plain(structure), blocks))
     title = "Agreement of the raters" + (" over all cases" if len(cases) > 1 else "")
     if len(inner) == 1:
-        return Section(title, inner[0].blocks, breaks=True)
-    return Section(title, sections=inner, breaks=True)
+        return Section(title, inner[0].blocks, breaks=len(cases) > 1)
+    return Section(title, sections=inner, breaks=len(cases) > 1)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -152,7 +152,7 @@ def _tests(found: Sequence[Figures]) -> Iterator[tuple[str, str, SignedRank]]:
             whole = [one.report.volume_ml for one in here]
             relative = np.array(own) / np.maximum(whole, 1e-12)
             yield (
-                "volume, relative",
+                f"{units_of(here[0].entry.lattice).extent.lower()}, relative",
                 f"{plain(name, 30)} \N{MINUS SIGN} consensus",
                 wilcoxon(relative, np.ones(len(here))),
             )
@@ -173,8 +173,8 @@ def _tests_table(tests: Sequence[tuple[str, str, SignedRank]]) -> Table:
     ]
     note = (
         "Wilcoxon's signed-rank test over cases, two-sided; cases without a difference are left out. "
-        "Adjusted: by Holm for the number of tests in this table. Volume, relative: the rater's share of the "
-        "consensus's volume, less 1. Dice with a consensus favours those whom it follows."
+        "Adjusted: by Holm for the number of tests in this table. Relative: the rater's share of what the "
+        "consensus holds, less 1. Dice with a consensus favours those whom it follows."
     )
     columns = ("Difference of", "in", "Cases", "Median", "p", "p, adjusted")
     return Table("Differences over cases", columns, rows, note, frozenset({1}))

@@ -14,7 +14,7 @@ from raterscope.app.report.contents import Picture
 from raterscope.app.report.pictures import drawing
 from raterscope.widgets.tokens import ANNOTATOR_COLOURS, LIGHT
 
-__all__ = ["FINE", "LINES", "Frame", "Line", "draw_lines", "draw_rates", "framed", "tint"]
+__all__ = ["FINE", "LINES", "Frame", "Line", "draw_lines", "draw_rates", "framed", "rounded", "tint"]
 
 LINES = tuple(colour for colour in ANNOTATOR_COLOURS if colour not in ("#f0e442", "#bbbbbb"))
 """Colours of lines that are seen on white."""
@@ -102,7 +102,7 @@ def draw_lines(
     most : float
     diagonal : bool
     """
-    step = _round(most / _TICKS)
+    step = rounded(most / _TICKS)
     at = [(x / most, f"{x:,.10g}") for x in np.arange(0, most * (1 + 1e-9), step).tolist()]
     frame = framed(at, [(y, f"{y:.1f}") for y in np.linspace(0, 1, _TICKS + 1).tolist()], across, up)
 
@@ -167,7 +167,7 @@ def framed(
     return frame
 
 
-def _round(step: float) -> float:
+def rounded(step: float) -> float:
     """Give the round number nearest above a step: 1, 2 or 5 times a power of ten."""
     power = 10.0 ** math.floor(math.log10(step))
     return next(times * power for times in (1.0, 2.0, 5.0, 10.0) if times * power >= step * (1 - 1e-9))

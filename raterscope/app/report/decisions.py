@@ -2,65 +2,121 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from datetime import UTC
+from datetime import UTC, datetime
 
 from raterscope.app.errors import plain
-from raterscope.app.report.contents import Section, Table
+from raterscope.app.report.contents import Block, Prose, Section, Table
 from raterscope.app.report.units import NONE
-from raterscope.app.review import Decision, fold
+from raterscope.app.review import Decision, ReviewState
+from raterscope.app.review.decision import target_of
 
-__all__ = ["decisions_section"]
+__all__ = ["decisions_section", "told_of"]
+
+_MOST = 200
+"""Decisions that are listed one by one: of an afternoon there are thousands."""
 
 
-def decisions_section(decisions: Sequence[Decision], items: Mapping[tuple[str, int], str]) -> Section:
-    """List decisions in the order in which they were made.
+def told_of(
+    decisions: Sequence[Decision], items: Mapping[tuple[str, int], str], state: ReviewState
+) -> list[tuple[Decision, str]]:
+    """Choose the decisions on some items, and on annotators, each with the names of its items.
 
     Parameters
     ----------
     decisions : sequence of Decision
         The whole journal.
     items : mapping of an item's kind and number to its name
-        Those that are told of; decisions on others are left out.
+    state : ReviewState
+        What the journal amounts to.
     """
-    state = fold(decisions)
-    rows = []
+    found = []
     for one in decisions:
-        target = one
-        while target.verb == "undo" and target.undoes is not None:
-            earlier = state.decision(target.undoes)
-            if earlier is None:
-                break
-            target = earlier
-        item = ""
+        target = _target(one, state)
+        names = []
         if target.subject is not None and target.items:
             names = [items.get((target.subject.kind, number), "") for number in target.items]
             if not any(names):
                 continue
-            item = ", ".join(name for name in names if name)
-        when = NONE if one.at is None else one.at.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S")
-        structure = getattr(target.subject, "structure", "")
+        found.append((one, ", ".join(filter(None, names))))
+    return found
+
+
+def decisions_section(told: Sequence[tuple[Decision, str]], state: ReviewState) -> Section:
+    """Sum decisions up by who made them, and list them in the order in which they were made.
+
+    Parameters
+    ----------
+    told : sequence of decision and name of its items
+        See `told_of`.
+    state : ReviewState
+    """
+    title = "The expert's decisions"
+    if not told:
+        return Section(title, [Prose([("", "No decision has been made.")])])
+    blocks: list[Block] = [_by_whom([one for one, _ in told], state)]
+    notable = sorted(range(len(told)), key=lambda at: _is_plain(told[at][0]))[:_MOST]
+    shown = [told[at] for at in sorted(notable)]
+    rows = [_row(one, items, state) for one, items in shown]
+    columns = ("No.", "When (UTC)", "Who", "Case", "Structure", "What", "Why", "In effect")
+    kept = [at for at in range(len(columns)) if at not in (3, 4, 6) or any(row[at] for row in rows)]
+    note = ""
+    if len(shown) < len(told):
+        note = (
+            f"Of {len(told):,} decisions {len(shown):,} are listed, first those with a reason and those on "
+            "annotators; `raterscope export --what decisions` writes all."
+        )
+    blocks.append(
+        Table(
+            "One by one", [columns[at] for at in kept], [[row[at] for at in kept] for row in rows], note,
+            frozenset(range(len(kept))),
+        )
+    )  # fmt: skip
+    return Section(title, blocks)
+
+
+def _by_whom(decisions: Sequence[Decision], state: ReviewState) -> Table:
+    rows = []
+    for who in dict.fromkeys(one.who for one in decisions):
+        own = [one for one in decisions if one.who == who]
+        verbs = Counter(one.verb for one in own)
+        times = [one.at for one in own if one.at is not None]
         rows.append(
             (
-                str(one.id),
-                when,
-                plain(one.who, 40),
-                plain(item),
-                plain(structure),
-                plain(state.in_words(one), 160),
-                "" if one.annotators else plain(one.reason, 160),  # the words have it
-                "" if one.verb == "undo" else "yes" if state.in_effect(one.id) else "undone",
+                plain(who, 40) or NONE,
+                f"{len(own):,}",
+                f"{sum(one.verb != 'undo' and state.in_effect(one.id) for one in own):,}",
+                _minute(min(times, default=None)),
+                _minute(max(times, default=None)),
+                ", ".join(f"{verb} {count:,}" for verb, count in verbs.most_common()),
             )
         )
-    columns = ("No.", "When (UTC)", "Who", "Case", "Structure", "What", "Why", "In effect")
-    empty = {at for at in (3, 4, 6) if not any(row[at] for row in rows)}
-    kept = [at for at in range(len(columns)) if at not in empty]
-    if not rows:
-        return Section("The expert's decisions", [Table("", ("No decision has been made.",), [])])
-    table = Table(
-        "",
-        [columns[at] for at in kept],
-        [[row[at] for at in kept] for row in rows],
-        words=frozenset(range(len(kept))),
+    columns = ("Who", "Decisions", "In effect", "First (UTC)", "Last (UTC)", "What")
+    return Table("By whom", columns, rows, words=frozenset({3, 4, 5}))
+
+
+def _row(one: Decision, items: str, state: ReviewState) -> Sequence[str]:
+    return (
+        str(one.id),
+        NONE if one.at is None else one.at.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S"),
+        plain(one.who, 40),
+        plain(items),
+        plain(getattr(_target(one, state).subject, "structure", "")),
+        plain(state.in_words(one), 160),
+        "" if one.annotators else plain(one.reason, 160),  # the words have it
+        "" if one.verb == "undo" else "yes" if state.in_effect(one.id) else "undone",
     )
-    return Section("The expert's decisions", [table])
+
+
+def _is_plain(one: Decision) -> bool:
+    return not (one.reason or one.annotators)
+
+
+def _target(one: Decision, state: ReviewState) -> Decision:
+    """Give what an undo is about in the end."""
+    return target_of(one, state.decision)[0] or one
+
+
+def _minute(at: datetime | None) -> str:
+    return NONE if at is None else at.astimezone(UTC).strftime("%Y-%m-%d %H:%M")

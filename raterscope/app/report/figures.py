@@ -77,6 +77,8 @@ class Figures:
     doubt : (Z, Y, X) float32
         On the grid of the masks: what the model doubts or, where that is more, how divided the raters are;
         0 where the expert settled it.
+    left_out : sequence of str
+        Raters of the structure whom the expert had excluded.
     truth : AgainstTruth, optional
     """
 
@@ -94,6 +96,7 @@ class Figures:
     differs: bool
     even: int
     doubt: Float32Array
+    left_out: Sequence[str] = ()
     truth: AgainstTruth | None = None
 
     def without_maps(self) -> Figures:
@@ -141,7 +144,8 @@ def read_figures(
     if latest is None:
         return []
     run, result = latest
-    truths = {one.structure for one in mask_entries(study, entry.id) if one.annotator is None}
+    every = mask_entries(study, entry.id)
+    truths = {one.structure for one in every if one.annotator is None}
     settled = settled_of(study, regions)
     found = []
     for done, (fusion, report) in enumerate(zip(result.fusions, result.reports, strict=True)):
@@ -152,6 +156,7 @@ def read_figures(
         masks = assemble(
             {name: records[name] for name in fusion.annotators}, entry.lattice, structure, margin=MARGIN
         )
+        raters = {one.annotator for one in every if one.structure == structure}
         decided = [one for one in regions if one.subject.structure == structure]
         pieces = [(fusion.origin, fusion.shape)]
         pieces += [
@@ -186,6 +191,7 @@ def read_figures(
                 doubt=_doubt(
                     fusion, masks, known_voxels(decided, settled, structure, masks.origin, masks.shape)
                 ),
+                left_out=[name for name in run.excluded if name in raters],
                 truth=truth,
             )
         )

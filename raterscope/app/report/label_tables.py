@@ -82,7 +82,7 @@ def methods_table(answered: Answered, judged: Mapping[str, Assessment]) -> Table
     columns = (
         "Method", "Tasks", "Accuracy", "AUC", "Log loss", "Brier", "Calibration error", "Against the vote"
     )  # fmt: skip
-    return Table("Methods", columns, rows, note)
+    return Table("Methods compared", columns, rows, note)
 
 
 def crowd_table(answered: Answered) -> Table:
@@ -173,7 +173,7 @@ def annotators_table(
                 plain(in_words(rates[k], fusion.classes, fusion.outputs, meaning), 80),
             ]
         )
-    for name in answered.run.excluded:
+    for name in sorted(set(answered.run.excluded) & set(labels.annotators)):
         reason = plain(excluded.get(name, "")) or "no reason given"
         rows.append([f"{plain(name, 40)} (excluded: {reason})", *[NONE] * 4])
     note = (

@@ -215,7 +215,8 @@ def _facts(found: AnsweredQuestion) -> Facts:
     held = int((fusion.known != OPEN).sum())
     known = int((question.truth != OPEN).sum())
     if held or known:
-        facts.append(("Known truths", f"{known:,} imported; {held:,} tasks were held fixed"))
+        fixed = f"{held:,} held fixed" if held else "none was held fixed"
+        facts.append(("Known truths", f"{known:,} imported; {fixed}"))
     facts.append(("Run", run_in_words(answered.run)))
     trace = fusion.trace
     if len(trace.change):

@@ -104,6 +104,28 @@ _MEASURES_OF_PAIRS = (
 )
 
 
+_SOURCES = {
+    "clicks": (
+        "the OEM-DEM paper is that on unsupervised clustering with outliers (OEM) and detection (DEM) of "
+        "crowdsourced clicks in two stages of expectation and maximisation, with data of the MalariaSpot "
+        "project; the thesis is C. D\N{LATIN SMALL LETTER I WITH ACUTE}az Vilor, EM based algorithms for "
+        "Malaria diagnose via crowdsourcing"
+    ),
+    "masks": (
+        "the robust fusion paper is B. Audelan, D. Hamzaoui, S. Montagne, R. Renard-Penna and H. Delingette, "
+        "Robust Bayesian fusion of continuous segmentation maps, Medical Image Analysis 78 (2022) 102398"
+    ),
+    "labels": (
+        "the dynamic combination paper is E. Simpson, S. Roberts, I. Psorakis and A. Smith, Dynamic Bayesian "
+        "combination of multiple imperfect classifiers, in Decision Making and Imperfection, Springer (2013)"
+    ),
+    "pairs": (
+        "the position bias paper is Q. Xu, J. Xiong, X. Cao and Y. Yao, False discovery rate control and "
+        "statistical quality assessment of annotators in crowdsourced ranking, ICML 2016"
+    ),
+}
+
+
 def methods_section(
     runs: Sequence[RunEntry],
     figures: Sequence[Figures],
@@ -132,6 +154,8 @@ def methods_section(
         paragraphs += _MEASURES_OF_LABELS
     if any(run.kind == "pairs" for run in runs):
         paragraphs += _MEASURES_OF_PAIRS
+    told = "; ".join(words for kind, words in _SOURCES.items() if any(run.kind == kind for run in runs))
+    paragraphs.append(("Sources", f"{told[0].upper()}{told[1:]}."))
     return Section("Methods", [Prose(paragraphs)])
 
 

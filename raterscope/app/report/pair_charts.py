@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.pairs import PairFusion, Pairs
 from raterscope.algorithms.pairs.data import FloatArray
-from raterscope.app.report.charts import FINE, framed
+from raterscope.app.report.charts import FINE, framed, rounded
 from raterscope.app.report.contents import Picture
 from raterscope.widgets.tokens import LIGHT
 
@@ -56,7 +56,11 @@ def draw_path(fusion: PairFusion, behaviour: NDArray[np.int8], algorithm: str) -
     strongest = ever[np.argsort(-np.abs(path[:, ever]).max(axis=0), kind="stable")[:_MOST_LINES]]
     high = float(np.abs(path).max()) * 1.05 or 1.0
     across = _powers(at, place_of)
-    up = [((value + high) / (2 * high), f"{value:.2g}") for value in np.linspace(-high, high, 5).tolist()]
+    step = rounded(high / 3)
+    up = [
+        ((value + high) / (2 * high), f"{value:.2g}".replace("-", "\N{MINUS SIGN}"))
+        for value in (step * np.arange(-(high // step), high // step + 1)).tolist()
+    ]
     frame = framed(across, up, _AXES.get(algorithm, "place on the path"), "bias, left above 0")
     brush, place = frame.brush, frame.place
     x = place_of.tolist()

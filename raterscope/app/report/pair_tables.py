@@ -59,7 +59,7 @@ def flagged_table(found: ComparedQuestion) -> Table:
     blank = [NONE] * (len(columns) - 1)
     if len(order) > _MOST:
         rows.append([f"… and {len(order) - _MOST:,} more", *[""] * len(blank)])
-    for name in found.run.excluded:
+    for name in sorted(set(found.run.excluded) & set(pairs.annotators)):
         reason = plain(found.excluded.get(name, ""), _REASON) or "no reason given"
         rows.append([plain(name, 40), *blank[1:], f"excluded: {reason}"])
     if not rows:

@@ -40,7 +40,7 @@ def raters_table(
         f"HD95, {unit}": [units.mm(one.hausdorff_95) for one in report.compared],
         "Sens.": [share(one.sensitivity) for one in report.compared],
         "Spec.": [share(one.specificity) for one in report.compared],
-        "Volume": [units.amount(ml) for ml in figures.volumes],
+        units.extent: [units.amount(ml) for ml in figures.volumes],
         "Difference": [units.difference(one.volume_difference, report.volume_ml) for one in report.compared],
     }
     if figures.truth is not None:
@@ -50,7 +50,7 @@ def raters_table(
     for p, name in enumerate(fusion.annotators):
         cell = _named(name, numbers, since=name in excluded)
         rows.append([cell, *(cells[p] for cells in columns.values())])
-    for name in figures.run.excluded:
+    for name in figures.left_out:
         reason = plain(excluded.get(name, "")) or "no reason given"
         shown = _named(name, numbers)
         rows.append([Cell(f"{shown.text} (excluded: {reason})", swatch=shown.swatch), *[NONE] * len(columns)])
@@ -127,10 +127,10 @@ def disputes_table(figures: Figures, units: Units) -> Table:
         for number, one in enumerate(figures.report.disputes, start=1)
     ]
     note = (
-        "Where a rater's outline is farther from the consensus's than is worth a look. Volume: of the "
-        "region; doubt: that times its mean doubt."
+        "Where a rater's outline is farther from the consensus's than is worth a look. "
+        f"{units.extent}: of the region; doubt: that times its mean doubt."
     )
-    columns = ("No.", "Volume", "Doubt", "Where", "Who", "Expert")
+    columns = ("No.", units.extent, "Doubt", "Where", "Who", "Expert")
     return Table("Disputed regions", columns, rows, note, frozenset({3, 4, 5}))
 
 
@@ -151,7 +151,7 @@ def alternatives_table(figures: Figures, units: Units) -> Table | None:
         rows.append((str(number), f"{100 * one.weight:.0f} %", size, ", ".join(followers)))
     return Table(
         "Alternative consensuses",
-        ("Consensus", "Share of raters", "Volume", "Followed by (probability)"),
+        ("Consensus", "Share of raters", units.extent, "Followed by (probability)"),
         rows,
         words=frozenset({3}),
     )

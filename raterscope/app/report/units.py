@@ -30,11 +30,14 @@ class Units:
         "ml", on an image "mm²"; "voxels" or "px" where nothing tells their size.
     per_ml : float
         What one ml of the algorithms' figures is in that unit.
+    extent : str
+        "Volume", on an image "Area".
     """
 
     length: str
     size: str
     per_ml: float
+    extent: str = "Volume"
 
     def mm(self, value: float) -> str:
         """Say a length without its unit."""
@@ -66,10 +69,11 @@ class Units:
 
 def units_of(grid: Grid) -> Units:
     """Tell the units of a grid."""
+    extent = "Area" if grid.flat else "Volume"
     if not grid.calibrated:
-        return Units("px", "px" if grid.flat else "voxels", 1000.0 / grid.voxel_volume)
+        return Units("px", "px" if grid.flat else "voxels", 1000.0 / grid.voxel_volume, extent)
     if grid.flat:
-        return Units("mm", "mm²", 1000.0 / grid.spacing[0])
+        return Units("mm", "mm²", 1000.0 / grid.spacing[0], extent)
     return Units("mm", "ml", 1.0)
 
 

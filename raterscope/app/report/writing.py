@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from raterscope import __version__
 from raterscope.algorithms.progress import Watch, part, silent
-from raterscope.app.errors import InputError, plain
+from raterscope.app.errors import InputError, counted, plain
 from raterscope.app.formats.records import STUDY_SUFFIX
 from raterscope.app.formats.whole import write_whole
 from raterscope.app.report.contents import Contents, Notices, Section
@@ -88,7 +88,7 @@ def gather(
     study: Study, watch: Watch = silent, item: int | None = None, question: int | None = None
 ) -> Contents:
     """Read and measure all that a report tells, see `write_report`."""
-    from raterscope.app.report.decisions import decisions_section
+    from raterscope.app.report.decisions import decisions_section, told_of
     from raterscope.app.report.methods import methods_section
 
     decisions = study.decisions()
@@ -109,19 +109,27 @@ def gather(
         sections[0] = replace(sections[0], breaks=False)
     if stale:
         sections.insert(0, Section("", [Notices(stale)]))
-    told_of = {("labels", one.id) for one in questions} | {("pairs", one.id) for one in compared}
-    told_of |= {(kind, one.id) for kind in ("clicks", "masks") for one in entries}
-    named = {key: name for key, name in study.names().items() if key in told_of}
-    sections.append(decisions_section(decisions, named))
+    shown = {("labels", one.id) for one in questions} | {("pairs", one.id) for one in compared}
+    shown |= {(kind, one.id) for kind in ("clicks", "masks") for one in entries}
+    named = {key: name for key, name in study.names().items() if key in shown}
+    told = told_of(decisions, named, state)
+    sections.append(decisions_section(told, state))
     sections.append(methods_section([runs[number] for number in sorted(runs)], figures, decisions, named))
+    facts = [("Study", plain(study.path.stem, 200))]
+    facts.append(("Holds", _holdings(study)) if whole else ("Only", plain(next(iter(named.values())))))
+    experts = list(dict.fromkeys(plain(one.who, 40) for one, _ in told if one.who))
+    if experts:
+        facts.append(("Experts" if len(experts) > 1 else "Expert", ", ".join(experts)))
     now = datetime.now(UTC)
-    facts = [
-        ("Study", plain(study.path.stem, 200)),
-        ("Written", f"{now:%Y-%m-%d %H:%M} UTC by Raterscope {__version__}"),
-    ]
-    if not whole:
-        facts.insert(1, ("Only", plain(next(iter(named.values())))))
+    facts.append(("Written", f"{now:%Y-%m-%d %H:%M} UTC by Raterscope {__version__}"))
     return Contents(f"Report on {plain(study.path.stem, 200)}", facts, sections)
+
+
+def _holdings(study: Study) -> str:
+    """Say what a study is about: "24 images of clicks, 1 question of labels; 39 annotators"."""
+    nouns = {"clicks": "image", "masks": "case", "labels": "question", "pairs": "question"}
+    here = [f"{counted(len(items), nouns[kind])} of {kind}" for kind, items in study.items().items() if items]
+    return f"{', '.join(here)}; {counted(len(study.annotators()), 'annotator')}"
 
 
 def _masks(
@@ -166,10 +174,10 @@ def _clicks(
     found = []
     for done, entry in enumerate(entries):
         watch(0.5 * done / len(entries), f"counting on {plain(entry.name)}")
-        counted = read_counted(study, entry, state.spots(entry.id)) if entry.id in fused else None
-        if counted is not None:
-            found.append(counted)
-            runs[counted.run.id] = counted.run
+        one = read_counted(study, entry, state.spots(entry.id)) if entry.id in fused else None
+        if one is not None:
+            found.append(one)
+            runs[one.run.id] = one.run
     measures = read_measures(study.decisions(), state)
     return [clicks_section(study, found, measures, state.excluded, part(watch, 0.5, 1.0))]
 

@@ -150,3 +150,21 @@ def test_of_many_images_those_in_dispute_are_shown(crowd, tmp_path, monkeypatch)
     assert [picture.title for picture in gallery.pictures] == ["b"]
     assert gallery.pictures[0].words == "3 found, 3 in dispute"
     assert "Of 2 images" in gallery.note
+
+
+def test_thousands_of_decisions_are_summed_up(crowd, page):
+    crowd.record(Decision(verb="exclude", annotators=("w1",), reason="asleep", who="Dr B"))
+    for number in range(250):
+        spot = SpotSubject(x=float(number % 90), y=float(number // 90))
+        crowd.record(Decision(verb="add", item=1, subject=spot, who="Dr A", reason="why" * (number == 249)))
+    crowd.record(Decision(verb="undo", undoes=2, who="Dr A"))
+    made = page(crowd)
+    assert made.row("Dr A", 6)[1:3] == ["251", "249"]
+    assert made.row("Dr A", 6)[5] == "add 250, undo 1"
+    listed = [row for row in made.rows if len(row) == 7 and row[2] in ("Dr A", "Dr B")]
+    assert len(listed) == 200
+    assert [row[0] for row in listed] == sorted((row[0] for row in listed), key=int)
+    assert "exclude annotator w1 (asleep)" in listed[0]
+    assert listed[-1][5] == "why"
+    assert "Of 252 decisions 200 are listed" in made.text
+    assert made.row("Experts", 2)[1] == "Dr B, Dr A"
