@@ -60,6 +60,8 @@ class PairCrowd:
         Comparisons between each group and the next; without any, the groups cannot be ranked together.
     weak : int
         Items that hardly anybody compared: three times each.
+    lopsided : float
+        How far items may lean to a side, 0 to 1: each is shown left with a chance of its own.
     prefix : str
         What the items' names begin with.
     """
