@@ -19,7 +19,8 @@ from raterscope.app.study.places import has_changed
 
 __all__ = ["Pixels", "SceneLoader", "why_missing"]
 
-PIXELS_KEPT = 512 * 1024**2
+PIXELS_KEPT = 256 * 1024**2
+"""Some seventy smears: a review goes on and seldom far back, and what is read again is there in 40 ms."""
 
 
 class Pixels(Protocol):
