@@ -13,7 +13,7 @@ from raterscope.widgets.own_keys import OwnKeys
 from raterscope.widgets.picturing import Drawn, paint_svg, paint_to_image
 from raterscope.widgets.plot_table import PlotTable
 
-__all__ = ["FigureMenu", "Leaving", "PictureMenu", "Plotted"]
+__all__ = ["DrawnMenu", "FigureMenu", "Leaving", "PictureMenu", "Plotted"]
 
 SHARP = 2.0
 """Pixels of a drawn figure's picture for one of the window, at the least: it will be looked at closely."""
@@ -143,8 +143,30 @@ class PictureMenu(QObject):
         self._leave(".png", paint_to_image(self._figure, self._scale()))
 
 
-class FigureMenu(PictureMenu):
-    """The same of a figure that is lines and numbers, which leaves as SVG and as CSV too.
+class DrawnMenu(PictureMenu):
+    """The same of what has lines on it, which leaves as SVG too.
+
+    Parameters
+    ----------
+    figure : Drawn
+    place : QWidget
+    """
+
+    def __init__(self, figure: Drawn, place: QWidget) -> None:
+        super().__init__(figure, place)
+        self.svg = QAction("Save as SVG…", place)
+        self.menu.insertAction(self.png, self.svg)
+        self.svg.triggered.connect(self._on_svg)
+
+    def _scale(self) -> float:
+        return max(SHARP, super()._scale())
+
+    def _on_svg(self) -> None:
+        self._leave(".svg", paint_svg(self._figure))
+
+
+class FigureMenu(DrawnMenu):
+    """The same of a figure that is lines and numbers, which leaves as CSV too.
 
     Parameters
     ----------
@@ -157,18 +179,9 @@ class FigureMenu(PictureMenu):
     def __init__(self, figure: Plotted, place: QWidget) -> None:
         super().__init__(figure, place)
         self._plotted = figure
-        self.svg = QAction("Save as SVG…", place)
-        self.menu.insertAction(self.png, self.svg)
-        self.svg.triggered.connect(self._on_svg)
         self.menu.addSeparator()
         self.csv = self._action("Save data as CSV…")
         self.csv.triggered.connect(self._on_csv)
-
-    def _scale(self) -> float:
-        return max(SHARP, super()._scale())
-
-    def _on_svg(self) -> None:
-        self._leave(".svg", paint_svg(self._figure))
 
     def _on_csv(self) -> None:
         self._leave(".csv", self._plotted.table())

@@ -5,6 +5,7 @@ from scipy.cluster.hierarchy import linkage
 from scipy.spatial.distance import squareform
 
 from raterscope.algorithms.clicks.stopping import StoppingSettings
+from raterscope.widgets.panels.local_weight import LocalWeight
 from raterscope.widgets.plots.agreement_matrix import AgreementMatrix
 from raterscope.widgets.plots.bias_over_time import BiasOverTime, OverTimeView
 from raterscope.widgets.plots.bias_path import BiasPath
@@ -190,10 +191,17 @@ def strip():
     return figure
 
 
+def weight():
+    panel = LocalWeight()
+    panel.show_weight("Local weight, rater <4>", np.linspace(0, 1, 60).reshape(6, 10), corner=(20, 30))
+    return panel
+
+
 FIGURES = {
     one.__name__: one
     for one in (
         objective, reliability, curves, calibration, counts, course, agreement, tree, lines, triangle, flow,
         matrix, wall, knockoffs, shares, ranking, alike, network, path, sides, course_of_bias, strip,
+        weight,
     )
 }  # fmt: skip

@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QApplication
 from raterscope.widgets import theme
 from raterscope.widgets.canvas.image_canvas import ImageCanvas
 from raterscope.widgets.figure_menu import FigureMenu
+from raterscope.widgets.panels.crop_view import CropView
 from raterscope.widgets.picturing import paint_svg, paint_to_image
 from raterscope.widgets.plot_table import PlotTable
 from tests.widgets.plotted import FIGURES
@@ -20,8 +21,8 @@ opens_a_menu = pytest.mark.qt_log_ignore(
 )
 """The offscreen platform says so of itself."""
 
-WITH_IMAGES = {"alike", "agreement", "matrix"}
-"""The similarity of thousands is an image, and so is the bar of a colour scale."""
+WITH_IMAGES = {"alike", "agreement", "matrix", "weight"}
+"""The similarity of thousands is an image, so are voxels, and so is the bar of a colour scale."""
 
 
 @pytest.fixture(autouse=True)
@@ -65,7 +66,9 @@ def test_an_svg_has_lines_and_words_not_pixels(figure):
     drawn = {
         kind: list(root.iter(SVG + kind)) for kind in ("path", "polyline", "polygon", "rect", "text", "image")
     }
-    assert sum(len(drawn[kind]) for kind in ("path", "polyline", "polygon", "rect")) > 2
+    assert sum(len(drawn[kind]) for kind in ("path", "polyline", "polygon", "rect")) > (
+        0 if figure.key == "weight" else 2
+    )
     if figure.key != "strip":
         words = " ".join("".join(text.itertext()) for text in drawn["text"])
         assert leaving.title in words
@@ -169,6 +172,40 @@ def test_the_numbers_are_those_that_were_given():
     assert cells["Bert", "Cora"] == 0.9
     assert math.isnan(cells["a <b> & co", "Bert"])
     assert math.isnan(cells["Bert", "Bert"])
+
+
+def test_the_weights_leave_with_their_places_in_the_slice():
+    table = FIGURES["weight"]()._map.table()
+    rows = list(table.rows())
+    assert table.columns == ("row", "column", "weight")
+    assert (rows[0], rows[-1]) == ((21, 31, 0.0), (26, 40, 1.0))
+
+
+@opens_a_menu
+def test_the_crop_of_a_spot_leaves_with_its_ellipse(qtbot):
+    crop = CropView()
+    qtbot.addWidget(crop)
+    crop.show()
+    red = np.full((40, 40, 3), (200, 40, 40), np.uint8)
+    crop.show_crop(red, 20.0, np.diag([9.0, 4.0]), 0.95, "disputed", "Spot 12")
+    crop.activateWindow()
+    qtbot.waitUntil(crop.isActiveWindow)
+    crop.setFocus()
+    qtbot.keyClick(crop, Qt.Key.Key_F10, Qt.KeyboardModifier.ShiftModifier)
+    qtbot.waitUntil(crop.menu.menu.isVisible)
+    words = [action.text() for action in crop.menu.menu.actions()]
+    crop.menu.menu.close()
+    assert words == ["Copy as image", "Save as SVG…", "Save as PNG…"]
+    leaving = left(crop.menu, crop.menu.svg)
+    assert (leaving.title, leaving.of_image) == ("Spot 12", True)
+    root = ElementTree.fromstring(leaving.content)
+    drawn = [one for kind in ("path", "ellipse") for one in root.iter(SVG + kind)]
+    assert drawn
+    assert list(root.iter(f"{SVG}image"))
+    image = left(crop.menu, crop.menu.png).content
+    assert image.width() >= 2 * crop.width()
+    middle = image.pixelColor(image.width() // 2, image.height() // 2)
+    assert (middle.red(), middle.green(), middle.blue()) == (200, 40, 40)
 
 
 def test_the_curves_leave_as_they_are_chosen():

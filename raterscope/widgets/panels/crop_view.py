@@ -12,6 +12,7 @@ from raterscope.algorithms.clicks.ellipses import ellipses
 from raterscope.widgets import theme
 from raterscope.widgets.canvas.pictures import to_picture
 from raterscope.widgets.canvas.spot_layer import state_style
+from raterscope.widgets.figure_menu import DrawnMenu
 
 __all__ = ["SIDE", "CropView"]
 
@@ -20,12 +21,15 @@ SIDE = 152
 
 
 class CropView(QWidget):
-    """A square of the image about a spot, with its ellipse."""
+    """A square of the image about a spot, with its ellipse; it can be copied and saved."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setFixedSize(SIDE, SIDE)
         self.setAccessibleName("The spot, enlarged")
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.menu = DrawnMenu(self, self)
+        self._title = ""
         self._picture: QImage | None = None
         self._radii: tuple[float, float] | None = None
         self._turn = 0.0
@@ -46,8 +50,13 @@ class CropView(QWidget):
         covariance: NDArray[np.floating] | None,
         coverage: float,
         state: str,
+        title: str = "",
     ) -> None:
-        """Show another spot; `radius` is half the crop's width in the units of the covariance."""
+        """Show another spot; `radius` is half the crop's width in the units of the covariance.
+
+        The title is what it is called where it is saved.
+        """
+        self._title = title
         self._picture = None if crop is None or not crop.size else to_picture(crop)
         self._state = state
         self._radii = None
@@ -58,16 +67,30 @@ class CropView(QWidget):
         self.update()
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        """Paint crop and ellipse."""
+        """Paint crop and ellipse, and a frame while it has the keys."""
         with QPainter(self) as painter:
-            self._paint(painter)
+            painter.save()
+            self.paint_picture(painter)
+            painter.restore()
+            if self.hasFocus():
+                painter.setPen(QPen(QColor(theme.DARK.accent), 1))
+                painter.drawRect(QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5))
 
-    def _paint(self, painter: QPainter) -> None:
+    def heading(self) -> tuple[str, str]:
+        """Give which spot it is."""
+        return self._title, ""
+
+    def picture_size(self) -> QSize:
+        """Give how large the square is."""
+        return self.size()
+
+    def paint_picture(self, painter: QPainter) -> None:
+        """Paint crop and ellipse."""
         box = QRectF(self.rect())
         painter.fillRect(box, QColor(theme.DARK.canvas))
         if self._picture is None:
             painter.setPen(QColor(theme.DARK.second))
-            painter.setFont(theme.font(theme.CAPTION))
+            painter.setFont(theme.widget_font(theme.CAPTION))
             painter.drawText(box, Qt.AlignmentFlag.AlignCenter, "no image")
         else:
             painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform)

@@ -166,7 +166,7 @@ class EvidencePanel(QWidget):
         self._header.set_title(evidence.title, evidence.where)
         self._header.set_aside(WORDS.get(evidence.state, evidence.state), tone)
         self._crop.show_crop(evidence.crop, evidence.crop_radius, evidence.covariance, evidence.coverage,
-                             evidence.state)  # fmt: skip
+                             evidence.state, evidence.title)  # fmt: skip
         covered = evidence.covered
         self._covered.setText(COVERED)
         self._before.setText(evidence.before)

@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QRectF, QSize, Qt
-from PySide6.QtGui import QImage, QPainter, QPaintEvent
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt
+from PySide6.QtGui import QColor, QImage, QPaintEngine, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QStackedWidget, QVBoxLayout, QWidget
 
 from raterscope.widgets import theme
 from raterscope.widgets.canvas.colour_maps import CIVIDIS
 from raterscope.widgets.canvas.pictures import to_picture
+from raterscope.widgets.figure_menu import FigureMenu
 from raterscope.widgets.parts import Header, plain_label
+from raterscope.widgets.plot_table import PlotTable
 from raterscope.widgets.plots.colour_bar import BAR_HEIGHT, colours_of, paint_colour_bar
+from raterscope.widgets.text_size import enlarge, set_lengths, text_size
 
 __all__ = ["LocalWeight"]
 
+SHARP = 4.0
+"""Pixels of a voxels' picture for one of the figure, where it is to stay sharp."""
+
 
 class LocalWeight(QWidget):
-    """A heat map with its colour bar; voxels stay voxels."""
+    """A heat map with its colour bar; voxels stay voxels. It can be copied and saved, its numbers too."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -28,7 +34,7 @@ class LocalWeight(QWidget):
         words = "Choose a rater: where the consensus follows that rater, and where not, is drawn here."
         self._nothing = plain_label(words, "second", wrap=True)
         self._nothing.setAlignment(Qt.AlignmentFlag.AlignTop)
-        self._map = _Map()
+        self._map = _Map(self._header)
         self._pages = QStackedWidget()
         self._pages.addWidget(self._nothing)
         self._pages.addWidget(self._map)
@@ -45,6 +51,7 @@ class LocalWeight(QWidget):
         low: float = 0.0,
         high: float = 1.0,
         aspect: float = 1.0,
+        corner: tuple[int, int] = (0, 0),
     ) -> None:
         """Show a crop of a rater's weight.
 
@@ -58,41 +65,78 @@ class LocalWeight(QWidget):
             Ends of the scale.
         aspect : float
             Height of a voxel over its width.
+        corner : tuple of int
+            Row and column of the slice at which the crop begins.
         """
         self._header.set_title(title)
         known = values is not None and values.size > 0
         self._pages.setCurrentIndex(int(known))
         if values is not None and known:
-            self._map.show_map(values, low, high, aspect)
+            self._map.show_map(values, low, high, aspect, corner)
             least, most = float(np.nanmin(values)), float(np.nanmax(values))
             self._map.setAccessibleName(f"{title}: from {least:.2f} to {most:.2f}")
             self._map.setToolTip(f"From {least:.2f} to {most:.2f} here; 1 follows the rater, 0 does not")
 
 
 class _Map(QWidget):
-    def __init__(self) -> None:
+    def __init__(self, header: Header) -> None:
         super().__init__()
+        self._header = header
+        self._values: NDArray[np.floating] = np.empty((0, 0))
+        self._corner = (0, 0)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.menu = FigureMenu(self, self)
         self._picture: QImage | None = None
         self._ends = (0.0, 1.0)
         self._aspect = 1.0
-        self.setMinimumHeight(BAR_HEIGHT + 48)
+        set_lengths(self, minimumHeight=BAR_HEIGHT + 48)
 
     def sizeHint(self) -> QSize:
         return QSize(336, BAR_HEIGHT + 104)
 
-    def show_map(self, values: NDArray[np.floating], low: float, high: float, aspect: float) -> None:
+    def show_map(
+        self,
+        values: NDArray[np.floating],
+        low: float,
+        high: float,
+        aspect: float,
+        corner: tuple[int, int],
+    ) -> None:
+        self._values, self._corner = values, corner
         self._picture = to_picture(colours_of(values, low, high, CIVIDIS))
         self._ends, self._aspect = (low, high), aspect
         self.update()
 
-    def paintEvent(self, _event: QPaintEvent) -> None:
+    def heading(self) -> tuple[str, str]:
+        return self._header.words()
+
+    def picture_size(self) -> QSize:
+        return QSize(round(self.width() / text_size()), round(self.height() / text_size()))
+
+    def table(self) -> PlotTable:
+        (down, across), (high, wide) = self._corner, self._values.shape
+        rows, columns = np.arange(down + 1, down + 1 + high), np.arange(across + 1, across + 1 + wide)
+        return PlotTable.of_cells({"row": rows, "column": columns}, {"weight": self._values})
+
+    def paint_picture(self, painter: QPainter) -> None:
         if self._picture is None:
             return
+        room = QRectF(QPointF(), self.picture_size().toSizeF()).adjusted(0, 0, 0, -BAR_HEIGHT - 6)
+        whole = QRectF(0, 0, self._picture.width(), self._picture.height() * self._aspect).size()
+        size = whole.scaled(room.size(), Qt.AspectRatioMode.KeepAspectRatio)
+        box = QRectF(room.left(), room.top(), size.width(), size.height())
+        picture = self._picture
+        if painter.paintEngine().type() == QPaintEngine.Type.SVG:  # who shows it would blur so small an image
+            picture = picture.scaled((size * SHARP).toSize().expandedTo(picture.size()))
+        painter.drawImage(box, picture)
+        bar = QRectF(0, box.bottom() + 6, room.width(), BAR_HEIGHT)
+        paint_colour_bar(painter, bar, CIVIDIS, *self._ends, "weight")
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
         with QPainter(self) as painter:
-            room = QRectF(self.rect()).adjusted(0, 0, 0, -BAR_HEIGHT - 6)
-            whole = QRectF(0, 0, self._picture.width(), self._picture.height() * self._aspect).size()
-            size = whole.scaled(room.size(), Qt.AspectRatioMode.KeepAspectRatio)
-            box = QRectF(room.left(), room.top(), size.width(), size.height())
-            painter.drawImage(box, self._picture)
-            bar = QRectF(0, box.bottom() + 6, self.width(), BAR_HEIGHT)
-            paint_colour_bar(painter, bar, CIVIDIS, *self._ends, "weight")
+            enlarge(painter, self.rect())
+            self.paint_picture(painter)
+            if self.hasFocus():
+                painter.resetTransform()
+                painter.setPen(QPen(QColor(theme.current().accent), 1))
+                painter.drawRect(self.rect().adjusted(0, 0, -1, -1))

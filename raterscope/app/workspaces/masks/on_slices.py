@@ -172,10 +172,11 @@ class OnSlices(QObject):
             panel.show_weight("Local weight", None)
             return
         structure, at = self._reviewing.structure, self._volume.crosshair[0]
-        values = view.local_weight(scene, structure, rater, self._reviewing.region, at)
+        found = view.local_weight(scene, structure, rater, self._reviewing.region, at)
+        values, corner = (None, (0, 0)) if found is None else found
         _, down, across = scene.image.lattice.spacing
         top = min(1.0, 2 / max(len(scene.masks.get(structure, {})), 2))
-        panel.show_weight(f"Local weight, {rater}", values, high=top, aspect=down / across)
+        panel.show_weight(f"Local weight, {rater}", values, high=top, aspect=down / across, corner=corner)
 
 
 def _make_map(

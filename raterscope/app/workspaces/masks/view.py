@@ -137,8 +137,16 @@ def evidence(region: DisputedRegion, scene: Scene, numbers: Mapping[str, int]) -
 
 def local_weight(
     scene: Scene, structure: str, rater: str, about: DisputedRegion | None, at: int
-) -> NDArray[np.float32] | None:
-    """Give one slice of a rater's weight about a region, or the whole window's; None without one."""
+) -> tuple[NDArray[np.float32], tuple[int, int]] | None:
+    """Give one slice of a rater's weight about a region, or the whole window's; None without one.
+
+    Returns
+    -------
+    weight : (H, W) float32
+        0 to 1.
+    corner : tuple of int
+        Row and column of the image at which it begins.
+    """
     fusion = scene.fusion(structure)
     if fusion is None or fusion.weight is None or rater not in fusion.annotators:
         return None
@@ -156,7 +164,8 @@ def local_weight(
             for axis in (1, 2)
         )
     found = np.asarray(layer[z, rows, columns] / np.float32(255), dtype=np.float32)
-    return found if found.size else None
+    corner = (fusion.origin[1] + (rows.start or 0), fusion.origin[2] + (columns.start or 0))
+    return (found, corner) if found.size else None
 
 
 def difference(scene: Scene, structure: str, first: str, second: str) -> HeatMap | None:
