@@ -166,7 +166,10 @@ class Following:
     def experience(self, image: int) -> Experience:
         """Give what the other images say of annotators."""
         others = [one for one in self.watched if one != image]
-        return experience_of([self.watched[one].fusion for one in others], list(map(self.annotators, others)))
+        return experience_of(
+            [self.watched[one].fusion for one in others], list(map(self.annotators, others)),
+            weights=[self.watched[one].weights for one in others],
+        )  # fmt: skip
 
     def next_image(self) -> tuple[int | None, float]:
         """Give the image not firm yet that needs another annotator most, and what he would set right.

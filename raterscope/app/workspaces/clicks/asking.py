@@ -96,7 +96,8 @@ def _ask(scene: Scene, others: Sequence[Known], watch: Watch) -> NextAnnotators:
     assert scene.fusion is not None
     fused = [one for one in others if one.fusion is not None]
     experience = experience_of(
-        [one.fusion for one in fused if one.fusion is not None], [one.annotators for one in fused], watch
-    )
+        [one.fusion for one in fused if one.fusion is not None], [one.annotators for one in fused], watch,
+        weights=[one.weights for one in fused],
+    )  # fmt: skip
     plan = FusionPlan() if scene.run is None else FusionPlan.from_dict(scene.run.settings)
     return whom_to_ask(scene.clicks, scene.fusion, plan, experience, watch=watch)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 from PySide6.QtCore import QObject
@@ -79,7 +78,7 @@ class Explaining(QObject):
         size = scene.image.pixel_size
         near = view.neighbours(reviewing.spots, reviewing.current, size, blind=reviewing.blind)
         who, numbers = scene.clicks.annotators, self._document.numbers
-        weights = {} if scene.run is None else scene.run.weights
+        weights = scene.clicks.weights
         self._panel.show_spot(
             view.evidence(spot, scene.fusion, who, numbers, crop, radius, self._coverage, weights, near)
         )
@@ -90,7 +89,7 @@ class Explaining(QObject):
         if self._reviewing.covers(spot):
             self._panel.show_spot(view.covered(spot, crop, half, self._coverage, self._before))
             return
-        numbers, weights = self._document.numbers, self._weights(known.run)
+        numbers, weights = self._document.numbers, known.weights
         told = view.evidence(
             spot, known.fusion, known.annotators, numbers, crop, half, self._coverage, weights
         )
@@ -103,11 +102,6 @@ class Explaining(QObject):
     def _on_runs_wanted(self) -> None:
         self.other_runs.look()
         self._show_runs()
-
-    def _weights(self, run: int | None) -> Mapping[str, float]:
-        contents = self._document.contents
-        runs = () if contents is None else contents.runs
-        return next((one.weights for one in runs if one.id == run), {})
 
     def _name(self, image: int) -> str:
         contents = self._document.contents

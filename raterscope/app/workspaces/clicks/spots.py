@@ -111,7 +111,7 @@ class Settling:
 class Known:
     """What the queue knows of an image: the latest answer, whom it heard, how it settles, of which run.
 
-    `outline` stands for the answer where it is not read yet.
+    `outline` stands for the answer where it is not read yet; `weights` are those of `Clicks`.
     """
 
     fusion: Fusion | None = None
@@ -119,6 +119,7 @@ class Known:
     settling: Settling | None = None
     run: int | None = None
     outline: Answers | None = None
+    weights: FloatArray | None = None
 
     @property
     def answers(self) -> Answers | None:

@@ -369,7 +369,7 @@ class Streaming(QObject):
 def _known(following: Following, image: int) -> Known:
     watched = following.watched[image]
     settling = Settling(watched.fusion.marked.shape[0], watched.outlook.expected, watched.firm)
-    return Known(watched.fusion, following.annotators(image), settling)
+    return Known(watched.fusion, following.annotators(image), settling, weights=watched.weights)
 
 
 def _why_ended(source: streams.StreamEntry) -> str:

@@ -78,7 +78,9 @@ def read_results(images: Sequence[int], study: Study, watch: Watch) -> dict[int,
         if latest is None:
             results[image] = Known()
         else:
-            results[image] = Known(latest[1], study.clicks(image, latest[0]).annotators, run=latest[0].id)
+            run, fusion = latest
+            clicks = study.clicks(image, run)
+            results[image] = Known(fusion, clicks.annotators, run=run.id, weights=clicks.weights)
     return results
 
 

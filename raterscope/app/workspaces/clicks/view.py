@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.clicks.data import Fusion
+from raterscope.algorithms.clicks.data import FloatArray, Fusion
 from raterscope.app.workspaces.clicks.scene import Scene
 from raterscope.app.workspaces.clicks.spots import Spot, says, why
 from raterscope.widgets.canvas.marks import ClickMarks, DetectionMarks
@@ -79,12 +79,12 @@ def evidence(
     crop: NDArray[np.uint8] | None,
     radius: float,
     coverage: float,
-    weights: Mapping[str, float],
+    weights: FloatArray | None,
     neighbours: Sequence[EvidenceLine] = (),
 ) -> Evidence:
     """Give what is said of a spot: its number, its votes, who marked it, why the model weighs them so.
 
-    `weights` says as how much of one each of those annotators counted who did not count fully.
+    `weights` are those of `Clicks`.
     """
     voters: list[VoterLine] = []
     if spot.cluster is not None and fusion is not None:
@@ -97,7 +97,7 @@ def evidence(
                 name=annotators[place],
                 clicked=bool(marked[place]),
                 reliability=float(reliability[place]),
-                weight=weights.get(annotators[place], 1.0),
+                weight=1.0 if weights is None else float(weights[place]),
             )
             for place in order
         ]
