@@ -38,6 +38,7 @@ def in_order(clicks: Clicks, order) -> Clicks:
         y=clicks.y[rows],
         annotator=place[clicks.annotator][rows],
         annotators=tuple(clicks.annotators[index] for index in order),
+        weights=None if clicks.weights is None else clicks.weights[order],
     )
 
 
@@ -50,6 +51,7 @@ def until(clicks: Clicks, annotators: int) -> Clicks:
         y=clicks.y[rows],
         annotator=clicks.annotator[rows],
         annotators=clicks.annotators[:annotators],
+        weights=None if clicks.weights is None else clicks.weights[:annotators],
     )
 
 

@@ -1,0 +1,402 @@
+"""An annotator of weight w counts as w annotators who click alike.
+
+So a full annotator can be told as several of weights that add up to one: where nothing is drawn and EM runs
+to its end, that changes nothing at all. And one of nearly no weight leaves what the others say.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from raterscope.algorithms.clicks import Clicks, FusionPlan, Votes, fuse, learn_from_each_other
+from raterscope.algorithms.clicks._grid import sort_into_cells
+from raterscope.algorithms.clicks._path import Path, walk
+from raterscope.algorithms.clicks.asking import next_images, whom_to_ask
+from raterscope.algorithms.clicks.dem import DEMSettings, dem
+from raterscope.algorithms.clicks.exclusion import same_clusters
+from raterscope.algorithms.clicks.experience import experience_of
+from raterscope.algorithms.clicks.learning import learn
+from raterscope.algorithms.clicks.oem import OEMSettings, oem
+from raterscope.algorithms.clicks.recursive import recursive
+from raterscope.algorithms.clicks.stopping import outlook
+from raterscope.algorithms.clicks.stream import advance, begin
+from raterscope.algorithms.clicks.voting import MajoritySettings, ShareSettings, majority, share
+from raterscope.algorithms.matching import match
+from raterscope.algorithms.progress import silent
+from raterscope.algorithms.simulation.mixtures import overlapping_crowd
+from tests.algorithms.clicks.crowds import made, until, votes_of_text
+
+NEARLY_NONE = 1e-6
+PRIORS = ("crowd", "beta", "none")
+CLUSTERERS = ("oem", "cem", "kmeans", "hac", "dbscan", "hdbscan")
+BAD = "a12"
+"""Who clicks at random in `crowd(..., stray=True)`."""
+
+
+def crowd(seed: int, people: int = 12, random: bool = False, side: float = 400.0):
+    """Draw annotators who mark 40 objects once or not and stray now and then; one may click at random.
+
+    He makes three tenths of all clicks then.
+    """
+    generator = np.random.default_rng(seed)
+    objects = generator.uniform(10, side - 10, (40, 2))
+    points = []
+    for _ in range(people):
+        seen = objects[generator.random(40) < generator.beta(12, 4)]
+        stray = generator.uniform(0, side, (generator.poisson(3), 2))
+        points.append(np.concatenate([seen + generator.normal(0, 3, seen.shape), stray]))
+    if random:
+        points.append(generator.uniform(0, side, (round(3 / 7 * sum(map(len, points))), 2)))
+    who = np.repeat(np.arange(len(points)), [len(own) for own in points])
+    return made(np.concatenate(points), who, extent=(0.0, 0.0, side, side)), objects
+
+
+def several(clicks: Clicks, one: int, times: int) -> Clicks:
+    """Tell an annotator as so many, who together count as he does."""
+    own, number = clicks.annotator == one, len(clicks.annotators)
+    others = [np.full(own.sum(), number + extra) for extra in range(times - 1)]
+    weights = np.ones(number + times - 1)
+    weights[[one, *range(number, len(weights))]] = 1 / times
+    return replace(
+        clicks,
+        x=np.concatenate([clicks.x, *[clicks.x[own]] * (times - 1)]),
+        y=np.concatenate([clicks.y, *[clicks.y[own]] * (times - 1)]),
+        annotator=np.concatenate([clicks.annotator, *others]),
+        annotators=(*clicks.annotators, *(f"again {extra}" for extra in range(times - 1))),
+        weights=weights,
+    )
+
+
+def votes(seed: int, annotators: int = 9, clusters: int = 40) -> Votes:
+    generator = np.random.default_rng(seed)
+    present = generator.random(clusters) < 0.6
+    able, stray = generator.beta(12, 5, annotators)[:, None], generator.beta(2, 18, annotators)[:, None]
+    marked = generator.random((annotators, clusters)) < np.where(present, able, stray)
+    return of_marks(marked)
+
+
+def of_marks(marked, worth=None) -> Votes:
+    clusters = marked.shape[1]
+    return Votes(
+        marked, np.full(clusters, 1 / clusters), np.full(clusters, -1, dtype=np.int8),
+        np.full(len(marked), 0.01), 2000.0, worth,
+    )  # fmt: skip
+
+
+def share_right(fusion, objects, radius=9.0):
+    """F1 of the detections."""
+    found = fusion.clustering.mean[fusion.detection.detected]
+    return 2 * len(match(found, objects, radius)) / (len(found) + len(objects))
+
+
+# One annotator told as several
+
+
+@pytest.mark.parametrize("criterion", ["observed", "expected", "thesis", "length"])
+def test_algorithm_1_cannot_tell_three_thirds_of_an_annotator_from_one(criterion):
+    clicks, sigma = overlapping_crowd(21, 3).clicks, 0.25
+    mean = clicks.points[np.random.default_rng(3).choice(len(clicks), 14, replace=False)]
+    outliers = criterion != "length"
+    path = Path(criterion, 1.25, 0.3 * sigma**2, math.inf, 0, 200, 1e-6, 0.9, outliers=outliers)
+    found = []
+    for one in (clicks, several(clicks, 4, 3)):
+        cells = sort_into_cells(one, 3 * sigma)
+        start = np.array([sigma**2, 0.0, sigma**2])
+        people, uniform = len(one.annotators), (1 / one.area if outliers else 0.0)
+        found.append(walk(cells, people, uniform, mean - cells.centre, start, path, sigma, silent))
+    once, thrice = found
+    np.testing.assert_allclose(thrice.trace.objective, once.trace.objective, rtol=1e-9)
+    np.testing.assert_allclose(thrice.mean, once.mean, atol=1e-6)
+    np.testing.assert_allclose(thrice.weight, once.weight, atol=1e-9)
+    np.testing.assert_allclose(thrice.inlier[: len(clicks)], once.inlier, atol=1e-6)
+    np.testing.assert_allclose(thrice.reliability[:21], once.reliability, atol=1e-6)
+
+
+@pytest.mark.parametrize("repeats", ["once", "often"])
+def test_the_evidence_hardly_tells_three_thirds_of_an_annotator_from_one(repeats):
+    """Where components begin differs, and a few steps of EM do not forget it quite."""
+    settings = OEMSettings(click_scatter=3.0, repeats=repeats)
+    for seed in range(3):
+        clicks, _ = crowd(seed)
+        once, thrice = oem(clicks, settings), oem(several(clicks, 5, 3), settings)
+        pairs = match(thrice.mean, once.mean, 0.02)
+        assert len(pairs) == len(once) == len(thrice)
+        assert thrice.trace.objective[-1] == pytest.approx(once.trace.objective[-1], abs=0.2)
+        np.testing.assert_allclose(thrice.inlier[: len(clicks)], once.inlier, atol=0.01)
+        np.testing.assert_allclose(thrice.reliability[:12], once.reliability, atol=0.01)
+
+
+@pytest.mark.parametrize("prior", PRIORS)
+def test_detection_cannot_tell_three_thirds_of_an_annotator_from_one(prior):
+    settings = DEMSettings(prior=prior, interval_draws=20)
+    for seed in range(3):
+        marked = votes(seed).marked
+        worth = np.array([*[1.0] * 8, 1 / 3, 1 / 3, 1 / 3])
+        once = dem(of_marks(marked), settings)
+        thrice = dem(of_marks(np.concatenate([marked, marked[8:], marked[8:]]), worth), settings)
+        np.testing.assert_allclose(thrice.posterior, once.posterior, atol=1e-9)
+        np.testing.assert_allclose(thrice.sensitivity[:9], once.sensitivity, atol=1e-9)
+        np.testing.assert_allclose(thrice.specificity[:9], once.specificity, atol=1e-9)
+        np.testing.assert_allclose(thrice.objective, once.objective, rtol=1e-9)
+
+
+def test_a_large_crowd_is_believed_by_what_it_counts():
+    marked = votes(0, annotators=100).marked
+    halves = np.concatenate([marked, marked])
+    once = dem(of_marks(marked), DEMSettings(interval_draws=20))
+    twice = dem(of_marks(halves, np.full(200, 0.5)), DEMSettings(interval_draws=20))
+    np.testing.assert_allclose(twice.posterior, once.posterior, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("detect", "settings"), [(majority, MajoritySettings()), (share, ShareSettings(0.3))]
+)
+def test_a_vote_cannot_tell_ten_tenths_of_an_annotator_from_one(detect, settings):
+    marked = votes(4).marked
+    once = detect(of_marks(marked), settings)
+    tenths = detect(of_marks(np.repeat(marked, 10, axis=0), np.full(90, 0.1)), settings)
+    assert tenths.detected.tolist() == once.detected.tolist()
+    np.testing.assert_allclose(tenths.posterior, once.posterior)
+    np.testing.assert_allclose(tenths.posterior_low, once.posterior_low)
+
+
+def test_images_teach_each_other_the_same_by_three_thirds_of_an_annotator_as_by_one():
+    images = [votes(seed, clusters=25) for seed in range(4)]
+    names = [f"w{number}" for number in range(9)]
+    settings = DEMSettings(interval_draws=20)
+    worth = np.array([*[1.0] * 8, 1 / 3, 1 / 3, 1 / 3])
+    parts = [of_marks(np.concatenate([one.marked, one.marked[8:], one.marked[8:]]), worth) for one in images]
+    once = learn(images, [names] * 4, [dem(one, settings).posterior for one in images], settings, silent)
+    thrice = learn(
+        parts, [[*names, "x", "y"]] * 4, [dem(one, settings).posterior for one in parts], settings, silent
+    )
+    for one, other in zip(once, thrice, strict=True):
+        np.testing.assert_allclose(other.posterior, one.posterior, atol=1e-6)
+
+
+# An annotator of nearly no weight
+
+
+def test_with_nearly_no_weight_the_others_decide():
+    for seed in range(4):
+        clicks, _ = crowd(seed)
+        nearly, without = fuse(clicks.weighed({"a5": NEARLY_NONE})), fuse(clicks.without({"a5"}))
+        there = same_clusters(nearly, without, clicks.annotator != 5)
+        assert sorted(there) == list(range(len(without.clustering)))
+        np.testing.assert_allclose(nearly.clustering.mean, without.clustering.mean[there], atol=0.05)
+        assert (nearly.detection.detected == without.detection.detected[there]).all()
+        np.testing.assert_allclose(nearly.detection.posterior, without.detection.posterior[there], atol=0.05)
+
+
+@pytest.mark.parametrize("prior", PRIORS)
+def test_votes_of_nearly_no_weight_say_nothing(prior):
+    settings = DEMSettings(prior=prior, interval_draws=20)
+    for seed in range(3):
+        marked, worth = votes(seed).marked, np.ones(9)
+        worth[3] = NEARLY_NONE
+        nearly, without = (
+            dem(of_marks(marked, worth), settings),
+            dem(of_marks(marked[np.arange(9) != 3]), settings),
+        )
+        np.testing.assert_allclose(nearly.posterior, without.posterior, atol=1e-5)
+
+
+def test_what_more_annotators_would_change_is_foretold_from_what_those_here_count():
+    clicks, _ = crowd(1, people=8, random=True)
+    nearly, without = clicks.weighed({"a8": NEARLY_NONE}), clicks.without({"a8"})
+    told = [outlook(one, fuse(one), FusionPlan()) for one in (clicks, nearly, without)]
+    assert told[1].expected == pytest.approx(told[2].expected, rel=0.1)
+    assert told[1].missed == pytest.approx(told[2].missed, rel=0.1)
+    np.testing.assert_allclose(told[1].sensitivity, told[2].sensitivity, atol=0.02)
+    gains = [next_images([one], [fuse(one)], FusionPlan()).gain[0] for one in (nearly, without)]
+    assert gains[0] == pytest.approx(gains[1], rel=0.15)
+
+
+def test_experience_is_of_what_annotators_count():
+    images = [crowd(seed, people=8)[0] for seed in range(3)]
+    weighed = [one.weighed({"a3": NEARLY_NONE}) for one in images]
+    fusions = [fuse(one) for one in weighed]
+    names = [one.annotators for one in images]
+    learnt = experience_of(fusions, names, weights=[one.weights for one in weighed])
+    without = [one.without({"a3"}) for one in images]
+    others = experience_of([fuse(one) for one in without], [one.annotators for one in without])
+    np.testing.assert_allclose(learnt.ease, others.ease, atol=0.3)
+    assert learnt.votes == pytest.approx(others.votes, rel=0.05)
+    asked = whom_to_ask(until(weighed[0], 5), fuse(until(weighed[0], 5)), FusionPlan(), learnt)
+    assert set(asked.annotators) == {"a5", "a6", "a7"}
+
+
+# What holds for any weights
+
+
+@pytest.mark.parametrize("algorithm", CLUSTERERS)
+@pytest.mark.parametrize("detector", ["dem", "majority", "share", "recursive"])
+def test_ones_throughout_are_no_weights_and_what_is_hardly_less_hardly_so(algorithm, detector):
+    """What is less goes another way through the inner loops."""
+    clicks, _ = crowd(0, people=7)
+    plan = FusionPlan.make(algorithm, detector)
+    plain, ones, less = (
+        fuse(clicks if weight is None else replace(clicks, weights=np.full(7, weight)), plan)
+        for weight in (None, 1.0, 1 - 1e-12)
+    )
+    for one, tolerance in ((ones, 0.0), (less, 1e-4)):
+        np.testing.assert_allclose(one.clustering.mean, plain.clustering.mean, rtol=0, atol=tolerance)
+        for name in ("posterior", "posterior_low", "posterior_high", "sensitivity"):
+            values = (getattr(fusion.detection, name) for fusion in (one, plain))
+            np.testing.assert_allclose(*values, rtol=0, atol=tolerance)
+
+
+@pytest.mark.parametrize("prior", PRIORS)
+def test_the_objective_of_detection_never_falls(prior):
+    for seed in range(5):
+        worth = np.random.default_rng(seed).uniform(0.02, 1, 9)
+        found = dem(replace(votes(seed), worth=worth), DEMSettings(prior=prior, interval_draws=20))
+        assert (np.diff(found.objective) >= -1e-9).all()
+
+
+def test_the_observed_likelihood_of_weighed_clicks_never_falls_between_removals():
+    """As EM promises without the terms of the criterion that change with the components."""
+    clicks, sigma = overlapping_crowd(21, 1).clicks, 0.25
+    worth = np.random.default_rng(0).uniform(0.05, 1, 21)
+    clicks = replace(clicks, weights=worth)
+    mean = clicks.points[np.random.default_rng(1).choice(len(clicks), 14, replace=False)]
+    likelihoods = []
+    for iterations in (2, 5, 10, 20, 40, 80):
+        path = Path("observed", 0.0, 0.3 * sigma**2, math.inf, 0, iterations, 1e-15, 0.9)
+        cells = sort_into_cells(clicks, 3 * sigma)
+        start = np.array([sigma**2, 0.0, sigma**2])
+        found = walk(cells, 21, 1 / clicks.area, mean - cells.centre, start, path, sigma, silent)
+        if found.trace.best == iterations - 1:
+            inside = float(worth[clicks.annotator] @ found.inlier)
+            likelihoods.append(found.trace.objective[-1] + (6 * 14 + worth.sum()) / 2 * math.log(inside))
+    assert len(likelihoods) >= 4
+    assert (np.diff(likelihoods) > 0).all()
+
+
+def test_every_removal_raises_the_evidence_of_weighed_clicks():
+    clicks, _ = crowd(2)
+    trace = oem(replace(clicks, weights=np.linspace(0.1, 1, 12))).trace
+    assert trace.removed.any()
+    assert (np.diff(trace.objective)[trace.removed[1:]] > 0).all()
+
+
+@pytest.mark.parametrize(
+    "detect",
+    [dem, recursive, majority, lambda one: dem(one, DEMSettings(prior="beta", interval_draws=20))],
+    ids=["dem", "recursive", "majority", "beta"],
+)
+def test_the_less_its_only_voter_counts_the_less_is_a_spot_believed(detect):
+    for seed in range(4):
+        marked = np.column_stack([votes(seed).marked, np.arange(9) == seed])
+        posterior = []
+        for weight in (1.0, 0.7, 0.4, 0.1, 1e-3):
+            worth = np.ones(9)
+            worth[seed] = weight
+            posterior.append(detect(of_marks(marked, worth)).posterior[-1])
+        assert (np.diff(posterior) <= 1e-9).all()
+        assert posterior[-1] < posterior[0]
+
+
+@pytest.mark.parametrize("algorithm", ["oem", "dbscan", "hac"])
+def test_the_order_of_annotators_makes_no_difference(algorithm):
+    clicks, _ = crowd(3, people=8)
+    clicks = clicks.weighed({"a2": 0.3, "a6": 0.7})
+    order = np.random.default_rng(0).permutation(8)
+    other = replace(
+        clicks,
+        annotator=np.argsort(order)[clicks.annotator],
+        annotators=tuple(clicks.annotators[number] for number in order),
+        weights=clicks.weights[order],
+    )
+    plan = FusionPlan.make(algorithm, "dem")
+    one, two = fuse(clicks, plan), fuse(other, plan)
+    np.testing.assert_allclose(two.clustering.mean, one.clustering.mean, atol=1e-6)
+    np.testing.assert_allclose(two.detection.posterior, one.detection.posterior, atol=1e-6)
+    np.testing.assert_allclose(two.detection.sensitivity, one.detection.sensitivity[order], atol=1e-6)
+
+
+def test_two_who_count_half_are_no_two_annotators():
+    """A cluster of the crowd model takes two: one and a half are as near to two as to one."""
+    spots = np.array([[20.0, 20.0], [80.0, 20.0], [20.0, 80.0], [80.0, 80.0], [50.0, 50.0]])
+    everybody = np.concatenate([spots[:4] + shift for shift in np.linspace(-1, 1, 6)])
+    points = np.concatenate([everybody, spots[4:], spots[4:] + 0.5])
+    clicks = made(points, [*np.repeat(np.arange(6), 4), 0, 1])
+
+    def finds(weights) -> bool:
+        found = oem(clicks.weighed(weights), OEMSettings(click_scatter=2.0))
+        return bool((np.hypot(*(found.mean - spots[4]).T) < 3).any())
+
+    assert finds({})
+    assert finds({"a0": 0.5})
+    assert not finds({"a0": 0.5, "a1": 0.5})
+    assert not finds({"a0": 0.1})
+
+
+def test_whole_votes_are_shown_and_own_rates_are_of_all_marks():
+    clicks, _ = crowd(0)
+    plain, weighed = fuse(clicks), fuse(clicks.weighed({"a5": 0.5}))
+    there = same_clusters(plain, weighed, np.ones(len(clicks), dtype=bool))
+    kept = there >= 0
+    assert kept.mean() > 0.9
+    assert weighed.votes.dtype == np.int64
+    assert (weighed.votes[there[kept]] == plain.votes[kept]).mean() > 0.9
+    assert weighed.rates.clicks[5] == plain.rates.clicks[5]
+    assert weighed.rates.sensitivity[5] == pytest.approx(plain.rates.sensitivity[5], abs=0.05)
+
+
+def test_who_clicks_at_random_does_no_harm_with_a_tenth_of_his_weight():
+    """Where every link of clicks makes a cluster and a tenth of the annotators a detection, he does harm."""
+    plan = FusionPlan.make("hac", "share", {"share": "0.1", "cut": "8"})
+    of = []
+    for seed in range(6):
+        clicks, objects = crowd(seed, people=6, random=True)
+        ways = (clicks, clicks.weighed({"a6": 0.1}), clicks.without({"a6"}))
+        of.append([share_right(fuse(one, plan), objects) for one in ways])
+    everybody, weighed, without = np.mean(of, axis=0)
+    assert everybody < without - 0.1
+    assert weighed == pytest.approx(without, abs=0.03)
+
+
+def test_the_default_does_as_well_with_a_random_clicker_of_a_tenth_as_without():
+    of = []
+    for seed in range(6):
+        clicks, objects = crowd(seed, people=5, random=True, side=250.0)
+        ways = (clicks.weighed({"a5": 0.1}), clicks.without({"a5"}))
+        of.append([share_right(fuse(one), objects) for one in ways])
+    weighed, without = np.mean(of, axis=0)
+    assert weighed == pytest.approx(without, abs=0.015)
+
+
+def test_images_of_weighed_annotators_are_learnt_from_together():
+    images = [crowd(seed, people=8)[0].weighed({"a3": NEARLY_NONE}) for seed in range(3)]
+    without = [one.without({"a3"}) for one in images]
+    for one, other, clicks in zip(
+        learn_from_each_other(images, [fuse(one) for one in images], FusionPlan()),
+        learn_from_each_other(without, [fuse(one) for one in without], FusionPlan()),
+        images,
+        strict=True,
+    ):
+        there = same_clusters(one, other, clicks.annotator != 3)
+        assert (one.detection.detected == other.detection.detected[there]).all()
+        np.testing.assert_allclose(one.detection.posterior, other.detection.posterior[there], atol=0.05)
+
+
+def test_a_stream_follows_weighed_annotators():
+    clicks, _ = crowd(1, people=10)
+    weighed = clicks.weighed({"a2": 0.5, "a8": 0.2})
+    state = begin(until(weighed, 8))
+    for number in (9, 10):
+        state = advance(state, until(weighed, number))
+    at_once, followed = fuse(weighed), state.fusion
+    found, other = (one.clustering.mean[one.detection.detected] for one in (at_once, followed))
+    assert len(match(found, other, 4.0)) >= len(found) - 1
+    assert abs(len(found) - len(other)) <= 1
+
+
+def test_a_tie_of_tenths_is_a_tie():
+    found = majority(replace(votes_of_text(["1", "0"] * 10), worth=np.full(20, 0.1)))
+    assert found.detected.tolist() == [True]
