@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.app.errors import InputError
+from raterscope.app.formats.channels import channels_of, mixed
 from raterscope.app.formats.photographs import (
     LARGEST,
     MOST_PIXELS,
@@ -31,7 +32,17 @@ from raterscope.app.formats.tiff_levels import tiff_orientation
 __all__ = ["MOST_PIXELS", "is_image", "load_image", "read_image"]
 
 _LONGEST_DESCRIPTION = 100_000
-_MICROMETRE = ("micron", "microns", "um", "µm", "μm", "\\u00B5m", "&#181;m")
+_MICROMETRES = {
+    "micron": 1.0, "microns": 1.0, "um": 1.0, "µm": 1.0, "μm": 1.0, "\\u00B5m": 1.0, "&#181;m": 1.0,
+    "nm": 1e-3, "mm": 1e3, "cm": 1e4, "m": 1e6,
+}  # fmt: skip
+"""Of a unit, as ImageJ and OME call it."""
+
+_OF_RESOLUTION = {2: 25_400.0, 3: 10_000.0}
+"""Micrometres of the unit that a TIFF's resolution is told in: inch, centimetre."""
+
+_FINER_THAN_PRINTERS = 5.0
+"""Micrometres: a resolution below it is a microscope's; printers and scanners of paper have coarser ones."""
 
 
 def is_image(path: Path) -> bool:
@@ -80,7 +91,8 @@ def load_image(path: Path | str) -> NDArray[np.uint8]:
     -------
     (height, width) or (height, width, 3) uint8
         More than 8 bit are mapped so that the darkest thousandth is black and the brightest is white, the
-        same for all three colours. Transparency is dropped.
+        same for all three colours. Transparency is dropped. Channels that lie page by page are laid over one
+        another in their colours, each with a contrast of its own.
 
     Raises
     ------
@@ -94,14 +106,19 @@ def load_image(path: Path | str) -> NDArray[np.uint8]:
         if kind == "TIFF":
             with tiff_page(path) as page:
                 pixels, turn = _tiff_pixels(path, page), tiff_orientation(page)
+                if channels := channels_of(page.parent):
+                    pages = (page.parent.pages[one.page] for one in channels)
+                    pixels = mixed([_stretched(as_shown(one, one.asarray())) for one in pages], channels)
         else:
             with open_photograph(path, kind) as image:
                 refuse_bomb(path, *image.size)
                 turn = orientation(path, image)
                 pixels = pillow_pixels(image)
-        if pixels.dtype != np.uint8:
-            pixels = stretched(pixels, *contrast(pixels))
-        return np.ascontiguousarray(turned(pixels, turn))
+        return np.ascontiguousarray(turned(_stretched(pixels), turn))
+
+
+def _stretched(pixels: NDArray[Any]) -> NDArray[np.uint8]:
+    return pixels if pixels.dtype == np.uint8 else stretched(pixels, *contrast(pixels))
 
 
 def _tiff_pixels(path: Path, page: Any) -> NDArray[Any]:
@@ -115,19 +132,19 @@ def _tiff_pixels(path: Path, page: Any) -> NDArray[Any]:
 
 
 def _micrometres(page: Any) -> float | None:
-    """Read the size of a pixel as ImageJ or OME writes it; resolutions for printers tell nothing of it."""
+    """Read the size of a pixel as ImageJ or OME writes it, else by a resolution that no printer has."""
     text = str(page.description or "")[:_LONGEST_DESCRIPTION]
+    resolution = page.tags.get(282)
+    pixels, length = resolution.value if resolution is not None else (0, 0)
+    along = length / pixels if pixels else 0.0
     if text.startswith("ImageJ="):
         unit = re.search(r"^unit=(.*)$", text, re.MULTILINE)
-        tag = page.tags.get(282)
-        if unit is None or tag is None or unit.group(1).strip() not in _MICROMETRE:
-            return None
-        pixels, length = tag.value
-        size = length / pixels if pixels else 0.0
-    else:
-        found = re.search(r'<Pixels\b[^>]*\bPhysicalSizeX="([0-9.eE+-]+)"', text)
+        size = along * _MICROMETRES.get(unit.group(1).strip(), 0.0) if unit is not None else 0.0
+    elif found := re.search(r'<Pixels\b[^>]*\bPhysicalSizeX="([0-9.eE+-]+)"', text):
         unit = re.search(r'<Pixels\b[^>]*\bPhysicalSizeXUnit="([^"]*)"', text)
-        if found is None or (unit is not None and unit.group(1) not in _MICROMETRE):
-            return None
-        size = float(found.group(1))
+        size = float(found.group(1)) * (1.0 if unit is None else _MICROMETRES.get(unit.group(1), 0.0))
+    else:
+        told = page.tags.get(296)
+        size = along * _OF_RESOLUTION.get(2 if told is None else told.value, 0.0)
+        size = size if size < _FINER_THAN_PRINTERS else 0.0
     return size if 0.0 < size < 1e6 else None

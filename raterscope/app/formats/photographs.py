@@ -9,7 +9,7 @@ import logging
 import math
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from raterscope.app.formats.records import refuse_study
 from raterscope.app.formats.tiff_levels import tiff_levels
 
 __all__ = [
+    "JPEG_COMPRESSIONS",
     "LARGEST",
     "MOST_PIXELS",
     "as_shown",
@@ -46,6 +47,15 @@ MOST_PIXELS = 179_000_000
 
 LARGEST = 400_000_000
 """Pixels of an image that is decoded once to be cut into tiles."""
+
+JPEG_COMPRESSIONS = frozenset((6, 7, 34892, 33007))
+"""Of TIFF tiles: the decoder gives RGB, and they may lack tables that stand elsewhere in the file."""
+
+_SEPARATED, _YCBCR = 5, 6
+_MIDDLE = 128 / 255
+_BAND = 256
+_UNSEEN = (4, 8, 9, 10)
+"""Photometric interpretations that are no pictures here: masks for transparency, CIE Lab."""
 
 _DARKEST, _BRIGHTEST = 0.1, 99.9
 _SAMPLE = 1_000_000
@@ -186,6 +196,11 @@ def tiff_page(path: Path, most: int = MOST_PIXELS, *, pyramids: bool = False) ->
             raise InputError("is a volume; expected an image of one plane", file=path)
         if samples not in (1, 2, 3, 4):
             raise InputError(f"has {samples} channels; expected grey or RGB", file=path)
+        if page.photometric in _UNSEEN:
+            raise InputError(f"is in {page.photometric.name}; expected grey or RGB", file=path)
+        if page.compression not in tifffile.TIFF.DECOMPRESSORS:
+            way = getattr(page.compression, "name", page.compression)
+            raise InputError(f"is compressed in a way that is not read here, {way}", file=path)
         if page.dtype is None or page.dtype.kind not in "bui f" or page.dtype.itemsize > 8:
             raise InputError("has pixels of an unknown type; expected 8 or 16 bit", file=path)
         yield page
@@ -200,6 +215,10 @@ def as_shown(page: Any, pixels: NDArray[Any]) -> NDArray[Any]:
     pixels : (height, width) or (height, width, samples)
         The whole page or a piece of it.
     """
+    if pixels.ndim == 3 and page.photometric == _SEPARATED and pixels.shape[-1] == 4:
+        return _in_bands(pixels, _from_inks)
+    if pixels.ndim == 3 and page.photometric == _YCBCR and page.compression not in JPEG_COMPRESSIONS:
+        return _in_bands(pixels, _from_luminance)
     if pixels.ndim == 3:
         pixels = pixels[..., :3] if pixels.shape[-1] >= 3 else pixels[..., 0]
     elif page.photometric == 3 and page.colormap is not None:
@@ -209,6 +228,27 @@ def as_shown(page: Any, pixels: NDArray[Any]) -> NDArray[Any]:
     if page.photometric == 0:
         pixels = -pixels if pixels.dtype.kind == "f" else np.iinfo(pixels.dtype).max - pixels
     return pixels
+
+
+def _in_bands(pixels: NDArray[Any], turn: Callable[[NDArray[Any]], NDArray[Any]]) -> NDArray[Any]:
+    """Turn samples into RGB of their own depth; the floats of a whole image would be eight times its size."""
+    most = np.iinfo(pixels.dtype).max
+    found = np.empty((*pixels.shape[:2], 3), dtype=pixels.dtype)
+    for row in range(0, len(pixels), _BAND):
+        rgb = turn(pixels[row : row + _BAND].astype(np.float32) / most)
+        found[row : row + _BAND] = np.rint(np.clip(rgb, 0, 1) * most)
+    return found
+
+
+def _from_inks(inks: NDArray[Any]) -> NDArray[Any]:
+    """Turn cyan, magenta, yellow and black, 0 to 1, into red, green and blue."""
+    return np.asarray((1 - inks[..., :3]) * (1 - inks[..., 3:]))
+
+
+def _from_luminance(told: NDArray[Any]) -> NDArray[Any]:
+    """Turn luminance and two differences of colour, 0 to 1, into red, green and blue (ITU-R BT.601)."""
+    y, blue, red = told[..., 0], told[..., 1] - _MIDDLE, told[..., 2] - _MIDDLE
+    return np.stack([y + 1.402 * red, y - 0.344136 * blue - 0.714136 * red, y + 1.772 * blue], axis=-1)
 
 
 def contrast(pixels: NDArray[Any]) -> tuple[float, float]:
@@ -231,11 +271,9 @@ def stretched(pixels: NDArray[Any], low: float, high: float) -> NDArray[np.uint8
     if high <= low:
         return np.zeros(pixels.shape, dtype=np.uint8)
     mapped = np.empty(pixels.shape, dtype=np.uint8)
-    for row in range(
-        0, len(pixels), 256
-    ):  # in bands: the floats of a whole image would be eight times its size
-        band = (pixels[row : row + 256].astype(np.float64) - low) * (255.0 / (high - low))
-        mapped[row : row + 256] = np.rint(np.clip(np.nan_to_num(band), 0.0, 255.0))
+    for row in range(0, len(pixels), _BAND):  # the floats of a whole image would be eight times its size
+        band = (pixels[row : row + _BAND].astype(np.float64) - low) * (255.0 / (high - low))
+        mapped[row : row + _BAND] = np.rint(np.clip(np.nan_to_num(band), 0.0, 255.0))
     return mapped
 
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError, plain
+from raterscope.app.formats.channels import channels_of
 from raterscope.app.formats.images import load_image, read_image
 from raterscope.app.formats.mask_records import Volume, VolumeFile
 from raterscope.app.formats.records import refuse_study
@@ -144,7 +145,13 @@ def _deep_page(path: Path) -> NDArray[Any] | None:
     with sentences(path), tifffile.TiffFile(path) as file:
         page = file.pages[0]
         turned = page.tags.get(274) is not None and page.tags[274].value != 1
-        if page.axes != "YX" or page.dtype.itemsize == 1 or page.photometric == 3 or turned:
+        if (
+            channels_of(file)
+            or page.axes != "YX"
+            or page.dtype.itemsize == 1
+            or page.photometric == 3
+            or turned
+        ):
             return None
         pixels = np.asarray(page.asarray())
         return _upright(pixels) if page.photometric == 0 else pixels
@@ -161,6 +168,8 @@ def _pages(path: Path) -> _Pages:
     import tifffile
 
     with tifffile.TiffFile(path) as file:
+        if channels_of(file):
+            return _Pages(1, None, ())
         series = file.series[0]
         axis, notices = _slice_axis(path, series)
         if len(file.series) > 1:

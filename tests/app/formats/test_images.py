@@ -16,6 +16,7 @@ from PIL import Image
 from raterscope.app.errors import InputError
 from raterscope.app.formats import ImageFile, read
 from raterscope.app.formats.images import load_image, read_image
+from raterscope.app.formats.stacks import image_file
 
 HEIGHT, WIDTH = 30, 40
 
@@ -169,15 +170,70 @@ def test_the_size_of_a_pixel_is_read_where_a_microscope_tells(tmp_path: Path) ->
     tifffile.imwrite(tmp_path / "j.tif", grey, imagej=True, resolution=(4, 4), metadata={"unit": "um"})
     tifffile.imwrite(tmp_path / "inch.tif", grey, imagej=True, resolution=(4, 4), metadata={"unit": "inch"})
     tifffile.imwrite(tmp_path / "dpi.tif", grey, resolution=(300, 300), resolutionunit="INCH")
+    tifffile.imwrite(tmp_path / "none.tif", grey, resolution=(40_000, 40_000), resolutionunit="NONE")
+    tifffile.imwrite(tmp_path / "cm.tif", grey, resolution=(40_000, 40_000), resolutionunit="CENTIMETER")
+    tifffile.imwrite(tmp_path / "fine.tif", grey, resolution=(50_800, 50_800), resolutionunit="INCH")
     sizes = {"axes": "YX", "PhysicalSizeX": 0.325, "PhysicalSizeXUnit": "µm"}
     tifffile.imwrite(tmp_path / "o.ome.tif", grey, metadata=sizes)
     nanometres = {"axes": "YX", "PhysicalSizeX": 325, "PhysicalSizeXUnit": "nm"}
     tifffile.imwrite(tmp_path / "n.ome.tif", grey, metadata=nanometres)
     found = {path.name: read_image(path).pixel_size for path in tmp_path.iterdir() if path.is_file()}
-    assert found == {"j.tif": 0.25, "inch.tif": None, "dpi.tif": None, "o.ome.tif": 0.325, "n.ome.tif": None}
+    told = {"j.tif": 0.25, "cm.tif": 0.25, "fine.tif": 0.5, "o.ome.tif": 0.325, "n.ome.tif": 0.325}
+    assert found == pytest.approx(told | dict.fromkeys(("inch.tif", "dpi.tif", "none.tif")))
+
+
+@pytest.mark.parametrize("form", ["ome", "imagej"])
+def test_channels_of_one_plane_are_one_image_in_colours(tmp_path: Path, form: str) -> None:
+    """Three bright squares, a channel each, of which each has a brightness of its own."""
+    planes = np.zeros((3, 60, 90), dtype=np.uint16)
+    for number in range(3):
+        planes[number, 20:40, 30 * number + 5 : 30 * number + 25] = 500 * 10**number
+    path = tmp_path / f"a.{form}.tif"
+    how = {"metadata": {"axes": "CYX", "mode": "composite"}, "photometric": "minisblack"}
+    tifffile.imwrite(path, planes, imagej=form == "imagej", ome=form == "ome", **how)
+    file = read_image(path)
+    assert (file.width, file.height) == (90, 60)
+    shown = load_image(path)
+    np.testing.assert_array_equal(shown[30, [15, 45, 75]], np.diag([255, 255, 255]))
+    assert not shown[:10].any()
+    assert image_file(path).grid.shape == (1, 60, 90)
+
+
+def test_channels_have_the_colours_that_the_file_tells_and_slices_are_no_channels(tmp_path: Path) -> None:
+    planes = np.zeros((2, 40, 40), dtype=np.uint8)
+    planes[0, :20], planes[1, 10:] = 200, 100
+    cyan, yellow = (0x00FFFFFF, int(np.uint32(0xFFFF00FF).astype(np.int32)))
+    told = {"axes": "CYX", "Channel": {"Name": ["DAPI", "GFP"], "Color": [cyan, yellow]}}
+    tifffile.imwrite(tmp_path / "a.ome.tif", planes, photometric="minisblack", metadata=told)
+    shown = load_image(tmp_path / "a.ome.tif")
+    np.testing.assert_array_equal(shown[[5, 15, 30], 5], [(0, 200, 200), (100, 255, 200), (100, 100, 0)])
+    tifffile.imwrite(tmp_path / "b.ome.tif", planes, photometric="minisblack", metadata={"axes": "CYX"})
+    np.testing.assert_array_equal(load_image(tmp_path / "b.ome.tif")[5, 5], (0, 200, 0))
+    tifffile.imwrite(tmp_path / "z.ome.tif", planes, photometric="minisblack", metadata={"axes": "ZYX"})
+    assert load_image(tmp_path / "z.ome.tif").ndim == 2
+    assert image_file(tmp_path / "z.ome.tif").grid.shape == (2, 40, 40)
+
+
+@pytest.mark.parametrize("mode", ["CMYK", "YCbCr"])
+def test_inks_and_luminance_are_shown_in_their_colours(tmp_path: Path, pixels: np.ndarray, mode: str) -> None:
+    """As Pillow 12 writes them without compression."""
+    Image.fromarray(pixels).convert(mode).save(tmp_path / "a.tif")
+    assert np.abs(load_image(tmp_path / "a.tif").astype(int) - pixels).max() < 4
 
 
 # Refused
+
+
+def test_what_is_in_other_colours_or_strangely_compressed_is_told(tmp_path: Path, pixels: np.ndarray) -> None:
+    Image.fromarray(pixels).convert("LAB").save(tmp_path / "lab.tif")
+    assert "is in CIELAB; expected grey or RGB" in refusal(tmp_path / "lab.tif")
+    tifffile.imwrite(tmp_path / "odd.tif", pixels, photometric="rgb", compression="zlib")
+    with tifffile.TiffFile(tmp_path / "odd.tif") as file:
+        place = file.pages[0].tags[259].offset + 8
+    data = bytearray((tmp_path / "odd.tif").read_bytes())
+    data[place : place + 2] = struct.pack("<H", 32_999)
+    (tmp_path / "odd.tif").write_bytes(data)
+    assert "is compressed in a way that is not read here, 32999" in refusal(tmp_path / "odd.tif")
 
 
 def test_bombs_are_refused_before_a_pixel_is_decoded(tmp_path: Path) -> None:

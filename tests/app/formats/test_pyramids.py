@@ -153,6 +153,23 @@ def test_a_deep_pyramid_has_one_contrast_in_all_its_tiles(tmp_path, colours, cac
     assert shown.max() >= 254
 
 
+@pytest.mark.parametrize("copies", [True, False])
+def test_channels_are_laid_over_one_another_by_tiles_as_in_the_whole(tmp_path, colours, cache, copies):
+    path = tmp_path / "a.ome.tif"
+    planes = np.moveaxis(colours, -1, 0)[:2]
+    how = {"photometric": "minisblack", "tile": (128, 128), "compression": "zlib"}
+    with tifffile.TiffWriter(path, ome=True) as file:
+        file.write(planes, subifds=2 if copies else 0, metadata={"axes": "CYX"}, **how)
+        for step in (2, 4) if copies else ():
+            file.write(planes[:, ::step, ::step], subfiletype=1, **how)
+    reader = open_pyramid(path, cache=cache)
+    np.testing.assert_array_equal(whole(reader), load_image(path))
+    np.testing.assert_array_equal(whole(reader)[..., :2], np.stack([planes[1], planes[0]], axis=-1))
+    if copies:
+        np.testing.assert_array_equal(whole(reader, 1)[..., 1], planes[0, ::2, ::2])
+    assert cache.folder.exists() == (not copies)
+
+
 def test_a_pyramid_may_claim_more_than_an_image_in_one_piece(tmp_path):
     empty = zlib.compress(bytes(512 * 512), 1)
 

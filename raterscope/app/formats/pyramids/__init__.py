@@ -95,8 +95,9 @@ def load_overview(path: Path, longest: int, digest: str | None = None) -> Pixels
 def _by_its_own_tiles(path: Path) -> Source | None:
     import tifffile
 
+    from raterscope.app.formats.channels import channels_of
     from raterscope.app.formats.pyramids.slide_source import SlideSource, is_slide
-    from raterscope.app.formats.pyramids.tiff_source import TiffSource
+    from raterscope.app.formats.pyramids.tiff_source import ChannelSource, TiffSource, channel_pages
     from raterscope.app.formats.tiff_levels import tiff_levels
 
     with sentences(path):
@@ -105,7 +106,10 @@ def _by_its_own_tiles(path: Path) -> Source | None:
             return SlideSource(path)
         if kind == "TIFF":
             with tifffile.TiffFile(path) as file:
-                tiled = bool(tiff_levels(file.pages[0]))
+                channels = channel_pages(file)
+                tiled = not channels_of(file) and bool(tiff_levels(file.pages[0]))
+            if channels:
+                return ChannelSource(path, channels)
             if tiled:
                 return TiffSource(path)
     return None

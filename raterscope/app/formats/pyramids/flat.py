@@ -8,7 +8,7 @@ import os
 import shutil
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.progress import Watch
+from raterscope.algorithms.progress import Watch, part
 from raterscope.app.errors import InputError
+from raterscope.app.formats.channels import Channel, channels_of, mixed
 from raterscope.app.formats.photographs import (
     LARGEST,
     as_shown,
@@ -36,7 +37,7 @@ from raterscope.app.formats.pyramids.png_rows import png_form, png_rows
 from raterscope.app.formats.pyramids.pyramid import Pixels
 from raterscope.app.formats.tiff_levels import tiff_orientation
 
-__all__ = ["Flat", "open_flat"]
+__all__ = ["Flat", "MixedFlat", "open_flat"]
 
 _LARGEST_PIECE = 256 << 20
 """Bytes of a TIFF's compressed piece that is decoded at once."""
@@ -87,8 +88,22 @@ class Flat:
         return pixels
 
 
+class MixedFlat:
+    """Channels of one plane, laid over one another; attributes as of `Flat`."""
+
+    colour = True
+
+    def __init__(self, planes: Sequence[Flat], channels: Sequence[Channel]) -> None:
+        self._planes, self._channels = planes, channels
+        self.width, self.height = planes[0].width, planes[0].height
+
+    def band(self, top: int, bottom: int) -> Pixels:
+        """Read some rows, (bottom - top, width, 3)."""
+        return mixed([plane.band(top, bottom) for plane in self._planes], self._channels)
+
+
 @contextmanager
-def open_flat(path: Path, room: Path, watch: Watch) -> Iterator[Flat]:
+def open_flat(path: Path, room: Path, watch: Watch) -> Iterator[Flat | MixedFlat]:
     """Decode an image into a file that is gone when the context is left; or read it in place where it can be.
 
     Parameters
@@ -108,8 +123,14 @@ def open_flat(path: Path, room: Path, watch: Watch) -> Iterator[Flat]:
         kind = kind_of_file(path)
         if kind == "TIFF":
             with tiff_page(path, LARGEST) as page:
-                pixels, mapped = _tiff(path, page, room, watch)
-                yield Flat(pixels, tiff_orientation(page), page, mapped)
+                channels, turn = channels_of(page.parent), tiff_orientation(page)
+                pages = [page.parent.pages[one.page] for one in channels] or [page]
+                found = []
+                for number, one in enumerate(pages):
+                    step = part(watch, number / len(pages), (number + 1) / len(pages))
+                    pixels, mapped = _tiff(path, one, room, step)
+                    found.append(Flat(pixels, turn, one, mapped))
+                yield MixedFlat(found, channels) if channels else found[0]
         else:
             with open_photograph(path, kind) as image:
                 refuse_bomb(path, *image.size, most=LARGEST)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +13,46 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.app.errors import InputError
-from raterscope.app.formats.photographs import as_shown, contrast, sentences, stretched
+from raterscope.app.formats.channels import Channel, channels_of, mixed
+from raterscope.app.formats.photographs import JPEG_COMPRESSIONS, as_shown, contrast, sentences, stretched
 from raterscope.app.formats.pyramids.pyramid import Pixels, Pyramid
 from raterscope.app.formats.tiff_levels import tiff_levels
 
-__all__ = ["TiffSource"]
+__all__ = ["ChannelSource", "TiffSource", "channel_pages"]
 
 _KEPT_BYTES = 32 << 20
-_JPEG = frozenset((6, 7, 34892, 33007))
-"""Compressions whose tiles may lack tables that stand elsewhere in the file."""
+
+
+def channel_pages(file: Any) -> tuple[Channel, ...]:
+    """Give the channels of an open file that have smaller copies of their own each, as OME has them."""
+    channels = channels_of(file)
+    pages = [file.pages[one.page] for one in channels]
+    return channels if all(page.subifds and tiff_levels(page) for page in pages) else ()
+
+
+class ChannelSource:
+    """Channels of one plane, each a tiled page with smaller copies of itself, laid over one another.
+
+    Parameters
+    ----------
+    path : Path
+    channels : sequence of Channel
+
+    Raises
+    ------
+    InputError
+        For a file that is damaged.
+    """
+
+    def __init__(self, path: Path, channels: Sequence[Channel]) -> None:
+        self._channels = channels
+        self._sources = [TiffSource(path, one.page) for one in channels]
+        self.pyramid = replace(self._sources[0].pyramid, colour=True)
+        self.levels = frozenset.intersection(*(one.levels for one in self._sources))
+
+    def read(self, level: int, left: int, top: int, width: int, height: int) -> Pixels:
+        """Read a part of a level."""
+        return mixed([one.read(level, left, top, width, height) for one in self._sources], self._channels)
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +80,8 @@ class TiffSource:
     Parameters
     ----------
     path : Path
+    number : int
+        Of the page.
 
     Raises
     ------
@@ -55,14 +89,14 @@ class TiffSource:
         For a file that is damaged, or has no such copies.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, number: int = 0) -> None:
         import tifffile
 
         self._path = path
         self._lock = threading.Lock()
         self._kept: OrderedDict[tuple[int, int], NDArray[Any]] = OrderedDict()
         with sentences(path), tifffile.TiffFile(path) as file:
-            pages = tiff_levels(file.pages[0])
+            pages = tiff_levels(file.pages[number])
             if not pages:
                 raise InputError("is no pyramid of tiles", file=path)
             for page in pages.values():
@@ -141,6 +175,6 @@ class TiffSource:
                 file.seek(offset)
                 data = file.read(size)
         parts = {"jpegtables": page.jpegtables, "jpegheader": page.jpegheader}
-        found, _, shape = page.decode(data, index, **(parts if page.compression in _JPEG else {}))
+        found, _, shape = page.decode(data, index, **(parts if page.compression in JPEG_COMPRESSIONS else {}))
         tile: NDArray[Any] = np.full(shape, page.nodata, page.dtype) if found is None else np.asarray(found)
         return np.asarray(tile[0])
