@@ -14,6 +14,7 @@ from PySide6.QtCore import QEvent, QObject, QTimer
 from PySide6.QtWidgets import QApplication, QWidget
 
 from raterscope import __version__
+from raterscope.algorithms.progress import Watch
 from raterscope.app import memory
 from raterscope.app.errors import InputError
 from raterscope.app.look import FollowSystem, apply_look
@@ -76,10 +77,27 @@ class _FirstPicture(QObject):
 
 
 def _go_on(window: MainWindow, paths: Sequence[Path]) -> None:
-    """Load what a study needs, and not only when one is opened; then do what was wanted from the start."""
-    for workspace in WORKSPACES.values():
-        QTimer.singleShot(0, window, workspace.load)
+    """Load what a study needs, and not only when one is opened; then do what was wanted from the start.
+
+    It takes half a second and more, for which the window would not answer: a thread of its own does it. None
+    of those modules makes an object of Qt when it is loaded.
+    """
+    loading = window.jobs.start("Loading", _load, quiet=True)
+    for over in (loading.finished, loading.failed):  # what cannot be loaded is told when it is wanted
+        over.connect(partial(_begin, window, paths))
+
+
+def _load(watch: Watch) -> None:
+    for done, workspace in enumerate(WORKSPACES.values()):
+        watch(done / len(WORKSPACES), "loading")
+        workspace.load()
+    import numpy.ma  # noqa: F401 - which NumPy loads by itself when it first sorts out equal values
+
+
+def _begin(window: MainWindow, paths: Sequence[Path], _loaded: object) -> None:
     # All of that stays for good: looking through it for garbage again and again would hold the window up.
-    QTimer.singleShot(0, window, gc.freeze)
-    then = partial(window.open_paths, paths) if paths else window.reopening.offer
-    QTimer.singleShot(0, window, then)
+    gc.freeze()
+    if paths:
+        window.open_paths(paths)
+    else:
+        window.reopening.offer()
