@@ -150,11 +150,13 @@ def _note_of(agreement: ClickAgreement, many: int) -> str:
         "kappa (Cohen's): agreement with the others on which spots are there, on the images that both "
         "looked at, the mean over the others weighted by the spots in common."
     )
-    means = [_mean_of_pairs(agreement, each) for each in (agreement.dice, agreement.kappa)]
-    if math.isfinite(means[0]):
-        note += (
-            f" Over all pairs of annotators Dice is {share(means[0], 2)} and kappa is {share(means[1], 2)}."
-        )
+    means = {
+        name: _mean_of_pairs(agreement, each)
+        for name, each in (("Dice", agreement.dice), ("kappa", agreement.kappa))
+    }
+    said = [f"{name} is {share(mean, 2)}" for name, mean in means.items() if math.isfinite(mean)]
+    if said:
+        note += f" Over all pairs of annotators {' and '.join(said)}."
     if len(agreement.names) < many:
         note += f" Compared are the {len(agreement.names):,} who clicked most."
     if many > _MOST_ANNOTATORS:

@@ -15,8 +15,8 @@ __all__ = [
 ]  # fmt: skip
 
 
-_LINE, _SHORT = 118.0, 24.0
-"""Letters that a row of a table on paper has room for, and of a text that stays on one line."""
+_LINE, _SHORT = 118.0, 24
+"""Letters that a row of a table on paper has room for, and of a text that stays on one line if it can."""
 
 _BOLD, _PADDING = 1.35, 2.0
 """Width of a letter of a heading, and of the room about a text, in letters."""
@@ -77,29 +77,22 @@ class Table:
         return [[cell if isinstance(cell, Cell) else Cell(cell) for cell in row] for row in self.rows]
 
     def widths(self) -> list[float]:
-        """Share 100 % of a width among the columns, so that the longest texts take as few lines as they can.
+        """Share 100 % of a width among the columns.
 
-        A short text has the room that it needs; the others share the rest by their lengths.
+        No word of a heading is broken; then short texts stay on one line, and long ones share the rest, so
+        that none takes many more lines than another.
         """
         rows = [[cell.text for cell in row] for row in self.cells()]
-        needs = []
-        for at, name in enumerate(self.columns):
-            heading = _BOLD * max((len(word) for word in name.split()), default=0)
-            needs.append(max([heading, *(float(len(row[at])) for row in rows)]))
-        least = [min(need, _SHORT) for need in needs]
-        room = _LINE - _PADDING * len(needs)
-        taken, squeezed = needs, [need > _SHORT for need in needs]
-        while sum(taken) > room and any(squeezed):
-            rest = room - sum(one for one, long in zip(least, squeezed, strict=True) if not long)
-            scale = rest / sum(need for need, long in zip(needs, squeezed, strict=True) if long)
-            taken = [
-                need * scale if long else one for need, one, long in zip(needs, least, squeezed, strict=True)
-            ]
-            again = [long and one > _SHORT for one, long in zip(taken, squeezed, strict=True)]
-            if again == squeezed:
+        heads = [_BOLD * max((len(word) for word in name.split()), default=0) for name in self.columns]
+        needs = [max([head, *(float(len(row[at])) for row in rows)]) for at, head in enumerate(heads)]
+        room, least = _LINE - _PADDING * len(needs), heads
+        for short in range(_SHORT, 0, -1):
+            least = [max(head, min(need, short)) for head, need in zip(heads, needs, strict=True)]
+            if sum(least) <= room:
                 break
-            squeezed, taken = again, [max(one, few) for one, few in zip(taken, least, strict=True)]
-        wide = [one + _PADDING for one in taken]
+        more = sum(needs) - sum(least)
+        scale = min(1.0, max(0.0, room - sum(least)) / more) if more else 0.0
+        wide = [one + scale * (need - one) + _PADDING for one, need in zip(least, needs, strict=True)]
         return [round(100 * one / sum(wide), 1) for one in wide]
 
     def left(self, column: int) -> bool:

@@ -20,7 +20,7 @@ from raterscope.app.labels.comparing import VOTE
 from raterscope.app.labels.exporting import Settled
 from raterscope.app.report.charts import tint
 from raterscope.app.report.contents import Cell, Table
-from raterscope.app.report.units import NONE, p_value, share, signed, significant
+from raterscope.app.report.units import NONE, named, p_value, share, signed, significant
 from raterscope.widgets.figures import estimate, figure
 
 __all__ = [
@@ -247,7 +247,7 @@ def disputed_table(answered: Answered, now: Settled, tasks: Sequence[int]) -> Ta
 
 def _ranked(names: Sequence[str], values: NDArray[Any], write: Callable[[float], str], least: float) -> str:
     order = [int(at) for at in np.argsort(-values, kind="stable") if values[at] > least][:6]
-    return ", ".join(f"{plain(names[at], 30)}: {write(float(values[at]))}" for at in order)
+    return ", ".join(f"{named(names[at])}: {write(float(values[at]))}" for at in order)
 
 
 def _largest(weights: FloatArray) -> list[int]:

@@ -33,7 +33,7 @@ from raterscope.app.report.label_tables import (
 )
 from raterscope.app.report.pictures import photograph
 from raterscope.app.report.runs import run_in_words
-from raterscope.app.report.units import significant
+from raterscope.app.report.units import named, significant
 from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.labels import pictures_of
 from raterscope.app.study.records import QuestionEntry
@@ -203,12 +203,13 @@ def _facts(found: AnsweredQuestion) -> Facts:
         for output, at in zip(labels.outputs, labels.meaning.tolist(), strict=True)
     ]
     shares = [
-        f"{plain(name, 30)}: {share_of(share)}"
+        f"{named(name)}: {share_of(share)}"
         for name, share in zip(fusion.classes, fusion.shares.tolist(), strict=True)
     ]
+    decided = len(found.now.decided)
     facts = [
         ("Votes", f"{counted(len(labels), 'vote')} by {counted(heard, 'annotator')}; {spread}"),
-        ("Tasks", f"{len(labels.tasks):,}, {len(found.now.decided):,} of them decided"),
+        ("Tasks", f"{len(labels.tasks):,}, {decided or 'none'} of them decided"),
         ("Labels given", _few(stands)),
         ("Expected shares of the classes", _few(shares)),
     ]
@@ -229,7 +230,7 @@ def _facts(found: AnsweredQuestion) -> Facts:
 
 
 def _standing(output: str, true: str) -> str:
-    return plain(output, 30) if output == true else f"{plain(output, 30)} (for {plain(true, 30)})"
+    return named(output) if output == true else f"{named(output)} (for {named(true)})"
 
 
 def _few(parts: Sequence[str]) -> str:
@@ -270,8 +271,8 @@ def _prototypes(answered: Answered, groups: Groups) -> list[Block]:
         title = f"Community {at + 1}: {plain(name, 60)}"
         pictures.append(draw_rates(groups.found.prototype[at], title, members))
     note = (
-        f"Rows: what is true, {_few([plain(one, 30) for one in fusion.classes])}, from above. "
-        f"Columns: what is said, {_few([plain(one, 30) for one in fusion.outputs])}, from the left."
+        f"Rows: what is true, {_few(list(map(named, fusion.classes)))}, from above. "
+        f"Columns: what is said, {_few(list(map(named, fusion.outputs)))}, from the left."
     )
     return [Gallery("Prototypes of the communities", pictures, (), note)]
 

@@ -58,7 +58,7 @@ def draw_path(fusion: PairFusion, behaviour: NDArray[np.int8], algorithm: str) -
     across = _powers(at, place_of)
     step = rounded(high / 3)
     up = [
-        ((value + high) / (2 * high), f"{value:.2g}".replace("-", "\N{MINUS SIGN}"))
+        ((value + high) / (2 * high), f"{value:.2g}")
         for value in (step * np.arange(-(high // step), high // step + 1)).tolist()
     ]
     frame = framed(across, up, _AXES.get(algorithm, "place on the path"), "bias, left above 0")

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from unicodedata import bidirectional
 
 from raterscope.algorithms.masks.grid import Grid
+from raterscope.app.errors import plain
 
-__all__ = ["NONE", "Units", "p_value", "share", "signed", "significant", "units_of"]
+__all__ = ["NONE", "Units", "named", "p_value", "share", "signed", "significant", "units_of"]
 
 NONE = "\N{EN DASH}"
 """In the place of a figure that is not there."""
@@ -84,6 +86,14 @@ def significant(value: float, digits: int = 3) -> str:
     if value == 0:
         return "0"
     return f"{round(value, _places(value, digits)):,.{max(0, _places(value, digits))}f}".replace("-", _MINUS)
+
+
+def named(text: object, longest: int = 30) -> str:
+    """Make a stranger's name fit for a sentence that goes on after it, whichever way its letters run."""
+    name = plain(text, longest)
+    if any(bidirectional(letter) in ("R", "AL") for letter in name):
+        return f"\N{FIRST STRONG ISOLATE}{name}\N{POP DIRECTIONAL ISOLATE}"
+    return name
 
 
 def share(value: float, places: int = 3) -> str:

@@ -116,7 +116,7 @@ def gather(
     sections.append(decisions_section(told, state))
     sections.append(methods_section([runs[number] for number in sorted(runs)], figures, decisions, named))
     facts = [("Study", plain(study.path.stem, 200))]
-    facts.append(("Holds", _holdings(study)) if whole else ("Only", plain(next(iter(named.values())))))
+    facts.append(("About", _about(study)) if whole else ("Only", plain(next(iter(named.values())))))
     experts = list(dict.fromkeys(plain(one.who, 40) for one, _ in told if one.who))
     if experts:
         facts.append(("Experts" if len(experts) > 1 else "Expert", ", ".join(experts)))
@@ -125,10 +125,11 @@ def gather(
     return Contents(f"Report on {plain(study.path.stem, 200)}", facts, sections)
 
 
-def _holdings(study: Study) -> str:
-    """Say what a study is about: "24 images of clicks, 1 question of labels; 39 annotators"."""
+def _about(study: Study) -> str:
+    """Say what was fused: "24 images of clicks, 1 question of labels; 39 annotators"."""
     nouns = {"clicks": "image", "masks": "case", "labels": "question", "pairs": "question"}
-    here = [f"{counted(len(items), nouns[kind])} of {kind}" for kind, items in study.items().items() if items]
+    many = {kind: len(_fused(study, kind)) for kind in nouns}
+    here = [f"{counted(number, nouns[kind])} of {kind}" for kind, number in many.items() if number]
     return f"{', '.join(here)}; {counted(len(study.annotators()), 'annotator')}"
 
 

@@ -130,3 +130,13 @@ def test_the_command_says_what_is_wrong_in_one_line(study, tmp_path, capsys):
 def test_html_is_made_without_qt(module):
     script = f"import sys, {module}, raterscope.app.report.masks; sys.exit('PySide6' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("names", [("An annotator of theirs",), ("a" * 300, "b " * 200)])
+def test_columns_fill_the_paper_and_no_word_of_a_heading_is_broken(names):
+    heads = ("Annotator", "Reliability", "Sensitivity", "Specificity", "Kappa", "Weight")
+    rows = [[name, *["0.95 (0.76 to 1.00)"] * 3, "1.00", "left out: " + name] for name in names]
+    widths = Table("Made", heads, rows).widths()
+    assert sum(widths) == pytest.approx(100, abs=0.5)
+    letters = [118 * width / 100 for width in widths]
+    assert all(room >= 1.2 * len(head) for room, head in zip(letters, heads, strict=True))
