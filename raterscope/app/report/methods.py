@@ -242,9 +242,9 @@ def _weights(run: RunEntry, then: ReviewState) -> str:
         because = f" ({plain(known.reason)})" if known is not None and known.reason else ""
         told.append(f"{plain(name, 40)} as {part_of_one(weight)}{because}")
     return (
-        f"Counted as a part of an annotator: {', '.join(told)}. The likelihood of what an annotator did is "
-        "raised to the power of the weight (Ibrahim and Chen, Statistical Science 15, 2000; Hu and Zidek, "
-        "Canadian Journal of Statistics 30, 2002)."
+        f"Counted as a part of an annotator: {', '.join(told)}. An annotator counts as so many who do the "
+        "same: the likelihood of what was done is raised to the power of the weight (Ibrahim and Chen, "
+        "Statistical Science 15, 2000; Hu and Zidek, Canadian Journal of Statistics 30, 2002)."
     )
 
 
