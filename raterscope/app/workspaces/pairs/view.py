@@ -19,9 +19,9 @@ from raterscope.widgets.panels.bias_panel import BiasView
 from raterscope.widgets.panels.pair_grid import PairsView
 from raterscope.widgets.plots.bias_over_time import OverTimeView
 from raterscope.widgets.plots.bias_path import PathView
-from raterscope.widgets.plots.knockoff_bars import RateCut, StatisticsView
 from raterscope.widgets.plots.ranking_shift import RankingView
 from raterscope.widgets.plots.side_counts import SidesView
+from raterscope.widgets.plots.statistic_bars import RateCut, StatisticsView
 
 __all__ = [
     "annotators_view",
