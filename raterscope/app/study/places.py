@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
@@ -13,6 +14,10 @@ from raterscope.app.study.records import ImageEntry
 __all__ = ["Names", "digest_of_file", "digest_of_files", "has_changed", "locate", "size_of", "stored_path"]
 
 _BLOCK = 4 << 20
+_UNSURE = 3_000_000_000
+"""Nanoseconds within which a file may be written twice at what its disk says is the same time."""
+_MOST_DIGESTS = 20_000
+_DIGESTS: dict[tuple[int, ...], str] = {}
 
 
 class Names:
@@ -91,15 +96,33 @@ def digest_of_files(paths: Sequence[Path], watch: Watch = silent, words: str = "
 
 
 def digest_of_file(path: Path, watch: Watch = silent, words: str = "reading") -> str:
-    """Compute the SHA-256 of a file, "sha256:" and hexadecimal digits."""
+    """Compute the SHA-256 of a file, "sha256:" and hexadecimal digits.
+
+    Of a file that has been read before and not changed since, as its times tell, it is known: slides have
+    gigabytes.
+    """
     refuse_study(path)
+    stamp = _stamp(path)
+    if stamp in _DIGESTS:
+        return _DIGESTS[stamp]
     machine, done, size = hashlib.sha256(), 0, max(path.stat().st_size, 1)
     with path.open("rb") as file:
         while block := file.read(_BLOCK):
             machine.update(block)
             done += len(block)
             watch(min(done / size, 1.0), words)
-    return f"sha256:{machine.hexdigest()}"
+    digest = f"sha256:{machine.hexdigest()}"
+    if _stamp(path) == stamp and time.time_ns() - max(stamp[-2:]) > _UNSURE:
+        if len(_DIGESTS) >= _MOST_DIGESTS:
+            _DIGESTS.clear()
+        _DIGESTS[stamp] = digest
+    return digest
+
+
+def _stamp(path: Path) -> tuple[int, ...]:
+    """Give what changes with a file's content: which file it is, its size, when it was written."""
+    now = path.stat()
+    return now.st_dev, now.st_ino, now.st_size, now.st_mtime_ns, now.st_ctime_ns
 
 
 def _base(name: str) -> str:
