@@ -6,6 +6,7 @@ import sqlite3
 from pathlib import Path
 
 from raterscope.app.study.comparisons import Bench, read_bench
+from raterscope.app.study.locking import Lock
 from raterscope.app.study.records import PairQuestion, QuestionEntry, StudyError
 from raterscope.app.study.rows import question_of
 from raterscope.app.study.runs import StudyRuns
@@ -17,8 +18,8 @@ __all__ = ["StudyQuestions"]
 class StudyQuestions(StudyRuns):
     """Annotators and questions, with the answers that were read last kept in memory."""
 
-    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
-        super().__init__(path, connection)
+    def __init__(self, path: Path, connection: sqlite3.Connection, lock: Lock) -> None:
+        super().__init__(path, connection, lock)
         # Nobody else changes the file while it is open, and no annotator ever changes.
         self._names: list[str] | None = None
         self._crowds: dict[tuple[int, int], Crowd] = {}

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from raterscope.app.study.locking import Lock
 from raterscope.app.study.opening import connect, create, shut, told
 from raterscope.app.study.records import StudyError
 
@@ -21,9 +22,10 @@ class StudyFile:
     Every method raises StudyError, in a sentence, when the file does not do what is asked.
     """
 
-    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+    def __init__(self, path: Path, connection: sqlite3.Connection, lock: Lock) -> None:
         self.path = path
         self._connection = connection
+        self._lock = lock
         self._file = _identity(path)
 
     @classmethod
@@ -49,11 +51,11 @@ class StudyFile:
             When it is missing, no study, damaged, open elsewhere, from a newer version, or cannot be written.
         """
         full = Path(path).resolve()
-        return cls(full, connect(full))
+        return cls(full, *connect(full))
 
     def close(self) -> None:
         """Close the file; one plain file remains."""
-        shut(self._connection)
+        shut(self._connection, self._lock)
 
     def __enter__(self) -> Self:
         return self

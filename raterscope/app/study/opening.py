@@ -2,9 +2,9 @@
 
 A study that is open is locked by SQLite's exclusive locking mode: the operating system's own lock on the
 file, which refuses a second open from this process or another and vanishes with its owner, however that ends.
-Nothing else in the program may open the file: on POSIX systems a process that closes any handle on a file
-loses its locks on it. So even the header is read through SQLite, and a study must be called NAME.rscope,
-which all readers leave alone.
+On POSIX systems a process that closes any handle on a file loses its locks on it: so nothing else in the
+program opens the file, even the header is read through SQLite, a study must be called NAME.rscope, which all
+readers leave alone, and where somebody else's library opens it all the same, a second lock holds (`locking`).
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from raterscope.app.formats.records import STUDY_SUFFIX
+from raterscope.app.study.locking import IS_OPEN, Lock
 from raterscope.app.study.migration import OLDEST, bring_up_to_date, schema_of
 from raterscope.app.study.records import StudyError
 from raterscope.app.study.schema import APPLICATION_ID, SCHEMA, VERSION
@@ -64,8 +65,8 @@ def create(path: Path) -> None:
             draft.unlink(missing_ok=True)
 
 
-def connect(path: Path) -> sqlite3.Connection:
-    """Open a study's file for this process alone, having looked whether it is sound.
+def connect(path: Path) -> tuple[sqlite3.Connection, Lock]:
+    """Open a study's file for this process alone, having looked whether it is sound; see `shut`.
 
     Raises
     ------
@@ -74,6 +75,8 @@ def connect(path: Path) -> sqlite3.Connection:
     """
     _look_from_outside(path)
     connection = None
+    with told(path, "opened"):
+        lock = Lock(path)
     try:
         with told(path, "opened"):
             connection = sqlite3.connect(
@@ -100,15 +103,17 @@ def connect(path: Path) -> sqlite3.Connection:
     except BaseException:
         if connection is not None:
             connection.close()
+        lock.release()
         raise
-    return connection
+    return connection, lock
 
 
-def shut(connection: sqlite3.Connection) -> None:
+def shut(connection: sqlite3.Connection, lock: Lock) -> None:
     """Close the file, leaving one plain file."""
     with contextlib.suppress(sqlite3.Error):
         connection.execute("PRAGMA journal_mode=DELETE")
     connection.close()
+    lock.release()
 
 
 @contextlib.contextmanager
@@ -198,7 +203,7 @@ def _look_inside(connection: sqlite3.Connection, path: Path, version: int) -> No
 def _sentence(error: sqlite3.Error, done: str) -> str:
     name = getattr(error, "sqlite_errorname", "") or ""
     if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
-        return "is open already, here or in another program; close it there first"
+        return IS_OPEN
     if name.startswith("SQLITE_NOTADB"):
         return "is no study; expected a file NAME.rscope that Raterscope made"
     if name.startswith("SQLITE_CORRUPT"):

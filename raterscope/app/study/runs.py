@@ -14,6 +14,7 @@ from raterscope.algorithms.pairs.data import PairFusion
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import plain
 from raterscope.app.study.file import StudyFile
+from raterscope.app.study.locking import Lock
 from raterscope.app.study.objects import RESULTS, read_object, remove_object, write_object
 from raterscope.app.study.outlines import Answers, Outline
 from raterscope.app.study.records import RunEntry, RunRecord, StudyError
@@ -27,8 +28,8 @@ Result = Fusion | CaseResult | LabelResult | PairFusion
 class StudyRuns(StudyFile):
     """What the algorithms came to. Whether a result fits what it was made from, the whole study knows."""
 
-    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
-        super().__init__(path, connection)
+    def __init__(self, path: Path, connection: sqlite3.Connection, lock: Lock) -> None:
+        super().__init__(path, connection, lock)
         self._runs: dict[int, RunEntry] = {}  # no run ever changes
 
     def misfit(self, run: RunEntry, item: int, result: object) -> str | None:

@@ -144,6 +144,23 @@ def test_a_second_open_in_the_same_process_is_refused_and_does_no_harm(closed: P
         assert len(study.decisions()) == 2
 
 
+def test_it_stays_refused_to_others_when_something_in_this_process_looks_into_its_file(closed: Path) -> None:
+    """As Qt's file dialog does: the locks that POSIX systems give to a process are gone then."""
+    code = f"from raterscope.app.study import Study; Study.open({str(closed)!r}).close()"
+    with Study.open(closed):
+        closed.read_bytes()
+        other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        assert "smears.rscope: is open already" in other.stderr
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+    assert [path.name for path in closed.parent.iterdir()] == [closed.name]
+
+
+def test_what_a_killed_program_left_of_its_lock_refuses_nobody(closed: Path) -> None:
+    closed.with_name(f"{closed.name}-lock").touch()
+    Study.open(closed).close()
+    assert [path.name for path in closed.parent.iterdir()] == [closed.name]
+
+
 def test_a_study_is_found_open_by_another_name(closed: Path) -> None:
     link = closed.with_name("link.rscope")
     link.symlink_to(closed)
