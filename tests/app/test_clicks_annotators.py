@@ -162,10 +162,17 @@ def test_what_counting_less_would_change_is_what_fusing_again_comes_to(fused_stu
         weight = WeightSubject(weight=0.1)
         study.record(Decision(verb="weigh", annotators=("volunteer 0",), subject=weight, reason="hasty"))
         again = fuse_inputs(gather(list(inputs.items.values()), study), SHARE)
-        changed = [one.name for one in found.changed]
+        assert [(one.name, one.before, one.after) for one in found.changed] == [
+            ("one.png", "detected", "rejected"),
+            ("two.png", "detected", "rejected"),
+        ]
         for name, outcome in again.outcomes.items():
-            before, after = inputs.fusions[name].detection.detected, outcome.fusion.detection.detected
-            assert abs(int(before.sum()) - int(after.sum())) == changed.count(name)
+            before = int(inputs.fusions[name].detection.detected.sum())
+            assert int(outcome.fusion.detection.detected.sum()) == before - 1
+        inputs = gather_run(keep(again, study), study)
+        same = recount(inputs, "volunteer 0", 0.1, fold(study.decisions()))
+        more = recount(inputs, "volunteer 0", 1.0, fold(study.decisions()))
+        assert (len(same.changed), len(more.changed)) == (0, 2)
 
 
 @opens_a_menu
