@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QPointF, QRectF, Qt, QTimer
-from PySide6.QtGui import QColor, QFontMetrics, QImage, QPaintEngine, QPainter, QPen, QPolygonF
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QFontMetrics, QPaintEngine, QPainter, QPen, QPolygonF
 from PySide6.QtWidgets import QWidget
 
 from raterscope.widgets import theme
@@ -21,7 +21,7 @@ from raterscope.widgets.plots.behaviours import (
     paint_cross,
     paint_legend,
 )
-from raterscope.widgets.plots.line_raster import column_spans, cover, coverage_image
+from raterscope.widgets.plots.path_lines import STYLES, PathFrame, PathLines
 from raterscope.widgets.plots.scaled_figure import ScaledFigure, ScaledPanel, walked
 from raterscope.widgets.plots.value_scale import paint_value_scale
 from raterscope.widgets.text_size import set_lengths, text_size
@@ -38,16 +38,11 @@ REACH = 8.0
 PREFERENCE = 2.0
 """So much nearer, in pixels, a biased annotator's line counts: those are looked for."""
 
-TOGETHER = 64
-"""So many lines are worked out at once; then the window gets its turn."""
-
 MOST_POINTS, MOST_PAINTED = 200_000, 20_000
 """Of all lines together, up to which a drawing, and a picture of pixels, has them one by one; of more it has
 an image."""
 
 MOST_CROSSES = 120
-STYLES = ((1.1, 0.55, None), (1.7, 0.95, (10.0, 15.0)), (2.2, 0.95, None))
-"""Width, opacity and dash of good, ugly and bad ones."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,16 +116,10 @@ class _Lines(ScaledFigure):
         self._cut = float("nan")
         self._behaviour = np.empty(0, np.int8)
         self._drawn = np.empty(0, bool)
-        self._low = self._high = np.empty((0, 0), np.float32)
-        self._done = 0
-        self._covers: list[NDArray[np.float64]] = []
-        self._images: list[QImage] = []
         self._least, self._most = -1.0, 1.0
-        self._next, self._spans_kept = 0, False
-        self._timer = QTimer(self)
-        self._timer.setInterval(0)
-        self._timer.timeout.connect(self._work)
-        theme.notifier().changed.connect(self._paint_images)
+        self._lines = PathLines(self)
+        self._lines.changed.connect(self.update)
+        theme.notifier().changed.connect(self._lines.paint)
 
     def show_path(self, view: PathView | None) -> None:
         self._view = view
@@ -150,7 +139,7 @@ class _Lines(ScaledFigure):
             self._cut = cut
             if not np.array_equal(self._behaviour, behaviour):
                 self._behaviour = np.asarray(behaviour)
-                self._start(spans=False)
+                self._start(recoloured=True)
             self.update()
 
     def lay_out(self) -> None:
@@ -159,7 +148,7 @@ class _Lines(ScaledFigure):
     @property
     def finished(self) -> bool:
         """Whether all lines are in the picture."""
-        return not self._timer.isActive()
+        return self._lines.finished
 
     def words(self, part: int) -> str:
         view = self._view
@@ -172,15 +161,15 @@ class _Lines(ScaledFigure):
         return f"{view.names[part]}, {BEHAVIOURS[self._behaviour[part]]}: {side}, enters at {place}"
 
     def part_at(self, place: QPointF) -> int | None:
-        box = self.box()
+        box, lines = self.box(), self._lines
         column = int((place.x() - box.left()) * self._ratio())
-        if self._view is None or not 0 <= column < len(self._low):
+        if self._view is None or not 0 <= column < len(lines.low):
             return None
-        low, high = self._low[column, : self._done], self._high[column, : self._done]
+        low, high = lines.low[column, : lines.done], lines.high[column, : lines.done]
         above, below = self._y(high) - place.y(), place.y() - self._y(low)
         away = np.maximum(np.maximum(above, below), 0.0)
-        away[((low == 0) & (high == 0)) | ~self._drawn[: self._done]] = np.inf
-        away -= np.where(self._behaviour[: self._done] > 0, PREFERENCE, 0.0)
+        away[((low == 0) & (high == 0)) | ~self._drawn[: lines.done]] = np.inf
+        away -= np.where(self._behaviour[: lines.done] > 0, PREFERENCE, 0.0)
         best = int(away.argmin()) if len(away) else -1
         return best if best >= 0 and away[best] <= REACH else None
 
@@ -212,13 +201,13 @@ class _Lines(ScaledFigure):
         if self._picturing and self._view.bias.size <= (MOST_POINTS if drawing else MOST_PAINTED):
             self._draw_lines(painter, box, self._view)
         else:
-            for image in self._images:
+            for image in self._lines.images:
                 painter.drawImage(box, image)
         self._draw_crosses(painter)
         self._draw_cut(painter, box)
         look = theme.current()
         for part, ink, width in ((self._selected, look.accent, 2.6), (self.pointed, look.text, 1.8)):
-            if part is not None and part < self._done and self._drawn[part]:
+            if part is not None and part < self._lines.done and self._drawn[part]:
                 self._draw_one(painter, part, ink, width)
 
     def _ratio(self) -> float:
@@ -243,59 +232,29 @@ class _Lines(ScaledFigure):
             box.top() + (self._most - np.asarray(bias)) / (self._most - self._least) * box.height()
         )
 
-    def _start(self, *, spans: bool = True) -> None:
-        """Begin to work the picture out; without `spans` only the colours have changed."""
-        self._timer.stop()
-        if self._view is None:
-            self._images = []
+    def _start(self, *, recoloured: bool = False) -> None:
+        """Begin to work the picture out; recoloured, the lines run as they did."""
+        view, box, scale = self._view, self.box(), self._ratio()
+        if view is None:
+            self._lines.clear()
             return
-        size = (self.box().size() * self._ratio()).toSize()
-        many = len(self._view.names)
-        self._spans_kept = not spans and self._done == many
-        if not self._spans_kept:
-            self._low = np.zeros((size.width(), many), np.float32)
-            self._high = np.zeros((size.width(), many), np.float32)
-            self._done = 0
-        self._next = 0
-        self._covers = [np.zeros((size.width(), size.height() + 2)) for _ in BEHAVIOURS]
-        self._timer.start()
-        if spans:
-            self._work()
-
-    def _work(self) -> None:
-        """Work some lines out; the last ones finish the picture."""
-        assert self._view is not None
-        some = slice(self._next, self._next + TOGETHER)
-        columns, height = len(self._low), self._covers[0].shape[1] - 2
-        if not self._spans_kept:
-            bias = np.nan_to_num(np.asarray(self._view.bias[:, some], dtype=np.float32))
-            x = np.maximum.accumulate(np.clip(self._x(self._view.at), 0, 1)) * columns
-            spans = column_spans(x, bias, columns, held=self._view.held)
-            self._low[:, some], self._high[:, some] = spans
-        top, scale = self.box().top(), self._ratio()
-        high = np.asarray((self._y(self._low[:, some]) - top) * scale, dtype=np.float32)
-        low = np.asarray((self._y(self._high[:, some]) - top) * scale, dtype=np.float32)
-        # Before an annotator's bias comes in, its line would lie on everybody's.
-        hidden = (self._low[:, some] == 0) & (self._high[:, some] == 0)
-        for behaviour, (width, _, dash) in enumerate(STYLES):
-            of = self._drawn[some] & (self._behaviour[some] == behaviour)
-            if of.any():
-                dashes = None if dash is None else (dash[0] * scale, dash[1] * scale)
-                found = cover(low[:, of], high[:, of], height, width * scale, dashes, hidden[:, of])
-                self._covers[behaviour] += found
-        self._next += TOGETHER
-        self._done = max(self._done, min(self._next, len(self._view.names)))
-        if self._next >= len(self._view.names):
-            self._timer.stop()
-            self._paint_images()
-
-    def _paint_images(self) -> None:
-        if self._view is not None and self.finished:
-            self._images = [
-                coverage_image(found, behaviour_colour(behaviour), STYLES[behaviour][1])
-                for behaviour, found in enumerate(self._covers)
-            ]
-        self.update()
+        size = (box.size() * scale).toSize()
+        self._lines.start(
+            PathFrame(
+                x=self._x(view.at),
+                bias=view.bias,
+                held=view.held,
+                drawn=self._drawn,
+                behaviour=self._behaviour,
+                least=self._least,
+                most=self._most,
+                columns=size.width(),
+                rows=size.height(),
+                height=box.height() * scale,
+                scale=scale,
+            ),
+            recoloured=recoloured,
+        )
 
     def _draw_ground(self, painter: QPainter, box: QRectF) -> None:
         look = theme.current()
@@ -349,11 +308,11 @@ class _Lines(ScaledFigure):
         painter.restore()
 
     def _draw_crosses(self, painter: QPainter) -> None:
-        if not len(self._low):
+        if not len(self._lines.low):
             return
         bad = np.flatnonzero(self._drawn & (self._behaviour == BAD))[:MOST_CROSSES]
         colour, x = QColor(behaviour_colour(BAD)), self.box().right()
-        for y in self._y((self._low[-1, bad] + self._high[-1, bad]) / 2).tolist():
+        for y in self._y((self._lines.low[-1, bad] + self._lines.high[-1, bad]) / 2).tolist():
             paint_cross(painter, QPointF(x, y), colour)
 
     def _draw_cut(self, painter: QPainter, box: QRectF) -> None:
@@ -372,7 +331,7 @@ class _Lines(ScaledFigure):
 
     def _draw_one(self, painter: QPainter, part: int, ink: str, width: float) -> None:
         assert self._view is not None
-        box, low, high = self.box(), self._low[:, part], self._high[:, part]
+        box, low, high = self.box(), self._lines.low[:, part], self._lines.high[:, part]
         entered = np.flatnonzero((low != 0) | (high != 0))
         if not len(entered):
             return
@@ -381,7 +340,7 @@ class _Lines(ScaledFigure):
         falls = np.diff(low + high, prepend=low[0] + high[0]) < 0
         first, second = np.where(falls, high, low), np.where(falls, low, high)
         y = self._y(np.stack([first, second], axis=1).ravel())
-        x = box.left() + np.repeat(np.arange(begin, len(self._low)), 2) / self._ratio()
+        x = box.left() + np.repeat(np.arange(begin, len(self._lines.low)), 2) / self._ratio()
         bends = np.flatnonzero(np.abs(np.diff(y, 2)) > 1e-3) + 1
         kept = np.unique(np.concatenate([[0], bends, [len(y) - 1]]))
         pen = QPen(QColor(ink), width)
