@@ -224,7 +224,7 @@ def test_the_image_on_screen_is_said_to_be_firm_or_not_and_why(panel):
     assert "3 decisions changed with the last step" in words(panel)
     panel.set_stopping(StoppingSettings(rule="share", more=2))
     panel.set_state(history(), 20)
-    assert "2 more: 0.3 changes expected (under 1 %)" in words(panel)
+    assert "2 more: 0.3 changes (under 1 %)" in words(panel)
     panel.set_state(history(), 0)
     assert "firm yet" not in words(panel)
 

@@ -17,6 +17,7 @@ from raterscope.widgets.panels.settings_form import SettingsForm
 from raterscope.widgets.panels.stream_offers import Offers
 from raterscope.widgets.parts import ElidedLabel, Header, plain_label, rule
 from raterscope.widgets.plots.stream_words import outlook_in_words, state_in_words
+from raterscope.widgets.text_size import set_lengths
 from raterscope.widgets.wrapping import Pair
 
 __all__ = ["LiveLine", "ReplayLine", "StreamPanel"]
@@ -69,14 +70,14 @@ class StreamPanel(QWidget):
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.setAccessibleName("Stream")
         self._header = Header("Stream")
-        self.offers, self.replay, self.live = Offers(), ReplayControls(), LiveControls()
         self.leave = QPushButton("Leave replay")
         self.leave.setToolTip("Back to the last fusion (Esc)")
         theme.set_role(self.leave, "link")
         self._header.row.addWidget(self.leave)
+        self.offers, self.replay, self.live = Offers(), ReplayControls(), LiveControls()
         self._pages = (self.offers, self.replay, self.live)
         self.form = SettingsForm(StoppingSettings, stopping)
-        self.form.setMaximumWidth(FORM_WIDTH)
+        set_lengths(self.form, maximumWidth=FORM_WIDTH)
         inner = QWidget()
         theme.set_role(inner, "panel")
         body = QVBoxLayout(inner)
@@ -98,8 +99,8 @@ class StreamPanel(QWidget):
         column.setSpacing(6)
         column.addWidget(self._header)
         column.addWidget(area, 1)
-        self._connect()
         self._page: QWidget = self.offers
+        self._connect()
         self.set_state(None)
         self.show_idle()
         self._tell_stopping()
@@ -193,7 +194,7 @@ class StreamPanel(QWidget):
         self._firm, self._outlook = plain_label(), ElidedLabel()
         self._counts, self._changed = plain_label("", "second"), ElidedLabel("", "second")
         for label in (self._firm, self._counts):
-            label.setMinimumWidth(FIRST_WIDTH)
+            set_lengths(label, minimumWidth=FIRST_WIDTH)
         self._state = QWidget()
         column = QVBoxLayout(self._state)
         column.setContentsMargins(0, 0, 0, 0)
@@ -235,7 +236,7 @@ class StreamPanel(QWidget):
 
     def _show(self, page: QWidget) -> None:
         focus = self.window().focusWidget()
-        leaving = [one for one in self._pages if one is not page]
+        leaving: list[QWidget] = [one for one in self._pages if one is not page]
         if page is not self.replay:
             leaving.append(self.leave)
         leaves = focus is not None and any(one is focus or one.isAncestorOf(focus) for one in leaving)
@@ -248,8 +249,8 @@ class StreamPanel(QWidget):
             page.setFocus()  # before the other hides: else Qt hands the keys to whatever comes next
         for one in self._pages:
             one.setVisible(one is page)
-
         self.leave.setVisible(page is self.replay)
+
     def _tell_stopping(self) -> None:
         settings = self.form.settings()
         assert isinstance(settings, StoppingSettings)

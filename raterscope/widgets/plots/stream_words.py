@@ -93,7 +93,7 @@ def outlook_in_words(history: StreamHistory, row: int, more: int, rule: str) -> 
     number = "under 0.1" if 0 < expected < 0.1 else f"{expected:.1f}" if expected < 10 else f"{expected:,.0f}"
     found = int(history.detections[row])
     share = f" ({chance_in_words(expected / found)})" if found else ""
-    return f"{more:,} more: {number} changes expected{share}"
+    return f"{more:,} more: {number} changes{share}"
 
 
 def state_in_words(history: StreamHistory, row: int, late: int) -> tuple[str, str]:
