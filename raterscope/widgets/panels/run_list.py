@@ -72,6 +72,8 @@ class RunList(QWidget):
 
     def set_runs(self, runs: Sequence[RunLine]) -> None:
         """Show other runs; ticks stay."""
+        if runs and [row.line for row in self._rows] == list(runs):
+            return
         ticked = set(self.ticked())
         for row in self._rows:
             self._column.removeWidget(row)

@@ -75,8 +75,9 @@ class CalibrationPlot(Plot):
 
     def mark(self, posterior: float | None) -> None:
         """Ring the bin of the first method that a posterior falls into."""
-        self._marked = posterior
-        self._draw_ring()
+        if posterior != self._marked:
+            self._marked = posterior
+            self._draw_ring()
 
     def show_all(self) -> None:
         """Show the unit square."""

@@ -88,6 +88,8 @@ class CurvesPlot(Plot):
 
     def set_curves(self, curves: Sequence[Curve]) -> None:
         """Show the curves of runs."""
+        if not curves and not self._curves:
+            return
         self._curves = tuple(curves)
         both = not curves or any(len(curve.recall) for curve in curves)
         if not both:
@@ -99,8 +101,9 @@ class CurvesPlot(Plot):
 
     def mark(self, posterior: float | None) -> None:
         """Ring the point of the first curve from which on a detection of this posterior is kept."""
-        self._marked = posterior
-        self._draw_ring()
+        if posterior != self._marked:
+            self._marked = posterior
+            self._draw_ring()
 
     def set_kind(self, kind: str) -> None:
         """Show "roc" or "precision-recall"."""
