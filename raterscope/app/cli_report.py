@@ -16,7 +16,7 @@ __all__ = ["report"]
 
 def report(options: argparse.Namespace) -> int:
     """Write the report of a study, or of one image or question of it."""
-    with Study.open(options.study) as study, ProgressLine(sys.stderr) as watch:
+    with Study.open(options.study, to_read=True) as study, ProgressLine(sys.stderr) as watch:
         item = question = None
         if options.item is not None:
             entry = Names(study.images()).find(options.item)

@@ -192,7 +192,7 @@ _ASKED = ("labels", "pairs")
 
 def export(options: argparse.Namespace) -> int:
     """Write what a study holds as a table, masks or maps."""
-    with Study.open(options.study) as study, ProgressLine(sys.stderr) as watch:
+    with Study.open(options.study, to_read=True) as study, ProgressLine(sys.stderr) as watch:
         found = find_export(options.what, _kinds(study) if options.kind is None else [options.kind])
         request = Request(
             what=options.what,

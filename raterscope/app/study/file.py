@@ -22,7 +22,7 @@ class StudyFile:
     Every method raises StudyError, in a sentence, when the file does not do what is asked.
     """
 
-    def __init__(self, path: Path, connection: sqlite3.Connection, lock: Lock) -> None:
+    def __init__(self, path: Path, connection: sqlite3.Connection, lock: Lock | None) -> None:
         self.path = path
         self._connection = connection
         self._lock = lock
@@ -42,8 +42,14 @@ class StudyFile:
         return cls.open(full)
 
     @classmethod
-    def open(cls, path: Path | str) -> Self:
+    def open(cls, path: Path | str, *, to_read: bool = False) -> Self:
         """Open a study for this process alone.
+
+        Parameters
+        ----------
+        path : Path or str
+        to_read : bool
+            Whether it is enough to read it: then one that cannot be written is opened too.
 
         Raises
         ------
@@ -51,7 +57,7 @@ class StudyFile:
             When it is missing, no study, damaged, open elsewhere, from a newer version, or cannot be written.
         """
         full = Path(path).resolve()
-        return cls(full, *connect(full))
+        return cls(full, *connect(full, to_read=to_read))
 
     def close(self) -> None:
         """Close the file; one plain file remains."""

@@ -65,22 +65,28 @@ def create(path: Path) -> None:
             draft.unlink(missing_ok=True)
 
 
-def connect(path: Path) -> tuple[sqlite3.Connection, Lock]:
+def connect(path: Path, *, to_read: bool = False) -> tuple[sqlite3.Connection, Lock | None]:
     """Open a study's file for this process alone, having looked whether it is sound; see `shut`.
+
+    Parameters
+    ----------
+    path : Path
+    to_read : bool
+        Whether it is enough to read it: then one that cannot be written is opened too, beside other readers.
 
     Raises
     ------
     StudyError
         When it is missing, no study, damaged, open elsewhere, from a newer version, or cannot be written.
     """
-    _look_from_outside(path)
+    writable = _look_from_outside(path, to_read)
     connection = None
     with told(path, "opened"):
-        lock = Lock(path)
+        lock = Lock(path) if writable else None
     try:
         with told(path, "opened"):
             connection = sqlite3.connect(
-                f"{path.as_uri()}?mode=rw",
+                f"{path.as_uri()}?mode={'rw' if writable else 'ro'}",
                 uri=True,
                 isolation_level=None,
                 timeout=0.0,
@@ -92,28 +98,29 @@ def connect(path: Path) -> tuple[sqlite3.Connection, Lock]:
             connection.execute("PRAGMA cell_size_check=ON")
             connection.execute("PRAGMA locking_mode=EXCLUSIVE")
             version = _look_at_header(connection, path)
-            connection.execute("PRAGMA journal_mode=WAL")
-            connection.execute("PRAGMA synchronous=FULL")
-            connection.execute("PRAGMA foreign_keys=ON")
-            connection.execute("BEGIN EXCLUSIVE")
-            connection.execute("COMMIT")
-            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            if writable:
+                _take(connection)
+            elif version < VERSION:
+                what = "is of an older Raterscope and cannot be brought up to date here; open a copy of it"
+                raise StudyError(what, file=path)
             _look_inside(connection, path, version)
             bring_up_to_date(connection, version)
     except BaseException:
         if connection is not None:
             connection.close()
-        lock.release()
+        if lock is not None:
+            lock.release()
         raise
     return connection, lock
 
 
-def shut(connection: sqlite3.Connection, lock: Lock) -> None:
+def shut(connection: sqlite3.Connection, lock: Lock | None) -> None:
     """Close the file, leaving one plain file."""
     with contextlib.suppress(sqlite3.Error):
         connection.execute("PRAGMA journal_mode=DELETE")
     connection.close()
-    lock.release()
+    if lock is not None:
+        lock.release()
 
 
 @contextlib.contextmanager
@@ -144,7 +151,18 @@ def _give_name(draft: Path, path: Path) -> None:
             os.close(folder)
 
 
-def _look_from_outside(path: Path) -> None:
+def _take(connection: sqlite3.Connection) -> None:
+    """Make sure that nobody else has the file, and take into it what a killed program had left beside it."""
+    connection.execute("PRAGMA journal_mode=WAL")
+    connection.execute("PRAGMA synchronous=FULL")
+    connection.execute("PRAGMA foreign_keys=ON")
+    connection.execute("BEGIN EXCLUSIVE")
+    connection.execute("COMMIT")
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
+def _look_from_outside(path: Path, to_read: bool) -> bool:
+    """Refuse what can be seen to be no study; gives whether it can be written."""
     try:
         if path.is_dir():
             raise StudyError("is a folder; expected a study, a file NAME.rscope", file=path)
@@ -159,10 +177,12 @@ def _look_from_outside(path: Path) -> None:
         raise StudyError("is empty; expected a study", file=path)
     if not os.access(path, os.R_OK):
         raise StudyError("cannot be read: you lack the permission", file=path)
-    if not os.access(path, os.W_OK):
+    file, folder = (os.access(place, os.W_OK) for place in (path, path.parent))
+    if not (to_read or file):
         raise StudyError("cannot be written: you lack the permission; open a copy of it", file=path)
-    if not os.access(path.parent, os.W_OK):
+    if not (to_read or folder):
         raise StudyError("lies in a folder that cannot be written; open a copy of it elsewhere", file=path)
+    return file and folder
 
 
 def _look_at_header(connection: sqlite3.Connection, path: Path) -> int:
