@@ -1,5 +1,6 @@
 import pytest
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QFontMetrics
 from PySide6.QtWidgets import QLabel
 
 from raterscope.widgets.panels.ask_list import AskLine, AskList
@@ -46,3 +47,18 @@ def test_a_line_is_said_with_its_unit_and_more_in_the_tip(asking):
     assert said[0] == "w-0412: finds 0.94 of what is there, 0.31 decisions"
     tip = asking.list.model().index(1, 0).data(Qt.ItemDataRole.ToolTipRole)
     assert "0.40 decisions expected. Nobody of it was asked." in tip
+
+
+def test_who_finds_how_much_is_read_whole_in_a_narrow_panel(qtbot, monkeypatch):
+    written = []
+
+    def note(painter, box, text, *_, **__):
+        written.append((text, QFontMetrics(painter.font()).horizontalAdvance(text) <= box.width()))
+
+    monkeypatch.setattr("raterscope.widgets.panels.ask_list.paint_words", note)
+    widget = AskList("annotator", "decisions set right", "", "Fuse the clicks first.")
+    qtbot.addWidget(widget)
+    widget.resize(295, 160)
+    widget.show_lines([AskLine("vol23", "vol23", "finds 73 %", 0.06)])
+    widget.grab()
+    assert set(written) == {("vol23", True), ("finds 73 %", True), ("0.06", True)}

@@ -17,7 +17,8 @@ from raterscope.widgets.parts import Header, plain_label
 
 __all__ = ["AskLine", "AskList"]
 
-WHO, GAIN = 0.42, 76.0
+WHO, GAIN, BARE_GAIN = 0.42, 76.0, 48.0
+"""Share of a line for a name; room in pixels for what is gained, with a unit and without."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +119,8 @@ class _AskKind(LineKind[AskLine]):
         painter.setFont(theme.font(theme.BODY))
         gain = self._gain(line)
         middle = box.left() + WHO * box.width()
-        right = box.right() - max(GAIN, QFontMetrics(painter.font()).horizontalAdvance(gain) + 14)
+        least = GAIN if self._unit else BARE_GAIN
+        right = box.right() - max(least, QFontMetrics(painter.font()).horizontalAdvance(gain) + 14)
         left = QRectF(box.left() + 6, box.top(), middle - box.left() - 14, box.height())
         paint_words(painter, left, line.name, look.text, elide=Qt.TextElideMode.ElideMiddle)
         why = QRectF(middle, box.top(), right - middle - 8, box.height())
