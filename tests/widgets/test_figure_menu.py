@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtGui import QContextMenuEvent, QGuiApplication
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QMenu
 
 from raterscope.widgets import theme
 from raterscope.widgets.canvas.image_canvas import ImageCanvas
@@ -109,6 +109,24 @@ def test_a_right_click_offers_all_four(figure, qtbot):
     words = [action.text() for action in menu.menu.actions() if not action.isSeparator()]
     assert words == ["Copy as image", "Save as SVG…", "Save as PNG…", "Save data as CSV…"]
     menu.menu.close()
+
+
+@opens_a_menu
+def test_a_right_click_anywhere_on_a_figure_opens_its_menu_and_no_other(figure, qtbot):
+    menu = menu_of(figure)
+    place = menu.parent()
+    surface = place.viewport() if hasattr(place, "viewport") else place
+    wide, high = surface.width(), surface.height()
+    for x, y in ((wide // 2, high // 2), (6, high // 2), (wide // 2, high - 6), (wide - 30, high - 40)):
+        at = QPoint(x, y)
+        qtbot.mousePress(surface, Qt.MouseButton.RightButton, pos=at)
+        asked = QContextMenuEvent(QContextMenuEvent.Reason.Mouse, at, surface.mapToGlobal(at))
+        QApplication.sendEvent(surface, asked)
+        qtbot.mouseRelease(surface, Qt.MouseButton.RightButton, pos=at)
+        QApplication.processEvents()
+        shown = [one for one in QApplication.allWidgets() if isinstance(one, QMenu) and one.isVisible()]
+        assert shown == [menu.menu]
+        menu.menu.close()
 
 
 @opens_a_menu
