@@ -213,7 +213,7 @@ class QueuePanel(QueueFrame):
         self._kind.most = max([1.0, *(item.score for item in self._items if item.score is not None)])
         kept = [item for item in self._items if chosen.passes(item, many)]
         self._quiet = True
-        self.view.set_lines([item for item in kept if _named(item, words)])
+        self.view.set_lines([item for item in kept if _named(item, words)] if words else kept)
         self._quiet = False
         self._mark_current(scroll=False)
         self.view.verticalScrollBar().setValue(place)

@@ -152,8 +152,11 @@ class Many(QObject):
         contents = self._document.contents
         if asked != self._asked or contents is None:
             return
+        wanted = {one.image for one in found}
         images = {
-            entry.id: replace(entry, pixel_size=contents.pixel_size(entry)) for entry in contents.images
+            entry.id: replace(entry, pixel_size=contents.pixel_size(entry))
+            for entry in contents.images
+            if entry.id in wanted
         }
         found = [one for one in found if one.image in images]
         self._listed = {
