@@ -39,7 +39,7 @@ def test_what_the_votes_and_the_model_say_stands_together(fused):
     assert f"{spot.votes} of {spot.looked} ({spot.votes / spot.looked:.0%}): most did not" in words
     assert f"{spot.posterior:.2f}: in doubt" in words
     assert f"{spot.votes} clicked, {spot.looked - spot.votes} did not" in words
-    clicked = [line.clicked for line in workspace.evidence._voters.lines]
+    clicked = [line.clicked for line in workspace.evidence.about.voters.lines]
     assert clicked == sorted(clicked, reverse=True)
     # Nearly all of this crowd mark every parasite.
     assert "would mark a structure" in words
@@ -50,8 +50,8 @@ def test_a_neighbour_is_listed_by_distance_and_gone_to(fused, qtbot):
     spots = workspace.reviewing.spots
     here = next(i for i, spot in enumerate(spots) if abs(spot.x - 40) < 3 and abs(spot.y - 40) < 3)
     workspace.reviewing.select(here)
-    workspace.evidence._about.setCurrentIndex(1)
-    near = workspace.evidence._near.view
+    workspace.evidence.about.setCurrentIndex(1)
+    near = workspace.evidence.about.near.view
     away = [((spot.x - spots[here].x) ** 2 + (spot.y - spots[here].y) ** 2) ** 0.5 for spot in spots]
     nearest = sorted(range(len(spots)), key=away.__getitem__)[1]
     assert near.lines[0].key == nearest
@@ -69,9 +69,9 @@ def test_other_runs_are_read_when_they_come_into_sight(fused, qtbot):
     idle(fused, qtbot)
     place = disputed(fused)
     workspace.reviewing.select(place)
-    lines = workspace.evidence._runs.view
+    lines = workspace.evidence.about.runs.view
     assert lines.lines == ()
-    workspace.evidence._about.setCurrentIndex(2)
+    workspace.evidence.about.setCurrentIndex(2)
     qtbot.waitUntil(lambda: len(lines.lines) == 1, timeout=LONG)
     (line,) = lines.lines
     first = fused.document.contents.runs[0].id
@@ -272,7 +272,7 @@ def test_the_menu_of_a_spot_tells_its_place_and_decides(fused, qtbot):
     chosen(menu, "Copy the place")
     assert QGuiApplication.clipboard().text() == told
     chosen(menu_at(fused, qtbot, spot.x, spot.y), "Show what lies near")
-    assert workspace.evidence._near.isVisible()
+    assert workspace.evidence.about.near.isVisible()
     chosen(menu_at(fused, qtbot, spot.x, spot.y), "Reject")
     idle(fused, qtbot)
     assert (

@@ -272,7 +272,7 @@ def test_an_annotator_chosen_in_the_plot_is_marked_everywhere(fused, qtbot):
     qtbot.mouseClick(plot.plot.viewport(), LEFT, pos=plot.plot.mapFromScene(place))
     chosen = workspace.table.current
     assert plot._selected == chosen
-    voters = workspace.evidence._voters
+    voters = workspace.evidence.about.voters
     assert voters.lines[voters.currentIndex().row()].annotator == chosen
     assert workspace.canvas.grab().toImage() != before
     workspace.reviewing.select(1)

@@ -178,7 +178,7 @@ def test_an_annotator_can_be_gone_to_by_keyboard(panel, qtbot):
     panel.show_spot(evidence())
     chosen = []
     panel.voter_chosen.connect(chosen.append)
-    voters = panel._voters
+    voters = panel.about.voters
     qtbot.keyClick(voters, Qt.Key.Key_Down)
     qtbot.keyClick(voters, Qt.Key.Key_Down)
     assert chosen[-1] == 9

@@ -15,9 +15,7 @@ from PySide6.QtWidgets import (
     QGridLayout,
     QHBoxLayout,
     QScrollArea,
-    QSizePolicy,
     QStackedWidget,
-    QTabWidget,
     QVBoxLayout,
     QWidget,
 )
@@ -26,8 +24,9 @@ from raterscope.widgets import theme
 from raterscope.widgets.figures import UNKNOWN, figure
 from raterscope.widgets.key_cap import KeyButton
 from raterscope.widgets.panels.crop_view import SIDE, CropView
-from raterscope.widgets.panels.evidence_lines import TONES, WORDS, EvidenceLine, EvidenceLines
-from raterscope.widgets.panels.voter_list import VoterLine, VoterList
+from raterscope.widgets.panels.evidence_lines import TONES, WORDS, EvidenceLine
+from raterscope.widgets.panels.spot_tabs import SpotTabs
+from raterscope.widgets.panels.voter_list import VoterLine
 from raterscope.widgets.parts import Header, plain_label, plain_tip, rule
 from raterscope.widgets.text_size import set_lengths
 
@@ -36,11 +35,8 @@ __all__ = ["Evidence", "EvidenceLine", "EvidencePanel", "VoterLine"]
 NARROWEST, LOWEST = 320, 440
 
 COVERED = "Votes, names and the model's answer are hidden until you decide."
-LEAST_LIST = 48
 SMALL_SIDE, HIGH = 128, 540
-NEIGHBOURS, RUNS, MOST_SAY = 1, 2, 3
-READING = "Reading the other runs."
-ALONE = "No other spot lies near."
+MOST_SAY = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,7 +132,6 @@ class EvidencePanel(QWidget):
         theme.set_role(self, "panel")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         set_lengths(self, minimumWidth=NARROWEST, minimumHeight=LOWEST)
-        self._voter: int | None = None
         self._header = Header("Evidence")
         self._pages = QStackedWidget()
         self._pages.addWidget(_nothing())
@@ -187,11 +182,7 @@ class EvidencePanel(QWidget):
         for label in (self._interval, self._interval_caption):
             label.setVisible(interval)
         self._votes.setText(f"{evidence.votes} of {evidence.annotators} votes")
-        self._voters.set_lines(evidence.lines)
-        self._voters.choose(self._voter)
-        clicked = sum(line.clicked for line in evidence.lines)
-        self._who.setText(f"{clicked} clicked, {len(evidence.lines) - clicked} did not")
-        self._near.show_lines(evidence.neighbours, ALONE)
+        self.about.show_spot(evidence.lines, evidence.neighbours)
         for row, labels in enumerate(self._rows):
             said = evidence.says[row] if row < len(evidence.says) else ("", "")
             for label, words in zip(labels, said, strict=True):
@@ -206,12 +197,11 @@ class EvidencePanel(QWidget):
 
     def show_runs(self, lines: Sequence[EvidenceLine] | None, nothing: str = "") -> None:
         """Show what other runs say of the spot; None says that they are being read."""
-        self._runs.show_lines(lines or (), READING if lines is None else nothing)
+        self.about.show_runs(lines, nothing)
 
     def choose_voter(self, annotator: int | None) -> None:
         """Mark an annotator among those who looked, without a signal."""
-        self._voter = annotator
-        self._voters.choose(annotator)
+        self.about.choose_voter(annotator)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Where the pane is low, let the crop be smaller, so that all is in sight."""
@@ -220,11 +210,11 @@ class EvidencePanel(QWidget):
 
     def show_neighbours(self) -> None:
         """Bring the spots nearby into sight."""
-        self._about.setCurrentIndex(NEIGHBOURS)
+        self.about.bring_neighbours()
 
     def show_other_runs(self) -> None:
         """Bring what other runs say into sight."""
-        self._about.setCurrentIndex(RUNS)
+        self.about.bring_runs()
 
     def set_undoable(self, undo: bool, words: str = "") -> None:
         """Say whether there is a decision to take back, and which."""
@@ -265,11 +255,15 @@ class EvidencePanel(QWidget):
         column.setSpacing(0)
         column.addLayout(beside)
         column.addWidget(rule())
-        self._about = self._tabs()
+        self.about = SpotTabs()
+        self.about.voter_chosen.connect(self.voter_chosen)
+        self.about.neighbour_chosen.connect(self.neighbour_chosen)
+        self.about.run_chosen.connect(self.run_chosen)
+        self.about.currentChanged.connect(self._ask_for_runs)
         self._others = QWidget()
         others = QHBoxLayout(self._others)
         others.setContentsMargins(4, 2, 0, 0)
-        others.addWidget(self._about)
+        others.addWidget(self.about)
         column.addWidget(self._others, 1)
         self._says = self._reasons()
         column.addWidget(self._says)
@@ -280,44 +274,6 @@ class EvidencePanel(QWidget):
         last.addStretch(1)
         column.addWidget(self._last, 1)
         return page
-
-    def _tabs(self) -> QTabWidget:
-        """Make who clicked, what lies near and what other runs say, one of them in sight."""
-        self._voters = VoterList()
-        self._voters.chosen.connect(self.voter_chosen)
-        self._near = EvidenceLines("Spots nearby")
-        self._near.chosen.connect(self.neighbour_chosen)
-        self._runs = EvidenceLines("The spot in other runs")
-        self._runs.chosen.connect(self.run_chosen)
-        self._who = plain_label("", "small")
-        voters = QWidget()
-        column = QVBoxLayout(voters)
-        column.setContentsMargins(0, 4, 0, 0)
-        column.setSpacing(2)
-        above = QHBoxLayout()
-        above.setContentsMargins(4, 0, 8, 0)
-        above.addWidget(self._who, 1)
-        above.addWidget(plain_label("reliability", "small"))
-        column.addLayout(above)
-        column.addWidget(self._voters, 1)
-        voters.setFocusProxy(self._voters)
-        for view in (self._voters, self._near.view, self._runs.view):
-            set_lengths(view, minimumHeight=LEAST_LIST)
-            view.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Ignored)
-        tabs = QTabWidget()
-        tabs.tabBar().setAccessibleName("About the spot")
-        for title, tip, part in (
-            ("Who clicked", "Who marked the spot and who looked and did not", voters),
-            ("Nearby", "Other spots that lie near, and how far", self._near),
-            ("Other runs", "What other runs say of the same place", self._runs),
-        ):
-            margins = QWidget()
-            inner = QVBoxLayout(margins)
-            inner.setContentsMargins(8, 0, 4, 4)
-            inner.addWidget(part)
-            tabs.setTabToolTip(tabs.addTab(margins, title), tip)
-        tabs.currentChanged.connect(self._ask_for_runs)
-        return tabs
 
     def _reasons(self) -> QWidget:
         """Make what the votes say, what the model, and why they differ."""
@@ -345,7 +301,7 @@ class EvidencePanel(QWidget):
         return part
 
     def _ask_for_runs(self) -> None:
-        if self._pages.currentIndex() and self._about.currentIndex() == RUNS and not self._others.isHidden():
+        if self._pages.currentIndex() and self.about.runs_in_sight and not self._others.isHidden():
             self.runs_wanted.emit()
 
     def _keys(self) -> QVBoxLayout:
