@@ -3,8 +3,10 @@
 The formulas are those of the World Health Organization ("Basic malaria microscopy", part I, 2nd edition,
 2010; "Malaria parasite counting", standard operating procedure MM-SOP-09, 2016): parasites per microlitre of
 blood = parasites counted x leukocytes per microlitre / leukocytes counted, with 8,000 leukocytes per
-microlitre where they were not counted, and on a thin film infected red cells / red cells counted. Where the
-film's thickness is known, parasites / volume examined says the same without leukocytes.
+microlitre where they were not counted, and on a thin film infected red cells / red cells counted, which times
+the red cells per microlitre is a density again; 5,000,000 are assumed where they were not counted (as in
+doi:10.1186/s12936-020-03352-z, table 3). Where the film's thickness is known, parasites / volume examined
+says the same without cells.
 
 What is not known comes from two sides. How many parasites there are in what was looked at is known as a
 distribution over whole numbers, since a detection may be none; a rate given a number has the distribution
@@ -23,6 +25,7 @@ from raterscope.algorithms.clicks.data import FloatArray
 
 __all__ = [
     "LEUKOCYTES_PER_MICROLITRE",
+    "RED_CELLS_PER_MICROLITRE",
     "Rate",
     "dispersion",
     "infected_share",
@@ -34,6 +37,9 @@ __all__ = [
 
 LEUKOCYTES_PER_MICROLITRE = 8000.0
 """What the World Health Organization assumes where a patient's leukocytes were not counted."""
+
+RED_CELLS_PER_MICROLITRE = 5e6
+"""What is assumed where a patient's red cells were not counted."""
 
 _CUBIC_MICROMETRES = 1e9
 """In a microlitre."""
@@ -138,7 +144,7 @@ def per_leukocyte(chance: FloatArray, leukocytes: float, times: float = 1.0, spr
     return Rate(found.value * times, found.low * times, found.high * times)
 
 
-def infected_share(chance: FloatArray, red_cells: float) -> Rate:
+def infected_share(chance: FloatArray, red_cells: float, spread: float = 1.0) -> Rate:
     """Give the share of red cells that are infected, each counted once, on a thin film.
 
     Parameters
@@ -147,6 +153,8 @@ def infected_share(chance: FloatArray, red_cells: float) -> Rate:
         Probability that 0 ... m of the red cells are infected.
     red_cells : float
         Counted, infected ones included.
+    spread : float
+        Of the parasites, see `dispersion`; the cells tell as much as so many times fewer (quasi-binomial).
 
     Raises
     ------
@@ -164,7 +172,7 @@ def infected_share(chance: FloatArray, red_cells: float) -> Rate:
 
     def below(share: float, number: FloatArray) -> FloatArray:
         healthy = np.maximum(red_cells - number, 0.0)
-        return np.asarray(betainc(number + 0.5, healthy + 0.5, min(share, 1.0)))
+        return np.asarray(betainc(number / spread + 0.5, healthy / spread + 0.5, min(share, 1.0)))
 
     found = _rate(chance, below, 1 / red_cells)
     return Rate(found.value, found.low, min(found.high, 1.0))

@@ -13,6 +13,7 @@ from raterscope.algorithms.clicks.counting import count_distribution
 from raterscope.algorithms.clicks.data import FloatArray, Fusion
 from raterscope.algorithms.clicks.parasitaemia import (
     LEUKOCYTES_PER_MICROLITRE,
+    RED_CELLS_PER_MICROLITRE,
     Rate,
     dispersion,
     infected_share,
@@ -44,6 +45,8 @@ NEEDED = {
 }
 FEW, MANY = 200, 500
 """Leukocytes that parasites are counted against: at first, and where parasites are few."""
+ENOUGH = 100
+"""Parasites below which they are few."""
 
 _COLUMNS = ("image", "quantity", "value", "low", "high", "unit", "formula")
 
@@ -156,20 +159,28 @@ def tell(fields: Sequence[Field], measures: Measures, image: int | None = None) 
         )
     told += _by_leukocytes(*_counted(fields, measures, "leukocytes", image), study)
     told.append(_by_volume(fields, chance, number, spread, study.thickness))
-    told.append(_by_red_cells(*_counted(fields, measures, "red_cells", image)))
+    told += _by_red_cells(*_counted(fields, measures, "red_cells", image), study)
     return tuple(told)
 
 
-def note_of(fields: Sequence[Field], measures: Measures) -> str:
-    """Say what the intervals hold and what they do not."""
+def note_of(fields: Sequence[Field], measures: Measures, image: int | None = None) -> str:
+    """Say what the intervals hold and what they do not, and what was assumed; see `tell`."""
+    if image is not None:
+        fields = [field for field in fields if field.image == image]
     said = ["95 % intervals hold the doubt of the detections and that of counting"]
     spread = dispersion(np.array([field.expected for field in fields]))
     if spread > 1:
         said.append(f"counts vary {spread:.1f} times as much between fields as by chance, which widens them")
     study = measures.counting.get(None, CountingSubject())
-    if study.leukocytes_per_microlitre is None:
-        said.append("8,000 leukocytes/µl are assumed")
-    return "; ".join(said) + ". What nobody clicked on is not in them."
+    on, leukocytes = _counted(fields, measures, "leukocytes", image)
+    if leukocytes is not None and study.leukocytes_per_microlitre is None:
+        said.append(f"{_say(LEUKOCYTES_PER_MICROLITRE)} leukocytes/µl are assumed")
+    if study.red_cells_per_microlitre is None and _counted(fields, measures, "red_cells", image)[1]:
+        said.append(f"{_say(RED_CELLS_PER_MICROLITRE)} red cells/µl are assumed")
+    note = "; ".join(said) + ". What nobody clicked on is not in them."
+    if leukocytes is not None and leukocytes < MANY and sum(field.expected for field in on) < ENOUGH:
+        note += f" Below {ENOUGH} parasites, {MANY} leukocytes are to be counted."
+    return note
 
 
 def export_counts(study: Study, request: Request, watch: Watch = silent) -> list[Path]:
@@ -273,16 +284,22 @@ def _by_volume(
     return _told(title, "/µl", per_volume(chance, volume, spread), number / volume, formula)
 
 
-def _by_red_cells(fields: Sequence[Field], red_cells: float | None) -> Told:
-    title = "Infected red cells, thin film"
-    if red_cells is None:
-        return Told(title, "%", None, NEEDED["red_cells"])
-    chance, number = _sum_of(fields)
-    if red_cells < max(number, 1.0):
-        return Told(title, "%", None, f"{_say(red_cells)} red cells are fewer than the parasites")
-    share = infected_share(chance, red_cells)
-    rate = Rate(100 * number / red_cells, 100 * share.low, 100 * share.high)
-    return Told(title, "%", rate, f"{_say(number)} infected / {_say(red_cells)} red cells")
+def _by_red_cells(fields: Sequence[Field], red_cells: float | None, study: CountingSubject) -> Iterator[Told]:
+    titles = (("Infected red cells, thin film", "%"), ("Per microlitre, by red cells", "/µl"))
+    number, missing = 0.0, NEEDED["red_cells"]
+    if red_cells is not None:
+        chance, number = _sum_of(fields)
+        missing = f"{_say(red_cells)} red cells are fewer than the parasites"
+    if red_cells is None or red_cells < max(number, 1.0):
+        yield from (Told(title, unit, None, missing) for title, unit in titles)
+        return
+    spread = dispersion(np.array([field.expected for field in fields]))
+    share, cells = infected_share(chance, red_cells, spread), f"{_say(red_cells)} red cells"
+    density = study.red_cells_per_microlitre or RED_CELLS_PER_MICROLITRE
+    formulas = (f"{_say(number)} infected / {cells}", f"{_say(number)} × {_say(density)} /µl / {cells}")
+    for (title, unit), times, formula in zip(titles, (100.0, density), formulas, strict=True):
+        rate = Rate(number / red_cells * times, share.low * times, share.high * times)
+        yield Told(title, unit, rate, formula)
 
 
 def _told(title: str, unit: str, rate: Rate, value: float, formula: str) -> Told:

@@ -8,6 +8,7 @@ from typing import ClassVar, Literal
 
 __all__ = ["CountingSubject", "ScaleSubject", "ShapeSubject"]
 
+COUNTED = ("leukocytes", "red_cells", "leukocytes_per_microlitre", "red_cells_per_microlitre", "thickness")
 LARGEST_PIXEL = 1e6
 MOST_POINTS = 10_000
 
@@ -111,6 +112,8 @@ class CountingSubject:
         Counted there.
     leukocytes_per_microlitre : float or None
         The patient's; None where they were not counted. Of all images.
+    red_cells_per_microlitre : float or None
+        The patient's; None where they were not counted. Of all images.
     thickness : float or None
         Of the film, micrometres. Of all images.
     """
@@ -123,10 +126,11 @@ class CountingSubject:
     leukocytes: float | None = None
     red_cells: float | None = None
     leukocytes_per_microlitre: float | None = None
+    red_cells_per_microlitre: float | None = None
     thickness: float | None = None
 
     def __post_init__(self) -> None:
-        for name in ("leukocytes", "red_cells", "leukocytes_per_microlitre", "thickness"):
+        for name in COUNTED:
             value = getattr(self, name)
             if value is not None and not 0 < value < math.inf:
                 raise ValueError(f"{name} of {value}; expected a number above 0.")
@@ -141,6 +145,7 @@ class CountingSubject:
             (self.leukocytes, "{:,.0f} leukocytes"),
             (self.red_cells, "{:,.0f} red cells"),
             (self.leukocytes_per_microlitre, "{:,.0f} leukocytes/µl"),
+            (self.red_cells_per_microlitre, "{:,.0f} red cells/µl"),
             (self.thickness, "a film of {:g} µm"),
         )
         said = ", ".join(words.format(value) for value, words in told if value is not None)

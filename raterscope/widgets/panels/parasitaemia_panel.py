@@ -17,16 +17,16 @@ from raterscope.widgets.plots.mode_switch import ModeSwitch
 from raterscope.widgets.text_size import set_lengths
 from raterscope.widgets.wrapping import Pair, WrappingRow
 
-__all__ = ["Counted", "FigureLine", "ParasitaemiaPanel"]
+__all__ = ["ASKED", "Counted", "FigureLine", "ParasitaemiaPanel"]
 
 SCOPES = {
     "all": ("all images", "All images together, as fields of one film"),
     "one": ("this image", "The image on screen alone"),
 }
 NOTHING = "Fuse the clicks: what the counts amount to is told here."
-FORM_WIDTH, SIDE_BY_SIDE_FROM = 226, 480
-NARROWEST = 124
-ROW = 42
+FORM_WIDTH, SIDE_BY_SIDE_FROM = 252, 500
+NARROWEST = 148
+ROW, FRAME = 42, 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Counted:
     Attributes
     ----------
     leukocytes, red_cells : float or None
-    leukocytes_per_microlitre : float or None
+    leukocytes_per_microlitre, red_cells_per_microlitre : float or None
     thickness : float or None
         Of the film, micrometres.
     """
@@ -44,6 +44,7 @@ class Counted:
     leukocytes: float | None = None
     red_cells: float | None = None
     leukocytes_per_microlitre: float | None = None
+    red_cells_per_microlitre: float | None = None
     thickness: float | None = None
 
 
@@ -78,11 +79,14 @@ ASKED = {
     "leukocytes_per_microlitre": _Asked(
         "Leukocytes/µl", "8,000 assumed", "", 0, "The patient's leukocytes in a microlitre of blood", True
     ),
-    "thickness": _Asked(
-        "Film", "not known", " µm thick", 2, "How thick the film is: area times this is the volume", True
-    ),
     "red_cells": _Asked(
         "Red cells", "not counted", "", 0, "Red cells counted on the same fields of a thin film"
+    ),
+    "red_cells_per_microlitre": _Asked(
+        "Red cells/µl", "5 million assumed", "", 0, "The patient's red cells in a microlitre of blood", True
+    ),
+    "thickness": _Asked(
+        "Film", "not known", " µm thick", 2, "How thick the film is: area times this is the volume", True
     ),
 }
 
@@ -119,7 +123,7 @@ class ParasitaemiaPanel(QWidget):
             self.fields[name].valueChanged.connect(self._on_value)
         set_lengths(form, maximumWidth=FORM_WIDTH)
         self.list: LineList[FigureLine] = LineList(_FigureKind(), "Parasitaemia")
-        set_lengths(self.list, minimumHeight=3 * ROW)
+        self.list.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self._note = plain_label("", "small", wrap=True)
         self._nothing = plain_label(NOTHING, "second", wrap=True)
         told = QWidget()
@@ -161,7 +165,7 @@ class ParasitaemiaPanel(QWidget):
     def show_figures(self, lines: Sequence[FigureLine], note: str, nothing: str = NOTHING) -> None:
         """Show figures with their formulas, what is to be known of them, or why there are none."""
         self.list.set_lines(lines)
-        set_lengths(self.list, height=max(1, len(lines)) * ROW + 2)
+        set_lengths(self.list, height=max(1, len(lines)) * ROW + FRAME)
         self._note.setText(note)
         self._nothing.setText(nothing)
         self._nothing.setVisible(not lines)

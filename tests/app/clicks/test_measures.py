@@ -3,11 +3,13 @@
 import csv
 import json
 
+import msgspec
 import numpy as np
 import pytest
+from scipy import stats
 
 from raterscope.app.cli import main
-from raterscope.app.clicks.parasitaemia import Field, tell
+from raterscope.app.clicks.parasitaemia import Field, note_of, tell
 from raterscope.app.review import (
     CountingSubject,
     Decision,
@@ -157,6 +159,45 @@ def test_the_formula_stands_beside_the_figure_with_its_numbers():
     more = told([sure(1, 60), sure(2, 60)], count(leukocytes=500, leukocytes_per_microlitre=6_000))
     assert more["Per microlitre, by leukocytes"].rate.value == pytest.approx(1_440)
     assert more["Per 500 leukocytes"].rate.value == pytest.approx(120)
+
+
+def test_a_thin_film_tells_the_share_of_red_cells_and_the_parasites_in_a_microlitre():
+    found = told([sure(1, 28), sure(2, 22)], count(red_cells=5_000))
+    assert found["Infected red cells, thin film"].in_words() == "1.00 %"
+    density = found["Per microlitre, by red cells"]
+    assert density.rate.value == pytest.approx(50_000)
+    assert density.formula == "50 × 5,000,000 /µl / 5,000 red cells"
+    # Jeffreys' interval of 50 of 5,000, by the beta distribution of another library.
+    low, high = stats.beta.ppf([0.025, 0.975], 50.5, 4_950.5) * 5e6
+    assert (density.rate.low, density.rate.high) == pytest.approx((low, high), rel=1e-3)
+    clumped = told([sure(1, 45), sure(2, 5)], count(red_cells=5_000))["Per microlitre, by red cells"].rate
+    assert clumped.high - clumped.low > 2 * (high - low)
+    own = told([sure(1, 50)], count(red_cells=5_000, red_cells_per_microlitre=4_000_000))
+    assert own["Per microlitre, by red cells"].rate.value == pytest.approx(40_000)
+    few = told([sure(1, 5)], count(red_cells=3))["Per microlitre, by red cells"]
+    assert few.rate is None
+    assert "fewer than the parasites" in few.formula
+
+
+def note(fields, *decisions):
+    made = [Decision(**{**vars(one), "id": number}) for number, one in enumerate(decisions, start=1)]
+    return note_of(fields, read_measures(made, fold(made)))
+
+
+def test_the_note_says_what_is_assumed_and_when_to_count_on():
+    assert "assumed" not in note([sure(1, 50)])
+    assert "8,000 leukocytes/µl are assumed" in note([sure(1, 150)], count(leukocytes=200))
+    assert "500 leukocytes are to be counted" in note([sure(1, 50)], count(leukocytes=200))
+    assert "to be counted" not in note([sure(1, 150)], count(leukocytes=200))
+    assert "to be counted" not in note([sure(1, 50)], count(leukocytes=500))
+    assert "5,000,000 red cells/µl are assumed" in note([sure(1, 50)], count(red_cells=5_000))
+    both = count(red_cells=5_000, red_cells_per_microlitre=4e6, leukocytes=500, leukocytes_per_microlitre=6e3)
+    assert "assumed" not in note([sure(1, 50)], both)
+
+
+def test_what_was_counted_before_red_cells_had_a_density_is_read():
+    row = b'{"everywhere":true,"leukocytes":200.0,"leukocytes_per_microlitre":null,"thickness":5.0}'
+    assert msgspec.json.decode(row, type=CountingSubject).thickness == 5.0
 
 
 def test_leukocytes_counted_image_by_image_tell_for_those_images_alone():

@@ -19,7 +19,7 @@ from raterscope.app.workspaces.clicks.scene import Scene
 from raterscope.app.workspaces.clicks.screen import ClicksScreen
 from raterscope.app.workspaces.clicks.spots import Known
 from raterscope.app.workspaces.queueing import Queueing
-from raterscope.widgets.panels.parasitaemia_panel import NOTHING, Counted, FigureLine
+from raterscope.widgets.panels.parasitaemia_panel import ASKED, NOTHING, Counted, FigureLine
 
 __all__ = ["Parasitaemia"]
 
@@ -85,8 +85,9 @@ class Parasitaemia(QObject):
     def _show_counted(self) -> None:
         image, of_all = self._image, self._measuring.measures.counting.get(None, CountingSubject())
         here = of_all if image is None else self._measuring.measures.counting.get(image, CountingSubject())
-        values = {name: getattr(here, name) for name in ("leukocytes", "red_cells")}
-        values |= {name: getattr(of_all, name) for name in ("leukocytes_per_microlitre", "thickness")}
+        values = {
+            name: getattr(of_all if asked.of_all else here, name, None) for name, asked in ASKED.items()
+        }
         self._panel.show_counted(Counted(**values))
 
     def _on_counted(self, counted: Counted) -> None:
@@ -95,7 +96,7 @@ class Parasitaemia(QObject):
             return
         values = asdict(counted)
         if image is not None:
-            values |= {"leukocytes_per_microlitre": None, "thickness": None}
+            values |= {name: None for name, asked in ASKED.items() if asked.of_all}
         elif self._scene is not None:
             image, values = self._scene.image.id, {**values, "everywhere": True}
         if image is None:
@@ -138,7 +139,7 @@ def _reckon(
         entry, known, spots, _ = one
         fields[number] = before[number] if same else (one, field_of(entry, known.fusion, spots, measures))
     found = [field for _, field in fields.values() if field is not None]
-    note = note_of(found, measures) if found else ""
+    note = note_of(found, measures, image) if found else ""
     return fields, tell(found, measures, image), note, image
 
 
