@@ -11,7 +11,7 @@ from uuid import uuid4
 
 from raterscope.app.errors import InputError
 
-__all__ = ["drafting", "whole", "write_whole"]
+__all__ = ["check_place", "drafting", "whole", "write_whole"]
 
 
 @contextmanager
@@ -21,8 +21,10 @@ def drafting(paths: Sequence[Path]) -> Iterator[list[Path]]:
     Raises
     ------
     InputError
-        When they cannot be written.
+        When they cannot be written; for a folder, and for a file that is there and write-protected.
     """
+    for path in paths:
+        check_place(path)
     drafts = [path.with_name(f".{uuid4().hex[:8]}.{path.name}") for path in paths]
     try:
         yield drafts
@@ -57,3 +59,19 @@ def write_whole(path: Path, data: bytes) -> Path:
     with whole(path) as file:
         file.write(data)
     return path
+
+
+def check_place(path: Path) -> None:
+    """Make sure, before long work, that a file can be written as far as that can be seen.
+
+    Raises
+    ------
+    InputError
+        For a folder, one without a folder to be in, and one that is there and write-protected.
+    """
+    if path.is_dir():
+        raise InputError("is a folder; expected the name of a file", file=path)
+    if not path.parent.is_dir():
+        raise InputError(f"cannot be written, for there is no folder {path.parent}", file=path)
+    if path.exists() and not os.access(path, os.W_OK):
+        raise InputError("cannot be written: it is there already, and write-protected", file=path)

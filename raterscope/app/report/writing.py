@@ -12,7 +12,7 @@ from raterscope import __version__
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import InputError, counted, plain
 from raterscope.app.formats.records import STUDY_SUFFIX
-from raterscope.app.formats.whole import write_whole
+from raterscope.app.formats.whole import check_place, write_whole
 from raterscope.app.report.contents import Contents, Notices, Section
 from raterscope.app.review import ReviewState, differ, fold, read_measures
 from raterscope.app.study import ImageEntry, RunEntry, Study
@@ -63,6 +63,7 @@ def write_report(
     ending = path.suffix.casefold()
     if ending not in SUFFIXES or path.resolve().suffix.casefold() == STUDY_SUFFIX:
         raise InputError("is no name of a report; expected one that ends in .html or .pdf", file=path)
+    check_place(path)
     contents = gather(study, part(watch, 0.0, 0.9), item, question)
     watch(0.9, "writing the report")
     if ending == ".pdf":

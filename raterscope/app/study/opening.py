@@ -100,11 +100,12 @@ def connect(path: Path, *, to_read: bool = False) -> tuple[sqlite3.Connection, L
             version = _look_at_header(connection, path)
             if writable:
                 _take(connection)
-            elif version < VERSION:
-                what = "is of an older Raterscope and cannot be brought up to date here; open a copy of it"
-                raise StudyError(what, file=path)
             _look_inside(connection, path, version)
+            if version < VERSION and not writable:
+                connection = _in_memory(connection)
             bring_up_to_date(connection, version)
+            if not writable:
+                connection.execute("PRAGMA query_only=ON")
     except BaseException:
         if connection is not None:
             connection.close()
@@ -159,6 +160,14 @@ def _take(connection: sqlite3.Connection) -> None:
     connection.execute("BEGIN EXCLUSIVE")
     connection.execute("COMMIT")
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
+def _in_memory(connection: sqlite3.Connection) -> sqlite3.Connection:
+    """Copy a file of an older version that cannot be written, to be brought up to date where it can."""
+    copy = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+    with contextlib.closing(connection):
+        connection.backup(copy)
+    return copy
 
 
 def _look_from_outside(path: Path, to_read: bool) -> bool:

@@ -1,6 +1,7 @@
 """Tables for the next program."""
 
 import csv
+import os
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -58,12 +59,24 @@ def test_what_fails_half_way_leaves_what_was_there(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_written_is_a_sentence(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"t\.csv: cannot be written: No such file"):
+    with pytest.raises(InputError, match=r"t\.csv: cannot be written, for there is no folder .*none"):
         write_table(tmp_path / "none" / "t.csv", ["a"], [])
     (tmp_path / "folder").mkdir()
-    with pytest.raises(InputError, match="folder: cannot be written"), replacing(tmp_path / "folder"):
-        pass
+    for path in (tmp_path / "folder", Path()):
+        with pytest.raises(InputError, match="is a folder"), replacing(path):
+            pass
     assert [one.name for one in tmp_path.iterdir()] == ["folder"]
+
+
+def test_what_is_write_protected_is_not_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("kept")
+    path.chmod(0o444)
+    if os.access(path, os.W_OK):  # the superuser may write anything
+        monkeypatch.setattr(os, "access", lambda one, _: one != path)
+    with pytest.raises(InputError, match="write-protected"):
+        write_table(path, ["a"], [])
+    assert path.read_text() == "kept"
 
 
 def test_decisions_are_written_with_what_became_of_them(tmp_path: Path) -> None:
