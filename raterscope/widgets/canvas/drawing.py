@@ -15,6 +15,7 @@ from raterscope.widgets.canvas.image_canvas import DRAG_FROM, FINE_STEP, ImageCa
 from raterscope.widgets.canvas.shape_marks import paint_shape, paint_tag, polygon_of, tag_box
 from raterscope.widgets.canvas.viewport import Viewport
 from raterscope.widgets.chips import paint_chip_ground
+from raterscope.widgets.text_size import enlarge
 
 __all__ = ["Drawing"]
 
@@ -234,12 +235,15 @@ def _paint_cross(painter: QPainter, place: QPointF) -> None:
 
 def _paint_hint(painter: QPainter, viewport: Viewport, words: str) -> None:
     """Paint what to do, above what stands on the lower edge."""
+    painter.save()
+    whole = enlarge(painter, QRectF(0, 0, viewport.width, viewport.height))
     painter.setFont(theme.font())
-    room = QRectF(0, 0, max(viewport.width - 48, 40), 200)
+    room = QRectF(0, 0, max(whole.width() - 48, 40), 200)
     flags = Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextWordWrap
     box = painter.boundingRect(room, int(flags), words).adjusted(-10, -5, 10, 5)
-    box.moveCenter(QPointF(viewport.width / 2, 0))
-    box.moveBottom(viewport.height - LOWER_EDGE)
+    box.moveCenter(QPointF(whole.width() / 2, 0))
+    box.moveBottom(whole.height() - LOWER_EDGE)
     paint_chip_ground(painter, box)
     painter.setPen(QColor(theme.DARK.text))
     painter.drawText(box, int(flags), words)
+    painter.restore()

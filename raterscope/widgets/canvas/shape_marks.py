@@ -14,6 +14,7 @@ from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPen, QPolygonF
 from raterscope.widgets import theme
 from raterscope.widgets.canvas.viewport import Rect, Viewport
 from raterscope.widgets.chips import paint_chip_ground
+from raterscope.widgets.text_size import enlarge, pixels
 
 __all__ = [
     "ShapeMark",
@@ -29,7 +30,7 @@ __all__ = [
 ]
 
 END = 5.0
-GRIP = 9.0
+GRIP = 9
 MOST_TAGS = 60
 """Shapes in sight up to which each has its words beside it."""
 
@@ -111,7 +112,7 @@ def paint_grips(painter: QPainter, polygon: QPolygonF, grips: Sequence[int], cho
     """Paint squares on some points of a shape, the chosen one filled."""
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     for grip in grips:
-        place, half = polygon.at(grip), GRIP / 2 + (1.5 if grip == chosen else 0)
+        place, half = polygon.at(grip), pixels(GRIP) / 2 + (1.5 if grip == chosen else 0)
         painter.setPen(QPen(theme.colour(theme.DARK.canvas, 230), 1.4))
         painter.setBrush(QColor(theme.DARK.accent if grip == chosen else theme.DARK.text))
         painter.drawRect(QRectF(place.x() - half, place.y() - half, 2 * half, 2 * half))
@@ -130,19 +131,23 @@ def tag_boxes(viewport: Viewport, shapes: Sequence[ShapeMark]) -> list[tuple[Sha
 
 def tag_box(viewport: Viewport, place: QPointF, words: str) -> QRectF:
     """Find room for a few words beside a place."""
-    width = QFontMetrics(theme.font(theme.CAPTION, bold=True)).horizontalAdvance(words) + 14
-    box = QRectF(place.x() + 8, place.y() - 26, width, 20)
+    width = pixels(QFontMetrics(theme.font(theme.CAPTION, bold=True)).horizontalAdvance(words) + 14)
+    height = pixels(20)
+    box = QRectF(place.x() + 8, place.y() - height - 6, width, height)
     box.moveLeft(min(max(box.left(), 4), viewport.width - width - 4))
-    box.moveTop(min(max(box.top(), 4), viewport.height - 24))
+    box.moveTop(min(max(box.top(), 4), viewport.height - height - 4))
     return box
 
 
 def paint_tag(painter: QPainter, box: QRectF, words: str) -> None:
     """Paint a few words in their room."""
+    painter.save()
+    room = enlarge(painter, box)
     painter.setFont(theme.font(theme.CAPTION, bold=True))
-    paint_chip_ground(painter, box)
+    paint_chip_ground(painter, room)
     painter.setPen(QColor(theme.DARK.text))
-    painter.drawText(box, Qt.AlignmentFlag.AlignCenter, words)
+    painter.drawText(room, Qt.AlignmentFlag.AlignCenter, words)
+    painter.restore()
 
 
 def within(shapes: Sequence[ShapeMark], rect: Rect) -> list[ShapeMark]:

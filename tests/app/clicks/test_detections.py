@@ -174,12 +174,19 @@ def test_detections_that_nobody_tells_of_come_back_as_truth_unless_an_annotator_
         assert list(study.annotators()) == ["me"]
 
 
-def test_detections_edited_in_qupath_come_back_as_truth(leave, tmp_path, capsys):
-    """QuPath 0.5 leaves the file's own member "image" out, keeps metadata, and joins points of one class."""
+@pytest.mark.parametrize("version", ["0.5", "0.4", "0.3"])
+def test_detections_edited_in_qupath_come_back_as_truth(leave, tmp_path, capsys, version):
+    """QuPath leaves the member "image" out, up to 0.4 metadata too; up to 0.3 measurements were a list."""
     (path,) = leave("geojson", "two", "--item", "two.png")
     features = json.loads(Path(path).read_text(encoding="utf-8"))["features"]
     features[0]["geometry"]["coordinates"][0] += 3
     del features[1]
+    for properties in (one["properties"] for one in features):
+        if version != "0.5":
+            del properties["metadata"]
+        if version == "0.3":
+            told = properties["measurements"].items()
+            properties["measurements"] = [{"name": name, "value": value} for name, value in told]
     drawn = {
         "type": "Feature",
         "id": str(uuid.uuid4()),

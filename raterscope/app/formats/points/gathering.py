@@ -141,7 +141,9 @@ def is_detection(told: Mapping[str, object]) -> bool:
         Attributes, properties or measurements, whatever the case of their names.
     """
     known = {name.casefold(): value for name, value in told.items()}
-    return known.get("state") == "added" or (known.get("state") in STATES and not _FIGURES.isdisjoint(known))
+    if known.get("state") in STATES:
+        return known["state"] == "added" or not _FIGURES.isdisjoint(known)
+    return known.keys() >= _FIGURES  # QuPath up to 0.4 kept measurements, not metadata
 
 
 def places_of(pairs: object) -> FloatArray:

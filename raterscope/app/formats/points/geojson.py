@@ -149,7 +149,10 @@ def _class_of(properties: dict[str, Any]) -> str:
 
 def _told(properties: dict[str, Any]) -> dict[str, object]:
     """Gather what is told of an object beside its class and place."""
-    parts = (properties.get("measurements"), properties.get("metadata"))
+    measured = properties.get("measurements")
+    if isinstance(measured, list):  # as QuPath wrote them up to 0.3
+        measured = {text_of(one.get("name")): one.get("value") for one in entries(measured)}
+    parts = (measured, properties.get("metadata"))
     return {name: value for part in parts if isinstance(part, dict) for name, value in part.items()}
 
 
