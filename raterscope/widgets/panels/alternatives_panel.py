@@ -8,12 +8,13 @@ from functools import partial
 
 from PySide6.QtCore import QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QImage, QKeyEvent, QPainter, QPaintEvent, QPen
-from PySide6.QtWidgets import QAbstractButton, QButtonGroup, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QAbstractButton, QButtonGroup, QVBoxLayout, QWidget
 
 from raterscope.widgets import theme
 from raterscope.widgets.figures import percent
 from raterscope.widgets.glyphs import paint_rater
 from raterscope.widgets.painting import paint_words
+from raterscope.widgets.panels.card_row import CardRow
 from raterscope.widgets.parts import Header, plain_label, plain_tip
 from raterscope.widgets.text_size import enlarge, set_lengths
 
@@ -63,42 +64,32 @@ class AlternativesPanel(QWidget):
         self._header = Header("Alternatives")
         words = "Where raters drew two things, each has a consensus here: fuse with more than one."
         self._nothing = plain_label(words, "second", wrap=True)
-        self.cards: list[_Card] = []
         self._group = QButtonGroup(self)
-        inner = QWidget()
-        theme.set_role(inner, "panel")
-        self._row = QHBoxLayout(inner)
-        self._row.setContentsMargins(0, 0, 0, 0)
-        self._row.setSpacing(8)
-        self._row.addStretch(1)
-        self._area = QScrollArea()
-        self._area.setWidgetResizable(True)
-        self._area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        self._area.setWidget(inner)
+        self._row = CardRow[_Card]()
         column = QVBoxLayout(self)
         column.setContentsMargins(12, 8, 12, 8)
         column.setSpacing(6)
         column.addWidget(self._header)
         column.addWidget(self._nothing)
-        column.addWidget(self._area, 1)
+        column.addWidget(self._row, 1)
         column.addStretch(0)
         self.set_alternatives(())
+
+    @property
+    def cards(self) -> Sequence[_Card]:
+        """The cards shown."""
+        return self._row.cards
 
     def set_alternatives(self, alternatives: Sequence[AlternativeCard], chosen: int = 0) -> None:
         """Show consensuses; one of them is the one in the views."""
         for card in self.cards:
             self._group.removeButton(card)
-            self._row.removeWidget(card)
-            card.hide()
-            card.deleteLater()
-        self.cards = [_Card(alternative) for alternative in alternatives]
+        self._row.set_cards([_Card(alternative) for alternative in alternatives])
         for place, card in enumerate(self.cards):
             self._group.addButton(card, place)
-            self._row.insertWidget(place, card, 0, Qt.AlignmentFlag.AlignTop)
             card.clicked.connect(partial(self.alternative_chosen.emit, place))
         self.select(chosen)
         self._nothing.setVisible(not self.cards)
-        self._area.setVisible(bool(self.cards))
         number = len(self.cards)
         self._header.set_aside(f"{number} consensuses" if number > 1 else "one consensus" if number else "")
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QFocusEvent, QFontMetrics, QKeyEvent, QPainter, QPaintEvent, QPen
-from PySide6.QtWidgets import QAbstractButton, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QAbstractButton, QVBoxLayout, QWidget
 
 from raterscope.widgets import theme
 from raterscope.widgets.figures import count, percent
 from raterscope.widgets.painting import in_two_lines, paint_words
+from raterscope.widgets.panels.card_row import CardRow
 from raterscope.widgets.parts import ElidedLabel, Header, plain_label, plain_tip
 from raterscope.widgets.plots.cells import paint_rates
 from raterscope.widgets.plots.communities import community_ink, paint_community
@@ -83,50 +85,37 @@ class CommunityCards(QWidget):
         self.header = Header(title)
         self._words = ElidedLabel(role="small")
         self._nothing = plain_label(NOTHING, "second", wrap=True)
-        self.cards: list[_Card] = []
-        inner = QWidget()
-        theme.set_role(inner, "panel")
-        self._row = QHBoxLayout(inner)
-        self._row.setContentsMargins(0, 0, 0, 0)
-        self._row.setSpacing(8)
-        self._row.addStretch(1)
-        self._area = QScrollArea()
-        self._area.setWidgetResizable(True)
-        self._area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        self._area.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self._area.setWidget(inner)
+        self._row = CardRow[_Card]()
+        self._row.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         column = QVBoxLayout(self)
         column.setContentsMargins(12, 8, 12, 4)
         column.setSpacing(4)
         column.addWidget(self.header)
         column.addWidget(self._words)
         column.addWidget(self._nothing)
-        column.addWidget(self._area, 1)
+        column.addWidget(self._row, 1)
         column.addStretch(0)
         self.show_communities(None)
 
+    @property
+    def cards(self) -> Sequence[_Card]:
+        """The cards shown."""
+        return self._row.cards
+
     def show_communities(self, view: CommunitiesView | None, chosen: int | None = None) -> None:
         """Show communities, one of them selected without a signal; None shows none."""
-        for card in self.cards:
-            self._row.removeWidget(card)
-            card.hide()
-            card.deleteLater()
-        self.cards = []
         many = 0 if view is None else len(view.names)
-        if view is not None:
-            self.cards = [_Card(view, place) for place in range(many)]
-        for place, card in enumerate(self.cards):
-            self._row.insertWidget(place, card, 0, Qt.AlignmentFlag.AlignTop)
+        self._row.set_cards([] if view is None else [_Card(view, place) for place in range(many)])
+        for card in self.cards:
             card.picked.connect(self._on_picked)
             card.walked.connect(self._on_walked)
             card.focused.connect(self._on_focused)
-        room = self._area.horizontalScrollBar().sizeHint().height() + 2
-        self._area.setMinimumHeight(self.cards[0].height() + room if self.cards else 0)
+        room = self._row.horizontalScrollBar().sizeHint().height() + 2
+        self._row.setMinimumHeight(self.cards[0].height() + room if self.cards else 0)
         self.select(chosen)
         self._words.setText(view.words if view is not None else "")
         self._words.setVisible(bool(many and self._words.text()))
         self._nothing.setVisible(not many)
-        self._area.setVisible(bool(many))
         self.set_working("")
 
     def set_working(self, words: str) -> None:
@@ -143,7 +132,7 @@ class CommunityCards(QWidget):
         for at, card in enumerate(self.cards):
             card.setChecked(at == place)
         if place is not None and 0 <= place < len(self.cards):
-            self._area.ensureWidgetVisible(self.cards[place])
+            self._row.ensureWidgetVisible(self.cards[place])
 
     @property
     def selected(self) -> int | None:
@@ -159,7 +148,7 @@ class CommunityCards(QWidget):
         self.cards[goal].setFocus(Qt.FocusReason.TabFocusReason)
 
     def _on_focused(self, place: int) -> None:
-        self._area.ensureWidgetVisible(self.cards[place])
+        self._row.ensureWidgetVisible(self.cards[place])
 
 
 class _Card(QAbstractButton):
