@@ -84,6 +84,7 @@ class _Map(QWidget):
         self._header = header
         self._values: NDArray[np.floating] = np.empty((0, 0))
         self._corner = (0, 0)
+        self.setAccessibleName("Local weight")
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.menu = FigureMenu(self, self)
         self._picture: QImage | None = None
