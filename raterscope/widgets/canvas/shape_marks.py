@@ -31,6 +31,9 @@ __all__ = [
 
 END = 5.0
 GRIP = 9
+FEW_POINTS = 100
+"""Points of a shape up to which each is painted."""
+
 MOST_TAGS = 60
 """Shapes in sight up to which each has its words beside it."""
 
@@ -85,8 +88,13 @@ def paint_tags(painter: QPainter, viewport: Viewport, shapes: Sequence[ShapeMark
 def polygon_of(
     points: NDArray[np.floating], scale: float, across: float = 0.0, down: float = 0.0
 ) -> QPolygonF:
-    """Turn points of the image into pixels."""
-    return QPolygonF([QPointF(x, y) for x, y in (points * scale + (across, down)).tolist()])
+    """Turn points of the image into pixels; of those that fall together there one is left."""
+    places = points * scale + (across, down)
+    if len(places) > FEW_POINTS:
+        apart = np.any(np.diff(np.round(places * 2), axis=0, prepend=np.nan) != 0, axis=1)
+        apart[-1] = True
+        places = places[apart]
+    return QPolygonF([QPointF(x, y) for x, y in places.tolist()])
 
 
 def paint_shape(painter: QPainter, polygon: QPolygonF, *, closed: bool, strong: bool = False) -> None:
@@ -108,14 +116,16 @@ def paint_shape(painter: QPainter, polygon: QPolygonF, *, closed: bool, strong: 
         painter.setBrush(Qt.BrushStyle.NoBrush)
 
 
-def paint_grips(painter: QPainter, polygon: QPolygonF, grips: Sequence[int], chosen: int | None) -> None:
-    """Paint squares on some points of a shape, the chosen one filled."""
+def paint_grips(
+    painter: QPainter, places: NDArray[np.float64], grips: Sequence[int], chosen: int | None
+) -> None:
+    """Paint squares on some of the places of a shape in the widget, the chosen one filled."""
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     for grip in grips:
-        place, half = polygon.at(grip), pixels(GRIP) / 2 + (1.5 if grip == chosen else 0)
+        (x, y), half = places[grip].tolist(), pixels(GRIP) / 2 + (1.5 if grip == chosen else 0)
         painter.setPen(QPen(theme.colour(theme.DARK.canvas, 230), 1.4))
         painter.setBrush(QColor(theme.DARK.accent if grip == chosen else theme.DARK.text))
-        painter.drawRect(QRectF(place.x() - half, place.y() - half, 2 * half, 2 * half))
+        painter.drawRect(QRectF(x - half, y - half, 2 * half, 2 * half))
 
 
 def tag_boxes(viewport: Viewport, shapes: Sequence[ShapeMark]) -> list[tuple[ShapeMark, QRectF]]:

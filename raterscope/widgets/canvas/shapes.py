@@ -359,4 +359,4 @@ class Shapes(QObject):
         paint_shape(painter, polygon, closed=chosen.closed, strong=True)
         paint_tags(painter, viewport, [chosen])
         if not chosen.fixed and not self.still:
-            paint_grips(painter, polygon, self._grips(chosen), self._point)
+            paint_grips(painter, self._on_screen(chosen.points), self._grips(chosen), self._point)
