@@ -126,6 +126,8 @@ class Document(QObject):
         self._study: Study | None = None
         self._journal: _Journal | None = None
         self._opening = False
+        self._hiding: frozenset[str] = frozenset()
+        """The workspaces that want names to be hidden."""
 
     @property
     def opening(self) -> bool:
@@ -169,8 +171,17 @@ class Document(QObject):
         """Write a decision. `decided` tells when it is on disk."""
         return self._write(lambda _state: decision)
 
-    def hide_names(self, hidden: bool) -> None:
-        """Hide the names of annotators in what is said of decisions, or show them, until another is open."""
+    def hide_names(self, hidden: bool, by: str) -> None:
+        """Hide the names of annotators in what is said of decisions, or show them.
+
+        Parameters
+        ----------
+        hidden : bool
+        by : str
+            The workspace that wants so: they are hidden as long as one does.
+        """
+        self._hiding = self._hiding | {by} if hidden else self._hiding - {by}
+        hidden = bool(self._hiding)
         if self.contents is not None and hidden != self.contents.hidden:
             self.contents = replace(self.contents, hidden=hidden)
             self.names_changed.emit()

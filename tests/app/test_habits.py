@@ -89,7 +89,7 @@ def test_what_nothing_is_called_is_said_and_does_nothing(fused, palette, qtbot):
 
 
 def test_names_that_are_hidden_are_not_in_the_palette(fused, qtbot):
-    fused.document.hide_names(True)
+    fused.document.hide_names(True, "clicks")
     assert not [words for words in _words(_open_palette(fused, qtbot)) if "volunteer" in words]
 
 

@@ -10,7 +10,14 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from raterscope.algorithms.masks.data import Settled
-from raterscope.app.review.subjects import SUBJECTS, SpotsSubject, SpotSubject, Subject, WeightSubject
+from raterscope.app.review.subjects import (
+    SUBJECTS,
+    BiasSubject,
+    SpotsSubject,
+    SpotSubject,
+    Subject,
+    WeightSubject,
+)
 
 __all__ = ["Decision", "in_words", "one_by_one", "target_of"]
 
@@ -118,6 +125,8 @@ def in_words(decision: Decision, find: Find | None = None, *, hidden: bool = Fal
         if target is None:
             return f"undo decision {decision.undoes}"
         return f"{'undo' if times % 2 else 'redo'} {in_words(target, hidden=hidden)}"
+    if hidden and isinstance(decision.subject, BiasSubject):
+        return f"{decision.verb} an annotator"
     if decision.subject is not None and not isinstance(decision.subject, WeightSubject):
         return decision.subject.in_words(decision.verb)
     if len(decision.annotators) > 1:

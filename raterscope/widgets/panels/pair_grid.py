@@ -30,6 +30,7 @@ NOTHING = {
     "": "Choose an annotator: the comparisons are shown here.",
     "against": "No comparison speaks against this annotator.",
     "for": "No comparison speaks for this annotator.",
+    "all": "No comparison of this annotator is listed.",
 }
 NOTHING_OF_ITEMS = {
     "": "Choose where two lines of the ranking cross, or two items (the second with Ctrl): "
@@ -68,6 +69,8 @@ class PairsView:
     against : (M,) bool, optional
         Which of them speak against whoever answered; by default those answered otherwise than most others
         or, where nobody else or as many did, than the ranking says.
+    covered : bool
+        Whether what others answered is hidden, and for what each of them speaks.
     """
 
     name: str
@@ -82,6 +85,7 @@ class PairsView:
     pictures: bool = False
     who: tuple[str, ...] = ()
     against: NDArray[np.bool_] | None = None
+    covered: bool = False
 
     def __post_init__(self) -> None:
         many = len(self.comparison)
@@ -110,9 +114,9 @@ class PairsView:
             self.names[self.left[row]],
             self.names[self.right[row]],
             int(np.sign(self.choice[row])),
-            bool(self.speaks_against()[row]),
+            bool(self.speaks_against()[row]) and not self.covered,
             (f"{self.who[row]} " if self.who else "") + f"said {_side(self.choice[row])}",
-            self._others(row),
+            "" if self.covered else self._others(row),
         )
 
     def _others(self, row: int) -> str:
@@ -213,7 +217,7 @@ class PairGrid(QWidget):
         self.header.set_title("Pairs", "" if view is None else view.name)
         high = TALL if view is not None and view.pictures else LOW
         set_lengths(self.view.verticalHeader(), defaultSectionSize=high)
-        self.modes.setVisible(view is not None and not self._of_items)
+        self.modes.setVisible(view is not None and not self._whole(view))
         self._arrange()
         self.view.scrollToTop()
 
@@ -231,21 +235,26 @@ class PairGrid(QWidget):
         self.pictures.rest()
 
     def _arrange(self) -> None:
-        view, mode = self._view, "all" if self._of_items else self.modes.mode
+        view = self._view
+        mode = "all" if self._whole(view) else self.modes.mode
         self._rows = np.arange(0 if view is None else len(view.comparison))
-        if view is not None and not self._of_items:
+        if view is not None and not self._whole(view):
             self._rows = np.flatnonzero(view.speaks_against() == (mode == "against"))
         self._quiet = True
         self.view.set_lines(() if view is None else _Lines(view, self._rows))
         self._quiet = False
         whole = 0 if view is None else len(view.comparison)
-        shown = f"{whole:,}" if self._of_items else f"{len(self._rows):,} of {whole:,}"
+        shown = f"{whole:,}" if self._whole(view) else f"{len(self._rows):,} of {whole:,}"
         self.header.set_aside("" if view is None else shown)
         nothing = NOTHING_OF_ITEMS if self._of_items else NOTHING
         self._nothing.setText("" if len(self._rows) else nothing["" if view is None else mode])
         self._nothing.setVisible(not len(self._rows))
         self.view.setVisible(len(self._rows) > 0)
         self.pictures.ask_again()
+
+    def _whole(self, view: PairsView | None) -> bool:
+        """Whether all comparisons are listed, not by what they speak for."""
+        return self._of_items or (view is not None and view.covered)
 
     def _in_sight(self) -> list[int]:
         view = self._view
@@ -290,7 +299,7 @@ class _PairKind(LineKind[PairLine]):
         return line.comparison
 
     def words(self, line: PairLine) -> str:
-        return f"{line.left_name} or {line.right_name}: {line.said}, {line.others}"
+        return f"{line.left_name} or {line.right_name}: {_told(line)}"
 
     def paint_line(self, painter: QPainter, box: QRectF, line: PairLine) -> None:
         look = theme.current()
@@ -316,7 +325,7 @@ class _PairKind(LineKind[PairLine]):
             words = QRectF(inner.left(), inner.top() + 22, inner.width(), 16)
         painter.setFont(theme.font(theme.CAPTION))
         if self.pictures is None:
-            paint_words(painter, words, f"{line.said}, {line.others}", look.second)
+            paint_words(painter, words, _told(line), look.second)
             return
         paint_words(painter, words, line.said, look.text)
         paint_words(painter, words.translated(0, 17), line.others, look.second)
@@ -345,6 +354,10 @@ class _PairKind(LineKind[PairLine]):
         painter.setPen(pen)
         painter.setBrush(Qt.BrushStyle.NoBrush)
         painter.drawRoundedRect(card, 4, 4)
+
+
+def _told(line: PairLine) -> str:
+    return ", ".join(filter(None, (line.said, line.others)))
 
 
 def _side(value: float) -> str:

@@ -207,7 +207,7 @@ class ClicksWorkspace(ClicksScreen):
         self.comparing.forget()
         self.many.forget()
         self.show_grid(False)
-        self._document.hide_names(self.reviewing.blind)
+        self._document.hide_names(self.reviewing.blind, "clicks")
         self.crops.set_image(None)
         self._show_scene(None)
         self.walk.reset()
@@ -261,7 +261,7 @@ class ClicksWorkspace(ClicksScreen):
         self.annotators.set_blind(blind)
         if self.grid_shown:
             self.many.list_anew()
-        self._document.hide_names(blind)
+        self._document.hide_names(blind, "clicks")
         self.said.emit(
             "Names, votes and the model's answers are hidden until you decide."
             if blind

@@ -126,7 +126,7 @@ class LabelsWorkspace(LabelsScreen):
     def _on_replaced(self) -> None:
         self.runs.forget()
         self.pictures.forget()
-        self._document.hide_names(self._blind)
+        self._document.hide_names(self._blind, "labels")
         self.questions.reset()
         self._on_changed()
 
@@ -221,7 +221,7 @@ class LabelsWorkspace(LabelsScreen):
         self.asking.set_blind(self._blind)
         self.excluding.set_blind(self._blind)
         self._find_behind()
-        self._document.hide_names(self._blind)
+        self._document.hide_names(self._blind, "labels")
         self.said.emit("Names are hidden." if self._blind else "Names are shown.")
 
     # What the expert does

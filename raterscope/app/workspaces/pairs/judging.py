@@ -76,7 +76,9 @@ class Judging(QObject):
         if verb == "skip":
             self.record(verb, name)
             return
-        dialog = ReasonDialog(name, REASONS[verb], self._screen, act=verb.capitalize(), hint=HINTS[verb])
+        dialog = ReasonDialog(
+            scene.names[annotator], REASONS[verb], self._screen, act=verb.capitalize(), hint=HINTS[verb]
+        )
         dialog.accepted.connect(partial(self._on_reason, verb, name, dialog))
         dialog.open()
 

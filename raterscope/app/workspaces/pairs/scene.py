@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,6 +55,8 @@ class Scene:
     pictures : mapping of item to ImageEntry
     later : int
         Comparisons that came after the run.
+    blind : bool
+        Whether annotators are called by number, and what others say of one is hidden until one is decided.
     """
 
     question: PairQuestion
@@ -63,6 +66,14 @@ class Scene:
     people: NDArray[np.int32]
     pictures: Mapping[int, ImageEntry]
     later: int = 0
+    blind: bool = False
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """What annotators are called: by their names, or while these are hidden by number."""
+        if not self.blind:
+            return self.pairs.annotators
+        return tuple(f"annotator {number + 1}" for number in self.people.tolist())
 
     @property
     def plus(self) -> bool:

@@ -28,6 +28,7 @@ __all__ = [
     "between_view",
     "bias_view",
     "course_view",
+    "covers",
     "listed",
     "path_cut",
     "path_view",
@@ -42,11 +43,12 @@ __all__ = [
 AXES = {"iss": "time of the path", "lbi": "time of the path", "lasso": "lambda"}
 GOOD = BEHAVIOURS.index("good")
 MOST_LISTED = 500
+COVERED = "What others answered, and what the model says, is shown once you have decided."
 
 
-def names_of(scene: Scene) -> tuple[str, ...]:
-    """Give the annotators' names."""
-    return scene.pairs.annotators
+def covers(scene: Scene, decided: int) -> bool:
+    """Whether what others and the model say of an annotator is hidden: until something is decided."""
+    return scene.blind and decided == OPEN
 
 
 def behaviour_shown(scene: Scene, analysis: Analysis, flagged: BoolArray) -> NDArray[np.int8]:
@@ -76,7 +78,7 @@ def listed(
     which : str
         Key of `ANNOTATOR_FILTERS`.
     """
-    names = names_of(scene)
+    names = scene.names
     keep = analysis.took_part.copy()
     behaviour = behaviour_shown(scene, analysis, flagged)
     if which == "undecided":
@@ -105,17 +107,18 @@ def annotators_view(
     flagged: BoolArray,
     order: NDArray[np.int64],
 ) -> AnnotatorsView:
-    """Give the queue of annotators in an order."""
+    """Give the queue of annotators in an order; what the model says of them is hidden as their names are."""
+    behaviour = behaviour_shown(scene, analysis, flagged)
     return AnnotatorsView(
-        names=names_of(scene),
+        names=scene.names,
         whole=int(analysis.took_part.sum()),
         order=order,
         left=analysis.left,
         right=analysis.right,
         ties=analysis.ties,
-        behaviour=behaviour_shown(scene, analysis, flagged),
+        behaviour=np.full_like(behaviour, -1) if scene.blind else behaviour,
         decided=decided,
-        doubt=None if cut is None else cut.share,
+        doubt=None if cut is None or scene.blind else cut.share,
     )
 
 
@@ -136,20 +139,22 @@ def path_view(scene: Scene, cut: Cut | None, behaviour: NDArray[np.int8]) -> Pat
         return None
     return PathView(
         at=fusion.path_at, bias=fusion.path, behaviour=behaviour,
-        names=names_of(scene), numbers=np.arange(len(scene.pairs.annotators)), cut=path_cut(scene, cut),
+        names=scene.names, numbers=np.arange(len(scene.pairs.annotators)), cut=path_cut(scene, cut),
         axis=AXES.get(scene.run.algorithm, ""), held=scene.run.algorithm == "iss",
     )  # fmt: skip
 
 
-def sides_view(scene: Scene, analysis: Analysis, flagged: BoolArray) -> SidesView | None:
+def sides_view(
+    scene: Scene, analysis: Analysis, flagged: BoolArray, behaviour: NDArray[np.int8]
+) -> SidesView | None:
     """Give left against right counts of those who took part."""
     if not len(scene.pairs):
         return None
     there = np.flatnonzero(analysis.took_part)
-    names = names_of(scene)
+    names = scene.names
     return SidesView(
         left=analysis.left[there], right=analysis.right[there],
-        behaviour=behaviour_shown(scene, analysis, flagged)[there], flagged=flagged[there],
+        behaviour=behaviour[there], flagged=flagged[there],
         names=tuple(names[who] for who in there.tolist()), numbers=there,
     )  # fmt: skip
 
@@ -176,7 +181,7 @@ def statistics_view(
     if fusion is None or cut is None or not len(fusion.statistic):
         return None
     return StatisticsView(
-        statistic=fusion.statistic, names=names_of(scene), numbers=np.arange(len(scene.pairs.annotators)),
+        statistic=fusion.statistic, names=scene.names, numbers=np.arange(len(scene.pairs.annotators)),
         least_share=fusion.share, cut=rate_cut(scene, analysis, cut, flagged),
     )  # fmt: skip
 
@@ -205,12 +210,15 @@ def bias_view(
     behaviour: int,
     evidence: Evidence | None,
 ) -> BiasView:
-    """Give what is known of one annotator."""
+    """Give what is known of one annotator; blind, before one is decided, what was counted."""
     fusion = scene.fusion
     counted = BiasView(
-        name=names_of(scene)[annotator], left=int(analysis.left[annotator]),
+        name=scene.names[annotator], left=int(analysis.left[annotator]),
         right=int(analysis.right[annotator]), ties=int(analysis.ties[annotator]), decided=decided,
+        sentence=COVERED if covers(scene, decided) else "",
     )  # fmt: skip
+    if counted.sentence:
+        return counted
     if fusion is None or cut is None:
         return counted
     share, draws = float(cut.share[annotator]), len(fusion.statistic)
@@ -252,8 +260,11 @@ def _when(at: float, *, timed: bool) -> str:
         return f"{at:g} s"
 
 
-def speaking_view(scene: Scene, evidence: Evidence) -> PairsView:
-    """Give the comparisons that speak for and against an annotator being biased, and how others answered."""
+def speaking_view(scene: Scene, evidence: Evidence, decided: int) -> PairsView:
+    """Give the comparisons that speak for and against an annotator being biased, and how others answered.
+
+    Blind, before one is decided, it tells neither.
+    """
     rows: list[int] = []
     same: list[int] = []
     otherwise: list[int] = []
@@ -270,10 +281,10 @@ def speaking_view(scene: Scene, evidence: Evidence) -> PairsView:
     likewise, other = np.array(same, dtype=np.int64), np.array(otherwise, dtype=np.int64)
     sign = np.where(left_wins, -1.0, 1.0)
     return PairsView(
-        name=names_of(scene)[evidence.annotator], comparison=at, left=pairs.left[at], right=pairs.right[at],
+        name=scene.names[evidence.annotator], comparison=at, left=pairs.left[at], right=pairs.right[at],
         choice=pairs.choice[at], others_left=np.where(left_wins, likewise, other), others=likewise + other,
         ranking=sign * np.array(gap), names=pairs.items, pictures=bool(scene.pictures),
-        against=np.array(against, dtype=bool),
+        against=np.array(against, dtype=bool), covered=covers(scene, decided),
     )  # fmt: skip
 
 
@@ -296,7 +307,7 @@ def between_view(scene: Scene, analysis: Analysis, one: int, other: int) -> Pair
     mine_left = pairs.choice[at] > 0
     others_left = np.where(left_is_first, wins[0], wins[1]) - mine_left
     decided = pairs.choice[at] != 0
-    names = names_of(scene)
+    names = scene.names
     return PairsView(
         name=f"{pairs.items[one]} and {pairs.items[other]}", comparison=at, left=pairs.left[at],
         right=pairs.right[at], choice=pairs.choice[at], others_left=others_left,

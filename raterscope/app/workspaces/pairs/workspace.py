@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -24,7 +25,7 @@ from raterscope.app.workspaces.pairs import view
 from raterscope.app.workspaces.pairs.comparing import Comparing
 from raterscope.app.workspaces.pairs.cutting import Cutting
 from raterscope.app.workspaces.pairs.judging import Judging
-from raterscope.app.workspaces.pairs.scene import CLEARED, FLAGGED, Analysis, Scene, analyse, read_scene
+from raterscope.app.workspaces.pairs.scene import CLEARED, FLAGGED, OPEN, Analysis, Scene, analyse, read_scene
 from raterscope.app.workspaces.pairs.screen import PairsScreen
 from raterscope.app.workspaces.pictures import Pictures
 from raterscope.app.workspaces.questions import Questions
@@ -45,6 +46,9 @@ class PairsWorkspace(PairsScreen):
         self.analysis: Analysis | None = None
         self._evidence: Evidence | None = None
         self._looks = 0
+        self._blind = False
+        self._between: tuple[int, int] | None = None
+        """The items whose comparisons are listed."""
         self._filter = ("", "undecided")
         self._notices = ""
         self.runs = Runs(document, jobs, self, "pairs")
@@ -93,6 +97,7 @@ class PairsWorkspace(PairsScreen):
             ("Clear of bias", "C", partial(self.judging.judge, "clear")),
             ("Skip", "S", partial(self.judging.judge, "skip")),
             ("Set flagged annotators aside everywhere", "X", self._set_aside),
+            ("Hide names", "B", self._toggle_blind),
             ("Next question", "PgDown", partial(self.questions.step, 1)),
             ("Previous question", "PgUp", partial(self.questions.step, -1)),
             ("Leave the panel", "Esc", self.close_fuse_panel),
@@ -130,6 +135,7 @@ class PairsWorkspace(PairsScreen):
     def _on_replaced(self) -> None:
         self.runs.forget()
         self.pictures.forget()
+        self._document.hide_names(self._blind, "pairs")
         self.questions.reset()
         self._on_changed()
 
@@ -144,10 +150,10 @@ class PairsWorkspace(PairsScreen):
         kept = self.queue.current if same else None
         if kept is not None and analysis is not None and not analysis.took_part[kept]:
             kept = None
-        self.scene, self.analysis = scene, analysis
-        self._evidence = None
+        self.scene = None if scene is None else replace(scene, blind=self._blind)
+        self.analysis, self._evidence, self._between = analysis, None, None
         self.cutting.show(scene, analysis)
-        self.judging.show(scene)
+        self.judging.show(self.scene)
         self.comparing.show(scene)
         self.pictures.set_tasks({} if scene is None else scene.pictures)
         fusion = None if scene is None else scene.fusion
@@ -173,9 +179,15 @@ class PairsWorkspace(PairsScreen):
             self.bars.show_statistics(None)
         else:
             self.path.show_path(view.path_view(scene, cut, self._behaviour(scene, analysis)))
-            self.sides.show_sides(view.sides_view(scene, analysis, self.flagged))
+            self.sides.show_sides(view.sides_view(scene, analysis, *self._told(scene, analysis)))
             self.bars.show_statistics(view.statistics_view(scene, analysis, cut, self.flagged))
         self._show_status()
+
+    def _told(self, scene: Scene, analysis: Analysis) -> tuple[BoolArray, NDArray[np.int8]]:
+        """Give who is flagged and what each does, as far as that is not hidden."""
+        flagged, behaviour = self.flagged, self._behaviour(scene, analysis)
+        hidden = scene.blind & (self.judging.decided == OPEN)
+        return flagged & ~hidden, np.where(hidden, -1, behaviour).astype(np.int8)
 
     def _behaviour(self, scene: Scene, analysis: Analysis) -> NDArray[np.int8]:
         return view.behaviour_shown(scene, analysis, self.flagged)
@@ -207,7 +219,8 @@ class PairsWorkspace(PairsScreen):
         self.bars.set_cut(view.rate_cut(scene, analysis, cut, self.flagged))
         self.path.set_cut(view.path_cut(scene, cut), behaviour)
         there = analysis.took_part
-        self.sides.set_flagged(self.flagged[there], behaviour[there])
+        flagged, told = self._told(scene, analysis)
+        self.sides.set_flagged(flagged[there], told[there])
         self._show_status()
         self._show_bias()
         self._show_course()
@@ -219,15 +232,24 @@ class PairsWorkspace(PairsScreen):
 
     def _on_pair(self, one: int, other: int) -> None:
         if self.scene is not None and self.analysis is not None:
-            self.between.show_pairs(view.between_view(self.scene, self.analysis, one, other))
+            self._between = (one, other)
+            self._show_between()
             self.left_tabs.setCurrentWidget(self.between)
+
+    def _show_between(self) -> None:
+        if self.scene is not None and self.analysis is not None and self._between is not None:
+            self.between.show_pairs(view.between_view(self.scene, self.analysis, *self._between))
 
     # One annotator
 
     def choose(self, annotator: int | None) -> None:
         """Look at an annotator everywhere, or at nobody."""
-        for place in (self.queue, self.path, self.sides, self.bars):
+        covered = self._covers(annotator)
+        for place in (self.queue, self.sides):
             place.select(annotator)
+        for figure in (self.path, self.bars):  # which tell what the model says
+            figure.select(None if covered else annotator)
+        self.evidence.over_time.setVisible(not covered)
         self._evidence = None
         self._show_bias()
         self._looks += 1
@@ -244,7 +266,19 @@ class PairsWorkspace(PairsScreen):
             self._evidence = found
             self._show_bias()
             self._show_course()
-            self.evidence.pairs.show_pairs(view.speaking_view(self.scene, found))
+            self._show_speaking()
+
+    def _show_speaking(self) -> None:
+        scene, found = self.scene, self._evidence
+        if scene is not None and found is not None:
+            decided = int(self.judging.decided[found.annotator])
+            self.evidence.pairs.show_pairs(view.speaking_view(scene, found, decided))
+
+    def _covers(self, annotator: int | None) -> bool:
+        scene = self.scene
+        if scene is None or annotator is None:
+            return False
+        return view.covers(scene, int(self.judging.decided[annotator]))
 
     def _show_course(self) -> None:
         scene, analysis, found = self.scene, self.analysis, self._evidence
@@ -277,6 +311,18 @@ class PairsWorkspace(PairsScreen):
 
     # What the expert does
 
+    def _toggle_blind(self) -> None:
+        """Call annotators by number and hide what is said of those who are not decided, or show all again."""
+        self._blind = not self._blind
+        self._document.hide_names(self._blind, "pairs")
+        kept = self.queue.current
+        self.scene = None if self.scene is None else replace(self.scene, blind=self._blind)
+        self.judging.show(self.scene)
+        self._draw()
+        self._show_between()
+        self.choose(kept)
+        self.said.emit("Names are hidden." if self._blind else "Names are shown.")
+
     def _set_aside(self) -> None:
         self.judging.set_aside(self.flagged)
 
@@ -289,6 +335,8 @@ class PairsWorkspace(PairsScreen):
             self.judging.refresh()
             self._sort()
             self._flags_changed()
+            if self._blind:  # what was decided is uncovered
+                self.choose(self.queue.current)
         self.tell_stale()
 
     # Fusing

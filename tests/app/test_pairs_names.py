@@ -1,0 +1,110 @@
+"""Names on the pairs screen, and what is said of an annotator, hidden until one has decided."""
+
+import math
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import QLabel, QWidget
+
+from tests.app.driving import LONG, idle
+from tests.app.test_pairs_workspace import compiled, fused, key, opened, pairs_study  # noqa: F401
+
+
+def said(window) -> str:
+    """Give every word that can be seen or heard in the window."""
+    workspace = window.workspace
+    words = [window.windowTitle(), window.status.news, window.status._text.text()]
+    words += [action.text() for action in window.findChildren(QAction)]
+    words += [f"{command.words} {command.where}" for command in window.habits.commands()]
+    for widget in [window, *window.findChildren(QWidget)]:
+        words += [widget.toolTip(), widget.accessibleName(), widget.accessibleDescription()]
+        if isinstance(widget, QLabel):
+            words.append(widget.text())
+    lists = (workspace.history.view, workspace.queue.view, workspace.between.view,
+             workspace.evidence.pairs.view)  # fmt: skip
+    for view in lists:
+        rows = [view.model().index(row, 0) for row in range(view.model().rowCount())]
+        words += [str(row.data(role)) for row in rows for role in (Qt.DisplayRole, Qt.ToolTipRole)]
+    for menu in (workspace.path.figure.menu, workspace.sides.figure.menu, workspace.bars.figure.menu):
+        words += [str(row) for row in menu._plotted.table().rows()]
+    figure = workspace.bars.figure
+    words += [figure.words(part) for part in range(len(workspace.scene.pairs.annotators))]
+    return "\n".join(words)
+
+
+def looked_at(window, qtbot, annotator):
+    workspace = window.workspace
+    workspace.choose(annotator)
+    qtbot.waitUntil(lambda: workspace._evidence is not None, timeout=LONG)
+    idle(window, qtbot)
+    return workspace
+
+
+def test_while_names_are_hidden_no_name_is_anywhere(fused, qtbot):  # noqa: F811
+    workspace = looked_at(fused, qtbot, 3)
+    workspace.judging.record("flag", "ann 05", "clicks one side always")
+    idle(fused, qtbot)
+    looked_at(fused, qtbot, 3)
+    workspace._on_pair(0, 1)
+    assert said(fused).count("ann 03") >= 5
+    assert "flag annotator ann 05" in said(fused)
+    key(fused, qtbot, Qt.Key.Key_B)
+    qtbot.waitUntil(lambda: workspace._evidence is not None, timeout=LONG)
+    assert fused.status.news == "Names are hidden."
+    assert "ann 0" not in said(fused)
+    assert "annotator 4" in said(fused)
+    assert "flag an annotator" in said(fused)
+    key(fused, qtbot, Qt.Key.Key_B)
+    assert fused.status.news == "Names are shown."
+    assert said(fused).count("ann 03") >= 5
+
+
+def test_blind_neither_others_nor_the_model_are_heard_before_one_has_decided(fused, qtbot):  # noqa: F811
+    workspace = looked_at(fused, qtbot, 3)
+    told = workspace.evidence.pairs
+    assert any("others said" in line.words(told.view.lines[0]) for line in [told._kind])
+    key(fused, qtbot, Qt.Key.Key_B)
+    looked_at(fused, qtbot, 3)
+    assert all(not line.others and not line.against for line in told.view.lines[:])
+    assert not told.modes.isVisible()
+    panel = workspace.evidence
+    assert panel._number.text() == "–"
+    assert "once you have decided" in panel._sentence.text()
+    assert workspace.queue.current == 3
+    assert workspace.path.figure._selected is None
+    line = next(line for line in workspace.queue.view.lines[:] if line.key == 3)
+    assert line.score is None
+    assert line.detail[0].isdigit()
+    workspace.judging.record("flag", "ann 03", "clicks one side always")
+    idle(fused, qtbot)
+    looked_at(fused, qtbot, 3)
+    assert any(line.others for line in told.view.lines[:])
+    assert math.isfinite(float(panel._number.text()))
+    assert "once you have decided" not in panel._sentence.text()
+    assert panel.header.words()[0] == "Annotator annotator 4"
+
+
+def test_the_question_why_names_nobody_and_the_study_keeps_the_name(fused, qtbot):  # noqa: F811
+    looked_at(fused, qtbot, 3)
+    key(fused, qtbot, Qt.Key.Key_B)
+    looked_at(fused, qtbot, 3)
+    key(fused, qtbot, Qt.Key.Key_F)
+    from raterscope.widgets.dialogs.reason import ReasonDialog
+
+    (dialog,) = fused.findChildren(ReasonDialog)
+    words = [dialog.windowTitle(), *(label.text() for label in dialog.findChildren(QLabel))]
+    assert not any("ann 03" in one for one in words)
+    assert any("annotator 4" in one for one in words)
+    dialog.words.setText("clicks one side always")
+    dialog.accept()
+    idle(fused, qtbot)
+    assert fused.document.contents.decisions[-1].subject.annotator == "ann 03"
+
+
+def test_names_hidden_in_one_workspace_are_not_shown_by_another(fused, qtbot):  # noqa: F811
+    key(fused, qtbot, Qt.Key.Key_B)
+    fused.document.hide_names(True, "labels")
+    fused.document.hide_names(False, "labels")
+    assert fused.document.contents.hidden
+    key(fused, qtbot, Qt.Key.Key_B)
+    assert not fused.document.contents.hidden
