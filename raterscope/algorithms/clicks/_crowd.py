@@ -295,14 +295,16 @@ class Crowd:
     def drop_lonely(self) -> bool:
         """Remove, after `survey`, the components that fewer than two annotators marked.
 
-        Where some count as part of one, that is less than one and a half: as many would be rounded to two.
+        Where some count as part of one, that is who count less than `SEVERAL`.
         """
+        from raterscope.algorithms.clicks._near_kernels import SEVERAL
+
         rows = np.flatnonzero((self.total > 1) & (self.nearest >= 0))
         number, annotators = len(self.parts.weight), len(self.ability)
         if len(self.cells.weights):
             who = np.unique(self.nearest[rows] * annotators + self.cells.annotator[rows])
             marked = np.bincount(who // annotators, self.worth[who % annotators], minlength=number)
-            lonely = self.parts.alive & (marked < 1.5 - 1e-9)
+            lonely = self.parts.alive & (marked < SEVERAL)
         else:
             lowest, highest = np.full(number, annotators), np.full(number, -1)
             np.minimum.at(lowest, self.nearest[rows], self.cells.annotator[rows])

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-__all__ = ["Marks", "by_worth", "choose", "crowding", "gather"]
+__all__ = ["SEVERAL", "Marks", "by_worth", "choose", "crowding", "gather"]
 
 Array = Any
 """What numba compiles is not what a type checker sees; shapes and types stand in the docstrings."""
@@ -15,6 +15,9 @@ Array = Any
 
 FEW = 2048
 """Clicks of a row of cells that are looked at: crowds of thousands on one object would cost their square."""
+
+SEVERAL = 1.5 - 1e-9
+"""Annotators, by how much they count, who are nearer to two than to one."""
 
 
 class Marks(NamedTuple):
@@ -52,11 +55,12 @@ def _span(grid: Array, x: float, y: float, reach: float) -> Array:
 def crowding(marks: Marks, worth: Array, reach: float, others: bool, rows: Array, count: Array) -> None:
     """Count the clicks about each of some clicks, near ones more; of other annotators only, if `others`.
 
-    A click counts as `by_worth` says. Where there are very many, some stand for all.
+    A click counts as `by_worth` says; where all near ones, itself included, count less than `SEVERAL`
+    annotators' clicks, there are none about it. Where there are very many, some stand for all.
     """
     for i in rows:
         left, right, top, bottom, columns = _span(marks.grid, marks.x[i], marks.y[i], reach)
-        found = 0.0
+        found, heard = 0.0, by_worth(1.0, worth, marks.annotator[i])
         for row in range(top, bottom + 1):
             first, last = marks.start[row * columns + left], marks.start[row * columns + right + 1]
             step = 1 + (last - first) // FEW
@@ -64,7 +68,9 @@ def crowding(marks: Marks, worth: Array, reach: float, others: bool, rows: Array
                 away = ((marks.x[n] - marks.x[i]) ** 2 + (marks.y[n] - marks.y[i]) ** 2) / (reach * reach)
                 if away < 1.0 and n != i and not (others and marks.annotator[n] == marks.annotator[i]):
                     found += by_worth(step * (1.0 - away), worth, marks.annotator[n])
-        count[i] = found
+                    if len(worth):
+                        heard += step * worth[marks.annotator[n]]
+        count[i] = 0.0 if len(worth) and heard < SEVERAL else found
 
 
 @njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]

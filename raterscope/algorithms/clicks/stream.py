@@ -228,7 +228,7 @@ def advance(
     state : StreamState
     clicks : Clicks
         All so far: first those that the state has seen, in their order, and its annotators in theirs; what
-        is new follows. There may be no new click, nor a new annotator.
+        is new follows. There may be no new click, nor a new annotator. Weights stay what they were.
     plan : StreamPlan, optional
         As before.
     watch : Watch
