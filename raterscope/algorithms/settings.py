@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from dataclasses import MISSING, dataclass
 from typing import Any, Literal, Self
 
+from raterscope.algorithms.errors import RefusedError
+
 __all__ = ["Settings", "SettingsError", "Spec", "choice", "integer", "number", "switch"]
 
 _PLURALS = ("sweeps", "tasks", "votes")
@@ -20,7 +22,7 @@ _PLURALS = ("sweeps", "tasks", "votes")
 Kind = Literal["number", "integer", "choice", "switch"]
 
 
-class SettingsError(ValueError):
+class SettingsError(RefusedError):
     """A setting that is unknown or out of range, in a sentence for people."""
 
 

@@ -114,12 +114,11 @@ def _window(names: list[str]) -> int:
 
 def _sentence(problem: Exception) -> str:
     """Say in one line what was wrong; strangers' text shall not steer the terminal."""
+    from raterscope.algorithms.errors import RefusedError
     from raterscope.app.errors import InputError
     from raterscope.app.terminal import one_line
 
-    known = (InputError, Misused)
-    told = {"SettingsError", "ClicksError", "MasksError", "LabelsError", "PairsError"}
-    if isinstance(problem, known) or type(problem).__name__ in told:
+    if isinstance(problem, (InputError, RefusedError, Misused)):
         text = str(problem)
     elif isinstance(problem, OSError) and problem.strerror:
         text = f"{problem.filename}: {problem.strerror}" if problem.filename else problem.strerror

@@ -13,10 +13,8 @@ from typing import Any, Literal
 from PySide6.QtCore import QObject, Qt, QTimer, Signal
 from shiboken6 import isValid
 
-from raterscope.algorithms.clicks.data import ClicksError
-from raterscope.algorithms.masks.data import MasksError
+from raterscope.algorithms.errors import RefusedError
 from raterscope.algorithms.progress import Cancelled, Watch
-from raterscope.algorithms.settings import SettingsError
 from raterscope.app.errors import InputError
 
 __all__ = ["Job", "Jobs", "Lane"]
@@ -31,7 +29,6 @@ LEAVING_MS = 20
 
 _AT_WORK: set[Job] = set()
 """Jobs that a thread may still be inside: nothing else may delete them, not even the end of the window."""
-SPOKEN_ERRORS = (InputError, SettingsError, ClicksError, MasksError)
 
 
 class Job(QObject):
@@ -199,7 +196,7 @@ class Job(QObject):
         if self.state == "cancelling" or isinstance(error, Cancelled):
             self._end("cancelled")
             return
-        self.error = str(error) if isinstance(error, SPOKEN_ERRORS) else _unexpected(error)
+        self.error = str(error) if isinstance(error, (InputError, RefusedError)) else _unexpected(error)
         self.details = details
         self.state = "failed"
         self.failed.emit(self.error)

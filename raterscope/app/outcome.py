@@ -14,10 +14,7 @@ from importlib import metadata
 from typing import Any, Generic, Protocol, TypeVar
 
 from raterscope import __version__
-from raterscope.algorithms.clicks.data import ClicksError
-from raterscope.algorithms.labels.data import LabelsError
-from raterscope.algorithms.masks.data import MasksError
-from raterscope.algorithms.pairs.data import PairsError
+from raterscope.algorithms.errors import RefusedError
 from raterscope.algorithms.progress import Cancelled, Watch, part, silent, wrapping
 
 __all__ = [
@@ -141,7 +138,7 @@ def attempt(work: Callable[[], Result]) -> tuple[Result | None, str, str]:
         return work(), "", ""
     except Cancelled:
         raise
-    except (ClicksError, LabelsError, MasksError, PairsError) as error:
+    except RefusedError as error:
         return None, str(error), ""
     except MemoryError:
         return None, "there is not enough memory to fuse it.", ""

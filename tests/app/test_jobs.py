@@ -5,7 +5,12 @@ import time
 
 import pytest
 
+from raterscope.algorithms.clicks.data import ClicksError
+from raterscope.algorithms.labels.data import LabelsError
+from raterscope.algorithms.masks.data import MasksError
+from raterscope.algorithms.pairs.data import PairsError
 from raterscope.algorithms.settings import SettingsError
+from raterscope.app.errors import InputError
 from raterscope.app.jobs import Jobs, Lane
 
 
@@ -113,9 +118,14 @@ def test_a_lane_keeps_the_order(jobs, qtbot):
     lane.close()
 
 
-def test_a_foreseen_failure_is_its_own_sentence(jobs, qtbot):
+@pytest.mark.parametrize(
+    "kind", [InputError, SettingsError, ClicksError, MasksError, LabelsError, PairsError]
+)
+    "kind", [InputError, SettingsError, ClicksError, MasksError, LabelsError, PairsError]
+)
+def test_a_foreseen_failure_is_its_own_sentence(jobs, qtbot, kind):
     def work(watch):
-        raise SettingsError("scatter is 0; expected at least 0.1 px.")
+        raise kind("scatter is 0; expected at least 0.1 px.")
 
     told = []
     jobs.updated.connect(lambda job: told.append((job.state, job.error)))

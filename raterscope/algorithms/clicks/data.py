@@ -9,6 +9,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from raterscope.algorithms.errors import RefusedError
+
 __all__ = [
     "AnnotatorRates",
     "Clicks",
@@ -30,7 +32,7 @@ BoolArray = NDArray[np.bool_]
 Record = TypeVar("Record", "Clustering", "Detection", "AnnotatorRates")
 
 
-class ClicksError(ValueError):
+class ClicksError(RefusedError):
     """Clicks that cannot be fused, in a sentence for people."""
 
 

@@ -9,6 +9,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from raterscope.algorithms.errors import RefusedError
+
 __all__ = [
     "OPEN",
     "Confusion",
@@ -31,7 +33,7 @@ OPEN = -1
 """In `Labels.known`: a task whose class is not known. In `Labels.meaning`: an output that stands for none."""
 
 
-class LabelsError(ValueError):
+class LabelsError(RefusedError):
     """Labels that cannot be fused, in a sentence for people."""
 
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from raterscope.algorithms.errors import RefusedError
+
 __all__ = [
     "OPEN",
     "Alternative",
@@ -30,7 +32,7 @@ OPEN = -1
 """In `Masks.known`: this voxel is not settled."""
 
 
-class MasksError(ValueError):
+class MasksError(RefusedError):
     """Masks that cannot be fused, in a sentence for people."""
 
 

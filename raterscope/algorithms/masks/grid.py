@@ -9,13 +9,15 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from raterscope.algorithms.errors import RefusedError
+
 __all__ = ["Grid", "GridError"]
 
 _SAME_PLACE = 0.01
 """Of a voxel's smallest side: two grids nearer than that everywhere are one."""
 
 
-class GridError(ValueError):
+class GridError(RefusedError):
     """A geometry that is none, in a sentence for people."""
 
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from raterscope.algorithms.errors import RefusedError
+
 __all__ = ["BEHAVIOURS", "FloatArray", "IndexArray", "PairFusion", "Pairs", "PairsError"]
 
 FloatArray = NDArray[np.float64]
@@ -18,7 +20,7 @@ BEHAVIOURS = ("good", "ugly", "bad")
 """Of annotators, by number: no bias found; clicks one side more often; clicks one side nearly always."""
 
 
-class PairsError(ValueError):
+class PairsError(RefusedError):
     """Comparisons that cannot be fused, in a sentence for people."""
 
 
