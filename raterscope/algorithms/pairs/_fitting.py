@@ -24,7 +24,7 @@ from raterscope.algorithms.pairs.knockoffs import (
     statistic,
 )
 from raterscope.algorithms.pairs.paths import Path, Way
-from raterscope.algorithms.pairs.ranking import components, inconsistency, scores
+from raterscope.algorithms.pairs.ranking import components, inconsistency, link, scores_of
 from raterscope.algorithms.pairs.settings import PairSettings
 from raterscope.algorithms.pairs.testing import benjamini_hochberg, intervals, t_test
 from raterscope.algorithms.progress import Watch, part, silent
@@ -95,8 +95,9 @@ def _fit(pairs: Pairs, name: str, way: Way, settings: PairSettings, watch: Watch
     flagged = selected(shares(w, settings.rate, settings.plus), settings.share)
     probability = _spread(t_test(found), tested, many)
     bias, low, high = (_spread(one, tested, many) for one in intervals(found, problem))
-    before = scores(pairs, None, part(watch, 0.8, 0.88))
-    after = scores(pairs, flagged, part(watch, 0.88, 0.98)) if flagged.any() else before
+    linked = link(pairs, part(watch, 0.8, 0.9))
+    before = scores_of(linked, None, part(watch, 0.9, 0.92))
+    after = scores_of(linked, flagged, part(watch, 0.92, 0.98)) if flagged.any() else before
     left, right, ties = (counts.astype(np.int32) for counts in pairs.counts())
     watch(0.98, "telling good, ugly and bad apart")
     behaviour, matches = behaviours(pairs, flagged), match(pairs, after.score)

@@ -11,9 +11,20 @@ from numpy.typing import NDArray
 from raterscope.algorithms.pairs._links import groups_of, table
 from raterscope.algorithms.pairs._waiting import waited
 from raterscope.algorithms.pairs.data import BoolArray, FloatArray, IndexArray, Pairs, PairsError
-from raterscope.algorithms.progress import Watch, silent
+from raterscope.algorithms.progress import Watch, part, silent
 
-__all__ = ["MOST_LINKED", "Scores", "bradley_terry", "components", "inconsistency", "ranks", "scores"]
+__all__ = [
+    "MOST_LINKED",
+    "Linked",
+    "Scores",
+    "bradley_terry",
+    "components",
+    "inconsistency",
+    "link",
+    "ranks",
+    "scores",
+    "scores_of",
+]
 
 MOST_LINKED = 6000
 """Items of one component that are ranked: their Gram matrix has 8 bytes for each two of them."""
@@ -54,6 +65,30 @@ class Scores:
     residual: float
     variance: float
     freedom: int
+
+
+@dataclass(frozen=True, eq=False)
+class Linked:
+    """What scores rest on, whoever is biased: most of the work.
+
+    Attributes
+    ----------
+    pairs : Pairs
+    component : (n,) int32
+        From `components`.
+    items : tuple of (m,) int64
+        Of each component.
+    inverse : tuple of (m, m) float64
+        The pseudo-inverse of each component's Laplacian.
+    pull : (n,) float64
+        What the choices sum up to for each item: delta0'y.
+    """
+
+    pairs: Pairs
+    component: IndexArray
+    items: tuple[NDArray[np.int64], ...]
+    inverse: tuple[FloatArray, ...]
+    pull: FloatArray
 
 
 def components(pairs: Pairs) -> IndexArray:
@@ -101,28 +136,52 @@ def scores(pairs: Pairs, biased: BoolArray | None = None, watch: Watch = silent)
     PairsError
         For more than `MOST_LINKED` items in one component.
     """
+    return scores_of(link(pairs, part(watch, 0.0, 0.8)), biased, part(watch, 0.8, 1.0))
+
+
+def link(pairs: Pairs, watch: Watch = silent) -> Linked:
+    """Find what `scores_of` needs whoever is biased, so that it can be asked of one crowd after the other.
+
+    Raises
+    ------
+    PairsError
+        As `scores`.
+    """
+    from threadpoolctl import threadpool_limits
+
+    watch(0.0, "linking items")
+    component = components(pairs)
+    watch(0.1, "linking items")
+    laplacian, pull = _normal(pairs)
+    groups = tuple(groups_of(component))
+    inverses = []
+    with threadpool_limits(1, "blas"):
+        for at, items in enumerate(groups):
+            fraction = 0.2 + 0.8 * at / len(groups)
+            watch(fraction, f"scoring {len(items):,} items")
+            inverses.append(_pseudo_inverse(laplacian, items, watch, fraction))
+    return Linked(pairs, component, groups, tuple(inverses), pull)
+
+
+def scores_of(linked: Linked, biased: BoolArray | None = None, watch: Watch = silent) -> Scores:
+    """Find scores beside the biases of some annotators; see `scores`."""
     from threadpoolctl import threadpool_limits
 
     with threadpool_limits(1, "blas"):
-        return _scores(pairs, biased, watch)
+        return _scores(linked, biased, watch)
 
 
-def _scores(pairs: Pairs, biased: BoolArray | None, watch: Watch) -> Scores:
-    watch(0.0, "linking items")
-    many, component = len(pairs.items), components(pairs)
+def _scores(linked: Linked, biased: BoolArray | None, watch: Watch) -> Scores:
+    pairs, pull, many = linked.pairs, linked.pull, len(linked.component)
     who = np.zeros(len(pairs.annotators), dtype=bool) if biased is None else np.array(biased, dtype=bool)
     who &= np.bincount(pairs.annotator, minlength=len(who)) > 0
     people = np.flatnonzero(who)
-    watch(0.1, "linking items")
-    laplacian, pull = _normal(pairs)
-    watch(0.2, "counting comparisons of the biased")
+    watch(0.0, "counting comparisons of the biased")
     small = None if not len(people) else _biased_sums(pairs, who)
     score, spread = np.full(many, np.nan), np.full(many, np.nan)
     kept: list[tuple[NDArray[np.int64], FloatArray]] = []
-    groups = groups_of(component)
-    for at, items in enumerate(groups):
-        watch(0.3 + 0.5 * at / len(groups), f"scoring {len(items):,} items")
-        inverse = _pseudo_inverse(laplacian, items, watch, 0.3 + 0.5 * at / len(groups))
+    for items, inverse in zip(linked.items, linked.inverse, strict=True):
+        watch(0.2, f"scoring {len(items):,} items")
         score[items] = inverse @ pull[items]
         spread[items] = np.diagonal(inverse)
         if small is not None:
@@ -131,10 +190,10 @@ def _scores(pairs: Pairs, biased: BoolArray | None, watch: Watch) -> Scores:
             small.gram -= through @ mixed.T
             small.right -= through @ pull[items]
             kept.append((items, through))
-    watch(0.85, "estimating biases")
+    watch(0.5, "estimating biases")
     bias = np.full(len(who), np.nan)
     own = np.full(len(who), np.nan)
-    rank = int((component >= 0).sum()) - len(groups)
+    rank = int((linked.component >= 0).sum()) - len(linked.items)
     shift = np.zeros(len(who))
     if small is not None:
         inverse, null = _symmetric_inverse(small.gram, float(small.count.max()), watch)

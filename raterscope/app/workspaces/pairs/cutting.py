@@ -9,14 +9,18 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from raterscope.algorithms.pairs.data import BoolArray
 from raterscope.algorithms.pairs.knockoffs import SortedDraws
-from raterscope.algorithms.progress import Watch
+from raterscope.algorithms.pairs.ranking import Linked
+from raterscope.algorithms.progress import Watch, part
 from raterscope.app.jobs import Job, Jobs
-from raterscope.app.workspaces.pairs.scene import Analysis, Cut, Ranking, Scene, cut_at, rank
+from raterscope.app.workspaces.pairs.scene import Analysis, Cut, Ranking, Scene, cut_at, link_items, rank
 
 __all__ = ["Cutting"]
 
 REST = 40
 """Milliseconds for which nobody else is flagged before the items are ranked: a slider goes on at once."""
+
+MOST_KEPT = 64 * 1024**2
+"""Bytes of what all rankings of a question rest on; where it is more, each finds it anew."""
 
 
 class Cutting(QObject):
@@ -45,6 +49,7 @@ class Cutting(QObject):
         self.cut: Cut | None = None
         self.ranking: Ranking | None = None
         self._draws: SortedDraws | None = None
+        self._linked: Linked | None = None
         self._flagged: BoolArray | None = None
         self._due = False
         self._job: Job | None = None
@@ -58,7 +63,7 @@ class Cutting(QObject):
         self._stop()
         self._scene = scene
         self._draws, self.cut = (None, None) if analysis is None else (analysis.draws, analysis.cut)
-        self.ranking = self._flagged = None
+        self.ranking = self._flagged = self._linked = None
 
     def move(self, rate: float) -> None:
         """Move the cut."""
@@ -87,17 +92,20 @@ class Cutting(QObject):
         if self._scene is None or self._flagged is None or not self._due:
             return
         self._due = False
-        job = self._jobs.start("Ranking the items", partial(_rank, self._scene, self._flagged), quiet=True)
+        work = partial(_rank, self._scene, self._linked, self._flagged)
+        job = self._jobs.start("Ranking the items", work, quiet=True)
         self._job = job
         job.finished.connect(partial(self._on_ranked, job))
         job.failed.connect(self.refused)
 
-    def _on_ranked(self, job: Job, ranking: Ranking) -> None:
+    def _on_ranked(self, job: Job, found: tuple[Linked, Ranking]) -> None:
         if job is self._job:
             self._job = None
-            self.ranking = ranking
+            linked, self.ranking = found
+            self._linked = linked if sum(one.nbytes for one in linked.inverse) <= MOST_KEPT else None
             self.ranked.emit()
 
 
-def _rank(scene: Scene, flagged: BoolArray, watch: Watch) -> Ranking:
-    return rank(scene, flagged, watch)
+def _rank(scene: Scene, linked: Linked | None, flagged: BoolArray, watch: Watch) -> tuple[Linked, Ranking]:
+    linked = linked or link_items(scene, part(watch, 0.0, 0.8))
+    return linked, rank(scene, linked, flagged, part(watch, 0.8, 1.0))

@@ -14,7 +14,7 @@ from raterscope.algorithms.pairs.behaviour import behaviours, crowd_match
 from raterscope.algorithms.pairs.data import BoolArray, FloatArray
 from raterscope.algorithms.pairs.evidence import PairIndex, index
 from raterscope.algorithms.pairs.knockoffs import SortedDraws, selected, sort_draws
-from raterscope.algorithms.pairs.ranking import Scores, ranks, scores
+from raterscope.algorithms.pairs.ranking import Linked, Scores, link, ranks, scores_of
 from raterscope.algorithms.pairs.testing import benjamini_hochberg
 from raterscope.algorithms.progress import Watch
 from raterscope.app.pairs.answers import plan_of
@@ -143,11 +143,16 @@ class Ranking:
     after: NDArray[np.int32]
 
 
-def rank(scene: Scene, flagged: BoolArray, watch: Watch) -> Ranking:
+def link_items(scene: Scene, watch: Watch) -> Linked:
+    """Find what every ranking of the items rests on."""
+    return link(_as_fused(scene), watch)
+
+
+def rank(scene: Scene, linked: Linked, flagged: BoolArray, watch: Watch) -> Ranking:
     """Rank the items anew with some annotators' biases beside the scores (eq. 11)."""
     fusion = scene.fusion
     assert fusion is not None
-    corrected = scores(_as_fused(scene), flagged, watch)
+    corrected = scores_of(linked, flagged, watch)
     return Ranking(corrected, ranks(fusion.score, fusion.component), ranks(corrected.score, fusion.component))
 
 
