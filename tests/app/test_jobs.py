@@ -121,8 +121,6 @@ def test_a_lane_keeps_the_order(jobs, qtbot):
 @pytest.mark.parametrize(
     "kind", [InputError, SettingsError, ClicksError, MasksError, LabelsError, PairsError]
 )
-    "kind", [InputError, SettingsError, ClicksError, MasksError, LabelsError, PairsError]
-)
 def test_a_foreseen_failure_is_its_own_sentence(jobs, qtbot, kind):
     def work(watch):
         raise kind("scatter is 0; expected at least 0.1 px.")
