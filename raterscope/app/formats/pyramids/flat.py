@@ -46,6 +46,9 @@ _THREADS = 2
 _AHEAD = 16 << 20
 """Bytes of a TIFF that are read before they are decoded."""
 
+_ROWS = 100
+"""Rows of a sample that are read before what lies between them is let go."""
+
 _RELEASE = 0.05
 """Seconds after which what a decoder has written is let go to the disk."""
 
@@ -69,9 +72,7 @@ class Flat:
         self.colour = first.ndim == 3
         self._contrast = (0.0, 0.0)
         if first.dtype != np.uint8:
-            step = max(1, min(self.width, self.height) // 2000)
-            self._contrast = contrast(self._shown(self._pixels[::step, ::step]))
-            _release(mapped)
+            self._contrast = contrast(self._sample())
 
     def band(self, top: int, bottom: int) -> Pixels:
         """Read some rows, (bottom - top, width[, 3])."""
@@ -79,6 +80,15 @@ class Flat:
         rows = np.array(rows, order="C")  # a copy: the rows in the file are let go
         _release(self._mapped)
         return rows
+
+    def _sample(self) -> NDArray[Any]:
+        """Give every so many pixels of every so many rows, without holding the rows between."""
+        step = max(1, min(self.width, self.height) // 2000)
+        pieces = []
+        for top in range(0, self.height, step * _ROWS):
+            pieces.append(np.array(self._shown(self._pixels[top : top + step * _ROWS : step, ::step])))
+            _release(self._mapped)
+        return np.concatenate(pieces)
 
     def _shown(self, pixels: NDArray[Any]) -> NDArray[Any]:
         if self._page is not None:
