@@ -55,6 +55,15 @@ def test_detections_that_come_back_are_truth_unless_one_says_otherwise(
     assert window.document.contents.annotators == (() if as_truth else ("clinic B",))
 
 
+def test_detections_in_a_file_called_truth_are_not_asked_about(window, qtbot, marked):
+    picture, file = marked
+    file = file.rename(file.with_name("smear_truth.geojson"))
+    write_geojson(file, OnImage("smear.png", 120, 90, [Detection(10.0, 20.0, "accepted", 1, 5, 0.9)]))
+    window.open_paths([picture, file])
+    qtbot.waitUntil(lambda: "1 true point on 1 image" in window.status.news, timeout=LONG)
+    idle(window, qtbot)
+
+
 def test_detections_of_several_images_leave_into_a_folder(fused, qtbot, tmp_path, monkeypatch):
     def answer(_parent, _title, _proposed, filters):
         return str(tmp_path / "found"), next(one for one in filters.split(";;") if "QuPath" in one)

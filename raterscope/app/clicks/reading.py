@@ -117,7 +117,8 @@ def sign_points(
         path = file.clicks.path
         name = guessed.get(path, Named())
         by = TRUTH_WORD if truth else (by_hand or {}).get(path) or annotator
-        if by is None and naming is None and detections != "clicks" and _left_here(file):
+        left_open = by is None and naming is None and not is_truth(name.annotator or "")
+        if left_open and detections != "clicks" and _left_here(file):
             assumed.append(path)
             if detections == "ask":
                 unknown[path] = _person(name) or bare(path)
