@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QEvent, QObject, QSize, Qt
-from PySide6.QtWidgets import QFrame, QScrollArea, QWidget
+from PySide6.QtWidgets import QFrame, QScrollArea, QVBoxLayout, QWidget
 
+from raterscope.widgets import theme
 from raterscope.widgets.text_size import text_size
 
 __all__ = ["Scrolled"]
@@ -12,6 +13,8 @@ __all__ = ["Scrolled"]
 
 class Scrolled(QScrollArea):
     """Holds a region of the window: it asks for the room that its widget needs with text of the usual size.
+
+    With such text nothing is scrolled: in a small window the widget makes do with what there is.
 
     Parameters
     ----------
@@ -24,7 +27,13 @@ class Scrolled(QScrollArea):
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self._inner = inner
-        self.setWidget(inner)
+        holder = QWidget()
+        column = QVBoxLayout(holder)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.addWidget(inner)
+        self.setWidget(holder)
+        theme.notifier().changed.connect(self._on_look)
+        self._on_look()
 
     def minimumSizeHint(self) -> QSize:
         """Ask for what the widget needs with text of the usual size."""
@@ -40,6 +49,14 @@ class Scrolled(QScrollArea):
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Ask for other room when the widget does."""
-        if event.type() == QEvent.Type.LayoutRequest and watched is self._inner:
+        if event.type() == QEvent.Type.LayoutRequest and watched is self.widget():
             self.updateGeometry()
         return super().eventFilter(watched, event)
+
+    def _on_look(self) -> None:
+        larger = text_size() > 1.0
+        least = 0 if larger else 1  # a least size of 0 is for Qt what the parts add up to
+        self.widget().setMinimumSize(least, least)
+        bars = Qt.ScrollBarPolicy.ScrollBarAsNeeded if larger else Qt.ScrollBarPolicy.ScrollBarAlwaysOff
+        self.setHorizontalScrollBarPolicy(bars)
+        self.setVerticalScrollBarPolicy(bars)

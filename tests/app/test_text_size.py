@@ -97,6 +97,19 @@ def test_the_smallest_window_holds_text_twice_as_large_and_scrolls_what_does_not
     assert not places[0].intersects(places[1])
 
 
+def test_the_smallest_window_has_no_bars_in_its_regions_with_text_of_the_usual_size(fused, qtbot):
+    fused.resize(960, 600)
+    idle(fused, qtbot)
+    change_text_size(5)
+    change_text_size(0)
+    idle(fused, qtbot)
+    for region in fused.workspace.findChildren(Scrolled):
+        assert not region.horizontalScrollBar().isVisible()
+        assert not region.verticalScrollBar().isVisible()
+        beyond = region.widget().size() - region.viewport().size()
+        assert beyond.width() <= 0
+
+
 def test_the_window_is_divided_again_as_it_was(fused, qtbot):
     workspace = fused.workspace
     edge = workspace.upper.handle(1)
