@@ -4,24 +4,29 @@ from __future__ import annotations
 
 import codecs
 import csv
+import gzip
 import io
 import itertools
 import re
+import zlib
 from collections.abc import Iterable, Iterator
+from io import BufferedReader, RawIOBase
 from pathlib import Path
+from typing import Any, BinaryIO
 
 from raterscope.app.errors import InputError
 from raterscope.app.formats.records import refuse_study
 
 __all__ = [
     "bytes_of", "decoded", "delimiter_of", "distinct", "encodings_of", "even", "header_of", "is_headed",
-    "no_text", "others", "refuse_uneven", "rows_of",
+    "no_text", "opened", "others", "refuse_uneven", "rows_of",
 ]  # fmt: skip
 
-LONGEST_FILE = 2 << 30
+LONGEST_FILE, _LONGEST_UNPACKED = 2 << 30, 512 << 20
 LONGEST_CELL = 16 << 20
 _DELIMITERS = (",", ";", "\t", "|")
 _BATCH = 10_000
+_GZIP = b"\x1f\x8b"
 
 csv.field_size_limit(LONGEST_CELL)
 
@@ -39,7 +44,7 @@ def bytes_of(path: Path, most: int = -1) -> bytes:
         size = path.stat().st_size
         if size > LONGEST_FILE:
             raise InputError(f"has {size / 2**30:.1f} GB; expected a table of at most 2 GB", file=path)
-        with path.open("rb") as stream:
+        with opened(path) as stream:
             data = stream.read(most)
     except FileNotFoundError:
         raise InputError("is not there", file=path) from None
@@ -50,6 +55,45 @@ def bytes_of(path: Path, most: int = -1) -> bytes:
     if not data.strip():
         raise InputError("is empty; expected a table", file=path)
     return data
+
+
+def opened(path: Path) -> BinaryIO:
+    """Open a file that may be a table; one that gzip has packed is unpacked as it is read."""
+    stream = path.open("rb")
+    packed = stream.read(len(_GZIP)) == _GZIP
+    stream.seek(0)
+    return BufferedReader(_Unpacked(path, stream)) if packed else stream
+
+
+class _Unpacked(RawIOBase):
+    """What gzip has packed, up to a length: a small file may unpack to more than fits the memory."""
+
+    def __init__(self, path: Path, packed: BinaryIO) -> None:
+        self._path, self._packed = path, packed
+        self._stream, self._read = gzip.GzipFile(fileobj=packed), 0
+
+    def readable(self) -> bool:
+        """Say that it can be read."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill a buffer; gives how many bytes there were."""
+        try:
+            data = self._stream.read(len(buffer))
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise InputError("is damaged: what gzip packed cannot be unpacked", file=self._path) from error
+        self._read += len(data)
+        if self._read > _LONGEST_UNPACKED:
+            most = _LONGEST_UNPACKED >> 20
+            raise InputError(f"unpacks to more than {most} MB; unpack it first", file=self._path)
+        buffer[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._stream.close()
+        self._packed.close()
+        super().close()
 
 
 def encodings_of(data: bytes) -> tuple[str, ...]:

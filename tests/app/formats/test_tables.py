@@ -1,6 +1,7 @@
 """Tables of clicks and of true places, as spreadsheets and strangers write them."""
 
 import csv
+import gzip
 import io
 import math
 from pathlib import Path
@@ -12,8 +13,9 @@ from hypothesis import strategies as st
 
 from raterscope.algorithms.progress import Cancelled
 from raterscope.app.errors import InputError
-from raterscope.app.formats import ClickTable, PointTable, UnknownColumns, read
+from raterscope.app.formats import ClickTable, PointTable, UnknownColumns, dialects, read
 from raterscope.app.formats.export import write_table
+from raterscope.app.formats.labels import read_labels
 
 PLAIN = "annotator,image,x,y\nann,a.png,1.5,2.5\nbob,b.png,3,-4\nann,b.png,1e1,0\n"
 
@@ -360,3 +362,29 @@ def test_reading_can_be_cancelled_at_any_report(file: Path) -> None:
 
         with pytest.raises(Cancelled):
             read(file, watch=watch)
+
+
+def test_what_gzip_packed_is_read(tmp_path: Path) -> None:
+    packed = written(tmp_path / "clicks.csv.gz", gzip.compress(PLAIN.encode("utf-16")))
+    assert rows(read_clicks(packed)) == rows(read_clicks(written(tmp_path / "clicks.csv", PLAIN)))
+    votes = "task,annotator,label\n" + "".join(f"t{n},w{n % 7},{n % 2}\n" for n in range(5000))
+    for ending, text in ((".tsv.gz", votes.replace(",", "\t")), (".csv.gz", votes + "only one\n")):
+        path = written(tmp_path / f"votes{ending}", gzip.compress(text.encode()))
+        if "only one" in text:
+            with pytest.raises(InputError, match="1 cell, where the header has 3") as caught:
+                read_labels(path)
+            assert caught.value.line == 5002
+        else:
+            assert len(read_labels(path)[0].task) == 5000
+
+
+def test_what_gzip_packed_is_bounded_and_may_be_damaged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    packed = gzip.compress((PLAIN + "ann,a.png,1,2\n" * 100_000).encode())
+    for path in (tmp_path / "clicks.csv.gz", tmp_path / "clicks.csv"):  # by content, not by name
+        with pytest.raises(InputError, match="damaged"):
+            read_clicks(written(path, packed[: len(packed) // 2]))
+        monkeypatch.setattr(dialects, "_LONGEST_UNPACKED", 1 << 20)
+        with pytest.raises(InputError, match="unpacks to more than 1 MB"):
+            read_clicks(written(path, packed))

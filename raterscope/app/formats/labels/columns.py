@@ -172,26 +172,26 @@ def _parsed(head: Head, encoding: str, columns: list[str]) -> Iterator[Any]:
     from pyarrow import csv
 
     name = pyarrow.dictionary(pyarrow.int32(), pyarrow.string())
-    reader = csv.open_csv(
-        str(head.table.path),
-        csv.ReadOptions(
-            block_size=_BLOCK, column_names=list(head.table.header), skip_rows=head.skip,
-            skip_rows_after_names=int(head.headed),
-            encoding="utf8" if encoding.startswith("utf-8") else encoding,
-        ),
-        csv.ParseOptions(delimiter=head.delimiter, newlines_in_values=True),
-        csv.ConvertOptions(
-            column_types=dict.fromkeys(columns, name), include_columns=columns, strings_can_be_null=False,
-            null_values=[],
-        ),
+    reading = csv.ReadOptions(
+        block_size=_BLOCK, column_names=list(head.table.header), skip_rows=head.skip,
+        skip_rows_after_names=int(head.headed),
+        encoding="utf8" if encoding.startswith("utf-8") else encoding,
     )  # fmt: skip
-    with reader:
+    parsing = csv.ParseOptions(delimiter=head.delimiter, newlines_in_values=True)
+    converting = csv.ConvertOptions(
+        column_types=dict.fromkeys(columns, name), include_columns=columns, strings_can_be_null=False,
+        null_values=[],
+    )  # fmt: skip
+    with (
+        dialects.opened(head.table.path) as stream,
+        csv.open_csv(stream, reading, parsing, converting) as reader,
+    ):
         for batch in reader:
             yield batch.columns
 
 
 def _rows(head: Head, encoding: str) -> Iterator[tuple[list[list[str]], list[int]]]:
-    with head.table.path.open(encoding=encoding, newline="") as stream:
+    with io.TextIOWrapper(dialects.opened(head.table.path), encoding, newline="") as stream:
         yield from dialects.rows_of(stream, head.delimiter, head.skip, head.table.path)
 
 
