@@ -123,6 +123,8 @@ class Document(QObject):
         self.contents: Contents | None = None
         self._jobs = jobs
         self._lane: Lane | None = None
+        self._finishing: list[tuple[Path, Lane]] = []
+        """Studies that were left while something was still being done with them."""
         self._study: Study | None = None
         self._journal: _Journal | None = None
         self._opening = False
@@ -143,13 +145,18 @@ class Document(QObject):
         """Open or create a study in place of the present one, which stays open should that fail."""
         self._opening = True
         lane = Lane(f"study {path.name}")
-        job = self._jobs.start(f"Opening {path.name}", partial(_open, path, create), lane=lane, quiet=True)
+        before = [finishing for left, finishing in self._finishing if _same(left, path)]
+        work = partial(_open, path, create, before)
+        job = self._jobs.start(f"Opening {path.name}", work, lane=lane, quiet=True)
         job.finished.connect(partial(self._on_opened, lane))
         job.failed.connect(partial(self._on_not_opened, lane))
 
     def close(self) -> None:
-        """Close the study; whatever was asked for before is done first."""
+        """Close the study; whatever was asked for before is done first, here and in those left before."""
         self._shut()
+        for _, lane in self._finishing:
+            lane.wait()
+        self._finishing.clear()
         if self.contents is not None:
             self.contents = None
             self.replaced.emit()
@@ -205,11 +212,14 @@ class Document(QObject):
         return job
 
     def _shut(self) -> None:
+        """Let the study's thread do what it was asked for, close the file and end, without waiting for it."""
         study, lane = self._study, self._lane
         self._study = self._lane = self._journal = None
+        self._finishing = [(path, one) for path, one in self._finishing if not one.over]
         if study is not None and lane is not None:
             self._jobs.start("Closing the study", partial(_close, study), lane=lane, quiet=True)
-            lane.close()
+            lane.finish()
+            self._finishing.append((study.path, lane))
 
     def _on_opened(self, lane: Lane, answer: tuple[Study, _Journal, Contents]) -> None:
         self._opening = False
@@ -278,7 +288,13 @@ class _Journal:
         return frozenset(kind for kind, then in self._then.items() if differ(then, self.state, kind))
 
 
-def _open(path: Path, create: bool, watch: Watch) -> tuple[Study, _Journal, Contents]:
+def _same(path: Path, other: Path) -> bool:
+    return path.resolve() == other.resolve()
+
+
+def _open(path: Path, create: bool, before: Sequence[Lane], watch: Watch) -> tuple[Study, _Journal, Contents]:
+    for lane in before:  # it is being closed: two of us cannot have it open
+        lane.wait()
     study = Study.create(path) if create else Study.open(path)
     journal = _Journal(study.decisions())
     return study, journal, _read(journal, study, watch)

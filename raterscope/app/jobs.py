@@ -232,10 +232,23 @@ class Lane:
         """Add a job at the end."""
         self._queue.put(job)
 
-    def close(self) -> None:
-        """Do what is queued, then stop; waits for it, since what was decided has to reach the disk."""
+    def finish(self) -> None:
+        """Do what is queued, then stop."""
         self._queue.put(None)
+
+    def wait(self) -> None:
+        """Wait until all is done that was queued when it was told to finish."""
         self._thread.join()
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing is done any more."""
+        return not self._thread.is_alive()
+
+    def close(self) -> None:
+        """Finish, and wait for it, since what was decided has to reach the disk."""
+        self.finish()
+        self.wait()
 
     def _run(self) -> None:
         while (job := self._queue.get()) is not None:

@@ -1,0 +1,90 @@
+"""The open study as the window knows it: one after the other, and nothing of the one before is lost."""
+
+import threading
+
+import pytest
+
+from raterscope.app.document import Document
+from raterscope.app.jobs import Jobs
+from raterscope.app.review import Decision
+from raterscope.app.study import Study
+from tests.app.driving import LONG
+
+
+@pytest.fixture
+def document(qapp):
+    jobs = Jobs()
+    document = Document(jobs, jobs)
+    document.jobs = jobs
+    yield document
+    jobs.close()
+    document.close()
+    jobs.deleteLater()
+
+
+@pytest.fixture
+def opened(document, qtbot, tmp_path):
+    """Give what opens a study of a name, and waits for it."""
+
+    def opened(name):
+        path = tmp_path / name
+        if not path.exists():
+            Study.create(path).close()
+        with qtbot.waitSignal(document.replaced, timeout=LONG):
+            document.open(path)
+        return path
+
+    return opened
+
+
+@pytest.fixture
+def held(document):
+    """Give what keeps the study's thread at work until it is let go, and does not hear of cancelling."""
+    let_go = threading.Event()
+
+    def held():
+        job = document.ask("Importing", lambda _study, _watch: let_go.wait(60), quiet=False, changes=True)
+        document.record(Decision(verb="exclude", annotators=("kim",), reason="careless"))
+        return job
+
+    held.let_go = let_go.set
+    yield held
+    let_go.set()
+
+
+def test_another_study_opens_while_the_one_before_is_still_written(document, opened, held, qtbot):
+    first = opened("first.rscope")
+    job = held()
+    second = opened("second.rscope")
+    assert document.contents.path == second
+    assert not job.over
+    held.let_go()
+    qtbot.waitUntil(lambda: not document.jobs.busy, timeout=LONG)
+    assert document.contents.path == second
+    assert document.contents.decisions == ()
+    with Study.open(first) as study:
+        assert [one.verb for one in study.decisions()] == ["exclude"]
+
+
+def test_a_study_that_is_still_written_is_opened_again_when_that_is_done(document, opened, held, qtbot):
+    first = opened("first.rscope")
+    held()
+    opened("second.rscope")
+    refused = []
+    document.refused.connect(refused.append)
+    with qtbot.waitSignal(document.replaced, timeout=LONG):
+        document.open(first)
+        qtbot.wait(50)
+        held.let_go()
+    assert refused == []
+    assert [one.verb for one in document.contents.decisions] == ["exclude"]
+
+
+def test_closing_waits_for_what_is_written_into_studies_left_before(document, opened, held):
+    first = opened("first.rscope")
+    held()
+    opened("second.rscope")
+    threading.Timer(0.2, held.let_go).start()
+    document.close()
+    with Study.open(first) as study:
+        assert len(study.decisions()) == 1
