@@ -27,11 +27,11 @@ class Scrolled(QScrollArea):
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self._inner = inner
-        holder = QWidget()
-        column = QVBoxLayout(holder)
+        self._holder = QWidget()
+        column = QVBoxLayout(self._holder)
         column.setContentsMargins(0, 0, 0, 0)
         column.addWidget(inner)
-        self.setWidget(holder)
+        self.setWidget(self._holder)
         theme.notifier().changed.connect(self._on_look)
         self._on_look()
 
@@ -49,14 +49,14 @@ class Scrolled(QScrollArea):
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Ask for other room when the widget does."""
-        if event.type() == QEvent.Type.LayoutRequest and watched is self.widget():
+        if event.type() == QEvent.Type.LayoutRequest and watched is self._holder:
             self.updateGeometry()
         return super().eventFilter(watched, event)
 
     def _on_look(self) -> None:
         larger = text_size() > 1.0
         least = 0 if larger else 1  # a least size of 0 is for Qt what the parts add up to
-        self.widget().setMinimumSize(least, least)
+        self._holder.setMinimumSize(least, least)
         bars = Qt.ScrollBarPolicy.ScrollBarAsNeeded if larger else Qt.ScrollBarPolicy.ScrollBarAlwaysOff
         self.setHorizontalScrollBarPolicy(bars)
         self.setVerticalScrollBarPolicy(bars)
