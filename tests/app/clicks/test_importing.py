@@ -176,6 +176,25 @@ class TestWhoAndWhere:
         assert "2 images." in said
         assert held(tmp_path / "s.rscope")[1]["smear2.png"] == [(2.5, 1.5)]
 
+    @pytest.mark.parametrize(
+        ("name", "content", "words"),
+        [
+            (
+                "a.json",
+                '[{"id": 1, "image": "a.png", "annotator": 1, "annotation_id": 2, "kp": []}]',
+                "JSON-MIN",
+            ),
+            (
+                "a.xml",
+                '<annotations><track id="0"><points frame="0" points="1,2"/></track></annotations>',
+                "export it as CVAT for images 1.1",
+            ),
+        ],
+    )
+    def test_what_is_to_be_exported_otherwise_is_told(self, bring, tmp_path, smears, name, content, words):
+        (tmp_path / name).write_text(content)
+        assert words in bring(smears[0], tmp_path / name, "--annotator", "ann")
+
     def test_a_pattern_tells_both(self, bring, tmp_path, smears):
         path = tmp_path / "ann-on-smear2.csv"
         path.write_text("index,axis-0,axis-1\n0,1,2\n")

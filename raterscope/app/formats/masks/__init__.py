@@ -77,6 +77,7 @@ def _marks_in(path: Path) -> tuple[str, Any] | None:
     content = read_json(path)
     tests = {
         "coco": coco.is_coco, "label studio": label_studio.is_label_studio, "labelme": labelme.is_labelme,
+        "label studio in short": label_studio.is_short,
     }  # fmt: skip
     return next(((name, content) for name, test in tests.items() if test(content)), None)
 
@@ -192,6 +193,8 @@ def _read_marks(
         return read_label_studio(path, content, names, spacing, watch)
     if kind == "labelme":
         return read_labelme(path, content, names, spacing)
+    if kind == "label studio in short":
+        raise InputError("is JSON-MIN of Label Studio; export it as JSON", file=path)
     raise InputError(
         "holds no masks; expected annotations of COCO, Label Studio, labelme, CVAT or LIDC-IDRI", file=path
     )

@@ -65,6 +65,8 @@ def read_cvat(
             gathering.add(
                 who, item, text_of(shape.get("label", "")), (0, top, left), mask[None], box=shape.tag == "box"
             )
+    if not shapes and root.find("track") is not None:
+        raise InputError("follows objects through a video; export it as CVAT for images 1.1", file=path)
     if not shapes:
         raise InputError("has no masks; expected polygons, masks or ellipses on images", file=path)
     return MaskTable(path, gathering.masks(), tuple(gathering.notices()))

@@ -20,7 +20,7 @@ from raterscope.app.formats.masks.naming import NOTHING, Named
 from raterscope.app.formats.masks.polygons import Patch, ellipse, fill, paired, rectangle, studio_runs
 from raterscope.app.formats.strangers import entries, is_number, refuse_size, text_of
 
-__all__ = ["Annotation", "annotations_of", "is_label_studio", "item_of", "read_label_studio"]
+__all__ = ["Annotation", "annotations_of", "is_label_studio", "is_short", "item_of", "read_label_studio"]
 
 _FILLED = ("brush", "polygon", "ellipse", "rectangle")
 _IMAGE_KEYS = ("image", "img", "url", "file", "filename", "picture")
@@ -33,6 +33,13 @@ def is_label_studio(content: Any) -> bool:
         and "data" in task
         and (isinstance(task.get("annotations"), list) or isinstance(task.get("completions"), list))
         for task in content[:100]
+    )
+
+
+def is_short(content: Any) -> bool:
+    """Tell whether decoded JSON is the short form of it, JSON-MIN, which tells annotators by number alone."""
+    return isinstance(content, list) and any(
+        isinstance(task, dict) and {"annotation_id", "annotator"} <= task.keys() for task in content[:100]
     )
 
 
