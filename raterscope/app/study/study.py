@@ -158,24 +158,9 @@ class Study(StudyQuestions):
         InputError
             When it is no image, or not the same.
         """
-        entry, path = self.image(image_id), Path(path)
-        if entry.grid is None:
-            from raterscope.app.formats.images import read_image
-
-            file = read_image(path)
-            with told(path, "read"):
-                digest = places.digest_of_file(path)
-            if entry.digest is None:
-                refuse_other_size(file, entry)
-        else:
-            path, digest = volume_again(entry, path)
-        if entry.digest not in (None, digest):
-            name = plain(entry.name)
-            raise StudyError(
-                f"is another image than {name} was when it was added: its content differs", file=path
-            )
+        place, digest = _found_again(self.image(image_id), Path(path))
         with self.change():
-            return point_to(self._connection, self.path, image_id, path, digest)
+            return point_to(self._connection, self.path, image_id, place, digest)
 
     def relocate_all(self, folder: Path | str) -> list[ImageEntry]:
         """Look in a folder for every image that is missing, by name and content, and note those found."""
@@ -185,10 +170,13 @@ class Study(StudyQuestions):
                 continue
             place = Path(folder) / Path(entry.path).name
             try:
-                if place.exists() and places.size_of(place) == entry.size:
-                    found.append(self.relocate(entry.id, place))
-            except (InputError, OSError):
+                if not place.exists() or places.size_of(place) != entry.size:
+                    continue
+                place, digest = _found_again(entry, place)
+            except (InputError, OSError):  # it is called as the image was, and is another
                 continue
+            with self.change():
+                found.append(point_to(self._connection, self.path, entry.id, place, digest))
         return found
 
     # Annotators and what they marked
@@ -359,6 +347,26 @@ class Study(StudyQuestions):
                 dead.add(undoes)
         if target in dead:
             raise StudyError(f"has decision number {target} undone already", file=self.path)
+
+
+def _found_again(entry: ImageEntry, path: Path) -> tuple[Path, str]:
+    """Give where an image's file is now and its digest, which is the image's own."""
+    if entry.grid is None:
+        from raterscope.app.formats.images import read_image
+
+        file = read_image(path)
+        with told(path, "read"):
+            digest = places.digest_of_file(path)
+        if entry.digest is None:
+            refuse_other_size(file, entry)
+    else:
+        path, digest = volume_again(entry, path)
+    if entry.digest not in (None, digest):
+        name = plain(entry.name)
+        raise StudyError(
+            f"is another image than {name} was when it was added: its content differs", file=path
+        )
+    return path, digest
 
 
 def _user() -> str:

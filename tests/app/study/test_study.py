@@ -219,6 +219,14 @@ def test_all_missing_images_are_found_in_a_folder(study: Study, tmp_path: Path) 
     assert all(study.locate(entry) is not None for entry in study.images())
 
 
+def test_what_cannot_be_noted_of_missing_images_is_said(study: Study, tmp_path: Path) -> None:
+    study.add_images([read_image(a_picture(tmp_path / "old" / "a.png"))])
+    (tmp_path / "old").rename(tmp_path / "new")
+    study.path.rename(tmp_path / "away.rscope")
+    with pytest.raises(StudyError, match="was moved"):
+        study.relocate_all(tmp_path / "new")
+
+
 def test_a_strangers_study_does_not_lead_out_of_its_folder(study: Study, tmp_path: Path) -> None:
     a_picture(tmp_path / "secret.png")
     for path in ("../secret.png", r"\\host\share\secret.png", "//host/share/secret.png", "a\0b"):
