@@ -65,8 +65,8 @@ class MainWindow(QMainWindow):
         self.status = StatusLine(self)
         self._empty = EmptyState(
             "Open what annotators marked",
-            "Drop files here: smears and a table of clicks, or a volume and its raters' masks. "
-            "What you decide is kept in one study file.",
+            "Drop files here: smears and a table of clicks, a volume and its raters' masks, or a table of "
+            "labels or of pairs. What you decide is kept in one study file.",
             (("Import files…", self.files.choose_files), ("Open a study…", self.files.choose_study)),
         )
         self._nothing: dict[str, EmptyState] = {}
@@ -120,6 +120,7 @@ class MainWindow(QMainWindow):
         contents = self.document.contents
         if contents is None:
             self._pages.setCurrentWidget(self._empty)
+            self._empty.setFocus()
             self.habits.follow(None, "")
             self.bar.set_study(None)
             self.status.set_text("No study is open")
@@ -177,7 +178,7 @@ class MainWindow(QMainWindow):
             self.menus.follow_workspace(kind, self.workspace.actions_made if self.workspace else ())
         self.bar.set_fusing_possible(self.workspace is not None)
         self.habits.follow(self.workspace, kind)
-        self._be_here()
+        self.be_here()
         if page is not self._pages.currentWidget():
             self._pages.setCurrentWidget(page)
             page.setFocus()
@@ -214,9 +215,9 @@ class MainWindow(QMainWindow):
         self._statuses[kind] = words
         if kind == self._kind:
             self.status.set_text(words)
-            self._be_here()
+            self.be_here()
 
-    def _be_here(self) -> None:
+    def be_here(self) -> None:
         """Keep in mind where one is, for the case of a crash."""
         self.reopening.be_at(self._kind, self._current_item())
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import math
 import os
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 from PySide6.QtCore import QLockFile
 
-__all__ = ["Place", "Whereabouts", "forget_crashed", "left_by_crash"]
+__all__ = ["Place", "Whereabouts", "forget_crashed", "left_by_crash", "numbers_in"]
 
 LONGEST = 65_536
 """Bytes of a note that are read: no honest one is longer."""
@@ -29,11 +32,14 @@ class Place:
         Of the workspace.
     item : int or None
         The study's number of what is on screen.
+    within : mapping
+        Where one is in it, as the workspace tells: what is selected, how it is looked at.
     """
 
     study: Path
     kind: str
     item: int | None = None
+    within: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Whereabouts:
@@ -55,7 +61,7 @@ class Whereabouts:
         if place == self._place:
             return
         self._place = place
-        told = {"study": str(place.study), "kind": place.kind, "item": place.item}
+        told = {"study": str(place.study), "kind": place.kind, "item": place.item, "within": place.within}
         try:
             if self._lock is None:
                 self._note.parent.mkdir(parents=True, exist_ok=True)
@@ -83,6 +89,15 @@ def left_by_crash(folder: Path) -> Place | None:
         if place is not None and place.study.is_file():
             return place
     return None
+
+
+def numbers_in(told: object, many: int) -> tuple[float, ...] | None:
+    """Give the numbers of a list that was read from a note; None where it is not of so many finite ones."""
+    if not isinstance(told, list) or len(told) != many:
+        return None
+    if not all(isinstance(one, int | float) and math.isfinite(one) for one in told):
+        return None
+    return tuple(map(float, told))
 
 
 def forget_crashed(folder: Path) -> None:
@@ -126,7 +141,10 @@ def _read(note: Path) -> Place | None:
     study, kind, item = (told.get(name) for name in ("study", "kind", "item"))
     if not isinstance(study, str) or not isinstance(kind, str) or not study:
         return None
-    return Place(Path(study), kind, item if isinstance(item, int) else None)
+    within = told.get("within")
+    return Place(
+        Path(study), kind, item if isinstance(item, int) else None, within if isinstance(within, dict) else {}
+    )
 
 
 def _remove(path: Path) -> None:

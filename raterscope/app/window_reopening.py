@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject, Qt
+from PySide6.QtCore import QObject, Qt, QTimer
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QWidget
 
 from raterscope.app.document import Document
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from raterscope.app.main_window import MainWindow
 
 __all__ = ["OfferBar", "Reopening"]
+
+EVERY_MS, AGAIN_MS = 2000, 100
+"""Between two looks where one is, and whether what was asked for is there."""
 
 
 class OfferBar(QWidget):
@@ -63,6 +66,12 @@ class Reopening(QObject):
         self._document, self._bar, self._folder, self._window = document, bar, folder, window
         self._whereabouts = None if folder is None else Whereabouts(folder)
         self._place: Place | None = None
+        self._returning: Place | None = None
+        """Where in what is on screen one was, until that is there."""
+        looking = QTimer(self)
+        looking.timeout.connect(self._look)
+        if folder is not None:
+            looking.start(EVERY_MS)
         bar.accept.clicked.connect(self._on_accepted)
         bar.decline.clicked.connect(self._on_declined)
         document.replaced.connect(self._on_replaced)
@@ -81,8 +90,14 @@ class Reopening(QObject):
     def be_at(self, kind: str, item: int | None) -> None:
         """Write down where one is now."""
         contents = self._document.contents
-        if self._whereabouts is not None and contents is not None and kind:
-            self._whereabouts.be_at(Place(contents.path, kind, item))
+        if self._whereabouts is not None and contents is not None and kind and self._returning is None:
+            workspace = self._window.workspace
+            within = {} if workspace is None else workspace.whereabouts()
+            self._whereabouts.be_at(Place(contents.path, kind, item, within))
+
+    def _look(self) -> None:
+        """Write down too where one is within what is on screen: of that nobody tells."""
+        self._window.be_here()
 
     def end(self) -> None:
         """Leave nothing behind: all ended as it should."""
@@ -100,12 +115,13 @@ class Reopening(QObject):
             self._window.files.open_study(self._place.study)
 
     def _on_declined(self) -> None:
-        self._place = None
+        self._place = self._returning = None
         self._forget()
 
     def _on_replaced(self) -> None:
         """Go to where one was, once the study is open; whoever opens another has no use for that."""
         contents, place, self._place = self._document.contents, self._place, None
+        self._returning = None
         if contents is None:
             self.end()
             return
@@ -116,3 +132,17 @@ class Reopening(QObject):
             self._window.show_workspace(place.kind)
             if place.item in [one.id for one in contents.of(place.kind)] and place.item is not None:
                 self._window.workspace.go_to(place.item)
+                self._returning = place
+                self._return()
+
+    def _return(self) -> None:
+        """Go where one was within what is on screen, once it is there."""
+        place, workspace = self._returning, self._window.workspace
+        if place is None:
+            return
+        if self._window.jobs.busy:
+            QTimer.singleShot(AGAIN_MS, self, self._return)
+            return
+        self._returning = None
+        if workspace is not None and workspace.current_item() == place.item:
+            workspace.return_to(place.within)

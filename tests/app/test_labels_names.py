@@ -1,5 +1,6 @@
 """Names on the labels screen: hidden everywhere when they are to be, otherwise as they were written."""
 
+import json
 from dataclasses import replace
 
 from PySide6.QtCore import Qt
@@ -90,3 +91,17 @@ def test_a_name_stands_as_it_was_written(fused, qtbot):  # noqa: F811
     idle(fused, qtbot)
     shown = {label.text() for label in workspace.findChildren(QLabel)}
     assert {"cell-004", "ann 11", "ann 11 said healthy where infected is true"} <= shown
+
+
+def test_one_comes_back_to_the_task_and_the_annotators_that_one_looked_at(fused, qtbot):  # noqa: F811
+    workspace = fused.workspace
+    workspace.tasks.select(4)
+    workspace.people.choose((LIAR, 2))
+    told = json.loads(json.dumps(workspace.whereabouts()))
+    workspace.tasks.select(1)
+    workspace.people.choose(())
+    workspace.return_to(told)
+    assert workspace.tasks.current == 4
+    assert set(workspace.people.current) == {LIAR, 2}
+    workspace.return_to({"task": 10**6, "annotators": ["nobody", 3], "tabs": None})
+    assert workspace.tasks.current == 4

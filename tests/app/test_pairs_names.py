@@ -1,5 +1,6 @@
 """Names on the pairs screen, and what is said of an annotator, hidden until one has decided."""
 
+import json
 import math
 
 from PySide6.QtCore import Qt
@@ -108,3 +109,14 @@ def test_names_hidden_in_one_workspace_are_not_shown_by_another(fused, qtbot):  
     assert fused.document.contents.hidden
     key(fused, qtbot, Qt.Key.Key_B)
     assert not fused.document.contents.hidden
+
+
+def test_one_comes_back_to_the_annotator_that_one_looked_at(fused, qtbot):  # noqa: F811
+    workspace = looked_at(fused, qtbot, 3)
+    workspace.left_tabs.setCurrentWidget(workspace.methods)
+    told = json.loads(json.dumps(workspace.whereabouts()))
+    looked_at(fused, qtbot, 5)
+    workspace.left_tabs.setCurrentWidget(workspace.history)
+    workspace.return_to(told)
+    assert workspace.queue.current == 3
+    assert workspace.left_tabs.currentWidget() is workspace.methods

@@ -39,14 +39,40 @@ until(lambda: False)
 """
 
 
+AT_A_SPOT = (
+    AT_WORK.split("second =")[0]
+    + """
+from raterscope.app import memory
+workspace = window.workspace
+workspace.fuse_again()
+until(lambda: window.document.contents.runs and not window.jobs.busy)
+workspace.reviewing.next_disputed()
+workspace.annotators.choose(3)
+workspace.canvas.look_from(120.0, 60.0, 6.0)
+workspace.left_tabs.setCurrentWidget(workspace.stream)
+(note,) = (memory.folder() / "whereabouts").glob("*.json")
+until(lambda: "Stream" in note.read_text())
+until(lambda: '"spot": null' not in note.read_text() and '"view": null' not in note.read_text())
+print(workspace.reviewing.spot.number, flush=True)
+until(lambda: False)
+"""
+)
+
+
+def _killed(script, study, settings):
+    """Run a script in a process of its own until it says a word, kill it, and give the word."""
+    run = [sys.executable, "-c", script, str(study), str(settings)]
+    with subprocess.Popen(run, stdout=subprocess.PIPE, text=True) as process:
+        word = process.stdout.readline().strip()
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    return word
+
+
 @pytest.fixture
 def killed(study_file, tmp_path):
     """A study that another process had open, at its second image, when it was killed."""
-    run = [sys.executable, "-c", AT_WORK, str(study_file), str(tmp_path / "settings")]
-    with subprocess.Popen(run, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout.readline() == "there\n"
-        process.send_signal(signal.SIGKILL)
-        process.wait()
+    assert _killed(AT_WORK, study_file, tmp_path / "settings") == "there"
     return study_file
 
 
@@ -64,6 +90,37 @@ def test_a_killed_window_is_reopened_at_the_image_it_showed(killed, window, qtbo
     assert _is_at(window, "two.png")
     assert window.workspace.queueing.current == window.document.contents.images[1].id
     assert not window.offer.isVisible()
+
+
+def test_a_killed_window_is_reopened_at_the_spot_as_it_was_looked_at(study_file, tmp_path, window, qtbot):
+    number = _killed(AT_A_SPOT, study_file, tmp_path / "settings")
+    window.reopening.offer()
+    window.offer.accept.click()
+    qtbot.waitUntil(
+        lambda: window.workspace is not None and window.workspace.reviewing.spot is not None, timeout=LONG
+    )
+    idle(window, qtbot)
+    workspace = window.workspace
+    assert str(workspace.reviewing.spot.number) == number
+    assert workspace.table.current == 3
+    view = workspace.canvas.viewport
+    assert view.scale == pytest.approx(6.0)
+    assert view.centre == pytest.approx((120.0, 60.0), abs=1)
+    assert workspace.left_tabs.currentWidget() is workspace.stream
+
+
+@pytest.mark.parametrize(
+    "within",
+    [
+        {"spot": "x", "annotator": 7, "view": [1, 2], "tabs": 3},
+        {"spot": 10**9, "annotator": "nobody", "view": [1, 2, 0], "tabs": "none\nsuch"},
+        {"view": ["a", None, float("nan")], "spot": [1], "annotator": []},
+    ],
+)
+def test_what_a_note_tells_of_places_that_are_not_there_is_passed_over(fused, within):
+    before = fused.workspace.canvas.viewport
+    fused.workspace.return_to(within)
+    assert fused.workspace.canvas.viewport == before
 
 
 def test_who_declines_is_not_asked_again(killed, window, qtbot):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from PySide6.QtCore import QByteArray, Qt, QTimer, Signal
+from PySide6.QtCore import QByteArray, QEvent, Qt, QTimer, Signal
 from PySide6.QtGui import QAction, QKeySequence, QResizeEvent, QShortcut, QShowEvent
-from PySide6.QtWidgets import QSplitter, QTabWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QApplication, QSplitter, QTabWidget, QVBoxLayout, QWidget
 
 from raterscope.app.window_parts import without_checked
 from raterscope.widgets import theme
@@ -123,6 +123,13 @@ class WorkspaceScreen(QWidget):
         fuse_panel.hide()
         theme.notifier().changed.connect(self._on_look)
 
+    def event(self, event: QEvent) -> bool:
+        """Leave the keys to a menu that is open: a letter chooses in it, and decides nothing beneath it."""
+        if event.type() == QEvent.Type.ShortcutOverride and QApplication.activePopupWidget() is not None:
+            event.accept()
+            return True
+        return super().event(event)
+
     def put_first_below(self, place: int) -> None:
         """Let one of what stands beside history and jobs stand left of them."""
         self.bottom.insertWidget(0, self._lower[1 + place])
@@ -196,6 +203,16 @@ class WorkspaceScreen(QWidget):
         """Choose one of them everywhere."""
         raise NotImplementedError
 
+    def whereabouts(self) -> dict[str, Any]:
+        """Tell where one is in what is on screen: what is selected, how it is seen, and in which tabs."""
+        return {TABS: self._tabs_in_sight()}
+
+    def return_to(self, told: Mapping[str, Any]) -> None:
+        """Go where one was in what is on screen, as far as that is still there; it was read from a file."""
+        tabs = told.get(TABS)
+        if isinstance(tabs, str):
+            self.restore_layout(TABS, QByteArray(tabs.encode()))
+
     # What every workspace does
 
     def tell_stale(self) -> None:
@@ -208,9 +225,11 @@ class WorkspaceScreen(QWidget):
 
     def layout_state(self) -> dict[str, QByteArray]:
         """Give how the window is divided and which tabs are in sight, to be remembered."""
-        shown = [tabs.tabText(tabs.currentIndex()) for tabs in self.findChildren(QTabWidget)]
         divided = {name: getattr(self, name).saveState() for name in self.PARTS}
-        return {**divided, TABS: QByteArray("\n".join(shown).encode())}
+        return {**divided, TABS: QByteArray(self._tabs_in_sight().encode())}
+
+    def _tabs_in_sight(self) -> str:
+        return "\n".join(tabs.tabText(tabs.currentIndex()) for tabs in self.findChildren(QTabWidget))
 
     def restore_layout(self, name: str, state: QByteArray) -> None:
         """Divide the window as it was, or bring the tabs in sight that were."""

@@ -247,6 +247,16 @@ class CanvasView(QWidget):
             self._fitted = False
             self._set_viewport(view)
 
+    @property
+    def fitted(self) -> bool:
+        """Whether the whole image is in sight, and is to stay so."""
+        return self._fitted
+
+    def look_from(self, x: float, y: float, scale: float) -> None:
+        """Bring a place into the middle, with so many pixels of the widget for a unit of the image."""
+        self._fitted = False
+        self._set_viewport(self._viewport.centred(x, y, scale).held_to(self.extent))
+
     def zoom(self, factor: float, about: QPointF | None = None) -> None:
         """Enlarge about a place of the widget, or about its middle."""
         view = self._viewport

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import Any
 
 from PySide6.QtWidgets import QMenu, QWidget
 
@@ -15,6 +16,7 @@ from raterscope.app.clicks.running import Answer, Inputs, fuse_inputs, gather, k
 from raterscope.app.document import Document
 from raterscope.app.jobs import Jobs
 from raterscope.app.review import Decision
+from raterscope.app.whereabouts import numbers_in
 from raterscope.app.window_parts import without_checked
 from raterscope.app.workspaces.clicks import view
 from raterscope.app.workspaces.clicks.agreeing import Agreeing
@@ -194,6 +196,29 @@ class ClicksWorkspace(ClicksScreen):
     def choose_annotator(self, name: str) -> None:
         """Choose an annotator everywhere."""
         self.annotators.choose(self._document.numbers[name])
+
+    def whereabouts(self) -> dict[str, Any]:
+        """Tell spot, annotator and view too."""
+        spot, annotator, view = self.reviewing.spot, self.table.current, self.canvas.viewport
+        contents = self._document.contents
+        return {
+            **super().whereabouts(),
+            "spot": None if spot is None else spot.number,
+            "annotator": None if annotator is None or contents is None else contents.annotators[annotator],
+            "view": None if self.canvas.fitted else [*view.centre, view.scale],
+        }
+
+    def return_to(self, told: Mapping[str, Any]) -> None:
+        """Select spot and annotator, and look from where one did."""
+        super().return_to(told)
+        if told.get("annotator") in self.annotators_here():
+            self.choose_annotator(told["annotator"])
+        numbers = [spot.number for spot in self.reviewing.spots]
+        if told.get("spot") in numbers:
+            self.reviewing.select(numbers.index(told["spot"]))
+        place = numbers_in(told.get("view"), 3)
+        if place is not None and place[2] > 0:
+            self.canvas.look_from(*place)
 
     # What is shown
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 from PySide6.QtCore import QTimer
@@ -35,6 +36,9 @@ from raterscope.widgets.panels.fuse_panel import RunRequest
 from raterscope.widgets.panels.task_grid import GridView
 
 __all__ = ["LabelsWorkspace"]
+
+MOST_KEPT = 20
+"""Annotators that are chosen, as many as are found again after a crash."""
 
 
 class LabelsWorkspace(LabelsScreen):
@@ -122,6 +126,21 @@ class LabelsWorkspace(LabelsScreen):
     def choose_annotator(self, name: str) -> None:
         """Choose an annotator everywhere."""
         self.people.choose((self.annotators_here().index(name),))
+
+    def whereabouts(self) -> dict[str, Any]:
+        """Tell the task and who is chosen too."""
+        chosen = self.people.names(self.people.current[:MOST_KEPT])
+        return {**super().whereabouts(), "task": self.tasks.current, "annotators": list(chosen)}
+
+    def return_to(self, told: Mapping[str, Any]) -> None:
+        """Look at the task and at whom one looked."""
+        super().return_to(told)
+        names, task = told.get("annotators"), told.get("task")
+        if isinstance(names, list):
+            here = {name: number for number, name in enumerate(self.annotators_here())}
+            self.people.choose([here[name] for name in names if isinstance(name, str) and name in here])
+        if self.scene is not None and isinstance(task, int) and 0 <= task < len(self.scene.labels.tasks):
+            self.tasks.select(task)
 
     def _on_replaced(self) -> None:
         self.runs.forget()

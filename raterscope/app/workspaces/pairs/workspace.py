@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -123,6 +124,18 @@ class PairsWorkspace(PairsScreen):
         number = self.annotators_here().index(name)
         self.queue.select(number)
         self.queue.chosen.emit(number)
+
+    def whereabouts(self) -> dict[str, Any]:
+        """Tell the annotator too."""
+        chosen = self.queue.current
+        name = None if chosen is None or self.scene is None else self.scene.pairs.annotators[chosen]
+        return {**super().whereabouts(), "annotator": name}
+
+    def return_to(self, told: Mapping[str, Any]) -> None:
+        """Look at the annotator that one looked at."""
+        super().return_to(told)
+        if told.get("annotator") in self.annotators_here():
+            self.choose_annotator(told["annotator"])
 
     @property
     def flagged(self) -> BoolArray:
