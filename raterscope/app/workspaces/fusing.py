@@ -93,7 +93,7 @@ class Fusing(QObject):
         self._jobs = jobs
         self._job: Job | None = None
         self._reading: Job | None = None
-        self._forgotten: Job | None = None
+        self._forgotten: set[Job] = set()
 
     @property
     def job(self) -> Job | None:
@@ -102,7 +102,7 @@ class Fusing(QObject):
 
     def start(self, work: FusionWork, items: Sequence[int]) -> None:
         """Fuse items, in this order."""
-        self.cancel()
+        self.forget()
         reading = self._document.ask(f"Reading the {work.kind}", partial(work.gather, tuple(items)))
         self._reading = reading
         reading.finished.connect(partial(self._on_gathered, work, reading))
@@ -114,11 +114,11 @@ class Fusing(QObject):
             self._job.cancel()
 
     def forget(self) -> None:
-        """Stop the fusion under way without a word: its study is left."""
-        self._forgotten, self._job = self._job, None
-        self._reading = None
-        if self._forgotten is not None:
-            self._forgotten.cancel()
+        """Stop the fusion under way without a word: its study is left, or another takes its place."""
+        job, self._job, self._reading = self._job, None, None
+        if job is not None:
+            self._forgotten.add(job)
+            job.cancel()
             self.changed.emit(None)
 
     def _on_gathered(self, work: FusionWork, reading: Job, inputs: Inputs) -> None:
@@ -156,8 +156,8 @@ class Fusing(QObject):
         if job is self._job:
             self._job = None
             self.changed.emit(None)
-        if job is self._forgotten:
-            self._forgotten = None
+        if job in self._forgotten:
+            self._forgotten.discard(job)
         elif job.state == "failed":
             self.refused.emit(job.error)
         elif job.state == "cancelled":
