@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from textwrap import shorten
 
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtWidgets import (
@@ -26,6 +27,8 @@ from raterscope.widgets.parts import plain_label
 __all__ = ["KeySheet", "groups_of"]
 
 COLUMNS = 3
+LONGEST = 40
+"""Letters of what a key does: what was done last and can be undone may be told at length."""
 CAPTION_ROWS = 2  # what a caption takes, in rows
 SIZE = QSize(1080, 680)
 
@@ -133,7 +136,7 @@ class _Row(KeyButton):
     """A key that is told, not pressed."""
 
     def __init__(self, keys: str, words: str) -> None:
-        super().__init__(keys, words)
+        super().__init__(keys, shorten(words, LONGEST, placeholder=" …"))
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
 

@@ -3,12 +3,14 @@
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication, QKeySequence
+from PySide6.QtWidgets import QScrollArea
 
 from raterscope.app.guide import pages
 from raterscope.app.keys import KeySheet
 from raterscope.app.main_window import MainWindow
 from raterscope.app.palette import Palette
 from raterscope.widgets.guide_view import GuideView
+from raterscope.widgets.own_keys import OwnKeys
 from tests.app.driving import LONG, idle, press
 
 
@@ -106,6 +108,15 @@ def test_the_sheet_shows_every_key_of_the_workspace_and_finds_one(fused, qtbot):
     qtbot.keyClicks(sheet.line, "zoom")
     assert sheet.shown() == (("+", "zoom in"), ("-", "zoom out"))
     sheet.close()
+
+
+def test_what_can_be_undone_at_length_pushes_no_key_out_of_the_sheet(qtbot):
+    keys = [(f"F{number}", "Undo count 200 leukocytes, 5,000 red cells, all images") for number in range(9)]
+    groups = [OwnKeys(f"Group {number}", (*keys, ("Z", "x" * 400))) for number in range(3)]
+    sheet = KeySheet(groups)
+    qtbot.addWidget(sheet)
+    (area,) = sheet.findChildren(QScrollArea)
+    assert area.widget().minimumSizeHint().width() <= sheet.width()
 
 
 def test_no_key_of_a_sheet_means_two_things_in_one_place(fused, qtbot):

@@ -70,11 +70,11 @@ class MeasurePanel(QWidget):
     OWN_KEYS = OwnKeys(
         "On the measurement chosen",
         (
-            ("Arrows", "on the image, move it by a pixel; with Shift by ten"),
-            (".", "take its next point, which arrows then move"),
-            (",", "take its previous point"),
-            ("Del", "delete it"),
-            ("Ctrl+C", "in the list, copy all as a table"),
+            ("Arrows", "move it on the image; Shift: by ten"),
+            (".", "next point of it, for the arrows"),
+            (",", "previous point of it"),
+            ("Del", "delete"),
+            ("Ctrl+C", "copy the list as a table"),
         ),
     )
 
