@@ -241,11 +241,11 @@ class Crowd:
             )  # fmt: skip
             tick()
         worth, outliers = self.worth, np.log(self.outliers * self.uniform)
+        heard = np.log1p(self.total)
+        if len(self.cells.weights):
+            heard *= worth[self.cells.annotator]
         self.evidence = float(
-            value
-            + (worth[self.cells.annotator] * np.log1p(self.total)).sum()
-            + (worth * self.clicks_of) @ outliers
-            - (worth * self.outliers).sum()
+            value + heard.sum() + (worth * self.clicks_of) @ outliers - (worth * self.outliers).sum()
         )
         tick()
         shares = self.total / (1 + self.total)
