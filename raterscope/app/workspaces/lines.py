@@ -10,7 +10,7 @@ from raterscope.algorithms.labels.catalogue import labeller_title
 from raterscope.algorithms.pairs.catalogue import path_title
 from raterscope.app.document import Contents
 from raterscope.app.jobs import Job
-from raterscope.app.review import Decision
+from raterscope.app.review import Decision, is_measure
 from raterscope.app.study import RunEntry
 from raterscope.widgets.panels.history_panel import HistoryEntry
 from raterscope.widgets.panels.jobs_panel import JobLine
@@ -51,7 +51,8 @@ def history(contents: Contents, said: dict[int, HistoryEntry] | None = None) -> 
     for one in decisions:
         stands = contents.review.in_effect(one.id)
         if one.id not in said and one.at is not None:
-            said[one.id] = HistoryEntry(one.at, _words(contents, one, names), TONES.get(one.verb, "plain"))
+            tone = "plain" if is_measure(one) else TONES.get(one.verb, "plain")
+            said[one.id] = HistoryEntry(one.at, _words(contents, one, names), tone)
         if said[one.id].in_effect != stands:
             said[one.id] = replace(said[one.id], in_effect=stands)
         entries.append(said[one.id])

@@ -109,11 +109,6 @@ class Shapes(QObject):
         """The key of the shape that is chosen; None for none."""
         return self._selected
 
-    @property
-    def changing(self) -> bool:
-        """Whether a drag or a key that moves a shape is under way."""
-        return self._dragged or self._nudged
-
     def set_shapes(self, shapes: Sequence[ShapeMark]) -> None:
         """Show what was drawn; what is under way goes on."""
         self._shapes = tuple(shapes)
@@ -121,10 +116,9 @@ class Shapes(QObject):
         if mark is None:
             self._forget()
             self._selected = self._point = None
-        elif (
-            self._draft is not None and not self.changing and np.allclose(mark.points, self._draft, atol=1e-3)
-        ):
-            self._draft = None
+        elif self._draft is not None and not self._changing:
+            kept = bool(np.allclose(mark.points, self._draft, atol=1e-3))
+            self._draft = None if kept else self._draft
         self._tiles.clear()
         self._canvas.update()
 
@@ -152,7 +146,7 @@ class Shapes(QObject):
 
     def leave(self) -> None:
         """Take back what is under way; where nothing is, choose none."""
-        if self.changing:
+        if self._changing:
             self.restore()
         elif self._selected is not None:
             self._choose(None)
@@ -165,6 +159,11 @@ class Shapes(QObject):
     # What stands
 
     @property
+    def _changing(self) -> bool:
+        """Whether a drag or a key that moves a shape is under way."""
+        return self._dragged or self._nudged
+
+    @property
     def _mark(self) -> ShapeMark | None:
         """What is chosen, as it is kept."""
         return next((mark for mark in self._shapes if mark.key == self._selected), None)
@@ -173,11 +172,9 @@ class Shapes(QObject):
     def _seen(self) -> ShapeMark | None:
         """What is chosen, as it is shown."""
         mark, draft = self._mark, self._draft
-        return (
-            mark
-            if mark is None or draft is None
-            else replace(mark, points=draft, words=self._words(mark, draft))
-        )
+        if mark is None or draft is None:
+            return mark
+        return replace(mark, points=draft, words=self._words(mark, draft))
 
     def _others(self) -> list[ShapeMark]:
         return [mark for mark in self._shapes if mark.key != self._selected]
@@ -192,7 +189,7 @@ class Shapes(QObject):
 
     def _finish(self) -> None:
         """Tell what became of the shape."""
-        mark, draft, changing = self._mark, self._draft, self.changing
+        mark, draft, changing = self._mark, self._draft, self._changing
         self._dragged = self._nudged = False
         if changing and mark is not None and draft is not None:
             self.changed.emit(mark.key, "move" if self._point is None else "reshape", draft)
