@@ -9,11 +9,11 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from raterscope.algorithms.clicks.data import Clicks, FloatArray
 from raterscope.algorithms.clicks.experience import Experience
 from raterscope.algorithms.evaluation import evaluate
+from raterscope.algorithms.matching import RADIUS
 from raterscope.algorithms.progress import Watch, without_partials
 from raterscope.app.clicks.replaying import Order, replayed
 from raterscope.app.clicks.watching import Waiting, Watched, WatchPlan, follow
 from raterscope.app.jobs import Job, Jobs
-from raterscope.app.workspaces.clicks.comparing import RADIUS
 
 __all__ = ["Replay"]
 
