@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Protocol
 
 from PySide6.QtCore import QBuffer, QIODevice, QRect, QRectF, QSize, Qt
@@ -14,6 +15,7 @@ __all__ = ["Drawn", "paint_svg", "paint_to_image"]
 
 MARGIN, HEADING = 12, 24
 DOTS_PER_INCH = 96
+_SHARP = b'image-rendering="optimizeSpeed"'
 
 
 class Drawn(Protocol):
@@ -61,7 +63,13 @@ def paint_svg(figure: Drawn) -> bytes:
     generator.setDescription("Raterscope")
     with QPainter(generator) as painter:
         _paint(figure, painter, size)
-    return bytes(buffer.data().data())
+    return _for_other_readers(bytes(buffer.data().data()))
+
+
+def _for_other_readers(svg: bytes) -> bytes:
+    """Name a like font for where the one in use is not, and keep cells sharp in browsers too."""
+    svg = re.sub(rb'font-family="([^"]*)"', rb'font-family="\1, sans-serif"', svg)
+    return svg.replace(_SHARP, b'style="image-rendering:optimizeSpeed;image-rendering:pixelated"')
 
 
 def _whole(figure: Drawn) -> QSize:

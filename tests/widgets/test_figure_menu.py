@@ -181,6 +181,29 @@ def test_names_of_strangers_are_words_in_the_svg(qtbot):
     assert "a <b> & co" in {"".join(text.itertext()).strip() for text in root.iter(f"{SVG}text")}
 
 
+def test_a_drawing_has_its_letters_and_its_cells_where_our_font_is_not(qtbot):
+    widget = FIGURES["agreement"]()
+    qtbot.addWidget(widget)
+    widget.resize(500, 400)
+    root = ElementTree.fromstring(paint_svg(widget.figure))
+    families = {part.get("font-family") for part in root.iter() if part.get("font-family")}
+    assert families
+    assert all(family.endswith(", sans-serif") for family in families)
+    images = list(root.iter(f"{SVG}image"))
+    assert images
+    assert all("pixelated" in image.get("style", "") for image in images)
+
+
+def test_the_last_figure_of_an_axis_is_drawn(qtbot):
+    plot = FIGURES["curves"]()
+    qtbot.addWidget(plot)
+    plot.resize(320, 240)
+    plot.show()
+    root = ElementTree.fromstring(paint_svg(plot))
+    said = ["".join(text.itertext()).strip() for text in root.iter(f"{SVG}text")]
+    assert said.count("1.0") == 2  # across and up
+
+
 def test_the_numbers_are_those_that_were_given():
     table = FIGURES["objective"]().table()
     assert table.columns == ("iteration", "objective", "components", "weakest removed", "kept")

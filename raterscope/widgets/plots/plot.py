@@ -61,6 +61,7 @@ class Plot(QWidget):
         self.plot.setAccessibleName(f"{title}: {down} against {across}")
         self.item = self.plot.getPlotItem()
         self.item.hideButtons()
+        self.item.layout.setContentsMargins(0, 6, 16, 0)  # room for half of the last figure of an axis
         # Without a parent it would outlive the window that is closed.
         self.item.ctrlMenu.setParent(self, self.item.ctrlMenu.windowFlags())
         self._axes = {"bottom": across, "left": down}
@@ -134,6 +135,6 @@ class Plot(QWidget):
             axis.setPen(pen(look.line, 1.0))
             axis.setTextPen(look.second)
             axis.setTickFont(theme.widget_font(theme.CAPTION))
-            axis.setStyle(tickLength=-4)
+            axis.setStyle(tickLength=-4, hideOverlappingLabels=False)
             axis.setLabel(words, **{"color": look.second, "font-size": f"{pixels(theme.CAPTION)}px"})
         self.draw()
