@@ -5,6 +5,7 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import QMenu
 
 from raterscope.algorithms.clicks import FusionPlan
+from raterscope.app import importing
 from raterscope.app.clicks.excluding import gather_run, recount
 from raterscope.app.clicks.running import fuse_inputs, gather, keep
 from raterscope.app.review import Decision, SpotSubject, Weighed, WeightSubject, fold
@@ -344,3 +345,14 @@ def test_the_table_follows_annotators_over_the_images_that_are_fused(voted, qtbo
     assert sorted(course.reliability) == pytest.approx(sorted(here))
     press(voted, qtbot, Qt.Key.Key_B)
     assert all(row.course is not None for row in table.model.rows)
+
+
+def test_another_study_has_other_annotators(voted, tmp_path, qtbot):
+    assert any(row.course is not None for row in voted.workspace.table.model.rows)
+    table = tmp_path / "others.csv"
+    table.write_text("annotator,image,x,y\n" + "".join(f"other {n},three.png,{n},9\n" for n in range(4)))
+    with Study.create(tmp_path / "others.rscope") as study:
+        importing.store(importing.read_files([table]), study, extent=(50, 50))
+    voted.open_paths([tmp_path / "others.rscope"])
+    idle(voted, qtbot)
+    assert {row.name for row in voted.workspace.table.model.rows} == {f"other {n}" for n in range(4)}

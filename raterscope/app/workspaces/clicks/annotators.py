@@ -78,6 +78,11 @@ class Annotators(QObject):
             self._courses = courses
             self.refresh()
 
+    def forget(self) -> None:
+        """Drop what is shown: another study, whose annotators are others."""
+        self._courses = {}
+        self.show(None)
+
     def refresh(self) -> None:
         """Draw the rows anew: an exclusion, a weight, another run."""
         contents = self._document.contents

@@ -37,7 +37,7 @@ class OverImages(QObject):
 
     def _on_replaced(self) -> None:
         self._asked += 1
-        self._annotators.set_courses({})
+        self._annotators.forget()
 
     def _on_read(self) -> None:
         self._stale = True
