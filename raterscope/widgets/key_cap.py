@@ -37,6 +37,7 @@ class KeyButton(QAbstractButton):
     """A key and its word: pressed with the mouse, with Space when focused, or by the key itself.
 
     The key is drawn, not bound: whoever owns the window binds it, so that it works wherever the focus is.
+    While it is checked, where it can be, what it does is on: key and word are lit.
 
     Parameters
     ----------
@@ -46,8 +47,8 @@ class KeyButton(QAbstractButton):
         What it does: "accept".
     tone : {"accent", "rejected", "second"}
         Colour of the word.
-
-    While checked, where it is checkable, what it does is on: key and word are lit.
+    tip : str
+        What it does, in a sentence.
     """
 
     def __init__(

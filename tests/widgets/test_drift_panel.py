@@ -151,7 +151,7 @@ def test_one_class_of_many_is_shown_at_a_time(lines):
     many = tuple(f"class {place}" for place in range(18))
     lines.show_drift(view(classes=many))
     assert lines.choice.count() == 18
-    lines.choose_class(7)
+    lines.choice.setCurrentText("true class 7")
     figure = lines.figure
     centre = QPointF(figure.width() / 2, figure.height() / 2)
     assert figure.part_at(centre)[0] == 7

@@ -79,6 +79,10 @@ class ReasonDialog(QDialog):
         Name of who, or of what, it is done to.
     reasons : sequence of str
         Offered on the keys Alt+1, Alt+2 ...
+    act, what : str
+        What is done, and to what: "Exclude" and "an annotator".
+    hint : str
+        What comes of it, in a sentence.
     """
 
     def __init__(

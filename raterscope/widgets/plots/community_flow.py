@@ -82,6 +82,8 @@ class FlowView:
     prototypes : tuple of T arrays, (C_t, J, L) float, optional
     classes, outputs : tuple of J and L names
         Of the prototypes.
+    sizes : tuple of T arrays, (C_t,) int
+        How many are in each community; it follows from the flows.
     """
 
     moments: tuple[str, ...]

@@ -25,6 +25,8 @@ GAP = 0.7
 class RankingView:
     """Scores of n items before and after the biases of the flagged are taken out.
 
+    Places, ranks, who is swapped and the length follow from what is given.
+
     Attributes
     ----------
     names : sequence of n str
@@ -36,15 +38,14 @@ class RankingView:
         Items of one component can be compared; negative for an item that was never compared.
     pictures : bool
         Whether the items have pictures.
-
-    Found from these:
-
     place_before, place_after : (n,) float
         Where an item stands in either row, in cards from the left; NaN for one without a score.
     rank_before, rank_after : (n,) int
         Rank within the component, from 1; 0 for one without a score.
     swapped : (n,) bool
         Whether an item's rank differs.
+    length : float
+        Of the first row, in cards.
     """
 
     names: Sequence[str]

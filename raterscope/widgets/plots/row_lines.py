@@ -89,10 +89,6 @@ class RowLines(QWidget):
         """Go to another step."""
         self.figure.set_step(step)
 
-    def choose_class(self, at: int | None) -> None:
-        """Show one true class, or all of them."""
-        self.choice.setCurrentIndex(self.choice.findData(EVERY if at is None else at))
-
     def _offer(self, classes: tuple[str, ...]) -> None:
         self.choice.blockSignals(True)
         self.choice.clear()
