@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import math
 from pathlib import Path
@@ -38,11 +39,17 @@ def read_json(path: Path) -> Any:
     InputError
         For what is no JSON, is nested without end, or is too large.
     """
+    content = _content(path)
+    collecting = gc.isenabled()
+    gc.disable()  # which would look through millions of new objects again and again, and find nothing to free
     try:
-        return decode_json(_content(path))
+        return decode_json(content)
     except ValueError as error:
         what = str(error).removeprefix("it ")
         raise InputError(f"{what}; expected a file of annotations", file=path) from None
+    finally:
+        if collecting:
+            gc.enable()
 
 
 def decode_json(content: bytes | str) -> Any:

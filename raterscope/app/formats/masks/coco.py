@@ -132,7 +132,7 @@ def annotator_of(one: dict[str, Any]) -> str | None:
     for source in (one.get("attributes"), one):
         if isinstance(source, dict):
             for key in _WHO:
-                if name := text_of(source.get(key)):
+                if key in source and (name := text_of(source[key])):
                     return name
     return None
 
