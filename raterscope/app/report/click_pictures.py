@@ -79,11 +79,11 @@ def _picture(study: Study, one: CountedImage, pixel_size: float | None) -> Pictu
             (_RADIUS, DARK.disputed if disputed else DARK.accent, 2),
         ):
             draw((x - radius, y - radius, x + radius, y + radius), outline=colour, width=line)
-    if pixel_size is not None:
-        scale_bar(image, scale / pixel_size, "µm")
     words = f"{int(one.spots.present.sum()):,} found"
     disputed = int(one.disputed.sum())
     words += f", {disputed:,} in dispute" if disputed else ""
-    if scale < 1:
+    if pixel_size is not None:
+        words += f"; bar {scale_bar(image, scale / pixel_size, 'µm')}"
+    elif scale < 1:
         words += f"; shown at {significant(100 * scale, 2)} % of its size"
     return photograph(image, plain(one.entry.name), words)

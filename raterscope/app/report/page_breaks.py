@@ -15,6 +15,8 @@ from PySide6.QtGui import (
     QTextTable,
 )
 
+from raterscope.algorithms.progress import Watch, silent
+
 __all__ = ["keep_together"]
 
 _Part = QTextBlock | QTextTable
@@ -28,7 +30,7 @@ _FOOT = 0.27
 _BREAK = QTextFormat.PageBreakFlag.PageBreak_AlwaysBefore
 
 
-def keep_together(paper: QTextDocument, height: float) -> None:
+def keep_together(paper: QTextDocument, height: float, watch: Watch = silent) -> None:
     """Begin new pages so that nothing is torn apart that is read together.
 
     A heading, and whatever stands right before a table, stays with what follows; a table begins with a row
@@ -40,10 +42,12 @@ def keep_together(paper: QTextDocument, height: float) -> None:
         Laid out on its pages.
     height : float
         Of a page.
+    watch : Watch
     """
     parts = list(_parts(paper.rootFrame()))
     first = 0
     for at, part in enumerate(parts):
+        watch(at / len(parts), "laying out pages")
         following = parts[at + 1] if at + 1 < len(parts) else None
         if isinstance(part, QTextBlock) and (
             part.blockFormat().headingLevel() or isinstance(following, QTextTable)

@@ -17,7 +17,7 @@ from PySide6.QtGui import (
     QTextDocument,
 )
 
-from raterscope.algorithms.progress import Watch, silent
+from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.report.contents import Contents, Picture
 from raterscope.app.report.page_breaks import keep_together
 from raterscope.app.report.rendering import as_html
@@ -84,12 +84,12 @@ def as_pdf(contents: Contents, watch: Watch = silent) -> bytes:
     foot = _FOOT / 25.4 * _DPI
     page = QRectF(0, 0, writer.width(), writer.height() - foot)
     paper.setPageSize(QSizeF(page.size()))
-    keep_together(paper, page.height())
+    keep_together(paper, page.height(), part(watch, 0.0, 0.3))
     painter = QPainter(writer)
     try:
         pages = paper.pageCount()
         for number in range(pages):
-            watch(number / pages, f"page {number + 1} of {pages}")
+            watch(0.3 + 0.7 * number / pages, f"page {number + 1} of {pages}")
             if number:
                 writer.newPage()
             _paint(painter, paper, page, number)

@@ -29,8 +29,10 @@ def photograph(image: Image.Image, title: str, words: str = "") -> Picture:
     return Picture(file.getvalue(), image.width, image.height, title, words)
 
 
-def scale_bar(image: Image.Image, scale: float, unit: str) -> None:
-    """Draw a round length, at most a third of the width, at the lower left.
+def scale_bar(image: Image.Image, scale: float, unit: str) -> str:
+    """Draw a round length, at most a third of the width, at the lower left; gives what it is: "10 µm".
+
+    It is written beside it where the letters of pictures, which are plain ones, suffice.
 
     Parameters
     ----------
@@ -50,7 +52,10 @@ def scale_bar(image: Image.Image, scale: float, unit: str) -> None:
         for end in (left, right):
             brush.rectangle((end - thick, bottom - 4 - thick, end + thick, bottom + 4 + thick), fill=colour)
     brush.rectangle((left, bottom - 1, right, bottom + 1), fill=DARK.text)
-    brush.text(
-        (left, bottom - 10), f"{length:g} {unit}", fill=DARK.text, font=font, anchor="lb", stroke_width=2,
-        stroke_fill="#000000",
-    )  # fmt: skip
+    words = f"{length:g} {unit}"
+    if words.isascii():
+        brush.text(
+            (left, bottom - 10), words, fill=DARK.text, font=font, anchor="lb", stroke_width=2,
+            stroke_fill="#000000",
+        )  # fmt: skip
+    return words

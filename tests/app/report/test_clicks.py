@@ -21,6 +21,8 @@ from raterscope.app.review import (
     ShapeSubject,
     SpotSubject,
     WeightSubject,
+    fold,
+    read_measures,
 )
 from raterscope.app.study import Study
 
@@ -146,6 +148,10 @@ def test_of_many_images_those_in_dispute_are_shown(crowd, tmp_path, monkeypatch)
     counted = [read_counted(crowd, entry, ()) for entry in entries]
     doubtful = replace(counted[1], spots=replace(counted[1].spots, posterior=np.full(3, 0.5)))
     monkeypatch.setattr(crowd, "locate", lambda _: tmp_path / "two.png")
+    crowd.record(Decision(verb="scale", item=1, subject=ScaleSubject(pixel_size=0.2, everywhere=True)))
+    scaled = read_measures(crowd.decisions(), fold(crowd.decisions()))
+    (picture,) = images_found(crowd, [counted[0], doubtful], scaled).pictures
+    assert picture.words.endswith("bar 5 µm")  # a third of 100 pixels is 6.7 µm
     gallery = images_found(crowd, [counted[0], doubtful], Measures())
     assert [picture.title for picture in gallery.pictures] == ["b"]
     assert gallery.pictures[0].words == "3 found, 3 in dispute"
