@@ -93,7 +93,9 @@ QCheckBox::indicator:disabled, QRadioButton::indicator:disabled {{ border-color:
 QProgressBar {{ background: {t.line}; border: none; border-radius: 3px; min-height: 6px; max-height: 6px; }}
 QProgressBar::chunk {{ background: {t.accent}; border-radius: 3px; }}
 
-QAbstractItemView {{ background: {t.surface}; border: none; outline: none;
+QAbstractItemView, QGraphicsView, QSlider {{ border: 1px solid transparent; }}
+QAbstractItemView:focus, QGraphicsView:focus, QSlider:focus {{ border-color: {t.accent}; }}
+QAbstractItemView {{ background: {t.surface}; outline: none;
     selection-background-color: {t.raised}; selection-color: {t.text}; }}
 QHeaderView, QHeaderView::section {{ background: {t.surface}; color: {t.third}; border: none;
     border-bottom: 1px solid {t.line}; padding: 2px 8px; font-size: {caption}px; min-height: {header}px; }}

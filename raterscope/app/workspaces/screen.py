@@ -86,6 +86,7 @@ class WorkspaceScreen(QWidget):
         self.history, self.job_list, self.left_tabs = HistoryPanel(), JobsPanel(), QTabWidget()
         self.left_tabs.addTab(self.history, "History")
         self.left_tabs.addTab(self.job_list, "Jobs")
+        self.left_tabs.tabBar().setAccessibleName("History and jobs")
         self.actions_made: list[QAction] = []
         """What the Review menu offers here."""
         self.digits: OwnKeys | None = None
@@ -147,6 +148,8 @@ class WorkspaceScreen(QWidget):
             ("Fuse again", "F5", self.fuse_again),
             ("Next region of the window", "F6", partial(self.go_to_region, 1)),
             ("Previous region of the window", "Shift+F6", partial(self.go_to_region, -1)),
+            ("Next part of the region", "Ctrl+F6", partial(self.go_to_part, 1)),
+            ("Previous part of the region", "Ctrl+Shift+F6", partial(self.go_to_part, -1)),
         )
         for words, keys, slot in (*described, *everywhere):
             action = QAction(words, self)
@@ -176,8 +179,11 @@ class WorkspaceScreen(QWidget):
         return self.fuse_panel.isVisible()
 
     def _leave_by(self, slot: Callable[[], object]) -> None:
+        """Leave what there is to leave; then whatever has the keys, for the canvas; then the full screen."""
         if self.has_to_leave:
             slot()
+        elif not _holds(self.canvas, self.focusWidget()):
+            self.canvas.setFocus(Qt.FocusReason.TabFocusReason)
         else:
             self.escaped.emit()
 
@@ -279,6 +285,20 @@ class WorkspaceScreen(QWidget):
             taker = next((one for one in takers if _takes_keys(one)), None)
             if taker is not None:
                 taker.setFocus(Qt.FocusReason.TabFocusReason)
+                return
+
+    def go_to_part(self, step: int) -> None:
+        """Let the keyboard go to the next thing in the region that takes it; Tab may walk the disputed."""
+        region, focus = self.region_of(self.focusWidget() or self.canvas), self.focusWidget()
+        if region is None or focus is None:
+            return
+        one = focus
+        while True:
+            one = one.nextInFocusChain() if step > 0 else one.previousInFocusChain()
+            if one is focus:
+                return
+            if _holds(region, one) and _takes_keys(one) and one.focusProxy() is None:
+                one.setFocus(Qt.FocusReason.TabFocusReason)
                 return
 
     def _place_fuse_panel(self) -> None:

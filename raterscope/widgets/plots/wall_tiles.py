@@ -366,7 +366,13 @@ class WallTiles(QAbstractScrollArea):
         """Paint the tiles in view."""
         with QPainter(self.viewport()) as painter:
             seen = enlarge(painter, event.rect())
+            painter.save()
             self.paint(painter, math.floor(seen.top()), math.ceil(seen.bottom()))
+            painter.restore()
+            if self.hasFocus() and self.current is None:  # else a tile shows that the keys are here
+                painter.setPen(QPen(QColor(theme.current().accent), 1))
+                painter.setBrush(Qt.BrushStyle.NoBrush)
+                painter.drawRect(QRectF(QRect(QPoint(), self.room())).adjusted(0.5, 0.5, -0.5, -0.5))
 
     def paint(self, painter: QPainter, top: int, bottom: int) -> None:
         """Paint what lies between two heights of the room."""

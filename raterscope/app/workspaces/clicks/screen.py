@@ -76,6 +76,12 @@ class ClicksScreen(WorkspaceScreen):
         self.canvas = canvas
         self.show_grid(False)
         self.left_tabs.addTab(self.stream, "Stream")
+        for tabs, name in (
+            (self.middle_tabs, "Annotators, counts and measures"),
+            (self.right_tabs, "Plots of this image"),
+            (self.left_tabs, "History, jobs and stream"),
+        ):
+            tabs.tabBar().setAccessibleName(name)
 
     @property
     def grid_shown(self) -> bool:

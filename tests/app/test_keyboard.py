@@ -1,0 +1,76 @@
+"""The keyboard alone: all is reached, it is seen what has the keys, and Esc leads back to the canvas."""
+
+from PySide6.QtCore import QRect, Qt
+from PySide6.QtWidgets import QApplication, QWidget
+
+from raterscope.widgets import theme
+from tests.app.driving import idle, press
+
+MOST_STEPS = 60
+
+
+def _ready(window, qtbot):
+    theme.apply_theme(QApplication.instance(), theme.DARK)
+    press(window, qtbot, Qt.Key.Key_Tab)
+    assert window.workspace.reviewing.spot is not None
+    return window.workspace
+
+
+def _takers(workspace):
+    return [
+        one
+        for one in workspace.findChildren(QWidget)
+        if one.isVisible()
+        and one.isEnabled()
+        and one.focusPolicy() & Qt.FocusPolicy.TabFocus
+        and one.focusProxy() is None
+    ]
+
+
+def _press(qtbot, key, modifiers=Qt.KeyboardModifier.NoModifier):
+    qtbot.keyClick(QApplication.focusWidget(), key, modifiers)
+    QApplication.processEvents()
+
+
+def test_f6_and_ctrl_f6_reach_all_that_takes_the_keys(fused, qtbot):
+    workspace = _ready(fused, qtbot)
+    reached = set()
+    for _ in range(8):
+        _press(qtbot, Qt.Key.Key_F6)
+        first = QApplication.focusWidget()
+        for _ in range(MOST_STEPS):
+            reached.add(QApplication.focusWidget())
+            _press(qtbot, Qt.Key.Key_F6, Qt.KeyboardModifier.ControlModifier)
+            if QApplication.focusWidget() is first:
+                break
+    takers = _takers(workspace)
+    assert len(takers) > 15
+    assert [one.accessibleName() for one in takers if one not in reached] == []
+
+
+def test_what_has_the_keys_is_seen_and_named_and_esc_gives_them_to_the_canvas(fused, qtbot):
+    workspace = _ready(fused, qtbot)
+    for one in _takers(workspace):
+        fused.bar.help.setFocus()
+        place = QRect(one.mapTo(fused, one.rect().topLeft()), one.size()).adjusted(-2, -2, 2, 2)
+        before = fused.grab(place).toImage()
+        one.setFocus(Qt.FocusReason.TabFocusReason)
+        QApplication.processEvents()
+        name = one.accessibleName()
+        assert name or one.property("text"), one
+        assert fused.grab(place).toImage() != before, name
+        _press(qtbot, Qt.Key.Key_Escape)
+        holder = QApplication.focusWidget()
+        assert holder is workspace.canvas or workspace.canvas.isAncestorOf(holder), name
+
+
+def test_esc_leaves_the_full_screen_only_from_the_canvas(fused, qtbot):
+    workspace = _ready(fused, qtbot)
+    fused.menus.full_screen_requested.emit()
+    assert fused.isFullScreen()
+    workspace.history.view.setFocus()
+    _press(qtbot, Qt.Key.Key_Escape)
+    assert fused.isFullScreen()
+    _press(qtbot, Qt.Key.Key_Escape)
+    assert not fused.isFullScreen()
+    idle(fused, qtbot)
