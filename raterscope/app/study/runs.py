@@ -137,6 +137,13 @@ class StudyRuns(StudyFile):
         result = self.result(number, item)
         return None if result is None else (self.run(number), result)
 
+    def result_shown(self, item: int, kind: str, run: int | None) -> tuple[RunEntry | None, Any]:
+        """Give a run and what it says of an item, or the latest; two Nones where none says anything."""
+        if run is None:
+            return self.latest_result(item, kind) or (None, None)
+        result = self.result(run, item)
+        return (None, None) if result is None else (self.run(run), result)
+
     def latest_answers(self) -> dict[int, Answers | None]:
         """Give what the latest run of clicks says of each image; None where it keeps no outline."""
         with self.sound():

@@ -42,14 +42,7 @@ def read_scene(image: int, run: int | None, study: Study, watch: Watch) -> Scene
     """Read a scene from the study."""
     watch(0.0, "reading")
     entry = study.image(image)
-    shown: RunEntry | None = None
-    fusion: Fusion | None = None
-    if run is None:
-        latest = study.latest_result(image)
-        if latest is not None:
-            shown, fusion = latest
-    elif (fusion := study.result(run, image)) is not None:
-        shown = study.run(run)
+    shown, fusion = study.result_shown(image, "clicks", run)
     truth = study.truth(image)
     return Scene(
         image=entry,

@@ -77,14 +77,7 @@ def read_scene(question: int, run: int | None, study: Study, watch: Watch) -> Sc
     """Read a question with a run's answer, or the latest; in the study's thread."""
     watch(0.0, "reading votes")
     entry = study.question(question)
-    result: LabelResult | None = None
-    shown: RunEntry | None = None
-    if run is None:
-        latest = study.latest_result(question, "labels")
-        if latest is not None:
-            shown, result = latest
-    elif (result := study.result(run, question)) is not None:
-        shown = study.run(run)
+    shown, result = study.result_shown(question, "labels", run)
     crowd_then = study.crowd(question, None if shown is None else shown.imported)
     labels = labels_of(study, question, shown)
     truth = crowd_then.truth

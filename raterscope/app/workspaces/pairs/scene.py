@@ -85,14 +85,7 @@ def read_scene(question: int, run: int | None, study: Study, watch: Watch) -> Sc
     """Read a question with a run's answer, or the latest; in the study's thread."""
     watch(0.0, "reading comparisons")
     entry = next(one for one in study.pair_questions() if one.id == question)
-    fusion: PairFusion | None = None
-    shown: RunEntry | None = None
-    if run is None:
-        latest = study.latest_result(question, "pairs")
-        if latest is not None:
-            shown, fusion = latest
-    elif (fusion := study.result(run, question)) is not None:
-        shown = study.run(run)
+    shown, fusion = study.result_shown(question, "pairs", run)
     bench = study.bench(question, None if shown is None else shown.imported)
     entries = {one.id: one for one in study.images()}
     pictures = {item: entries[image] for item, image in item_pictures(study, question).items()}
