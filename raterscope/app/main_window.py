@@ -235,6 +235,8 @@ class MainWindow(QMainWindow):
     def _cancel_fusing(self) -> None:
         for workspace in self._workspaces.values():
             workspace.cancel_fusing()
+        if self.workspace is not None:
+            self.workspace.setFocus()  # before Cancel hides: else Qt hands the keys to whatever comes next
 
     def _current_item(self) -> int | None:
         """Give the number of what is on screen."""

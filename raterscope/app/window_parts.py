@@ -65,7 +65,8 @@ class TopBar(QWidget):
         self._progress.setRange(0, 1000)
         self._progress.setTextVisible(False)
         set_lengths(self._progress, width=120)
-        self._progress_words = _plain_label("progressWords")
+        self._progress_words = ElidedLabel(elide=Qt.TextElideMode.ElideMiddle)
+        self._progress_words.setObjectName("progressWords")
         self._progress_words.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         self._cancel = QPushButton("Cancel")
         self._cancel.setMinimumWidth(BUTTON_WIDTH)
@@ -86,7 +87,8 @@ class TopBar(QWidget):
         left, right = QHBoxLayout(), QHBoxLayout()
         left.addWidget(self._menu_button)
         left.addWidget(self._study, 1)
-        for widget in (self._progress_words, self._progress, self._cancel, self.fuse, self.help):
+        right.addWidget(self._progress_words, 1)
+        for widget in (self._progress, self._cancel, self.fuse, self.help):
             right.addWidget(widget)
         right.insertStretch(0)
         row.addLayout(left, 1)

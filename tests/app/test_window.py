@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 from PySide6.QtCore import QMimeData, QPointF, QSize, Qt, QUrl
 from PySide6.QtGui import QDropEvent, QScreen
-from PySide6.QtWidgets import QFileDialog, QLabel
+from PySide6.QtWidgets import QFileDialog, QLabel, QPushButton
 
 from raterscope.app.main_window import MainWindow
 from raterscope.app.study import Study
@@ -234,3 +234,18 @@ def test_the_top_bar_tells_the_time_left(window):
     window.bar.set_fusing(job)
     words = [label.text() for label in window.bar.findChildren(QLabel)]
     assert "fitting, 1 min 20 s left" in words
+
+
+def test_what_is_fused_moves_no_tab_and_who_cancels_it_has_the_keys_in_the_workspace(fused, qtbot):
+    fused.resize(1200, 800)
+    idle(fused, qtbot)
+    tabs = [one for one in fused.bar.findChildren(QPushButton) if one.isCheckable()]
+    before = [tab.x() for tab in tabs]
+    words = "a_photograph_with_a_name_as_microscopes_give_them_0001.tif: removing the weakest component"
+    fused.bar.set_fusing(SimpleNamespace(fraction=0.5, words=words, seconds_left=80.0, state="running"))
+    idle(fused, qtbot)
+    assert [tab.x() for tab in tabs] == before
+    cancel = next(one for one in fused.bar.findChildren(QPushButton) if one.text() == "Cancel")
+    qtbot.mouseClick(cancel, Qt.MouseButton.LeftButton)
+    fused.bar.set_fusing(None)
+    assert fused.workspace.isAncestorOf(fused.focusWidget())
