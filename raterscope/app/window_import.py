@@ -17,7 +17,7 @@ from raterscope.app.errors import InputError, plain
 from raterscope.app.formats import UnknownColumns
 from raterscope.app.formats.clicks import FIELDS as CLICK_FIELDS
 from raterscope.app.formats.labels import FIELDS as LABEL_FIELDS
-from raterscope.app.formats.masks.naming import by_path
+from raterscope.app.formats.masks.naming import bare, by_path
 from raterscope.app.formats.pairs import FIELDS as PAIR_FIELDS
 from raterscope.app.formats.tables import Table, assign
 from raterscope.app.importing import Readings, read_files, store
@@ -53,7 +53,7 @@ def new_study_path(file: Path) -> Path | None:
     folder = file if file.is_dir() else file.parent
     if not os.access(folder, os.W_OK):
         return None
-    stem = file.name if file.is_dir() else file.stem
+    stem = file.name if file.is_dir() else bare(file)
     for number in range(1, 1000):
         path = folder / (f"{stem}.rscope" if number == 1 else f"{stem}-{number}.rscope")
         if not path.exists():

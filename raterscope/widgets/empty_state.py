@@ -50,6 +50,8 @@ class EmptyState(QWidget):
                 theme.set_role(button, "primary")
             self.buttons.append(button)
             buttons.addWidget(button)
+        if self.buttons:
+            self.setFocusProxy(self.buttons[0])
         buttons.addStretch(1)
         block = QWidget()
         set_lengths(block, maximumWidth=WIDTH)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QKeySequence
+from PySide6.QtTest import QTest
 
 from raterscope.algorithms.masks import Masks
 from raterscope.algorithms.masks.data import OPEN
@@ -203,6 +204,56 @@ def test_brush_and_eraser_mend_the_consensus_stroke_by_stroke(fused_masks, qtbot
     assert workspace.volume.tool == "look"
     assert not workspace.region_panel.brush.isChecked()
     assert workspace.volume._scene.edit is None
+
+
+def test_a_stroke_leaves_the_slice_and_the_reader_that_are_looked_at(fused_masks, qtbot):
+    key(fused_masks, qtbot, Qt.Key.Key_Tab)
+    workspace = fused_masks.workspace
+    (region,) = workspace.reviewing.regions
+    z, y, x = region.dispute.origin
+    before = workspace.volume.crosshair
+    at = z if before[0] != z else z + 1
+    workspace.volume.go_to((at, *before[1:]))
+    workspace.raters.choose("ann")
+    disc = np.ones((1, 3, 3), dtype=np.int8)
+    workspace.volume.painted.emit(Stroke((at, y, x), disc, "axial", at))
+    idle(fused_masks, qtbot)
+    assert states(fused_masks) == ["mended"]
+    assert "mended by you" in workspace.region_panel._figures.accessibleName()
+    assert workspace.volume.crosshair == (at, *before[1:])
+    assert workspace.raters.current == "ann"
+
+
+def test_undo_goes_back_to_the_region_that_it_opens_again(fused_masks, qtbot):
+    key(fused_masks, qtbot, Qt.Key.Key_Tab)
+    key(fused_masks, qtbot, Qt.Key.Key_A)
+    go_to(fused_masks, qtbot, "second")
+    go_to(fused_masks, qtbot, "first")
+    assert fused_masks.workspace.reviewing.region is None
+    key(fused_masks, qtbot, Qt.Key.Key_U)
+    assert fused_masks.workspace.reviewing.region.state == "open"
+    assert "open" in fused_masks.workspace.region_panel._figures.accessibleName()
+
+
+@pytest.mark.qt_log_ignore("does not support (raise|grabbing)", extend=True)
+def test_a_digit_in_an_open_menu_takes_that_reader_and_shows_nobody_alone(fused_masks, qtbot):
+    key(fused_masks, qtbot, Qt.Key.Key_Tab)
+    workspace = fused_masks.workspace
+    key(fused_masks, qtbot, Qt.Key.Key_T)
+    qtbot.waitUntil(workspace.region_panel._menu.isVisible)
+    QTest.keyClick(fused_masks.windowHandle(), Qt.Key.Key_2)  # as the window system brings it
+    idle(fused_masks, qtbot)
+    assert states(fused_masks) == ["taken"]
+    assert workspace.reviewing.regions[0].rater == "ben"
+    assert workspace.volume._scene.solo is None
+
+
+def test_before_masks_are_fused_nothing_is_said_of_their_regions_but_what_finds_them(opened_masks):
+    workspace = opened_masks.workspace
+    assert workspace.region_panel._nothing.text().startswith("Fuse the masks (F5)")
+    told = workspace.queue._progress.accessibleName()
+    assert "not fused yet" in told
+    assert "no disputed" not in told
 
 
 def test_slices_between_painted_ones_are_filled_in_and_taken_back_as_one(fused_masks, qtbot):

@@ -101,3 +101,16 @@ def test_raters_beyond_the_palette_who_follow_each_other_differ_in_colour():
     for first in range(40):
         few = [rater_colour(first + number) for number in range(len(ANNOTATOR_COLOURS))]
         assert set(few) == set(ANNOTATOR_COLOURS)
+
+
+def test_the_table_asks_for_the_room_of_its_raters_and_no_more(table):
+    def height(raters):
+        table.set_rows([RaterRow(number, f"rater {number}") for number in range(raters)])
+        return table.sizeHint().height()
+
+    row = table.view.verticalHeader().defaultSectionSize()
+    assert height(7) - height(4) == 3 * row
+    assert height(40) == height(30) < height(4) + 10 * row
+    table.resize(360, height(4))
+    height(4)
+    assert table.view.verticalScrollBar().maximum() == 0

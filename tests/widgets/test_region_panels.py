@@ -3,13 +3,14 @@ import math
 import numpy as np
 import pytest
 from PySide6.QtCore import QCoreApplication, Qt
-from PySide6.QtGui import QImage
+from PySide6.QtGui import QFontMetrics, QImage
 from PySide6.QtWidgets import QLabel
 
 from raterscope.widgets import theme
 from raterscope.widgets.panels.alternatives_panel import AlternativeCard, AlternativesPanel
 from raterscope.widgets.panels.local_weight import LocalWeight
 from raterscope.widgets.panels.region_panel import RegionEvidence, RegionPanel, RegionVote
+from raterscope.widgets.panels.region_votes import SAID
 
 
 @pytest.fixture(autouse=True)
@@ -124,6 +125,23 @@ def test_a_rater_is_gone_to_by_keyboard_and_marked_from_outside_in_silence(panel
     assert chosen == ["rater 2"]
     panel.select(None)
     assert chosen == ["rater 2"]
+
+
+def test_how_far_a_rater_draws_is_read_whole(panel):
+    metrics = QFontMetrics(theme.font())
+    for away in (0.1, 13.9, -88.8, 99.96, 123.4):
+        words = RegionVote(0, "a", 1.0, away).direction()
+        assert metrics.horizontalAdvance(words) <= SAID, words
+    assert RegionVote(0, "a", 1.0, 123.4).direction() == "123 mm beyond"
+
+
+def test_the_list_of_raters_asks_for_their_room(panel):
+    lines = [RegionVote(number, f"rater {number}", 1.0) for number in range(7)]
+    panel.show_region(region(votes=tuple(lines)))
+    QCoreApplication.sendPostedEvents()
+    panel.resize(360, panel.sizeHint().height())
+    QCoreApplication.sendPostedEvents()
+    assert panel._votes.verticalScrollBar().maximum() == 0
 
 
 def test_the_tool_in_use_is_lit(panel):

@@ -26,6 +26,10 @@ class Summary(Protocol):
     """What a line of the queue says of an image."""
 
     @property
+    def fused(self) -> bool:
+        """Whether a run says something of it."""
+
+    @property
     def disputed(self) -> int:
         """How much is left to be looked at."""
 
@@ -290,8 +294,12 @@ class Queueing(QObject):
             return
         image, spot = self._nouns
         settled, left = sum(one.done for one in known), sum(one.disputed for one in known)
+        unfused = sum(not one.fused for one in known)
+        rest = f"no disputed {spot} left"
+        if unfused:
+            rest = "not fused yet" if unfused == len(known) else f"{unfused:,} not fused yet"
         self._panel.set_progress(
             settled / len(known),
             f"{settled:,} of {counted(len(known), image)} settled",
-            f"{counted(left, f'disputed {spot}')} left" if left else f"no disputed {spot} left",
+            f"{counted(left, f'disputed {spot}')} left" if left else rest,
         )

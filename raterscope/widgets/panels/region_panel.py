@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 from PySide6.QtCore import QPoint, Qt, Signal
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QMenu, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
 from raterscope.widgets import theme
 from raterscope.widgets.figures import count
 from raterscope.widgets.key_cap import KeyButton
+from raterscope.widgets.menu import Menu
 from raterscope.widgets.panels.region_votes import RegionVote, RegionVotes
 from raterscope.widgets.parts import Header, plain_label, rule
 from raterscope.widgets.text_size import set_lengths
@@ -26,6 +27,11 @@ STATES = {
     "mended": ("accent", "mended by you"),
     "skipped": ("plain", "skipped"),
 }
+NONE_CHOSEN = (
+    "Press Tab for the next disputed region, or choose one in a view: "
+    "how much is in doubt there, and who draws where, is shown here."
+)
+NOT_FUSED = "Fuse the masks (F5): the regions where nobody can be sure are found then, and settled here."
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +95,10 @@ class RegionPanel(QWidget):
         set_lengths(self, minimumWidth=NARROWEST)
         self._header = Header("Region")
         self._pages = QStackedWidget()
-        self._pages.addWidget(_nothing())
+        self._nothing = plain_label(NONE_CHOSEN, "second", wrap=True)
+        self._nothing.setContentsMargins(12, 0, 12, 12)
+        self._nothing.setAlignment(Qt.AlignmentFlag.AlignTop)
+        self._pages.addWidget(self._nothing)
         self._pages.addWidget(self._region())
         top = QVBoxLayout()
         top.setContentsMargins(12, 12, 12, 4)
@@ -103,8 +112,8 @@ class RegionPanel(QWidget):
         column.addLayout(self._keys())
         self.show_region(None)
 
-    def show_region(self, evidence: RegionEvidence | None) -> None:
-        """Show a region, or that none is selected."""
+    def show_region(self, evidence: RegionEvidence | None, *, fused: bool = True) -> None:
+        """Show a region, or that none is selected, or that there is none before the masks are fused."""
         self._evidence = evidence
         known = evidence is not None
         self._pages.setCurrentIndex(int(known))
@@ -112,6 +121,7 @@ class RegionPanel(QWidget):
             button.setEnabled(known)
         self.take.setEnabled(evidence is not None and bool(evidence.votes))
         if evidence is None:
+            self._nothing.setText(NONE_CHOSEN if fused else NOT_FUSED)
             self._header.set_title("Region")
             self._header.set_aside("")
             return
@@ -224,7 +234,7 @@ class RegionPanel(QWidget):
         self.erase = KeyButton("E", "eraser", "second", "Paint out of the consensus")
         self.interpolate = KeyButton("I", "interpolate", "second", "Fill the slices between those drawn")
         self.undo = KeyButton("U", "undo", "second", "Take the last decision back; Ctrl+Z too")
-        self._menu = QMenu("Take the version of", self)
+        self._menu = Menu("Take the version of", self)
         self._menu.triggered.connect(self._on_taken)
         for tool in (self.brush, self.erase):
             tool.setCheckable(True)
@@ -254,16 +264,3 @@ def _number(vote: RegionVote) -> int:
 
 def _volume(amount: float) -> str:
     return f"{amount:.2f}" if amount < 0.1 else f"{amount:.1f}" if amount < 100 else f"{amount:,.0f}"
-
-
-def _nothing() -> QWidget:
-    page = QWidget()
-    column = QVBoxLayout(page)
-    column.setContentsMargins(12, 0, 12, 12)
-    words = (
-        "Press Tab for the next disputed region, or choose one in a view: "
-        "how much is in doubt there, and who draws where, is shown here."
-    )
-    column.addWidget(plain_label(words, "second", wrap=True))
-    column.addStretch(1)
-    return page

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
-from PySide6.QtCore import QModelIndex, QRectF, Qt, Signal
+from PySide6.QtCore import QModelIndex, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QPainter
 from PySide6.QtWidgets import QWidget
 
@@ -15,10 +15,13 @@ from raterscope.widgets.figures import percent
 from raterscope.widgets.glyphs import paint_rater, rater_colour, readable
 from raterscope.widgets.painting import paint_bar, paint_words
 from raterscope.widgets.panels.lists import LineKind, LineList
+from raterscope.widgets.text_size import pixels
 
 __all__ = ["RegionVote", "RegionVotes"]
 
-SHARE, SAID = 96, 104
+SHARE, SAID = 96, 118
+MOST_IN_SIGHT = 9
+"""Of a region's raters, those whom the list asks room for."""
 LEAST_MM = 0.05
 
 
@@ -55,7 +58,9 @@ class RegionVote:
             return ""
         if abs(self.distance_mm) < LEAST_MM:
             return "as consensus"
-        return f"{abs(self.distance_mm):.1f} {self.unit} {'beyond' if self.distance_mm > 0 else 'short'}"
+        away = abs(self.distance_mm)
+        figure = f"{away:.0f}" if away >= 99.95 else f"{away:.1f}"
+        return f"{figure} {self.unit} {'beyond' if self.distance_mm > 0 else 'short'}"
 
 
 class RegionVotes(LineList[RegionVote]):
@@ -79,6 +84,20 @@ class RegionVotes(LineList[RegionVote]):
         self._quiet = True
         self.setCurrentIndex(self.index_of(name))
         self._quiet = False
+
+    def set_lines(self, lines: Sequence[RegionVote]) -> None:
+        """Show other raters, and ask for the room that they take."""
+        super().set_lines(lines)
+        self.updateGeometry()
+
+    def sizeHint(self) -> QSize:
+        """Be as high as the raters, to a limit."""
+        rows = min(max(len(self.lines), 2), MOST_IN_SIGHT)
+        return QSize(pixels(120), rows * pixels(_VoteKind.height))
+
+    def minimumSizeHint(self) -> QSize:
+        """Show two raters at least."""
+        return QSize(pixels(120), 2 * pixels(_VoteKind.height))
 
     def _on_current(self, index: QModelIndex) -> None:
         if index.isValid() and not self._quiet:

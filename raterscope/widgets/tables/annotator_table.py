@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import QEvent, QItemSelectionModel, QModelIndex, QPoint, Qt, Signal
 from PySide6.QtGui import QAction, QKeyEvent
-from PySide6.QtWidgets import QHBoxLayout, QHeaderView, QLineEdit, QMenu, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QHeaderView, QLineEdit, QVBoxLayout, QWidget
 
 from raterscope.widgets import theme
 from raterscope.widgets.figures import count
+from raterscope.widgets.menu import Menu
 from raterscope.widgets.own_keys import OwnKeys
 from raterscope.widgets.parts import Header
 from raterscope.widgets.tables.annotator_delegate import AnnotatorDelegate
@@ -181,7 +182,7 @@ class AnnotatorTable(QWidget):
         if row.isValid():
             self.view.selectRow(row.row())
         annotator = self.current
-        menu = QMenu(self)
+        menu = Menu(self)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         if annotator is not None:
             row_of = self.model.at(self.model.row_of(annotator))

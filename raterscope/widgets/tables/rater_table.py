@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QModelIndex, QRectF, Qt, Signal
+from PySide6.QtCore import QModelIndex, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QAction, QColor, QContextMenuEvent, QFont, QKeyEvent, QPainter, QResizeEvent
 from PySide6.QtWidgets import (
     QHeaderView,
-    QMenu,
     QStackedWidget,
     QStyle,
     QStyledItemDelegate,
@@ -19,6 +18,7 @@ from PySide6.QtWidgets import (
 
 from raterscope.widgets import theme
 from raterscope.widgets.glyphs import paint_rater, rater_colour, readable
+from raterscope.widgets.menu import Menu
 from raterscope.widgets.own_keys import OwnKeys
 from raterscope.widgets.painting import paint_bar, paint_words
 from raterscope.widgets.parts import Header, plain_label
@@ -32,6 +32,10 @@ WIDTHS = {
     "weight": 60, "bias mm": 68, "spread": 58, "dof": 44, "Dice": 46, "HD95": 50, "sens.": 50, "spec.": 50,
 }  # fmt: skip
 NAME_WIDTH = 92
+EDGES = 24
+"""Above, between and below the titles and the raters."""
+MOST_IN_SIGHT = 9
+"""Of the raters, those whom the table asks room for."""
 LAST_KEPT = ("weight", "bias mm", "Dice", "HD95", "spread", "dof", "sens.", "spec.")
 """The columns by what they are worth: where the room ends, the rest is in the name's tooltip."""
 
@@ -97,6 +101,7 @@ class RaterTable(QWidget):
         self._quiet = False
         self.select(current)
         self._settle()
+        self.updateGeometry()
 
     def select(self, name: str | None) -> None:
         """Select a rater without a signal; None selects none."""
@@ -120,6 +125,16 @@ class RaterTable(QWidget):
         """Give the columns that have something to say and room to say it."""
         return [name for i, name in enumerate(self.model.columns) if not self.view.isColumnHidden(i)]
 
+    def sizeHint(self) -> QSize:
+        """Be as high as the raters, to a limit."""
+        hint = super().sizeHint()
+        if self.model.rows:
+            lines = self.view.verticalHeader()
+            rows = min(lines.length(), MOST_IN_SIGHT * lines.defaultSectionSize())
+            heads = self._header.sizeHint().height() + self.view.horizontalHeader().sizeHint().height()
+            hint.setHeight(EDGES + heads + rows)
+        return hint
+
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Show as many columns as there is room for."""
         super().resizeEvent(event)
@@ -141,7 +156,7 @@ class RaterTable(QWidget):
             return
         out = self.model.at(self.model.row_of(name)).excluded
         self._exclude.setText(f"Take {name} back in" if out else f"Exclude {name} …")
-        menu = QMenu(self)
+        menu = Menu(self)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         menu.addAction(self._exclude)
         menu.popup(event.globalPos())

@@ -149,15 +149,26 @@ def box_label(viewport: Viewport, region: RegionBox, box: Box, *, selected: bool
 
 
 def paint_box(
-    painter: QPainter, viewport: Viewport, region: RegionBox, box: Box, *, selected: bool, words: bool
+    painter: QPainter,
+    viewport: Viewport,
+    region: RegionBox,
+    box: Box,
+    *,
+    selected: bool,
+    quiet: bool,
+    words: bool,
 ) -> None:
-    """Paint a disputed region's box and, where there is room for words, what is disputed."""
+    """Paint a disputed region's box and, where there is room for words, what is disputed.
+
+    A quiet one is seen without hiding the tissue and the outlines of the region that is looked at.
+    """
     frame = on_screen(viewport, box).adjusted(-3, -3, 3, 3)
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     painter.setBrush(Qt.BrushStyle.NoBrush)
-    dashes = QPen(QColor(theme.DARK.disputed), 1.8 if selected else 1.2)
-    dashes.setDashPattern([5, 3])
-    for pen in (QPen(theme.colour(theme.DARK.canvas, 150), 4), dashes):
+    hue = theme.colour(theme.DARK.disputed, 150) if quiet else QColor(theme.DARK.disputed)
+    dashes = QPen(hue, 1.8 if selected else 1.2)
+    dashes.setDashPattern([3, 4] if quiet else [5, 3])
+    for pen in (dashes,) if quiet else (QPen(theme.colour(theme.DARK.canvas, 150), 4), dashes):
         painter.setPen(pen)
         painter.drawRoundedRect(frame, 4, 4)
     if not words:

@@ -184,9 +184,12 @@ class SliceCanvas(QWidget):
         self._paint_stroke(painter)
         if not (plane.slices == 1 and scene.tool == "look" and not scene.calibrated):
             overlay.paint_cross_hair(painter, view, plane.place_of(scene.index), faint=scene.tool != "look")
-        for region, box in self._boxes(plane):
+        for region, box in sorted(self._boxes(plane), key=lambda one: one[0].number == scene.selected):
             selected = region.number == scene.selected
-            overlay.paint_box(painter, view, region, box, selected=selected, words=self._large)
+            overlay.paint_box(
+                painter, view, region, box,
+                selected=selected, quiet=not selected and scene.selected is not None, words=self._large,
+            )  # fmt: skip
         lift = pixels(CHIPS_ROOM) if self._large else 0
         overlay.paint_letters(painter, view, plane, lift)
         alone = scene.solo_name() if self._large else ""

@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QAbstractButton, QMenu, QWidget
 
 from raterscope.widgets import theme
 from raterscope.widgets.chips import HEIGHT, paint_chip_ground
+from raterscope.widgets.menu import Menu
 from raterscope.widgets.text_size import enlarge, pixels
 
 __all__ = ["WindowChip"]
@@ -32,7 +33,7 @@ class WindowChip(QAbstractButton):
         self.setToolTip(
             "Window: width and level of the grey values. Drag with the right button to change them"
         )
-        self._menu = QMenu(self)
+        self._menu = Menu(self)
         self._menu.triggered.connect(self._on_triggered)
         self.clicked.connect(self._on_clicked)
 

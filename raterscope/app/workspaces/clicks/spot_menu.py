@@ -7,7 +7,6 @@ from functools import partial
 
 from PySide6.QtCore import QEvent, QObject, QPoint, QPointF, Qt
 from PySide6.QtGui import QContextMenuEvent, QGuiApplication
-from PySide6.QtWidgets import QMenu
 
 from raterscope.app.window_parts import without_checked
 from raterscope.app.workspaces.clicks import view
@@ -15,6 +14,7 @@ from raterscope.app.workspaces.clicks.many import Many
 from raterscope.app.workspaces.clicks.measuring import Measuring
 from raterscope.app.workspaces.clicks.reviewing import Reviewing
 from raterscope.app.workspaces.clicks.screen import ClicksScreen
+from raterscope.widgets.menu import Menu
 
 __all__ = ["SpotMenu"]
 
@@ -111,7 +111,7 @@ class SpotMenu(QObject):
         return [(verb.capitalize(), partial(self._decide, verb)) for verb in ("accept", "reject", "skip")]
 
     def _open(self, title: str, entries: Sequence[Entry], place: QPoint, *, picture: bool = True) -> None:
-        menu = QMenu(self._screen)
+        menu = Menu(self._screen)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         menu.addAction(title.replace("&", "&&")).setEnabled(False)
         menu.addSeparator()

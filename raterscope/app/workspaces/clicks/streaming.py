@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtGui import QCursor
-from PySide6.QtWidgets import QFileDialog, QMenu
+from PySide6.QtWidgets import QFileDialog
 
 from raterscope.algorithms.progress import Watch
 from raterscope.app.clicks.following import Following, Wish
@@ -29,6 +29,7 @@ from raterscope.app.workspaces.clicks.screen import ClicksScreen
 from raterscope.app.workspaces.clicks.spots import Known, Settling
 from raterscope.app.workspaces.queueing import Queueing
 from raterscope.widgets.dialogs.column_mapping import ColumnMappingDialog, MappingField, TableKind
+from raterscope.widgets.menu import Menu
 from raterscope.widgets.panels.stream_panel import LiveLine, ReplayLine
 from raterscope.widgets.plots.stream_words import StreamTruth
 
@@ -185,7 +186,7 @@ class Streaming(QObject):
     # A source that is followed
 
     def _on_watch_requested(self) -> None:
-        menu = QMenu(self._screen)
+        menu = Menu(self._screen)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         menu.addAction("A file\N{HORIZONTAL ELLIPSIS}").triggered.connect(self._on_file_requested)
         menu.addAction("A folder\N{HORIZONTAL ELLIPSIS}").triggered.connect(self._on_folder_requested)

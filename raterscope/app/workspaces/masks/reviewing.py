@@ -31,6 +31,9 @@ class Reviewing(QObject):
     regions_changed
         Another case, run or structure, or a decision.
     selected(DisputedRegion or None)
+        Another region is gone to.
+    retold(DisputedRegion or None)
+        What is known of the region looked at is other; nobody went anywhere.
     consensus_changed
         The consensus with what was settled on top is another.
     exhausted
@@ -41,6 +44,7 @@ class Reviewing(QObject):
 
     regions_changed = Signal()
     selected = Signal(object)
+    retold = Signal(object)
     consensus_changed = Signal()
     exhausted = Signal()
     said = Signal(str)
@@ -156,6 +160,7 @@ class Reviewing(QObject):
             return
         if decision is not target:
             self._forget_unpainted()
+            self._return_to(target)
         if decision is target and decision.voxels is not None and self._unwritten:
             self._on_settled(scene, decision.voxels, self._unwritten.popleft())
         elif target.voxels is not None and target.voxels not in scene.settled:
@@ -234,9 +239,18 @@ class Reviewing(QObject):
         }
         self._painted = {at: None for at in self._painted if at in painted}
 
+    def _return_to(self, target: Decision) -> None:
+        """Go where a region was opened or settled again; a stroke is where one looks."""
+        scene, subject = self.scene, target.subject
+        if target.verb == "paint" or not isinstance(subject, RegionSubject) or subject.number is None:
+            return
+        shown = scene is not None and scene.run is not None and scene.run.id == target.run
+        if shown and subject.structure == self.structure and subject.number - 1 != self.current:
+            self.select(subject.number - 1)
+
     def _refresh(self) -> None:
         self._read()
-        self.selected.emit(self.region)
+        self.retold.emit(self.region)
 
     def _read(self) -> None:
         decided = self._decisions()

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QSplitter, QTabWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QTabWidget, QVBoxLayout, QWidget
 
 from raterscope.algorithms.masks.catalogue import FUSERS
 from raterscope.app.workspaces.masks.maps import MapBar
@@ -13,6 +12,7 @@ from raterscope.widgets.panels.fuse_panel import FusePanel
 from raterscope.widgets.panels.local_weight import LocalWeight
 from raterscope.widgets.panels.queue_panel import QueuePanel
 from raterscope.widgets.panels.region_panel import RegionPanel
+from raterscope.widgets.parts import rule
 from raterscope.widgets.plots.agreement_matrix import AgreementMatrix
 from raterscope.widgets.plots.dendrogram import Dendrogram
 from raterscope.widgets.plots.objective_plot import ObjectivePlot
@@ -48,11 +48,13 @@ class MasksScreen(WorkspaceScreen):
         column.addWidget(self.maps)
         column.addWidget(self.volume, 1)
         canvas.setFocusProxy(self.volume)
-        why = QSplitter(Qt.Orientation.Vertical)
-        why.setHandleWidth(1)
-        why.addWidget(self.table)
-        why.addWidget(self.region_panel)
-        why.setSizes([250, 350])
+        why = QWidget()
+        whom_and_where = QVBoxLayout(why)
+        whom_and_where.setContentsMargins(0, 0, 0, 0)
+        whom_and_where.setSpacing(0)
+        whom_and_where.addWidget(self.table)
+        whom_and_where.addWidget(rule())
+        whom_and_where.addWidget(self.region_panel, 1)
         super().__init__(
             QueuePanel("Cases"),
             canvas,

@@ -69,6 +69,7 @@ class MasksWorkspace(MasksScreen):
         review = self.reviewing
         review.regions_changed.connect(self._on_regions)
         review.selected.connect(self._on_selected)
+        review.retold.connect(self._show_region)
         review.exhausted.connect(self._on_exhausted)
         review.said.connect(self.said)
         self.consensuses.shown.connect(self.on_slices.show_outlines)
@@ -193,14 +194,19 @@ class MasksWorkspace(MasksScreen):
         self.status_changed.emit(view.status(review.scene, review.structure, review.regions))
 
     def _on_selected(self, region: DisputedRegion | None) -> None:
+        self._show_region(region)
+        scene = self.reviewing.scene
+        fusion = None if scene is None else scene.fusion(self.reviewing.structure)
+        if region is not None and fusion is not None:
+            self.raters.choose(fusion.annotators[region.dispute.leader])
+
+    def _show_region(self, region: DisputedRegion | None) -> None:
         scene = self.reviewing.scene
         if region is None or scene is None:
-            self.region_panel.show_region(None)
+            self.region_panel.show_region(None, fused=scene is None or scene.result is not None)
             return
         self.region_panel.show_region(view.evidence(region, scene, self._document.numbers))
-        fusion = scene.fusion(self.reviewing.structure)
-        if fusion is not None:
-            self.raters.choose(fusion.annotators[region.dispute.leader])
+        self.region_panel.select(self.raters.current)
 
     def _on_box(self, number: int) -> None:
         self.reviewing.select(number - 1)

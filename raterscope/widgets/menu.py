@@ -1,0 +1,23 @@
+"""A menu that keeps the keys while it is open."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QEvent
+from PySide6.QtWidgets import QMenu
+
+__all__ = ["Menu"]
+
+
+class Menu(QMenu):
+    """A letter or digit chooses in it, and is no shortcut of what lies beneath.
+
+    The keyboard stays with what had it when a menu opens, so that its shortcuts would answer first: A would
+    accept what is on screen, and no entry could be chosen by its digit.
+    """
+
+    def event(self, event: QEvent) -> bool:
+        """Take every key as one of the menu's."""
+        if event.type() == QEvent.Type.ShortcutOverride:
+            event.accept()
+            return True
+        return super().event(event)
