@@ -111,8 +111,8 @@ def test_an_annotator_is_excluded_with_a_reason_and_left_out_of_the_next_fusion(
     qtbot.waitUntil(lambda: len(fused.document.contents.runs) == 2, timeout=LONG)
     idle(fused, qtbot)
     assert "careless" not in workspace.reviewing.scene.clicks.annotators
-    excluded = [row for row in workspace.table.model.rows if row.excluded is not None]
-    assert [(row.name, row.excluded) for row in excluded] == [("careless", "clicks corners")]
+    excluded = [row for row in workspace.table.model.rows if row.excluded]
+    assert [(row.name, row.why) for row in excluded] == [("careless", "clicks corners")]
     press(fused, qtbot, Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier)
     assert fused.document.contents.review.excluded == {}
 
