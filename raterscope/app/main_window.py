@@ -100,6 +100,7 @@ class MainWindow(QMainWindow):
         for bringing in (importing, self.figures):
             bringing.refused.connect(self.notice.show_error)
         self.files.said.connect(self.status.set_news)
+        self.files.searched.connect(self.notice.hide)
         self._restore()
         self._on_replaced()
         kept = memory.folder() / "whereabouts" if remembers else None

@@ -31,9 +31,12 @@ class Files(QObject):
     -------
     said(str)
         What became of it; empty where what was said before is of no study any more.
+    searched
+        Missing images were looked for: what was said of them may hold no more.
     """
 
     said = Signal(str)
+    searched = Signal()
 
     def __init__(self, document: Document, importing: Importing, window: QWidget) -> None:
         super().__init__(window)
@@ -98,7 +101,11 @@ class Files(QObject):
             job = self._document.ask(
                 "Looking for images", partial(_find_images, Path(name)), quiet=False, changes=True
             )
-            job.finished.connect(self.said.emit)
+            job.finished.connect(self._on_searched)
+
+    def _on_searched(self, words: str) -> None:
+        self.searched.emit()
+        self.said.emit(words)
 
     def _folder(self) -> str:
         contents = self._document.contents

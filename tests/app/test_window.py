@@ -122,6 +122,7 @@ def test_an_image_that_moved_is_said_and_found_in_another_folder(
     qtbot.waitUntil(lambda: "2 images found" in window.status.news, timeout=LONG)
     idle(window, qtbot)
     assert window.workspace.reviewing.scene.path == elsewhere / "one.png"
+    assert not window.notice.isVisible()
 
 
 @pytest.mark.parametrize("what", ["detections", "annotators", "decisions", "clicks"])
