@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
 
-from raterscope.algorithms.settings import SettingsError
 from raterscope.app.errors import counted, plain
 from raterscope.app.report.contents import Prose, Section
 from raterscope.app.report.figures import Figures
+from raterscope.app.report.runs import flat, plan_in_words
 from raterscope.app.review import Decision, ReviewState, fold
 from raterscope.app.study import RunEntry
 from raterscope.widgets.figures import part_of_one
@@ -146,7 +145,7 @@ def methods_section(
     """
     paragraphs: list[Paragraph] = []
     for run in runs:
-        paragraphs.append((f"Run {run.id}", _plan_in_words(run)))
+        paragraphs.append((f"Run {run.id}", plan_in_words(run)))
         paragraphs += _about(run, [one for one in figures if one.run.id == run.id], decisions, items)
     if figures:
         paragraphs += _MEASURES
@@ -157,32 +156,6 @@ def methods_section(
     told = "; ".join(words for kind, words in _SOURCES.items() if any(run.kind == kind for run in runs))
     paragraphs.append(("Sources", f"{told[0].upper()}{told[1:]}."))
     return Section("Methods", [Prose(paragraphs)])
-
-
-def _plan_in_words(run: RunEntry) -> str:
-    """Say the algorithms and settings; those of another version as they are stored."""
-    try:
-        if run.kind == "clicks":
-            from raterscope.algorithms.clicks.fusion import FusionPlan
-            from raterscope.algorithms.clicks.stream import StreamPlan
-
-            if "stream" in run.settings:
-                return StreamPlan.from_dict(run.settings).in_words()
-            return FusionPlan.from_dict(run.settings).in_words()
-        if run.kind == "labels":
-            from raterscope.algorithms.labels.fusion import LabelPlan
-
-            return LabelPlan.from_dict(run.settings).in_words()
-        if run.kind == "pairs":
-            from raterscope.algorithms.pairs.fusion import PairPlan
-
-            return PairPlan.from_dict(run.settings).in_words()
-        from raterscope.algorithms.masks.fusion import MaskPlan
-
-        return MaskPlan.from_dict(run.settings).in_words()
-    except SettingsError:
-        stored = ", ".join(f"{name} {value}" for name, value in _flat(run.settings))
-        return f"{plain(run.algorithm)}, by another version of Raterscope, with {plain(stored, 2000)}."
 
 
 def _about(
@@ -217,7 +190,7 @@ def _about(
         held += f" Left out: {', '.join(plain(name, 40) for name in run.excluded)}."
     if run.weights:
         held += f" {_weights(run, then)}"
-    seeds = [value for name, value in _flat(run.settings) if name == "seed"]
+    seeds = [value for name, value in flat(run.settings) if name == "seed"]
     seed = run.seed if run.seed is not None else (seeds[0] if seeds else None)
     chance = (
         "No random numbers are used." if seed is None else f"Random numbers come from the seed {plain(seed)}."
@@ -261,10 +234,3 @@ def _ties(figures: Sequence[Figures]) -> str:
         if even
         else "There were none: no voxel has a probability of just one half."
     )
-
-
-def _flat(settings: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    found: list[tuple[str, Any]] = []
-    for name, value in settings.items():
-        found += _flat(value) if isinstance(value, dict) else [(str(name), value)]
-    return found

@@ -210,7 +210,8 @@ def _questions(
 def _labels(
     study: Study, entry: QuestionEntry, state: ReviewState, watch: Watch
 ) -> tuple[RunEntry, Section] | None:
-    from raterscope.app.report.labels import question_section, read_question
+    from raterscope.app.report.answered import read_question
+    from raterscope.app.report.labels import question_section
 
     found = read_question(study, entry, state.excluded, part(watch, 0.0, 0.7))
     if found is None:
