@@ -61,6 +61,7 @@ class Menus(QObject):
         close = self._action(menu, "Close the study", QKeySequence("Ctrl+W"), document.close)
         menu.addSeparator()
         self.undo_action = self._action(menu, "Undo", standard.Undo, document.undo)
+        self.undo_action.setShortcuts([QKeySequence("Ctrl+Z"), QKeySequence("Z")])
         self.redo_action = self._action(menu, "Redo", standard.Redo, document.redo)
         self.redo_action.setShortcuts([QKeySequence("Ctrl+Shift+Z"), QKeySequence("Ctrl+Y")])
         menu.addSeparator()

@@ -74,3 +74,16 @@ def test_esc_leaves_the_full_screen_only_from_the_canvas(fused, qtbot):
     _press(qtbot, Qt.Key.Key_Escape)
     assert not fused.isFullScreen()
     idle(fused, qtbot)
+
+
+def test_the_key_that_is_drawn_takes_the_last_decision_back_and_tells_which(fused, qtbot):
+    workspace = _ready(fused, qtbot)
+    number = workspace.reviewing.spot.number
+    press(fused, qtbot, Qt.Key.Key_R)
+    assert fused.menus.undo_action.text() == f"Undo reject spot {number}"
+    press(fused, qtbot, Qt.Key.Key_Z)
+    assert fused.document.contents.review.undoable is None
+    assert fused.menus.redo_action.text() == f"Redo reject spot {number}"
+    workspace.queue.filter.setFocus()
+    qtbot.keyClicks(workspace.queue.filter, "z")
+    assert workspace.queue.filter.text() == "z"

@@ -96,6 +96,11 @@ def test_a_name_stands_as_it_was_written(fused, qtbot):  # noqa: F811
 def test_one_comes_back_to_the_task_and_the_annotators_that_one_looked_at(fused, qtbot):  # noqa: F811
     workspace = fused.workspace
     workspace.tasks.select(4)
+    workspace.tasks.decide(0)
+    idle(fused, qtbot)
+    task, label = workspace.scene.labels.tasks[4], workspace.scene.labels.classes[0]
+    assert fused.menus.undo_action.text() == f"Undo label {task} {label}"
+    workspace.tasks.select(4)
     workspace.people.choose((LIAR, 2))
     told = json.loads(json.dumps(workspace.whereabouts()))
     workspace.tasks.select(1)

@@ -45,6 +45,7 @@ def test_while_names_are_hidden_no_name_is_anywhere(fused, qtbot):  # noqa: F811
     workspace = looked_at(fused, qtbot, 3)
     workspace.judging.record("flag", "ann 05", "clicks one side always")
     idle(fused, qtbot)
+    assert fused.menus.undo_action.text() == "Undo flag annotator ann 05"
     looked_at(fused, qtbot, 3)
     workspace._on_pair(0, 1)
     assert said(fused).count("ann 03") >= 5
@@ -55,6 +56,7 @@ def test_while_names_are_hidden_no_name_is_anywhere(fused, qtbot):  # noqa: F811
     assert "ann 0" not in said(fused)
     assert "annotator 4" in said(fused)
     assert "flag an annotator" in said(fused)
+    assert fused.menus.undo_action.text() == "Undo flag an annotator"
     key(fused, qtbot, Qt.Key.Key_B)
     assert fused.status.news == "Names are shown."
     assert said(fused).count("ann 03") >= 5
