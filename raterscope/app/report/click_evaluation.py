@@ -12,7 +12,7 @@ from raterscope.algorithms.labels.assessment import wilson
 from raterscope.algorithms.matching import RADIUS, true_detections
 from raterscope.app.errors import counted, plain
 from raterscope.app.report.charts import LINES, Line, draw_lines
-from raterscope.app.report.contents import Block, Gallery, Table
+from raterscope.app.report.contents import Block, Gallery, Table, shortened
 from raterscope.app.report.counted import CountedImage
 from raterscope.app.report.units import NONE, share
 from raterscope.widgets.figures import estimate
@@ -30,7 +30,7 @@ def against_truth(found: Sequence[CountedImage]) -> list[Block]:
         evaluate(np.column_stack([one.spots.x, one.spots.y])[one.spots.present], one.truth, RADIUS)
         for one in known
     ]
-    rows = [_row(plain(one.entry.name), [each]) for one, each in zip(known, decided, strict=True)]
+    rows = shortened([_row(plain(one.entry.name), [each]) for one, each in zip(known, decided, strict=True)])
     if len(known) > 1:
         rows.append(_row("all images", decided))
     if any(len(one.judged) for one in known):

@@ -14,7 +14,7 @@ from raterscope.algorithms.clicks.fusion import pool_rates
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.clicks.parasitaemia import SOURCE, field_of, note_of, tell
 from raterscope.app.errors import plain
-from raterscope.app.report.contents import Table
+from raterscope.app.report.contents import Table, shortened
 from raterscope.app.report.counted import CountedImage
 from raterscope.app.report.units import NONE, share, significant
 from raterscope.app.review import Measures, Weighed
@@ -29,7 +29,7 @@ _MOST_COMPARED = 1000
 
 def counts_table(found: Sequence[CountedImage]) -> Table:
     """Tell how many structures are on each image and on all together."""
-    rows: list[Sequence[str]] = [_counts(plain(one.entry.name), [one]) for one in found]
+    rows = shortened([_counts(plain(one.entry.name), [one]) for one in found])
     if len(found) > 1:
         rows.append(_counts("all images", found))
     note = (
@@ -89,7 +89,7 @@ def measurements_table(found: Sequence[CountedImage], measures: Measures) -> Tab
             scale = NONE if size is None else f"{size:.4g}"
             rows.append((plain(one.entry.name), name, pixels, known, scale, plain(shape.made.who, 40)))
     columns = ("Image", "What", "Pixels", "Micrometres", "µm a pixel", "By")
-    return Table("Measurements", columns, rows, words=frozenset({1, 5})) if rows else None
+    return Table("Measurements", columns, shortened(rows), words=frozenset({1, 5})) if rows else None
 
 
 def annotators_table(

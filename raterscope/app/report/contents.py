@@ -11,7 +11,7 @@ from typing import ClassVar
 
 __all__ = [
     "Block", "Cell", "Contents", "Facts", "Gallery", "Notices", "Picture", "Prose",
-    "Section", "Swatch", "Table",
+    "Section", "Swatch", "Table", "shortened",
 ]  # fmt: skip
 
 
@@ -98,6 +98,18 @@ class Table:
     def left(self, column: int) -> bool:
         """Whether a column starts at the left."""
         return column == 0 or column in self.words
+
+
+_MOST_ROWS = 400
+"""Rows of a table with one for each image: more are no reading."""
+
+
+def shortened(rows: Sequence[Sequence[str]]) -> list[Sequence[str]]:
+    """Give the first `_MOST_ROWS` rows, and a row that says how many more there are."""
+    more = len(rows) - _MOST_ROWS
+    if more <= 0:
+        return list(rows)
+    return [*rows[:_MOST_ROWS], (f"… and {more:,} more", *[""] * (len(rows[0]) - 1))]
 
 
 @dataclass(frozen=True)

@@ -21,9 +21,9 @@ from raterscope.app.study.records import PairQuestion, QuestionEntry
 if TYPE_CHECKING:
     from raterscope.app.report.figures import Figures
 
-__all__ = ["SUFFIXES", "report_job", "write_report"]
+__all__ = ["gather", "write_report"]
 
-SUFFIXES = (".html", ".pdf")
+_SUFFIXES = (".html", ".pdf")
 
 Entry = TypeVar("Entry", QuestionEntry, PairQuestion)
 
@@ -61,7 +61,7 @@ def write_report(
     """
     path = Path(path)
     ending = path.suffix.casefold()
-    if ending not in SUFFIXES or path.resolve().suffix.casefold() == STUDY_SUFFIX:
+    if ending not in _SUFFIXES or path.resolve().suffix.casefold() == STUDY_SUFFIX:
         raise InputError("is no name of a report; expected one that ends in .html or .pdf", file=path)
     check_place(path)
     contents = gather(study, part(watch, 0.0, 0.9), item, question)
@@ -78,11 +78,6 @@ def write_report(
         data = as_html(contents).encode()
     write_whole(path, data)
     return path
-
-
-def report_job(path: Path, study: Study, watch: Watch) -> Path:
-    """Write the report of a whole study: ``partial(report_job, path)`` is work for the study's thread."""
-    return write_report(study, path, watch)
 
 
 def gather(

@@ -13,7 +13,7 @@ from PySide6.QtGui import QImage, QTextDocument
 
 from raterscope.app.cli import main
 from raterscope.app.report import write_report
-from raterscope.app.report.contents import Contents, Notices, Prose, Section, Table
+from raterscope.app.report.contents import Contents, Notices, Prose, Section, Table, shortened
 from raterscope.app.report.page_breaks import keep_together
 from raterscope.app.report.rendering import as_html
 from raterscope.app.study import Study
@@ -140,3 +140,10 @@ def test_columns_fill_the_paper_and_no_word_of_a_heading_is_broken(names):
     assert sum(widths) == pytest.approx(100, abs=0.5)
     letters = [118 * width / 100 for width in widths]
     assert all(room >= 1.2 * len(head) for room, head in zip(letters, heads, strict=True))
+
+
+def test_a_table_of_thousands_of_images_says_how_many_more_there_are():
+    rows = shortened([(str(number), "x") for number in range(1402)])
+    assert len(rows) == 401
+    assert rows[-1] == ("… and 1,002 more", "")
+    assert shortened(rows[:3]) == rows[:3]
