@@ -19,6 +19,7 @@ def style_sheet(theme: Theme) -> str:
     """Write the style sheet of a theme, its text as large as is asked for."""
     t = theme
     caption, body, title, deciding, line, header, box = map(pixels, (11, 13, 15, 30, 18, 20, 12))
+    under_black = t.second if t.dark else t.raised  # Qt's own icons are black, whatever the theme
     tick, down = _icon(f"tick_{t.name}"), _icon(f"down_{t.name}")
     return f"""
 * {{ font-size: {body}px; }}
@@ -111,6 +112,7 @@ QMenu::separator {{ height: 1px; background: {t.line}; margin: 4px 8px; }}
 
 QTabWidget::pane {{ border: none; }}
 QTabBar::tab {{ background: transparent; color: {t.second}; padding: 5px 9px; border-radius: 4px; }}
+QFileDialog QToolButton {{ padding: 2px; min-height: 0; background: {under_black}; }}
 QTabBar QToolButton {{ padding: 0; min-height: 0; border-radius: 0; }}
 QTabBar::tab:selected {{ background: {t.raised}; color: {t.text}; font-weight: bold; }}
 QTabBar::tab:focus {{ color: {t.accent}; }}

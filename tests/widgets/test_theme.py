@@ -2,7 +2,7 @@ import itertools
 
 import pytest
 from PySide6.QtGui import QColor, QFontMetrics, QPalette
-from PySide6.QtWidgets import QCheckBox, QLabel
+from PySide6.QtWidgets import QCheckBox, QFileDialog, QLabel, QToolButton
 
 from raterscope.widgets import theme
 
@@ -71,3 +71,17 @@ def test_a_ticked_box_shows_a_tick_and_not_a_colour_alone(restored, qtbot):
 def test_figures_all_have_one_width():
     metrics = QFontMetrics(theme.font(theme.FIGURE))
     assert len({metrics.horizontalAdvance(figure * 5) for figure in "0123456789"}) == 1
+
+
+@pytest.mark.parametrize("look", [theme.DARK, theme.LIGHT], ids=lambda look: look.name)
+def test_the_buttons_of_qts_own_file_dialog_show_what_they_are(qapp, qtbot, look):
+    theme.apply_theme(qapp, look)
+    dialog = QFileDialog()
+    qtbot.addWidget(dialog)
+    dialog.setOption(QFileDialog.Option.DontUseNativeDialog)
+    dialog.show()
+    up = dialog.findChild(QToolButton, "toParentButton")
+    up.setEnabled(True)
+    image = up.grab(up.rect().adjusted(5, 5, -5, -5)).toImage()
+    seen = [image.pixelColor(x, y).lightness() for x in range(image.width()) for y in range(image.height())]
+    assert max(seen) - min(seen) > 100
