@@ -230,7 +230,7 @@ def test_undo_goes_back_to_the_region_that_it_opens_again(fused_masks, qtbot):
     go_to(fused_masks, qtbot, "second")
     go_to(fused_masks, qtbot, "first")
     assert fused_masks.workspace.reviewing.region is None
-    key(fused_masks, qtbot, Qt.Key.Key_U)
+    key(fused_masks, qtbot, Qt.Key.Key_Z)
     assert fused_masks.workspace.reviewing.region.state == "open"
     assert "open" in fused_masks.workspace.region_panel._figures.accessibleName()
 

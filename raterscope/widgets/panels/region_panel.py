@@ -233,7 +233,7 @@ class RegionPanel(QWidget):
         self.brush = KeyButton("B", "brush", "second", "Paint into the consensus")
         self.erase = KeyButton("E", "eraser", "second", "Paint out of the consensus")
         self.interpolate = KeyButton("I", "interpolate", "second", "Fill the slices between those drawn")
-        self.undo = KeyButton("U", "undo", "second", "Take the last decision back; Ctrl+Z too")
+        self.undo = KeyButton("Z", "undo", "second", "Take the last decision back; Ctrl+Z too")
         self._menu = Menu("Take the version of", self)
         self._menu.triggered.connect(self._on_taken)
         for tool in (self.brush, self.erase):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import Any
 
 from PySide6.QtWidgets import QWidget
 
@@ -14,6 +15,7 @@ from raterscope.app.document import Document
 from raterscope.app.jobs import Jobs
 from raterscope.app.masks.running import Answer, Draft, Inputs, fuse_cases, gather, keep
 from raterscope.app.review import Decision
+from raterscope.app.whereabouts import numbers_in
 from raterscope.app.workspaces.fusing import FusionWork
 from raterscope.app.workspaces.loading import SceneLoader
 from raterscope.app.workspaces.masks import view
@@ -102,7 +104,6 @@ class MasksWorkspace(MasksScreen):
             ("Brush", "B", partial(self._toggle_tool, "brush")),
             ("Eraser", "E", partial(self._toggle_tool, "eraser")),
             ("Interpolate between painted slices", "I", review.interpolate),
-            ("Undo", "U", self._document.undo),
             ("Next map", "D", self.maps.next_map),
             ("Next case", "PgDown", partial(self.queueing.step, 1)),
             ("Previous case", "PgUp", partial(self.queueing.step, -1)),
@@ -133,6 +134,36 @@ class MasksWorkspace(MasksScreen):
     def choose_annotator(self, name: str) -> None:
         """Choose a rater everywhere."""
         self.raters.choose(name)
+
+    def whereabouts(self) -> dict[str, Any]:
+        """Tell structure, region, rater, slices and layout too."""
+        region = self.reviewing.region
+        return {
+            **super().whereabouts(),
+            "structure": self.reviewing.structure,
+            "region": None if region is None else region.number,
+            "rater": self.raters.current,
+            "crosshair": list(self.volume.crosshair),
+            "layout": self.volume.layout_name,
+        }
+
+    def return_to(self, told: Mapping[str, Any]) -> None:
+        """Select structure, region and rater, and look at the slices that one did."""
+        super().return_to(told)
+        scene, structure = self.reviewing.scene, told.get("structure")
+        if scene is not None and structure in scene.structures and structure != self.reviewing.structure:
+            self.maps.set_structures(scene.structures, structure)
+            self._on_structure(structure)
+        if told.get("layout") in ("three", *self.volume.planes):
+            self.volume.set_layout(told["layout"])
+        numbers = [region.number for region in self.reviewing.regions]
+        if told.get("region") in numbers:
+            self.reviewing.select(numbers.index(told["region"]))
+        if told.get("rater") in self.annotators_here():
+            self.choose_annotator(told["rater"])
+        place = numbers_in(told.get("crosshair"), 3)
+        if place is not None:
+            self.volume.go_to((int(place[0]), int(place[1]), int(place[2])))
 
     def _on_replaced(self) -> None:
         self.runs.forget()

@@ -1,0 +1,39 @@
+"""Where one was in a case of masks."""
+
+import json
+
+from tests.app.driving import idle
+from tests.app.test_masks_workspace import compiled, fused_masks, masks_study, opened_masks  # noqa: F401
+
+
+def test_one_comes_back_to_region_rater_and_slices(fused_masks, qtbot):  # noqa: F811
+    workspace = fused_masks.workspace
+    workspace.reviewing.select(0)
+    rater = workspace.annotators_here()[1]
+    workspace.choose_annotator(rater)
+    place = tuple(size // 3 for size in workspace.volume.planes["axial"].shape)
+    workspace.volume.go_to(place)
+    workspace.volume.set_layout("axial")
+    told = json.loads(json.dumps(workspace.whereabouts()))
+    workspace.reviewing.select(None)
+    workspace.volume.set_layout("three")
+    workspace.volume.go_to((0, 0, 0))
+    workspace.return_to(told)
+    idle(fused_masks, qtbot)
+    assert workspace.reviewing.region.number == 1
+    assert workspace.raters.current == rater
+    assert workspace.volume.crosshair == place
+    assert workspace.volume.layout_name == "axial"
+    workspace.return_to({"structure": 3, "region": "x", "rater": None, "crosshair": [1, 2], "layout": []})
+    assert workspace.volume.crosshair == place
+
+
+def test_what_can_be_undone_is_named_once(fused_masks, qtbot):  # noqa: F811
+    workspace = fused_masks.workspace
+    workspace.reviewing.select(0)
+    workspace.reviewing.accept()
+    idle(fused_masks, qtbot)
+    named = [one.words for one in fused_masks.habits.commands() if one.words.startswith("Undo")]
+    assert len(named) == 1
+    assert named[0].startswith("Undo accept region 1")
+    assert len({one.words for one in fused_masks.habits.commands()}) == len(fused_masks.habits.commands())
