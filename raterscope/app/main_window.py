@@ -189,7 +189,7 @@ class MainWindow(QMainWindow):
     def _made(self, kind: WorkspaceKind) -> WorkspaceScreen:
         if kind.kind in self._workspaces:
             return self._workspaces[kind.kind]
-        workspace = kind.make(self.document, self.jobs, self)
+        workspace = kind.make(self.document, self.jobs, self._pages)
         workspace.status_changed.connect(partial(self._on_status, kind.kind))
         workspace.said.connect(self.status.set_news)
         workspace.refused.connect(self.notice.show_error)

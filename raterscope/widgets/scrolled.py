@@ -27,7 +27,7 @@ class Scrolled(QScrollArea):
         self.setWidgetResizable(True)
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        self._held = _Held(inner)
+        self._held = _Held(inner, self.viewport())
         self.setWidget(self._held)
         theme.notifier().changed.connect(self._held.follow)
 
@@ -50,8 +50,8 @@ class Scrolled(QScrollArea):
 class _Held(QWidget):
     """A widget that is as large as there is room; with larger text, as large as it has to be."""
 
-    def __init__(self, inner: QWidget) -> None:
-        super().__init__()
+    def __init__(self, inner: QWidget, parent: QWidget) -> None:
+        super().__init__(parent)
         self.inner = inner
         inner.setParent(self)
         self.follow()

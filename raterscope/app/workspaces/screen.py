@@ -92,13 +92,26 @@ class WorkspaceScreen(QWidget):
         self.digits: OwnKeys | None = None
         """What the keys 1 to 9 do."""
         self._regions = (queue, canvas, evidence, self.left_tabs, *below)
-        stretch = (0, *[1] * len(below))
-        self._lower = tuple(map(Scrolled, (self.left_tabs, *below)))
-        self.bottom = _splitter(Qt.Orientation.Horizontal, self._lower, stretch)
-        seen = Scrolled(canvas) if self.CANVAS_SCROLLS else canvas
-        self.upper = _splitter(Qt.Orientation.Horizontal, (seen, Scrolled(evidence)), (1, 0))
-        self.middle = _splitter(Qt.Orientation.Vertical, (self.upper, self.bottom), (1, 0))
-        self.whole = _splitter(Qt.Orientation.Horizontal, (Scrolled(queue), self.middle), (0, 1))
+        # From the whole to its parts: for each further widget about a part, Qt styles all that it holds anew.
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        across, down = Qt.Orientation.Horizontal, Qt.Orientation.Vertical
+        self.whole = _splitter(across, self)
+        column.addWidget(self.whole)
+        Scrolled(queue, self.whole)
+        self.middle = _splitter(down, self.whole)
+        self.upper, self.bottom = _splitter(across, self.middle), _splitter(across, self.middle)
+        if self.CANVAS_SCROLLS:
+            Scrolled(canvas, self.upper)
+        else:
+            self.upper.addWidget(canvas)
+        Scrolled(evidence, self.upper)
+        self._lower = tuple(Scrolled(part, self.bottom) for part in (self.left_tabs, *below))
+        self.whole.setStretchFactor(1, 1)
+        self.middle.setStretchFactor(0, 1)
+        self.upper.setStretchFactor(0, 1)
+        for place in range(len(below)):
+            self.bottom.setStretchFactor(1 + place, 1)
         self.divisions: dict[QSplitter, Sequence[int]] = {
             self.whole: [QUEUE_WIDTH, 1200],
             self.upper: [840, EVIDENCE_WIDTH],
@@ -117,9 +130,6 @@ class WorkspaceScreen(QWidget):
         for splitter in self._sides:
             splitter.splitterMoved.connect(self._on_divided)
         self.setFocusProxy(canvas)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.addWidget(self.whole)
         fuse_panel.setParent(self)
         fuse_panel.hide()
         theme.notifier().changed.connect(self._on_look)
@@ -350,13 +360,10 @@ class WorkspaceScreen(QWidget):
             self._place_fuse_panel()
 
 
-def _splitter(direction: Qt.Orientation, parts: Sequence[QWidget], stretch: Sequence[int]) -> QSplitter:
-    splitter = QSplitter(direction)
+def _splitter(direction: Qt.Orientation, parent: QWidget) -> QSplitter:
+    splitter = QSplitter(direction, parent)
     splitter.setHandleWidth(1)
     splitter.setChildrenCollapsible(True)
-    for index, part in enumerate(parts):
-        splitter.addWidget(part)
-        splitter.setStretchFactor(index, stretch[index])
     return splitter
 
 
