@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import html
 
-from PySide6.QtCore import QEvent, QSize, Qt
-from PySide6.QtGui import QFontMetrics, QPainter, QPaintEvent, QResizeEvent, QWheelEvent
+from PySide6.QtCore import QEvent, QObject, QSize, Qt
+from PySide6.QtGui import QFontMetrics, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import (
     QComboBox,
     QFrame,
@@ -20,7 +20,7 @@ from PySide6.QtWidgets import (
 
 from raterscope.widgets import theme
 
-__all__ = ["ChoiceBox", "ElidedLabel", "Header", "plain_label", "plain_tip", "rule"]
+__all__ = ["ChoiceBox", "ElidedLabel", "Header", "let_wheel_pass", "plain_label", "plain_tip", "rule"]
 
 
 def plain_label(text: str = "", role: str = "", *, wrap: bool = False, selectable: bool = False) -> QLabel:
@@ -98,6 +98,20 @@ class ElidedLabel(QLabel):
         painter.drawText(self.rect(), int(self.alignment() | Qt.AlignmentFlag.AlignVCenter), text)
 
 
+def let_wheel_pass(editor: QWidget) -> None:
+    """Let the wheel change a choice or a number only where one is already: what is scrolled past keeps it."""
+    editor.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+    editor.installEventFilter(_Passing(editor))
+
+
+class _Passing(QObject):
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        past = event.type() == QEvent.Type.Wheel and isinstance(watched, QWidget) and not watched.hasFocus()
+        if past:
+            event.ignore()
+        return past
+
+
 class ChoiceBox(QComboBox):
     """A choice that is no wider than its place, whatever its words; those that do not fit end in dots."""
 
@@ -105,14 +119,7 @@ class ChoiceBox(QComboBox):
         super().__init__(parent)
         self.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
         self.setMinimumContentsLength(12)
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-
-    def wheelEvent(self, event: QWheelEvent) -> None:
-        """Choose by the wheel only where one is already: what is scrolled past keeps its choice."""
-        if self.hasFocus():
-            super().wheelEvent(event)
-        else:
-            event.ignore()
+        let_wheel_pass(self)
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         """Paint the choice, shortened to its room."""

@@ -4,15 +4,16 @@ from datetime import UTC, datetime
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QCoreApplication, QPoint, Qt
-from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QLabel, QPushButton
+from PySide6.QtCore import QCoreApplication, QPoint, QPointF, Qt
+from PySide6.QtGui import QGuiApplication, QWheelEvent
+from PySide6.QtWidgets import QApplication, QLabel, QPushButton
 
 from raterscope.widgets import theme
 from raterscope.widgets.empty_state import EmptyState
 from raterscope.widgets.panels.evidence_panel import Evidence, EvidencePanel, VoterLine
 from raterscope.widgets.panels.history_panel import HistoryEntry, HistoryPanel
 from raterscope.widgets.panels.jobs_panel import JobLine, JobsPanel
+from raterscope.widgets.panels.parasitaemia_panel import ParasitaemiaPanel
 from raterscope.widgets.panels.queue_panel import QueueFilter, QueueItem, QueuePanel
 from raterscope.widgets.parts import plain_tip
 
@@ -278,3 +279,28 @@ def test_an_empty_place_offers_what_fills_it(qtbot):
     assert done == [1]
     words = next(label for label in state.findChildren(QLabel) if label.text() == "Drop files here.")
     assert words.height() >= words.heightForWidth(words.width())
+
+
+def test_a_number_that_is_scrolled_past_stays_and_one_that_has_the_keys_does_not(qtbot):
+    panel = ParasitaemiaPanel()
+    qtbot.addWidget(panel)
+    panel.show()
+    panel.activateWindow()
+    field = panel.fields["leukocytes"]
+    field.setValue(200)
+    here = QPointF(field.rect().center())
+
+    def scroll():
+        turn = QWheelEvent(
+            here, field.mapToGlobal(here), QPoint(), QPoint(0, 120), Qt.MouseButton.NoButton,
+            Qt.KeyboardModifier.NoModifier, Qt.ScrollPhase.NoScrollPhase, False,
+        )  # fmt: skip
+        QApplication.sendEvent(field, turn)
+
+    panel.scope.setFocus()
+    scroll()
+    assert field.value() == 200
+    field.setFocus()
+    qtbot.waitUntil(field.hasFocus)
+    scroll()
+    assert field.value() == 201

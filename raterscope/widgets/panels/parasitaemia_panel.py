@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QDoubleSpinBox, QFormLayout, QScrollArea, QSizePol
 from raterscope.widgets import theme
 from raterscope.widgets.painting import paint_words
 from raterscope.widgets.panels.lists import LineKind, LineList
-from raterscope.widgets.parts import plain_label, plain_tip
+from raterscope.widgets.parts import let_wheel_pass, plain_label, plain_tip
 from raterscope.widgets.plots.mode_switch import ModeSwitch
 from raterscope.widgets.text_size import set_lengths
 from raterscope.widgets.wrapping import Pair, WrappingRow
@@ -200,6 +200,7 @@ def _field(asked: _Asked) -> QDoubleSpinBox:
     box.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
     box.setToolTip(plain_tip(asked.tip))
     box.setAccessibleName(asked.tip)
+    let_wheel_pass(box)
     return box
 
 

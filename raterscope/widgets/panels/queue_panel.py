@@ -13,7 +13,7 @@ from raterscope.widgets import theme
 from raterscope.widgets.figures import count
 from raterscope.widgets.painting import paint_bar, paint_words
 from raterscope.widgets.panels.lists import LineKind, LineList
-from raterscope.widgets.parts import ChoiceBox, Header, plain_label
+from raterscope.widgets.parts import ChoiceBox, Header, let_wheel_pass, plain_label
 from raterscope.widgets.text_size import enlarge, set_lengths
 
 __all__ = ["QueueFilter", "QueueFrame", "QueueItem", "QueueKind", "QueuePanel"]
@@ -161,6 +161,7 @@ class QueuePanel(QueueFrame):
         self.many.setButtonSymbols(QSpinBox.ButtonSymbols.NoButtons)
         set_lengths(self.many, width=NUMBER_WIDTH)
         self.many.setAccessibleName("More than")
+        let_wheel_pass(self.many)
         choosing = QWidget()
         row = QHBoxLayout(choosing)
         row.setContentsMargins(0, 0, 0, 0)
