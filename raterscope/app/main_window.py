@@ -29,6 +29,9 @@ from raterscope.widgets.empty_state import EmptyState
 
 __all__ = ["MainWindow"]
 
+FRAME = QSize(12, 42)
+"""What a frame with its title takes at the most, which Qt knows only once there is one."""
+
 
 class MainWindow(QMainWindow):
     """The window of one study.
@@ -280,7 +283,7 @@ class MainWindow(QMainWindow):
     def _restore(self) -> None:
         geometry = memory.recall("window") if self._remembers else None
         if geometry is None or not self.restoreGeometry(geometry):
-            self.resize(QSize(1440, 900).boundedTo(self.screen().availableSize()))
+            self.resize(QSize(1440, 900).boundedTo(self.screen().availableSize() - FRAME))
 
 
 def _first_kind(contents: Contents) -> str:
