@@ -87,7 +87,7 @@ class Palette(QFrame):
     def _place(self) -> None:
         window = self._window
         rows = min(ROWS, len(self.view.lines))
-        set_lengths(self.view, height=rows * self._kind.height)
+        set_lengths(self.view, height=rows * self._kind.height + 2 * self.view.frameWidth())
         width = min(pixels(WIDTH), window.width() - 32)
         self.setGeometry((window.width() - width) // 2, FROM_TOP, width, self.sizeHint().height())
 

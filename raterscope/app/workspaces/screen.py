@@ -302,11 +302,11 @@ class WorkspaceScreen(QWidget):
         region, focus = self.region_of(self.focusWidget() or self.canvas), self.focusWidget()
         if region is None or focus is None:
             return
-        one = focus
-        while True:
-            one = one.nextInFocusChain() if step > 0 else one.previousInFocusChain()
-            if one is focus:
-                return
+        chain, one = [], focus.nextInFocusChain()
+        while one is not None and one is not focus:
+            chain.append(one)
+            one = one.nextInFocusChain()
+        for one in chain[::step]:
             if _holds(region, one) and _takes_keys(one) and one.focusProxy() is None:
                 one.setFocus(Qt.FocusReason.TabFocusReason)
                 return

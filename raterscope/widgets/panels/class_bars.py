@@ -69,7 +69,7 @@ class ClassBars(LineList[ClassBar]):
     def show_bars(self, bars: Sequence[ClassBar]) -> None:
         """Show the classes of a task."""
         self.set_lines(bars)
-        set_lengths(self, minimumHeight=_BarKind.height)
+        set_lengths(self, minimumHeight=_BarKind.height + 2 * self.frameWidth())
 
     OWN_KEYS = OwnKeys("In the classes of a task", (("Return", "the task is of this class"),))
 

@@ -93,7 +93,7 @@ class RegionVotes(LineList[RegionVote]):
     def sizeHint(self) -> QSize:
         """Be as high as the raters, to a limit."""
         rows = min(max(len(self.lines), 2), MOST_IN_SIGHT)
-        return QSize(pixels(120), rows * pixels(_VoteKind.height))
+        return QSize(pixels(120), rows * pixels(_VoteKind.height) + 2 * self.frameWidth())
 
     def minimumSizeHint(self) -> QSize:
         """Show two raters at least."""
