@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import os
 import signal
@@ -21,9 +22,12 @@ from raterscope.app.look import FollowSystem, apply_look
 from raterscope.app.main_window import MainWindow
 from raterscope.app.workspaces.catalogue import WORKSPACES
 
-__all__ = ["SWITCH_SECONDS", "main"]
+__all__ = ["SWITCH_SECONDS", "main", "share_heaps"]
 
 SWITCH_SECONDS = 0.0005
+HEAPS = 2
+_HEAPS_AT_MOST = -8
+"""The parameter's number in glibc's malloc.h."""
 
 
 def main(paths: Sequence[Path] = ()) -> int:
@@ -34,6 +38,7 @@ def main(paths: Sequence[Path] = ()) -> int:
     InputError
         When there is no display that Qt can open.
     """
+    share_heaps()
     chosen = os.environ.get("QT_QPA_PLATFORM")
     if chosen is None and sys.platform == "linux":
         # Qt ends the program where it finds no display; with something to fall back on, it can be said.
@@ -55,6 +60,13 @@ def main(paths: Sequence[Path] = ()) -> int:
     _FirstPicture(window, partial(_go_on, window, [path.resolve() for path in paths]))
     window.show()
     return application.exec()
+
+
+def share_heaps() -> None:
+    """Let all threads share two heaps: of eight for each core, as glibc makes, most is gaps in the end."""
+    allocator = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
+    if allocator is not None:
+        allocator(_HEAPS_AT_MOST, HEAPS)
 
 
 class _FirstPicture(QObject):

@@ -26,7 +26,7 @@ from PySide6.QtWidgets import QAbstractScrollArea, QApplication, QWidget
 
 from raterscope.app.look import apply_look
 from raterscope.app.main_window import MainWindow
-from raterscope.app.starting import SWITCH_SECONDS
+from raterscope.app.starting import SWITCH_SECONDS, share_heaps
 from raterscope.app.workspaces.catalogue import WORKSPACES
 
 __all__ = [
@@ -42,6 +42,7 @@ MOMENTS = (0.05, 0.2, 0.4, 0.8, 1.5)
 
 def dark_application() -> QApplication:
     """Start the program's application, with all that it would load later loaded already."""
+    share_heaps()
     application = QApplication([])
     apply_look("dark")
     for workspace in WORKSPACES.values():

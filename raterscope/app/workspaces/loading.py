@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import mmap
 from collections import OrderedDict
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Protocol
 
+import numpy as np
+from numpy.typing import NDArray
 from PySide6.QtCore import QObject, Signal
 
 from raterscope.algorithms.progress import Watch
@@ -17,7 +20,7 @@ from raterscope.app.jobs import Job, Jobs
 from raterscope.app.study import ImageEntry, Study
 from raterscope.app.study.places import has_changed
 
-__all__ = ["Pixels", "SceneLoader", "why_missing"]
+__all__ = ["Pixels", "SceneLoader", "apart", "why_missing"]
 
 PIXELS_KEPT = 256 * 1024**2
 """Some seventy smears: a review goes on and seldom far back, and what is read again is there in 40 ms."""
@@ -171,6 +174,17 @@ class SceneLoader(QObject):
             self._loading.discard(image)
             if image == self._wanted:
                 self.loading.emit("")
+
+
+def apart(pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Put pixels in memory of their own, which the system has back when they go.
+
+    The C library keeps a heap for each few threads; among what else is in those, large arrays that come and
+    go in threads of their own leave gaps that no other thread fills.
+    """
+    found = np.frombuffer(mmap.mmap(-1, pixels.nbytes), dtype=np.uint8).reshape(pixels.shape)
+    np.copyto(found, pixels)
+    return found
 
 
 def why_missing(entry: ImageEntry, study: Study) -> str:

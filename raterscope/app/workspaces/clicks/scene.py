@@ -14,7 +14,7 @@ from raterscope.app.formats.pyramids import is_large, open_pyramid
 from raterscope.app.study import ImageEntry, RunEntry, Study, StudyError
 from raterscope.app.study.places import digest_of_file
 from raterscope.app.workspaces.clicks.crops import Image
-from raterscope.app.workspaces.loading import why_missing
+from raterscope.app.workspaces.loading import apart, why_missing
 
 __all__ = ["Scene", "load_pixels", "read_scene"]
 
@@ -63,4 +63,4 @@ def load_pixels(entry: ImageEntry, path: Path, watch: Watch) -> Image:
         raise StudyError("is no longer the image that was added: its content differs", file=path)
     if is_large(entry.width, entry.height):
         return open_pyramid(path, digest, part(watch, 0.1, 1.0))
-    return load_image(path)
+    return apart(load_image(path))
