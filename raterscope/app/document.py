@@ -125,6 +125,8 @@ class Document(QObject):
         self._lane: Lane | None = None
         self._finishing: list[tuple[Path, Lane]] = []
         """Studies that were left while something was still being done with them."""
+        self._beside: list[Lane] = []
+        """Where copies of studies are read."""
         self._study: Study | None = None
         self._journal: _Journal | None = None
         self._opening = False
@@ -154,9 +156,10 @@ class Document(QObject):
     def close(self) -> None:
         """Close the study; whatever was asked for before is done first, here and in those left before."""
         self._shut()
-        for _, lane in self._finishing:
+        for lane in (*self._beside, *(lane for _, lane in self._finishing)):
             lane.wait()
         self._finishing.clear()
+        self._beside.clear()
         if self.contents is not None:
             self.contents = None
             self.replaced.emit()
@@ -173,6 +176,16 @@ class Document(QObject):
         if changes:
             job.finished.connect(self._read_again)
         return job
+
+    def read_beside(
+        self, title: str, work: Callable[[Study, Watch], Any], done: Callable[[Any], object]
+    ) -> None:
+        """Read the study as it stands now in a thread of its own, and call `done` with what came of it.
+
+        For what takes long: meanwhile images are shown and decisions written, which it knows nothing of.
+        """
+        copying = self.ask("Copying the study", _copy)
+        copying.finished.connect(partial(self._on_copied, title, work, done))
 
     def record(self, decision: Decision) -> Job:
         """Write a decision. `decided` tells when it is on disk."""
@@ -202,6 +215,16 @@ class Document(QObject):
         """Bring back what was undone last."""
         if self._study is not None:
             self._write(review.redo)
+
+    def _on_copied(
+        self, title: str, work: Callable[[Study, Watch], Any], done: Callable[[Any], object], copy: Study
+    ) -> None:
+        lane = Lane(title)
+        job = self._jobs.start(title, partial(_read_copy, copy, work), lane=lane)
+        job.failed.connect(self.refused)
+        job.finished.connect(done)
+        lane.finish()
+        self._beside = [*(one for one in self._beside if not one.over), lane]
 
     def _write(self, make: Callable[[ReviewState], Decision | None]) -> Job:
         journal = self._journal
@@ -314,6 +337,16 @@ def _read(journal: _Journal, study: Study, watch: Watch) -> Contents:
         review=journal.state,
         stale=journal.stale,
     )
+
+
+def _copy(study: Study, watch: Watch) -> Study:
+    watch(0.0, "copying the study")
+    return study.copy()
+
+
+def _read_copy(copy: Study, work: Callable[[Study, Watch], Any], watch: Watch) -> Any:
+    with copy:
+        return work(copy, watch)
 
 
 def _write(

@@ -82,8 +82,7 @@ class Exporting(QObject):
 
     def _write(self, export: Export, request: Request) -> None:
         title = f"Exporting {export.title.lower()}"
-        job = self._document.ask(title, partial(_write, export, request), quiet=False)
-        job.finished.connect(self._on_written)
+        self._document.read_beside(title, partial(_write, export, request), self._on_written)
 
     def _on_written(self, words: str) -> None:
         self.said.emit(words)

@@ -91,8 +91,10 @@ class Files(QObject):
         proposed = contents.path.with_name(f"{contents.path.stem}-report.html")
         name, _ = QFileDialog.getSaveFileName(self._window, "Report", str(proposed), REPORTS)
         if name:
-            job = self._document.ask("Writing the report", partial(_report, Path(name)), quiet=False)
-            job.finished.connect(self.said.emit)
+            self._document.read_beside("Writing the report", partial(_report, Path(name)), self._on_reported)
+
+    def _on_reported(self, words: str) -> None:
+        self.said.emit(words)
 
     def find_images(self) -> None:
         """Ask for a folder and look in it for the images that are not where they were."""

@@ -88,3 +88,31 @@ def test_closing_waits_for_what_is_written_into_studies_left_before(document, op
     document.close()
     with Study.open(first) as study:
         assert len(study.decisions()) == 1
+
+
+def test_what_is_read_beside_the_study_holds_up_no_decision(document, opened, qtbot):
+    opened("s.rscope")
+    let_go, told = threading.Event(), []
+
+    def read(study, watch):
+        assert let_go.wait(60)
+        return study.decisions(), study.path.name
+
+    document.read_beside("Writing the report", read, told.append)
+    with qtbot.waitSignal(document.decided, timeout=LONG):
+        document.record(Decision(verb="exclude", annotators=("kim",), reason="careless"))
+    assert told == []
+    let_go.set()
+    qtbot.waitUntil(lambda: bool(told), timeout=LONG)
+    assert told == [([], "s.rscope")]  # as it stood when it was asked for
+    assert len(document.contents.decisions) == 1
+
+
+def test_nothing_is_changed_in_what_is_read_beside_the_study(document, opened, qtbot):
+    opened("s.rscope")
+    decision = Decision(verb="exclude", annotators=("kim",), reason="careless")
+    refused = []
+    document.refused.connect(refused.append)
+    document.read_beside("Reading", lambda study, _watch: study.record(decision), refused.append)
+    qtbot.waitUntil(lambda: bool(refused), timeout=LONG)
+    assert "s.rscope: cannot be written" in refused[0]

@@ -18,7 +18,7 @@ __all__ = ["StudyQuestions"]
 class StudyQuestions(StudyRuns):
     """Annotators and questions, with the answers that were read last kept in memory."""
 
-    def __init__(self, path: Path, connection: sqlite3.Connection, lock: Lock) -> None:
+    def __init__(self, path: Path, connection: sqlite3.Connection, lock: Lock | None) -> None:
         super().__init__(path, connection, lock)
         # Nobody else changes the file while it is open, and no annotator ever changes.
         self._names: list[str] | None = None

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Self
 
 from raterscope.app.study.locking import Lock
-from raterscope.app.study.opening import connect, create, shut, told
+from raterscope.app.study.opening import connect, copy_of, create, shut, told
 from raterscope.app.study.records import StudyError
 
 __all__ = ["StudyFile"]
@@ -58,6 +58,14 @@ class StudyFile:
         """
         full = Path(path).resolve()
         return cls(full, *connect(full, to_read=to_read))
+
+    def copy(self) -> Self:
+        """Give the study as it stands now, to be read in another thread while this one goes on.
+
+        The copy is of no name and vanishes when it is closed; nothing can be changed in it.
+        """
+        with told(self.path, "read"):
+            return type(self)(self.path, copy_of(self._connection), None)
 
     def close(self) -> None:
         """Close the file; one plain file remains."""

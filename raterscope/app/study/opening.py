@@ -22,7 +22,7 @@ from raterscope.app.study.migration import OLDEST, bring_up_to_date, schema_of
 from raterscope.app.study.records import StudyError
 from raterscope.app.study.schema import APPLICATION_ID, SCHEMA, VERSION
 
-__all__ = ["connect", "create", "shut", "told"]
+__all__ = ["connect", "copy_of", "create", "shut", "told"]
 
 # The largest value that is read, and up to which size of file every page is looked at when it is opened (some
 # 0.1 s). In larger files the pages of arrays are looked at when they are read, safe by zlib's checksums.
@@ -92,10 +92,7 @@ def connect(path: Path, *, to_read: bool = False) -> tuple[sqlite3.Connection, L
                 timeout=0.0,
                 check_same_thread=False,
             )
-            connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST_VALUE)
-            connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
-            connection.execute("PRAGMA trusted_schema=OFF")
-            connection.execute("PRAGMA cell_size_check=ON")
+            _guard(connection)
             connection.execute("PRAGMA locking_mode=EXCLUSIVE")
             version = _look_at_header(connection, path)
             if writable:
@@ -113,6 +110,15 @@ def connect(path: Path, *, to_read: bool = False) -> tuple[sqlite3.Connection, L
             lock.release()
         raise
     return connection, lock
+
+
+def copy_of(connection: sqlite3.Connection) -> sqlite3.Connection:
+    """Copy an open study into a file without a name, to be read beside it; it goes when it is closed."""
+    copy = sqlite3.connect("", isolation_level=None, check_same_thread=False)
+    _guard(copy)
+    connection.backup(copy)
+    copy.execute("PRAGMA query_only=ON")
+    return copy
 
 
 def shut(connection: sqlite3.Connection, lock: Lock | None) -> None:
@@ -150,6 +156,14 @@ def _give_name(draft: Path, path: Path) -> None:
             os.fsync(folder)
         finally:
             os.close(folder)
+
+
+def _guard(connection: sqlite3.Connection) -> None:
+    """Let a stranger's file do no more than hold what is read from it."""
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST_VALUE)
+    connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
+    connection.execute("PRAGMA trusted_schema=OFF")
+    connection.execute("PRAGMA cell_size_check=ON")
 
 
 def _take(connection: sqlite3.Connection) -> None:

@@ -28,7 +28,7 @@ Result = Fusion | CaseResult | LabelResult | PairFusion
 class StudyRuns(StudyFile):
     """What the algorithms came to. Whether a result fits what it was made from, the whole study knows."""
 
-    def __init__(self, path: Path, connection: sqlite3.Connection, lock: Lock) -> None:
+    def __init__(self, path: Path, connection: sqlite3.Connection, lock: Lock | None) -> None:
         super().__init__(path, connection, lock)
         self._runs: dict[int, RunEntry] = {}  # no run ever changes
 
