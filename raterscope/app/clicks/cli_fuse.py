@@ -187,7 +187,7 @@ def _left_out(
     """Say which images the evaluation leaves out."""
     without, name = len(clicks) - len(evaluations), plain(truth.path.name)
     if without:
-        yield f"the evaluation leaves out {counted(without, 'image')} without a true place in {name}"
+        yield f"the evaluation leaves out {counted(without, 'image')} that {name} says nothing of"
     unclicked = len(truth.images) - len(evaluations)
     if unclicked > 0:
         yield f"the evaluation leaves out {counted(unclicked, 'image')} of {name} that nobody clicked on"

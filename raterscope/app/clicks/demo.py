@@ -5,8 +5,6 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-import numpy as np
-
 from raterscope.algorithms.clicks.fusion import FusionPlan
 from raterscope.algorithms.progress import Watch, part
 from raterscope.app.clicks.cli_fuse import evaluations_of, summary_of
@@ -32,8 +30,7 @@ def demonstrate(folder: Path, results: Path, watch: Watch) -> Demonstrated:
         answer = fuse_inputs(inputs, FusionPlan(), watch=part(watch, 0.65, 0.95))
         digest = digest_of(inputs.given)
         keep_once(study, answer, digest, keep, part(watch, 0.95, 1.0))
-        truth = {name: study.truth(number) for name, number in inputs.items.items()}
-    places = {name: np.column_stack([points.x, points.y]) for name, points in truth.items()}
+        places = {name: study.truth(number).places for name, number in inputs.items.items()}
     evaluations = evaluations_of(answer.outcomes, places, RADIUS)
     record = run_record(
         answer.plan, answer.outcomes.values(), started=answer.started, seconds=answer.seconds, digest=digest,

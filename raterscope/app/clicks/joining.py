@@ -79,13 +79,12 @@ def clicks_by_image(
 
 
 def points_by_image(table: PointTable, images: Iterable[str]) -> dict[str, FloatArray]:
-    """Give the true places, (K, 2), on those of the images that the table names."""
+    """Give the true places, (K, 2), on those of the images of which the table tells them."""
     names = names_of((name, (1.0, 1.0)) for name in images)
     found: dict[str, list[FloatArray]] = {}
     for index, name in enumerate(table.images):
-        entry = names.find(name)
-        if entry is not None:
-            rows = table.image == index
+        entry, rows = names.find(name), table.image == index
+        if entry is not None and (index in table.searched or rows.any()):
             found.setdefault(entry.name, []).append(np.column_stack([table.x[rows], table.y[rows]]))
     return {name: np.concatenate(pieces) for name, pieces in found.items()}
 

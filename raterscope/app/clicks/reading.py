@@ -132,7 +132,7 @@ def sign_points(
         mine, true = _parted(file, [one or "" for one in people], pictures)
         if mine.looked:
             clicks.append(mine)
-        if len(true) or not mine.looked:
+        if true.searched or not mine.looked:
             truths.append(true)
     if unknown:
         raise UnknownAnnotators(tuple(unknown), unknown, assumed)
@@ -205,8 +205,10 @@ def _parted(file: PointFile, people: Sequence[str], pictures: Sequence[str]) -> 
         extents=extents,
     )  # fmt: skip
     own = file.truth
+    searched = {int(where[at]) for one, at in table.looked if who[one] < 0}
+    searched |= {int(where[at]) for at in (own.searched if own else ())}
     truth = PointTable(
-        path=table.path, images=images,
+        path=table.path, images=images, searched=frozenset(searched),
         image=np.concatenate([where[table.image][true], where[own.image] if own else clicks.image[:0]]),
         x=np.concatenate([table.x[true], own.x if own else clicks.x[:0]]),
         y=np.concatenate([table.y[true], own.y if own else clicks.y[:0]]),

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 import numpy as np
+from numpy.typing import NDArray
 
 from raterscope.algorithms.clicks.data import FloatArray, IntArray
 from raterscope.algorithms.progress import Watch, silent
@@ -56,22 +57,13 @@ def clicks_of(table: Table, mapping: Mapping[str, str] | None = None, watch: Wat
     watch(0.85, "reading the names of images")
     pictures = names(table, column["image"], faults)
     watch(0.88, "reading places")
-    x = numbers(table, column["x"], faults, empty=True)
-    y = numbers(table, column["y"], faults, empty=True)
-    blank_x, blank_y = _blank(table, column["x"], x), _blank(table, column["y"], y)
-    faults.add(
-        np.flatnonzero(blank_x & ~blank_y).tolist(), column["x"], "is empty; expected a place in pixels"
-    )
-    faults.add(
-        np.flatnonzero(blank_y & ~blank_x).tolist(), column["y"], "is empty; expected a place in pixels"
-    )
+    x, y, empty = places(table, column, faults)
     watch(0.92, "reading places")
     images, image = first_seen(pictures)
     extents = extents_of(table, column, image, faults)
     faults.refuse()
     watch(0.95, "reading annotators and times")
     annotators, annotator = first_seen(people)
-    empty = blank_x & blank_y
     looked = frozenset(zip(annotator[empty].tolist(), image[empty].tolist(), strict=True))
     time, notices = _times(table, column.get("time"))
     kept = ~empty
@@ -114,6 +106,17 @@ def sizes_of(table: Table, mapping: Mapping[str, str] | None = None) -> ClickTab
     )  # fmt: skip
 
 
+def places(
+    table: Table, column: Mapping[str, str], faults: Faults
+) -> tuple[FloatArray, FloatArray, NDArray[np.bool_]]:
+    """Read x and y, NaN in rows without either; the third tells those rows."""
+    x, y = (numbers(table, column[field], faults, empty=True) for field in ("x", "y"))
+    blank_x, blank_y = _blank(table, column["x"], x), _blank(table, column["y"], y)
+    for only, field in ((blank_x & ~blank_y, "x"), (blank_y & ~blank_x, "y")):
+        faults.add(np.flatnonzero(only).tolist(), column[field], "is empty; expected a place in pixels")
+    return x, y, blank_x & blank_y
+
+
 def extents_of(
     table: Table, column: Mapping[str, str], image: IntArray, faults: Faults
 ) -> dict[int, tuple[float, float]]:
@@ -140,7 +143,7 @@ def first_lines(lines: Sequence[int], image: IntArray) -> tuple[int, ...]:
     return tuple(lines[row] for row in first)
 
 
-def _blank(table: Table, column: str, values: FloatArray) -> np.ndarray:
+def _blank(table: Table, column: str, values: FloatArray) -> NDArray[np.bool_]:
     """Tell which cells are empty, and not merely no number."""
     blank = np.isnan(values)
     for row in np.flatnonzero(blank).tolist():

@@ -63,7 +63,14 @@ class ClickTable:
 
 @dataclass(frozen=True, eq=False)
 class PointTable:
-    """True places on many images, N in all, by column; attributes as in `ClickTable`."""
+    """True places on many images, N in all, by column; attributes as in `ClickTable`.
+
+    Attributes
+    ----------
+    searched : frozenset of int
+        Indices of images of which the file tells the truth, be it that nothing is there; those with places
+        need not be named again.
+    """
 
     path: Path
     images: tuple[str, ...]
@@ -73,6 +80,7 @@ class PointTable:
     extents: Mapping[int, tuple[float, float]] = field(default_factory=dict)
     lines: tuple[int, ...] = ()
     notices: tuple[str, ...] = ()
+    searched: frozenset[int] = frozenset()
 
     def __len__(self) -> int:
         return len(self.x)

@@ -21,13 +21,13 @@ __all__ = ["against_truth"]
 
 
 def against_truth(found: Sequence[CountedImage]) -> list[Block]:
-    """Compare with known places, on the images that have any; nothing without."""
-    known = [one for one in found if len(one.truth)]
+    """Compare with known places, on the images of which they are told; nothing without."""
+    known = [one for one in found if one.truth.known]
     if not known:
         return []
-    fused = [evaluate(_places(one, one.fusion.detection.detected), one.truth, RADIUS) for one in known]
+    fused = [evaluate(_places(one, one.fusion.detection.detected), one.truth.places, RADIUS) for one in known]
     decided = [
-        evaluate(np.column_stack([one.spots.x, one.spots.y])[one.spots.present], one.truth, RADIUS)
+        evaluate(np.column_stack([one.spots.x, one.spots.y])[one.spots.present], one.truth.places, RADIUS)
         for one in known
     ]
     rows = shortened([_row(plain(one.entry.name), [each]) for one, each in zip(known, decided, strict=True)])
@@ -74,7 +74,9 @@ def _curves(known: Sequence[CountedImage]) -> Gallery:
     posterior = np.concatenate([one.fusion.detection.posterior for one in known])
     true = np.concatenate(
         [
-            true_detections(one.fusion.clustering.mean, one.fusion.detection.posterior, one.truth, RADIUS)
+            true_detections(
+                one.fusion.clustering.mean, one.fusion.detection.posterior, one.truth.places, RADIUS
+            )
             for one in known
         ]
     )

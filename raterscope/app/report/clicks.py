@@ -56,7 +56,7 @@ def _facts(found: Sequence[CountedImage], measures: Measures) -> Facts:
         ("Pixel size", _scales(scales)),
         ("Clicks", f"{counted(clicks, 'click')} by {people}" + (f", {each}" if len(found) > 1 else "")),
     ]
-    known = [len(one.truth) for one in found if len(one.truth)]
+    known = [len(one.truth) for one in found if one.truth.known]
     if known:
         facts.append(("Known places", f"{sum(known):,} on {counted(len(known), 'image')}"))
     runs = {one.run.id: one.run for one in found}

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
-from raterscope.algorithms.clicks.data import BoolArray, FloatArray, Fusion
+from raterscope.algorithms.clicks.data import BoolArray, Fusion
 from raterscope.app.clicks.deciding import Decided, decided_on
 from raterscope.app.review import Spot
 from raterscope.app.study import ImageEntry, RunEntry, Study
+from raterscope.app.study.records import TruePoints
 
 __all__ = ["CountedImage", "read_counted"]
 
@@ -32,8 +31,7 @@ class CountedImage:
     spots : Decided
     judged : tuple of Spot
         What the expert decided.
-    truth : (T, 2) float64
-        Places that are known, pixels.
+    truth : TruePoints
     """
 
     entry: ImageEntry
@@ -42,7 +40,7 @@ class CountedImage:
     annotators: tuple[str, ...]
     spots: Decided
     judged: tuple[Spot, ...]
-    truth: FloatArray
+    truth: TruePoints
 
     @property
     def disputed(self) -> BoolArray:
@@ -57,13 +55,12 @@ def read_counted(study: Study, entry: ImageEntry, spots: Sequence[Spot]) -> Coun
     if latest is None:
         return None
     run, fusion = latest
-    names, known = study.clicks(entry.id, run).annotators, study.truth(entry.id)
     return CountedImage(
         entry=entry,
         run=run,
         fusion=fusion,
-        annotators=names,
+        annotators=study.clicks(entry.id, run).annotators,
         spots=decided_on(fusion, spots),
         judged=tuple(spots),
-        truth=np.column_stack([known.x, known.y]),
+        truth=study.truth(entry.id),
     )

@@ -103,9 +103,10 @@ def write_marks(
     sizes = {entry.id: (entry.width, entry.height) for entry in entries if entry is not None}
     rows_of = _rows_by_image(target[table.image])
     looks = _looks_by_image(table, target, people)
+    searched = set() if isinstance(table, ClickTable) else {int(target[one]) for one in table.searched}
     marks = outside = duplicates = empty = 0
     seen: set[int] = set()
-    done = sorted({*rows_of, *looks} - {-1})
+    done = sorted({*rows_of, *looks, *searched} - {-1})
     for step, image in enumerate(done):
         watch(step / len(done), f"storing marks of image {step + 1:,} of {len(done):,}")
         rows = rows_of.get(image, np.empty(0, dtype=np.int64))
@@ -119,6 +120,7 @@ def write_marks(
             empty += len(looked) - len(np.unique(annotator))
         else:
             record = MarksRecord(x, y)
+            empty += not len(rows)
         duplicates += _duplicates(present(image), record)
         width, height = sizes[image]
         outside += int(((x < 0) | (x > width) | (y < 0) | (y > height)).sum())

@@ -151,10 +151,24 @@ class PairQuestion:
 
 @dataclass(frozen=True, eq=False)
 class TruePoints:
-    """Imported true places on one image: `x` and `y`, (K,) float64, pixels."""
+    """Imported true places on one image.
+
+    Attributes
+    ----------
+    x, y : (K,) float64
+        Pixels.
+    known : bool
+        Whether the truth of the image was imported, be it that nothing is there.
+    """
 
     x: FloatArray
     y: FloatArray
+    known: bool
+
+    @property
+    def places(self) -> FloatArray:
+        """Both in one, (K, 2)."""
+        return np.column_stack([self.x, self.y])
 
     def __len__(self) -> int:
         return len(self.x)
@@ -216,7 +230,7 @@ class ImportSummary:
     marks, images, annotators : int
         Marks that came, images they lie on, annotators who looked.
     empty : int
-        Times that somebody looked at an image and marked nothing.
+        Times that somebody looked at an image and marked nothing; images that truly hold nothing.
     duplicates : int
         Marks at the very place where the same annotator has one already; fusing counts them once.
     outside : int
@@ -247,7 +261,9 @@ class ImportSummary:
         if self.kind == "clicks":
             words += f" by {_count(self.annotators, 'annotator')}"
         remarks = []
-        if self.empty:
+        if self.empty and self.kind == "truth":
+            remarks.append(f"{_count(self.empty, 'image')} with nothing on it")
+        elif self.empty:
             remarks.append(f"{_count(self.empty, 'look')} without a mark")
         if self.duplicates:
             same = "the same place" if self.kind == "truth" else "the same place by the same annotator"

@@ -54,6 +54,7 @@ from raterscope.app.study.rows import (
     DECISION,
     decision_of,
     decision_row,
+    read_imports,
     read_marks,
 )
 
@@ -254,13 +255,13 @@ class Study(StudyQuestions):
         return clicks.without(set(run.excluded)).weighed(run.weights)
 
     def truth(self, image_id: int) -> TruePoints:
-        """Give the imported true points of an image; empty where there are none."""
+        """Give the imported true points of an image."""
         with self.sound():
-            marks = read_marks(self._connection, self.path, image_id, "truth")
-        points = np.column_stack([marks.x, marks.y])
+            imports = read_imports(self._connection, self.path, image_id, "truth")
+        points = np.concatenate([np.empty((0, 2)), *(np.column_stack([one.x, one.y]) for _, one in imports)])
         _, first = np.unique(points, axis=0, return_index=True)
         points = points[np.sort(first)]
-        return TruePoints(points[:, 0].copy(), points[:, 1].copy())
+        return TruePoints(points[:, 0].copy(), points[:, 1].copy(), known=bool(imports))
 
     def store_marks(
         self,

@@ -178,12 +178,24 @@ def test_truth_gives_an_evaluation(clicks, truth, tmp_path, capsys):
     assert "sensitivity 0.833, precision 1.000" in capsys.readouterr().out
 
 
+def test_an_image_that_truly_holds_nothing_counts_what_was_found_on_it(clicks, tmp_path):
+    rows = [("a.png", x, y) for x, y in CENTRES["a.png"]]
+    truth = write(tmp_path / "truth.csv", ("image", "x", "y"), [*rows, ("b.png", "", "")])
+    assert fuse(clicks, tmp_path / "out", "--extent", 200, 200, "--truth", truth, "--radius", 5) == 0
+    _, b, mean = rows_of(tmp_path / "out" / "evaluation.csv")
+    assert (b["image"], b["truths"], b["detections"], b["matched"]) == ("b.png", "0", "2", "0")
+    assert float(b["precision"]) == 0
+    assert b["sensitivity"] == ""
+    assert float(mean["precision"]) == 0.5
+    assert float(mean["sensitivity"]) == 1
+
+
 def test_images_without_truth_and_truth_without_clicks_are_named(clicks, tmp_path, capsys):
     truth = write(tmp_path / "truth.csv", ("image", "x", "y"), [("a", 30, 40), ("z", 1, 1), ("y", 1, 1)])
     assert fuse(clicks, tmp_path / "out", "--extent", 200, 200, "--truth", truth, "--radius", 5) == 0
     assert [row["image"] for row in rows_of(tmp_path / "out" / "evaluation.csv")] == ["a.png", "mean"]
     assert capsys.readouterr().err.splitlines() == [
-        "note: the evaluation leaves out 1 image without a true place in truth.csv",
+        "note: the evaluation leaves out 1 image that truth.csv says nothing of",
         "note: the evaluation leaves out 2 images of truth.csv that nobody clicked on",
     ]
 

@@ -144,6 +144,26 @@ def test_truth_comes_back_once_each(study: Study) -> None:
     assert len(study.clicks(1)) == 60
 
 
+def test_that_nothing_is_on_an_image_is_truth_too(study: Study, tmp_path: Path) -> None:
+    study.add_clicks(a_table(1, ("a.png", "b.png", "c.png")))
+    table = tmp_path / "truth.csv"
+    table.write_text("image,x,y\na.png,3,4\nb.png,,\n")
+    summary = study.add_truth(read(table, "truth"))
+    assert summary.in_words() == "1 true point on 2 images (1 image with nothing on it)."
+    with reopened(study) as again:
+        told = {entry.name: again.truth(entry.id) for entry in again.images()}
+        assert {name: (one.known, len(one)) for name, one in told.items()} == {
+            "a.png": (True, 1), "b.png": (True, 0), "c.png": (False, 0),
+        }  # fmt: skip
+
+
+def test_a_true_place_needs_both_of_its_coordinates(tmp_path: Path) -> None:
+    table = tmp_path / "truth.csv"
+    table.write_text("image,x,y\na.png,3,4\nb.png,5,\n")
+    with pytest.raises(InputError, match=r"line 3.*y.*is empty"):
+        read(table, "truth")
+
+
 def test_sizes_then_clicks_then_files_meet_by_name(study: Study, tmp_path: Path) -> None:
     sizes = tmp_path / "images.csv"
     sizes.write_text("image_id,width,height,n_empty_jobs\nsmear_01,40,30,2\n")

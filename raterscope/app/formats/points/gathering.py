@@ -127,7 +127,7 @@ class Gathering:
         true = _joined([one for _, one in self._true])
         truth = PointTable(
             path=self.path, images=images, image=where.astype(np.int64), x=true[:, 0], y=true[:, 1],
-            extents=self._extents,
+            extents=self._extents, searched=frozenset(one for one, _ in self._true),
         )  # fmt: skip
         return PointFile(clicks, truth, self.detections)
 

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.app.errors import counted
-from raterscope.app.formats.clicks import extents_of, first_lines
+from raterscope.app.formats.clicks import extents_of, first_lines, places
 from raterscope.app.formats.records import PointTable, first_seen
-from raterscope.app.formats.tables import Faults, Table, assign, names, numbers
+from raterscope.app.formats.tables import Faults, Table, assign, names
 
 __all__ = ["NEEDED", "are_detections", "points_of"]
 
@@ -19,6 +19,8 @@ NEEDED = ("image", "x", "y")
 
 def points_of(table: Table, mapping: Mapping[str, str] | None = None) -> PointTable:
     """Make true places of a table; of one of detections, of those that were detected.
+
+    A row without x and y says that nothing is on the image.
 
     Parameters
     ----------
@@ -36,14 +38,15 @@ def points_of(table: Table, mapping: Mapping[str, str] | None = None) -> PointTa
     column = assign(table, NEEDED, ("width", "height"), mapping)
     faults = Faults(table)
     images, image = first_seen(names(table, column["image"], faults))
-    x, y = (numbers(table, column[field], faults) for field in ("x", "y"))
+    x, y, empty = places(table, column, faults)
     extents = extents_of(table, column, image, faults)
     faults.refuse()
-    there = _detected(table)
-    left = len(table) - int(there.sum())
+    detected = _detected(table)
+    there = detected & ~empty
+    left = int((~detected).sum())
     return PointTable(
         path=table.path, images=images, image=image[there], x=x[there], y=y[there], extents=extents,
-        lines=first_lines(table.lines, image),
+        lines=first_lines(table.lines, image), searched=frozenset(range(len(images))),
         notices=(f"Left out are {counted(left, 'cluster')} that were not detected.",) if left else (),
     )  # fmt: skip
 

@@ -284,8 +284,8 @@ def _truths(study: Study) -> dict[int, FloatArray]:
     truths = {}
     for entry in study.images():
         points = study.truth(entry.id)
-        if len(points):
-            truths[entry.id] = np.column_stack([points.x, points.y])
+        if points.known:
+            truths[entry.id] = points.places
     return truths
 
 

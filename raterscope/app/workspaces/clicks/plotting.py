@@ -193,4 +193,5 @@ def _count(images: Mapping[int, Known], state: ReviewState, watch: Watch) -> dic
 
 def _read_truth(study: Study, watch: Watch) -> dict[int, int]:
     watch(0.0, "reading known places")
-    return {entry.id: many for entry in study.images() if (many := len(study.truth(entry.id)))}
+    truths = {entry.id: study.truth(entry.id) for entry in study.images()}
+    return {image: len(points) for image, points in truths.items() if points.known}

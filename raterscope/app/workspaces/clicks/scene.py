@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 from raterscope.algorithms.clicks.data import Clicks, FloatArray, Fusion
 from raterscope.algorithms.progress import Watch, part
 from raterscope.app.formats.images import load_image
@@ -43,7 +41,6 @@ def read_scene(image: int, run: int | None, study: Study, watch: Watch) -> Scene
     watch(0.0, "reading")
     entry = study.image(image)
     shown, fusion = study.result_shown(image, "clicks", run)
-    truth = study.truth(image)
     return Scene(
         image=entry,
         path=study.locate(entry),
@@ -51,7 +48,7 @@ def read_scene(image: int, run: int | None, study: Study, watch: Watch) -> Scene
         clicks=study.clicks(image, shown),
         run=shown,
         fusion=fusion,
-        truth=np.column_stack([truth.x, truth.y]),
+        truth=study.truth(image).places,
     )
 
 
