@@ -23,6 +23,7 @@ from raterscope.widgets.key_cap import KeyButton
 from raterscope.widgets.matching import Typed
 from raterscope.widgets.own_keys import OwnKeys, own_keys
 from raterscope.widgets.parts import plain_label
+from raterscope.widgets.text_size import pixels
 
 __all__ = ["KeySheet", "groups_of"]
 
@@ -31,6 +32,7 @@ LONGEST = 40
 """Letters of what a key does: what was done last and can be undone may be told at length."""
 CAPTION_ROWS = 2  # what a caption takes, in rows
 SIZE = QSize(1080, 680)
+EDGE, BETWEEN, SCROLL_BAR = 20, 32, 12
 
 
 def groups_of(commands: Sequence[Command], workspace: WorkspaceScreen | None) -> tuple[OwnKeys, ...]:
@@ -64,9 +66,12 @@ class KeySheet(QDialog):
         sheet = QWidget()
         sheet.setAccessibleName("The keys")
         columns = QHBoxLayout(sheet)
-        columns.setContentsMargins(20, 4, 20, 16)
-        columns.setSpacing(32)
-        for part in _in_columns(self._groups):
+        columns.setContentsMargins(EDGE, 4, EDGE, 16)
+        columns.setSpacing(BETWEEN)
+        room = QSize(pixels(SIZE.width()), pixels(SIZE.height()))
+        if parent is not None:
+            room = room.boundedTo(parent.size() - QSize(24, 48))
+        for part in _fitting(self._groups, room.width()):
             column = QVBoxLayout()
             column.setSpacing(16)
             for group in part:
@@ -87,7 +92,6 @@ class KeySheet(QDialog):
         whole.setContentsMargins(0, 0, 0, 0)
         whole.addLayout(top)
         whole.addWidget(area, 1)
-        room = SIZE if parent is None else SIZE.boundedTo(parent.size() - QSize(24, 48))
         self.resize(room)
         self.line.textChanged.connect(self._find)
         self.line.setFocus()
@@ -141,13 +145,23 @@ class _Row(KeyButton):
         self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
 
 
-def _in_columns(groups: Sequence[_Group]) -> list[list[_Group]]:
+def _fitting(groups: Sequence[_Group], room: int) -> list[list[_Group]]:
+    """Part groups into as many columns as fit beside each other."""
+    for most in range(COLUMNS, 1, -1):
+        columns = _in_columns(groups, most)
+        wide = [max((group.minimumSizeHint().width() for group in column), default=0) for column in columns]
+        if sum(wide) + BETWEEN * (len(columns) - 1) + 2 * EDGE + SCROLL_BAR <= room:
+            return columns
+    return _in_columns(groups, 1)
+
+
+def _in_columns(groups: Sequence[_Group], most: int) -> list[list[_Group]]:
     """Part groups into columns of about one height, in their order."""
     whole = sum(group.height_in_rows for group in groups)
     columns: list[list[_Group]] = [[]]
     filled = 0
     for group in groups:
-        if columns[-1] and len(columns) < COLUMNS and filled + group.height_in_rows / 2 > whole / COLUMNS:
+        if columns[-1] and len(columns) < most and filled + group.height_in_rows / 2 > whole / most:
             columns.append([])
             filled = 0
         columns[-1].append(group)

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, Qt
-from PySide6.QtWidgets import QApplication, QLabel, QTableView
+from PySide6.QtWidgets import QApplication, QLabel, QScrollArea, QTableView
 
 from raterscope.app import memory
+from raterscope.app.keys import KeySheet
 from raterscope.app.look import apply_look, change_text_size
 from raterscope.widgets import theme
 from raterscope.widgets.panels.lists import LineList
@@ -123,3 +124,16 @@ def test_the_window_is_divided_again_as_it_was(fused, qtbot):
     change_text_size(0)
     QApplication.processEvents()
     assert np.array([splitter.sizes() for splitter in divided]) == pytest.approx(before, abs=1)
+
+
+def test_no_key_leaves_the_sheet_with_larger_text(fused, qtbot):
+    for steps in (5, 5):
+        change_text_size(steps)
+        fused.habits.show_keys()
+        (sheet,) = [one for one in fused.findChildren(KeySheet) if one.isVisible()]
+        (area,) = sheet.findChildren(QScrollArea)
+        assert area.widget().width() <= area.viewport().width()
+        assert area.widget().minimumSizeHint().width() <= area.viewport().width()
+        sheet.done(0)
+        sheet.deleteLater()
+        QApplication.processEvents()
