@@ -12,6 +12,7 @@ import numpy as np
 from raterscope.algorithms.clicks.data import FloatArray, Fusion
 from raterscope.app import review
 from raterscope.app.study.outlines import Answers
+from raterscope.widgets.figures import figure
 
 __all__ = [
     "DISPUTED",
@@ -156,7 +157,7 @@ def says(spot: Spot, fusion: Fusion | None) -> tuple[tuple[str, str], ...]:
         most = "most marked it" if share > 0.5 else "half marked it" if share == 0.5 else "most did not"
         said.append(("votes", f"{spot.votes} of {spot.looked} ({share:.0%}): {most}"))
         model = _model_in_words(spot.posterior, bool(fusion.detection.detected[spot.cluster]))
-        said.append(("model", f"{spot.posterior:.2f}: {model}"))
+        said.append(("model", f"{figure(spot.posterior, spot.low, spot.high)}: {model}"))
     return tuple(said)
 
 
