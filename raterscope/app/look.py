@@ -10,8 +10,8 @@ from raterscope.widgets import text_size, theme
 
 __all__ = ["FollowSystem", "apply_look", "change_text_size"]
 
-STEP, USUAL = 10, 100
-"""Of the size of the text, in percent of the usual one."""
+STEP = 10
+"""Between two sizes of the text, in percent of the usual one."""
 
 
 def apply_look(name: str) -> None:
@@ -32,7 +32,7 @@ def change_text_size(steps: int) -> int:
     percent : int
         How large it is now.
     """
-    percent = USUAL if not steps else memory.text_percent() + steps * STEP
+    percent = memory.USUAL_PERCENT if not steps else memory.text_percent() + steps * STEP
     percent = round(100 * min(max(percent / 100, text_size.SMALLEST), text_size.LARGEST))
     memory.remember("text_percent", percent)
     apply_look(memory.look())

@@ -7,7 +7,16 @@ from typing import Any
 
 from PySide6.QtCore import QByteArray, QSettings
 
-__all__ = ["folder", "look", "recall", "recent_studies", "remember", "remember_recent", "text_percent"]
+__all__ = [
+    "USUAL_PERCENT",
+    "folder",
+    "look",
+    "recall",
+    "recent_studies",
+    "remember",
+    "remember_recent",
+    "text_percent",
+]
 
 RECENT_STUDIES = 10
 USUAL_PERCENT = 100

@@ -95,12 +95,17 @@ class CommunityCards(QWidget):
         column.addWidget(self._nothing)
         column.addWidget(self._row, 1)
         column.addStretch(0)
+        theme.notifier().changed.connect(self._fit_row)
         self.show_communities(None)
 
     @property
     def cards(self) -> Sequence[_Card]:
         """The cards shown."""
         return self._row.cards
+
+    def _fit_row(self) -> None:
+        room = self._row.horizontalScrollBar().sizeHint().height() + 2
+        self._row.setMinimumHeight(self.cards[0].height() + room if self.cards else 0)
 
     def show_communities(self, view: CommunitiesView | None, chosen: int | None = None) -> None:
         """Show communities, one of them selected without a signal; None shows none."""
@@ -110,8 +115,7 @@ class CommunityCards(QWidget):
             card.picked.connect(self._on_picked)
             card.walked.connect(self._on_walked)
             card.focused.connect(self._on_focused)
-        room = self._row.horizontalScrollBar().sizeHint().height() + 2
-        self._row.setMinimumHeight(self.cards[0].height() + room if self.cards else 0)
+        self._fit_row()
         self.select(chosen)
         self._words.setText(view.words if view is not None else "")
         self._words.setVisible(bool(many and self._words.text()))
