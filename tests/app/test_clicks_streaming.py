@@ -110,7 +110,7 @@ def test_stopped_it_is_kept_as_a_run_and_goes_on_when_resumed(waiting, qtbot, tm
     qtbot.waitUntil(lambda: len(waiting.document.contents.runs) == 1, timeout=LONG)
     idle(waiting, qtbot)
     assert stream_of(waiting).live.following is None
-    assert "ONLINE OEM + DEM" in waiting.status._text.text()
+    assert "online OEM + DEM, converged" in waiting.status._text.text()
     line = next(one for one in waiting.workspace.queue.view.lines if one.title == "one.png")
     assert line.detail == f"{len(PARASITES)} detections"
     offer = stream.offers.findChildren(QLabel)

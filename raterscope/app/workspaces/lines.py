@@ -111,7 +111,9 @@ def run_title(run: RunEntry) -> str:
         return labeller_title(run.algorithm)
     if run.kind == "pairs":
         return path_title(run.algorithm)
-    return run.algorithm.upper() if run.kind == "clicks" else run.algorithm
+    if run.kind == "clicks":
+        return run.algorithm.upper().replace("ONLINE", "online")  # which is no abbreviation
+    return run.algorithm
 
 
 def _count(run: RunEntry) -> str:

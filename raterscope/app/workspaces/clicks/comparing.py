@@ -27,6 +27,7 @@ from raterscope.app.document import Document
 from raterscope.app.jobs import Job, Jobs
 from raterscope.app.study import RunEntry, Study
 from raterscope.app.workspaces.clicks.scene import Scene
+from raterscope.app.workspaces.lines import run_title
 from raterscope.widgets import theme
 from raterscope.widgets.figures import count
 from raterscope.widgets.parts import ElidedLabel
@@ -205,7 +206,7 @@ class Comparing(QWidget):
             return
         self._calibrated = wanted
         job = self._document.ask("Calibrating", partial(_calibrate, *wanted))
-        job.finished.connect(partial(self._on_calibrated, wanted, run.algorithm.upper()))
+        job.finished.connect(partial(self._on_calibrated, wanted, run_title(run)))
 
     def _on_calibrated(self, wanted: tuple[int, float], title: str, found: Calibration) -> None:
         if wanted == self._calibrated:
@@ -222,7 +223,7 @@ class Comparing(QWidget):
             return
         work = partial(_curves, scene.fusion, scene.truth, self.radius.value())
         job = self._jobs.start("Drawing curves", work, quiet=True)
-        job.finished.connect(partial(self._on_curves, self._generation, scene.run.algorithm.upper()))
+        job.finished.connect(partial(self._on_curves, self._generation, run_title(scene.run)))
         job.failed.connect(self.refused)
 
     def _on_curves(self, generation: int, title: str, drawn: Curves) -> None:
@@ -269,7 +270,7 @@ def _row(one: _Measured) -> ComparisonRow:
     started = one.run.started.astimezone().strftime("%H:%M")
     return ComparisonRow(
         key=one.run.id,
-        title=one.run.algorithm.upper(),
+        title=run_title(one.run),
         words=f"{started}, {count(row.images, 'image')}",
         figures=tuple((value, NAN, NAN) for value in values),
     )

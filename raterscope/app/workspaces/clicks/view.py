@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from raterscope.algorithms.clicks.data import FloatArray, Fusion
 from raterscope.app.workspaces.clicks.scene import Scene
 from raterscope.app.workspaces.clicks.spots import Spot, says, why
+from raterscope.app.workspaces.lines import run_title
 from raterscope.widgets.canvas.marks import ClickMarks, DetectionMarks
 from raterscope.widgets.panels.evidence_panel import Evidence, EvidenceLine, VoterLine
 
@@ -184,7 +185,7 @@ def status(scene: Scene | None, spots: Sequence[Spot]) -> str:
         words.append("image file missing")
     if scene.run is not None and scene.fusion is not None:
         ended = "converged" if scene.fusion.clustering.trace.converged else "stopped before it converged"
-        words.append(f"{scene.run.algorithm.upper()}, {ended}")
+        words.append(f"{run_title(scene.run)}, {ended}")
         words.append(_disputed(spots))
     elif scene.told:
         words += [scene.told, _disputed(spots)]
