@@ -118,6 +118,7 @@ QTabBar::tab:selected {{ background: {t.raised}; color: {t.text}; font-weight: b
 QTabBar::tab:focus {{ color: {t.accent}; }}
 
 QScrollArea {{ background: transparent; border: none; }}
+QAbstractScrollArea::corner {{ background: transparent; border: none; }}
 QScrollBar {{ background: transparent; border: none; margin: 0; }}
 QScrollBar:vertical {{ width: 10px; }}
 QScrollBar:horizontal {{ height: 10px; }}
