@@ -22,7 +22,7 @@ __all__ = ["main"]
 COMMANDS = {
     "demo": "cli_demo:demo",
     "import": "cli_study:import_files",
-    "run": "cli_study:run",
+    "run": "cli_run:run",
     "export": "cli_study:export",
     "report": "cli_report:report",
     "watch": "clicks.cli_watch:watch",
