@@ -202,12 +202,3 @@ class Contents:
     title: str
     facts: Sequence[tuple[str, str]]
     sections: Sequence[Section] = field(default_factory=tuple)
-
-    def pictures(self) -> list[Picture]:
-        """List all pictures, in order."""
-        return [picture for section in self.sections for picture in _pictures(section)]
-
-
-def _pictures(section: Section) -> list[Picture]:
-    found = [picture for block in section.blocks if isinstance(block, Gallery) for picture in block.pictures]
-    return found + [picture for inner in section.sections for picture in _pictures(inner)]

@@ -21,7 +21,7 @@ from raterscope.app.study.records import PairQuestion, QuestionEntry
 if TYPE_CHECKING:
     from raterscope.app.report.figures import Figures
 
-__all__ = ["gather", "write_report"]
+__all__ = ["write_report"]
 
 _SUFFIXES = (".html", ".pdf")
 
@@ -64,7 +64,7 @@ def write_report(
     if ending not in _SUFFIXES or path.resolve().suffix.casefold() == STUDY_SUFFIX:
         raise InputError("is no name of a report; expected one that ends in .html or .pdf", file=path)
     check_place(path)
-    contents = gather(study, part(watch, 0.0, 0.9), item, question)
+    contents = _gather(study, part(watch, 0.0, 0.9), item, question)
     watch(0.9, "writing the report")
     if ending == ".pdf":
         try:
@@ -80,7 +80,7 @@ def write_report(
     return path
 
 
-def gather(
+def _gather(
     study: Study, watch: Watch = silent, item: int | None = None, question: int | None = None
 ) -> Contents:
     """Read and measure all that a report tells, see `write_report`."""
