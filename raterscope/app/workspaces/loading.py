@@ -108,7 +108,6 @@ class SceneLoader(QObject):
         self._wanted = image
         job = self._document.ask("Reading an image", partial(self._read, image, run))
         job.finished.connect(partial(self._on_scene, self._generation))
-        job.failed.connect(self.refused)
 
     def load_again(self) -> None:
         """Load the pixels of the image shown anew, once: what was kept of them turned out damaged."""
