@@ -73,6 +73,8 @@ class Queueing(QObject):
     outline : callable, optional
         ``outline(images, study, watch)`` reads quickly what lines can be made from meanwhile, of those images
         of which it can be had.
+    nouns : (str, str)
+        What an image and what is settled on it are called: "image" and "spot".
 
     Signals
     -------
