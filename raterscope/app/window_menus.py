@@ -7,7 +7,7 @@ from functools import partial
 
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtGui import QAction, QKeySequence
-from PySide6.QtWidgets import QMainWindow, QMenu, QWidget
+from PySide6.QtWidgets import QMainWindow, QWidget
 
 from raterscope import __version__
 from raterscope.app import memory
@@ -17,6 +17,7 @@ from raterscope.app.window_export import Exporting, entries_of
 from raterscope.app.window_files import Files
 from raterscope.app.window_parts import without_checked
 from raterscope.app.workspaces.catalogue import WORKSPACES
+from raterscope.widgets.menu import Menu
 
 __all__ = ["Menus"]
 
@@ -49,13 +50,13 @@ class Menus(QObject):
         self._exporting = exporting
         self._window = window
         standard = QKeySequence.StandardKey
-        self.menu = menu = QMenu(window)
+        self.menu = menu = Menu(window)
         self._action(menu, "New study…", standard.New, files.new_study)
         self._action(menu, "Open a study…", standard.Open, files.choose_study)
-        self.recent_menu = menu.addMenu("Open recent")
+        self.recent_menu = menu.branch("Open recent")
         menu.addSeparator()
         self._action(menu, "Import files…", QKeySequence("Ctrl+I"), files.choose_files)
-        self.export_menu = menu.addMenu("Export")
+        self.export_menu = menu.branch("Export")
         report = self._action(menu, "Report…", None, files.write_report)
         missing = self._action(menu, "Find missing images…", None, files.find_images)
         close = self._action(menu, "Close the study", QKeySequence("Ctrl+W"), document.close)
@@ -65,25 +66,25 @@ class Menus(QObject):
         self.redo_action = self._action(menu, "Redo", standard.Redo, document.redo)
         self.redo_action.setShortcuts([QKeySequence("Ctrl+Shift+Z"), QKeySequence("Ctrl+Y")])
         menu.addSeparator()
-        self.review_menu = menu.addMenu("Review")
-        view = menu.addMenu("View")
+        self.review_menu = menu.branch("Review")
+        view = menu.branch("View")
         for number, kind in enumerate(WORKSPACES, start=1):
             keys = QKeySequence(f"Ctrl+{number}")
             self._action(view, WORKSPACES[kind].title, keys, partial(self.workspace_chosen.emit, kind))
         view.addSeparator()
         self._action(view, "Copy as image", QKeySequence("Ctrl+Shift+C"), self.copy_requested.emit)
         self._action(view, "Full screen", QKeySequence("F11"), self.full_screen_requested.emit)
-        look = view.addMenu("Look")
+        look = view.branch("Look")
         for words, name in (("As the system", "system"), ("Dark", "dark"), ("Light", "light")):
             self._action(look, words, None, partial(_set_look, name))
-        sizes = view.addMenu("Text size")
+        sizes = view.branch("Text size")
         for words, key, steps in (
             ("Larger text", "Ctrl+Shift+=", 1),
             ("Smaller text", "Ctrl+Shift+-", -1),
             ("Text of the usual size", "Ctrl+Shift+0", 0),
         ):
             self._action(sizes, words, QKeySequence(key), partial(self._change_text_size, steps))
-        aid = menu.addMenu("Help")
+        aid = menu.branch("Help")
         self._action(aid, "The guide to what is here", QKeySequence("F1"), self.guide_requested.emit)
         self._action(aid, "The keys", QKeySequence("?"), self.keys_requested.emit)
         every = self._action(aid, "Every command", QKeySequence("Ctrl+K"), self.palette_requested.emit)

@@ -7,8 +7,9 @@ from typing import Protocol
 
 from PySide6.QtCore import QEvent, QObject, QPoint, Qt, Signal
 from PySide6.QtGui import QAction, QContextMenuEvent, QGuiApplication, QImage, QKeySequence
-from PySide6.QtWidgets import QAbstractScrollArea, QMenu, QWidget
+from PySide6.QtWidgets import QAbstractScrollArea, QWidget
 
+from raterscope.widgets.menu import Menu
 from raterscope.widgets.own_keys import OwnKeys
 from raterscope.widgets.picturing import Drawn, paint_svg, paint_to_image
 from raterscope.widgets.plot_table import PlotTable
@@ -49,7 +50,7 @@ class Leaving:
     of_image: bool = False
 
 
-class _Menu(QMenu):
+class _Menu(Menu):
     OWN_KEYS = OwnKeys(
         "On a figure or an image",
         (

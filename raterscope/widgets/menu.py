@@ -15,6 +15,12 @@ class Menu(QMenu):
     accept what is on screen, and no entry could be chosen by its digit.
     """
 
+    def branch(self, title: str) -> Menu:
+        """Add a menu that opens from an entry of this one."""
+        menu = Menu(title, self)
+        self.addMenu(menu)
+        return menu
+
     def event(self, event: QEvent) -> bool:
         """Take every key as one of the menu's."""
         if event.type() == QEvent.Type.ShortcutOverride:

@@ -80,8 +80,13 @@ def follow_lengths() -> None:
             _apply(widget, kept)
 
 
+def _is_no_least(length: tuple[str, int]) -> bool:
+    return not length[0].startswith("minimum")
+
+
 def _apply(widget: QWidget, lengths: dict[str, int]) -> None:
-    for name, length in lengths.items():
+    # Least lengths first: what is set below the least that still holds would stay at it.
+    for name, length in sorted(lengths.items(), key=_is_no_least):
         if name == "width":
             widget.setFixedWidth(pixels(length))
         elif name == "height":

@@ -7,12 +7,14 @@ import numpy as np
 import pytest
 from PIL import Image
 from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
 
 from raterscope.algorithms.labels import OPEN, Labels
 from raterscope.algorithms.labels.dynamic import dynibcc
 from raterscope.algorithms.labels.ibcc import ibcc
 from raterscope.app.formats.images import read_image
 from raterscope.app.formats.label_records import LabelTable, TrueLabels
+from raterscope.app.labels.answers import read_answer
 from raterscope.app.study import Study
 from raterscope.app.study.labels import add_true_labels, add_votes, link_pictures
 from raterscope.widgets.dialogs.answers import AnswersDialog
@@ -135,6 +137,12 @@ def test_fusing_shows_the_wall_the_doubt_and_how_good_the_answer_is(fused):
     assert workspace.curves.filled
     assert workspace.calibration.filled
     assert "accuracy" in fused.status._text.text()
+
+
+def test_after_the_first_fusion_one_begins_with_the_task_that_is_most_in_doubt(fused):
+    workspace = fused.workspace
+    first = workspace.queue.view.lines[0].key
+    assert workspace.tasks.current == first == int(np.argmax(workspace.analysis.entropy))
 
 
 def test_a_digit_decides_the_task_and_goes_on_and_undo_takes_it_back(fused, qtbot):
@@ -262,6 +270,53 @@ def test_votes_of_people_who_repeat_each_other_can_count_in_part(window, qtbot, 
     assert workspace.scene.fusion.power < 0.6
     assert workspace.analysis.entropy.min() > sure
     assert not workspace.comparing.in_part.isVisible()
+
+
+def test_truths_that_came_after_an_answer_measure_it_wherever_it_is_told(fused, qtbot, tmp_path):
+    workspace, truth = fused.workspace, votes()[0]
+    before = workspace.analysis.model.judged
+    late = tmp_path / "late.csv"
+    rows = "\n".join(f"cell-{n:03},{CLASSES[truth[n]]}" for n in range(1, TASKS, 3))
+    late.write_text(f"task,truth\n{rows}\n", encoding="utf-8")
+    fused.open_paths([late])
+    qtbot.waitUntil(lambda: workspace.analysis.model.judged > before, timeout=LONG)
+    idle(fused, qtbot)
+    assert workspace.analysis.model.judged == 2 * before
+    assert workspace.comparing.table.header.words()[1] == f"{2 * before} known tasks"
+    workspace.tasks.select(workspace.scene.number_of["cell-001"])
+    assert f"Known truth: {CLASSES[truth[1]]}" in workspace.task_panel._sentence.text()
+    path = fused.document.contents.path
+    fused.document.close()
+    idle(fused, qtbot)
+    with Study.open(path) as study:
+        answered = read_answer(study, study.questions()[0])
+    assert (answered.question.truth != OPEN).sum() == 2 * before
+
+
+def test_the_keys_are_the_screens_before_anything_is_fused_and_after(opened, qtbot):
+    workspace = opened.workspace
+    opened.activateWindow()
+    workspace.setFocus()
+    assert workspace.canvas.isAncestorOf(workspace.focusWidget())
+    qtbot.keyClick(workspace.focusWidget(), Qt.Key.Key_F5)
+    qtbot.waitUntil(lambda: bool(opened.document.contents.runs), timeout=LONG)
+    idle(opened, qtbot)
+    assert workspace.focusWidget() is workspace.wall.tiles
+    assert opened.focusWidget() is workspace.wall.tiles
+
+
+@pytest.mark.qt_log_ignore("does not support (raise|grabbing)", extend=True)
+def test_a_digit_in_the_main_menu_decides_nothing(fused, qtbot):
+    fused.activateWindow()
+    qtbot.waitUntil(fused.isActiveWindow)
+    fused.workspace.queue.view.setFocus()
+    menu = fused.menus.menu
+    menu.popup(fused.mapToGlobal(fused.rect().topLeft()))
+    qtbot.waitUntil(menu.isVisible)
+    QTest.keyClick(menu.windowHandle(), Qt.Key.Key_1)  # as the window system brings it
+    menu.close()
+    idle(fused, qtbot)
+    assert not (fused.workspace.tasks.decided != OPEN).any()
 
 
 def test_pictures_of_tasks_come_where_there_are_files(fused, qtbot):

@@ -6,7 +6,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QLabel
 
 from raterscope.widgets import theme
-from raterscope.widgets.panels.task_list import TaskList, TasksView
+from raterscope.widgets.panels.task_list import TaskList, TasksView, posterior_words
 
 
 @pytest.fixture(autouse=True)
@@ -56,6 +56,7 @@ def test_a_line_says_the_posterior_and_a_decided_one_what_was_decided(tasks):
 
 
 def test_of_many_classes_the_two_likeliest_are_named(tasks):
+    assert posterior_words(("0", "1", "2", "3"), np.array([0.04, 0.96, 0.0, 0.0])) == "1: .96, 0: .04"
     posterior = np.array([[0.02, 0.31, 0.62, 0.05]])
     tasks.set_tasks(view(1, classes=("newt", "toad", "frog", "eft"), posterior=posterior))
     assert said(tasks, 0) == "task 0000, frog .62, toad .31"

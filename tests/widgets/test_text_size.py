@@ -8,7 +8,8 @@ from PySide6.QtWidgets import QWidget
 
 from raterscope.widgets import theme
 from raterscope.widgets.key_cap import KeyButton
-from raterscope.widgets.panels.lists import LineKind, LineList
+from raterscope.widgets.panels.lists import LineKind, LineList, LongList
+from raterscope.widgets.panels.queue_panel import QueueKind
 from raterscope.widgets.plots.figure_panel import Figure
 from raterscope.widgets.text_size import pixels, set_lengths, set_text_size, text_size
 
@@ -115,3 +116,13 @@ def test_lengths_follow_and_a_key_is_not_cut(resized, qtbot):
     assert (place.minimumWidth(), place.minimumHeight(), place.maximumHeight()) == (150, 30, 30)
     assert key.sizeHint().height() == pytest.approx(1.5 * usual.height(), abs=1)
     assert key.sizeHint().width() == pytest.approx(1.5 * usual.width(), abs=2)
+
+
+def test_a_list_that_grew_with_the_text_shrinks_with_it(qtbot, resized):
+    view = LongList(QueueKind(), "Tasks")
+    qtbot.addWidget(view)
+    rows = view.verticalHeader()
+    usual = rows.defaultSectionSize()
+    for size, height in ((2.0, 2 * usual), (1.5, 1.5 * usual), (1.0, usual)):
+        resized(size)
+        assert rows.defaultSectionSize() == height

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -27,7 +26,7 @@ __all__ = [
     "groups_of",
     "names_of",
     "read_answer",
-    "truth_as_it_was",
+    "truth_about",
 ]
 
 
@@ -58,8 +57,7 @@ def read_answer(study: Study, entry: QuestionEntry) -> Answered | None:
         return None
     run, result = latest
     labels = replace(as_it_was(labels_of(study, entry.id, run), result.fusion), known=result.fusion.known)
-    truth = truth_as_it_was(study.crowd(entry.id, run.imported).truth, entry.scheme.classes, result.fusion)
-    return Answered(entry, run, result, Question(labels, truth))
+    return Answered(entry, run, result, Question(labels, truth_about(study, entry, result.fusion)))
 
 
 def plan_of(run: RunEntry) -> LabelPlan | None:
@@ -70,9 +68,10 @@ def plan_of(run: RunEntry) -> LabelPlan | None:
         return None
 
 
-def truth_as_it_was(truth: ClassArray, classes: Sequence[str], fusion: LabelFusion) -> ClassArray:
-    """Count true classes as an answer from before other classes were set does."""
-    return truth if fusion.classes == tuple(classes) else renumbered(truth, classes, fusion.classes)
+def truth_about(study: Study, entry: QuestionEntry, fusion: LabelFusion) -> ClassArray:
+    """Give the truths of an answer's tasks, its classes counted as it does; they may have come after it."""
+    truth = study.crowd(entry.id).truth[: len(fusion.known)]
+    return renumbered(truth, entry.scheme.classes, fusion.classes)
 
 
 def as_it_was(labels: Labels, fusion: LabelFusion) -> Labels:

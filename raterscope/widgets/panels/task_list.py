@@ -87,11 +87,16 @@ class TasksView:
 
 
 def posterior_words(classes: Sequence[str], posterior: NDArray[np.floating]) -> str:
-    """Say a posterior in a few words: "posterior 0.51 / 0.49", "frog .62, toad .31"."""
+    """Say a posterior in a few words: "posterior 0.51 / 0.49", "frog .62, toad .31", "grade 2: .62"."""
     if len(classes) <= WHOLE_ROW:
         return "posterior " + " / ".join(f"{share:.2f}" for share in posterior)
     two = np.argsort(-posterior, kind="stable")[:2]
-    return ", ".join(f"{classes[place]} {_short(float(posterior[place]))}" for place in two)
+    return ", ".join(f"{_apart(classes[place])} {_short(float(posterior[place]))}" for place in two)
+
+
+def _apart(name: str) -> str:
+    """Let a name that ends in a figure not run into the one after it."""
+    return f"{name}:" if name[-1:].isdigit() else name
 
 
 def _short(share: float) -> str:

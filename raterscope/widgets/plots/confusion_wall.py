@@ -139,7 +139,7 @@ class ConfusionWall(QWidget):
         self._pages = QStackedWidget()
         self._pages.addWidget(self._nothing)
         self._pages.addWidget(self.tiles)
-        self.setFocusProxy(self.tiles)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         column = QVBoxLayout(self)
         column.setContentsMargins(12, 8, 4, 0)
         column.setSpacing(4)
@@ -317,6 +317,7 @@ class ConfusionWall(QWidget):
         self.header.set_title(self._title + (f" {many:,}" if many else ""))
         self._nothing.setText(NOBODY if many else NOTHING)
         self._pages.setCurrentIndex(int(shown > 0))
+        self._keep_keys(shown > 0)
         for widget in (self.filter, self.measure, self.direction):
             widget.setVisible(many > 0)
         self.scale.setVisible(many > 0 and self.width() >= NARROW[0])
@@ -329,6 +330,15 @@ class ConfusionWall(QWidget):
         told += ["size = votes"] if many and self.width() >= NARROW[1] else []
         self.header.set_aside(" | ".join(told))
         self.tiles.setAccessibleName(f"Confusion matrices of {count(shown, 'annotator')}")
+
+    def _keep_keys(self, tiles: bool) -> None:
+        """Have the keys without tiles too: hidden ones would leave them to whatever comes next."""
+        if tiles == (self.focusProxy() is self.tiles):
+            return
+        had = self.hasFocus()
+        self.setFocusProxy(self.tiles if tiles else None)  # type: ignore[arg-type]
+        if had:
+            self.setFocus()
 
     def _on_direction(self) -> None:
         self._falling = not self._falling

@@ -12,11 +12,11 @@ from raterscope.algorithms.labels.catalogue import labeller_title
 from raterscope.algorithms.labels.voting import majority
 from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Document
+from raterscope.app.labels.answers import truth_about
 from raterscope.app.labels.running import measured
 from raterscope.app.study import Study
 from raterscope.app.study.labels import labels_of
 from raterscope.app.study.records import Scheme
-from raterscope.app.study.votes import renumbered
 from raterscope.app.workspaces.labels.comparing import Measured, curves_of
 from raterscope.app.workspaces.labels.scene import Analysis, Scene
 from raterscope.app.workspaces.labels.screen import LabelsScreen
@@ -120,6 +120,6 @@ def _measure(question: int, run: int | None, scheme: Scheme, study: Study) -> Me
     if result is None:
         return None
     fusion = result.fusion
-    own = renumbered(truth[: len(fusion.known)], scheme.classes, fusion.classes)
+    own = truth_about(study, study.question(question), fusion)
     found = assess(fusion.posterior, measured(result, own), fusion.classes)
     return None if found is None else Measured(study.run(run), found)

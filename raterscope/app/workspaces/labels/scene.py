@@ -18,7 +18,7 @@ from raterscope.algorithms.labels.intervals import accuracy_of, credible, crowd
 from raterscope.algorithms.labels.result import LabelResult
 from raterscope.algorithms.labels.voting import majority
 from raterscope.algorithms.progress import Watch, part
-from raterscope.app.labels.answers import Groups, as_it_was, groups_of, truth_as_it_was
+from raterscope.app.labels.answers import Groups, as_it_was, groups_of, truth_about
 from raterscope.app.labels.comparing import foretold_of
 from raterscope.app.labels.running import measured
 from raterscope.app.study import RunEntry, Study
@@ -82,7 +82,7 @@ def read_scene(question: int, run: int | None, study: Study, watch: Watch) -> Sc
     labels = labels_of(study, question, shown)
     truth = crowd_then.truth
     if result is not None:
-        truth = truth_as_it_was(truth, entry.scheme.classes, result.fusion)
+        truth = truth_about(study, entry, result.fusion)
         labels = as_it_was(labels, result.fusion)
     entries = {one.id: one for one in study.images()}
     pictures = {task: entries[image] for task, image in pictures_of(study, question).items()}

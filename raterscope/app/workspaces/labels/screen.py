@@ -27,12 +27,15 @@ from raterscope.widgets.plots.curves_plot import CurvesPlot
 from raterscope.widgets.plots.objective_plot import ObjectivePlot
 from raterscope.widgets.plots.participation_bars import ParticipationBars
 from raterscope.widgets.plots.similarity_matrix import SimilarityMatrix
+from raterscope.widgets.text_size import set_lengths
 
 __all__ = ["LabelsScreen"]
 
 NO_VOTES = "Fuse first: then this says which task needs another vote most, and whom to ask."
 
 EXCLUDING = [240, 0, 420]
+LEAST_MATRIX = 176
+"""The rates of four classes are read."""
 BOTH_FROM = 560
 """From this height on the matrix of those who are to be left out stays in sight."""
 
@@ -77,6 +80,7 @@ class LabelsScreen(WorkspaceScreen):
         self.middle_tabs.setCornerWidget(self._corner())
         self.middle_tabs.setFocusProxy(self.wall)
         self._given: list[int] | None = None
+        set_lengths(self.matrix, minimumHeight=LEAST_MATRIX)
         self.why = _split(Qt.Orientation.Vertical, (self.matrix, self.drift, self.exclusion))
         super().__init__(
             TaskList(),

@@ -95,7 +95,9 @@ class Tasks(QObject):
             self._show_task()
             return
         self._pictures.set_tasks(scene.pictures)
-        self._begin = before is None or before.question.id != scene.question.id
+        another = before is None or before.question.id != scene.question.id
+        first = before is not None and before.fusion is None and scene.fusion is not None
+        self._begin = another or first  # where the most disputed is known only now, one begins with it
         self._read_decided()
         self._sort()
 

@@ -278,16 +278,20 @@ class LabelsWorkspace(LabelsScreen):
 
     def _on_dynamic_wanted(self) -> None:
         self.fuse_panel.algorithm.choose("dynibcc")
-        if not self.fuse_panel.isVisible():
-            self.toggle_fuse_panel()
+        self._offer_to_fuse()
 
     def _on_part_wanted(self) -> None:
         form = self.fuse_panel.assignment
         about = None if form is None else form.settings()
         if form is not None and isinstance(about, QuestionSettings):
             form.set_settings(replace(about, counting="foretold"))
+        self._offer_to_fuse()
+
+    def _offer_to_fuse(self) -> None:
+        """Show the settings that were made, with the key that runs them."""
         if not self.fuse_panel.isVisible():
             self.toggle_fuse_panel()
+        self.fuse_panel.run.setFocus()
 
     def _on_run_requested(self, wanted: RunRequest) -> None:
         if not isinstance(wanted.assignment, QuestionSettings):
