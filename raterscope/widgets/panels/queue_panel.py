@@ -13,6 +13,7 @@ from raterscope.widgets import theme
 from raterscope.widgets.figures import count
 from raterscope.widgets.painting import paint_bar, paint_words
 from raterscope.widgets.panels.lists import LineKind, LineList
+from raterscope.widgets.panels.telling_names import telling_names
 from raterscope.widgets.parts import ChoiceBox, Header, let_wheel_pass, plain_label
 from raterscope.widgets.text_size import enlarge, set_lengths
 
@@ -190,6 +191,7 @@ class QueuePanel(QueueFrame):
     def set_items(self, items: Sequence[QueueItem]) -> None:
         """Show items in the order given, the done ones last; what is current stays, and the list's place."""
         self._items = sorted(items, key=_done)
+        self._kind.short = telling_names([item.title for item in items])
         self._refilter()
 
     def set_current(self, key: Hashable) -> None:
@@ -292,6 +294,10 @@ class QueueKind(LineKind[QueueItem]):
     most = 1.0
     """The doubt that fills the bar: a probability's largest, or the largest of the queue."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.short: Mapping[str, str] = {}
+
     def key(self, line: QueueItem) -> Hashable:
         """Give the item."""
         return line.key
@@ -331,7 +337,9 @@ class QueueKind(LineKind[QueueItem]):
         if line.flag is not None:
             paint_words(painter, title, FLAG, look.rejected)
             title.setLeft(title.left() + 16)
-        paint_words(painter, title, line.title, look.text, elide=middle)
+        fits = QFontMetrics(painter.font()).horizontalAdvance(line.title) <= title.width()
+        name = line.title if fits else self.short.get(line.title, line.title)
+        paint_words(painter, title, name, look.text, elide=middle)
         painter.setFont(theme.font(theme.CAPTION))
         detail = QRectF(inner.left(), inner.top() + 17, inner.width(), 15)
         paint_words(painter, detail, line.detail, look.second, elide=middle)
