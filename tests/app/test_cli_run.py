@@ -1,0 +1,104 @@
+"""`raterscope run` of labels and of pairs."""
+
+import pytest
+
+from raterscope.algorithms.masks.grid import Grid
+from raterscope.app.review import Decision, TaskSubject
+from raterscope.app.study import Study
+from raterscope.app.study.masks import add_case
+from tests.app.commands import run
+from tests.app.labels.made import make_study as make_labels
+from tests.app.labels.made import write_truth, write_votes
+from tests.app.pairs import made as made_pairs
+from tests.app.tables import write
+from tests.app.test_cli_study import export, files, refusal, study  # noqa: F401
+from tests.app.without_qt import nothing_is_left  # noqa: F401
+
+
+class TestLabels:
+    @pytest.fixture
+    def crowd(self, tmp_path):
+        votes = write_votes(tmp_path / "votes.csv")
+        return make_labels(tmp_path / "crowd.rscope", votes, write_truth(tmp_path / "known.csv"))
+
+    def test_a_name_of_several_kinds_is_that_of_the_kind_that_is_there(self, crowd, capsys):
+        assert run("run", crowd, "majority") == 0
+        said = capsys.readouterr().out
+        assert "1,320 votes by 11 annotators on 120 tasks, fused by majority" in said
+        assert "against the truth of 120 tasks" in said
+        with Study.open(crowd) as opened:
+            assert [entry.kind for entry in opened.runs()] == ["labels"]
+
+    def test_where_both_are_there_the_kind_must_be_told(self, crowd, capsys):
+        with Study.open(crowd) as opened:
+            add_case(opened, "chest", Grid((3, 9, 9), (1.0, 0, 0, 0, 0, 1.0, 0, 0, 0, 0, 1.0, 0)))
+        said = refusal(capsys, "run", crowd, "majority")
+        assert "holds masks and labels" in said
+        assert "--kind" in said
+        assert run("run", crowd, "majority", "--kind", "labels") == 0
+        assert "not for clicks" in refusal(capsys, "run", crowd, "majority", "--kind", "clicks")
+
+    def test_a_question_is_named_whatever_its_case(self, crowd, capsys):
+        assert run("run", crowd, "ibcc", "--item", "LABELS", "--set", "truths=folds", "prior_strength=8") == 0
+        with Study.open(crowd) as opened:
+            (entry,) = opened.runs()
+            assert entry.settings["about"]["truths"] == "folds"
+            assert entry.items == (opened.questions()[0].id,)
+        assert "holds no question cats; it holds labels" in refusal(
+            capsys, "run", crowd, "ibcc", "--item", "cats"
+        )
+
+    def test_a_report_of_one_question(self, crowd, tmp_path, capsys):
+        assert run("run", crowd, "majority") == 0
+        assert run("report", crowd, "--item", "labels", "-o", tmp_path / "one.html") == 0
+        assert "Annotators, the best and the worst" in (tmp_path / "one.html").read_text(encoding="utf-8")
+        assert "no image or question cats" in refusal(
+            capsys, "report", crowd, "--item", "cats", "-o", tmp_path / "two.html"
+        )
+
+    def test_decisions_leave_with_task_and_class(self, crowd, capsys):
+        with Study.open(crowd) as opened:
+            question = opened.questions()[0].id
+            subject = TaskSubject(task="t5", label="cat")
+            opened.record(Decision(verb="label", item=question, subject=subject))
+        (row,) = export(crowd, "decisions", capsys)
+        assert (row["kind"], row["item"], row["task"], row["label"]) == ("labels", "labels", "t5", "cat")
+
+    def test_no_labels_yet(self, study, capsys):  # noqa: F811
+        assert "holds no labels" in refusal(capsys, "run", study, "ibcc")
+
+
+class TestPairs:
+    @pytest.fixture
+    def crowd(self, tmp_path):
+        rows = [(*row, "better?") for row in made_pairs.answers()]
+        rows.append(("ann", "a", "b", "left", "older?"))  # of which no noise can be told
+        table = write(tmp_path / "crowd.csv", (*made_pairs.HEADER, "question"), rows)
+        assert run("import", tmp_path / "crowd.rscope", table) == 0
+        return tmp_path / "crowd.rscope"
+
+    @pytest.mark.parametrize("path", ["iss", "lbi", "lasso"])
+    def test_each_path_is_run_and_kept(self, crowd, capsys, path):
+        assert run("run", crowd, path, "--item", "BETTER?", "--set", "draws=5", "rate=0.2") == 0
+        said = capsys.readouterr().out
+        assert f"6,600 comparisons by 55 annotators of 16 items, fused by {path}" in said
+        assert "of 55 tested annotators are flagged" in said
+        assert "at most 20% wrongly" in said
+        with Study.open(crowd) as opened:
+            (entry,) = opened.runs()
+            assert (entry.kind, entry.algorithm, entry.items) == ("pairs", path, (1,))
+            flagged = opened.result(entry.id, 1).flagged
+        assert flagged.sum() >= len(made_pairs.BIASED) - 2
+
+    def test_a_question_that_cannot_be_fused_loses_no_other(self, crowd, capsys):
+        assert "older?" in refusal(capsys, "run", crowd, "iss", "--set", "draws=5")
+        with Study.open(crowd) as opened:
+            assert [entry.items for entry in opened.runs()] == [(1,)]
+
+    def test_what_cannot_be_run_is_said(self, crowd, study, capsys):  # noqa: F811
+        assert "not for labels" in refusal(capsys, "run", crowd, "iss", "--kind", "labels")
+        assert "holds no question cats; it holds better?, older?" in refusal(
+            capsys, "run", crowd, "iss", "--item", "cats"
+        )
+        assert "rate" in refusal(capsys, "run", crowd, "iss", "--set", "rate=7")
+        assert "holds no pairs" in refusal(capsys, "run", study, "iss")
