@@ -39,6 +39,15 @@ def test_accept_reject_undo_and_redo_by_key_are_on_disk_at_once(fused, qtbot, st
         assert [decision.verb for decision in study.decisions()] == ["reject", "accept", "undo", "undo"]
 
 
+def test_before_a_fusion_the_pane_of_evidence_says_what_to_do(opened, qtbot):
+    evidence = opened.workspace.evidence
+    assert "Fuse (F5)" in evidence._nothing.text()
+    press(opened, qtbot, Qt.Key.Key_F5)
+    qtbot.waitUntil(lambda: len(opened.document.contents.runs) == 1, timeout=LONG)
+    idle(opened, qtbot)
+    assert "Tab" in evidence._nothing.text()
+
+
 def test_deciding_asks_for_a_new_fusion_which_holds_the_decision_fixed(fused, qtbot):
     reviewing = fused.workspace.reviewing
     assert fused.bar.fuse.text() == "Fuse"

@@ -30,10 +30,14 @@ from raterscope.widgets.panels.voter_list import VoterLine
 from raterscope.widgets.parts import Header, plain_label, plain_tip, rule
 from raterscope.widgets.text_size import set_lengths
 
-__all__ = ["Evidence", "EvidenceLine", "EvidencePanel", "VoterLine"]
+__all__ = ["CHOOSE", "Evidence", "EvidenceLine", "EvidencePanel", "VoterLine"]
 
 NARROWEST, LOWEST = 320, 440
 
+CHOOSE = (
+    "Choose a spot on the image, or press Tab for the next disputed one: "
+    "why it stands as it does is shown here."
+)
 COVERED = "Votes, names and the model's answer are hidden until you decide."
 SMALL_SIDE, HIGH = 128, 540
 MOST_SAY = 3
@@ -134,7 +138,10 @@ class EvidencePanel(QWidget):
         set_lengths(self, minimumWidth=NARROWEST, minimumHeight=LOWEST)
         self._header = Header("Evidence")
         self._pages = QStackedWidget()
-        self._pages.addWidget(_nothing())
+        self._nothing = plain_label(CHOOSE, "second", wrap=True)
+        self._nothing.setContentsMargins(12, 0, 12, 12)
+        self._nothing.setAlignment(Qt.AlignmentFlag.AlignTop)
+        self._pages.addWidget(self._nothing)
         self._pages.addWidget(_scrolled(self._spot()))
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
@@ -147,13 +154,14 @@ class EvidencePanel(QWidget):
         column.addLayout(self._keys())
         self.show_spot(None)
 
-    def show_spot(self, evidence: Evidence | None) -> None:
-        """Show a spot, or that none is selected."""
+    def show_spot(self, evidence: Evidence | None, nothing: str = CHOOSE) -> None:
+        """Show a spot, or say that none is selected."""
         known = evidence is not None
         self._pages.setCurrentIndex(int(known))
         for button in (self.accept, self.reject, self.skip, self.move_key):
             button.setEnabled(known)
         if evidence is None:
+            self._nothing.setText(nothing)
             self._header.set_title("Evidence")
             self._header.set_aside("")
             return
@@ -343,17 +351,3 @@ def _scrolled(page: QWidget) -> QScrollArea:
     area.setWidget(page)
     theme.set_role(page, "panel")
     return area
-
-
-def _nothing() -> QWidget:
-    page = QWidget()
-    column = QVBoxLayout(page)
-    column.setContentsMargins(12, 0, 12, 12)
-    column.setSpacing(8)
-    words = (
-        "Choose a spot on the image, or press Tab for the next disputed one: "
-        "why it stands as it does is shown here."
-    )
-    column.addWidget(plain_label(words, "second", wrap=True))
-    column.addStretch(1)
-    return page

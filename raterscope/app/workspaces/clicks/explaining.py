@@ -15,11 +15,12 @@ from raterscope.app.workspaces.clicks.many import Listed
 from raterscope.app.workspaces.clicks.other_runs import OtherRuns
 from raterscope.app.workspaces.clicks.reviewing import Reviewing
 from raterscope.app.workspaces.clicks.spots import Known
-from raterscope.widgets.panels.evidence_panel import EvidencePanel
+from raterscope.widgets.panels.evidence_panel import CHOOSE, EvidencePanel
 
 __all__ = ["Explaining"]
 
 DECIDED = {"accept": "accepted", "reject": "rejected", "move": "moved"}
+FUSE_FIRST = "Fuse (F5): what the clicks amount to, spot by spot, and why, is shown here."
 ELSEWHERE = "Return shows the spot on its image, with what other runs say of it."
 NO_OTHER = "No other run has this image."
 
@@ -68,7 +69,8 @@ class Explaining(QObject):
         """Show the spot that is selected, or that none is."""
         reviewing, scene, spot = self._reviewing, self._reviewing.scene, self._reviewing.spot
         if spot is None or scene is None or reviewing.current is None:
-            self._panel.show_spot(None)
+            unfused = scene is not None and scene.fusion is None
+            self._panel.show_spot(None, FUSE_FIRST if unfused else CHOOSE)
             return
         radius = view.radius_of(spot)
         crop = self._crops.of(spot.x, spot.y, radius)
