@@ -104,7 +104,7 @@ def gather_run(run: int, study: Study, watch: Watch = silent) -> RunInputs:
         fusion = study.result(run, image)
         if fusion is not None:
             truth = study.truth(image) if held else None
-            known = known_spots(state, image, None if truth is None else (truth.x, truth.y))
+            known = known_spots(state.spots(image), None if truth is None else (truth.x, truth.y))
             inputs.items[name] = image
             inputs.clicks[name] = replace(study.clicks(image, entry), known=known)
             inputs.fusions[name] = fusion

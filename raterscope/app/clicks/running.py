@@ -49,7 +49,7 @@ def gather(images: Sequence[int], study: Study, watch: Watch = silent, *, hold_t
     def read(image: int, state: ReviewState) -> Clicks:
         weights.update(state.weights)
         truth = study.truth(image) if hold_truth else None
-        known = known_spots(state, image, None if truth is None else (truth.x, truth.y))
+        known = known_spots(state.spots(image), None if truth is None else (truth.x, truth.y))
         clicks = study.clicks(image).without(set(state.excluded)).weighed(state.weights)
         return replace(clicks, known=known)
 

@@ -201,7 +201,7 @@ def _waiting(
     numbers = frozenset(number for number, name in enumerate(names) if name in state.excluded)
     came = streams.arrivals(study, image, arrivals.imported)
     arrivals = in_steps(arrivals, came, plan.steps.annotators_a_step, since, numbers)
-    return Waiting(arrivals, names, known_spots(state, image), decision, excluded, state.weights)
+    return Waiting(arrivals, names, known_spots(state.spots(image)), decision, excluded, state.weights)
 
 
 def follow(

@@ -10,16 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 
 from raterscope.algorithms.clicks.data import FloatArray, KnownSpots
 from raterscope.app.review.decision import Decision
 from raterscope.app.review.subjects import ImageSubject, SpotOf, SpotsSubject, SpotSubject
-
-if TYPE_CHECKING:
-    from raterscope.app.review.journal import ReviewState
 
 __all__ = ["Flag", "Spot", "SpotsOfImage", "Verdict", "known_spots", "match"]
 
@@ -147,20 +144,17 @@ class SpotsOfImage:
         return sorted({index for cell in cells for index in self._by_cell.get(cell, ())})
 
 
-def known_spots(
-    state: ReviewState, image: int, truth: tuple[FloatArray, FloatArray] | None = None
-) -> KnownSpots:
+def known_spots(spots: Sequence[Spot], truth: tuple[FloatArray, FloatArray] | None = None) -> KnownSpots:
     """Give the spots that the next fusion of an image holds fixed.
 
     Parameters
     ----------
-    state : ReviewState
-    image : int
-        The image's number in the study.
+    spots : sequence of Spot
+        Those of the image that the expert has judged.
     truth : (x, y), optional
         Imported true places to be held fixed too; a decision within a pixel of one has the last word.
     """
-    decided = [spot for spot in state.spots(image) if spot.verdict != "skipped"]
+    decided = [spot for spot in spots if spot.verdict != "skipped"]
     x = [spot.anchor_x for spot in decided]
     y = [spot.anchor_y for spot in decided]
     present = [spot.verdict != "rejected" for spot in decided]

@@ -24,13 +24,13 @@ from tests.app.without_qt import nothing_is_left  # noqa: F401
 
 def test_known_spots_are_those_decided_and_those_imported() -> None:
     state = fold(journal(on("accept", 10), on("reject", 20), on("skip", 30), on("add", 40)))
-    known = known_spots(state, 1)
+    known = known_spots(state.spots(1))
     assert known.x.tolist() == [10, 20, 40]
     assert known.present.tolist() == [True, False, True]
-    with_truth = known_spots(state, 1, (np.array([20.5, 90.0]), np.array([0.0, 1.0])))
+    with_truth = known_spots(state.spots(1), (np.array([20.5, 90.0]), np.array([0.0, 1.0])))
     assert with_truth.x.tolist() == [10, 20, 40, 90]
     assert with_truth.present.tolist() == [True, False, True, True]
-    assert len(known_spots(state, 2)) == 0
+    assert len(known_spots(state.spots(2))) == 0
 
 
 def test_what_is_settled_last_lies_on_top_and_what_is_undone_is_gone() -> None:

@@ -41,14 +41,14 @@ def test_a_moved_spot_is_accepted_elsewhere_and_known_where_it_was() -> None:
     (spot,) = state.spots(1)
     assert (spot.x, spot.y, spot.verdict) == (13, 1, "accepted")
     assert (spot.anchor_x, spot.anchor_y) == (10, 0)
-    known = known_spots(state, 1)
+    known = known_spots(state.spots(1))
     assert (known.x.tolist(), known.y.tolist(), known.present.tolist()) == ([10], [0], [True])
 
 
 def test_an_added_spot_that_moves_is_known_where_it_is_now() -> None:
     decisions = journal(on("add", 10), on("move", 50, 5, from_x=10, from_y=0), on("accept", 50, 5))
     assert verdicts(decisions) == [(50, 5, "added")]
-    assert known_spots(fold(decisions), 1).x.tolist() == [50]
+    assert known_spots(fold(decisions).spots(1)).x.tolist() == [50]
 
 
 def test_a_spot_keeps_its_place_when_it_is_judged_again_after_a_move() -> None:
