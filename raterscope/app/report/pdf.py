@@ -16,6 +16,7 @@ from PySide6.QtGui import (
     QPdfWriter,
     QTextDocument,
 )
+from shiboken6 import delete
 
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.report.contents import Contents, Picture
@@ -98,7 +99,7 @@ def as_pdf(contents: Contents, watch: Watch = silent) -> bytes:
             )
     finally:
         painter.end()
-        del paper
+        delete(paper)  # here: collected later in another thread, it could not stop its timers
     data = bytes(buffer.data().data())
     del timers, application
     return data
