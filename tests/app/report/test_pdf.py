@@ -45,8 +45,19 @@ def test_a_pdf_is_written_in_another_thread_without_complaint(study, tmp_path, q
     thread = threading.Thread(target=work)
     thread.start()
     thread.join()
-    gc.collect()  # what the thread left behind would be taken away in this one
     assert pages_of(tmp_path / "report.pdf") >= 2
+    assert [record.message for record in qtlog.records] == []
+
+
+def test_paper_with_tables_is_taken_away_in_the_thread_that_made_it(qapp, qtlog):
+    from raterscope.app.report.pdf import as_pdf
+
+    table = Table("Head of a table", ("First", "Second"), [[f"row {n}", "word"] for n in range(300)])
+    contents = Contents("Made", [], [Section(title, [table]) for title in ("One", "Another")])
+    thread = threading.Thread(target=as_pdf, args=(contents,))
+    thread.start()
+    thread.join()
+    gc.collect()
     assert [record.message for record in qtlog.records] == []
 
 
