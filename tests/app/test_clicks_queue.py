@@ -94,6 +94,7 @@ def test_images_are_in_order_before_their_results_are_read(jobs, qtbot, tmp_path
     else:
         qtbot.wait(100)
         assert not orders
+        assert {item.score for item in panel.shown()} == {None}
     with qtbot.waitSignal(queueing.all_read, timeout=LONG):
         may_read.set()
     assert orders[-1] == expected

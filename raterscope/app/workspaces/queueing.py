@@ -281,7 +281,7 @@ class Queueing(QObject):
                     key=image,
                     title=names[image],
                     detail=summary.in_words(),
-                    score=summary.doubt,
+                    score=summary.doubt if summary.fused else None,
                     done=summary.done,
                     flag=summary.flag,
                     counts=summary.counts,
