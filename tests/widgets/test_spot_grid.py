@@ -105,6 +105,7 @@ def test_others_take_the_place_of_those_that_are_settled(grid):
 def test_an_empty_grid_says_what_there_is_none_of(grid):
     grid.show_spots(spots(), "40 px", anew=True)
     assert "No spot on this image is disputed." in words(grid)
+    assert "wide" not in words(grid)
     grid.kind_choice.setCurrentIndex(grid.kind_choice.findData("decided"))
     grid.where_choice.setCurrentIndex(1)
     grid.show_spots(spots(), "40 px", anew=True)

@@ -121,7 +121,9 @@ class SpotGrid(CardGrid):
             From the first on; else in the place of those that were shown.
         """
         where = "on any image" if self.everywhere else "on this image"
-        self._header.set_aside(f"{count(len(spots.numbers), 'spot')}, each {scale} wide")
+        many = len(spots.numbers)
+        wide = f"each {scale} wide" if many > 1 else f"{scale} wide"
+        self._header.set_aside(f"{count(many, 'spot')}, {wide}" if many else "")
         show = self.show_cards if anew else self.exchange
         show(spots, EMPTY[self.kind].format(where), f"Spots {KINDS[self.kind]} {where}")
         self._on_selection()
