@@ -22,7 +22,7 @@ from raterscope.algorithms.masks.data import (
 )
 from raterscope.algorithms.masks.distance import domain, logit_distance, signed_distance
 from raterscope.algorithms.masks.results import fused
-from raterscope.algorithms.masks.staple import DOMAINS, MARGIN
+from raterscope.algorithms.masks.staple import DOMAINS, MARGIN, background_in_words
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.settings import Settings, choice, integer, number
 
@@ -132,7 +132,7 @@ def continuous_staple(
     if cut.known is not None:
         _hold(cut, mask, probability, distance, deviation)
     z, y, x = (at - start for at, start in zip(cut.origin, masks.origin, strict=True))
-    notices = [f"The background was counted over {voxels:,} voxels ({DOMAINS[settings.domain]})."]
+    notices = [background_in_words(masks, voxels, settings.domain)]
     for name, weight in zip(masks.structures, weights, strict=True):
         if len(weight) > 1 and weight.max() > _ALONE * 255:
             leader = masks.annotators[int(weight.argmax())]

@@ -16,7 +16,7 @@ import numpy as np
 from raterscope.algorithms.masks.data import OPEN, Float32Array, FloatArray, MaskFusion, Masks, MaskTrace
 from raterscope.algorithms.masks.distance import domain, signed_distance
 from raterscope.algorithms.masks.results import fused
-from raterscope.algorithms.masks.staple import DOMAINS, MARGIN, START, rates, relax
+from raterscope.algorithms.masks.staple import DOMAINS, MARGIN, START, background_in_words, rates, relax
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.settings import Settings, choice, integer, number
 
@@ -89,7 +89,7 @@ def pstaple(masks: Masks, settings: PSTAPLESettings | None = None, watch: Watch 
         figures.append(figure)
         traces.append(trace)
     z, y, x = (at - start for at, start in zip(cut.origin, masks.origin, strict=True))
-    notices = [f"The background was counted over {voxels:,} voxels ({DOMAINS[settings.domain]})."]
+    notices = [background_in_words(masks, voxels, settings.domain)]
     if count > 1:
         notices.append("Structures were fused one by one and may overlap.")
     if not all(trace.converged for trace in traces):

@@ -20,7 +20,10 @@ from raterscope.algorithms.masks.results import fused
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.settings import Settings, choice, integer, number
 
-__all__ = ["DOMAINS", "MARGIN", "STAPLESettings", "counted_voxels", "rates", "relax", "staple"]
+__all__ = [
+    "DOMAINS", "MARGIN", "STAPLESettings", "background_in_words", "counted_voxels", "rates", "relax",
+    "staple",
+]  # fmt: skip
 
 DOMAINS = {"masks": "the box around all masks, with a margin", "frame": "the whole image"}
 """Which voxels count: all that are background to everybody still say how common the structure is."""
@@ -100,7 +103,7 @@ def staple(masks: Masks, settings: STAPLESettings | None = None, watch: Watch = 
     if not smooth:
         inside, mask = inside[:, patterns.row], mask[:, patterns.row]
     sensitivity, specificity = rates(theta, weight)
-    notices = [f"The background was counted over {voxels:,} voxels ({DOMAINS[settings.domain]})."]
+    notices = [background_in_words(masks, voxels, settings.domain)]
     if not trace.converged:
         notices.append(f"The rates still changed after {settings.iterations:,} iterations.")
     return fused(
@@ -126,6 +129,12 @@ def counted_voxels(masks: Masks, patterns: Patterns, domain: str, margin: float)
     origin, shape = patterns.marked
     z, y, x = (at + start for at, start in zip(origin, masks.origin, strict=True))
     return math.prod(widened(((z, y, x), shape), masks.spacing, margin, frame)[1])
+
+
+def background_in_words(masks: Masks, voxels: int, domain: str) -> str:
+    """Say over how much of the image the background was counted; a flat one has pixels."""
+    noun = "pixels" if (masks.frame or masks.shape)[0] == 1 else "voxels"
+    return f"The background was counted over {voxels:,} {noun} ({DOMAINS[domain]})."
 
 
 def rates(theta: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -66,6 +66,14 @@ def test_background_beyond_the_masks_counts_as_the_settings_say():
     assert np.all(staple(inside, FRAME).specificity > staple(inside).specificity)
 
 
+@pytest.mark.parametrize(("depth", "noun"), [(1, "pixels"), (2, "voxels")])
+def test_what_was_counted_is_said_in_the_words_of_the_image(depth, noun):
+    masks = np.ones((2, depth, 6, 5), dtype=bool)
+    masks[1, :, 3:] = False
+    (said, *_) = staple(named(masks), FRAME).notices
+    assert f"over {30 * depth} {noun} (the whole image)" in said
+
+
 def test_three_classes_recover_the_confusion_of_raters():
     rng = np.random.default_rng(5)
     truth = rng.integers(0, 3, size=(20, 30, 30)).astype(np.uint8)
