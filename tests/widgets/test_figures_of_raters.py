@@ -41,6 +41,14 @@ def centre(matrix, row, column) -> QPoint:
     )
 
 
+def test_its_table_calls_them_as_the_kind_does(matrix, qtbot):
+    assert matrix.figure.table().columns[:2] == ("rater", "other rater")
+    of_clicks = AgreementMatrix(who="annotator")
+    qtbot.addWidget(of_clicks)
+    of_clicks.set_matrix(NAMES, [0, 1, 2, 9], np.ones((4, 4)))
+    assert of_clicks.figure.table().columns[:2] == ("annotator", "other annotator")
+
+
 def test_a_cell_says_and_chooses_its_pair(matrix, qtbot):
     chosen = []
     matrix.pair_chosen.connect(lambda *pair: chosen.append(pair))

@@ -32,6 +32,12 @@ NAMES_FROM = 18
 class AgreementMatrix(FigurePanel):
     """A click on a cell chooses its two raters; one rater's row and column can be set off.
 
+    Parameters
+    ----------
+    title, nothing : str
+    who : str
+        What one of them is called in its table: "rater", "annotator".
+
     Signals
     -------
     pair_chosen : str, str
@@ -46,8 +52,9 @@ class AgreementMatrix(FigurePanel):
         parent: QWidget | None = None,
         *,
         nothing: str = NOTHING,
+        who: str = "rater",
     ) -> None:
-        self.figure = _Matrix(title)
+        self.figure = _Matrix(title, who)
         super().__init__(title, self.figure, nothing, parent)
         self.figure.chosen.connect(self.pair_chosen)
         self.set_filled(False)
@@ -90,8 +97,9 @@ class AgreementMatrix(FigurePanel):
 class _Matrix(Figure[tuple[int, int]]):
     chosen = Signal(str, str)
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, who: str) -> None:
         super().__init__(name)
+        self._who = who
         self._names: tuple[str, ...] = ()
         self._numbers: tuple[int, ...] = ()
         self._values: NDArray[np.floating] = np.empty((0, 0))
@@ -157,7 +165,7 @@ class _Matrix(Figure[tuple[int, int]]):
     def table(self) -> PlotTable:
         with_others = np.where(np.eye(len(self._names), dtype=bool), np.nan, self._values)
         return PlotTable.of_cells(
-            {"rater": self._names, "other rater": self._names}, {self._label: with_others}
+            {self._who: self._names, f"other {self._who}": self._names}, {self._label: with_others}
         )
 
     def _edge(self) -> int:

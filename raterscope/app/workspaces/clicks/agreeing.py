@@ -81,7 +81,7 @@ class Agreeing(QObject):
         super().__init__(screen)
         self._document, self._jobs, self._screen = document, jobs, screen
         self._queueing, self._annotators = queueing, annotators
-        self.matrix = AgreementMatrix("Pairwise agreement", nothing=NOTHING)
+        self.matrix = AgreementMatrix("Pairwise agreement", nothing=NOTHING, who="annotator")
         self.measures, self.scopes = ModeSwitch(MEASURES), ModeSwitch(SCOPES)
         for switch in (self.measures, self.scopes):
             self.matrix.header.row.addWidget(switch)
