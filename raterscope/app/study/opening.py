@@ -201,11 +201,18 @@ def _look_from_outside(path: Path, to_read: bool) -> bool:
     if not os.access(path, os.R_OK):
         raise StudyError("cannot be read: you lack the permission", file=path)
     file, folder = (os.access(place, os.W_OK) for place in (path, path.parent))
+    if not (to_read or (file and folder)) and _on_read_only_disk(path):
+        raise StudyError("cannot be written: it is on a read-only disk; open a copy of it", file=path)
     if not (to_read or file):
         raise StudyError("cannot be written: you lack the permission; open a copy of it", file=path)
     if not (to_read or folder):
         raise StudyError("lies in a folder that cannot be written; open a copy of it elsewhere", file=path)
     return file and folder
+
+
+def _on_read_only_disk(path: Path) -> bool:
+    # Asked of the disk: to try to write would close a handle on the file.
+    return hasattr(os, "statvfs") and bool(os.statvfs(path).f_flag & os.ST_RDONLY)
 
 
 def _look_at_header(connection: sqlite3.Connection, path: Path) -> int:

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from random import Random
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -131,6 +132,18 @@ def test_on_a_read_only_disk_none_is_made_and_its_name_is_told(
     with pytest.raises(StudyError) as caught:
         Study.create(tmp_path / "new.rscope")
     assert str(caught.value).startswith("new.rscope: cannot be made")
+
+
+@pytest.mark.skipif(not hasattr(os, "statvfs"), reason="needs a POSIX system")
+def test_on_a_read_only_disk_it_is_the_disk_that_is_told(
+    closed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "access", lambda place, mode: mode == os.R_OK)
+    assert "you lack the permission" in refusal(closed)
+    monkeypatch.setattr(os, "statvfs", lambda place: SimpleNamespace(f_flag=os.ST_RDONLY))
+    assert "it is on a read-only disk" in refusal(closed)
+    with Study.open(closed, to_read=True) as study:
+        assert len(study.decisions()) == 1
 
 
 def test_a_second_open_in_the_same_process_is_refused_and_does_no_harm(closed: Path) -> None:
