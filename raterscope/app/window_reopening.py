@@ -32,6 +32,8 @@ class OfferBar(QWidget):
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.words = plain_label(wrap=True)
         self.accept, self.decline = QPushButton("Reopen"), QPushButton("Not now")
+        for button in (self.accept, self.decline):
+            button.setAutoDefault(True)  # Return presses it, as in a dialog
         theme.set_role(self.accept, "primary")
         row = QHBoxLayout(self)
         row.setContentsMargins(12, 6, 12, 6)

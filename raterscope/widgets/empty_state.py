@@ -45,6 +45,7 @@ class EmptyState(QWidget):
         self.buttons: list[QPushButton] = []
         for word, action in actions:
             button = QPushButton(word)
+            button.setAutoDefault(True)  # Return presses it, as in a dialog
             button.clicked.connect(action)
             if not self.buttons:
                 theme.set_role(button, "primary")

@@ -319,6 +319,15 @@ def test_a_digit_in_the_main_menu_decides_nothing(fused, qtbot):
     assert not (fused.workspace.tasks.decided != OPEN).any()
 
 
+def test_a_run_says_for_how_much_a_vote_counts(fused, qtbot):
+    workspace = fused.workspace
+    workspace.comparing.part_wanted.emit()
+    fuse(fused, qtbot)
+    figure = f"{workspace.scene.fusion.power:.2g}"
+    rows = workspace.comparing.table._model.rows
+    assert [f"a vote for {figure}" in row.words for row in rows] == [False, True, False]
+
+
 def test_pictures_of_tasks_come_where_there_are_files(fused, qtbot):
     workspace = fused.workspace
     shown = workspace.scene.number_of["cell-004"]

@@ -97,6 +97,8 @@ def _facts(found: AnsweredQuestion) -> Facts:
         end = "converged" if trace.converged else "stopped before it converged"
         value = f", {trace.name} {significant(float(trace.objective[-1]), 6)}" if len(trace.objective) else ""
         facts.append(("Fit", f"{counted(len(trace.change), 'iteration')}{value}, {end}"))
+    if fusion.power != 1.0:
+        facts.append(("A vote counts for", f"{fusion.power:.2g} of one"))
     groups = answered.result.communities
     said = [*fusion.notices, *(groups.notices if groups is not None else ())]
     return Facts([*facts, *(("Note", plain(sentence, 400)) for sentence in said)])

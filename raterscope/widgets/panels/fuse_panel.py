@@ -208,6 +208,7 @@ class FusePanel(QWidget):
         group.addButton(self.all_items)
         group.addButton(self.this_item)
         self.run = QPushButton("Run")
+        self.run.setAutoDefault(True)  # Return presses it, as in a dialog
         theme.set_role(self.run, "primary")
         set_lengths(self.run, minimumWidth=112)
         self.run.setToolTip("Fuse with these settings (Ctrl+Return)")

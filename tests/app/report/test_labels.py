@@ -3,6 +3,7 @@
 import base64
 import io
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from PIL import Image
 from raterscope.algorithms.labels.fusion import LabelPlan
 from raterscope.app.formats.images import read_image
 from raterscope.app.labels import running
+from raterscope.app.labels.answers import read_answer
 from raterscope.app.report import write_report
 from raterscope.app.review import Decision, TaskSubject
 from raterscope.app.study import Study
@@ -19,9 +21,11 @@ from tests.app.labels.made import LAZY, LIAR, PEOPLE, TASKS, make_study, write_t
 from tests.app.tables import write
 
 
-def fuse(study, algorithm="ibcc"):
+def fuse(study, algorithm="ibcc", **about):
     inputs = running.gather([one.id for one in study.questions()], study)
-    return running.keep(running.fuse_questions(inputs, LabelPlan.make(algorithm)), study)
+    plan = LabelPlan.make(algorithm)
+    plan = replace(plan, about=replace(plan.about, **about))
+    return running.keep(running.fuse_questions(inputs, plan), study)
 
 
 @pytest.fixture
@@ -136,6 +140,15 @@ def test_every_setting_is_in_the_methods(labels, page):
     for spec in settings.specs():
         assert f"{spec.label.lower()} {spec.in_words(getattr(settings, spec.name))}" in made.text
     assert f"seed {settings.seed}" in made.text
+
+
+def test_for_how_much_a_vote_counts_is_told_where_it_is_not_one(labels, page):
+    fuse(labels)
+    assert "A vote counts for" not in page(labels).text
+    fuse(labels, counting="foretold")
+    power = read_answer(labels, labels.questions()[0]).result.fusion.power
+    told = [row for row in page(labels).rows if row[0] == "A vote counts for"]
+    assert told == ([["A vote counts for", f"{power:.2g} of one"]] if power != 1.0 else [])
 
 
 def test_one_question_of_two(tmp_path, page):

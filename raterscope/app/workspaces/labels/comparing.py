@@ -34,10 +34,11 @@ MEASURES = (
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """A run, or with None the plain vote, and how good it is."""
+    """A run, or with None the plain vote, how good it is, and for how much of one a vote counts in it."""
 
     run: RunEntry | None
     found: Assessment
+    power: float = 1.0
 
 
 class Comparing(QWidget):
@@ -112,7 +113,7 @@ def _row(one: Measured) -> ComparisonRow:
     about = one.run.settings.get("about", {})
     told = {"hold": ", told truths", "folds": ", in folds"}.get(str(about.get("truths")), "")
     if about.get("counting") == "foretold":
-        told += ", votes in part"
+        told += f", a vote for {one.power:.2g}"
     return ComparisonRow(one.run.id, labeller_title(one.run.algorithm), f"{started}{told}", figures)
 
 

@@ -122,4 +122,4 @@ def _measure(question: int, run: int | None, scheme: Scheme, study: Study) -> Me
     fusion = result.fusion
     own = truth_about(study, study.question(question), fusion)
     found = assess(fusion.posterior, measured(result, own), fusion.classes)
-    return None if found is None else Measured(study.run(run), found)
+    return None if found is None else Measured(study.run(run), found, fusion.power)
