@@ -5,6 +5,7 @@ from PySide6.QtCore import QCoreApplication, QPoint, Qt
 from PySide6.QtWidgets import QLabel
 
 from raterscope.widgets import theme
+from raterscope.widgets.picturing import paint_to_image
 from raterscope.widgets.plots.curves_plot import Curve, CurvesPlot
 from raterscope.widgets.plots.objective_plot import ObjectivePlot
 from raterscope.widgets.plots.reliability_plot import ReliabilityPlot
@@ -138,3 +139,23 @@ def test_a_plot_follows_the_theme(qapp, dots):
     finally:
         theme.apply_theme(qapp, theme.DARK)
     assert dots.plot.backgroundBrush().color().name() == theme.DARK.surface
+
+
+def test_lines_are_as_wide_in_a_larger_picture_and_the_screen_stays(qtbot):
+    plot = CurvesPlot()
+    qtbot.addWidget(plot)
+    plot.resize(360, 260)
+    plot.show()
+    x = np.linspace(0, 1, 50)
+    plot.set_curves((Curve("a", x, x**0.3, x, 1 - x**2),))
+    before = [plot.grab().toImage() for _ in range(2)][1]
+
+    def share(scale: float) -> float:
+        """Give how much of a picture is as blue as the line."""
+        image = paint_to_image(plot, scale)
+        pixels = np.frombuffer(image.constBits(), np.uint8).reshape(image.height(), image.width(), 4)
+        blue, red = pixels[..., 0].astype(int), pixels[..., 2].astype(int)
+        return float((blue - red > 90).mean())
+
+    assert share(4) == pytest.approx(share(1), rel=0.25)
+    assert plot.grab().toImage() == before

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import pyqtgraph as pg
 from PySide6.QtCore import QRectF, QSize, Qt
-from PySide6.QtGui import QPainter
+from PySide6.QtGui import QPainter, QPen
 from PySide6.QtWidgets import QStackedWidget, QVBoxLayout, QWidget
 
 from raterscope.widgets import theme
@@ -117,10 +120,27 @@ class Plot(QWidget):
         for item in drawn:
             item.setExportMode(True, {**options, "background": self.plot.backgroundBrush().color()})
         try:
-            self.plot.render(painter, QRectF(self.plot.rect()), self.plot.viewport().rect())
+            with self._sharp(painter.device().devicePixelRatio()):
+                self.plot.render(painter, QRectF(self.plot.rect()), self.plot.viewport().rect())
         finally:
             for item in drawn:
                 item.setExportMode(False)
+
+    @contextmanager
+    def _sharp(self, scale: float) -> Iterator[None]:
+        """Draw lines wider meanwhile: pyqtgraph's pens count the pixels of the picture, not the window's."""
+        drawn = [getattr(item, "opts", None) for item in self.plot.scene().items()]
+        kept = [(opts, opts["pen"]) for opts in drawn if opts and isinstance(opts.get("pen"), QPen)]
+        for opts, line in kept:
+            opts["pen"] = QPen(line)
+            opts["pen"].setWidthF(line.widthF() * scale)
+        self._draw_axes(scale)
+        try:
+            yield
+        finally:
+            for opts, line in kept:
+                opts["pen"] = line
+            self._draw_axes()
 
     def _on_mouse_clicked(self, event: object) -> None:
         double = getattr(event, "double", None)
@@ -128,13 +148,16 @@ class Plot(QWidget):
             self.show_all()
 
     def _on_theme(self) -> None:
+        self.plot.setBackground(theme.current().surface)
+        self._draw_axes()
+        self.draw()
+
+    def _draw_axes(self, width: float = 1.0) -> None:
         look = theme.current()
-        self.plot.setBackground(look.surface)
         for name, words in self._axes.items():
             axis = self.item.getAxis(name)
-            axis.setPen(pen(look.line, 1.0))
+            axis.setPen(pen(look.line, width))
             axis.setTextPen(look.second)
             axis.setTickFont(theme.widget_font(theme.CAPTION))
             axis.setStyle(tickLength=-4, hideOverlappingLabels=False)
             axis.setLabel(words, **{"color": look.second, "font-size": f"{pixels(theme.CAPTION)}px"})
-        self.draw()
