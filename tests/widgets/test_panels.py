@@ -5,11 +5,12 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 from PySide6.QtCore import QCoreApplication, QPoint, QPointF, Qt
-from PySide6.QtGui import QGuiApplication, QWheelEvent
+from PySide6.QtGui import QFontMetrics, QGuiApplication, QWheelEvent
 from PySide6.QtWidgets import QApplication, QLabel, QPushButton
 
 from raterscope.widgets import theme
 from raterscope.widgets.empty_state import EmptyState
+from raterscope.widgets.key_cap import cap_width
 from raterscope.widgets.panels.evidence_panel import Evidence, EvidencePanel, VoterLine
 from raterscope.widgets.panels.history_panel import HistoryEntry, HistoryPanel
 from raterscope.widgets.panels.jobs_panel import JobLine, JobsPanel
@@ -211,6 +212,19 @@ def test_the_history_says_what_is_no_longer_in_effect(qtbot):
     history.undo.click()
     history.redo.click()
     assert asked == ["undo"]
+
+
+@pytest.mark.parametrize(("width", "worded"), [(400, True), (250, False)])
+def test_the_keys_of_the_history_have_both_their_words_or_neither(qtbot, width, worded):
+    history = HistoryPanel()
+    qtbot.addWidget(history)
+    history.resize(width, 200)
+    history.show()
+    for key, name in ((history.undo, "undo (Ctrl+Z)"), (history.redo, "redo (Ctrl+Shift+Z)")):
+        assert key.accessibleName() == name
+        words = QFontMetrics(theme.font()).horizontalAdvance(key.text())
+        assert key.width() == key.sizeHint().width()
+        assert (key.width() > cap_width(name.split("(")[1].rstrip(")")) + words) == worded
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from PySide6.QtCore import QRectF, Qt, Signal
-from PySide6.QtGui import QFont, QPainter
+from PySide6.QtCore import QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QFont, QPainter, QResizeEvent
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from raterscope.widgets import theme
@@ -15,8 +15,12 @@ from raterscope.widgets.key_cap import KeyButton
 from raterscope.widgets.painting import paint_words
 from raterscope.widgets.panels.lists import LineKind, LineList
 from raterscope.widgets.parts import Header, plain_label
+from raterscope.widgets.text_size import pixels
 
 __all__ = ["HistoryEntry", "HistoryPanel"]
+
+NARROWEST, WORDS_FROM = 240, 340
+"""The least width, and that from which on both keys have their words, in pixels of the usual size."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +61,7 @@ class HistoryPanel(QWidget):
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         header = Header("History")
         self.undo = KeyButton("Ctrl+Z", "undo")
-        self.redo = KeyButton("Ctrl+Y", "redo")
+        self.redo = KeyButton("Ctrl+Shift+Z", "redo")
         self.undo.clicked.connect(self.undo_requested)
         self.redo.clicked.connect(self.redo_requested)
         header.row.addWidget(self.undo)
@@ -72,6 +76,16 @@ class HistoryPanel(QWidget):
         column.addWidget(self.view, 1)
         self.set_entries(())
         self.set_undoable("", "")
+
+    def minimumSizeHint(self) -> QSize:
+        """Leave room for the keys alone."""
+        return QSize(pixels(NARROWEST), super().minimumSizeHint().height())
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Let the words of both keys go where there is too little room."""
+        super().resizeEvent(event)
+        for key in (self.undo, self.redo):
+            key.set_worded(self.width() >= pixels(WORDS_FROM))
 
     def set_entries(self, entries: Sequence[HistoryEntry]) -> None:
         """Show entries, the latest first; the list returns to its top."""
