@@ -24,6 +24,8 @@ class Scene:
 
     Attributes
     ----------
+    empty : bool
+        Whether there is no volume, not even one without pixels.
     values : (Z, Y, X) or (Z, Y, X, 3), or None where there are no pixels
     levels : Levels
     calibrated : bool
@@ -53,6 +55,7 @@ class Scene:
         What a drag is changing, while it does.
     """
 
+    empty: bool = True
     values: NDArray[np.generic] | None = None
     levels: Levels = field(default_factory=lambda: Levels(0.0, 1.0))
     calibrated: bool = False

@@ -175,7 +175,7 @@ class SliceCanvas(QWidget):
 
     def _paint(self, painter: QPainter) -> None:
         plane, scene, view = self._plane, self._scene, self._viewport
-        if plane is None:
+        if plane is None or scene.empty:
             painter.fillRect(self.rect(), QColor(theme.DARK.canvas))
             return
         if self._ground is None:

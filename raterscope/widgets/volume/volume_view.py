@@ -107,9 +107,14 @@ class VolumeView(LinkedViews):
         scene.outlines, scene.shown, scene.solo, scene.beside = (), None, None, frozenset()
         scene.heat = scene.band = scene.edit = scene.selected = None
         scene.boxes, scene.notice = (), ""
-        scene.values = None
+        scene.values, scene.empty = None, False
         self._set_grid(grid)
         self.set_pixels(values, modality=modality, window=window)
+
+    def clear(self) -> None:
+        """Show nothing: what is to be seen is not known yet."""
+        self.set_volume(None, Grid.plain((1, 1, 1)))
+        self._scene.empty = True
 
     def set_pixels(
         self, values: NDArray[np.generic] | None, *, modality: str = "", window: Window | None = None

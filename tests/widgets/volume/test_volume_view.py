@@ -5,7 +5,9 @@ import pytest
 from PySide6.QtCore import QPoint, Qt
 
 from raterscope.algorithms.masks.grid import Grid
+from raterscope.widgets import theme
 from raterscope.widgets.volume.dispute_strip import DisputeStrip
+from raterscope.widgets.volume.volume_view import VolumeView
 from tests.widgets.volume.viewing import (
     GRID,
     LEFT,
@@ -186,3 +188,14 @@ def test_without_pixels_the_masks_are_shown_alone_and_pixels_may_come_later(view
 def test_voxels_that_do_not_fit_the_grid_are_refused(view):
     with pytest.raises(ValueError, match="grid"):
         view.set_volume(np.zeros((3, 4, 5)), GRID)
+
+
+def test_without_a_volume_nothing_is_made_up(qtbot, view):
+    before = VolumeView()
+    qtbot.addWidget(before)
+    before.resize(400, 300)
+    view.clear()
+    for part in (before.view("axial"), view.view("axial"), view.view("coronal")):
+        assert colours(part) <= {theme.DARK.canvas, theme.DARK.accent}  # and the frame of what has the keys
+    view.set_volume(None, GRID)
+    assert len(colours(view.view("axial"))) > 1

@@ -184,7 +184,9 @@ class MasksWorkspace(MasksScreen):
     def _show_scene(self, scene: Scene | None) -> None:
         before, structure = self.reviewing.scene, self.reviewing.structure
         another = scene is not None and (before is None or scene.image.id != before.image.id)
-        if scene is not None and another:
+        if scene is None:
+            self.volume.clear()
+        elif another:
             self.on_slices.begin(scene)
         structures = () if scene is None else scene.structures
         if structure not in structures:
