@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.algorithms.progress import Cancelled, Watch, part, silent
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.export import distinct, make_folder, safe
 from raterscope.app.formats.records import STUDY_SUFFIX
@@ -209,11 +210,9 @@ def files_for(
     InputError
         When the folder cannot be made.
     """
-    folder, suffix = request.path, FORMATS[request.format].suffix
-    alone = len(items) == 1 and not folder.is_dir()
+    folder, suffix = _folder_of(request), FORMATS[request.format].suffix
+    alone = len(items) == 1 and not request.path.is_dir()
     if not alone:
-        if folder.name.casefold().endswith(suffix) and not folder.is_dir():
-            folder = folder.with_name(folder.name[: -len(suffix)])
         make_folder(folder)
     taken: set[str] = set()
     for step, (item, name) in enumerate(items):
@@ -223,6 +222,13 @@ def files_for(
             request.path if alone else folder / f"{distinct(f'{safe(name)}_{request.what}', taken)}{suffix}"
         )
         yield item, path, here
+
+
+def _folder_of(request: Request) -> Path:
+    """Give the folder that several files go into: a name with a file's suffix loses it."""
+    path, suffix = request.path, FORMATS[request.format].suffix
+    named_as_file = path.name.casefold().endswith(suffix) and not path.is_dir()
+    return path.with_name(path.name[: -len(suffix)]) if named_as_file else path
 
 
 def write_export(export: Export, study: Study, request: Request, watch: Watch = silent) -> list[Path]:
@@ -240,4 +246,12 @@ def write_export(export: Export, study: Study, request: Request, watch: Watch = 
         raise InputError(f"--deidentify is for masks and maps; {export.what} names images and annotators")
     module, function = export.place.split(":")
     write: Writer = getattr(importlib.import_module(f"raterscope.app.{module}"), function)
-    return write(study, request, watch)
+    folder = _folder_of(request)
+    there = folder.exists()
+    try:
+        return write(study, request, watch)
+    except (InputError, Cancelled):
+        if not there:
+            with suppress(OSError):  # there is none, or what was written before is in it
+                folder.rmdir()
+        raise

@@ -131,6 +131,19 @@ def test_several_images_go_into_a_folder(tmp_path, run):
     np.testing.assert_array_equal(read(tmp_path / "one.nii.gz"), read(out / "case2_consensus.nii.gz"))
 
 
+def test_a_refused_export_leaves_no_folder_behind(tmp_path, run, refusal):
+    files = [path for case in ("case1_", "case2_") for path in four_raters(tmp_path, case)]
+    study, out = tmp_path / "s.rscope", tmp_path / "out"
+    run("import", study, *files)
+    run("run", study, "majority")
+    ask = ("export", study, "--what", "consensus", "--format", "dicom-seg", "-o", out)
+    assert "without the DICOM series" in refusal(*ask)
+    assert not out.exists()
+    out.mkdir()
+    refusal(*ask)
+    assert out.is_dir()
+
+
 def test_tables_name_image_and_structure(study, tmp_path, run):
     for what in ("annotators", "agreement", "disputes", "decisions"):
         run("export", study, "--what", what, "-o", tmp_path / f"{what}.csv")
