@@ -1,5 +1,7 @@
 """The ranking before and after: who stands where, which lines cross, what is chosen and asked for."""
 
+from xml.etree import ElementTree
+
 import numpy as np
 import pytest
 from PySide6.QtCore import QPointF, Qt
@@ -7,8 +9,9 @@ from PySide6.QtGui import QColor, QImage
 from PySide6.QtWidgets import QLabel
 
 from raterscope.widgets import theme
+from raterscope.widgets.picturing import paint_svg
 from raterscope.widgets.plots.ranking_layout import AFTER, BEFORE
-from raterscope.widgets.plots.ranking_shift import RankingShift, RankingView
+from raterscope.widgets.plots.ranking_shift import WIDEST, RankingShift, RankingView
 
 LEFT = Qt.MouseButton.LeftButton
 CONTROL, SHIFT = Qt.KeyboardModifier.ControlModifier, Qt.KeyboardModifier.ShiftModifier
@@ -198,3 +201,16 @@ def test_scores_that_do_not_belong_together_are_refused():
         RankingView(("a",), np.zeros(2), np.zeros(2), np.zeros((2, 2)), np.zeros((2, 2)), np.zeros(2, int))
     with pytest.raises(ValueError, match="intervals"):
         RankingView(("a",), np.zeros(1), np.zeros(1), np.zeros(1), np.zeros(1), np.zeros(1, int))
+
+
+def test_a_saved_picture_has_the_items_out_of_sight_too(ranking):
+    many = 60
+    ranking.show_ranking(view(np.arange(many, 0, -1.0)))
+    words_of = ElementTree.fromstring(paint_svg(ranking)).iter("{http://www.w3.org/2000/svg}text")
+    drawn = {"".join(one.itertext()).strip() for one in words_of}
+    assert {str(rank) for rank in range(1, many + 1)} <= drawn
+    ranking.show_ranking(view(np.arange(5000, 0, -1.0)))
+    ranking.select(4999)
+    assert ranking.picture_size().width() == WIDEST
+    words_of = ElementTree.fromstring(paint_svg(ranking)).iter("{http://www.w3.org/2000/svg}text")
+    assert "5,000" in {"".join(one.itertext()).strip() for one in words_of}

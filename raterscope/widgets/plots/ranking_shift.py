@@ -47,6 +47,9 @@ MODES = {
     "intervals": ("intervals", "Items by their rank, with their scores and 95 % intervals"),
 }
 
+WIDEST = 8000
+"""Pixels of a saved picture, in those of the usual size: some hundreds of cards."""
+
 
 class RankingShift(QWidget):
     """A click on a card or a line chooses an item; where lines cross, the pair; Ctrl-click a second item too.
@@ -132,14 +135,14 @@ class RankingShift(QWidget):
         return self.header.words()
 
     def picture_size(self) -> QSize:
-        """Give how much of the rows is in sight."""
-        return self.figure.room()
+        """Give how large the rows are, those out of sight too, up to `WIDEST`."""
+        return self.figure.whole()
 
     def paint_picture(self, painter: QPainter) -> None:
-        """Paint what is in sight."""
+        """Paint all of the rows; of very long ones, from what is in sight on."""
         size = self.picture_size()
         painter.setClipRect(0, 0, size.width(), size.height())
-        self.figure.paint(painter)
+        self.figure.paint_whole(painter)
 
     def table(self) -> PlotTable:
         """Give a row an item that has a rank, the best before first."""
@@ -233,11 +236,17 @@ class _Rows(QAbstractScrollArea):
 
     def rows(self) -> Rows | None:
         """Give where the cards are."""
-        if self._view is None:
-            return None
-        size = self.room()
-        scrolled = self.horizontalScrollBar().value()
-        return Rows(self._view, size.width(), size.height(), scrolled, self._intervals)
+        return self._rows_in(self.room(), self.horizontalScrollBar().value())
+
+    def _rows_in(self, size: QSize, scrolled: int) -> Rows | None:
+        view = self._view
+        return None if view is None else Rows(view, size.width(), size.height(), scrolled, self._intervals)
+
+    def whole(self) -> QSize:
+        """Give how large all of it is, up to a width of `WIDEST`; never less than is in sight."""
+        room, rows = self.room(), self.rows()
+        across = 0 if rows is None else min(math.ceil(rows.whole), WIDEST)
+        return QSize(max(across, room.width()), room.height())
 
     def room(self) -> QSize:
         """Give how much is in sight, in pixels of the usual size of the text, as all that is drawn in it."""
@@ -390,8 +399,23 @@ class _Rows(QAbstractScrollArea):
 
     def paint(self, painter: QPainter) -> None:
         """Paint the rows, and where the keys are."""
-        painter.fillRect(QRect(QPoint(), self.room()), QColor(theme.current().surface))
-        rows = self.rows()
+        self._paint(painter, self.room(), self.rows(), self._pointed, self._row if self.hasFocus() else None)
+
+    def paint_whole(self, painter: QPainter) -> None:
+        """Paint as much as `whole` says, without what marks pointer and keys."""
+        size, rows = self.whole(), self.rows()
+        beyond = 0 if rows is None else max(math.ceil(rows.whole) - size.width(), 0)
+        scrolled = min(self.horizontalScrollBar().value(), beyond)
+        self._paint(painter, size, self._rows_in(size, scrolled), (), None)
+
+    def _paint(
+        self,
+        painter: QPainter,
+        size: QSize,
+        rows: Rows | None,
+        pointed: tuple[int, ...],
+        at_keys: int | None,
+    ) -> None:
+        painter.fillRect(QRect(QPoint(), size), QColor(theme.current().surface))
         if rows is not None:
-            at_keys = self._row if self.hasFocus() else None
-            paint_rows(painter, rows, self._chosen, self._pointed, self.pictures.kept, at_keys)
+            paint_rows(painter, rows, self._chosen, pointed, self.pictures.kept, at_keys)
