@@ -337,7 +337,7 @@ class QueueKind(LineKind[QueueItem]):
         if line.flag is not None:
             paint_words(painter, title, FLAG, look.rejected)
             title.setLeft(title.left() + 16)
-        fits = QFontMetrics(painter.font()).horizontalAdvance(line.title) <= title.width()
+        fits = QFontMetrics(painter.font()).elidedText(line.title, middle, int(title.width())) == line.title
         name = line.title if fits else self.short.get(line.title, line.title)
         paint_words(painter, title, name, look.text, elide=middle)
         painter.setFont(theme.font(theme.CAPTION))
