@@ -20,7 +20,7 @@ from PySide6.QtWidgets import (
 
 from raterscope.app.jobs import Job
 from raterscope.widgets import theme
-from raterscope.widgets.figures import duration
+from raterscope.widgets.figures import time_left
 from raterscope.widgets.parts import ElidedLabel
 from raterscope.widgets.text_size import set_lengths
 
@@ -137,7 +137,7 @@ class TopBar(QWidget):
         self.fuse.setVisible(not busy and self._possible)
         if job is not None:
             self._progress.setValue(round(1000 * job.fraction))
-            left = "" if job.seconds_left is None else f"{duration(job.seconds_left)} left"
+            left = time_left(job.seconds_left)
             self._progress_words.setText(", ".join(part for part in (job.words, left) if part))
             self._cancel.setEnabled(job.state == "running")
 

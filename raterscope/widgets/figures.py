@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["count", "decimals", "duration", "estimate", "figure", "part_of_one", "percent"]
+__all__ = ["count", "decimals", "duration", "estimate", "figure", "part_of_one", "percent", "time_left"]
 
 MOST_DECIMALS = 3
 STEPS = 70
@@ -79,6 +79,11 @@ def duration(seconds: float) -> str:
         return f"{minutes} min" + (f" {rest} s" if rest and minutes < 10 else "")
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h" + (f" {minutes} min" if minutes else "")
+
+
+def time_left(seconds: float | None) -> str:
+    """Say how long something still takes, to the second: "20 s left"; nothing where that is not known."""
+    return "" if seconds is None else f"{duration(max(seconds, 1.0))} left"
 
 
 def _plain(value: float, places: int) -> str:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raterscope.widgets.figures import count, decimals, duration, estimate, figure
+from raterscope.widgets.figures import count, decimals, duration, estimate, figure, time_left
 
 
 @pytest.mark.parametrize(
@@ -56,3 +56,8 @@ def test_counts_have_their_noun():
     assert count(1, "click") == "1 click"
     assert count(1048, "click") == "1,048 clicks"
     assert count(2, "entry", "entries") == "2 entries"
+
+
+def test_what_is_left_is_told_to_the_second():
+    told = [time_left(seconds) for seconds in (None, 0.2, 0.94, 20.4, 67)]
+    assert told == ["", "1 s left", "1 s left", "20 s left", "1 min 7 s left"]

@@ -21,7 +21,7 @@ from PySide6.QtWidgets import (
 from raterscope.algorithms.catalogue import Algorithm
 from raterscope.algorithms.settings import Settings
 from raterscope.widgets import theme
-from raterscope.widgets.figures import duration
+from raterscope.widgets.figures import time_left
 from raterscope.widgets.panels.algorithm_picker import AlgorithmPicker
 from raterscope.widgets.panels.run_list import RunLine, RunList
 from raterscope.widgets.panels.settings_form import SettingsForm
@@ -191,7 +191,7 @@ class FusePanel(QWidget):
         for button in (self.this_item, self.all_items):
             button.setVisible(not busy)
         if words is not None:
-            left = f"{duration(seconds_left)} left" if seconds_left is not None else ""
+            left = time_left(seconds_left)
             self._words.setText(", ".join(part for part in (words, left) if part))
             self._bar.setValue(round(STEPS * min(max(fraction, 0.0), 1.0)))
             self._bar.setAccessibleName(self._words.text())

@@ -17,7 +17,7 @@ from PySide6.QtWidgets import (
 )
 
 from raterscope.widgets import theme
-from raterscope.widgets.figures import duration
+from raterscope.widgets.figures import time_left
 from raterscope.widgets.parts import ElidedLabel, Header, plain_label
 from raterscope.widgets.text_size import set_lengths
 
@@ -224,6 +224,6 @@ class _JobWidget(QWidget):
 
 def _in_words(line: JobLine) -> str:
     if line.state in (RUNNING, CANCELLING):
-        left = f"{duration(line.seconds_left)} left" if line.seconds_left is not None else ""
+        left = time_left(line.seconds_left)
         return ", ".join(part for part in (line.words, left) if part)
     return {"done": line.words or "done", "cancelled": "cancelled"}.get(line.state, line.words)

@@ -11,6 +11,7 @@ from raterscope.algorithms.masks.disputes import in_words
 from raterscope.app.study.records import MaskRecord
 from raterscope.app.workspaces.masks.regions import DisputedRegion, amount_of, length_unit, unit_of
 from raterscope.app.workspaces.masks.scene import Piece, Scene
+from raterscope.widgets.figures import count
 from raterscope.widgets.glyphs import rater_colour
 from raterscope.widgets.panels.region_panel import RegionEvidence, RegionVote
 from raterscope.widgets.tables.rater_table import RaterRow
@@ -195,7 +196,7 @@ def status(scene: Scene | None, structure: str, regions: Sequence[DisputedRegion
         words.append(structure)
     words.append(scene.image.lattice.in_words())
     raters = len(scene.masks.get(structure, {}))
-    words.append(f"{raters} rater{'' if raters == 1 else 's'}")
+    words.append(count(raters, "rater"))
     if scene.path is None and scene.image.path is not None:
         words.append("volume's file missing")
     fusion = scene.fusion(structure)
@@ -209,7 +210,7 @@ def status(scene: Scene | None, structure: str, regions: Sequence[DisputedRegion
         how += f", {ended} in {len(trace.objective)} iterations"
     words.append(f"{how}, {scene.run.seconds:.1f} s")
     left = sum(region.left for region in regions)
-    words.append(f"{left} of {len(regions)} regions disputed" if regions else "nothing disputed")
+    words.append(f"{left} of {count(len(regions), 'region')} disputed" if regions else "nothing disputed")
     return "  |  ".join(words)
 
 
