@@ -16,6 +16,9 @@ from raterscope.app.formats.whole import check_place, write_whole
 from raterscope.app.report.contents import Contents, Notices, Section
 from raterscope.app.review import ReviewState, differ, fold, read_measures
 from raterscope.app.study import ImageEntry, RunEntry, Study
+from raterscope.app.study.labels import labels_of
+from raterscope.app.study.masks import mask_entries
+from raterscope.app.study.pairs import pairs_of
 from raterscope.app.study.records import PairQuestion, QuestionEntry
 
 if TYPE_CHECKING:
@@ -110,7 +113,8 @@ def _gather(
     named = {key: name for key, name in study.names().items() if key in shown}
     told = told_of(decisions, named, state)
     sections.append(decisions_section(told, state))
-    sections.append(methods_section([runs[number] for number in sorted(runs)], figures, decisions, named))
+    told_runs = [_with_who_had_a_part(study, runs[number]) for number in sorted(runs)]
+    sections.append(methods_section(told_runs, figures, decisions, named))
     facts = [("Study", plain(study.path.stem, 200))]
     facts.append(("About", _about(study)) if whole else ("Only", plain(next(iter(named.values())))))
     experts = list(dict.fromkeys(plain(one.who, 40) for one, _ in told if one.who))
@@ -119,6 +123,24 @@ def _gather(
     now = datetime.now(UTC)
     facts.append(("Written", f"{now:%Y-%m-%d %H:%M} UTC by Raterscope {__version__}"))
     return Contents(f"Report on {plain(study.path.stem, 200)}", facts, sections)
+
+
+def _with_who_had_a_part(study: Study, run: RunEntry) -> RunEntry:
+    """Give a run of whose excluded only those are left who had marked or answered something of it."""
+    if not run.excluded:
+        return run
+    everybody = replace(run, excluded=(), weights={})
+    here: set[str | None] = set()
+    for item in run.items:
+        if run.kind == "masks":
+            here.update(one.annotator for one in mask_entries(study, item, everybody))
+        elif run.kind == "clicks":
+            here.update(study.clicks(item, everybody).annotators)
+        elif run.kind == "labels":
+            here.update(labels_of(study, item, everybody).annotators)
+        else:
+            here.update(pairs_of(study, item, everybody).annotators)
+    return replace(run, excluded=tuple(name for name in run.excluded if name in here))
 
 
 def _about(study: Study) -> str:

@@ -25,6 +25,7 @@ from raterscope.app.review import (
     read_measures,
 )
 from raterscope.app.study import Study
+from tests.app.study.made import a_table
 
 SPOTS = np.array([(20.0, 30.0), (70.0, 25.0), (60.0, 80.0)])
 
@@ -86,6 +87,15 @@ def test_it_says_who_counted_how_much_and_why(crowd, page):
     assert made.row("w5", 8)[1:] == ["–", "–", "–", "–", "–", "–", "left out: sleeps"]
     assert "Counted as a part of an annotator: w3 as ½ (hasty)." in made.text
     assert "Decisions were made after run 2" in made.text
+
+
+def test_left_out_names_only_who_had_a_part_in_the_run(crowd, page):
+    crowd.add_clicks(a_table(1, ("elsewhere.png",), annotators=1))
+    for name in ("w5", "annotator 0"):
+        crowd.record(Decision(verb="exclude", annotators=(name,)))
+    keep(fuse_inputs(gather([1], crowd), FusionPlan()), crowd)
+    assert set(crowd.runs()[-1].excluded) == {"annotator 0", "w5"}
+    assert "Left out: w5." in page(crowd).text
 
 
 def test_parasitaemia_is_told_with_its_formula_and_measurements_with_their_scale(crowd, page):
