@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from PIL import Image
 from PySide6.QtCore import QPointF, Qt
-from PySide6.QtWidgets import QFileDialog, QWidget
+from PySide6.QtWidgets import QFileDialog, QLabel, QWidget
 
 from raterscope.algorithms.evaluation import calibration, curves
 from raterscope.algorithms.matching import true_detections
@@ -277,3 +277,20 @@ def test_an_annotator_chosen_in_the_plot_is_marked_everywhere(fused, qtbot):
     assert workspace.canvas.grab().toImage() != before
     workspace.reviewing.select(1)
     assert voters.lines[voters.currentIndex().row()].annotator == chosen
+
+
+def test_empty_pages_against_truth_say_what_is_missing(opened, qtbot):
+    comparing = opened.workspace.comparing
+    opened.workspace.right_tabs.setCurrentWidget(comparing)
+    idle(opened, qtbot)
+
+    def said(page: str) -> str:
+        comparing.pages.buttons[page].click()
+        idle(opened, qtbot)
+        return " ".join(label.text() for label in comparing.findChildren(QLabel) if label.isVisible())
+
+    for page in ("runs", "roc", "calibration"):
+        assert "mport known places" not in said(page)
+    assert "press Compare" in said("runs")
+    assert "Fuse (F5)" in said("roc")
+    assert "Fuse (F5)" in said("calibration")

@@ -69,9 +69,9 @@ class Plot(QWidget):
         self.item.ctrlMenu.setParent(self, self.item.ctrlMenu.windowFlags())
         self._axes = {"bottom": across, "left": down}
         self._pages = QStackedWidget()
-        words = plain_label(nothing, "second", wrap=True)
-        words.setAlignment(Qt.AlignmentFlag.AlignTop)
-        self._pages.addWidget(words)
+        self._nothing = plain_label(nothing, "second", wrap=True)
+        self._nothing.setAlignment(Qt.AlignmentFlag.AlignTop)
+        self._pages.addWidget(self._nothing)
         self._pages.addWidget(self.plot)
         column = QVBoxLayout(self)
         column.setContentsMargins(12, 8, 8, 4)
@@ -86,6 +86,10 @@ class Plot(QWidget):
     def set_filled(self, filled: bool) -> None:
         """Show the plot, or the sentence that says what belongs here."""
         self._pages.setCurrentIndex(int(filled))
+
+    def set_nothing(self, words: str) -> None:
+        """Say what is missing where there is nothing to plot."""
+        self._nothing.setText(words)
 
     @property
     def filled(self) -> bool:

@@ -131,6 +131,10 @@ class ComparisonTable(QWidget):
         self.view.selectionModel().currentRowChanged.connect(self._on_current)
         self.set_rows(())
 
+    def set_nothing(self, words: str) -> None:
+        """Say what is missing where there are no runs."""
+        self._nothing.setText(words)
+
     def set_rows(
         self, rows: Sequence[ComparisonRow], aside: str = "", measures: Sequence[Measure] | None = None
     ) -> None:

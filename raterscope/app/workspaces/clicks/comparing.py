@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 from PySide6.QtCore import Qt, Signal
@@ -49,7 +50,13 @@ PAGES = {
     "precision-recall": ("PR", "Precision over sensitivity of the run and the image on screen"),
     "calibration": ("calibration", "Whether a posterior of the run on screen is right as often as it says"),
 }
-NOTHING = "Tick two or more runs under Fuse and press Compare; import known places to measure them by."
+COMPARE = "Tick two or more runs under Fuse and press Compare"
+IMPORT = {
+    "runs": f"{COMPARE}; import known places to measure them by.",
+    "curves": "Import known places to measure the runs against: their curves are drawn here.",
+    "calibration": "Import known places to see whether posteriors can be taken at their word.",
+}
+"""What is missing where no image has known places."""
 
 
 def _whole(value: float, _low: float, _high: float) -> str:
@@ -98,6 +105,8 @@ class Comparing(QWidget):
         self._job: Job | None = None
         self._runs: tuple[int, ...] = ()
         self._calibrated: tuple[int, float] | None = None
+        self._known = False
+        """Whether any image has known places."""
         self.pages = ModeSwitch(PAGES)
         self.radius = QDoubleSpinBox()
         self.radius.setRange(0.1, 10_000)
@@ -110,7 +119,7 @@ class Comparing(QWidget):
         self.radius.setToolTip("A detection matches a known place within this radius, one to one")
         self.radius.setAccessibleName("Matching radius in pixels")
         self.radius.valueChanged.connect(self._on_radius)
-        self.table = ComparisonTable(MEASURES, NOTHING)
+        self.table = ComparisonTable(MEASURES, IMPORT["runs"])
         self.table.run_chosen.connect(self.run_chosen)
         self.plot, self.calibration = CurvesPlot(), CalibrationPlot()
         self._shown = QStackedWidget()
@@ -139,6 +148,7 @@ class Comparing(QWidget):
         self._scene = scene
         self._draw_curves()
         self._calibrate()
+        self._say_missing()
 
     def compare(self, runs: Sequence[int]) -> None:
         """Measure runs on all images that have truth, and show the table."""
@@ -162,6 +172,9 @@ class Comparing(QWidget):
         self._calibrated = None
         self.table.set_rows(())
         self.calibration.set_lines(())
+        self._known = False
+        self._say_missing()
+        self._look_for_truth()
 
     def showEvent(self, event: QShowEvent) -> None:
         """Work out what was not looked at until now."""
@@ -172,6 +185,40 @@ class Comparing(QWidget):
         """Look again at what may have more truth now."""
         self._calibrated = None
         self._calibrate()
+        self._look_for_truth()
+
+    def _look_for_truth(self) -> None:
+        contents = self._document.contents
+        if contents is not None:
+            job = self._document.ask("Looking for known places", _any_truth)
+            job.finished.connect(partial(self._on_truth, contents.path))
+
+    def _on_truth(self, study: Path, known: bool) -> None:
+        contents = self._document.contents
+        if contents is not None and contents.path == study:
+            self._known = known
+            self._say_missing()
+
+    def _say_missing(self) -> None:
+        """Say on each empty page what it waits for."""
+        if not self._known:
+            words = IMPORT
+        else:
+            scene = self._scene
+            fused = scene is not None and scene.fusion is not None
+            here = scene is not None and len(scene.truth) > 0
+            words = {
+                "runs": f"{COMPARE}: they are measured by the known places.",
+                "curves": "Fuse (F5): the curves of this image are drawn here."
+                if here
+                else "This image has no known places: curves are drawn of those that have.",
+                "calibration": "No image of this run has known places."
+                if fused
+                else "Fuse (F5) to see whether posteriors can be taken at their word.",
+            }
+        self.table.set_nothing(words["runs"])
+        self.plot.set_nothing(words["curves"])
+        self.calibration.set_nothing(words["calibration"])
 
     def _on_page(self, name: str) -> None:
         page = {"runs": self.table, "calibration": self.calibration}.get(name, self.plot)
@@ -279,6 +326,11 @@ def _row(one: _Measured) -> ComparisonRow:
 def _curves(fusion: Fusion, truth: FloatArray, radius: float, watch: Watch) -> Curves:
     watch(0.0, "matching")
     return curves(fusion.clustering.mean, fusion.detection.posterior, truth, radius)
+
+
+def _any_truth(study: Study, watch: Watch) -> bool:
+    watch(0.0, "looking for known places")
+    return any(study.truth(entry.id).known for entry in study.images())
 
 
 def _truths(study: Study) -> dict[int, FloatArray]:
