@@ -1,5 +1,6 @@
 """The labels workspace: fuse, walk the disputed tasks, decide them, judge and leave out annotators."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -183,7 +184,7 @@ def test_zero_takes_back_what_was_decided_about_the_task_on_screen(fused, qtbot)
     first = workspace.tasks.current
     key(fused, qtbot, Qt.Key.Key_1)
     workspace.tasks.select(first)
-    key(fused, qtbot, Qt.Key.Key_0)
+    key(fused, qtbot, Qt.Key.Key_C)
     assert workspace.tasks.decided[first] == OPEN
     assert len(fused.document.contents.decisions) == 2  # nothing is ever removed
 
@@ -251,6 +252,20 @@ def test_the_dynamic_model_shows_how_an_annotator_changed(fused, qtbot):
     assert f"{TASKS} votes" in workspace.drift._header._aside.text()
     sorts = [workspace.wall.measure.itemText(at) for at in range(workspace.wall.measure.count())]
     assert any("change over time" in words for words in sorts)
+
+
+def test_a_class_that_is_called_by_a_digit_is_decided_for_by_it(window, qtbot, tmp_path):
+    _, said = votes()
+    digits = replace(table(tmp_path, said), outputs=("0", "1"))
+    with Study.create(tmp_path / "digits.rscope") as study:
+        add_votes(study, digits)
+    window.open_paths([tmp_path / "digits.rscope"])
+    qtbot.waitUntil(lambda: window.workspace is not None and window.workspace.analysis is not None)
+    idle(window, qtbot)
+    for digit, which in (("1", Qt.Key.Key_1), ("0", Qt.Key.Key_0)):
+        key(window, qtbot, Qt.Key.Key_Tab)
+        key(window, qtbot, which)
+        assert window.document.contents.decisions[-1].subject.label == digit
 
 
 def test_votes_of_people_who_repeat_each_other_can_count_in_part(window, qtbot, tmp_path):

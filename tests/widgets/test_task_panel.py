@@ -5,7 +5,7 @@ from PySide6.QtGui import QColor, QFontMetrics, QImage
 from PySide6.QtWidgets import QLabel, QSplitter, QWidget
 
 from raterscope.widgets import theme
-from raterscope.widgets.panels.class_bars import ClassBar
+from raterscope.widgets.panels.class_bars import ClassBar, keys_of
 from raterscope.widgets.panels.task_panel import TaskPanel, TaskView, TaskVote
 
 VOTES = (
@@ -190,3 +190,10 @@ def test_a_note_leaves_the_name_of_a_class_whole(panel):
     picture = bars.viewport().grab().toImage()
     plain, noted = (picture.copy(0, at * 32 + 3, bars.width() - 60, 16) for at in (0, 1))
     assert plain == noted
+
+
+def test_classes_that_are_called_by_a_digit_have_it_for_their_key():
+    assert keys_of(("0", "1", "3")) == ("0", "1", "3")
+    assert keys_of(("no", "yes")) == ("1", "2")
+    assert keys_of(("0", "1", "10")) == ("1", "2", "3")
+    assert keys_of(tuple("abcdefghijk")) == (*"123456789", "", "")

@@ -171,10 +171,10 @@ class WorkspaceScreen(QWidget):
                 place.addAction(action)
             self.actions_made.append(action)
 
-    def add_digits(self, slot: Callable[[int], object], words: str) -> None:
-        """Let the keys 1 to 9 call a slot with 0 to 8; the words are what it does."""
-        self.digits = OwnKeys("", (("1 ... 9", words),))
-        for digit in range(1, 10):
+    def add_digits(self, slot: Callable[[int], object], words: str, *, first: int = 1) -> None:
+        """Let the keys 1 to 9, or 0 to 9, call a slot with the digit less one; the words are what it does."""
+        self.digits = OwnKeys("", ((f"{first} ... 9", words),))
+        for digit in range(first, 10):
             shortcut = QShortcut(QKeySequence(str(digit)), self)
             shortcut.setContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
             shortcut.activated.connect(partial(slot, digit - 1))

@@ -17,10 +17,7 @@ from raterscope.widgets.painting import paint_bar, paint_words
 from raterscope.widgets.panels.lists import LineKind, LineList
 from raterscope.widgets.text_size import set_lengths
 
-__all__ = ["KEYS", "ClassBar", "ClassBars"]
-
-KEYS = 9
-"""Digits that decide; classes beyond them are decided for by a click or with Return."""
+__all__ = ["ClassBar", "ClassBars", "keys_of"]
 
 CAP, FIGURE_ROOM = 26.0, 40.0
 
@@ -40,6 +37,8 @@ class ClassBar:
         Of the bar.
     note : str
         "decided", "truth" or nothing.
+    digit : str
+        The key that decides for it; empty where there is none.
     """
 
     place: int
@@ -47,6 +46,17 @@ class ClassBar:
     share: float
     tone: str
     note: str = ""
+    digit: str = ""
+
+
+def keys_of(classes: Sequence[str]) -> tuple[str, ...]:
+    """Give the digit that decides for each class: its name where all are digits, else 1 to 9 in their order.
+
+    Classes beyond the ninth have none, and are decided for by a click or with Return.
+    """
+    if all(len(name) == 1 and name in "0123456789" for name in classes):
+        return tuple(classes)
+    return tuple(str(place) if place < 10 else "" for place in range(1, len(classes) + 1))
 
 
 class ClassBars(LineList[ClassBar]):
@@ -92,11 +102,11 @@ class _BarKind(LineKind[ClassBar]):
 
     def words(self, line: ClassBar) -> str:
         share = f"{line.share:.2f}" if math.isfinite(line.share) else ""
-        key = f"key {line.place + 1}" if line.place < KEYS else ""
+        key = f"key {line.digit}" if line.digit else ""
         return ", ".join(part for part in (line.name, share, line.note, key) if part)
 
     def tip(self, line: ClassBar) -> str:
-        key = f" ({line.place + 1})" if line.place < KEYS else ""
+        key = f" ({line.digit})" if line.digit else ""
         return f"Decide for {line.name}{key}"
 
     def paint_ground(self, painter: QPainter, box: QRectF, state: QStyle.StateFlag) -> None:
@@ -107,9 +117,9 @@ class _BarKind(LineKind[ClassBar]):
 
     def paint_line(self, painter: QPainter, box: QRectF, line: ClassBar) -> None:
         look = theme.current()
-        if line.place < KEYS:
+        if line.digit:
             cap = QRectF(box.left() + 2, box.center().y() - CAP / 2, CAP, CAP)
-            paint_key(painter, cap, str(line.place + 1), lit=line.note == "decided")
+            paint_key(painter, cap, line.digit, lit=line.note == "decided")
         left, right = box.left() + CAP + 12, box.right() - 8
         painter.setFont(theme.font())
         known = math.isfinite(line.share)

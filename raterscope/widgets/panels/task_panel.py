@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QStackedWidget, QVBoxLayo
 from raterscope.widgets import theme
 from raterscope.widgets.figures import count
 from raterscope.widgets.key_cap import KeyButton
-from raterscope.widgets.panels.class_bars import ClassBar, ClassBars
+from raterscope.widgets.panels.class_bars import ClassBar, ClassBars, keys_of
 from raterscope.widgets.panels.task_votes import TaskVote, TaskVotes
 from raterscope.widgets.parts import ElidedLabel, Header, plain_label
 from raterscope.widgets.text_size import set_lengths
@@ -174,7 +174,7 @@ class TaskPanel(QWidget):
         self._sentence = plain_label("", "small", wrap=True, selectable=True)
         self.bars = ClassBars()
         self.skip = KeyButton("S", "skip", "second", "Leave it open; on to the next task")
-        self.clear = KeyButton("0", "clear", "second", "Take the decision on this task back")
+        self.clear = KeyButton("C", "clear", "second", "Take the decision on this task back")
         self.votes = TaskVotes()
         self._covered = plain_label("", "second", wrap=True)
         self._covered.setAlignment(Qt.AlignmentFlag.AlignTop)
@@ -227,10 +227,12 @@ class TaskPanel(QWidget):
         shares = np.full(len(view.classes), np.nan)
         if view.posterior is not None and not view.covered:
             shares = np.asarray(view.posterior, dtype=float)
-        lead = max(shares, default=math.nan)
+        lead, keys = max(shares, default=math.nan), keys_of(view.classes)
         self.bars.show_bars(
             [
-                ClassBar(place, name, float(shares[place]), _tone(float(lead)), _note(view, place))
+                ClassBar(
+                    place, name, float(shares[place]), _tone(float(lead)), _note(view, place), keys[place]
+                )
                 for place, name in enumerate(view.classes)
             ]
         )

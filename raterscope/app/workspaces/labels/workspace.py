@@ -32,6 +32,7 @@ from raterscope.app.workspaces.pictures import Pictures
 from raterscope.app.workspaces.questions import Questions
 from raterscope.app.workspaces.runs import Runs
 from raterscope.widgets.dialogs.answers import AnswersDialog
+from raterscope.widgets.panels.class_bars import keys_of
 from raterscope.widgets.panels.fuse_panel import RunRequest
 from raterscope.widgets.panels.task_grid import GridView
 
@@ -99,7 +100,7 @@ class LabelsWorkspace(LabelsScreen):
             ("Next disputed task", "Tab", partial(self.tasks.go, 1)),
             ("Previous disputed task", "Shift+Tab", partial(self.tasks.go, -1)),
             ("Skip", "S", self.tasks.skip),
-            ("Take back what was decided", "0", self.tasks.clear),
+            ("Take back what was decided", "C", self.tasks.clear),
             ("Exclude who is chosen", "X", self.excluding.begin),
             ("Hide names", "B", self._toggle_blind),
             ("Next question", "PgDown", partial(self.questions.step, 1)),
@@ -107,7 +108,7 @@ class LabelsWorkspace(LabelsScreen):
             ("Leave the panel", "Esc", self.close_fuse_panel),
         )
         self.add_actions(described, (self.wall, self.queue.view, self.task_panel))
-        self.add_digits(self.tasks.decide, "The task is of this class")
+        self.add_digits(self._on_digit, "The task is of this class", first=0)
 
     # What is shown
 
@@ -275,6 +276,12 @@ class LabelsWorkspace(LabelsScreen):
         self._document.ask("Keeping the answers", work, changes=True)
 
     # Fusing
+
+    def _on_digit(self, number: int) -> None:
+        """Decide for the class that has the digit one above the number."""
+        digits = () if self.scene is None else keys_of(self.scene.classes)
+        if str(number + 1) in digits:
+            self.tasks.decide(digits.index(str(number + 1)))
 
     def _on_dynamic_wanted(self) -> None:
         self.fuse_panel.algorithm.choose("dynibcc")
