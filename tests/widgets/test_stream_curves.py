@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from PySide6.QtCore import QPointF, Qt
+from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtWidgets import QLabel
 
 from raterscope.algorithms.clicks.history import StreamHistory
@@ -217,3 +217,31 @@ def test_a_limit_below_the_scale_lengthens_it():
 def test_truth_of_another_number_of_steps_is_refused(curves):
     with pytest.raises(ValueError, match="as there are steps: 60"):
         curves.set_history(history(), CHANCE, StreamTruth(np.zeros(60), np.zeros(59)))
+
+
+def test_where_it_is_narrow_and_low_one_plot_stands_with_a_switch(curves, qtbot):
+    curves.set_history(history(), CHANCE)
+    assert not curves.plot.isVisible()
+    curves.resize(340, 240)
+    assert curves.plot.isVisible()
+    (box,) = curves.figure._boxes()
+    assert box.width() > 200
+    asked = []
+    curves.step_chosen.connect(asked.append)
+    for name in ("found", "quality", "outlook"):
+        before = curves.figure.grab().toImage()
+        curves.plot.set_mode("found" if name != "found" else "quality")
+        curves.plot.set_mode(name)
+        assert name == "found" or curves.figure.grab().toImage() != before
+        qtbot.mouseClick(
+            curves.figure, Qt.MouseButton.LeftButton, pos=place_of(curves.figure, 0, 20 / 60).toPoint()
+        )
+    assert asked == [20, 20, 20]
+    assert all(
+        curves.rect().contains(switch.geometry().translated(switch.parentWidget().mapTo(curves, QPoint())))
+        for switch in (curves.axis, curves.outlook, curves.plot)
+        if switch.isVisible()
+    )
+    curves.resize(1100, 210)
+    assert not curves.plot.isVisible()
+    assert len(curves.figure._boxes()) == 3

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QPointF, QRectF, Signal
-from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPen
-from PySide6.QtWidgets import QWidget
+from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPen, QResizeEvent
+from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from raterscope.algorithms.clicks.history import StreamHistory
 from raterscope.algorithms.clicks.stopping import StoppingSettings
@@ -42,7 +42,7 @@ from raterscope.widgets.plots.stream_scale import (
     share_scale,
 )
 from raterscope.widgets.plots.stream_words import StreamTruth, firm_from, share_of_decisions, step_in_words
-from raterscope.widgets.text_size import set_lengths
+from raterscope.widgets.text_size import pixels, set_lengths
 
 __all__ = ["StreamCurves", "StreamTruth"]
 
@@ -55,6 +55,11 @@ OUTLOOKS = {
     "share": ("share", "Decisions that are expected to change yet, as a share of the detections"),
     "chance": ("chance", "The chance that any decision changes yet"),
 }
+PLOTS = {
+    "found": ("found", "Detections, and the decisions that changed"),
+    "quality": ("quality", "Expected sensitivity and precision"),
+    "outlook": ("outlook", "What would still change"),
+}
 LEFT, RIGHT, KEY, FOOT, GAP = 44, 10, 18, 16, 12
 SHORTEST = 5.0
 """Annotators or clicks that an axis goes to at the least."""
@@ -62,13 +67,16 @@ SHORTEST = 5.0
 SIDE_BY_SIDE_FROM, TALL_ENOUGH = 230.0, 78.0
 """A plot's least width beside others, and its least height above others, in pixels."""
 
+NARROW, LOW = 350, 300
+"""A panel that is narrower has its switches in a row of their own; one that is lower too, a single plot."""
+
 Floats = NDArray[np.floating]
 
 
 class StreamCurves(FigurePanel):
     """Three plots over one axis; what is pointed at in one is marked in all, a click goes to the step there.
 
-    Steps are counted from 1.
+    Steps are counted from 1. Where there is room for one plot only, a switch says for which.
 
     Signals
     -------
@@ -80,10 +88,15 @@ class StreamCurves(FigurePanel):
     def __init__(self, parent: QWidget | None = None) -> None:
         self.figure = _Curves()
         super().__init__("Course", self.figure, NOTHING, parent)
-        self.axis, self.outlook = ModeSwitch(AXES), ModeSwitch(OUTLOOKS)
-        for place, switch in enumerate((self.axis, self.outlook), 1):
-            self.header.row.insertWidget(place, switch)
+        self.axis, self.outlook, self.plot = ModeSwitch(AXES), ModeSwitch(OUTLOOKS), ModeSwitch(PLOTS)
+        self._below = QHBoxLayout()
+        self._narrow = self._single = False
+        column = self.layout()
+        assert isinstance(column, QVBoxLayout)
+        column.insertLayout(1, self._below)
+        self._place_switches()
         self._rule = ""
+        self.plot.chosen.connect(self._settle)
         self.figure.chosen.connect(self.step_chosen)
         self.axis.chosen.connect(self.figure.set_axis)
         self.outlook.chosen.connect(self.figure.set_outlook)
@@ -111,14 +124,41 @@ class StreamCurves(FigurePanel):
         if stopping.rule != self._rule and stopping.rule in OUTLOOKS:
             self.outlook.set_mode(stopping.rule)
         self._rule = stopping.rule
-        for switch in (self.axis, self.outlook):
-            switch.setVisible(filled)
         aside = ""
         if history is not None and filled:
             people, clicks = int(history.annotators[-1]), int(history.clicks[-1])
             aside = f"{count(people, 'annotator')}, {count(clicks, 'click')}"
         self.header.set_aside(aside)
         self.set_filled(filled)
+        self._settle()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Find another place for the switches, and show one plot or all."""
+        super().resizeEvent(event)
+        narrow = self.width() < pixels(NARROW)
+        self._single = narrow and self.height() < pixels(LOW)
+        if narrow != self._narrow:
+            self._narrow = narrow
+            self._place_switches()
+        self._settle()
+
+    def _place_switches(self) -> None:
+        self.header.row.insertWidget(1, self.plot)
+        for place, switch in enumerate((self.axis, self.outlook)):
+            if self._narrow:
+                self._below.insertWidget(place, switch)
+            else:
+                self.header.row.insertWidget(1 + place, switch)
+        if self._narrow:
+            self._below.addStretch(1)
+        else:
+            self._below.takeAt(0)  # the stretch
+
+    def _settle(self) -> None:
+        self.figure.set_only(list(PLOTS).index(self.plot.mode) if self._single else None)
+        self.axis.setVisible(self.filled)
+        self.outlook.setVisible(self.filled and (not self._single or self.plot.mode == "outlook"))
+        self.plot.setVisible(self.filled and self._single)
 
     def set_position(self, step: int) -> None:
         """Mark the step that is on screen; 0 is before the first."""
@@ -147,6 +187,7 @@ class _Curves(Figure[int]):
         self._truth: StreamTruth | None = None
         self._position = 0
         self._axis, self._outlook = "annotators", "share"
+        self._only: int | None = None
         self._charts: tuple[_Chart, ...] = ()
 
     def set_history(
@@ -163,6 +204,12 @@ class _Curves(Figure[int]):
     def set_position(self, step: int) -> None:
         self._position = step
         self.update()
+
+    def set_only(self, plot: int | None) -> None:
+        """Draw one of the plots, None for all."""
+        if plot != self._only:
+            self._only = plot
+            self.redraw()
 
     def set_axis(self, name: str) -> None:
         self._axis = name
@@ -231,7 +278,9 @@ class _Curves(Figure[int]):
         """Give where the plots stand: side by side where that leaves them wide, else above each other."""
         width, height = float(self.room.width()), float(self.room.height())
         beside = (width - 2 * GAP) / 3
-        if beside >= SIDE_BY_SIDE_FROM or height / 3 < TALL_ENOUGH:
+        if self._only is not None:
+            places = [(0.0, 0.0, width, height)]
+        elif beside >= SIDE_BY_SIDE_FROM or height / 3 < TALL_ENOUGH:
             places = [(place * (beside + GAP) // 1, 0.0, beside, height) for place in range(3)]
         else:
             places = [(0.0, place * height // 3, width, height / 3) for place in range(3)]
@@ -262,7 +311,8 @@ class _Curves(Figure[int]):
         return int(np.searchsorted(across, near, side="right"))
 
     def _make_charts(self, history: StreamHistory) -> tuple[_Chart, ...]:
-        return self._found_chart(history), self._quality_chart(history), self._outlook_chart(history)
+        makers = self._found_chart, self._quality_chart, self._outlook_chart
+        return tuple(make(history) for number, make in enumerate(makers) if self._only in (None, number))
 
     def _found_chart(self, history: StreamHistory) -> _Chart:
         look = theme.current()
@@ -319,12 +369,12 @@ class _Curves(Figure[int]):
             key = QRectF(box.left() - LEFT + 6, box.top() - KEY - 2, box.width() + LEFT, KEY)
             paint_key(painter, key, chart.key)
             paint_grid(painter, box, chart.scale, f"{end:,.0f} {self._axis}")
-        first, _, last = boxes
         look = theme.current()
-        heights = self._charts[0].scale.share(history.changed)
-        paint_bars(painter, first, x, heights, look.disputed)
-        paint_ticks(painter, first, x[history.refreshed], look.second)
-        self._draw_firm(painter, last, x, history)
+        if self._only in (None, 0):
+            paint_bars(painter, boxes[0], x, self._charts[0].scale.share(history.changed), look.disputed)
+            paint_ticks(painter, boxes[0], x[history.refreshed], look.second)
+        if self._only in (None, 2):
+            self._draw_firm(painter, boxes[-1], x, history)
         for box, chart in zip(boxes, self._charts, strict=True):
             for line in chart.lines:
                 paint_line(painter, box, x, line, chart.scale)
@@ -333,7 +383,7 @@ class _Curves(Figure[int]):
         """Mark the limit, where the answer was firm, and from where it stayed so."""
         look = theme.current()
         if self._limit is not None:
-            y = round(box.bottom() - box.height() * float(self._charts[2].scale.share(self._limit))) + 0.5
+            y = round(box.bottom() - box.height() * float(self._charts[-1].scale.share(self._limit))) + 0.5
             painter.setPen(dashed(look.rejected))
             painter.drawLine(QPointF(box.left(), y), QPointF(box.right(), y))
         edges = np.flatnonzero(np.diff(history.firm, prepend=False, append=False))
