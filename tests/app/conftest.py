@@ -12,8 +12,8 @@ from raterscope.algorithms.clicks import Clicks, fuse
 from raterscope.app import importing
 from raterscope.app.document import Document
 from raterscope.app.jobs import Jobs
-from raterscope.app.main_window import MainWindow
 from raterscope.app.study import Study
+from raterscope.app.window.main_window import MainWindow
 from raterscope.app.workspaces.catalogue import WORKSPACES
 from tests.app.bringing import bring
 from tests.app.commands import refusal

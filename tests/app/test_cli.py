@@ -108,7 +108,7 @@ def test_an_internal_error_is_one_line_unless_asked_for_more(capsys, monkeypatch
     def fail(_):
         raise ZeroDivisionError("two\nlines")
 
-    monkeypatch.setattr("raterscope.app.cli._act", fail)
+    monkeypatch.setattr("raterscope.app.cli.program._act", fail)
     assert complaint(capsys).startswith("internal error (ZeroDivisionError: two lines)")
     monkeypatch.setenv("RATERSCOPE_DEBUG", "1")
     with pytest.raises(ZeroDivisionError):

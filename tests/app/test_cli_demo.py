@@ -83,7 +83,7 @@ class TestSample:
             consensus, *raters = rows_of(results / "masks" / case / "evaluation.csv")
             assert len(raters) == 7
             assert float(consensus["dice"]) > np.median([float(row["dice"]) for row in raters])
-        monkeypatch.setattr("raterscope.app.cli_demo._show", lambda studies, results: 0)
+        monkeypatch.setattr("raterscope.app.cli.demo._show", lambda studies, results: 0)
         assert run("demo", folder) == 0
         samples = (("sample.rscope", 1), ("masks.rscope", 2), ("labels.rscope", 3), ("pairs.rscope", 1))
         for name, runs in samples:

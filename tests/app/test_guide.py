@@ -6,7 +6,7 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QSplitter, QTableView, QTabWidget, QWidget
 
-from raterscope.app.guide import CHAPTERS, TOPICS, mark_topics, pages, topic_of
+from raterscope.app.window.guide import CHAPTERS, TOPICS, mark_topics, pages, topic_of
 from raterscope.app.workspaces.catalogue import WORKSPACES
 from raterscope.app.workspaces.clicks.comparing import MEASURES as OF_CLICKS
 from raterscope.app.workspaces.labels.comparing import MEASURES as OF_LABELS

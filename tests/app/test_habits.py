@@ -5,10 +5,10 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication, QKeySequence
 from PySide6.QtWidgets import QScrollArea
 
-from raterscope.app.guide import pages
-from raterscope.app.keys import KeySheet
-from raterscope.app.main_window import MainWindow
-from raterscope.app.palette import Palette
+from raterscope.app.window.guide import pages
+from raterscope.app.window.keys import KeySheet
+from raterscope.app.window.main_window import MainWindow
+from raterscope.app.window.palette import Palette
 from raterscope.widgets.guide_view import GuideView
 from raterscope.widgets.own_keys import OwnKeys
 from tests.app.driving import LONG, idle, press

@@ -5,9 +5,9 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QAccessible
 from PySide6.QtWidgets import QAbstractSpinBox, QComboBox, QMenu, QTabWidget, QWidget
 
-from raterscope.app.guide import pages
-from raterscope.app.keys import KeySheet
-from raterscope.app.palette import Palette
+from raterscope.app.window.guide import pages
+from raterscope.app.window.keys import KeySheet
+from raterscope.app.window.palette import Palette
 from raterscope.app.workspaces.catalogue import WORKSPACES
 from raterscope.widgets.guide_view import GuideView
 from raterscope.widgets.own_keys import OwnKeys

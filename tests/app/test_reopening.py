@@ -7,9 +7,9 @@ import sys
 import pytest
 from PySide6.QtCore import Qt
 
-from raterscope.app import memory
-from raterscope.app.main_window import MainWindow
-from raterscope.app.whereabouts import Place, Whereabouts, left_by_crash
+from raterscope.app.window import memory
+from raterscope.app.window.main_window import MainWindow
+from raterscope.app.window.whereabouts import Place, Whereabouts, left_by_crash
 from tests.app.driving import LONG, idle
 
 AT_WORK = """
@@ -17,7 +17,7 @@ import sys, time
 from pathlib import Path
 from PySide6.QtCore import QSettings
 from PySide6.QtWidgets import QApplication
-from raterscope.app.main_window import MainWindow
+from raterscope.app.window.main_window import MainWindow
 
 QSettings.setPath(QSettings.Format.IniFormat, QSettings.Scope.UserScope, sys.argv[2])
 application = QApplication([])
@@ -42,7 +42,7 @@ until(lambda: False)
 AT_A_SPOT = (
     AT_WORK.split("second =")[0]
     + """
-from raterscope.app import memory
+from raterscope.app.window import memory
 workspace = window.workspace
 workspace.fuse_again()
 until(lambda: window.document.contents.runs and not window.jobs.busy)

@@ -5,9 +5,9 @@ import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import QApplication, QLabel, QScrollArea, QTableView
 
-from raterscope.app import memory
-from raterscope.app.keys import KeySheet
-from raterscope.app.look import apply_look, change_text_size
+from raterscope.app.window import memory
+from raterscope.app.window.keys import KeySheet
+from raterscope.app.window.look import apply_look, change_text_size
 from raterscope.widgets import theme
 from raterscope.widgets.panels.lists import LineList
 from raterscope.widgets.scrolled import Scrolled

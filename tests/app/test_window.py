@@ -8,8 +8,8 @@ from PySide6.QtCore import QMimeData, QPointF, QSize, Qt, QUrl
 from PySide6.QtGui import QDropEvent, QScreen
 from PySide6.QtWidgets import QFileDialog, QLabel, QPushButton
 
-from raterscope.app.main_window import MainWindow
 from raterscope.app.study import Study
+from raterscope.app.window.main_window import MainWindow
 from raterscope.widgets.dialogs.column_mapping import ColumnMappingDialog
 from tests.app.driving import LONG, Appeared, idle, press
 

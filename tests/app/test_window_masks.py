@@ -8,9 +8,9 @@ from raterscope.algorithms.masks.fusion import MaskPlan
 from raterscope.app.formats.masks import read_masks
 from raterscope.app.importing import read_files, store
 from raterscope.app.masks.running import fuse_cases, gather, keep
-from raterscope.app.palette import Palette
 from raterscope.app.study import Study
 from raterscope.app.study.masks import mask_entries
+from raterscope.app.window.palette import Palette
 from raterscope.widgets.dialogs.who_marked import WhoMarkedDialog
 from tests.app.driving import LONG, idle
 from tests.app.masks.made import a_ball, a_volume, four_raters, write

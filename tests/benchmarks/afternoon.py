@@ -65,7 +65,7 @@ QUIET = 0.01
 
 WHEN_SHOWN = """
 import os, time
-from raterscope.app import starting
+from raterscope.app.window import starting
 
 class Shown(starting.MainWindow):
     def paintEvent(self, event):

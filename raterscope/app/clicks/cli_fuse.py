@@ -17,7 +17,8 @@ from raterscope.algorithms.clicks.fusion import FusionPlan
 from raterscope.algorithms.evaluation import Evaluation, compare, evaluate
 from raterscope.algorithms.progress import Watch, part
 from raterscope.app import formats
-from raterscope.app.cli_results import failures, files_and_digests, make_folder, tell, tell_files
+from raterscope.app.cli.results import failures, files_and_digests, make_folder, tell, tell_files
+from raterscope.app.cli.terminal import ProgressLine
 from raterscope.app.clicks.batch import fuse_images
 from raterscope.app.clicks.joining import clicks_by_image, points_by_image
 from raterscope.app.clicks.reading import read_point_files, sign_points
@@ -29,7 +30,6 @@ from raterscope.app.formats.points import tells as tells_points
 from raterscope.app.masks.raters import UnknownAnnotators
 from raterscope.app.outcome import Outcome
 from raterscope.app.study import digest_of
-from raterscope.app.terminal import ProgressLine
 
 __all__ = ["evaluations_of", "fuse_clicks", "read_named", "summary_of"]
 

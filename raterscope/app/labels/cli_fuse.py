@@ -14,8 +14,8 @@ from raterscope.algorithms.labels.data import OPEN
 from raterscope.algorithms.labels.fusion import LabelPlan
 from raterscope.algorithms.labels.result import LabelResult
 from raterscope.algorithms.progress import Watch, part, silent
-from raterscope.app.cli_questions import asked_for, by_option
-from raterscope.app.cli_results import (
+from raterscope.app.cli.questions import asked_for, by_option
+from raterscope.app.cli.results import (
     LISTED,
     by_item,
     failures,
@@ -26,6 +26,7 @@ from raterscope.app.cli_results import (
     tell_files,
     where,
 )
+from raterscope.app.cli.terminal import ProgressLine
 from raterscope.app.errors import InputError, counted, plain
 from raterscope.app.formats.label_records import LabelTable, TrueLabels
 from raterscope.app.formats.labels import read_labels
@@ -41,7 +42,6 @@ from raterscope.app.labels.results import (
     write_question,
 )
 from raterscope.app.labels.running import Answer, Inputs, Question, fuse_questions
-from raterscope.app.terminal import ProgressLine
 
 __all__ = ["fuse_labels", "judged_of", "notices_of", "summary_of"]
 

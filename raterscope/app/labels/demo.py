@@ -8,7 +8,7 @@ from pathlib import Path
 from raterscope.algorithms.labels.assessment import Assessment
 from raterscope.algorithms.labels.fusion import LabelPlan
 from raterscope.algorithms.progress import Watch, part
-from raterscope.app.cli_results import make_folder
+from raterscope.app.cli.results import make_folder
 from raterscope.app.labels.cli_fuse import summary_of
 from raterscope.app.labels.comparing import assessed
 from raterscope.app.labels.results import QuestionOutput, run_record, write_question

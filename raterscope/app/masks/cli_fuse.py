@@ -12,8 +12,8 @@ from pathlib import Path
 from raterscope.algorithms.masks.fusion import MaskPlan
 from raterscope.algorithms.masks.report import CaseResult
 from raterscope.algorithms.progress import Watch, part, silent
-from raterscope.app.cli_questions import by_option
-from raterscope.app.cli_results import (
+from raterscope.app.cli.questions import by_option
+from raterscope.app.cli.results import (
     LISTED,
     failures,
     files_and_digests,
@@ -22,6 +22,7 @@ from raterscope.app.cli_results import (
     tell,
     tell_files,
 )
+from raterscope.app.cli.terminal import ProgressLine
 from raterscope.app.errors import InputError, counted, plain
 from raterscope.app.formats.mask_records import MaskTable, VolumeFile
 from raterscope.app.masks.placing import Placement, place, placed_mask
@@ -33,7 +34,6 @@ from raterscope.app.masks.together import fuse_together
 from raterscope.app.sorting import Sorted, sort_files
 from raterscope.app.study.masks import record_of
 from raterscope.app.study.records import MaskRecord
-from raterscope.app.terminal import ProgressLine
 
 __all__ = ["fuse_masks", "summary_of"]
 

@@ -16,8 +16,8 @@ from raterscope.algorithms.pairs.data import BEHAVIOURS
 from raterscope.algorithms.pairs.fusion import PairPlan
 from raterscope.algorithms.pairs.ranking import ranks
 from raterscope.algorithms.progress import Watch, part
-from raterscope.app.cli_questions import asked_for, by_option
-from raterscope.app.cli_results import (
+from raterscope.app.cli.questions import asked_for, by_option
+from raterscope.app.cli.results import (
     LISTED,
     by_item,
     failures,
@@ -28,6 +28,7 @@ from raterscope.app.cli_results import (
     tell_files,
     where,
 )
+from raterscope.app.cli.terminal import ProgressLine
 from raterscope.app.errors import InputError, counted, plain, refuse_unknown
 from raterscope.app.formats.pair_records import PairTable
 from raterscope.app.formats.pairs import read_pairs
@@ -35,7 +36,6 @@ from raterscope.app.pairs.comparing import Beside, beside, not_promised
 from raterscope.app.pairs.joining import Asked, by_question, joined
 from raterscope.app.pairs.results import QuestionOutput, has_path, run_record, write_question
 from raterscope.app.pairs.running import Answer, Inputs, fuse_questions
-from raterscope.app.terminal import ProgressLine
 
 __all__ = ["beside_each", "fuse_pairs", "notices_of", "summary_of"]
 

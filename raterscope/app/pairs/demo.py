@@ -8,7 +8,7 @@ from pathlib import Path
 from raterscope.algorithms.pairs import PairFusion
 from raterscope.algorithms.pairs.fusion import PairPlan
 from raterscope.algorithms.progress import Watch, part
-from raterscope.app.cli_results import make_folder
+from raterscope.app.cli.results import make_folder
 from raterscope.app.pairs.cli_fuse import summary_of
 from raterscope.app.pairs.comparing import Beside, beside
 from raterscope.app.pairs.results import QuestionOutput, run_record, write_question

@@ -176,7 +176,7 @@ def test_nothing_leaves_that_was_not_fused(tmp_path, run, refusal):
 
 
 def test_the_command_line_offers_what_there_is():
-    from raterscope.app.cli_options import WHAT
+    from raterscope.app.cli.options import WHAT
 
     assert set(WHAT) == {export.what for export in EXPORTS}
     assert {name for export in EXPORTS for name in export.formats} == set(FORMATS)

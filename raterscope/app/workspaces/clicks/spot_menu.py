@@ -8,7 +8,7 @@ from functools import partial
 from PySide6.QtCore import QEvent, QObject, QPoint, QPointF, Qt
 from PySide6.QtGui import QContextMenuEvent, QGuiApplication
 
-from raterscope.app.window_parts import without_checked
+from raterscope.app.window.parts import without_checked
 from raterscope.app.workspaces.clicks import view
 from raterscope.app.workspaces.clicks.many import Many
 from raterscope.app.workspaces.clicks.measuring import Measuring

@@ -16,8 +16,8 @@ from raterscope.app.clicks.running import Answer, Inputs, fuse_inputs, gather, k
 from raterscope.app.document import Document
 from raterscope.app.jobs import Jobs
 from raterscope.app.review import Decision
-from raterscope.app.whereabouts import numbers_in
-from raterscope.app.window_parts import without_checked
+from raterscope.app.window.parts import without_checked
+from raterscope.app.window.whereabouts import numbers_in
 from raterscope.app.workspaces.clicks import view
 from raterscope.app.workspaces.clicks.agreeing import Agreeing
 from raterscope.app.workspaces.clicks.annotators import Annotators

@@ -15,7 +15,7 @@ from raterscope.app.document import Document
 from raterscope.app.jobs import Jobs
 from raterscope.app.masks.running import Answer, Draft, Inputs, fuse_cases, gather, keep
 from raterscope.app.review import Decision
-from raterscope.app.whereabouts import numbers_in
+from raterscope.app.window.whereabouts import numbers_in
 from raterscope.app.workspaces.fusing import FusionWork
 from raterscope.app.workspaces.loading import SceneLoader
 from raterscope.app.workspaces.masks import view

@@ -14,17 +14,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO
 
-from raterscope.app.cli_arguments import Misused
-from raterscope.app.cli_options import options_of
+from raterscope.app.cli.arguments import Misused
+from raterscope.app.cli.options import options_of
 
 __all__ = ["main"]
 
 COMMANDS = {
-    "demo": "cli_demo:demo",
-    "import": "cli_study:import_files",
-    "run": "cli_run:run",
-    "export": "cli_study:export",
-    "report": "cli_report:report",
+    "demo": "cli.demo:demo",
+    "import": "cli.study:import_files",
+    "run": "cli.run:run",
+    "export": "cli.study:export",
+    "report": "cli.report:report",
     "watch": "clicks.cli_watch:watch",
     "fuse": "",
 }
@@ -91,8 +91,8 @@ def _act(arguments: list[str]) -> int:
 
 def _window(names: list[str]) -> int:
     """Open the window with files; it needs a display and Qt's libraries."""
+    from raterscope.app.cli.terminal import has_display
     from raterscope.app.errors import InputError
-    from raterscope.app.terminal import has_display
 
     paths = [Path(name) for name in names]
     for path in paths:
@@ -106,7 +106,7 @@ def _window(names: list[str]) -> int:
             "there is no display to open the window on; `raterscope --help` lists what works without one"
         )
     try:
-        from raterscope.app.starting import main as open_window
+        from raterscope.app.window.starting import main as open_window
     except ImportError as error:  # a machine without Qt, or without the libraries that Qt needs
         raise InputError(f"the window's libraries cannot be loaded: {error}") from error
     return open_window(paths)
@@ -115,8 +115,8 @@ def _window(names: list[str]) -> int:
 def _sentence(problem: Exception) -> str:
     """Say in one line what was wrong; strangers' text shall not steer the terminal."""
     from raterscope.algorithms.errors import RefusedError
+    from raterscope.app.cli.terminal import one_line
     from raterscope.app.errors import InputError
-    from raterscope.app.terminal import one_line
 
     if isinstance(problem, (InputError, RefusedError, Misused)):
         text = str(problem)

@@ -9,13 +9,13 @@ from PySide6.QtCore import QObject, Qt, QTimer
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QWidget
 
 from raterscope.app.document import Document
-from raterscope.app.whereabouts import Place, Whereabouts, forget_crashed, left_by_crash
+from raterscope.app.window.whereabouts import Place, Whereabouts, forget_crashed, left_by_crash
 from raterscope.app.workspaces.catalogue import WORKSPACES
 from raterscope.widgets import theme
 from raterscope.widgets.parts import plain_label
 
 if TYPE_CHECKING:
-    from raterscope.app.main_window import MainWindow
+    from raterscope.app.window.main_window import MainWindow
 
 __all__ = ["OfferBar", "Reopening"]
 

@@ -10,11 +10,11 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QMainWindow, QWidget
 
 from raterscope.app.document import Document
-from raterscope.app.window_menus import Menus
+from raterscope.app.window.menus import Menus
 from raterscope.app.workspaces.screen import WorkspaceScreen
 
 if TYPE_CHECKING:
-    from raterscope.app.commands import Command
+    from raterscope.app.window.commands import Command
     from raterscope.widgets.guide_view import GuideView
 
 __all__ = ["Habits"]
@@ -51,7 +51,7 @@ class Habits(QObject):
 
     def commands(self) -> list[Command]:
         """List what can be done now, from the menus: first of what is looked at."""
-        from raterscope.app.commands import of_actions
+        from raterscope.app.window.commands import of_actions
 
         every = list(of_actions(self._menus.menu, "Study"))
         return sorted(every, key=lambda one: one.where != "Review")
@@ -60,15 +60,15 @@ class Habits(QObject):
 
     def show_keys(self) -> None:
         """Show what every key does here."""
-        from raterscope.app.keys import KeySheet, groups_of
+        from raterscope.app.window.keys import KeySheet, groups_of
 
         KeySheet(groups_of(self.commands(), self._workspace), self._window).open()
 
     def show_palette(self) -> None:
         """Let a few letters find what to do or where to go; a second time, let it be."""
-        from raterscope.app.commands import Command, of_study
-        from raterscope.app.guide import pages
-        from raterscope.app.palette import Palette
+        from raterscope.app.window.commands import Command, of_study
+        from raterscope.app.window.guide import pages
+        from raterscope.app.window.palette import Palette
 
         there = [one for one in self._window.findChildren(Palette) if one.isVisible()]
         if there:
@@ -84,7 +84,7 @@ class Habits(QObject):
 
     def show_guide(self) -> None:
         """Open the guide at the page of what has the keys."""
-        from raterscope.app.guide import mark_topics, topic_of
+        from raterscope.app.window.guide import mark_topics, topic_of
 
         if self._workspace is not None:
             mark_topics(self._workspace, self._kind)
@@ -92,7 +92,7 @@ class Habits(QObject):
 
     def show_page(self, topic: str) -> None:
         """Open a page of the guide."""
-        from raterscope.app.guide import pages
+        from raterscope.app.window.guide import pages
         from raterscope.widgets.guide_view import GuideView
 
         if self._guide is None:

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from raterscope.algorithms.progress import part
-from raterscope.app.cli_results import failures, make_folder
+from raterscope.app.cli.results import failures, make_folder
+from raterscope.app.cli.terminal import ProgressLine, has_display
 from raterscope.app.clicks.demo import demonstrate as demonstrate_clicks
 from raterscope.app.clicks.sample import about as about_clicks
 from raterscope.app.errors import InputError, plain
@@ -22,7 +23,6 @@ from raterscope.app.pairs.demo import demonstrate as demonstrate_pairs
 from raterscope.app.pairs.sample import about as about_pairs
 from raterscope.app.samples import Demonstrate
 from raterscope.app.study import Study
-from raterscope.app.terminal import ProgressLine, has_display
 
 __all__ = ["demo"]
 
@@ -39,7 +39,7 @@ PICTURES = ("window.png", "window-masks.png", "window-labels.png", "window-pairs
 _PATIENCE = 120  # seconds for the picture
 _TAKE = """
 import sys, pathlib
-from raterscope.app.screenshot import take
+from raterscope.app.window.screenshot import take
 take(*map(pathlib.Path, sys.argv[1:]))
 """
 

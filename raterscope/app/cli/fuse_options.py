@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from raterscope.app.cli_arguments import (
+from raterscope.app.cli.arguments import (
     Commands,
     Parser,
     add_algorithm,

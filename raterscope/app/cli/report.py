@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 import sys
 
+from raterscope.app.cli.terminal import ProgressLine
 from raterscope.app.errors import InputError, plain
 from raterscope.app.report import write_report
 from raterscope.app.study import Study
 from raterscope.app.study.places import Names
-from raterscope.app.terminal import ProgressLine
 
 __all__ = ["report"]
 

@@ -8,7 +8,7 @@ from PySide6.QtCore import QEvent, QObject, QRectF, Qt
 from PySide6.QtGui import QColor, QFocusEvent, QFontMetrics, QKeyEvent, QPainter, QResizeEvent
 from PySide6.QtWidgets import QApplication, QFrame, QLineEdit, QStyle, QVBoxLayout, QWidget
 
-from raterscope.app.commands import Command
+from raterscope.app.window.commands import Command
 from raterscope.widgets import theme
 from raterscope.widgets.key_cap import cap_width, paint_key
 from raterscope.widgets.matching import Typed

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from raterscope.algorithms.progress import Watch, part
+from raterscope.app.cli.terminal import one_line
 from raterscope.app.errors import InputError, counted, plain
 from raterscope.app.formats.export import distinct, safe
 from raterscope.app.outcome import Answer, Outcome
 from raterscope.app.study.places import digest_of_file
-from raterscope.app.terminal import one_line
 
 __all__ = [
     "LISTED", "by_item", "failures", "files_and_digests", "folders_of", "make_folder", "tell", "tell_files",

@@ -16,10 +16,10 @@ from PySide6.QtWidgets import QApplication, QWidget
 
 from raterscope import __version__
 from raterscope.algorithms.progress import Watch
-from raterscope.app import memory
 from raterscope.app.errors import InputError
-from raterscope.app.look import FollowSystem, apply_look
-from raterscope.app.main_window import MainWindow
+from raterscope.app.window import memory
+from raterscope.app.window.look import FollowSystem, apply_look
+from raterscope.app.window.main_window import MainWindow
 from raterscope.app.workspaces.catalogue import WORKSPACES
 
 __all__ = ["SWITCH_SECONDS", "main", "share_heaps"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QApplication
 
-from raterscope.app import memory
+from raterscope.app.window import memory
 from raterscope.widgets import text_size, theme
 
 __all__ = ["FollowSystem", "apply_look", "change_text_size"]

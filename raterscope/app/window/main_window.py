@@ -11,18 +11,18 @@ from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QKeyEvent
 from PySide6.QtWidgets import QMainWindow, QStackedWidget, QVBoxLayout, QWidget
 
-from raterscope.app import memory
 from raterscope.app.document import Contents, Document
 from raterscope.app.jobs import Job, Jobs
 from raterscope.app.review import Decision
-from raterscope.app.window_export import Exporting
-from raterscope.app.window_figures import Figures
-from raterscope.app.window_files import Files
-from raterscope.app.window_habits import Habits
-from raterscope.app.window_import import Importing
-from raterscope.app.window_menus import Menus
-from raterscope.app.window_parts import NoticeBar, StatusLine, TopBar
-from raterscope.app.window_reopening import OfferBar, Reopening
+from raterscope.app.window import memory
+from raterscope.app.window.exporting import Exporting
+from raterscope.app.window.figures import Figures
+from raterscope.app.window.files import Files
+from raterscope.app.window.habits import Habits
+from raterscope.app.window.importing import Importing
+from raterscope.app.window.menus import Menus
+from raterscope.app.window.parts import NoticeBar, StatusLine, TopBar
+from raterscope.app.window.reopening import OfferBar, Reopening
 from raterscope.app.workspaces.catalogue import WORKSPACES, WorkspaceKind
 from raterscope.app.workspaces.screen import TABS, WorkspaceScreen
 from raterscope.widgets.empty_state import EmptyState

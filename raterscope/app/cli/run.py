@@ -18,8 +18,9 @@ from raterscope.algorithms.masks.fusion import MaskPlan
 from raterscope.algorithms.pairs.catalogue import PATHS
 from raterscope.algorithms.pairs.fusion import PairPlan
 from raterscope.algorithms.progress import part
-from raterscope.app.cli_items import chosen
-from raterscope.app.cli_results import failures, tell
+from raterscope.app.cli.items import chosen
+from raterscope.app.cli.results import failures, tell
+from raterscope.app.cli.terminal import ProgressLine
 from raterscope.app.clicks.cli_fuse import summary_of
 from raterscope.app.clicks.running import fuse_inputs, gather, keep
 from raterscope.app.errors import InputError, plain
@@ -34,7 +35,6 @@ from raterscope.app.pairs.cli_fuse import beside_each
 from raterscope.app.pairs.cli_fuse import notices_of as notices_of_pairs
 from raterscope.app.pairs.cli_fuse import summary_of as summary_of_pairs
 from raterscope.app.study import Study
-from raterscope.app.terminal import ProgressLine
 
 __all__ = ["run"]
 

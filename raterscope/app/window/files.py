@@ -10,10 +10,10 @@ from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QFileDialog, QWidget
 
 from raterscope.algorithms.progress import Watch
-from raterscope.app import memory
 from raterscope.app.document import Document
 from raterscope.app.study import Study
-from raterscope.app.window_import import STUDIES, Importing
+from raterscope.app.window import memory
+from raterscope.app.window.importing import STUDIES, Importing
 
 __all__ = ["Files"]
 

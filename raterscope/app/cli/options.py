@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from raterscope import __version__
-from raterscope.app.cli_arguments import (
+from raterscope.app.cli.arguments import (
     Commands,
     Parser,
     add_command,
@@ -25,7 +25,7 @@ from raterscope.app.cli_arguments import (
     count,
     seconds,
 )
-from raterscope.app.cli_fuse_options import describe_fuse
+from raterscope.app.cli.fuse_options import describe_fuse
 
 __all__ = ["KINDS", "WHAT", "options_of"]
 

@@ -11,8 +11,9 @@ from pathlib import Path
 
 from raterscope.algorithms.progress import part
 from raterscope.app import importing
-from raterscope.app.cli_items import ASKED, chosen
-from raterscope.app.cli_questions import by_option
+from raterscope.app.cli.items import ASKED, chosen
+from raterscope.app.cli.questions import by_option
+from raterscope.app.cli.terminal import ProgressLine, one_line
 from raterscope.app.exports import Export, Request, find_export, format_of, write_export
 from raterscope.app.formats.points import tells as tells_points
 from raterscope.app.labels.reading import tasks_of
@@ -20,7 +21,6 @@ from raterscope.app.masks.reading import NOTHING, AtHand, MaskReading, clicked_w
 from raterscope.app.pairs.reading import items_of
 from raterscope.app.study import Study
 from raterscope.app.study.records import Item
-from raterscope.app.terminal import ProgressLine, one_line
 
 __all__ = ["export", "import_files"]
 

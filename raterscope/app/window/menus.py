@@ -10,12 +10,12 @@ from PySide6.QtGui import QAction, QKeySequence
 from PySide6.QtWidgets import QMainWindow, QWidget
 
 from raterscope import __version__
-from raterscope.app import memory
 from raterscope.app.document import Document
-from raterscope.app.look import apply_look, change_text_size
-from raterscope.app.window_export import Exporting, entries_of
-from raterscope.app.window_files import Files
-from raterscope.app.window_parts import without_checked
+from raterscope.app.window import memory
+from raterscope.app.window.exporting import Exporting, entries_of
+from raterscope.app.window.files import Files
+from raterscope.app.window.look import apply_look, change_text_size
+from raterscope.app.window.parts import without_checked
 from raterscope.app.workspaces.catalogue import WORKSPACES
 from raterscope.widgets.menu import Menu
 

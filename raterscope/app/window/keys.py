@@ -17,7 +17,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from raterscope.app.commands import Command
+from raterscope.app.window.commands import Command
 from raterscope.app.workspaces.screen import WorkspaceScreen
 from raterscope.widgets.key_cap import KeyButton
 from raterscope.widgets.matching import Typed

@@ -34,7 +34,7 @@ class Parser(argparse.ArgumentParser):
         """Give the help, with what can be set at its end."""
         text = super().format_help()
         if self.lists_settings:
-            from raterscope.app.cli_settings import settings_in_words
+            from raterscope.app.cli.settings import settings_in_words
 
             text += "\n" + settings_in_words(self.kind)
         return text
@@ -42,7 +42,7 @@ class Parser(argparse.ArgumentParser):
 
 class _ListSettings(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
-        from raterscope.app.cli_settings import settings_in_words
+        from raterscope.app.cli.settings import settings_in_words
 
         sys.stdout.write(settings_in_words(getattr(parser, "kind", None)))
         parser.exit()
