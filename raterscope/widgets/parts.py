@@ -141,6 +141,17 @@ WIDEST = (1 << 24) - 1
 """What Qt takes for no limit of a width."""
 
 
+class _Title(ElidedLabel):
+    """Asks for all of its room, and ends in dots where it does not get that."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text, "caption")
+        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Preferred)
+
+    def minimumSizeHint(self) -> QSize:
+        return self.sizeHint()
+
+
 class Header(QWidget):
     """The top of a panel: what it holds, in capitals, whose it is, and a word at the right.
 
@@ -153,7 +164,7 @@ class Header(QWidget):
     ) -> None:
         super().__init__(parent)
         self._titles = title, brief or title
-        self._title = plain_label(title.upper(), "caption")
+        self._title = _Title(title.upper())
         self._name = ElidedLabel("", "caption", elide=Qt.TextElideMode.ElideMiddle)
         self._aside = ElidedLabel(aside, "small")
         self._aside.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)

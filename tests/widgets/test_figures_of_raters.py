@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, Qt
-from PySide6.QtWidgets import QLabel
+from PySide6.QtWidgets import QApplication, QLabel
 from scipy.cluster.hierarchy import linkage
 from scipy.spatial.distance import squareform
 
@@ -149,3 +149,10 @@ def test_two_raters_make_no_tree(tree):
 def test_a_tree_that_does_not_fit_its_raters_is_refused(tree):
     with pytest.raises(ValueError, match="for 4 names"):
         tree.set_tree(np.ones((2, 4)), NAMES, range(4))
+
+
+def test_a_title_that_does_not_fit_says_itself_whole_when_pointed_at(matrix):
+    assert matrix.header._title.toolTip() == ""
+    matrix.header.setFixedWidth(60)
+    QApplication.processEvents()
+    assert "PAIRWISE DICE" in matrix.header._title.toolTip()
