@@ -140,6 +140,7 @@ class ConfusionWall(QWidget):
         self._pages.addWidget(self._nothing)
         self._pages.addWidget(self.tiles)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setAccessibleName(title)
         column = QVBoxLayout(self)
         column.setContentsMargins(12, 8, 4, 0)
         column.setSpacing(4)
