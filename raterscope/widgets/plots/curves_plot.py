@@ -15,7 +15,7 @@ from raterscope.widgets import theme
 from raterscope.widgets.plot_table import PlotTable
 from raterscope.widgets.plots.plot import Plot, legend_size, pen
 
-__all__ = ["DASHES", "Curve", "CurvesPlot", "legend_words"]
+__all__ = ["DASHES", "NOTHING", "Curve", "CurvesPlot", "legend_words"]
 
 DASHES: tuple[tuple[float, ...], ...] = ((), (5, 3), (1.5, 2), (6, 2, 1.5, 2))
 NAMES = {"roc": "ROC", "precision-recall": "Precision-recall"}

@@ -33,6 +33,7 @@ from raterscope.widgets import theme
 from raterscope.widgets.figures import count
 from raterscope.widgets.parts import ElidedLabel
 from raterscope.widgets.plots.calibration_plot import CalibrationLine, CalibrationPlot
+from raterscope.widgets.plots.curves_plot import NOTHING as NO_CURVES
 from raterscope.widgets.plots.curves_plot import Curve, CurvesPlot
 from raterscope.widgets.plots.mode_switch import ModeSwitch
 from raterscope.widgets.plots.plot import Plot
@@ -53,7 +54,7 @@ PAGES = {
 COMPARE = "Tick two or more runs under Fuse and press Compare"
 IMPORT = {
     "runs": f"{COMPARE}; import known places to measure them by.",
-    "curves": "Import known places to measure the runs against: their curves are drawn here.",
+    "curves": NO_CURVES,
     "calibration": "Import known places to see whether posteriors can be taken at their word.",
 }
 """What is missing where no image has known places."""
