@@ -26,9 +26,9 @@ def shown(monkeypatch):
     given = []
     show = EvidencePanel.show_spot
 
-    def noted(panel, evidence):
+    def noted(panel, evidence, *nothing):
         given.append(evidence)
-        show(panel, evidence)
+        show(panel, evidence, *nothing)
 
     monkeypatch.setattr(EvidencePanel, "show_spot", noted)
     return given
