@@ -13,11 +13,12 @@ from pathlib import Path
 
 import numpy as np
 
-from raterscope.algorithms.clicks.data import Clicks, Clustering, FloatArray
+from raterscope.algorithms.clicks.data import Clicks, FloatArray
 from raterscope.algorithms.clicks.density import dbscan, hdbscan
 from raterscope.algorithms.clicks.fusion import FusionPlan, fuse
 from raterscope.algorithms.clicks.kmeans import kmeans
 from raterscope.algorithms.clicks.oem import OEMSettings, oem
+from raterscope.algorithms.clicks.results import Clustering
 from raterscope.algorithms.evaluation import calibration, evaluate
 from raterscope.algorithms.matching import match, true_detections
 from raterscope.algorithms.simulation.mixtures import CrowdOfClicks, overlapping_crowd, separated_crowd

@@ -11,9 +11,10 @@ import time
 import numpy as np
 
 from raterscope.algorithms.clicks import FusionPlan, fuse
-from raterscope.algorithms.clicks.data import Clicks, FloatArray, Fusion
+from raterscope.algorithms.clicks.data import Clicks, FloatArray
 from raterscope.algorithms.clicks.dem import dem
 from raterscope.algorithms.clicks.density import hdbscan
+from raterscope.algorithms.clicks.results import Fusion
 from raterscope.algorithms.clicks.stopping import outlook
 from raterscope.algorithms.evaluation import evaluate
 from tests.algorithms.clicks.large_crowds import SCATTER, LargeCrowd, Scene, large_crowd

@@ -17,8 +17,9 @@ from pathlib import Path
 
 import numpy as np
 
-from raterscope.algorithms.clicks.data import Clicks, Fusion
+from raterscope.algorithms.clicks.data import Clicks
 from raterscope.algorithms.clicks.fusion import fuse
+from raterscope.algorithms.clicks.results import Fusion
 from raterscope.algorithms.clicks.stream import StreamPlan, StreamState, advance, begin
 from raterscope.algorithms.evaluation import evaluate
 from raterscope.algorithms.matching import match

@@ -13,19 +13,10 @@ Importing this package loads neither numba nor scikit-learn; running an algorith
 """
 
 from raterscope.algorithms.clicks.catalogue import CLUSTERERS, DETECTORS
-from raterscope.algorithms.clicks.data import (
-    AnnotatorRates,
-    Clicks,
-    ClicksError,
-    Clustering,
-    Detection,
-    Fusion,
-    KnownSpots,
-    Trace,
-    Votes,
-)
+from raterscope.algorithms.clicks.data import Clicks, ClicksError, KnownSpots
 from raterscope.algorithms.clicks.ellipses import ellipses
 from raterscope.algorithms.clicks.fusion import FusionPlan, fuse, learn_from_each_other, pool_rates
+from raterscope.algorithms.clicks.results import AnnotatorRates, Clustering, Detection, Fusion, Trace, Votes
 
 __all__ = [
     "CLUSTERERS",

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from raterscope.algorithms.clicks._grid import Cells
-from raterscope.algorithms.clicks.data import BoolArray, Clustering, FloatArray, IntArray, Trace
+from raterscope.algorithms.clicks.data import BoolArray, FloatArray, IntArray
+from raterscope.algorithms.clicks.results import Clustering, Trace
 
 if TYPE_CHECKING:
     from raterscope.algorithms.clicks._crowd_kernels import Hands, Pairs, Parts, Rules

@@ -9,7 +9,7 @@ import numpy as np
 
 from raterscope.algorithms.clicks._crowd import Crowd, CrowdModel
 from raterscope.algorithms.clicks._grid import Cells
-from raterscope.algorithms.clicks.data import Clustering, Trace
+from raterscope.algorithms.clicks.results import Clustering, Trace
 from raterscope.algorithms.progress import Watch
 
 __all__ = ["fit_crowd"]

@@ -18,7 +18,8 @@ from typing import Literal
 import numpy as np
 
 from raterscope.algorithms.clicks._grid import Cells
-from raterscope.algorithms.clicks.data import BoolArray, Clustering, FloatArray, IntArray, Trace
+from raterscope.algorithms.clicks.data import BoolArray, FloatArray, IntArray
+from raterscope.algorithms.clicks.results import Clustering, Trace
 from raterscope.algorithms.progress import Watch
 
 __all__ = ["PARAMETERS", "Path", "State", "walk", "walk_from"]

@@ -14,8 +14,9 @@ import numpy as np
 
 from raterscope.algorithms.clicks._finding import JOINS, found, found_later, joining, marks_of, unseen
 from raterscope.algorithms.clicks._vote_model import EDGE, Looks, Problem, State, climb, log_odds, looks
-from raterscope.algorithms.clicks.data import FloatArray, Fusion, IntArray
+from raterscope.algorithms.clicks.data import FloatArray, IntArray
 from raterscope.algorithms.clicks.dem import DECEPTION, deceived
+from raterscope.algorithms.clicks.results import Fusion
 from raterscope.algorithms.progress import silent
 
 __all__ = [

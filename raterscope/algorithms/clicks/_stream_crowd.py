@@ -14,8 +14,9 @@ import numpy as np
 from raterscope.algorithms.clicks._crowd import NEAR, Crowd, CrowdModel
 from raterscope.algorithms.clicks._grid import sort_into_cells
 from raterscope.algorithms.clicks._scatter import Habits
-from raterscope.algorithms.clicks.data import BoolArray, Clicks, Clustering, FloatArray, IntArray, Trace
+from raterscope.algorithms.clicks.data import BoolArray, Clicks, FloatArray, IntArray
 from raterscope.algorithms.clicks.oem import OEMSettings, crowd_model, fit_evidence
+from raterscope.algorithms.clicks.results import Clustering, Trace
 from raterscope.algorithms.progress import Watch
 
 __all__ = ["CrowdMemory", "fit_anew", "follow"]

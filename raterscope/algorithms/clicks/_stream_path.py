@@ -6,8 +6,9 @@ import numpy as np
 
 from raterscope.algorithms.clicks._grid import sort_into_cells
 from raterscope.algorithms.clicks._path import State, walk_from
-from raterscope.algorithms.clicks.data import Clicks, Clustering, IntArray
+from raterscope.algorithms.clicks.data import Clicks, IntArray
 from raterscope.algorithms.clicks.oem import OEMSettings, path_of
+from raterscope.algorithms.clicks.results import Clustering
 from raterscope.algorithms.progress import Watch
 
 __all__ = ["go_on"]

@@ -7,14 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.clicks.data import (
-    BoolArray,
-    Clicks,
-    Clustering,
-    FloatArray,
-    IntArray,
-    KnownSpots,
-)
+from raterscope.algorithms.clicks.data import BoolArray, Clicks, FloatArray, IntArray, KnownSpots
+from raterscope.algorithms.clicks.results import Clustering
 from raterscope.algorithms.settings import Settings, number
 
 __all__ = ["AssignmentSettings", "assign", "settle_known", "stray_chance", "votes_of"]

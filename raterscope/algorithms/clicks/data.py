@@ -1,10 +1,10 @@
-"""Clicks: the input of clustering and detection, and the shapes of their results."""
+"""Clicks: the input of clustering and detection."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,24 +12,16 @@ from numpy.typing import NDArray
 from raterscope.algorithms.errors import RefusedError
 
 __all__ = [
-    "AnnotatorRates",
     "Clicks",
     "ClicksError",
-    "Clustering",
-    "Detection",
     "FloatArray",
-    "Fusion",
     "IntArray",
     "KnownSpots",
-    "Trace",
-    "Votes",
 ]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
-
-Record = TypeVar("Record", "Clustering", "Detection", "AnnotatorRates")
 
 
 class ClicksError(RefusedError):
@@ -202,237 +194,6 @@ class Clicks:
             time=None if self.time is None else self.time[rows],
         )
         return clicks, mark
-
-
-@dataclass(frozen=True, eq=False)
-class Trace:
-    """What an iteration did, for the plot of the objective.
-
-    Attributes
-    ----------
-    objective : (T,) float64
-        Value after each iteration, larger is better.
-    components : (T,) int64
-        Components alive after each iteration.
-    removed : (T,) bool
-        True where the weakest component was removed by force after that iteration.
-    best : int
-        The iteration whose parameters were kept; -1 without iterations.
-    converged : bool
-        False when the iterations ran out.
-    """
-
-    objective: FloatArray
-    components: IntArray
-    removed: BoolArray
-    best: int
-    converged: bool
-
-    @classmethod
-    def none(cls) -> Trace:
-        """Trace of a method that has no objective."""
-        return cls(np.empty(0), np.empty(0, dtype=np.int64), np.empty(0, dtype=bool), -1, True)
-
-
-@dataclass(frozen=True, eq=False)
-class Clustering:
-    """Clusters of clicks: M components, for N clicks of R annotators.
-
-    Attributes
-    ----------
-    mean : (M, 2) float64
-        Centres, pixels.
-    covariance : (M, 2, 2) float64
-        Square pixels.
-    weight : (M,) float64
-        Probability of each component, sums to one (eq. 15).
-    inlier : (N,) float64
-        Posterior probability that a click is no outlier (eq. 8).
-    nearest : (N,) int64
-        Component with the largest responsibility for each click (eq. 9), whatever `inlier` is; -1 for none.
-    reliability : (R,) float64
-        Share of an annotator's clicks that are no outliers (eq. 12); NaN for who has no click.
-    scatter : float
-        Click scatter in pixels (standard deviation along an axis) used or learnt; NaN where there is none.
-    trace : Trace
-    """
-
-    mean: FloatArray
-    covariance: FloatArray
-    weight: FloatArray
-    inlier: FloatArray
-    nearest: IntArray
-    reliability: FloatArray
-    scatter: float
-    trace: Trace
-
-    def __len__(self) -> int:
-        return len(self.mean)
-
-
-@dataclass(frozen=True, eq=False)
-class Votes:
-    """The input of detection: who marked which of M clusters.
-
-    Attributes
-    ----------
-    marked : (R, M) bool
-        True where the annotator has a click assigned to the cluster (eq. 20).
-    weight : (M,) float64
-        Probability of each component, for the third initialisation (eq. 34).
-    verdict : (M,) int8
-        1 or 0 where the truth is known and held fixed, -1 elsewhere.
-    stray : (R,) float64, optional
-        Chance that some outlier of the annotator falls on a given place; None where clustering knows no
-        outliers.
-    places : float
-        Places of a cluster's size that the image has, where clicks may meet by chance; with `stray`.
-    worth : (R,) float64, optional
-        How much of an annotator each counts as; None where all count fully.
-    """
-
-    marked: BoolArray
-    weight: FloatArray
-    verdict: NDArray[np.int8]
-    stray: FloatArray | None = None
-    places: float = 0.0
-    worth: FloatArray | None = None
-
-    def __post_init__(self) -> None:
-        if self.marked.ndim != 2:
-            raise ClicksError(f"votes have {self.marked.ndim} axes; expected annotators by clusters.")
-        if not self.marked.shape[1] == len(self.weight) == len(self.verdict):
-            raise ClicksError("votes, weights and verdicts differ in their number of clusters.")
-
-    @property
-    def count(self) -> FloatArray:
-        """(M,) annotators who marked each cluster, each by how much he counts."""
-        return np.asarray(
-            self.marked.sum(axis=0) if self.worth is None else self.worth @ self.marked, dtype=np.float64
-        )
-
-    @property
-    def crowd(self) -> float:
-        """All annotators, each by how much he counts."""
-        return float(len(self.marked) if self.worth is None else self.worth.sum())
-
-    @property
-    def share(self) -> FloatArray:
-        """(M,) share of the annotators who marked each cluster (eq. 32)."""
-        share: FloatArray = self.count / (self.crowd or 1.0)
-        return share
-
-
-@dataclass(frozen=True, eq=False)
-class Detection:
-    """What the votes say of M clusters and R annotators.
-
-    Attributes
-    ----------
-    posterior : (M,) float64
-        Probability that the cluster is a structure (eq. 25).
-    posterior_low, posterior_high : (M,) float64
-        95 % interval of the posterior, from what is not known of the annotators.
-    detected : (M,) bool
-    prevalence : float
-        Share of clusters that are structures (eq. 27).
-    sensitivity, specificity : (R,) float64
-        Of each annotator (eqs. 28, 29); NaN where the method has none.
-    true_positive, false_negative, true_negative, false_positive : (R,) float64
-        Expected votes of each annotator, without the prior; sums over images pool annotators.
-    objective : (K,) float64
-        Log posterior by iteration.
-    converged : bool
-    """
-
-    posterior: FloatArray
-    posterior_low: FloatArray
-    posterior_high: FloatArray
-    detected: BoolArray
-    prevalence: float
-    sensitivity: FloatArray
-    specificity: FloatArray
-    true_positive: FloatArray
-    false_negative: FloatArray
-    true_negative: FloatArray
-    false_positive: FloatArray
-    objective: FloatArray
-    converged: bool
-
-
-@dataclass(frozen=True, eq=False)
-class AnnotatorRates:
-    """What is said of R annotators, with 95 % intervals; NaN where nothing can be said.
-
-    Attributes
-    ----------
-    clicks : (R,) int64
-        Marks made, duplicates merged.
-    reliability, sensitivity, specificity : (R, 3) float64
-        Estimate, low, high.
-    """
-
-    clicks: IntArray
-    reliability: FloatArray
-    sensitivity: FloatArray
-    specificity: FloatArray
-
-
-@dataclass(frozen=True, eq=False)
-class Fusion:
-    """The answer for one image: M detections from N clicks of R annotators.
-
-    Attributes
-    ----------
-    clustering : Clustering
-        Of the merged marks; spots that the expert added stand last, with the fixed scatter.
-    marked : (R, M) bool
-        True where the annotator marked the cluster (eq. 20).
-    detection : Detection
-    verdict : (M,) int8
-        1 or 0 where the truth is known and held fixed, -1 elsewhere.
-    rates : AnnotatorRates
-    mark : (N,) int64
-        For every click of the input, its row among the merged marks.
-    """
-
-    clustering: Clustering
-    marked: BoolArray
-    detection: Detection
-    verdict: NDArray[np.int8]
-    rates: AnnotatorRates
-    mark: IntArray
-
-    @property
-    def votes(self) -> IntArray:
-        """(M,) annotators who marked each cluster."""
-        return np.asarray(self.marked.sum(axis=0), dtype=np.int64)
-
-    def reordered(self, order: IntArray) -> Fusion:
-        """Put the annotators into another order: first who now stands at `order[0]`, and so on.
-
-        Parameters
-        ----------
-        order : (R,) int64
-            Every annotator once.
-        """
-        order = np.asarray(order, dtype=np.int64)
-        if not np.array_equal(np.sort(order), np.arange(len(self.marked))):
-            raise ValueError(f"an order of {len(self.marked)} annotators names each of them once.")
-        of_votes = ("sensitivity", "specificity")
-        counts = ("true_positive", "false_negative", "true_negative", "false_positive")
-        return replace(
-            self,
-            clustering=_taken(self.clustering, order, "reliability"),
-            marked=self.marked[order],
-            detection=_taken(self.detection, order, *of_votes, *counts),
-            rates=_taken(self.rates, order, "clicks", "reliability", *of_votes),
-        )
-
-
-def _taken(record: Record, order: IntArray, *names: str) -> Record:
-    """Take rows of a record's arrays."""
-    return replace(record, **{name: getattr(record, name)[order] for name in names})
 
 
 def _coordinates(values: object, name: str) -> FloatArray:

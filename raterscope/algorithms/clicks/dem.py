@@ -18,7 +18,8 @@ from raterscope.algorithms.clicks._vote_model import (
     looks,
     make_problem,
 )
-from raterscope.algorithms.clicks.data import Detection, FloatArray, Votes
+from raterscope.algorithms.clicks.data import FloatArray
+from raterscope.algorithms.clicks.results import Detection, Votes
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.settings import Settings, choice, integer, number, switch
 

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from raterscope.algorithms.clicks.data import Clicks, Clustering
+from raterscope.algorithms.clicks.data import Clicks
 from raterscope.algorithms.clicks.partition import clustering_of_labels
+from raterscope.algorithms.clicks.results import Clustering
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.algorithms.settings import Settings, integer, number, switch
 

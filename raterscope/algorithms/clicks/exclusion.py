@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.clicks.data import Fusion, IntArray
+from raterscope.algorithms.clicks.data import IntArray
+from raterscope.algorithms.clicks.results import Fusion
 
 __all__ = ["NO_CLUSTER", "ChangedDecisions", "changed_decisions", "same_clusters"]
 

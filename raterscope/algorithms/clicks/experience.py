@@ -26,8 +26,9 @@ from raterscope.algorithms.clicks._lessons import (
     ways_of,
 )
 from raterscope.algorithms.clicks._vote_model import Looks, Prior, Problem, log_odds, odds_of_votes
-from raterscope.algorithms.clicks.data import FloatArray, Fusion, IntArray, Votes
+from raterscope.algorithms.clicks.data import FloatArray, IntArray
 from raterscope.algorithms.clicks.dem import DEMSettings, problem_of
+from raterscope.algorithms.clicks.results import Fusion, Votes
 from raterscope.algorithms.progress import Watch, silent
 
 __all__ = ["Experience", "advice_for", "experience_of", "informed"]

@@ -18,21 +18,12 @@ from raterscope.algorithms.clicks.assignment import (
     votes_of,
 )
 from raterscope.algorithms.clicks.catalogue import CLUSTERERS, DETECTORS
-from raterscope.algorithms.clicks.data import (
-    AnnotatorRates,
-    BoolArray,
-    Clicks,
-    Clustering,
-    Detection,
-    FloatArray,
-    Fusion,
-    IntArray,
-    Votes,
-)
+from raterscope.algorithms.clicks.data import BoolArray, Clicks, FloatArray, IntArray
 from raterscope.algorithms.clicks.dem import DEMSettings, decide, problem_of
 from raterscope.algorithms.clicks.experience import Experience, informed
 from raterscope.algorithms.clicks.learning import can_learn, learn
 from raterscope.algorithms.clicks.oem import OEMSettings
+from raterscope.algorithms.clicks.results import AnnotatorRates, Clustering, Detection, Fusion, Votes
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.settings import Settings, SettingsError
 

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from raterscope.algorithms.clicks.data import Clicks, ClicksError, Clustering
+from raterscope.algorithms.clicks.data import Clicks, ClicksError
 from raterscope.algorithms.clicks.kmeans import usual_count
 from raterscope.algorithms.clicks.partition import clustering_of_labels
+from raterscope.algorithms.clicks.results import Clustering
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.algorithms.settings import Settings, choice, integer, number
 

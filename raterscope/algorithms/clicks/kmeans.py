@@ -7,8 +7,9 @@ from functools import partial
 
 import numpy as np
 
-from raterscope.algorithms.clicks.data import Clicks, Clustering, FloatArray, IntArray
+from raterscope.algorithms.clicks.data import Clicks, FloatArray, IntArray
 from raterscope.algorithms.clicks.partition import clustering_of_labels
+from raterscope.algorithms.clicks.results import Clustering
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.settings import Settings, integer
 

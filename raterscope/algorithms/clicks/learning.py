@@ -24,8 +24,9 @@ from raterscope.algorithms.clicks._lessons import (
     usual_allure,
 )
 from raterscope.algorithms.clicks._vote_model import EDGE, Ascent, Looks, Problem, climb, looks
-from raterscope.algorithms.clicks.data import Detection, FloatArray, Votes
+from raterscope.algorithms.clicks.data import FloatArray
 from raterscope.algorithms.clicks.dem import DEMSettings, deceived, judge, knows_artefacts, problem_of
+from raterscope.algorithms.clicks.results import Detection, Votes
 from raterscope.algorithms.progress import Watch, part
 
 __all__ = ["can_learn", "learn"]

@@ -13,7 +13,8 @@ import numpy as np
 from raterscope.algorithms.clicks._grid import sort_into_cells
 from raterscope.algorithms.clicks._path import PARAMETERS, Criterion, Path, walk
 from raterscope.algorithms.clicks._seeding import k_means
-from raterscope.algorithms.clicks.data import Clicks, Clustering, Trace
+from raterscope.algorithms.clicks.data import Clicks
+from raterscope.algorithms.clicks.results import Clustering, Trace
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.settings import Settings, choice, integer, number, switch
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from raterscope.algorithms.clicks.data import BoolArray, Clicks, Clustering, FloatArray, IntArray, Trace
+from raterscope.algorithms.clicks.data import BoolArray, Clicks, FloatArray, IntArray
+from raterscope.algorithms.clicks.results import Clustering, Trace
 
 __all__ = ["clustering_of_labels"]
 

@@ -16,9 +16,10 @@ import numpy as np
 
 from raterscope.algorithms.clicks._prospects import Ahead, Crowd, Newcomers, ahead, crowd_of, outset_of
 from raterscope.algorithms.clicks.assignment import stray_chance
-from raterscope.algorithms.clicks.data import BoolArray, Clicks, FloatArray, Fusion, Votes
+from raterscope.algorithms.clicks.data import BoolArray, Clicks, FloatArray
 from raterscope.algorithms.clicks.dem import DEMSettings, problem_of
 from raterscope.algorithms.clicks.history import StreamHistory
+from raterscope.algorithms.clicks.results import Fusion, Votes
 from raterscope.algorithms.matching import match
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.algorithms.settings import Settings, choice, integer, number

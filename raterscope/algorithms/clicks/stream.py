@@ -13,21 +13,13 @@ from raterscope.algorithms.clicks._stream_crowd import CrowdMemory, fit_anew, fo
 from raterscope.algorithms.clicks._stream_path import go_on
 from raterscope.algorithms.clicks._vote_model import Problem, State, carried
 from raterscope.algorithms.clicks.assignment import AssignmentSettings
-from raterscope.algorithms.clicks.data import (
-    Clicks,
-    ClicksError,
-    Clustering,
-    Detection,
-    FloatArray,
-    Fusion,
-    IntArray,
-    Votes,
-)
+from raterscope.algorithms.clicks.data import Clicks, ClicksError, FloatArray, IntArray
 from raterscope.algorithms.clicks.dem import DEMSettings, deceived, highest, judge, problem_of, starts_of
 from raterscope.algorithms.clicks.experience import Experience, informed
 from raterscope.algorithms.clicks.fusion import FusionPlan, conclude
 from raterscope.algorithms.clicks.learning import can_learn
 from raterscope.algorithms.clicks.oem import OEMSettings, oem, weighs_evidence
+from raterscope.algorithms.clicks.results import Clustering, Detection, Fusion, Votes
 from raterscope.algorithms.matching import match
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.settings import Settings, SettingsError, choice, number

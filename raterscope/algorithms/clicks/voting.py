@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from raterscope.algorithms.clicks.data import BoolArray, Detection, FloatArray, Votes
+from raterscope.algorithms.clicks.data import BoolArray, FloatArray
+from raterscope.algorithms.clicks.results import Detection, Votes
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.algorithms.settings import Settings, number, switch
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.clicks.data import BoolArray, Clicks, FloatArray, IntArray, Votes
+from raterscope.algorithms.clicks.data import BoolArray, Clicks, FloatArray, IntArray
+from raterscope.algorithms.clicks.results import Votes
 
 __all__ = [
     "CrowdOfClicks",

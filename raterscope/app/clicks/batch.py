@@ -7,13 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from raterscope.algorithms.clicks.data import Clicks, Clustering, Fusion
+from raterscope.algorithms.clicks.data import Clicks
 from raterscope.algorithms.clicks.fusion import (
     FusionPlan,
     fuse,
     learn_from_each_other,
     learns_across_images,
 )
+from raterscope.algorithms.clicks.results import Clustering, Fusion
 from raterscope.algorithms.progress import Watch, part, silent, wrapping
 from raterscope.app.outcome import Outcome, attempt
 from raterscope.app.workers import in_processes, processors

@@ -12,8 +12,9 @@ from pathlib import Path
 
 import numpy as np
 
-from raterscope.algorithms.clicks.data import Clicks, FloatArray, Fusion, KnownSpots
+from raterscope.algorithms.clicks.data import Clicks, FloatArray, KnownSpots
 from raterscope.algorithms.clicks.fusion import FusionPlan
+from raterscope.algorithms.clicks.results import Fusion
 from raterscope.algorithms.evaluation import Evaluation, compare, evaluate
 from raterscope.algorithms.progress import Watch, part
 from raterscope.app import formats

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from raterscope.algorithms.clicks.data import Fusion
+from raterscope.algorithms.clicks.results import Fusion
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.clicks.results import DETECTIONS, detection_rows
 from raterscope.app.errors import InputError, plain

@@ -10,10 +10,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from raterscope.algorithms.clicks.data import Clicks, Fusion
+from raterscope.algorithms.clicks.data import Clicks
 from raterscope.algorithms.clicks.dem import DEMSettings
 from raterscope.algorithms.clicks.exclusion import NO_CLUSTER, changed_decisions
 from raterscope.algorithms.clicks.fusion import FusionPlan, learn_from_each_other
+from raterscope.algorithms.clicks.results import Fusion
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.clicks.batch import fuse_images
 from raterscope.app.review import ReviewState, fold, known_spots, match

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from raterscope.algorithms.clicks.asking import NextAnnotators, next_images, whom_to_ask
-from raterscope.algorithms.clicks.data import Clicks, Fusion
+from raterscope.algorithms.clicks.data import Clicks
 from raterscope.algorithms.clicks.experience import Experience, experience_of
+from raterscope.algorithms.clicks.results import Fusion
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app import running
 from raterscope.app.clicks.results import image_record

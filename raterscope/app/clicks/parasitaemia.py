@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from raterscope.algorithms.clicks.counting import count_distribution
-from raterscope.algorithms.clicks.data import FloatArray, Fusion
+from raterscope.algorithms.clicks.data import FloatArray
 from raterscope.algorithms.clicks.parasitaemia import (
     LEUKOCYTES_PER_MICROLITRE,
     RED_CELLS_PER_MICROLITRE,
@@ -22,6 +22,7 @@ from raterscope.algorithms.clicks.parasitaemia import (
     per_volume,
     volume_of,
 )
+from raterscope.algorithms.clicks.results import Fusion
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.clicks.deciding import decided_on
 from raterscope.app.errors import InputError, counted, plain

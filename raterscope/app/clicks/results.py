@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from raterscope.algorithms.clicks.data import AnnotatorRates, Clicks, FloatArray, Fusion, IntArray
+from raterscope.algorithms.clicks.data import Clicks, FloatArray, IntArray
 from raterscope.algorithms.clicks.fusion import FusionPlan, pool_rates
+from raterscope.algorithms.clicks.results import AnnotatorRates, Fusion
 from raterscope.algorithms.evaluation import Evaluation, compare
 from raterscope.app.formats.export import replacing, write_table
 from raterscope.app.outcome import Outcome, finite_or_none, record_of

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
-from raterscope.algorithms.clicks.data import Clicks, Fusion
+from raterscope.algorithms.clicks.data import Clicks
 from raterscope.algorithms.clicks.fusion import FusionPlan
+from raterscope.algorithms.clicks.results import Fusion
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app import outcome, running
 from raterscope.app.clicks.batch import fuse_images

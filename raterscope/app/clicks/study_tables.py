@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from raterscope.algorithms.clicks.data import Fusion
 from raterscope.algorithms.clicks.fusion import pool_rates
+from raterscope.algorithms.clicks.results import Fusion
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.clicks.results import (
     ANNOTATORS,

@@ -11,9 +11,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from raterscope.algorithms.clicks.data import Clicks, FloatArray, Fusion, KnownSpots
+from raterscope.algorithms.clicks.data import Clicks, FloatArray, KnownSpots
 from raterscope.algorithms.clicks.experience import Experience
 from raterscope.algorithms.clicks.history import StreamHistory
+from raterscope.algorithms.clicks.results import Fusion
 from raterscope.algorithms.clicks.stopping import Outlook, StoppingSettings, changed, is_firm, outlook
 from raterscope.algorithms.clicks.stream import StreamPlan, StreamState, advance, begin
 from raterscope.algorithms.progress import Watch, part, silent

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from raterscope.algorithms.clicks.data import BoolArray, Fusion
+from raterscope.algorithms.clicks.data import BoolArray
+from raterscope.algorithms.clicks.results import Fusion
 from raterscope.app.clicks.deciding import Decided, decided_on
 from raterscope.app.review import Spot
 from raterscope.app.study import ImageEntry, RunEntry, Study

@@ -9,7 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from raterscope.algorithms.annotators.communities import Communities
-from raterscope.algorithms.clicks.data import Clicks, Fusion
+from raterscope.algorithms.clicks.data import Clicks
+from raterscope.algorithms.clicks.results import Fusion
 from raterscope.algorithms.labels.data import OPEN
 from raterscope.algorithms.labels.result import LabelResult
 from raterscope.algorithms.masks.data import MaskFusion

@@ -6,7 +6,7 @@ import sqlite3
 from pathlib import Path
 from typing import Any, TypeVar
 
-from raterscope.algorithms.clicks.data import Fusion
+from raterscope.algorithms.clicks.results import Fusion
 from raterscope.algorithms.labels.result import LabelResult
 from raterscope.algorithms.masks.report import CaseResult
 from raterscope.algorithms.pairs.data import PairFusion

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.clicks.data import FloatArray, Fusion
+from raterscope.algorithms.clicks.data import FloatArray
+from raterscope.algorithms.clicks.results import Fusion
 
 __all__ = ["Answers", "Outline"]
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from raterscope.algorithms.clicks.data import Fusion
+from raterscope.algorithms.clicks.results import Fusion
 from raterscope.algorithms.labels.result import LabelResult
 from raterscope.algorithms.masks.report import CaseResult
 from raterscope.algorithms.pairs.data import PairFusion

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from raterscope.algorithms.clicks.data import Clicks, ClicksError, Fusion
+from raterscope.algorithms.clicks.data import Clicks, ClicksError
+from raterscope.algorithms.clicks.results import Fusion
 from raterscope.algorithms.labels.result import LabelResult
 from raterscope.algorithms.masks.data import Settled
 from raterscope.algorithms.masks.report import CaseResult

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from raterscope.algorithms.clicks.cem import CEMSettings, cem
-from raterscope.algorithms.clicks.data import Clicks, Clustering
+from raterscope.algorithms.clicks.data import Clicks
 from raterscope.algorithms.clicks.oem import OEMSettings, oem
+from raterscope.algorithms.clicks.results import Clustering
 from raterscope.algorithms.progress import Cancelled
 from raterscope.algorithms.simulation.mixtures import overlapping_crowd, separated_crowd
 

@@ -123,7 +123,9 @@ def test_cancelled_writing_leaves_what_was_there(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_written_is_a_sentence(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"^votes\.csv: cannot be written, for there is no folder .*nowhere\.$"):
+    with pytest.raises(
+        InputError, match=r"^votes\.csv: cannot be written, for there is no folder .*nowhere\.$"
+    ):
         write_votes(tmp_path / "nowhere" / "votes.csv", some_votes())
 
 

@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from raterscope.algorithms.clicks.data import Clicks, Fusion, KnownSpots
+from raterscope.algorithms.clicks.data import Clicks, KnownSpots
+from raterscope.algorithms.clicks.results import Fusion
 from raterscope.app.study.arrays import CHUNK, DamagedError, pack, unpack
 from tests.app.study.made import a_fusion
 

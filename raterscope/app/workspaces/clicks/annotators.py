@@ -8,7 +8,8 @@ from dataclasses import replace
 import numpy as np
 from PySide6.QtCore import QObject, Signal
 
-from raterscope.algorithms.clicks.data import Clicks, FloatArray, Fusion
+from raterscope.algorithms.clicks.data import Clicks, FloatArray
+from raterscope.algorithms.clicks.results import Fusion
 from raterscope.app.document import Document
 from raterscope.app.review import Weighed
 from raterscope.app.workspaces.clicks.scene import Scene

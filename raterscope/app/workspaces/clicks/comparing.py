@@ -12,7 +12,8 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QDoubleSpinBox, QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
-from raterscope.algorithms.clicks.data import FloatArray, Fusion
+from raterscope.algorithms.clicks.data import FloatArray
+from raterscope.algorithms.clicks.results import Fusion
 from raterscope.algorithms.evaluation import (
     Calibration,
     Comparison,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import QObject
 
-from raterscope.algorithms.clicks.data import Clustering
+from raterscope.algorithms.clicks.results import Clustering
 from raterscope.app.document import Document
 from raterscope.app.workspaces.clicks import view
 from raterscope.app.workspaces.clicks.crops import Crops, Image

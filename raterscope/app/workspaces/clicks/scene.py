@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from raterscope.algorithms.clicks.data import Clicks, FloatArray, Fusion
+from raterscope.algorithms.clicks.data import Clicks, FloatArray
+from raterscope.algorithms.clicks.results import Fusion
 from raterscope.algorithms.progress import Watch, part
 from raterscope.app.formats.images import load_image
 from raterscope.app.formats.pyramids import is_large, open_pyramid

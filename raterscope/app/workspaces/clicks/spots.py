@@ -9,7 +9,8 @@ from typing import Literal
 
 import numpy as np
 
-from raterscope.algorithms.clicks.data import FloatArray, Fusion
+from raterscope.algorithms.clicks.data import FloatArray
+from raterscope.algorithms.clicks.results import Fusion
 from raterscope.app import review
 from raterscope.app.study.outlines import Answers
 from raterscope.widgets.figures import figure

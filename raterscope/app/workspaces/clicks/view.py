@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.clicks.data import FloatArray, Fusion
+from raterscope.algorithms.clicks.data import FloatArray
+from raterscope.algorithms.clicks.results import Fusion
 from raterscope.app.workspaces.clicks.scene import Scene
 from raterscope.app.workspaces.clicks.spots import Spot, says, why
 from raterscope.app.workspaces.lines import run_title
