@@ -64,7 +64,7 @@ class Menus(QObject):
         self.undo_action = self._action(menu, "Undo", standard.Undo, document.undo)
         self.undo_action.setShortcuts([QKeySequence("Ctrl+Z"), QKeySequence("Z")])
         self.redo_action = self._action(menu, "Redo", standard.Redo, document.redo)
-        self.redo_action.setShortcuts([QKeySequence("Ctrl+Shift+Z"), QKeySequence("Ctrl+Y")])
+        self.redo_action.setShortcuts([QKeySequence("Ctrl+Y"), QKeySequence("Ctrl+Shift+Z")])
         menu.addSeparator()
         self.review_menu = menu.branch("Review")
         view = menu.branch("View")

@@ -19,7 +19,7 @@ from raterscope.widgets.text_size import pixels
 
 __all__ = ["HistoryEntry", "HistoryPanel"]
 
-NARROWEST, WORDS_FROM = 240, 340
+NARROWEST, WORDS_FROM = 240, 290
 """The least width, and that from which on both keys have their words, in pixels of the usual size."""
 
 
@@ -61,7 +61,7 @@ class HistoryPanel(QWidget):
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         header = Header("History")
         self.undo = KeyButton("Ctrl+Z", "undo")
-        self.redo = KeyButton("Ctrl+Shift+Z", "redo")
+        self.redo = KeyButton("Ctrl+Y", "redo")
         self.undo.clicked.connect(self.undo_requested)
         self.redo.clicked.connect(self.redo_requested)
         header.row.addWidget(self.undo)

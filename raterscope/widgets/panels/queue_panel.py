@@ -329,7 +329,7 @@ class QueueKind(LineKind[QueueItem]):
         inner = box.adjusted(18, 5, -18, -8)
         score = "done" if line.done else ("" if line.score is None else f"{line.score:.2f}")
         painter.setFont(theme.font(theme.CAPTION))
-        width = QFontMetrics(painter.font()).horizontalAdvance(score) + 8
+        width = QFontMetrics(painter.font()).horizontalAdvance(score) + 4
         painter.setPen(QColor(look.accent if line.done else look.second))
         painter.drawText(inner, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignTop, score)
         painter.setFont(theme.font())
