@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from PySide6.QtCore import QCoreApplication, QPoint, QPointF, Qt
 from PySide6.QtGui import QFontMetrics, QGuiApplication, QWheelEvent
-from PySide6.QtWidgets import QApplication, QLabel, QPushButton
+from PySide6.QtWidgets import QApplication, QLabel, QPushButton, QWidget
 
 from raterscope.widgets import theme
 from raterscope.widgets.empty_state import EmptyState
@@ -216,10 +216,12 @@ def test_the_history_says_what_is_no_longer_in_effect(qtbot):
 
 @pytest.mark.parametrize(("width", "worded"), [(400, True), (250, False)])
 def test_the_keys_of_the_history_have_both_their_words_or_neither(qtbot, width, worded):
-    history = HistoryPanel()
-    qtbot.addWidget(history)
+    window = QWidget()  # which, unlike a panel, is as wide as its layout asks
+    qtbot.addWidget(window)
+    window.resize(500, 300)
+    history = HistoryPanel(window)
     history.resize(width, 200)
-    history.show()
+    window.show()
     for key, name in ((history.undo, "undo (Ctrl+Z)"), (history.redo, "redo (Ctrl+Y)")):
         assert key.accessibleName() == name
         words = QFontMetrics(theme.font()).horizontalAdvance(key.text())
