@@ -8,7 +8,7 @@ import numpy as np
 from raterscope.algorithms.clicks.data import Clicks
 from raterscope.algorithms.clicks.results import AnnotatorRates, Clustering, Detection, Fusion, Trace
 from raterscope.app.formats.records import ClickTable
-from raterscope.app.study import RunRecord
+from raterscope.app.study import RunRecord, Study
 
 
 def a_table(
@@ -64,3 +64,8 @@ def a_run(**changes: object) -> RunRecord:
         "log": {"iterations": 9},
     }
     return RunRecord(**{**values, **changes})  # type: ignore[arg-type]
+
+
+def reopened(study: Study) -> Study:
+    study.close()
+    return Study.open(study.path)

@@ -1,0 +1,260 @@
+"""Clicks, true places and images, as a study takes them up and gives them back."""
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from raterscope.algorithms.progress import Cancelled
+from raterscope.app.errors import InputError
+from raterscope.app.formats import read
+from raterscope.app.formats.images import is_image, load_image, read_image
+from raterscope.app.formats.records import ClickTable, ImageFile, PointTable
+from raterscope.app.formats.tables import read_table
+from raterscope.app.study import ImageEntry, Study, StudyError
+from tests.app.study.made import a_table, reopened
+
+
+def a_picture(path: Path, size: tuple[int, int] = (40, 30), shade: int = 90) -> Path:
+    path.parent.mkdir(exist_ok=True)
+    Image.new("L", size, shade).save(path)
+    return path
+
+
+def points(name: str, x: list[float], y: list[float]) -> PointTable:
+    return PointTable(Path("truth.csv"), (name,), np.zeros(len(x), dtype=int), np.array(x), np.array(y))
+
+
+# Clicks
+
+
+def test_clicks_come_back_by_image_in_the_order_of_the_file(study: Study) -> None:
+    table = a_table(3, ("b.png", "a.png"), clicks=50)
+    shuffled = np.random.default_rng(0).permutation(len(table))
+    table = replace(
+        table, annotator=table.annotator[shuffled], image=table.image[shuffled], x=table.x[shuffled],
+        y=table.y[shuffled], time=table.time[shuffled],
+    )  # fmt: skip
+    study.add_clicks(table)
+    with reopened(study) as again:
+        for index, entry in enumerate(again.images()):
+            assert entry.name == table.images[index]
+            clicks, rows = again.clicks(entry.id), table.image == index
+            np.testing.assert_array_equal(clicks.x, table.x[rows])
+            np.testing.assert_array_equal(clicks.time, table.time[rows])
+            assert [clicks.annotators[a] for a in clicks.annotator] == [
+                table.annotators[a] for a in table.annotator[rows]
+            ]
+            assert clicks.extent == (0, 0, 100, 100)
+
+
+def test_annotators_keep_their_number_for_good(study: Study) -> None:
+    study.add_clicks(a_table(1, ("a",), annotators=3))
+    other = replace(a_table(2, ("b",), annotators=3), annotators=("zoe", "annotator 2", "abe"))
+    study.add_clicks(other)
+    assert study.annotators() == ["annotator 0", "annotator 1", "annotator 2", "zoe", "abe"]
+    assert study.clicks(2).annotators == ("annotator 2", "zoe", "abe")
+
+
+def test_who_looked_and_marked_nothing_counts(study: Study) -> None:
+    table = ClickTable(
+        Path("c.csv"), ("ann", "bob", "cy"), ("a",), np.array([0]), np.array([0]), np.array([1.0]),
+        np.array([2.0]), looked=frozenset({(1, 0), (2, 0), (0, 0)}), extents={0: (9.0, 9.0)},
+    )  # fmt: skip
+    summary = study.add_clicks(table)
+    assert study.clicks(1).annotators == ("ann", "bob", "cy")
+    assert (summary.annotators, summary.empty) == (3, 2)
+    assert "2 looks without a mark" in summary.in_words()
+
+
+def test_duplicates_and_clicks_outside_are_kept_and_counted(study: Study) -> None:
+    table = ClickTable(
+        Path("c.csv"), ("ann", "bob"), ("a",), np.array([0, 0, 1, 0, 1]), np.zeros(5, dtype=int),
+        np.array([1.0, 1.0, 1.0, -3.0, 9.0]), np.array([2.0, 2.0, 2.0, 2.0, 9.5]), extents={0: (9.0, 9.0)},
+    )  # fmt: skip
+    first = study.add_clicks(table)
+    assert (first.marks, first.duplicates, first.outside) == (5, 1, 2)
+    assert len(study.clicks(1)) == 5
+    second = study.add_clicks(table)
+    assert second.duplicates == 5
+    clicks, _ = study.clicks(1).merged()
+    assert len(clicks) == 4
+
+
+def test_an_unknown_image_without_a_size_is_refused_whole(study: Study) -> None:
+    table = replace(a_table(1, ("a", "b", "c")), extents={0: (100.0, 100.0)}, lines=(2, 7, 9))
+    with pytest.raises(StudyError) as caught:
+        study.add_clicks(table)
+    sentence = str(caught.value)
+    assert sentence.startswith('made.csv, line 7, field image: "b" (and 1 more images) is not among')
+    assert study.images() == []
+    assert study.annotators() == []
+    assert study.last_import() == 0
+
+
+def test_an_extent_makes_room_for_unknown_images(study: Study) -> None:
+    study.add_clicks(replace(a_table(1, ("a",)), extents={}), extent=(640, 480))
+    assert study.clicks(1).extent == (0, 0, 640, 480)
+
+
+def test_clicks_on_unknown_images_can_be_left_out(study: Study) -> None:
+    study.add_clicks(a_table(1, ("a",)))
+    summary = study.add_clicks(replace(a_table(2, ("a", "b")), extents={}), leave_out_unknown=True)
+    assert (summary.marks, summary.left_out) == (60, 60)
+    assert [entry.name for entry in study.images()] == ["a"]
+
+
+def test_an_import_that_is_cancelled_leaves_nothing(study: Study) -> None:
+    def stop(fraction: float, _words: str, **_: object) -> None:
+        if fraction > 0.4:
+            raise Cancelled
+
+    with pytest.raises(Cancelled):
+        study.add_clicks(a_table(1, ("a", "b", "c")), stop)
+    assert study.images() == []
+    assert study.add_clicks(a_table(1, ("a",))).marks == 60
+
+
+def test_truth_comes_back_once_each(study: Study) -> None:
+    study.add_clicks(a_table(1, ("a",)))
+    study.add_truth(points("a.png", [3.0, 1.0], [4.0, 2.0]))
+    summary = study.add_truth(points("a", [1.0, 5.0], [2.0, 6.0]))
+    truth = study.truth(1)
+    assert list(zip(truth.x, truth.y, strict=True)) == [(3, 4), (1, 2), (5, 6)]
+    assert summary.duplicates == 1
+    assert len(study.clicks(1)) == 60
+
+
+def test_that_nothing_is_on_an_image_is_truth_too(study: Study, tmp_path: Path) -> None:
+    study.add_clicks(a_table(1, ("a.png", "b.png", "c.png")))
+    table = tmp_path / "truth.csv"
+    table.write_text("image,x,y\na.png,3,4\nb.png,,\n")
+    summary = study.add_truth(read(table, "truth"))
+    assert summary.in_words() == "1 true point on 2 images (1 image with nothing on it)."
+    with reopened(study) as again:
+        told = {entry.name: again.truth(entry.id) for entry in again.images()}
+        assert {name: (one.known, len(one)) for name, one in told.items()} == {
+            "a.png": (True, 1), "b.png": (True, 0), "c.png": (False, 0),
+        }  # fmt: skip
+
+
+def test_a_true_place_needs_both_of_its_coordinates(tmp_path: Path) -> None:
+    table = tmp_path / "truth.csv"
+    table.write_text("image,x,y\na.png,3,4\nb.png,5,\n")
+    with pytest.raises(InputError, match=r"line 3.*y.*is empty"):
+        read(table, "truth")
+
+
+def test_sizes_then_clicks_then_files_meet_by_name(study: Study, tmp_path: Path) -> None:
+    sizes = tmp_path / "images.csv"
+    sizes.write_text("image_id,width,height,n_empty_jobs\nsmear_01,40,30,2\n")
+    study.add_clicks(read(sizes))
+    clicks = tmp_path / "clicks.csv"
+    clicks.write_text("worker,image,x,y\nann,Smear_01.PNG,3,4\n")
+    study.add_clicks(read(clicks, "clicks"))
+    (entry,) = study.add_images([read_image(a_picture(tmp_path / "smear_01.png"))])
+    assert study.images() == [entry]
+    assert study.locate(entry) == tmp_path / "smear_01.png"
+    assert study.clicks(entry.id).annotators[2] == "ann"
+    assert len(study.clicks(entry.id).annotators) == 3
+
+
+# Images
+
+
+def test_images_are_references_relative_below_the_study(study: Study, tmp_path: Path) -> None:
+    inside = a_picture(study.path.parent / "pictures" / "in.png")
+    outside = a_picture(tmp_path / "out.png", shade=3)
+    within, without = study.add_images([read_image(inside), read_image(outside)])
+    assert (within.path, without.path) == ("pictures/in.png", str(outside))
+    assert (within.width, within.height, within.size) == (40, 30, inside.stat().st_size)
+    assert within.digest is not None
+    assert within.digest.startswith("sha256:")
+    assert study.add_images([read_image(inside)]) == [within]
+    assert len(study.images()) == 2
+
+
+def test_the_size_of_a_pixel_is_kept(study: Study, tmp_path: Path) -> None:
+    files = [
+        replace(read_image(a_picture(tmp_path / f"{n}.png")), pixel_size=size)
+        for n, size in ((1, 0.5), (2, None))
+    ]
+    study.add_clicks(replace(a_table(1, ("1",)), extents={0: (40.0, 30.0)}))
+    assert [entry.pixel_size for entry in study.add_images(files)] == [0.5, None]
+
+
+def test_two_images_of_one_name_are_told_apart_by_their_folder(study: Study, tmp_path: Path) -> None:
+    first = a_picture(tmp_path / "monday" / "a.png", shade=1)
+    second = a_picture(tmp_path / "tuesday" / "a.png", shade=2)
+    entries = study.add_images([read_image(first), read_image(second)])
+    assert [entry.name for entry in entries] == ["a.png", "tuesday/a.png"]
+
+
+def test_an_image_that_moved_is_looked_for_beside_the_study(study: Study, tmp_path: Path) -> None:
+    path = a_picture(tmp_path / "far" / "a.png")
+    (entry,) = study.add_images([read_image(path)])
+    path.rename(study.path.parent / "a.png")
+    assert study.locate(entry) == study.path.parent / "a.png"
+    (study.path.parent / "a.png").write_bytes(b"something else")
+    assert study.locate(entry) is None
+
+
+def test_an_image_is_relocated_if_it_is_the_same(study: Study, tmp_path: Path) -> None:
+    path = a_picture(tmp_path / "a.png")
+    (entry,) = study.add_images([read_image(path)])
+    path.rename(tmp_path / "b.png")
+    a_picture(tmp_path / "c.png", shade=91)
+    with pytest.raises(StudyError, match=r"c\.png: is another image than a\.png"):
+        study.relocate(entry.id, tmp_path / "c.png")
+    with pytest.raises(InputError, match=r"nothing\.png"):
+        study.relocate(entry.id, tmp_path / "nothing.png")
+    moved = study.relocate(entry.id, tmp_path / "b.png")
+    assert study.locate(moved) == tmp_path / "b.png"
+
+
+def test_all_missing_images_are_found_in_a_folder(study: Study, tmp_path: Path) -> None:
+    paths = [a_picture(tmp_path / "old" / f"{n}.png", shade=n) for n in range(3)]
+    study.add_images([read_image(path) for path in paths])
+    (tmp_path / "old").rename(tmp_path / "new")
+    assert len(study.relocate_all(tmp_path / "new")) == 3
+    assert all(study.locate(entry) is not None for entry in study.images())
+
+
+def test_what_cannot_be_noted_of_missing_images_is_said(study: Study, tmp_path: Path) -> None:
+    study.add_images([read_image(a_picture(tmp_path / "old" / "a.png"))])
+    (tmp_path / "old").rename(tmp_path / "new")
+    study.path.rename(tmp_path / "away.rscope")
+    with pytest.raises(StudyError, match="was moved"):
+        study.relocate_all(tmp_path / "new")
+
+
+def test_a_strangers_study_does_not_lead_out_of_its_folder(study: Study, tmp_path: Path) -> None:
+    a_picture(tmp_path / "secret.png")
+    for path in ("../secret.png", r"\\host\share\secret.png", "//host/share/secret.png", "a\0b"):
+        assert study.locate(ImageEntry(1, "secret.png", path, 40, 30)) is None
+
+
+def test_a_file_of_another_size_than_its_clicks_is_refused(study: Study, tmp_path: Path) -> None:
+    study.add_clicks(a_table(1, ("a",)))
+    with pytest.raises(StudyError, match="has 40 x 30 pixels, but the clicks on a were made on 100 x 100"):
+        study.add_images([read_image(a_picture(tmp_path / "a.png"))])
+
+
+def test_readers_leave_an_open_study_alone(study: Study, tmp_path: Path) -> None:
+    """To look into its file would open it to others: this process would lose its lock."""
+    link = tmp_path / "link.csv"
+    link.symlink_to(study.path)
+    for path in (study.path, link):
+        for reader in (read, read_image, load_image, read_table):
+            with pytest.raises(InputError, match="is a study"):
+                reader(path)
+        assert not is_image(path)
+        with pytest.raises(InputError, match="is a study"):
+            study.add_images([ImageFile("a.png", path, 4, 4)])
+    code = f"from raterscope.app.study import Study; Study.open({str(study.path)!r})"
+    other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert "is open already" in other.stderr
