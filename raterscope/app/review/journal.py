@@ -38,6 +38,8 @@ _READERS: Mapping[str, Callable[[], _OnItem]] = {
     "pairs": BiasesOfQuestion,
 }
 
+_OF_ANNOTATORS = ("exclude", "weigh", "include")
+
 
 @dataclass(frozen=True)
 class Weighed:
@@ -67,6 +69,8 @@ class ReviewState:
     undoable: Decision | None = None
     redoable: Decision | None = None
     _decided: dict[tuple[str, int], _OnItem] = field(default_factory=dict, repr=False)
+    _fixed: dict[tuple[str, int], object] = field(default_factory=dict, repr=False)
+    """What a fusion of each item is held to."""
     _on: dict[tuple[str, int], tuple[Decision, ...]] = field(default_factory=dict, repr=False)
     """All decisions on each item, also those that do not stand."""
     _dead: frozenset[int] = field(default=frozenset(), repr=False)
@@ -119,8 +123,7 @@ class ReviewState:
 
     def fixed(self, kind: str, item: int) -> object:
         """Give what a fusion of an item is held to, to be compared; None where nothing was decided."""
-        found = self._decided.get((kind, item))
-        return None if found is None else found.fixed() or None
+        return self._fixed.get((kind, item)) or None
 
     def in_effect(self, decision: int) -> bool:
         """Tell whether a decision stands; one that was undone does not."""
@@ -145,36 +148,37 @@ def fold(decisions: Sequence[Decision], before: ReviewState | None = None) -> Re
     before : ReviewState, optional
         The state without the last of them: what that does not touch is not read again.
     """
-    last = None if before is None else decisions[-1]
-    if before is None or last is None:
-        by_id = {decision.id: decision for decision in decisions}
-        on = _by_item(decisions, {})
-        touched = set(on)
-        decided: dict[tuple[str, int], _OnItem] = {}
-    else:
-        by_id = {**before._by_id, last.id: last}
-        on = _by_item((last,), before._on)
-        touched = _touched(last, by_id)
-        decided = {key: found for key, found in before._decided.items() if key not in touched}
-    if before is None or last is None or last.verb == "undo":
+    new = decisions if before is None else decisions[-1:]
+    before = before or ReviewState()
+    verbs = {decision.verb for decision in new}
+    by_id = {**before._by_id, **{decision.id: decision for decision in new}}
+    on = _by_item(new, before._on)
+    touched = {key for decision in new for key in _touched(decision, by_id)}
+    decided = {key: found for key, found in before._decided.items() if key not in touched}
+    fixed = {key: found for key, found in before._fixed.items() if key not in touched}
+    dead, excluded, weighed = before._dead, before.excluded, before.weighed
+    undoable, redone = (new[-1].id if new else None), None
+    if "undo" in verbs:
         dead = _dead(decisions)
         undoable, redone = _stacks(decisions, by_id)
-    else:
-        dead, undoable, redone = before._dead, last.id, None
+    if not verbs.isdisjoint(("undo", *_OF_ANNOTATORS)):
+        excluded, weighed = _set_apart(decisions, dead)
     for key in touched:
         standing = [decision for decision in on.get(key, ()) if decision.id not in dead]
-        if standing:
-            decided[key] = _READERS[key[0]]()
+        if not standing:
+            continue
+        decided[key] = _READERS[key[0]]()
         for decision in standing:
             decided[key].take(decision, key[1])
-    redoable = target_of(by_id[redone], by_id.get)[0] if redone is not None else None
-    excluded, weighed = _set_apart(decisions, dead)
+        fixed[key] = decided[key].fixed()
+    redoable = None if redone is None else target_of(by_id[redone], by_id.get)[0]
     return ReviewState(
         excluded=excluded,
         weighed=weighed,
         undoable=by_id[undoable] if undoable is not None else None,
         redoable=redoable,
         _decided=decided,
+        _fixed=fixed,
         _on=on,
         _dead=dead,
         _by_id=by_id,
@@ -210,7 +214,7 @@ def _set_apart(
     excluded: dict[str, str] = {}
     weighed: dict[str, Weighed] = {}
     for decision in decisions:
-        if decision.verb not in ("exclude", "weigh", "include") or decision.id in dead:
+        if decision.verb not in _OF_ANNOTATORS or decision.id in dead:
             continue
         for name in decision.annotators:
             excluded.pop(name, None)
