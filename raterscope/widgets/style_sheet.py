@@ -99,7 +99,8 @@ QAbstractItemView:focus, QGraphicsView:focus, QSlider:focus {{ border-color: {t.
 QAbstractItemView {{ background: {t.surface}; outline: none;
     selection-background-color: {t.raised}; selection-color: {t.text}; }}
 QHeaderView, QHeaderView::section {{ background: {t.surface}; color: {t.third}; border: none;
-    border-bottom: 1px solid {t.line}; padding: 2px 8px; font-size: {caption}px; min-height: {header}px; }}
+    font-size: {caption}px; min-height: {header}px; }}
+QHeaderView::section {{ border-bottom: 1px solid {t.line}; padding: 2px 8px; }}
 QTableView {{ gridline-color: {t.line}; alternate-background-color: {t.surface}; }}
 QTableCornerButton::section {{ background: {t.surface}; border: none; }}
 

@@ -2,12 +2,14 @@ import math
 from dataclasses import replace
 
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QRect, Qt
 from PySide6.QtWidgets import QLabel
 
+from raterscope.widgets import theme
 from raterscope.widgets.tables.annotator_model import COLUMNS
 from raterscope.widgets.tables.annotator_table import AnnotatorRow, AnnotatorTable
 from raterscope.widgets.tables.comparison_table import ComparisonRow, ComparisonTable, Measure
+from raterscope.widgets.tables.rater_table import RaterRow, RaterTable
 
 UNKNOWN = (math.nan, math.nan, math.nan)
 
@@ -214,3 +216,47 @@ def test_the_keys_may_come_to_the_runs_without_choosing_one(qtbot):
     qtbot.keyClick(table.view, Qt.Key.Key_Down)
     qtbot.keyClick(table.view, Qt.Key.Key_Down)
     assert chosen == ["first", "second"]
+
+
+def _ends(view, place, height, column):
+    """Give from where to where there is something in a column, of the pixels of a height below a place."""
+    left, width = view.columnViewportPosition(column), view.columnWidth(column)
+    picture = view.grab(QRect(0, place, view.width(), height)).toImage()
+    ground = picture.pixelColor(left + 1, 1)
+    there = [
+        x
+        for x in range(left, left + width)
+        if any(abs(picture.pixelColor(x, y).lightness() - ground.lightness()) > 60 for y in range(height))
+    ]
+    return there[0] - left, there[-1] - left
+
+
+@pytest.mark.parametrize(
+    ("kind", "left", "right"),
+    [("annotators", (2, 3), (1,)), ("runs", (0, 1, 2), ()), ("raters", (), (2, 5, 6))],
+)
+def test_figures_stand_where_the_heads_of_their_columns_do(table, qtbot, qapp, kind, left, right):
+    theme.apply_theme(qapp, theme.DARK)
+    if kind == "annotators":
+        view = table.view
+        view.sortByColumn(0, Qt.SortOrder.DescendingOrder)  # the arrow is elsewhere
+    elif kind == "runs":
+        runs = ComparisonTable([Measure("accuracy", ""), Measure("log loss", "")], "nothing")
+        runs.set_rows([ComparisonRow(1, "IBCC", "12:01", ((0.9, 0.8, 0.95), (0.3, math.nan, math.nan)))])
+        view = runs.view
+        widget = runs
+    else:
+        raters = RaterTable()
+        raters.set_rows([RaterRow(0, "rater 1", 0.96, 0.1, 0.5, 12.0, 0.95, 1.2)])
+        view, widget = raters.view, raters
+    if kind != "annotators":
+        qtbot.addWidget(widget)
+        widget.resize(720, 200)
+        widget.show()
+    qapp.processEvents()
+    head = view.horizontalHeader().height()
+    for columns, end in ((left, 0), (right, 1)):
+        for column in columns:
+            of_head = _ends(view, 3, head - 8, column)
+            of_row = _ends(view, head + 3, view.rowHeight(0) - 12, column)
+            assert of_head[end] == pytest.approx(of_row[end], abs=2), column

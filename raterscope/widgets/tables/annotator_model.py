@@ -120,6 +120,14 @@ class AnnotatorModel(RowsModel[AnnotatorRow]):
         """Give the row of an annotator, -1 where filtered away."""
         return next((row for row in range(self.rowCount()) if self.at(row).index == annotator), -1)
 
+    def headerData(
+        self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
+    ) -> object:
+        """Name the columns above their figures."""
+        if role == Qt.ItemDataRole.TextAlignmentRole and self.columns[section] == "clicks":
+            return Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+        return super().headerData(section, orientation, role)
+
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
         """Give a cell in words, or its row."""
         row, column = self.at(index.row()), COLUMNS[index.column()]

@@ -1,4 +1,4 @@
-"""How a run's figure is painted that has its interval beneath it."""
+"""How a run's figure is painted, which may have its interval beneath it."""
 
 from __future__ import annotations
 
@@ -10,29 +10,25 @@ from raterscope.widgets import theme
 
 __all__ = ["ComparisonDelegate"]
 
-_SIDE, _ABOVE = 6, 3
+_SIDE, _ABOVE = 8, 3
+"""Beside a cell's words as beside those of its column's head."""
 
 
 class ComparisonDelegate(QStyledItemDelegate):
-    """Cells of two lines have the second smaller and fainter; others are painted as everywhere."""
+    """Cells of two lines have the second smaller and fainter."""
 
-    def sizeHint(self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex) -> QSize:
-        """Ask for room for both lines."""
-        first, second = _lines(index)
-        if not second:
-            return super().sizeHint(option, index)
-        upper, lower = (QFontMetrics(font) for font in _fonts(index))
-        width = max(upper.horizontalAdvance(first), lower.horizontalAdvance(second))
-        return QSize(width + 2 * _SIDE, upper.height() + lower.height() + 2 * _ABOVE)
+    def sizeHint(self, _option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex) -> QSize:
+        """Ask for room for all that is in the cell."""
+        lines = list(zip(_lines(index), map(QFontMetrics, _fonts(index)), strict=True))
+        width = max(metrics.horizontalAdvance(words) for words, metrics in lines)
+        height = sum(metrics.height() for words, metrics in lines if words)
+        return QSize(width + 2 * _SIDE, height + 2 * _ABOVE)
 
     def paint(
         self, painter: QPainter, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
     ) -> None:
         """Paint a cell."""
         first, second = _lines(index)
-        if not second:
-            super().paint(painter, option, index)
-            return
         look = theme.current()
         chosen = bool(option.state & QStyle.StateFlag.State_Selected)
         upper, lower = _fonts(index)
@@ -40,10 +36,14 @@ class ComparisonDelegate(QStyledItemDelegate):
         if chosen:
             painter.fillRect(option.rect, option.palette.highlight())
         inner = option.rect.adjusted(_SIDE, _ABOVE, -_SIDE, -_ABOVE)
-        left = Qt.AlignmentFlag.AlignLeft
+        left, top, middle = (
+            Qt.AlignmentFlag.AlignLeft,
+            Qt.AlignmentFlag.AlignTop,
+            Qt.AlignmentFlag.AlignVCenter,
+        )
         painter.setFont(upper)
         painter.setPen(option.palette.highlightedText().color() if chosen else QColor(look.text))
-        painter.drawText(inner, left | Qt.AlignmentFlag.AlignTop, first)
+        painter.drawText(inner, left | (top if second else middle), first)
         painter.setFont(lower)
         if not chosen:
             painter.setPen(QColor(look.second))
