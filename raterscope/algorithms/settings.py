@@ -14,7 +14,7 @@ from typing import Any, Literal, Self
 
 from raterscope.algorithms.errors import RefusedError
 
-__all__ = ["Settings", "SettingsError", "Spec", "choice", "integer", "number", "switch"]
+__all__ = ["Settings", "SettingsError", "Spec", "choice", "integer", "number", "switch", "written"]
 
 _PLURALS = ("sweeps", "tasks", "votes")
 """Units that lose their s after 1."""
@@ -87,7 +87,7 @@ class Spec:
         if self.kind == "integer" and value != int(value):
             raise SettingsError(f"{self.name} is {value!r}; expected a whole number.")
         if not self.minimum <= value <= self.maximum:
-            raise SettingsError(f"{self.name} is {value:g}; expected {self.range_in_words()}.")
+            raise SettingsError(f"{self.name} is {written(value)}; expected {self.range_in_words()}.")
         return int(value) if self.kind == "integer" else float(value)
 
     def range_in_words(self) -> str:
@@ -96,10 +96,10 @@ class Spec:
         if math.isinf(self.maximum) and math.isinf(self.minimum):
             return f"a number{unit}"
         if math.isinf(self.maximum):
-            return f"at least {_written(self.minimum)}{unit}"
+            return f"at least {written(self.minimum)}{unit}"
         if math.isinf(self.minimum):
-            return f"at most {_written(self.maximum)}{unit}"
-        return f"{_written(self.minimum)} to {_written(self.maximum)}{unit}"
+            return f"at most {written(self.maximum)}{unit}"
+        return f"{written(self.minimum)} to {written(self.maximum)}{unit}"
 
     def in_words(self, value: Any) -> str:
         """Say a value as a person reads it."""
@@ -110,12 +110,17 @@ class Spec:
         if self.kind == "choice":
             return dict(self.choices)[value]
         unit = self.unit[:-1] if value == 1 and self.unit in _PLURALS else self.unit
-        return f"{value:g}" + (f" {unit}" if unit else "")
+        return written(value) + (f" {unit}" if unit else "")
 
 
-def _written(value: float) -> str:
-    """Write a bound: thousands are told apart, rather than written as a power of ten."""
-    return f"{value:,.0f}" if value == round(value) and abs(value) >= 1e5 else f"{value:g}"
+def written(value: float, digits: int = 6) -> str:
+    """Write a number as a person does: "0.000001", "100,000,000"; what has more zeros is "1e-9"."""
+    if value == round(value) and abs(value) >= 1e5:
+        return f"{value:,.0f}"
+    if 1e-6 <= abs(value) < 1e-4:
+        return f"{value:.{digits + 5}f}".rstrip("0")
+    words, power, of_ten = f"{value:.{digits}g}".partition("e")
+    return f"{words}{power}{int(of_ten)}" if power else words
 
 
 def _field(default: Any, **spec: Any) -> Any:

@@ -4,7 +4,16 @@ from dataclasses import dataclass
 
 import pytest
 
-from raterscope.algorithms.settings import Settings, SettingsError, choice, integer, number, switch
+from raterscope.algorithms.settings import (
+    Settings,
+    SettingsError,
+    Spec,
+    choice,
+    integer,
+    number,
+    switch,
+    written,
+)
 
 
 @dataclass(frozen=True)
@@ -75,3 +84,22 @@ def test_one_of_a_unit_has_no_s() -> None:
 
     assert Counted().in_words() == "strength 1 task, wide 1 px"
     assert Counted(strength=2.0, wide=2.0).in_words() == "strength 2 tasks, wide 2 px"
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (0, "0"), (0.99, "0.99"), (0.001, "0.001"), (0.00001, "0.00001"), (2.5e-6, "0.0000025"),
+        (1e-9, "1e-9"), (-3e-5, "-0.00003"), (1000, "1000"), (1e6, "1,000,000"),
+    ],
+)  # fmt: skip
+def test_numbers_are_written_as_a_person_does_and_read_again(value, words):
+    assert written(value) == words
+    assert float(written(value).replace(",", "")) == value
+
+
+def test_a_range_has_no_powers_of_ten_where_a_person_writes_none():
+    least = Spec("beta", "Penalty", "number", 0.99, help="", minimum=1e-6, maximum=1.0)
+    assert least.range_in_words() == "0.000001 to 1"
+    with pytest.raises(SettingsError, match=r"beta is 1e-8; expected 0\.000001 to 1\."):
+        least.check(1e-8)

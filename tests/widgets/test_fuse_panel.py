@@ -98,6 +98,23 @@ def test_what_will_not_do_is_said_beside_it(form, qtbot, text, sentence):
     )
 
 
+@dataclass(frozen=True)
+class Fine(Settings):
+    penalty: float = number(0.99, "Penalty", "A mistake.", minimum=1e-6, maximum=1)
+    tolerance: float = number(1e-5, "Tolerance", "Change.", minimum=0, maximum=0.1)
+    votes: float = number(2_000_000, "Votes", "All.", minimum=1e-9, unit="votes")
+
+
+def test_ranges_and_values_are_written_without_powers_of_ten(qtbot):
+    form = SettingsForm(Fine)
+    qtbot.addWidget(form)
+    form.show()
+    said = [label.text() for label in form.findChildren(QLabel)]
+    assert {"above 0, at most 1", "0 to 0.1", "above 0 votes"} <= set(said)
+    assert [editor.text() for editor in form.editors().values()] == ["0.99", "0.00001", "2000000"]
+    assert form.settings() == Fine()
+
+
 def test_what_two_settings_together_will_not_do_is_said_too(form):
     form.set_settings(Knobs(bound=60))
     form.editors()["rule"].setCurrentIndex(1)

@@ -19,7 +19,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from raterscope.algorithms.settings import Settings, SettingsError, Spec
+from raterscope.algorithms.settings import Settings, SettingsError, Spec, written
 from raterscope.widgets import theme
 from raterscope.widgets.parts import ChoiceBox, plain_label, plain_tip
 from raterscope.widgets.text_size import set_lengths
@@ -209,7 +209,7 @@ class _Row(QWidget):
         elif isinstance(self.editor, QComboBox):
             self.editor.setCurrentIndex(self.editor.findData(shown))
         elif isinstance(self.editor, QLineEdit):
-            self.editor.setText("" if shown is None else f"{shown:.10g}")
+            self.editor.setText("" if shown is None else _text(shown))
         self.editor.setEnabled(value is not None or not self.spec.optional)
         for widget in (self.editor, self.learnt):
             widget.blockSignals(False)
@@ -250,10 +250,22 @@ def _editor(spec: Spec) -> QWidget:
     return QLineEdit()
 
 
+def _text(value: float) -> str:
+    """Write a value to be edited: without the commas that tell thousands apart."""
+    return written(value, 10).replace(",", "")
+
+
 def _hint(spec: Spec) -> str:
     if spec.kind in ("switch", "choice"):
         return ""
-    if math.isinf(spec.maximum) and 0 < spec.minimum <= SMALLEST:
-        return f"above 0 {spec.unit}".rstrip()
+    if spec.kind == "number" and 0 < spec.minimum < SMALLEST:
+        return f"above 0{_up_to(spec.maximum)} {spec.unit}".rstrip()
     words = spec.range_in_words()
     return "" if words == "a number" else words
+
+
+def _up_to(most: float) -> str:
+    """Say the upper end after the lower one: ", at most 0.1", nothing where there is none."""
+    if math.isinf(most):
+        return ""
+    return ", below 1" if 0 < 1 - most < SMALLEST else f", at most {written(most)}"
