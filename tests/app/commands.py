@@ -14,13 +14,13 @@ def run(*arguments):
 
 @pytest.fixture
 def refusal(capsys):
-    """Run a command that fails; gives the one line that it says."""
+    """Run a command that fails; gives the one line that it says, without the program's name."""
 
     def refused(*arguments):
         capsys.readouterr()
         assert run(*arguments) == 1
         err = capsys.readouterr().err
         assert err.count("\n") == 1
-        return err
+        return err.removeprefix("raterscope: ").strip()
 
     return refused

@@ -89,7 +89,7 @@ def test_blind_nothing_tells_what_others_say_until_one_has_decided(fused, qtbot,
     workspace = fused.workspace
     clicks = []
     monkeypatch.setattr(workspace.canvas, "set_clicks", clicks.append)
-    press(fused, qtbot, Qt.Key.Key_B)
+    press(fused, qtbot, Qt.Key.Key_H)
     place = next(i for i, one in enumerate(workspace.reviewing.spots) if one.state == "detected")
     workspace.reviewing.select(place)
     spot = workspace.reviewing.spots[place]
@@ -111,7 +111,7 @@ def test_blind_nothing_tells_what_others_say_until_one_has_decided(fused, qtbot,
     assert "rejected it" in words
     assert len(clicks[-1]) == spot.votes
 
-    press(fused, qtbot, Qt.Key.Key_B)
+    press(fused, qtbot, Qt.Key.Key_H)
     assert any("volunteer" in row.name for row in workspace.table.model.rows)
     workspace.reviewing.select(0 if place else 1)
     press(fused, qtbot, Qt.Key.Key_A)
@@ -232,7 +232,7 @@ def test_what_the_model_is_sure_of_is_looked_through_and_one_is_turned_down(fuse
 
 
 def test_blind_the_grid_tells_nothing_either(fused, qtbot):
-    press(fused, qtbot, Qt.Key.Key_B)
+    press(fused, qtbot, Qt.Key.Key_H)
     grid = open_grid(fused, qtbot, everywhere=True)
     assert {(card.second, card.figure) for card in cards(grid)} == {("", "")}
     assert not any("marked" in tip or "disputed" in tip for tip in map(grid._cards.words, range(2)))

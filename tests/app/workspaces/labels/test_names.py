@@ -9,14 +9,8 @@ from PySide6.QtWidgets import QLabel, QWidget
 
 from raterscope.app.workspaces.labels.view import matrix_view, wall_view
 from tests.app.driving import LONG, idle
-from tests.app.test_labels_workspace import (  # noqa: F401
-    LIAR,
-    compiled,
-    fused,
-    key,
-    labels_study,
-    opened,
-)
+from tests.app.workspaces.labels.driving import key
+from tests.app.workspaces.labels.made import LIAR
 
 
 def said(window) -> str:
@@ -47,7 +41,7 @@ def leave_out(window, qtbot, *annotators):
     idle(window, qtbot)
 
 
-def test_while_names_are_hidden_no_name_is_anywhere(fused, qtbot):  # noqa: F811
+def test_while_names_are_hidden_no_name_is_anywhere(fused, qtbot):
     workspace = fused.workspace
     leave_out(fused, qtbot, LIAR)
     workspace.left_tabs.setCurrentWidget(workspace.ask)
@@ -57,15 +51,15 @@ def test_while_names_are_hidden_no_name_is_anywhere(fused, qtbot):  # noqa: F811
     workspace.matrix.cell_chosen.emit(1, 0)
     idle(fused, qtbot)
     assert said(fused).count("ann 11") >= 5
-    key(fused, qtbot, Qt.Key.Key_B)
+    key(fused, qtbot, Qt.Key.Key_H)
     assert "ann 11" not in said(fused)
-    key(fused, qtbot, Qt.Key.Key_B)
+    key(fused, qtbot, Qt.Key.Key_H)
     assert "ann 11 said healthy" in said(fused)
     assert "exclude annotator ann 11" in said(fused)
 
 
-def test_names_stay_hidden_when_the_votes_are_read_anew(fused, qtbot):  # noqa: F811
-    key(fused, qtbot, Qt.Key.Key_B)
+def test_names_stay_hidden_when_the_votes_are_read_anew(fused, qtbot):
+    key(fused, qtbot, Qt.Key.Key_H)
     leave_out(fused, qtbot, LIAR)
     key(fused, qtbot, Qt.Key.Key_F5)
     qtbot.waitUntil(lambda: len(fused.document.contents.runs) > 1, timeout=LONG)
@@ -74,7 +68,7 @@ def test_names_stay_hidden_when_the_votes_are_read_anew(fused, qtbot):  # noqa: 
     assert "exclude an annotator" in said(fused)
 
 
-def test_hidden_annotators_have_the_same_number_on_the_wall_as_beside_it(fused):  # noqa: F811
+def test_hidden_annotators_have_the_same_number_on_the_wall_as_beside_it(fused):
     workspace = fused.workspace
     scene = replace(workspace.scene, people=workspace.scene.people[::-1].copy())  # as of a second question
     workspace.wall.set_wall(wall_view(scene, workspace.analysis, {}))
@@ -83,7 +77,7 @@ def test_hidden_annotators_have_the_same_number_on_the_wall_as_beside_it(fused):
     assert workspace.wall.tiles.words(LIAR).startswith(f"{beside.title.lower()} {beside.name},")
 
 
-def test_a_name_stands_as_it_was_written(fused, qtbot):  # noqa: F811
+def test_a_name_stands_as_it_was_written(fused, qtbot):
     workspace = fused.workspace
     workspace.people.choose((LIAR,))
     workspace.tasks.select(workspace.scene.number_of["cell-004"])
@@ -93,7 +87,7 @@ def test_a_name_stands_as_it_was_written(fused, qtbot):  # noqa: F811
     assert {"cell-004", "ann 11", "ann 11 said healthy where infected is true"} <= shown
 
 
-def test_one_comes_back_to_the_task_and_the_annotators_that_one_looked_at(fused, qtbot):  # noqa: F811
+def test_one_comes_back_to_the_task_and_the_annotators_that_one_looked_at(fused, qtbot):
     workspace = fused.workspace
     workspace.tasks.select(4)
     workspace.tasks.decide(0)

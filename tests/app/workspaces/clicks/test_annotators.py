@@ -281,7 +281,7 @@ def test_before_anything_is_fused_an_annotator_can_be_left_out_all_the_same(open
 
 
 def test_where_answers_are_hidden_only_how_much_would_change_is_told(voted, qtbot):
-    press(voted, qtbot, Qt.Key.Key_B)
+    press(voted, qtbot, Qt.Key.Key_H)
     panel = asked(voted, qtbot).panel
     assert "would change" in (panel._summary.toolTip() or panel._summary.text())
     assert not panel.changes.isVisible()
@@ -330,7 +330,7 @@ def test_agreement_is_of_the_image_or_of_the_study_as_dice_or_as_kappa(voted, qt
     agreeing.measures.set_mode("kappa")
     assert "kappa" in figure.words((1, 2))
     assert "careless" in figure.names
-    press(voted, qtbot, Qt.Key.Key_B)
+    press(voted, qtbot, Qt.Key.Key_H)
     assert not any("volunteer" in name for name in figure.names)
 
 
@@ -343,7 +343,7 @@ def test_the_table_follows_annotators_over_the_images_that_are_fused(voted, qtbo
     found = voted.workspace.queueing.results
     here = [known.fusion.rates.reliability[known.annotators.index("careless"), 0] for known in found.values()]
     assert sorted(course.reliability) == pytest.approx(sorted(here))
-    press(voted, qtbot, Qt.Key.Key_B)
+    press(voted, qtbot, Qt.Key.Key_H)
     assert all(row.course is not None for row in table.model.rows)
 
 

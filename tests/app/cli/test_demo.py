@@ -11,7 +11,6 @@ from raterscope.app.review import Decision
 from raterscope.app.study import Study
 from tests.app.commands import run
 from tests.app.tables import rows_of
-from tests.app.without_qt import nothing_is_left  # noqa: F401
 
 
 @pytest.fixture(scope="module")

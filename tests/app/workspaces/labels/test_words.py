@@ -10,29 +10,22 @@ from raterscope.app.review import Decision
 from raterscope.app.study import Study
 from raterscope.app.study.labels import add_votes
 from tests.app.driving import LONG, idle, open_study
-from tests.app.test_labels_workspace import (  # noqa: F401
-    LIAR,
-    compiled,
-    fuse,
-    fused,
-    key,
-    labels_study,
-    opened,
-)
+from tests.app.workspaces.labels.driving import fuse, key
+from tests.app.workspaces.labels.made import LIAR
 
 
 def seen(widget) -> str:
     return "\n".join(label.text() for label in widget.findChildren(QLabel) if label.isVisible())
 
 
-def test_before_a_fusion_every_panel_says_that_it_waits_for_one(opened):  # noqa: F811
+def test_before_a_fusion_every_panel_says_that_it_waits_for_one(opened):
     workspace = opened.workspace
     assert "Fuse labels" in seen(workspace.wall)
     assert "Fuse labels" in seen(workspace.cards)
     assert all(line.agrees for line in workspace.task_panel.votes.lines)  # there is no model to disagree with
 
 
-def test_runs_are_called_the_same_everywhere(fused, qtbot):  # noqa: F811
+def test_runs_are_called_the_same_everywhere(fused, qtbot):
     workspace = fused.workspace
     workspace.fuse_panel.algorithm.choose("weighted-majority")
     fuse(fused, qtbot)
@@ -42,7 +35,7 @@ def test_runs_are_called_the_same_everywhere(fused, qtbot):  # noqa: F811
     assert titles == ["IBCC", "weighted majority", "the vote"]
 
 
-def test_what_an_import_said_goes_when_something_else_is_done(opened, qtbot):  # noqa: F811
+def test_what_an_import_said_goes_when_something_else_is_done(opened, qtbot):
     opened.status.set_news("votes.csv: 720 votes by 12 annotators on 60 tasks.")
     key(opened, qtbot, Qt.Key.Key_1)
     assert opened.status.news == ""
@@ -76,7 +69,7 @@ def test_where_no_vote_is_missing_nobody_is_told_to_fuse_first(agreed, qtbot):
     assert "No further vote" in seen(workspace.ask)
 
 
-def test_leaving_out_who_changes_nothing_says_so_above_the_reasons(fused, qtbot):  # noqa: F811
+def test_leaving_out_who_changes_nothing_says_so_above_the_reasons(fused, qtbot):
     workspace = fused.workspace
     fused.resize(1440, 900)
     workspace.people.choose((LIAR,))
@@ -97,7 +90,7 @@ def test_leaving_out_who_changes_nothing_says_so_above_the_reasons(fused, qtbot)
         ("few", "Every task has more than a few votes"),
     ],
 )
-def test_an_empty_list_of_tasks_says_why_it_is_empty(fused, qtbot, which, words):  # noqa: F811
+def test_an_empty_list_of_tasks_says_why_it_is_empty(fused, qtbot, which, words):
     queue = fused.workspace.queue
     queue.choice.setCurrentIndex(queue.choice.findData(which))
     idle(fused, qtbot)
@@ -108,7 +101,7 @@ def test_an_empty_list_of_tasks_says_why_it_is_empty(fused, qtbot, which, words)
     assert "contains “no task is called so”" in seen(queue)
 
 
-def test_who_is_left_out_already_is_taken_in_again_by_the_same_key_and_it_says_so(fused, qtbot):  # noqa: F811
+def test_who_is_left_out_already_is_taken_in_again_by_the_same_key_and_it_says_so(fused, qtbot):
     workspace = fused.workspace
     button = workspace.exclusion.exclude_key
     fused.document.record(Decision(verb="exclude", annotators=("ann 11",), reason="a test account"))
@@ -125,19 +118,19 @@ def test_who_is_left_out_already_is_taken_in_again_by_the_same_key_and_it_says_s
     assert button.text() == "exclude …"
 
 
-def test_f6_goes_to_the_wall_itself(fused, qtbot):  # noqa: F811
+def test_f6_goes_to_the_wall_itself(fused, qtbot):
     workspace = fused.workspace
     key(fused, qtbot, Qt.Key.Key_F6, workspace.queue.filter)
     assert workspace.focusWidget() is workspace.wall.tiles
 
 
-def test_the_status_line_gives_no_more_digits_than_the_known_truths_support(fused):  # noqa: F811
+def test_the_status_line_gives_no_more_digits_than_the_known_truths_support(fused):
     status = fused.status._text.text()
     accuracy = status.split("accuracy ")[1].split(" ")[0]
     assert len(accuracy) <= len("0.93")  # of twenty known tasks
 
 
-def test_of_a_study_that_is_left_while_it_is_fused_nothing_is_said_in_the_next(fused, agreed_path, qtbot):  # noqa: F811
+def test_of_a_study_that_is_left_while_it_is_fused_nothing_is_said_in_the_next(fused, agreed_path, qtbot):
     fused.workspace.fuse_panel.algorithm.choose("gibbs")
     key(fused, qtbot, Qt.Key.Key_F5)
     fused.workspace.fuse_again()

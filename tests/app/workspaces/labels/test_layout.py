@@ -6,14 +6,8 @@ import pytest
 from PySide6.QtCore import Qt
 
 from tests.app.driving import LONG, idle, open_study
-from tests.app.test_labels_workspace import (  # noqa: F401
-    LIAR,
-    compiled,
-    fused,
-    key,
-    labels_study,
-    opened,
-)
+from tests.app.workspaces.labels.driving import key
+from tests.app.workspaces.labels.made import LIAR
 
 SMALL, USUAL = (960, 640), (1440, 900)
 
@@ -31,7 +25,7 @@ def parts(widget) -> list:
     return [one for one in found if one is not None and one.isVisible()]
 
 
-def test_the_matrix_has_room_for_its_intervals_in_a_window_of_the_usual_size(qtbot, window, labels_study):  # noqa: F811
+def test_the_matrix_has_room_for_its_intervals_in_a_window_of_the_usual_size(qtbot, window, labels_study):
     window.resize(*USUAL)
     open_study(window, qtbot, labels_study)
     key(window, qtbot, Qt.Key.Key_F5)
@@ -48,7 +42,7 @@ def test_the_matrix_has_room_for_its_intervals_in_a_window_of_the_usual_size(qtb
 
 
 @pytest.mark.parametrize("size", [SMALL, USUAL])
-def test_an_exclusion_has_room_for_all_it_asks_and_gives_it_back(fused, qtbot, size):  # noqa: F811
+def test_an_exclusion_has_room_for_all_it_asks_and_gives_it_back(fused, qtbot, size):
     workspace = sized(fused, qtbot, size)
     workspace.people.choose((LIAR, 3))
     before = workspace.why.sizes()
@@ -68,7 +62,7 @@ def test_an_exclusion_has_room_for_all_it_asks_and_gives_it_back(fused, qtbot, s
     assert workspace.why.sizes() == before
 
 
-def test_in_a_small_window_the_grouping_can_be_read_and_chosen(fused, qtbot):  # noqa: F811
+def test_in_a_small_window_the_grouping_can_be_read_and_chosen(fused, qtbot):
     workspace = sized(fused, qtbot, SMALL)
     grouping = workspace.people.grouping
     for switch in (grouping.bases, grouping.methods):

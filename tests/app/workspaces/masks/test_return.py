@@ -3,10 +3,9 @@
 import json
 
 from tests.app.driving import idle
-from tests.app.test_masks_workspace import compiled, fused_masks, masks_study, opened_masks  # noqa: F401
 
 
-def test_one_comes_back_to_region_rater_and_slices(fused_masks, qtbot):  # noqa: F811
+def test_one_comes_back_to_region_rater_and_slices(fused_masks, qtbot):
     workspace = fused_masks.workspace
     workspace.reviewing.select(0)
     rater = workspace.annotators_here()[1]
@@ -28,7 +27,7 @@ def test_one_comes_back_to_region_rater_and_slices(fused_masks, qtbot):  # noqa:
     assert workspace.volume.crosshair == place
 
 
-def test_what_can_be_undone_is_named_once(fused_masks, qtbot):  # noqa: F811
+def test_what_can_be_undone_is_named_once(fused_masks, qtbot):
     workspace = fused_masks.workspace
     workspace.reviewing.select(0)
     workspace.reviewing.accept()

@@ -305,5 +305,5 @@ def test_whom_to_ask_is_who_has_not_looked_and_blind_has_no_names(waiting, qtbot
     workspace.right_tabs.setCurrentWidget(workspace.ask)
     qtbot.waitUntil(lambda: len(workspace.ask.list.lines) == 3, timeout=LONG)
     assert {line.name for line in workspace.ask.list.lines} == {f"volunteer {who}" for who in (5, 6, 7)}
-    press(waiting, qtbot, Qt.Key.Key_B)
+    press(waiting, qtbot, Qt.Key.Key_H)
     assert not any("volunteer" in line.name for line in workspace.ask.list.lines)

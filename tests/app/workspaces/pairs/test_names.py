@@ -8,7 +8,7 @@ from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QLabel, QWidget
 
 from tests.app.driving import LONG, idle
-from tests.app.test_pairs_workspace import compiled, fused, key, opened, pairs_study  # noqa: F401
+from tests.app.workspaces.pairs.driving import key
 
 
 def said(window) -> str:
@@ -41,7 +41,7 @@ def looked_at(window, qtbot, annotator):
     return workspace
 
 
-def test_while_names_are_hidden_no_name_is_anywhere(fused, qtbot):  # noqa: F811
+def test_while_names_are_hidden_no_name_is_anywhere(fused, qtbot):
     workspace = looked_at(fused, qtbot, 3)
     workspace.judging.record("flag", "ann 05", "clicks one side always")
     idle(fused, qtbot)
@@ -50,23 +50,23 @@ def test_while_names_are_hidden_no_name_is_anywhere(fused, qtbot):  # noqa: F811
     workspace._on_pair(0, 1)
     assert said(fused).count("ann 03") >= 5
     assert "flag annotator ann 05" in said(fused)
-    key(fused, qtbot, Qt.Key.Key_B)
+    key(fused, qtbot, Qt.Key.Key_H)
     qtbot.waitUntil(lambda: workspace._evidence is not None, timeout=LONG)
     assert fused.status.news == "Names are hidden."
     assert "ann 0" not in said(fused)
     assert "annotator 4" in said(fused)
     assert "flag an annotator" in said(fused)
     assert fused.menus.undo_action.text() == "Undo flag an annotator"
-    key(fused, qtbot, Qt.Key.Key_B)
+    key(fused, qtbot, Qt.Key.Key_H)
     assert fused.status.news == "Names are shown."
     assert said(fused).count("ann 03") >= 5
 
 
-def test_blind_neither_others_nor_the_model_are_heard_before_one_has_decided(fused, qtbot):  # noqa: F811
+def test_blind_neither_others_nor_the_model_are_heard_before_one_has_decided(fused, qtbot):
     workspace = looked_at(fused, qtbot, 3)
     told = workspace.evidence.pairs
     assert any("others said" in line.words(told.view.lines[0]) for line in [told._kind])
-    key(fused, qtbot, Qt.Key.Key_B)
+    key(fused, qtbot, Qt.Key.Key_H)
     looked_at(fused, qtbot, 3)
     assert all(not line.others and not line.against for line in told.view.lines[:])
     assert not told.modes.isVisible()
@@ -87,9 +87,9 @@ def test_blind_neither_others_nor_the_model_are_heard_before_one_has_decided(fus
     assert panel.header.words()[0] == "Annotator annotator 4"
 
 
-def test_the_question_why_names_nobody_and_the_study_keeps_the_name(fused, qtbot):  # noqa: F811
+def test_the_question_why_names_nobody_and_the_study_keeps_the_name(fused, qtbot):
     looked_at(fused, qtbot, 3)
-    key(fused, qtbot, Qt.Key.Key_B)
+    key(fused, qtbot, Qt.Key.Key_H)
     looked_at(fused, qtbot, 3)
     key(fused, qtbot, Qt.Key.Key_F)
     from raterscope.widgets.dialogs.reason import ReasonDialog
@@ -104,16 +104,16 @@ def test_the_question_why_names_nobody_and_the_study_keeps_the_name(fused, qtbot
     assert fused.document.contents.decisions[-1].subject.annotator == "ann 03"
 
 
-def test_names_hidden_in_one_workspace_are_not_shown_by_another(fused, qtbot):  # noqa: F811
-    key(fused, qtbot, Qt.Key.Key_B)
+def test_names_hidden_in_one_workspace_are_not_shown_by_another(fused, qtbot):
+    key(fused, qtbot, Qt.Key.Key_H)
     fused.document.hide_names(True, "labels")
     fused.document.hide_names(False, "labels")
     assert fused.document.contents.hidden
-    key(fused, qtbot, Qt.Key.Key_B)
+    key(fused, qtbot, Qt.Key.Key_H)
     assert not fused.document.contents.hidden
 
 
-def test_one_comes_back_to_the_annotator_that_one_looked_at(fused, qtbot):  # noqa: F811
+def test_one_comes_back_to_the_annotator_that_one_looked_at(fused, qtbot):
     workspace = looked_at(fused, qtbot, 3)
     workspace.left_tabs.setCurrentWidget(workspace.methods)
     told = json.loads(json.dumps(workspace.whereabouts()))

@@ -11,7 +11,6 @@ import pytest
 
 import raterscope
 from raterscope.app.cli import main
-from tests.app.without_qt import nothing_is_left  # noqa: F401
 
 
 def start(*arguments, **options):

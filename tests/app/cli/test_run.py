@@ -11,8 +11,6 @@ from tests.app.labels.made import make_study as make_labels
 from tests.app.labels.made import write_truth, write_votes
 from tests.app.pairs import made as made_pairs
 from tests.app.tables import write
-from tests.app.test_cli_study import export, files, refusal, study  # noqa: F401
-from tests.app.without_qt import nothing_is_left  # noqa: F401
 
 
 class TestLabels:
@@ -29,43 +27,41 @@ class TestLabels:
         with Study.open(crowd) as opened:
             assert [entry.kind for entry in opened.runs()] == ["labels"]
 
-    def test_where_both_are_there_the_kind_must_be_told(self, crowd, capsys):
+    def test_where_both_are_there_the_kind_must_be_told(self, crowd, refusal):
         with Study.open(crowd) as opened:
             add_case(opened, "chest", Grid((3, 9, 9), (1.0, 0, 0, 0, 0, 1.0, 0, 0, 0, 0, 1.0, 0)))
-        said = refusal(capsys, "run", crowd, "majority")
+        said = refusal("run", crowd, "majority")
         assert "holds masks and labels" in said
         assert "--kind" in said
         assert run("run", crowd, "majority", "--kind", "labels") == 0
-        assert "not for clicks" in refusal(capsys, "run", crowd, "majority", "--kind", "clicks")
+        assert "not for clicks" in refusal("run", crowd, "majority", "--kind", "clicks")
 
-    def test_a_question_is_named_whatever_its_case(self, crowd, capsys):
+    def test_a_question_is_named_whatever_its_case(self, crowd, refusal):
         assert run("run", crowd, "ibcc", "--item", "LABELS", "--set", "truths=folds", "prior_strength=8") == 0
         with Study.open(crowd) as opened:
             (entry,) = opened.runs()
             assert entry.settings["about"]["truths"] == "folds"
             assert entry.items == (opened.questions()[0].id,)
-        assert "holds no question cats; it holds labels" in refusal(
-            capsys, "run", crowd, "ibcc", "--item", "cats"
-        )
+        assert "holds no question cats; it holds labels" in refusal("run", crowd, "ibcc", "--item", "cats")
 
-    def test_a_report_of_one_question(self, crowd, tmp_path, capsys):
+    def test_a_report_of_one_question(self, crowd, tmp_path, refusal):
         assert run("run", crowd, "majority") == 0
         assert run("report", crowd, "--item", "labels", "-o", tmp_path / "one.html") == 0
         assert "Annotators, the best and the worst" in (tmp_path / "one.html").read_text(encoding="utf-8")
         assert "no image or question cats" in refusal(
-            capsys, "report", crowd, "--item", "cats", "-o", tmp_path / "two.html"
+            "report", crowd, "--item", "cats", "-o", tmp_path / "two.html"
         )
 
-    def test_decisions_leave_with_task_and_class(self, crowd, capsys):
+    def test_decisions_leave_with_task_and_class(self, crowd, export):
         with Study.open(crowd) as opened:
             question = opened.questions()[0].id
             subject = TaskSubject(task="t5", label="cat")
             opened.record(Decision(verb="label", item=question, subject=subject))
-        (row,) = export(crowd, "decisions", capsys)
+        (row,) = export(crowd, "decisions")
         assert (row["kind"], row["item"], row["task"], row["label"]) == ("labels", "labels", "t5", "cat")
 
-    def test_no_labels_yet(self, study, capsys):  # noqa: F811
-        assert "holds no labels" in refusal(capsys, "run", study, "ibcc")
+    def test_no_labels_yet(self, study, refusal):
+        assert "holds no labels" in refusal("run", study, "ibcc")
 
 
 class TestPairs:
@@ -90,15 +86,15 @@ class TestPairs:
             flagged = opened.result(entry.id, 1).flagged
         assert flagged.sum() >= len(made_pairs.BIASED) - 2
 
-    def test_a_question_that_cannot_be_fused_loses_no_other(self, crowd, capsys):
-        assert "older?" in refusal(capsys, "run", crowd, "iss", "--set", "draws=5")
+    def test_a_question_that_cannot_be_fused_loses_no_other(self, crowd, refusal):
+        assert "older?" in refusal("run", crowd, "iss", "--set", "draws=5")
         with Study.open(crowd) as opened:
             assert [entry.items for entry in opened.runs()] == [(1,)]
 
-    def test_what_cannot_be_run_is_said(self, crowd, study, capsys):  # noqa: F811
-        assert "not for labels" in refusal(capsys, "run", crowd, "iss", "--kind", "labels")
+    def test_what_cannot_be_run_is_said(self, crowd, study, refusal):
+        assert "not for labels" in refusal("run", crowd, "iss", "--kind", "labels")
         assert "holds no question cats; it holds better?, older?" in refusal(
-            capsys, "run", crowd, "iss", "--item", "cats"
+            "run", crowd, "iss", "--item", "cats"
         )
-        assert "rate" in refusal(capsys, "run", crowd, "iss", "--set", "rate=7")
-        assert "holds no pairs" in refusal(capsys, "run", study, "iss")
+        assert "rate" in refusal("run", crowd, "iss", "--set", "rate=7")
+        assert "holds no pairs" in refusal("run", study, "iss")

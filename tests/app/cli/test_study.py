@@ -2,55 +2,10 @@
 
 import numpy as np
 import pytest
-from PIL import Image
 
-from raterscope.app.cli import main
 from raterscope.app.review import Decision, SpotSubject, WeightSubject
 from raterscope.app.study import Study
-from tests.app.tables import rows_of
-from tests.app.without_qt import nothing_is_left  # noqa: F401
-
-CENTRES = [(30.0, 40.0), (150.0, 60.0), (90.0, 150.0)]
-
-
-def run(*arguments):
-    return main([str(one) for one in arguments])
-
-
-def refusal(capsys, *arguments):
-    assert run(*arguments) == 1
-    err = capsys.readouterr().err
-    assert err.count("\n") == 1
-    return err.removeprefix("raterscope: ").strip()
-
-
-@pytest.fixture
-def files(tmp_path):
-    """Two images, ten people's clicks on them, the truth."""
-    rng = np.random.default_rng(1)
-    lines, truth = ["annotator,image,x,y"], ["image,x,y"]
-    for name in ("one.png", "two.png"):
-        Image.new("RGB", (200, 180), "pink").save(tmp_path / name)
-        for x, y in CENTRES:
-            truth.append(f"{name},{x},{y}")
-            lines += [f"w{n},{name},{x + rng.normal():.1f},{y + rng.normal():.1f}" for n in range(10)]
-    (tmp_path / "clicks.csv").write_text("\n".join(lines))
-    (tmp_path / "truth.csv").write_text("\n".join(truth))
-    return [tmp_path / name for name in ("clicks.csv", "truth.csv", "one.png", "two.png")]
-
-
-@pytest.fixture
-def study(files, tmp_path, capsys):
-    assert run("import", tmp_path / "s.rscope", *files) == 0
-    capsys.readouterr()
-    return tmp_path / "s.rscope"
-
-
-def export(study, what, capsys):
-    out = study.with_name(f"{what}.csv")
-    assert run("export", study, "--what", what, "-o", out) == 0
-    assert capsys.readouterr().out.strip().endswith(str(out))
-    return rows_of(out)
+from tests.app.commands import run
 
 
 class TestImport:
@@ -76,30 +31,30 @@ class TestImport:
         with Study.open(tmp_path / "s.rscope") as study:
             assert study.images()[0].extent == (0, 0, 200, 180)
 
-    def test_nothing_is_made_of_what_cannot_be_read(self, files, tmp_path, capsys):
+    def test_nothing_is_made_of_what_cannot_be_read(self, files, tmp_path, refusal):
         path = tmp_path / "s.rscope"
-        said = refusal(capsys, "import", path, files[0])
+        said = refusal("import", path, files[0])
         assert said.startswith('clicks.csv, line 2, field image: "one.png"')
         assert not path.exists()
-        assert refusal(capsys, "import", path, tmp_path / "gone.csv").startswith("gone.csv: ")
+        assert refusal("import", path, tmp_path / "gone.csv").startswith("gone.csv: ")
         assert not path.exists()
 
-    def test_what_fails_leaves_a_study_as_it_was(self, study, tmp_path, capsys):
+    def test_what_fails_leaves_a_study_as_it_was(self, study, tmp_path, refusal):
         (tmp_path / "bad.csv").write_text("annotator,image,x,y\nnew,one,30,here\n")
         before = study.read_bytes()
-        assert "line 2, field y" in refusal(capsys, "import", study, tmp_path / "bad.csv")
+        assert "line 2, field y" in refusal("import", study, tmp_path / "bad.csv")
         assert study.read_bytes() == before
 
-    def test_columns_are_named_by_hand(self, tmp_path, capsys):
+    def test_columns_are_named_by_hand(self, tmp_path, refusal):
         table = tmp_path / "c.csv"
         table.write_text("wer,bild,a,b\nich,i,1,2\n")
         path = tmp_path / "s.rscope"
-        assert "--map column=field" in refusal(capsys, "import", path, table, "--extent", 9, 9)
+        assert "--map column=field" in refusal("import", path, table, "--extent", 9, 9)
         mapping = ["--map", "wer=annotator", "bild=image", "a=x", "b=y"]
         assert run("import", path, table, "--extent", 9, 9, *mapping) == 0
 
-    def test_a_file_that_is_no_study(self, files, capsys):
-        assert refusal(capsys, "import", files[0], files[1]).startswith("clicks.csv: ")
+    def test_a_file_that_is_no_study(self, files, refusal):
+        assert refusal("import", files[0], files[1]).startswith("clicks.csv: ")
 
 
 class TestRun:
@@ -119,7 +74,7 @@ class TestRun:
             (entry,) = opened.runs()
             assert entry.items == (opened.images()[1].id,)
 
-    def test_decisions_are_held_fixed_and_the_excluded_left_out(self, study, capsys):
+    def test_decisions_are_held_fixed_and_the_excluded_left_out(self, study, export):
         with Study.open(study) as opened:
             first = opened.images()[0].id
             opened.record(Decision(verb="reject", item=first, subject=SpotSubject(x=30.0, y=40.0)))
@@ -133,13 +88,13 @@ class TestRun:
             assert fusion.verdict[rejected] == 0
             assert not fusion.detection.detected[rejected]
             assert 8 <= fusion.votes.max() <= 9
-        people = {row["annotator"]: row for row in export(study, "annotators", capsys)}
+        people = {row["annotator"]: row for row in export(study, "annotators")}
         assert set(people) == {f"w{n}" for n in range(10)}
         left_out = people["w3"]
         assert (left_out["clicks"], left_out["weight"], left_out["reason"]) == ("", "0", "sleeps")
         assert (people["w4"]["weight"], people["w4"]["reason"]) == ("1", "")
 
-    def test_who_is_weighed_counts_so_and_the_tables_say_it(self, study, capsys):
+    def test_who_is_weighed_counts_so_and_the_tables_say_it(self, study, export):
         with Study.open(study) as opened:
             weight = WeightSubject(weight=0.5)
             opened.record(Decision(verb="weigh", annotators=("w3",), subject=weight, reason="hasty"))
@@ -147,47 +102,47 @@ class TestRun:
         with Study.open(study) as opened:
             assert opened.runs()[0].weights == {"w3": 0.5}
             opened.record(Decision(verb="include", annotators=("w3",)))
-        people = {row["annotator"]: row for row in export(study, "annotators", capsys)}
+        people = {row["annotator"]: row for row in export(study, "annotators")}
         assert (people["w3"]["clicks"], people["w3"]["weight"], people["w3"]["reason"]) == (
             "6",
             "0.5",
             "hasty",
         )
-        decided = export(study, "decisions", capsys)
+        decided = export(study, "decisions")
         assert [(row["verb"], row["weight"]) for row in decided] == [("weigh", "0.5"), ("include", "")]
 
-    def test_refusals(self, study, capsys, tmp_path):
-        assert "holds no image three" in refusal(capsys, "run", study, "oem", "--item", "three")
-        assert "'magic'" in refusal(capsys, "run", study, "magic")
-        assert refusal(capsys, "run", tmp_path / "gone.rscope", "oem").startswith("gone.rscope: is not there")
+    def test_refusals(self, study, refusal, tmp_path):
+        assert "holds no image three" in refusal("run", study, "oem", "--item", "three")
+        assert "'magic'" in refusal("run", study, "magic")
+        assert refusal("run", tmp_path / "gone.rscope", "oem").startswith("gone.rscope: is not there")
         Study.create(tmp_path / "bare.rscope").close()
-        assert "holds no images yet" in refusal(capsys, "run", tmp_path / "bare.rscope", "oem")
+        assert "holds no images yet" in refusal("run", tmp_path / "bare.rscope", "oem")
 
 
 class TestExport:
-    def test_clicks_before_a_run(self, study, capsys):
-        rows = export(study, "clicks", capsys)
+    def test_clicks_before_a_run(self, study, export):
+        rows = export(study, "clicks")
         assert len(rows) == 60
         assert {row["cluster"] for row in rows} == {""}
 
-    def test_clicks_know_their_cluster(self, study, capsys):
+    def test_clicks_know_their_cluster(self, study, capsys, export):
         run("run", study, "oem")
         capsys.readouterr()
-        places = {(r["image"], r["cluster"]): r for r in export(study, "detections", capsys)}
-        rows = [row for row in export(study, "clicks", capsys) if row["cluster"]]
+        places = {(r["image"], r["cluster"]): r for r in export(study, "detections")}
+        rows = [row for row in export(study, "clicks") if row["cluster"]]
         assert len(rows) > 50
         for row in rows:
             found = places[row["image"], row["cluster"]]
             assert np.hypot(float(found["x"]) - float(row["x"]), float(found["y"]) - float(row["y"])) < 6
 
-    def test_clicks_of_the_excluded_and_of_later_imports_stay_unjudged(self, study, tmp_path, capsys):
+    def test_clicks_of_the_excluded_and_of_later_imports_stay_unjudged(self, study, tmp_path, capsys, export):
         with Study.open(study) as opened:
             opened.record(Decision(verb="exclude", annotators=("w3",)))
         run("run", study, "oem")
         (tmp_path / "late.csv").write_text("annotator,image,x,y\nw0,one,31,41\n")
         run("import", study, tmp_path / "late.csv")
         capsys.readouterr()
-        rows = export(study, "clicks", capsys)
+        rows = export(study, "clicks")
         assert len(rows) == 61
         late = [row for row in rows if (row["x"], row["y"]) == ("31", "41")]
         assert [row["cluster"] for row in late] == [""]
@@ -195,7 +150,7 @@ class TestExport:
         judged = [row for row in rows if row["annotator"] != "w3" and row not in late]
         assert all(row["inlier_probability"] for row in judged)
 
-    def test_the_expert_has_the_last_word_on_detections(self, study, capsys):
+    def test_the_expert_has_the_last_word_on_detections(self, study, capsys, export):
         run("run", study, "oem")
         with Study.open(study) as opened:
             first = opened.images()[0].id
@@ -207,7 +162,7 @@ class TestExport:
             )
             opened.record(Decision(verb="add", item=first, subject=SpotSubject(x=10.0, y=170.0)))
         capsys.readouterr()
-        rows = [row for row in export(study, "detections", capsys) if row["image"] == "one.png"]
+        rows = [row for row in export(study, "detections") if row["image"] == "one.png"]
         by_verdict = {row["verdict"]: row for row in rows}
         assert set(by_verdict) == {"", "rejected", "accepted", "added"}
         assert by_verdict["rejected"]["detected"] == "0"
@@ -215,14 +170,14 @@ class TestExport:
         assert by_verdict["added"]["cluster"] == ""
         assert (by_verdict["added"]["x"], by_verdict["added"]["detected"]) == ("10.0", "1")
 
-    def test_decisions(self, study, capsys):
+    def test_decisions(self, study, export):
         with Study.open(study) as opened:
             opened.record(Decision(verb="exclude", annotators=("w3",), reason="=sleeps"))
-        (row,) = export(study, "decisions", capsys)
+        (row,) = export(study, "decisions")
         assert (row["verb"], row["annotators"], row["reason"]) == ("exclude", "w3", "'=sleeps")
 
     @pytest.mark.parametrize("what", ["detections", "annotators"])
-    def test_nothing_to_export_yet(self, study, capsys, what):
+    def test_nothing_to_export_yet(self, study, refusal, what):
         out = study.with_name("x.csv")
-        assert "`raterscope run`" in refusal(capsys, "export", study, "--what", what, "-o", out)
+        assert "`raterscope run`" in refusal("export", study, "--what", what, "-o", out)
         assert not out.exists()

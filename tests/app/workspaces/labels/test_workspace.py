@@ -1,110 +1,20 @@
 """The labels workspace: fuse, walk the disputed tasks, decide them, judge and leave out annotators."""
 
 from dataclasses import replace
-from datetime import UTC, datetime
-from pathlib import Path
 
 import numpy as np
 import pytest
-from PIL import Image
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 
-from raterscope.algorithms.labels import OPEN, Labels
-from raterscope.algorithms.labels.dynamic import dynibcc
-from raterscope.algorithms.labels.ibcc import ibcc
-from raterscope.app.formats.images import read_image
-from raterscope.app.formats.label_records import LabelTable, TrueLabels
+from raterscope.algorithms.labels import OPEN
 from raterscope.app.labels.answers import read_answer
 from raterscope.app.study import Study
-from raterscope.app.study.labels import add_true_labels, add_votes, link_pictures
+from raterscope.app.study.labels import add_votes
 from raterscope.widgets.dialogs.answers import AnswersDialog
 from tests.app.driving import LONG, idle
-
-CLASSES = ("healthy", "infected")
-TASKS, PEOPLE = 60, 12
-LIAR = 11
-
-
-def votes() -> tuple[np.ndarray, np.ndarray]:
-    """Twelve annotators on sixty cells: eleven mostly right, the last always says healthy."""
-    rng = np.random.default_rng(5)
-    truth = rng.integers(0, 2, TASKS)
-    said = np.where(rng.random((TASKS, PEOPLE)) < 0.8, truth[:, None], 1 - truth[:, None])
-    said[:, LIAR] = 0
-    return truth, said
-
-
-def table(path: Path, said: np.ndarray) -> LabelTable:
-    task, annotator = np.divmod(np.arange(TASKS * PEOPLE), PEOPLE)
-    start = datetime(2026, 3, 1, tzinfo=UTC).timestamp()
-    return LabelTable(
-        path / "votes.csv", "Infected?", tuple(f"ann {n:02}" for n in range(PEOPLE)),
-        tuple(f"cell-{n:03}" for n in range(TASKS)), CLASSES, annotator.astype(np.int32),
-        task.astype(np.int32), said.ravel().astype(np.int16), start + 60.0 * np.arange(TASKS * PEOPLE),
-    )  # fmt: skip
-
-
-@pytest.fixture(scope="session", autouse=True)
-def compiled():
-    """Fuse once, so that no test waits for the compiler."""
-    few = np.array([0, 0, 1, 1], dtype=np.int32)
-    labels = Labels(few, few[::-1].copy(), np.array([0, 1, 1, 0]), ("a", "b"), ("x", "y"), CLASSES, CLASSES)
-    ibcc(labels)
-    dynibcc(labels)
-
-
-@pytest.fixture
-def labels_study(tmp_path) -> Path:
-    truth, _ = votes()
-    path = tmp_path / "cells.rscope"
-    with Study.create(path) as study:
-        add_votes(study, table(tmp_path, votes()[1]))
-        known = tuple(range(0, TASKS, 3))
-        add_true_labels(
-            study,
-            TrueLabels(
-                tmp_path / "truth.csv", "Infected?", tuple(f"cell-{n:03}" for n in known), CLASSES,
-                truth[list(known)].astype(np.int16),
-            ),
-        )  # fmt: skip
-        for number in range(0, TASKS, 2):
-            Image.new("RGB", (40, 30), (number * 4, 60, 90)).save(tmp_path / f"cell-{number:03}.png")
-        study.add_images([read_image(one) for one in sorted(tmp_path.glob("cell-*.png"))])
-        link_pictures(study)
-    return path
-
-
-@pytest.fixture
-def opened(window, qtbot, labels_study):
-    window.open_paths([labels_study])
-    qtbot.waitUntil(
-        lambda: window.workspace is not None and window.workspace.analysis is not None, timeout=LONG
-    )
-    idle(window, qtbot)
-    return window
-
-
-@pytest.fixture
-def fused(opened, qtbot):
-    fuse(opened, qtbot)
-    return opened
-
-
-def fuse(window, qtbot):
-    before = len(window.document.contents.runs)
-    key(window, qtbot, Qt.Key.Key_F5)
-    qtbot.waitUntil(lambda: len(window.document.contents.runs) > before, timeout=LONG)
-    idle(window, qtbot)
-
-
-def key(window, qtbot, which, place=None):
-    window.activateWindow()
-    qtbot.waitUntil(window.isActiveWindow)
-    place = place or window.workspace.queue.view
-    place.setFocus()
-    qtbot.keyClick(place, which)
-    idle(window, qtbot)
+from tests.app.workspaces.labels.driving import fuse, key
+from tests.app.workspaces.labels.made import CLASSES, LIAR, PEOPLE, TASKS, table, votes
 
 
 def queue(window) -> list[str]:
@@ -232,13 +142,13 @@ def test_blind_mode_hides_every_name_and_shows_them_again(fused, qtbot):
     workspace = fused.workspace
     workspace.people.choose((4,))
     idle(fused, qtbot)
-    key(fused, qtbot, Qt.Key.Key_B)
+    key(fused, qtbot, Qt.Key.Key_H)
     assert workspace.matrix.header._name.text() == "5"
     assert all(
         "ann" not in vote.name or vote.name.startswith("annotator")
         for vote in workspace.task_panel.votes.lines
     )
-    key(fused, qtbot, Qt.Key.Key_B)
+    key(fused, qtbot, Qt.Key.Key_H)
     assert "ann 04" in workspace.matrix.header._name.text()
 
 

@@ -1,78 +1,15 @@
 """The pairs workspace: fuse, move the cut, look at the evidence, flag and clear, rank without bias."""
 
-from pathlib import Path
-
 import numpy as np
-import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QCheckBox, QLabel
 
-from raterscope.algorithms.pairs import Pairs
 from raterscope.algorithms.pairs.fusion import PairPlan
-from raterscope.algorithms.pairs.fusion import fuse as fuse_once
-from raterscope.app.formats.pair_records import PairTable
-from raterscope.app.study import Study
-from raterscope.app.study.pairs import add_pairs
 from raterscope.app.workspaces.lines import run_lines
 from raterscope.widgets.dialogs.reason import ReasonDialog
-from tests.app.driving import LONG, idle, open_study, press
-
-ITEMS, PEOPLE, BIASED = 10, 40, 12
-
-
-def crowd() -> Pairs:
-    """Forty annotators on all pairs of ten items; the first twelve click left whatever lies there."""
-    rng = np.random.default_rng(7)
-    one, other = np.triu_indices(ITEMS, 1)
-    turned = rng.random((PEOPLE, len(one))) < 0.5
-    left, right = np.where(turned, other, one), np.where(turned, one, other)
-    better = left < right  # item 0 is the best
-    right_answer = np.where(rng.random(better.shape) < 0.85, better, ~better)
-    said = np.where(np.arange(PEOPLE)[:, None] < BIASED, rng.random(better.shape) < 0.93, right_answer)
-    annotator = np.repeat(np.arange(PEOPLE), len(one))
-    return Pairs(
-        annotator, left.ravel(), right.ravel(), np.where(said.ravel(), 1.0, -1.0),
-        tuple(f"ann {n:02}" for n in range(PEOPLE)), tuple(f"cell {n}" for n in range(ITEMS)),
-        60.0 * np.arange(annotator.size),
-    )  # fmt: skip
-
-
-@pytest.fixture(scope="session", autouse=True)
-def compiled():
-    """Fuse once, so that no test waits for the compiler."""
-    fuse_once(crowd())
-
-
-@pytest.fixture
-def pairs_study(tmp_path) -> Path:
-    path, pairs = tmp_path / "faces.rscope", crowd()
-    with Study.create(path) as study:
-        add_pairs(
-            study,
-            PairTable(
-                tmp_path / "pairs.csv", "Which is worse?", pairs.annotators, pairs.items, pairs.annotator,
-                pairs.left, pairs.right, pairs.choice, pairs.time,
-            ),
-        )  # fmt: skip
-    return path
-
-
-@pytest.fixture
-def opened(window, qtbot, pairs_study):
-    return open_study(window, qtbot, pairs_study)
-
-
-@pytest.fixture
-def fused(opened, qtbot):
-    key(opened, qtbot, Qt.Key.Key_F5)
-    qtbot.waitUntil(lambda: bool(opened.document.contents.runs), timeout=LONG)
-    idle(opened, qtbot)
-    qtbot.waitUntil(lambda: opened.workspace.cutting.ranking is not None, timeout=LONG)
-    return opened
-
-
-def key(window, qtbot, which):
-    press(window, qtbot, which, on=window.workspace.queue.view)
+from tests.app.driving import LONG, idle
+from tests.app.workspaces.pairs.driving import key
+from tests.app.workspaces.pairs.made import BIASED, ITEMS, PEOPLE, crowd
 
 
 def promised(workspace):

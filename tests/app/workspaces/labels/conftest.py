@@ -1,0 +1,59 @@
+"""The window with labels in it, as they came and fused."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from raterscope.algorithms.labels import Labels
+from raterscope.algorithms.labels.dynamic import dynibcc
+from raterscope.algorithms.labels.ibcc import ibcc
+from raterscope.app.formats.images import read_image
+from raterscope.app.formats.label_records import TrueLabels
+from raterscope.app.study import Study
+from raterscope.app.study.labels import add_true_labels, add_votes, link_pictures
+from tests.app.driving import open_study
+from tests.app.workspaces.labels.driving import fuse
+from tests.app.workspaces.labels.made import CLASSES, TASKS, table, votes
+
+
+@pytest.fixture(scope="session", autouse=True)
+def compiled():
+    """Fuse once, so that no test waits for the compiler."""
+    few = np.array([0, 0, 1, 1], dtype=np.int32)
+    labels = Labels(few, few[::-1].copy(), np.array([0, 1, 1, 0]), ("a", "b"), ("x", "y"), CLASSES, CLASSES)
+    ibcc(labels)
+    dynibcc(labels)
+
+
+@pytest.fixture
+def labels_study(tmp_path) -> Path:
+    truth, _ = votes()
+    path = tmp_path / "cells.rscope"
+    with Study.create(path) as study:
+        add_votes(study, table(tmp_path, votes()[1]))
+        known = tuple(range(0, TASKS, 3))
+        add_true_labels(
+            study,
+            TrueLabels(
+                tmp_path / "truth.csv", "Infected?", tuple(f"cell-{n:03}" for n in known), CLASSES,
+                truth[list(known)].astype(np.int16),
+            ),
+        )  # fmt: skip
+        for number in range(0, TASKS, 2):
+            Image.new("RGB", (40, 30), (number * 4, 60, 90)).save(tmp_path / f"cell-{number:03}.png")
+        study.add_images([read_image(one) for one in sorted(tmp_path.glob("cell-*.png"))])
+        link_pictures(study)
+    return path
+
+
+@pytest.fixture
+def opened(window, qtbot, labels_study):
+    return open_study(window, qtbot, labels_study)
+
+
+@pytest.fixture
+def fused(opened, qtbot):
+    fuse(opened, qtbot)
+    return opened

@@ -1,0 +1,16 @@
+"""How a test drives the labels screen as a person does."""
+
+from PySide6.QtCore import Qt
+
+from tests.app.driving import LONG, idle, press
+
+
+def fuse(window, qtbot):
+    before = len(window.document.contents.runs)
+    key(window, qtbot, Qt.Key.Key_F5)
+    qtbot.waitUntil(lambda: len(window.document.contents.runs) > before, timeout=LONG)
+    idle(window, qtbot)
+
+
+def key(window, qtbot, which, place=None):
+    press(window, qtbot, which, on=place or window.workspace.queue.view)
