@@ -192,10 +192,10 @@ class Session:
         driven.measure("an annotator looked for by name, a letter", 50,
                        lambda: wall.filter.setText(next(names)), seen=(wall,))  # fmt: skip
         wall.filter.setText("")
-        driven.measure("names hidden or shown", 100, lambda: driven.key(Qt.Key.Key_B),
+        driven.measure("names hidden or shown", 100, lambda: driven.key(Qt.Key.Key_H),
                        seen=(wall, work.task_panel, work.matrix))  # fmt: skip
-        if len(wall.shown) and work._blind:
-            driven.key(Qt.Key.Key_B)
+        if len(wall.shown) and work.hiding.on:
+            driven.key(Qt.Key.Key_H)
 
     def narrow(self) -> None:
         """Narrow the queue of tasks."""

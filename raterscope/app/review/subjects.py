@@ -219,6 +219,10 @@ class RegionSubject:
         The number that the disputed region had on screen; None for voxels painted elsewhere.
     rater : str
         Whose version is taken.
+    whole : bool
+        Whether it is all that there is of the structure, which settles every disputed region.
+    blind : bool
+        Whether the raters' masks and what the model says were hidden.
     """
 
     kind: ClassVar[str] = "masks"
@@ -230,6 +234,8 @@ class RegionSubject:
     shape: Box
     number: int | None = None
     rater: str = ""
+    whole: bool = False
+    blind: bool = False
 
     def __post_init__(self) -> None:
         if len(self.origin) != 3 or len(self.shape) != 3 or min(self.origin) < 0 or min(self.shape) < 1:
@@ -240,13 +246,15 @@ class RegionSubject:
         return "rater" if verb == "take" and not self.rater else None
 
     def in_words(self, verb: str) -> str:
-        """Say what is done to it: "take rater 2 in region 3", "paint slices 77-84"."""
+        """Say what is done to it: "take rater 2 in region 3", "paint slices 77-84, blind"."""
         where = f"region {self.number}" if self.number is not None else _slices(self.origin, self.shape)
         if verb == "take":
-            return f"take {self.rater} in {where}"
-        if verb == "paint" and self.number is not None:
-            return f"paint in {where}"
-        return f"{verb} {where}"
+            where = f"{self.rater} in {where}"
+        elif verb == "paint" and self.whole:
+            where = f"all of {self.structure}"
+        elif verb == "paint" and self.number is not None:
+            where = f"in {where}"
+        return f"{verb} {where}{_BLIND if self.blind else ''}"
 
 
 def _slices(origin: Box, shape: Box) -> str:

@@ -204,6 +204,10 @@ class MainWindow(QMainWindow):
             state = memory.recall(f"{kind.kind}/{name}")
             if state is not None:
                 workspace.restore_layout(name, state)
+        if self._remembers:
+            hidden = f"{kind.kind}/hidden"
+            workspace.hiding.set(memory.is_on(hidden))
+            workspace.hiding.changed.connect(partial(memory.remember, hidden))
         self._workspaces[kind.kind] = workspace
         self._pages.addWidget(workspace)
         return workspace

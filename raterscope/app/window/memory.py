@@ -10,6 +10,7 @@ from PySide6.QtCore import QByteArray, QSettings
 __all__ = [
     "USUAL_PERCENT",
     "folder",
+    "is_on",
     "look",
     "recall",
     "recent_studies",
@@ -41,6 +42,11 @@ def recall(key: str) -> QByteArray | None:
     """Give back a window's or splitter's state, or None."""
     value = _settings().value(key)
     return value if isinstance(value, QByteArray) else None
+
+
+def is_on(key: str) -> bool:
+    """Tell whether what was kept under a key is True."""
+    return str(_settings().value(key)).lower() == "true"
 
 
 def recent_studies() -> tuple[Path, ...]:

@@ -20,6 +20,7 @@ from raterscope.widgets.scrolled import Scrolled
 from raterscope.widgets.text_size import text_size
 
 if TYPE_CHECKING:
+    from raterscope.app.workspaces.hiding import Hiding
     from raterscope.app.workspaces.runs import Runs
 
 __all__ = ["TABS", "WorkspaceScreen"]
@@ -66,6 +67,7 @@ class WorkspaceScreen(QWidget):
     escaped = Signal()
 
     runs: Runs
+    hiding: Hiding
 
     PARTS = ("whole", "middle", "upper", "bottom")
     CANVAS_SCROLLS = False

@@ -25,6 +25,9 @@ WIDTH = 280
 MOST_NAMED = 5
 
 
+NOTHING = "Where raters drew two things, each has a consensus here: fuse with more than one."
+
+
 @dataclass(frozen=True, eq=False)
 class AlternativeCard:
     """One consensus of several.
@@ -62,8 +65,7 @@ class AlternativesPanel(QWidget):
         theme.set_role(self, "panel")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self._header = Header("Alternatives")
-        words = "Where raters drew two things, each has a consensus here: fuse with more than one."
-        self._nothing = plain_label(words, "second", wrap=True)
+        self._nothing = plain_label(NOTHING, "second", wrap=True)
         self._group = QButtonGroup(self)
         self._row = CardRow[_Card]()
         column = QVBoxLayout(self)
@@ -92,6 +94,10 @@ class AlternativesPanel(QWidget):
         self._nothing.setVisible(not self.cards)
         number = len(self.cards)
         self._header.set_aside(f"{number} consensuses" if number > 1 else "one consensus" if number else "")
+
+    def set_hidden(self, why: str) -> None:
+        """Say why nothing is seen here; empty, what belongs here."""
+        self._nothing.setText(why or NOTHING)
 
     def select(self, place: int) -> None:
         """Mark the consensus that the views show, without a signal."""

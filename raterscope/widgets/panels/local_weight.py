@@ -22,6 +22,8 @@ __all__ = ["LocalWeight"]
 SHARP = 4.0
 """Pixels of a voxels' picture for one of the figure, where it is to stay sharp."""
 
+NOTHING = "Choose a rater: where the consensus follows that rater, and where not, is drawn here."
+
 
 class LocalWeight(QWidget):
     """A heat map with its colour bar; voxels stay voxels. It can be copied and saved, its numbers too."""
@@ -31,8 +33,7 @@ class LocalWeight(QWidget):
         theme.set_role(self, "panel")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self._header = Header("Local weight")
-        words = "Choose a rater: where the consensus follows that rater, and where not, is drawn here."
-        self._nothing = plain_label(words, "second", wrap=True)
+        self._nothing = plain_label(NOTHING, "second", wrap=True)
         self._nothing.setAlignment(Qt.AlignmentFlag.AlignTop)
         self._map = _Map(self._header)
         self._pages = QStackedWidget()
@@ -43,6 +44,10 @@ class LocalWeight(QWidget):
         column.setSpacing(6)
         column.addWidget(self._header)
         column.addWidget(self._pages, 1)
+
+    def set_hidden(self, why: str) -> None:
+        """Say why nothing is seen here; empty, what belongs here."""
+        self._nothing.setText(why or NOTHING)
 
     def show_weight(
         self,

@@ -31,6 +31,16 @@ NONE_CHOSEN = (
     "Press Tab for the next disputed region, or choose one in a view: "
     "how much is in doubt there, and who draws where, is shown here."
 )
+COVERED = (
+    "What the raters drew and what the model says is hidden. B and E draw; "
+    "A settles this region as you drew it, and shows the rest once none is left."
+)
+NOT_DRAWN = (
+    "What the raters drew and what the model says is hidden. Draw the structure with B and E, then A settles "
+    "all of it as you drew it and shows theirs. Tab goes to a place where they differ: A settles that alone."
+)
+ACCEPT = ("consensus", "accent", "Accept the consensus; on to the next region")
+ACCEPT_DRAWN = ("as I drew it", "accent", "Settle it as you drew it")
 NOT_FUSED = "Fuse the masks (F5): the regions where nobody can be sure are found then, and settled here."
 
 
@@ -116,6 +126,7 @@ class RegionPanel(QWidget):
         """Show a region, or that none is selected, or that there is none before the masks are fused."""
         self._evidence = evidence
         known = evidence is not None
+        self.accept.set_word(*ACCEPT)
         self._pages.setCurrentIndex(int(known))
         for button in (self.accept, self.skip):
             button.setEnabled(known)
@@ -141,6 +152,17 @@ class RegionPanel(QWidget):
         self._figures.setAccessibleName(
             f"{evidence.title}, {words}, {self._number.text()} {self._unit.text()}, {self._tally.text()}"
         )
+
+    def show_covered(self, region: RegionEvidence | None) -> None:
+        """Show that what others say of a region, or of all, is hidden until the expert has drawn it."""
+        self.show_region(None)
+        self.accept.set_word(*ACCEPT_DRAWN)
+        self.accept.setEnabled(True)
+        self._nothing.setText(NOT_DRAWN if region is None else f"{region.place}\n{COVERED}".strip())
+        if region is not None:
+            self.skip.setEnabled(True)
+            self._header.set_title(region.title)
+            self._header.set_aside(STATES[region.state][1], "disputed")
 
     def select(self, name: str | None) -> None:
         """Mark a rater without a signal."""
@@ -227,7 +249,7 @@ class RegionPanel(QWidget):
         return page
 
     def _keys(self) -> QGridLayout:
-        self.accept = KeyButton("A", "consensus", "accent", "Accept the consensus; on to the next region")
+        self.accept = KeyButton("A", *ACCEPT)
         self.take = KeyButton("T", "take rater …", "second", "Take one rater's version here")
         self.skip = KeyButton("S", "skip", "second", "Leave it open; on to the next region")
         self.brush = KeyButton("B", "brush", "second", "Paint into the consensus")

@@ -49,6 +49,7 @@ class FigurePanel(QWidget):
         self.header = figure.header = Header(title, brief=brief)
         self.setAccessibleName(title)
         self._pages = QStackedWidget()
+        self._belongs = nothing
         self._nothing = plain_label(nothing, "second", wrap=True)
         self._nothing.setAlignment(Qt.AlignmentFlag.AlignTop)
         self._pages.addWidget(self._nothing)
@@ -63,6 +64,10 @@ class FigurePanel(QWidget):
     def set_filled(self, filled: bool) -> None:
         """Show the figure, or the sentence that says what belongs here."""
         self._pages.setCurrentIndex(int(filled))
+
+    def set_hidden(self, why: str) -> None:
+        """Say why nothing is seen here; empty, what belongs here."""
+        self._nothing.setText(why or self._belongs)
 
     @property
     def filled(self) -> bool:

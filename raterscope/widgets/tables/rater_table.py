@@ -28,6 +28,7 @@ from raterscope.widgets.text_size import enlarge, pixels, set_lengths
 
 __all__ = ["RaterRow", "RaterTable"]
 
+NOTHING = "Import the masks of several raters: whom to trust is said here."
 WIDTHS = {
     "weight": 60, "bias mm": 68, "spread": 58, "dof": 44, "Dice": 46, "HD95": 50, "sens.": 50, "spec.": 50,
 }  # fmt: skip
@@ -69,13 +70,11 @@ class RaterTable(QWidget):
         self.view.setSortingEnabled(True)
         header.setSortIndicatorShown(False)
         header.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
-        nothing = plain_label(
-            "Import the masks of several raters: whom to trust is said here.", "second", wrap=True
-        )
-        nothing.setContentsMargins(12, 0, 12, 0)
-        nothing.setAlignment(Qt.AlignmentFlag.AlignTop)
+        self._nothing = plain_label(NOTHING, "second", wrap=True)
+        self._nothing.setContentsMargins(12, 0, 12, 0)
+        self._nothing.setAlignment(Qt.AlignmentFlag.AlignTop)
         self._pages = QStackedWidget()
-        self._pages.addWidget(nothing)
+        self._pages.addWidget(self._nothing)
         self._pages.addWidget(self.view)
         self._exclude = QAction("Exclude …", self)
         self._exclude.setShortcut(Qt.Key.Key_Delete)
@@ -102,6 +101,10 @@ class RaterTable(QWidget):
         self.select(current)
         self._settle()
         self.updateGeometry()
+
+    def set_hidden(self, why: str) -> None:
+        """Say why nothing is seen here; empty, what belongs here."""
+        self._nothing.setText(why or NOTHING)
 
     def select(self, name: str | None) -> None:
         """Select a rater without a signal; None selects none."""

@@ -41,6 +41,7 @@ from raterscope.app.workspaces.clicks.spots import Spot
 from raterscope.app.workspaces.clicks.streaming import Streaming
 from raterscope.app.workspaces.clicks.summaries import read_outlines, read_results, summarize
 from raterscope.app.workspaces.fusing import FusionWork
+from raterscope.app.workspaces.hiding import Hiding
 from raterscope.app.workspaces.loading import SceneLoader
 from raterscope.app.workspaces.queueing import Queueing
 from raterscope.app.workspaces.runs import Runs
@@ -61,6 +62,11 @@ class ClicksWorkspace(ClicksScreen):
         self._document = document
         self._jobs = jobs
 
+        self.hiding = Hiding(
+            document, "clicks", self, "Hide names and votes until you decide",
+            "Names, votes and the model's answers are hidden until you decide.",
+            "Names, votes and the model's answers are shown.",
+        )  # fmt: skip
         self.loader = SceneLoader(document, jobs, read_scene, load_pixels, self)
         self.reviewing = Reviewing(document, self)
         self.queueing = Queueing(
@@ -139,6 +145,7 @@ class ClicksWorkspace(ClicksScreen):
         for tabs in (self.middle_tabs, self.right_tabs):
             tabs.currentChanged.connect(self.annotators.refresh_stale)
         self.reviewing.vain.connect(self.said)
+        self.hiding.changed.connect(self._on_hiding)
 
     def _make_actions(self) -> None:
         review = self.reviewing
@@ -156,7 +163,7 @@ class ClicksWorkspace(ClicksScreen):
             ("Measure an area", "O", partial(self.measuring.begin, "area")),
             ("Exclude or down-weigh the annotator", "X", self.excluding.exclude_chosen),
             ("Flag the image", "F", self._on_flag),
-            ("Hide names and votes until you decide", "B", self._toggle_blind),
+            self.hiding.action,
             ("Next image", "PgDown", partial(self.queueing.step, 1)),
             ("Previous image", "PgUp", partial(self.queueing.step, -1)),
             ("Leave the mode or the panel", "Esc", self._leave),
@@ -232,7 +239,6 @@ class ClicksWorkspace(ClicksScreen):
         self.comparing.forget()
         self.many.forget()
         self.show_grid(False)
-        self._document.hide_names(self.reviewing.blind, "clicks")
         self.crops.set_image(None)
         self._show_scene(None)
         self.walk.reset()
@@ -279,19 +285,12 @@ class ClicksWorkspace(ClicksScreen):
         self.parasites.show(scene)
         self.agreeing.show(scene)
 
-    def _toggle_blind(self) -> None:
-        blind = not self.reviewing.blind
+    def _on_hiding(self, blind: bool) -> None:
         self.reviewing.set_blind(blind)
         self.on_canvas.show_clicks()
         self.annotators.set_blind(blind)
         if self.grid_shown:
             self.many.list_anew()
-        self._document.hide_names(blind, "clicks")
-        self.said.emit(
-            "Names, votes and the model's answers are hidden until you decide."
-            if blind
-            else "Names, votes and the model's answers are shown."
-        )
 
     def _on_image_refused(self, sentence: str) -> None:
         self.refused.emit(sentence)

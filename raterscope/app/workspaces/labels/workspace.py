@@ -18,6 +18,7 @@ from raterscope.app.jobs import Jobs
 from raterscope.app.labels.running import Answer, Draft, Inputs, fuse_questions, gather, keep
 from raterscope.app.review import Decision
 from raterscope.app.workspaces.fusing import FusionWork
+from raterscope.app.workspaces.hiding import Hiding
 from raterscope.app.workspaces.labels import view
 from raterscope.app.workspaces.labels.answering import answers_of, store_answers
 from raterscope.app.workspaces.labels.asking import Asking
@@ -51,7 +52,7 @@ class LabelsWorkspace(LabelsScreen):
         self._jobs = jobs
         self.scene: Scene | None = None
         self.analysis: Analysis | None = None
-        self._blind = False
+        self.hiding = Hiding(document, "labels", self, "Hide names", "Names are hidden.", "Names are shown.")
         self._cell: tuple[tuple[int, ...], int, int] | None = None
         """Whose cell the tasks shown are behind, true class and output."""
         self.runs = Runs(document, jobs, self, "labels")
@@ -76,6 +77,7 @@ class LabelsWorkspace(LabelsScreen):
         self.questions.arrived.connect(self._show)
         self.questions.refused.connect(self.refused)
         self.describe.clicked.connect(self._on_describe)
+        self.hiding.changed.connect(self._on_hiding)
         self.tasks.changed.connect(self._show_status)
         self.tasks.exhausted.connect(self._on_exhausted)
         self.task_panel.annotator_chosen.connect(self._on_voter)
@@ -102,7 +104,7 @@ class LabelsWorkspace(LabelsScreen):
             ("Skip", "S", self.tasks.skip),
             ("Take back what was decided", "C", self.tasks.clear),
             ("Exclude who is chosen", "X", self.excluding.begin),
-            ("Hide names", "B", self._toggle_blind),
+            self.hiding.action,
             ("Next question", "PgDown", partial(self.questions.step, 1)),
             ("Previous question", "PgUp", partial(self.questions.step, -1)),
             ("Leave the panel", "Esc", self.close_fuse_panel),
@@ -146,7 +148,6 @@ class LabelsWorkspace(LabelsScreen):
     def _on_replaced(self) -> None:
         self.runs.forget()
         self.pictures.forget()
-        self._document.hide_names(self._blind, "labels")
         self.questions.reset()
         self._on_changed()
 
@@ -221,7 +222,7 @@ class LabelsWorkspace(LabelsScreen):
     def _find_behind(self) -> None:
         if self.scene is None or self._cell is None:
             return
-        work = partial(_behind, self.scene, *self._cell, self._blind)
+        work = partial(_behind, self.scene, *self._cell, self.hiding.on)
         job = self._jobs.start("Finding the tasks of a cell", work, quiet=True)
         job.finished.connect(partial(self._on_behind, self._cell))
 
@@ -234,15 +235,12 @@ class LabelsWorkspace(LabelsScreen):
         if picture is not None or self.pictures.lacks(task):
             self.behind.set_picture(task, picture)
 
-    def _toggle_blind(self) -> None:
-        self._blind = not self._blind
-        self.people.set_blind(self._blind)
-        self.tasks.set_blind(self._blind)
-        self.asking.set_blind(self._blind)
-        self.excluding.set_blind(self._blind)
+    def _on_hiding(self, hidden: bool) -> None:
+        self.people.set_blind(hidden)
+        self.tasks.set_blind(hidden)
+        self.asking.set_blind(hidden)
+        self.excluding.set_blind(hidden)
         self._find_behind()
-        self._document.hide_names(self._blind, "labels")
-        self.said.emit("Names are hidden." if self._blind else "Names are shown.")
 
     # What the expert does
 

@@ -62,7 +62,8 @@ class OnSlices(QObject):
         """Draw what is said of the structure that is reviewed now."""
         scene, structure = self._reviewing.scene, self._reviewing.structure
         report = None if scene is None else scene.report(structure)
-        self._volume.set_dispute(None if report is None else report.by_slice)
+        told = report is not None and not self._reviewing.covered
+        self._volume.set_dispute(report.by_slice if report is not None and told else None)
         self._show_map()
         self._show_band()
         self._show_weight()
@@ -81,7 +82,7 @@ class OnSlices(QObject):
     def solo(self, number: int) -> None:
         """Show one rater's outline beside the consensus, counted among those of the case; again shows all."""
         rows = self._screen.table.model.rows
-        if number >= len(rows):
+        if number >= len(rows):  # while they are hidden there are none
             return
         name = rows[number].name
         self._solo = None if self._solo == name else name
@@ -97,7 +98,9 @@ class OnSlices(QObject):
     def show_outlines(self, consensus: Piece | None) -> None:
         """Draw the outlines with another consensus, as of a fusion under way, or the one that stands."""
         scene, found = self._reviewing.scene, []
-        if scene is not None:
+        if self._reviewing.covered:
+            found = view.drawn_outline(self._reviewing.drawn)
+        elif scene is not None:
             found = view.outlines(
                 scene, self._reviewing.structure, consensus or self._reviewing.consensus,
                 self._document.numbers, self._raters.current,
@@ -106,7 +109,7 @@ class OnSlices(QObject):
 
     def show_mended(self) -> None:
         """Fill the consensus while a tool changes it."""
-        consensus = self._reviewing.consensus
+        consensus = self._reviewing.mended
         if consensus is None or self._volume.tool == "look":
             self._volume.set_edit(None)
         else:
@@ -122,7 +125,8 @@ class OnSlices(QObject):
         scene, region = self._reviewing.scene, self._reviewing.region
         fusion = None if scene is None else scene.fusion(self._reviewing.structure)
         names = () if fusion is None else fusion.annotators
-        boxes = view.region_boxes(self._reviewing.regions, region, names)
+        covered = region is not None and self._reviewing.covers(region)
+        boxes = view.region_boxes(self._reviewing.regions, region, names, blind=covered)
         self._volume.set_boxes(boxes, None if region is None else region.number)
 
     def _on_selected(self, region: DisputedRegion | None) -> None:
@@ -143,7 +147,7 @@ class OnSlices(QObject):
     def _show_map(self) -> None:
         scene, structure = self._reviewing.scene, self._reviewing.structure
         self._maps_asked += 1
-        if scene is None or self._maps.chosen == "none":
+        if scene is None or self._maps.chosen == "none" or self._reviewing.covered:
             self._volume.set_heat_map(None)
             return
         asked = (scene, structure, self._maps.chosen, self._raters.current, self._raters.pair)
@@ -160,7 +164,7 @@ class OnSlices(QObject):
     def _show_band(self) -> None:
         scene, covered = self._reviewing.scene, self._maps.covered
         fusion = None if scene is None else scene.fusion(self._reviewing.structure)
-        if fusion is None or not covered:
+        if fusion is None or not covered or self._reviewing.covered:
             self._volume.set_band(None)
         else:
             low, high = (1 - covered) / 2, (1 + covered) / 2
@@ -168,7 +172,7 @@ class OnSlices(QObject):
 
     def _show_weight(self) -> None:
         scene, rater, panel = self._reviewing.scene, self._raters.current, self._screen.local_weight
-        if scene is None or rater is None:
+        if scene is None or rater is None or self._reviewing.covered:
             panel.show_weight("Local weight", None)
             return
         structure, at = self._reviewing.structure, self._volume.crosshair[0]

@@ -20,6 +20,7 @@ from raterscope.widgets.dialogs.reason import ReasonDialog
 
 __all__ = ["Raters"]
 
+HIDDEN = "Hidden until you have settled it as you drew it; H shows it."
 REASONS = ("draws something else", "too large throughout", "too small throughout", "unfinished")
 
 
@@ -49,10 +50,15 @@ class Raters(QObject):
         screen.matrix.pair_chosen.connect(self._on_pair)
         screen.tree.branch_chosen.connect(self._on_branch)
 
-    def show(self, scene: Scene | None, structure: str) -> None:
-        """Take another case, run or structure."""
+    def show(self, scene: Scene | None, structure: str, *, covered: bool = False) -> None:
+        """Take another case, run or structure; while it is covered, nothing of it is seen."""
         contents = self._document.contents
-        if scene is None or contents is None:
+        screen = self._screen
+        for place in (screen.table, screen.matrix, screen.tree, screen.local_weight, screen.alternatives):
+            place.set_hidden(HIDDEN if covered else "")
+        if scene is None or contents is None or covered:
+            if covered and self.current is not None:
+                self.choose(None)
             self._screen.table.set_rows([])
             self._screen.matrix.set_matrix((), (), np.zeros((0, 0)))
             self._screen.tree.set_tree(np.zeros((0, 4)), (), ())

@@ -21,6 +21,7 @@ __all__ = [
     "CaseSummary",
     "DisputedRegion",
     "amount_of",
+    "drawn_whole",
     "length_unit",
     "read_summaries",
     "regions_of",
@@ -108,7 +109,7 @@ def regions_of(scene: Scene, structure: str, decided: Sequence[Region]) -> tuple
     last = _last_words(decided, structure, scene.run.id)
     found = []
     for number, dispute in enumerate(report.disputes, start=1):
-        said = last.get(number)
+        said = last.get(number, last.get(None))
         region = DisputedRegion(number, structure, dispute)
         if said is not None:
             region = DisputedRegion(
@@ -165,22 +166,35 @@ def summarize(image: int, known: Any, state: ReviewState) -> CaseSummary:
         volumes = one.get("disputed_ml", [])
         total += len(volumes)
         for number, volume in enumerate(volumes, start=1):
-            if number not in last or last[number].verb == "skip":
+            said = last.get(number, last.get(None))
+            if said is None or said.verb == "skip":
                 left += 1
                 doubt += float(volume)
     return CaseSummary(raters, True, total, left, doubt, unit)
 
 
-def _last_words(decided: Sequence[Region], structure: str, run: int) -> dict[int, Region]:
-    """Find the last decision on each numbered region of a run; to skip a settled one changes nothing."""
-    last: dict[int, Region] = {}
+def _last_words(decided: Sequence[Region], structure: str, run: int) -> dict[int | None, Region]:
+    """Find the last decision on each numbered region of a run; to skip a settled one changes nothing.
+
+    Under None stands that on the whole structure, which holds for every region without a later one.
+    """
+    last: dict[int | None, Region] = {}
     for one in decided:
         number = one.subject.number
-        if one.run != run or one.subject.structure != structure or number is None:
+        if one.subject.structure != structure:
             continue
-        if one.verb != "skip" or number not in last:
+        if one.subject.whole:
+            last = {None: one}
+        elif one.run != run or number is None:
+            continue
+        elif one.verb != "skip" or not (number in last or None in last):
             last[number] = one
     return last
+
+
+def drawn_whole(decided: Sequence[Region], structure: str) -> bool:
+    """Tell whether the expert has said of a structure that it is all as it was drawn."""
+    return any(one.subject.whole and one.subject.structure == structure for one in decided)
 
 
 def unit_of(grid: Grid) -> str:

@@ -16,11 +16,14 @@ from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Document
 from raterscope.app.jobs import Job, Jobs
 from raterscope.app.review import Decision, Region, RegionSubject
-from raterscope.app.workspaces.masks.regions import DisputedRegion, regions_of, version_of
+from raterscope.app.workspaces.masks.regions import DisputedRegion, drawn_whole, regions_of, version_of
 from raterscope.app.workspaces.masks.scene import Piece, Scene, consensus_of, read_settled
 from raterscope.widgets.volume.layers import Stroke
 
 __all__ = ["Reviewing"]
+
+DRAW_FIRST = "Draw it first with B; E where nothing belongs to it. A then settles it as you drew it."
+UNCOVERED = "What the raters drew and the model says is shown now; Tab goes on."
 
 
 class Reviewing(QObject):
@@ -36,6 +39,8 @@ class Reviewing(QObject):
         What is known of the region looked at is other; nobody went anywhere.
     consensus_changed
         The consensus with what was settled on top is another.
+    uncovered
+        What others say of the structure is hidden from now on, or no longer: see `covered`.
     exhausted
         Nothing disputed is left on this case.
     said(str)
@@ -46,6 +51,7 @@ class Reviewing(QObject):
     selected = Signal(object)
     retold = Signal(object)
     consensus_changed = Signal()
+    uncovered = Signal()
     exhausted = Signal()
     said = Signal(str)
 
@@ -61,11 +67,30 @@ class Reviewing(QObject):
         self.regions: tuple[DisputedRegion, ...] = ()
         self.current: int | None = None
         self.consensus: Piece | None = None
+        self.covered = False
+        """Whether what others say of the structure is hidden: blind, until all of it is settled."""
+        self.drawn: Piece | None = None
+        """While it is, what the expert has settled."""
+        self._blind = False
 
     @property
     def region(self) -> DisputedRegion | None:
         """The region looked at."""
         return None if self.current is None else self.regions[self.current]
+
+    @property
+    def mended(self) -> Piece | None:
+        """What brush and eraser change: the consensus as it stands, or the expert's own drawing."""
+        return self.drawn if self.covered else self.consensus
+
+    def covers(self, region: DisputedRegion) -> bool:
+        """Tell whether what others say of a region is hidden."""
+        return self.covered and region.left
+
+    def set_blind(self, blind: bool) -> None:
+        """Hide what others say of what is not settled, or show it."""
+        self._blind = blind
+        self._refresh()
 
     # What is looked at
 
@@ -104,17 +129,19 @@ class Reviewing(QObject):
     # Decisions
 
     def accept(self) -> None:
-        """Settle the region as the consensus has it."""
+        """Settle the region as the consensus has it; blind, as it is drawn, or all of the structure."""
         region = self.region
-        if region is None or self.consensus is None:
+        if self.covered and (region is None or region.left):
+            self._settle_drawn(region)
+        elif region is None or self.consensus is None:
             self.next_disputed()
-            return
-        self._decide("accept", region, version_of(region, self.consensus))
+        else:
+            self._decide("accept", region, version_of(region, self.consensus))
 
     def take(self, rater: str) -> None:
         """Settle the region as one rater has it."""
         region, scene = self.region, self.scene
-        if region is None or scene is None or rater not in scene.masks[self.structure]:
+        if region is None or scene is None or rater not in scene.masks[self.structure] or self.covers(region):
             self.said.emit("Choose a disputed region first; Tab goes to the next.")
             return
         self._decide("take", region, version_of(region, scene.masks[self.structure][rater]), rater)
@@ -134,12 +161,14 @@ class Reviewing(QObject):
         if stroke.values.shape[0] == 1:
             self._painted[stroke.origin[0]] = None
         settled = _trimmed(Settled(stroke.origin, stroke.values))
-        inside = self.region is not None and _touches(self.region, settled)
-        self._record("paint", settled, self.region if inside else None)
+        here = self.region
+        if here is not None and (self.covers(here) or not _touches(here, settled)):
+            here = None  # blind, a region is settled when the expert says so, not by a first stroke
+        self._record("paint", settled, here)
 
     def interpolate(self) -> None:
         """Fill in the slices between those that were painted last."""
-        scene, consensus = self.scene, self.consensus
+        scene, consensus = self.scene, self.mended
         painted = sorted(self._painted)
         if scene is None or consensus is None or len(painted) < 2:
             self.said.emit("Paint on two slices of the large view; those between them are then filled in.")
@@ -169,16 +198,45 @@ class Reviewing(QObject):
         else:
             self._refresh()
 
+    def _settle_drawn(self, region: DisputedRegion | None) -> None:
+        scene, drawn = self.scene, self.drawn
+        if region is None and drawn is None and self.regions:
+            self.next_disputed()
+        elif scene is None or drawn is None:
+            self.said.emit(DRAW_FIRST)
+        elif region is not None:
+            self._decide("paint", region, version_of(region, drawn))
+        elif not self._go_on:
+            self._go_on = True
+            work = partial(_all_as_drawn, drawn, scene, self.structure)
+            job = self._jobs.start("Settling what you drew", work, quiet=True)
+            job.finished.connect(partial(self._on_whole, scene, self.structure))
+            job.failed.connect(self.said)
+            job.ended.connect(self._on_ended)
+
+    def _on_whole(self, scene: Scene, structure: str, settled: Settled) -> None:
+        here = self.scene is not None and self.scene.image.id == scene.image.id
+        if here and structure == self.structure and self.covered:
+            self._record("paint", settled, None, whole=True)
+            self.said.emit(UNCOVERED)
+
     def _decide(self, verb: str, region: DisputedRegion, settled: Settled | None, rater: str = "") -> None:
         if self._go_on:  # the last one is still on its way to the disk
             return
         self._go_on = True
+        covered = self.covered
         job = self._record(verb, settled, region, rater)
-        job.finished.connect(partial(self._on_written, region))
+        job.finished.connect(partial(self._on_written, region, covered))
         job.ended.connect(self._on_ended)
 
     def _record(
-        self, verb: str, settled: Settled | None, region: DisputedRegion | None, rater: str = ""
+        self,
+        verb: str,
+        settled: Settled | None,
+        region: DisputedRegion | None,
+        rater: str = "",
+        *,
+        whole: bool = False,
     ) -> Job:
         scene = self.scene
         assert scene is not None
@@ -190,7 +248,7 @@ class Reviewing(QObject):
             origin, shape = settled.origin, (z, y, x)
         subject = RegionSubject(
             structure=self.structure, origin=origin, shape=shape, rater=rater,
-            number=None if region is None else region.number,
+            number=None if region is None else region.number, whole=whole, blind=self.covered,
         )  # fmt: skip
         job = self._document.record(
             Decision(
@@ -207,10 +265,14 @@ class Reviewing(QObject):
     def _on_ended(self) -> None:
         self._go_on = False
 
-    def _on_written(self, region: DisputedRegion, _written: object) -> None:
-        """Go on, unless the expert went elsewhere meanwhile; `decided` came first."""
+    def _on_written(self, region: DisputedRegion, covered: bool, _written: object) -> None:
+        """Go on, unless the expert went elsewhere meanwhile or is to see what was hidden; first `decided`."""
         here = self.region
-        if here is not None and here.dispute is region.dispute:
+        if here is None or here.dispute is not region.dispute:
+            return
+        if covered and not self.covered:
+            self.said.emit(UNCOVERED)
+        else:
             self.next_disputed()
 
     def _on_not_written(self, settled: Settled, _sentence: str) -> None:
@@ -242,23 +304,33 @@ class Reviewing(QObject):
     def _return_to(self, target: Decision) -> None:
         """Go where a region was opened or settled again; a stroke is where one looks."""
         scene, subject = self.scene, target.subject
-        if target.verb == "paint" or not isinstance(subject, RegionSubject) or subject.number is None:
+        if not isinstance(subject, RegionSubject) or subject.number is None:
+            return
+        if target.verb == "paint" and not subject.blind:
             return
         shown = scene is not None and scene.run is not None and scene.run.id == target.run
         if shown and subject.structure == self.structure and subject.number - 1 != self.current:
             self.select(subject.number - 1)
 
     def _refresh(self) -> None:
+        covered = self.covered
         self._read()
+        if self.covered != covered:
+            self.uncovered.emit()
         self.retold.emit(self.region)
 
     def _read(self) -> None:
         decided = self._decisions()
+        self.covered, self.drawn = False, None
         if self.scene is None:
             self.regions, self.consensus = (), None
         else:
             self.regions = regions_of(self.scene, self.structure, decided)
             self.consensus = consensus_of(self.scene, self.structure, decided)
+            settled = any(self.regions) and not any(region.left for region in self.regions)
+            self.covered = self._blind and not settled and not drawn_whole(decided, self.structure)
+            if self.covered:
+                self.drawn = consensus_of(replace(self.scene, result=None), self.structure, decided)
         if self.current is not None and self.current >= len(self.regions):
             self.current = None
         self.regions_changed.emit()
@@ -278,6 +350,23 @@ def _trimmed(settled: Settled) -> Settled:
     origin = np.add(settled.origin, low)
     part = tuple(slice(a, b) for a, b in zip(low, high, strict=True))
     return Settled((int(origin[0]), int(origin[1]), int(origin[2])), settled.value[part].copy())
+
+
+def _all_as_drawn(drawn: Piece, scene: Scene, structure: str, watch: Watch) -> Settled:
+    """Settle a structure wherever anybody marked it: inside where the expert drew, outside elsewhere."""
+    watch(0.0, "settling what you drew")
+    pieces: list[tuple[tuple[int, ...], tuple[int, ...]]] = [(drawn.origin, drawn.values.shape)]
+    pieces += [(one.origin, one.values.shape) for one in scene.masks[structure].values() if one.values.size]
+    fusion = scene.fusion(structure)
+    if fusion is not None:
+        pieces.append((fusion.origin, fusion.shape))
+    low = np.min([origin for origin, _ in pieces], axis=0)
+    high = np.max([np.add(origin, shape) for origin, shape in pieces], axis=0)
+    value = np.zeros(tuple(high - low), dtype=np.int8)
+    corner = np.subtract(drawn.origin, low)
+    there = tuple(slice(at, at + n) for at, n in zip(corner, drawn.values.shape, strict=True))
+    value[there] = drawn.values
+    return Settled((int(low[0]), int(low[1]), int(low[2])), value)
 
 
 def _touches(region: DisputedRegion, settled: Settled) -> bool:

@@ -20,7 +20,9 @@ from raterscope.widgets.volume.layers import HeatMap, Outline, RegionBox
 __all__ = [
     "CONSENSUS",
     "TRUTH",
+    "covered",
     "difference",
+    "drawn_outline",
     "evidence",
     "local_weight",
     "outlines",
@@ -29,7 +31,7 @@ __all__ = [
     "status",
 ]
 
-CONSENSUS, TRUTH = "the consensus", "the truth"
+CONSENSUS, TRUTH, DRAWN = "the consensus", "the truth", "what you drew"
 """Keys of outlines that are nobody's; no annotator's name holds a line break."""
 _WHITE, _TRUTH_COLOUR = "#ffffff", "#8a96a2"
 _CONSENSUS_WIDTH, _RATER_WIDTH, _CHOSEN_WIDTH = 2.2, 1.3, 2.0
@@ -59,6 +61,13 @@ def outlines(
             Outline(f"\n{CONSENSUS}", CONSENSUS, _WHITE, consensus.values, consensus.origin, _CONSENSUS_WIDTH)
         )
     return found
+
+
+def drawn_outline(drawn: Piece | None) -> list[Outline]:
+    """Give the outline of what the expert has drawn, which alone is seen while others' are hidden."""
+    if drawn is None or not drawn.values.any():
+        return []
+    return [Outline(f"\n{DRAWN}", DRAWN, _WHITE, drawn.values, drawn.origin, _CONSENSUS_WIDTH)]
 
 
 def rater_rows(
@@ -101,17 +110,36 @@ def rater_rows(
 
 
 def region_boxes(
-    regions: Sequence[DisputedRegion], selected: DisputedRegion | None, names: Sequence[str]
+    regions: Sequence[DisputedRegion],
+    selected: DisputedRegion | None,
+    names: Sequence[str],
+    *,
+    blind: bool = False,
 ) -> list[RegionBox]:
-    """Give the boxes of the regions that are still to be settled and of the selected one, it in words."""
+    """Give the boxes of the regions that are still to be settled and of the selected one, it in words.
+
+    Blind, nothing is said of who differs.
+    """
     boxes = []
     for region in regions:
         here = region is selected
         if region.left or here:
             title = f"region {region.number} of {len(regions)}" if here else str(region.number)
-            line = _line(region, names) if here else ""
+            line = _line(region, names) if here and not blind else ""
             boxes.append(RegionBox(region.number, region.dispute.origin, region.dispute.shape, title, line))
     return boxes
+
+
+def covered(region: DisputedRegion, scene: Scene) -> RegionEvidence:
+    """Say of a region only where it is."""
+    return RegionEvidence(f"Region {region.number}", region.state, float("nan"), place=_place(region, scene))
+
+
+def _place(region: DisputedRegion, scene: Scene) -> str:
+    first, last = region.dispute.origin[0] + 1, region.dispute.origin[0] + region.dispute.shape[0]
+    if scene.image.lattice.flat:
+        return ""
+    return f"slice {first}" if first == last else f"slices {first} to {last}"
 
 
 def evidence(region: DisputedRegion, scene: Scene, numbers: Mapping[str, int]) -> RegionEvidence:
@@ -120,10 +148,6 @@ def evidence(region: DisputedRegion, scene: Scene, numbers: Mapping[str, int]) -
     names = () if fusion is None else fusion.annotators
     dispute = region.dispute
     doubt, unit = amount_of(dispute.doubt_ml, unit_of(scene.image.lattice))
-    first, last = dispute.origin[0] + 1, dispute.origin[0] + dispute.shape[0]
-    place = (
-        "" if scene.image.lattice.flat else f"slice {first}" if first == last else f"slices {first} to {last}"
-    )
     return RegionEvidence(
         title=f"Region {region.number}",
         state=region.state,
@@ -132,7 +156,7 @@ def evidence(region: DisputedRegion, scene: Scene, numbers: Mapping[str, int]) -
         sentence=in_words(dispute, names, length_unit(scene.image.lattice)) if names else "",
         votes=_votes(region, scene, names, numbers),
         taken_from=region.rater,
-        place="" if scene.image.lattice.flat else place,
+        place=_place(region, scene),
     )
 
 

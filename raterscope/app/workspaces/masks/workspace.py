@@ -17,6 +17,7 @@ from raterscope.app.masks.running import Answer, Draft, Inputs, fuse_cases, gath
 from raterscope.app.review import Decision
 from raterscope.app.window.whereabouts import numbers_in
 from raterscope.app.workspaces.fusing import FusionWork
+from raterscope.app.workspaces.hiding import Hiding
 from raterscope.app.workspaces.loading import SceneLoader
 from raterscope.app.workspaces.masks import view
 from raterscope.app.workspaces.masks.alternatives import Alternatives
@@ -42,6 +43,11 @@ class MasksWorkspace(MasksScreen):
         super().__init__(parent)
         self._document = document
         self._jobs = jobs
+        self.hiding = Hiding(
+            document, "masks", self, "Hide raters and consensus until you decide",
+            "What raters drew and what the model says is hidden until you have settled it.",
+            "What raters drew and what the model says is shown.",
+        )  # fmt: skip
         self.loader = SceneLoader(document, jobs, read_scene, load_pixels, self)
         self.reviewing = Reviewing(document, jobs, self)
         self.queueing = Queueing(
@@ -74,6 +80,8 @@ class MasksWorkspace(MasksScreen):
         review.retold.connect(self._show_region)
         review.exhausted.connect(self._on_exhausted)
         review.said.connect(self.said)
+        review.uncovered.connect(self._show_structure)
+        self.hiding.changed.connect(review.set_blind)
         self.consensuses.shown.connect(self.on_slices.show_outlines)
         self.maps.structure_chosen.connect(self._on_structure)
         self.volume.painted.connect(review.paint)
@@ -105,6 +113,7 @@ class MasksWorkspace(MasksScreen):
             ("Eraser", "E", partial(self._toggle_tool, "eraser")),
             ("Interpolate between painted slices", "I", review.interpolate),
             ("Next map", "D", self.maps.next_map),
+            self.hiding.action,
             ("Next case", "PgDown", partial(self.queueing.step, 1)),
             ("Previous case", "PgUp", partial(self.queueing.step, -1)),
             ("Leave the tool or the panel", "Esc", self._leave),
@@ -197,7 +206,7 @@ class MasksWorkspace(MasksScreen):
         if scene is not None and scene.missing:
             self.refused.emit(scene.missing)
         fusion = None if scene is None else scene.fusion(structure)
-        notices = " ".join(fusion.notices) if fusion else ""
+        notices = " ".join(fusion.notices) if fusion and not self.reviewing.covered else ""
         if notices != self._notices:
             self._notices = notices
             self.said.emit(notices)
@@ -205,12 +214,12 @@ class MasksWorkspace(MasksScreen):
             self.on_slices.go_to_structure()
 
     def _show_structure(self) -> None:
-        scene, structure = self.reviewing.scene, self.reviewing.structure
-        self.raters.show(scene, structure)
-        self.comparing.show_scene(scene, structure)
+        scene, structure, covered = self.reviewing.scene, self.reviewing.structure, self.reviewing.covered
+        self.raters.show(scene, structure, covered=covered)
+        self.comparing.show_scene(None if covered else scene, structure)
         fusion = None if scene is None else scene.fusion(structure)
         self._show_trace(fusion.traces[0] if fusion else MaskTrace())
-        self.consensuses.show(fusion, self._document.numbers)
+        self.consensuses.show(None if covered else fusion, self._document.numbers)
         self.on_slices.show()
         self.region_panel.set_tools_enabled(scene is not None, scene is not None)
 
@@ -230,16 +239,19 @@ class MasksWorkspace(MasksScreen):
         self._show_region(region)
         scene = self.reviewing.scene
         fusion = None if scene is None else scene.fusion(self.reviewing.structure)
-        if region is not None and fusion is not None:
+        if region is not None and fusion is not None and not self.reviewing.covered:
             self.raters.choose(fusion.annotators[region.dispute.leader])
 
     def _show_region(self, region: DisputedRegion | None) -> None:
         scene = self.reviewing.scene
-        if region is None or scene is None:
+        if scene is not None and self.reviewing.covered and (region is None or region.left):
+            told = None if region is None else view.covered(region, scene)
+            self.region_panel.show_covered(told)
+        elif region is None or scene is None:
             self.region_panel.show_region(None, fused=scene is None or scene.result is not None)
-            return
-        self.region_panel.show_region(view.evidence(region, scene, self._document.numbers))
-        self.region_panel.select(self.raters.current)
+        else:
+            self.region_panel.show_region(view.evidence(region, scene, self._document.numbers))
+            self.region_panel.select(self.raters.current)
 
     def _on_box(self, number: int) -> None:
         self.reviewing.select(number - 1)
@@ -254,7 +266,7 @@ class MasksWorkspace(MasksScreen):
         image = contents.item_of(decision, "masks")
         self.queueing.decided(*contents.items_of(decision, "masks"))
         if image is None:
-            self.raters.show(self.reviewing.scene, self.reviewing.structure)
+            self.raters.show(self.reviewing.scene, self.reviewing.structure, covered=self.reviewing.covered)
         elif image != self.current_item():
             self.walk.show(image)
         else:

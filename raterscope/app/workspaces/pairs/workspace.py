@@ -22,6 +22,7 @@ from raterscope.app.jobs import Jobs
 from raterscope.app.pairs.running import Answer, Inputs, fuse_questions, gather, keep
 from raterscope.app.review import Decision
 from raterscope.app.workspaces.fusing import FusionWork
+from raterscope.app.workspaces.hiding import Hiding
 from raterscope.app.workspaces.pairs import view
 from raterscope.app.workspaces.pairs.comparing import Comparing
 from raterscope.app.workspaces.pairs.cutting import Cutting
@@ -47,7 +48,7 @@ class PairsWorkspace(PairsScreen):
         self.analysis: Analysis | None = None
         self._evidence: Evidence | None = None
         self._looks = 0
-        self._blind = False
+        self.hiding = Hiding(document, "pairs", self, "Hide names", "Names are hidden.", "Names are shown.")
         self._between: tuple[int, int] | None = None
         """The items whose comparisons are listed."""
         self._filter = ("", "undecided")
@@ -74,6 +75,7 @@ class PairsWorkspace(PairsScreen):
         for place in (self.queue, self.path, self.sides, self.bars):
             place.chosen.connect(self.choose)
         self.queue.filter_changed.connect(self._on_filter)
+        self.hiding.changed.connect(self._on_hiding)
         self.bars.rate_changed.connect(self.cutting.move)
         self.cutting.moved.connect(self._flags_changed)
         self.cutting.rested.connect(self._sort)
@@ -98,7 +100,7 @@ class PairsWorkspace(PairsScreen):
             ("Clear of bias", "C", partial(self.judging.judge, "clear")),
             ("Skip", "S", partial(self.judging.judge, "skip")),
             ("Set flagged annotators aside everywhere", "X", self._set_aside),
-            ("Hide names", "B", self._toggle_blind),
+            self.hiding.action,
             ("Next question", "PgDown", partial(self.questions.step, 1)),
             ("Previous question", "PgUp", partial(self.questions.step, -1)),
             ("Leave the panel", "Esc", self.close_fuse_panel),
@@ -148,7 +150,6 @@ class PairsWorkspace(PairsScreen):
     def _on_replaced(self) -> None:
         self.runs.forget()
         self.pictures.forget()
-        self._document.hide_names(self._blind, "pairs")
         self.questions.reset()
         self._on_changed()
 
@@ -163,7 +164,7 @@ class PairsWorkspace(PairsScreen):
         kept = self.queue.current if same else None
         if kept is not None and analysis is not None and not analysis.took_part[kept]:
             kept = None
-        self.scene = None if scene is None else replace(scene, blind=self._blind)
+        self.scene = None if scene is None else replace(scene, blind=self.hiding.on)
         self.analysis, self._evidence, self._between = analysis, None, None
         self.cutting.show(scene, analysis)
         self.judging.show(self.scene)
@@ -324,17 +325,14 @@ class PairsWorkspace(PairsScreen):
 
     # What the expert does
 
-    def _toggle_blind(self) -> None:
+    def _on_hiding(self, hidden: bool) -> None:
         """Call annotators by number and hide what is said of those who are not decided, or show all again."""
-        self._blind = not self._blind
-        self._document.hide_names(self._blind, "pairs")
         kept = self.queue.current
-        self.scene = None if self.scene is None else replace(self.scene, blind=self._blind)
+        self.scene = None if self.scene is None else replace(self.scene, blind=hidden)
         self.judging.show(self.scene)
         self._draw()
         self._show_between()
         self.choose(kept)
-        self.said.emit("Names are hidden." if self._blind else "Names are shown.")
 
     def _set_aside(self) -> None:
         self.judging.set_aside(self.flagged)
@@ -348,7 +346,7 @@ class PairsWorkspace(PairsScreen):
             self.judging.refresh()
             self._sort()
             self._flags_changed()
-            if self._blind:  # what was decided is uncovered
+            if self.hiding.on:  # what was decided is uncovered
                 self.choose(self.queue.current)
         self.tell_stale()
 
