@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import queue
+import sys
 import threading
 import time
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any, Literal
 
@@ -26,6 +29,11 @@ REPORT_SECONDS = 0.05
 PARTIAL_SECONDS = 0.15
 PATIENCE_SECONDS = 0.5
 LEAVING_MS = 20
+GIVES_WAY = 5
+"""How much more willingly than the window and the study long work leaves a processor to others (`nice`).
+
+More would hold the window up where other programs are at work too: what it waits for would get no processor.
+"""
 
 _AT_WORK: set[Job] = set()
 """Jobs that a thread may still be inside: nothing else may delete them, not even the end of the window."""
@@ -116,6 +124,8 @@ class Job(QObject):
     def execute(self) -> None:
         """Do the work. Called in the thread that does it."""
         self._started = time.perf_counter()
+        if not self.quiet and not self.binding:
+            _give_way()
         try:
             self._stop_if_cancelled()
             result = self._work(self._watch)
@@ -208,6 +218,17 @@ class Job(QObject):
             self.ended.emit()
 
 
+def _give_way() -> None:
+    """Let the window and the study go before this thread, and all that it starts, on a busy processor.
+
+    Elsewhere than on Linux a thread has no such measure of its own.
+    """
+    if sys.platform == "linux":
+        here = threading.get_native_id()
+        with suppress(OSError):  # it works as well without
+            os.setpriority(os.PRIO_PROCESS, here, os.getpriority(os.PRIO_PROCESS, here) + GIVES_WAY)
+
+
 def _no_work(watch: Watch) -> None:
     """Stand where finished work stood, so that what it held can go."""
 
@@ -272,7 +293,9 @@ class Jobs(QObject):
         self._threads: dict[int, threading.Thread] = {}
 
     def start(self, title: str, work: Work, *, lane: Lane | None = None, quiet: bool = False) -> Job:
-        """Begin work in a thread of its own, or at the end of a lane; quiet work is not told of.
+        """Begin work in a thread of its own, or at the end of a lane.
+
+        Quiet work is not told of; it is what somebody waits for, so that it gives way to nothing.
 
         Connect to the job's signals at once: none arrives before control is back in the event loop.
         """

@@ -1,7 +1,11 @@
 """Work off the GUI thread: what the window may count on."""
 
+import os
+import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import pytest
 
@@ -50,6 +54,28 @@ def test_progress_is_told_in_words_and_never_falls(jobs, qtbot):
     assert [words for _, words in seen] == ["at 0.1", "at 0.5", "at 0.3", "at 0.9"]
     fractions = [fraction for fraction, _ in seen]
     assert fractions == sorted(fractions)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="threads have no priority of their own")
+def test_long_work_and_the_threads_that_it_starts_leave_the_processor_to_the_window(jobs, qtbot):
+    def priority(_watch=None):
+        return os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+
+    def with_threads(watch):
+        with ThreadPoolExecutor(1) as pool:
+            return priority(), pool.submit(priority).result()
+
+    lane = Lane("study")
+    long = jobs.start("Fusing", with_threads)
+    others = [jobs.start("Ranking", priority, quiet=True), jobs.start("Importing", priority, lane=lane)]
+    answers = {}
+    for job in (long, *others):
+        job.finished.connect(partial(answers.__setitem__, job.title))
+    qtbot.waitUntil(lambda: len(answers) == 3)
+    lane.close()
+    assert answers["Ranking"] == answers["Importing"] == priority()
+    fusing, within = answers["Fusing"]
+    assert fusing == within > priority()
 
 
 def test_cancel_is_acknowledged_at_once_and_the_work_stops(jobs, qtbot):
