@@ -95,9 +95,11 @@ def connect(path: Path, *, to_read: bool = False) -> tuple[sqlite3.Connection, L
             _guard(connection)
             connection.execute("PRAGMA locking_mode=EXCLUSIVE")
             version = _look_at_header(connection, path)
+            # Before anything is written: a file that is refused stays as it was found, for whoever mends it.
+            _look_inside(connection, path, version)
             if writable:
                 _take(connection)
-            _look_inside(connection, path, version)
+                _look_for_end(connection, path)
             if version < VERSION and not writable:
                 connection = _in_memory(connection)
             bring_up_to_date(connection, version)
@@ -231,10 +233,18 @@ def _look_at_header(connection: sqlite3.Connection, path: Path) -> int:
     return version
 
 
-def _look_inside(connection: sqlite3.Connection, path: Path, version: int) -> None:
+def _look_for_end(connection: sqlite3.Connection, path: Path) -> int:
+    """Refuse a file without its end; gives how long it is to be."""
     pages, page = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "page_size"))
     if path.stat().st_size < pages * page:
         raise StudyError("is cut short: its end is missing", file=path)
+    return int(pages * page)
+
+
+def _look_inside(connection: sqlite3.Connection, path: Path, version: int) -> None:
+    size = path.stat().st_size
+    if not path.with_name(f"{path.name}-wal").exists():  # where a killed program may have left its end
+        size = _look_for_end(connection, path)
     found = {
         (kind, name): sql
         for kind, name, sql in connection.execute(
@@ -243,7 +253,7 @@ def _look_inside(connection: sqlite3.Connection, path: Path, version: int) -> No
     }
     if found != {(sql.split()[1].lower(), sql.split()[2]): sql for sql in schema_of(version)}:
         raise StudyError("is damaged or was altered: its tables are not those of a study", file=path)
-    tables = [""] if pages * page <= _CHECKED_WHOLE else [f"('{name}')" for name in _SMALL_TABLES]
+    tables = [""] if size <= _CHECKED_WHOLE else [f"('{name}')" for name in _SMALL_TABLES]
     for table in tables:
         answer = connection.execute(f"PRAGMA quick_check{table}").fetchone()[0]
         if answer != "ok":
