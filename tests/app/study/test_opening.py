@@ -295,7 +295,7 @@ def test_a_study_with_a_foreign_trigger_is_refused(closed: Path) -> None:
 
 @pytest.mark.parametrize("seed", range(30))
 def test_garbage_anywhere_is_a_sentence_and_no_crash(closed: Path, seed: int) -> None:
-    """Whatever bytes are wrong, each method answers or says StudyError; a file that is refused stays as it is."""
+    """Whatever bytes are wrong, each method answers or says StudyError; a file refused stays as it is."""
     random = Random(seed)
     data = bytearray(closed.read_bytes())
     if seed % 2:
