@@ -5,8 +5,9 @@ from __future__ import annotations
 import csv
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -105,7 +106,8 @@ def by_question(tables: Sequence[LabelTable | TrueLabels]) -> tuple[list[Asked],
     """Sort files by the question that they answer.
 
     A file that does not name its question answers the only one that is, if they have a label in common.
-    True classes go to the question of their name, else to the one that has the most of their tasks.
+    True classes go to the question of their name, else to one that has some of their tasks: rather to one
+    that such labels are given to, then to that with the most.
 
     Returns
     -------
@@ -127,10 +129,11 @@ def by_question(tables: Sequence[LabelTable | TrueLabels]) -> tuple[list[Asked],
     truths: dict[str, list[TrueLabels]] = {key: [] for key in found}
     said = []
     tasks = {key: {name for one in those for name in one.tasks} for key, those in found.items()}
+    said_of = {key: {name for one in those for name in one.outputs} for key, those in found.items()}
     for truth in (table for table in tables if isinstance(table, TrueLabels)):
         key = truth.question.casefold()
         if key not in found:
-            key = max(found, key=lambda one: len(tasks[one].intersection(truth.tasks)), default="")
+            key = max(found, key=partial(_fit, truth, tasks, said_of), default="")
         there = len(tasks[key].intersection(truth.tasks)) if found else 0
         if there < len(truth):
             lost = counted(len(truth) - there, "task")
@@ -142,6 +145,14 @@ def by_question(tables: Sequence[LabelTable | TrueLabels]) -> tuple[list[Asked],
         name = next((one.question for one in those if one.question), UNNAMED)
         asked.append(Asked(name, tuple(those), tuple(truths[key])))
     return asked, said
+
+
+def _fit(
+    truth: TrueLabels, tasks: Mapping[str, set[str]], said_of: Mapping[str, set[str]], key: str
+) -> tuple[bool, bool, int]:
+    """Say how well true classes fit a question; the greatest fits best."""
+    there = len(tasks[key].intersection(truth.tasks))
+    return there > 0, not said_of[key].isdisjoint(truth.classes), there
 
 
 def question_of(asked: Asked, understanding: Understanding) -> tuple[Question, list[str]]:

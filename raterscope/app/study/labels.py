@@ -201,7 +201,9 @@ def _question_for(
         return named
     shares = {one: sum(task in study.crowd(one.id).number_of for task in tasks) for one in questions}
     likely = [one for one in questions if not votes or set(labels) & set(one.scheme.outputs)]
-    best = max(likely, key=lambda one: shares[one], default=None)
+    # Several questions about the same tasks are told apart by what is said of them.
+    alike = {one: bool(set(labels) & {*one.scheme.outputs, *one.scheme.classes}) for one in likely}
+    best = max(likely, key=lambda one: (shares[one] > 0, alike[one], shares[one]), default=None)
     if best is None or shares[best] or (votes and len(questions) == 1):
         return best
     return next((one for one in likely if votes and one.name == UNNAMED), None)

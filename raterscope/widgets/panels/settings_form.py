@@ -250,7 +250,7 @@ def _editor(spec: Spec) -> QWidget:
     return QLineEdit()
 
 
-def _text(value: float) -> str:
+def _text(value: Any) -> str:
     """Write a value to be edited: without the commas that tell thousands apart."""
     return written(value, 10).replace(",", "")
 

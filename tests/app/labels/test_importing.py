@@ -73,6 +73,25 @@ def test_votes_and_truths_in_whichever_order(bring, study, tmp_path, order):
     assert study.crowd(question.id).truth.tolist() == [0, 1, -1, -1]
 
 
+def test_truths_of_several_questions_about_the_same_tasks_go_to_their_own(bring, study, tmp_path):
+    asked = [
+        f"{who},{question},c{at},{label}"
+        for question, labels in (("species", ("cat", "dog")), ("age", ("old", "young")))
+        for who in ("ann", "bob")
+        for at, label in enumerate(labels)
+    ]
+    votes = written(tmp_path / "votes.csv", "annotator,question,task,label", *asked)
+    named = written(tmp_path / "named.csv", "question,task,label", "age,c0,young", "species,c1,cat")
+    bring(votes, named)
+    species, age = study.questions()
+    assert (species.scheme.classes, age.scheme.classes) == (("cat", "dog"), ("old", "young"))
+    assert study.crowd(species.id).truth.tolist() == [-1, 0]
+    assert study.crowd(age.id).truth.tolist() == [1, -1]
+    bring(written(tmp_path / "unnamed_truth.csv", "task,label", "c1,old"))
+    assert study.crowd(species.id).truth.tolist() == [-1, 0]
+    assert study.crowd(age.id).truth.tolist() == [1, 0]
+
+
 def test_truths_without_votes_are_refused_in_one_sentence(bring, tmp_path):
     with pytest.raises(InputError, match="import the votes first"):
         bring(truths(tmp_path / "truth.csv"))

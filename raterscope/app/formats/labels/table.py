@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Literal
+from typing import Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +38,8 @@ _NEEDED = ("annotator", "task", "label")
 _WANTED = ("time", "truth", "question", "picture")
 _TRUE = ("task", "truth")
 _TRUE_FROM_LABEL = ("task", "label")
+
+_AnyTable = TypeVar("_AnyTable", LabelTable, TrueLabels, LabelTable | TrueLabels)
 
 
 def tells_table(table: Table) -> Literal["labels", "truth"] | None:
@@ -84,31 +86,21 @@ def labels_of(
     coded = columns.coded
     filled = filled_rows(columns, column, ("task", "annotator", "label"), ("task", "annotator"))
     watch(0.92, "sorting labels")
-    question = coded.pop("question", None)
-    asked = [("", filled)]
-    if question is not None:
-        asked = [
-            (name, filled & (question.index == at)) for at, name in enumerate(question.names) if name
-        ] or asked
     tables: list[LabelTable | TrueLabels] = []
-    without = 0 if question is None or asked[0][0] == "" else int((filled & cells_are(question, "")).sum())
+    asked = _asked(columns, filled)
     for at, (words, rows) in enumerate(asked):
         watch(0.92 + 0.08 * at / len(asked), "sorting labels")
         if rows.any():
-            tables += _tables(columns, column, words, rows, whole=question is None)
-    if without and tables:
-        rows_were = "1 row was" if without == 1 else f"{without:,} rows were"
-        notice = f"{rows_were} left out, without a question in {plain(column['question'], 40)}."
-        tables[0] = replace(tables[0], notices=(*tables[0].notices, notice))
+            tables += _tables(columns, column, words, rows, whole="question" not in coded)
     if not any(len(table) for table in tables):
         raise InputError("has no labels; expected some", file=head.table.path, field=column["label"])
-    return tuple(tables)
+    return _telling(tables, columns, column, filled)
 
 
 def truth_of(
     head: Head, mapping: Mapping[str, str] | None = None, watch: Watch = silent
 ) -> tuple[TrueLabels, ...]:
-    """Read a table of true labels, one or several rows a task.
+    """Read a table of true labels, apart for each question that a column "question" names.
 
     Raises
     ------
@@ -119,16 +111,42 @@ def truth_of(
     """
     by_hand = {name: "truth" if field == "label" else field for name, field in (mapping or {}).items()}
     try:
-        column = assign(head.table, _TRUE, (), by_hand)
+        column = assign(head.table, _TRUE, ("question",), by_hand)
     except UnknownColumns:
-        column = assign(head.table, _TRUE_FROM_LABEL, (), mapping)
-        column = {"task": column["task"], "truth": column["label"]}
+        column = assign(head.table, _TRUE_FROM_LABEL, ("question",), mapping)
+        column = {"truth" if field == "label" else field: name for field, name in column.items()}
     columns = read_columns(head, column, part(watch, 0.0, 0.9))
     filled = filled_rows(columns, column, ("task", "truth"), ("task",))
-    truth = _truth(columns, column, filled, columns.coded["task"], "")
-    if truth is None:
+    truths: list[TrueLabels] = []
+    for words, rows in _asked(columns, filled):
+        truth = _truth(columns, column, rows, columns.coded["task"], words)
+        truths += [] if truth is None else [truth]
+    if not truths:
         raise InputError("has no labels; expected some", file=head.table.path, field=column["truth"])
-    return (truth,)
+    return _telling(truths, columns, column, filled)
+
+
+def _asked(columns: Columns, filled: NDArray[np.bool_]) -> list[tuple[str, NDArray[np.bool_]]]:
+    """Give the questions that a table tells apart, and the rows of each; of one that does not, all rows."""
+    question = columns.coded.get("question")
+    if question is None:
+        return [("", filled)]
+    return [(name, filled & (question.index == at)) for at, name in enumerate(question.names) if name] or [
+        ("", filled)
+    ]
+
+
+def _telling(
+    tables: Sequence[_AnyTable], columns: Columns, column: Mapping[str, str], filled: NDArray[np.bool_]
+) -> tuple[_AnyTable, ...]:
+    """Let the first table tell how many rows are of no question, where others are of one."""
+    question = columns.coded.get("question")
+    lost = 0 if question is None or question.names == [""] else int((filled & cells_are(question, "")).sum())
+    if not lost or not tables:
+        return tuple(tables)
+    rows_were = "1 row was" if lost == 1 else f"{lost:,} rows were"
+    notice = f"{rows_were} left out, without a question in {plain(column['question'], 40)}."
+    return replace(tables[0], notices=(*tables[0].notices, notice)), *tables[1:]
 
 
 def _tables(
@@ -179,10 +197,13 @@ def _truth(
     columns: Columns, column: Mapping[str, str], rows: NDArray[np.bool_], task: Coded, question: str
 ) -> TrueLabels | None:
     path, truth = columns.head.table.path, columns.coded["truth"]
-    classes, place, notices = outputs_of(truth.names, path, column["truth"])
+    used = np.unique(truth.index[rows])
+    classes, place, notices = outputs_of([truth.names[at] for at in used], path, column["truth"])
     if not classes:
         return None
-    label = place[truth.index]
+    number = np.full(len(truth.names), -1, dtype=np.int16)
+    number[used] = place
+    label = number[truth.index]
     known = rows & (label >= 0)
     first = first_values(label, task, known)
     what = "gives the task another true label than the lines before"

@@ -201,6 +201,24 @@ def test_rows_without_a_question_are_left_out_and_counted(file: Path) -> None:
     assert "2 rows were left out, without a question in question." in size.notices
 
 
+def test_true_labels_are_told_apart_by_their_question(file: Path) -> None:
+    text = "task,question,label\na,size,10\nb,size,2\na,kind,cat\nb,,dog\n"
+    file.write_text(text)
+    size, kind = read_labels(file, truth=True)
+    assert isinstance(size, TrueLabels)
+    assert (size.question, size.tasks, [size.classes[at] for at in size.label]) == (
+        "size", ("a", "b"), ["10", "2"],
+    )  # fmt: skip
+    assert (kind.question, kind.tasks, kind.classes) == ("kind", ("a",), ("cat",))
+    assert "1 row was left out, without a question in question." in size.notices
+
+
+def test_a_question_has_the_true_classes_of_its_own_rows_alone(file: Path) -> None:
+    file.write_text("task,worker,question,label,truth\na,w,size,2,2\na,w,kind,cat,cat\n")
+    tables = [one for one in read_labels(file) if isinstance(one, TrueLabels)]
+    assert [(one.question, one.classes) for one in tables] == [("size", ("2",)), ("kind", ("cat",))]
+
+
 def test_each_question_is_a_table(file: Path) -> None:
     text = "task,worker,question,label\na,w,size,2\na,w,kind,cat\nb,v,size,10\n"
     size, kind = read_labels(written(file, text))
