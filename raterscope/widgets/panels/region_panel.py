@@ -32,8 +32,8 @@ NONE_CHOSEN = (
     "how much is in doubt there, and who draws where, is shown here."
 )
 COVERED = (
-    "What the raters drew and what the model says is hidden. B and E draw; "
-    "A settles this region as you drew it, and shows the rest once none is left."
+    "What the raters drew and what the model says is hidden. B and E draw, A settles this region as you "
+    "drew it; once none is left, theirs is shown."
 )
 NOT_DRAWN = (
     "What the raters drew and what the model says is hidden. Draw the structure with B and E, then A settles "

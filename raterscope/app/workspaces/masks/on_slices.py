@@ -125,8 +125,8 @@ class OnSlices(QObject):
         scene, region = self._reviewing.scene, self._reviewing.region
         fusion = None if scene is None else scene.fusion(self._reviewing.structure)
         names = () if fusion is None else fusion.annotators
-        covered = region is not None and self._reviewing.covers(region)
-        boxes = view.region_boxes(self._reviewing.regions, region, names, blind=covered)
+        blind = self._reviewing.covered
+        boxes = view.region_boxes(self._reviewing.regions, region, names, blind=blind)
         self._volume.set_boxes(boxes, None if region is None else region.number)
 
     def _on_selected(self, region: DisputedRegion | None) -> None:

@@ -118,12 +118,12 @@ def region_boxes(
 ) -> list[RegionBox]:
     """Give the boxes of the regions that are still to be settled and of the selected one, it in words.
 
-    Blind, nothing is said of who differs.
+    Blind, the selected one alone, without a word on who differs: where raters do tells where they drew.
     """
     boxes = []
     for region in regions:
         here = region is selected
-        if region.left or here:
+        if here or (region.left and not blind):
             title = f"region {region.number} of {len(regions)}" if here else str(region.number)
             line = _line(region, names) if here and not blind else ""
             boxes.append(RegionBox(region.number, region.dispute.origin, region.dispute.shape, title, line))

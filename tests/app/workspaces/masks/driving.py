@@ -1,8 +1,10 @@
 """How a test drives the masks screen as a person does."""
 
+import numpy as np
 from PySide6.QtCore import Qt
 
 from tests.app.driving import idle, press
+from tests.app.workspaces.masks.made import SHAPE
 
 
 def key(window, qtbot, which, modifiers=Qt.KeyboardModifier.NoModifier):
@@ -13,3 +15,16 @@ def go_to(window, qtbot, name):
     items = {item.title: item.key for item in window.workspace.queue.shown()}
     window.workspace.queue.item_chosen.emit(next(at for title, at in items.items() if title.startswith(name)))
     idle(window, qtbot)
+
+
+def consensus(window) -> np.ndarray:
+    """The consensus as it stands, on the whole image."""
+    piece = window.workspace.reviewing.consensus
+    whole = np.zeros(SHAPE, dtype=bool)
+    here = tuple(slice(at, at + n) for at, n in zip(piece.origin, piece.values.shape, strict=True))
+    whole[here] = piece.values
+    return whole
+
+
+def states(window):
+    return [region.state for region in window.workspace.reviewing.regions]

@@ -1,0 +1,158 @@
+"""Drawing before one sees what others drew: H hides it until the expert has settled it."""
+
+import numpy as np
+import pytest
+from PySide6.QtCore import Qt
+
+from raterscope.algorithms.masks.data import OPEN
+from raterscope.app.window.main_window import MainWindow
+from raterscope.widgets.volume.layers import Stroke
+from tests.app.driving import LONG, idle, open_study
+from tests.app.workspaces.masks.driving import consensus, go_to, key, states
+from tests.app.workspaces.masks.made import READERS, SHAPE, ball
+
+MINE = ball(6.0, (16.0, 20.0, 24.0))
+"""What the expert draws: neither what the readers drew nor what the model makes of it."""
+
+
+def draw(window, qtbot, mask, at=None):
+    """Draw a mask slice by slice, or one slice of it."""
+    for z in np.flatnonzero(mask.any(axis=(1, 2))) if at is None else (at,):
+        values = np.where(mask[z : z + 1], 1, OPEN).astype(np.int8)
+        window.workspace.volume.painted.emit(Stroke((int(z), 0, 0), values, "axial", int(z)))
+    idle(window, qtbot)
+
+
+def seen(window) -> set[str]:
+    return {outline.name for outline in window.workspace.volume._scene.outlines}
+
+
+@pytest.fixture
+def blind(fused_masks, qtbot):
+    key(fused_masks, qtbot, Qt.Key.Key_H)
+    return fused_masks
+
+
+def test_nothing_tells_what_the_readers_drew_nor_what_the_model_makes_of_it(fused_masks, qtbot):
+    workspace = fused_masks.workspace
+    key(fused_masks, qtbot, Qt.Key.Key_D)
+    workspace.maps.band.setChecked(True)
+    key(fused_masks, qtbot, Qt.Key.Key_Tab)
+    assert seen(fused_masks) == {*READERS, "the consensus"}
+    key(fused_masks, qtbot, Qt.Key.Key_H)
+    shown = workspace.volume._scene
+    assert seen(fused_masks) == set()
+    assert shown.heat is None
+    assert shown.band is None
+    assert [box.line for box in shown.boxes] == [""]
+    assert not workspace.volume._strip.isVisible()
+    assert not workspace.table.model.rows
+    assert not workspace.matrix.filled
+    assert workspace.raters.current is None
+    assert not workspace.region_panel._sentence.isVisible()
+    assert workspace.region_panel._header.words()[0] == "Region 1"
+    key(fused_masks, qtbot, Qt.Key.Key_T)
+    key(fused_masks, qtbot, Qt.Key.Key_2)
+    assert states(fused_masks) == ["open"]
+    assert workspace.volume._scene.solo is None
+    key(fused_masks, qtbot, Qt.Key.Key_H)
+    assert seen(fused_masks) == {*READERS, "the consensus"}
+    assert shown.heat is not None
+    assert [row.name for row in workspace.table.model.rows] == list(READERS)
+
+
+def test_where_readers_differ_is_shown_only_to_who_asks_for_it(blind, qtbot):
+    assert blind.workspace.volume._scene.boxes == ()
+    key(blind, qtbot, Qt.Key.Key_Tab)
+    assert len(blind.workspace.volume._scene.boxes) == 1
+
+
+def test_a_region_is_settled_as_drawn_and_what_was_hidden_is_shown_when_none_is_left(blind, qtbot):
+    before = consensus(blind)
+    key(blind, qtbot, Qt.Key.Key_Tab)
+    region = blind.workspace.reviewing.region.dispute
+    draw(blind, qtbot, MINE, at=8)
+    assert states(blind) == ["open"]
+    assert seen(blind) == {"what you drew"}
+    key(blind, qtbot, Qt.Key.Key_A)
+    assert states(blind) == ["mended"]
+    assert seen(blind) == {*READERS, "the consensus"}
+    assert "shown now" in blind.status.news
+    assert blind.menus.undo_action.text() == "Undo paint in region 1, blind"
+    mine = np.zeros(SHAPE, dtype=bool)
+    mine[8] = MINE[8]
+    there = np.zeros(SHAPE, dtype=bool)
+    there[tuple(slice(a, a + n) for a, n in zip(region.origin, region.shape, strict=True))] = region.voxels()
+    np.testing.assert_array_equal(consensus(blind), np.where(there, mine, before | mine))
+    go_to(blind, qtbot, "second")
+    key(blind, qtbot, Qt.Key.Key_Z)
+    idle(blind, qtbot)
+    assert states(blind) == ["open"]
+    assert seen(blind) == {"what you drew"}
+
+
+def test_a_contour_drawn_before_any_fusion_is_settled_as_a_whole_and_held(opened_masks, qtbot):
+    go_to(opened_masks, qtbot, "first")
+    key(opened_masks, qtbot, Qt.Key.Key_H)
+    assert seen(opened_masks) == set()
+    key(opened_masks, qtbot, Qt.Key.Key_A)
+    assert "Draw it first" in opened_masks.status.news
+    key(opened_masks, qtbot, Qt.Key.Key_B)
+    draw(opened_masks, qtbot, MINE)
+    key(opened_masks, qtbot, Qt.Key.Key_A)
+    assert opened_masks.menus.undo_action.text() == "Undo paint all of nodule, blind"
+    assert seen(opened_masks) == {*READERS, "the consensus"}
+    key(opened_masks, qtbot, Qt.Key.Key_F5)
+    qtbot.waitUntil(lambda: bool(opened_masks.document.contents.runs), timeout=LONG)
+    idle(opened_masks, qtbot)
+    go_to(opened_masks, qtbot, "first")
+    np.testing.assert_array_equal(consensus(opened_masks), MINE)
+    assert set(states(opened_masks)) <= {"mended"}
+    details = {item.title: item.detail for item in opened_masks.workspace.queue.shown()}
+    assert not details["first.nii.gz"].endswith("ml")
+    key(opened_masks, qtbot, Qt.Key.Key_Z)
+    assert seen(opened_masks) == {"what you drew"}
+
+
+def test_slices_between_are_filled_in_from_what_was_drawn_alone(blind, qtbot):
+    first, last = 5, 11
+    for at in (first, last):
+        draw(blind, qtbot, MINE, at=at)
+    key(blind, qtbot, Qt.Key.Key_I)
+    (mine,) = blind.workspace.volume._scene.outlines
+    between = mine.values[first + 1 - mine.origin[0] : last - mine.origin[0]]
+    assert between.any(axis=(1, 2)).all()
+    assert between.sum(axis=(1, 2)).max() <= max(MINE[first].sum(), MINE[last].sum())
+
+
+def test_a_fusion_under_way_shows_nothing_either(opened_masks, qtbot):
+    go_to(opened_masks, qtbot, "first")
+    key(opened_masks, qtbot, Qt.Key.Key_H)
+    drawn = []
+    opened_masks.workspace.fusing.partial.connect(lambda *_: drawn.append(seen(opened_masks)))
+    key(opened_masks, qtbot, Qt.Key.Key_F5)
+    qtbot.waitUntil(lambda: bool(opened_masks.document.contents.runs), timeout=LONG)
+    idle(opened_masks, qtbot)
+    assert set().union(*drawn, seen(opened_masks)) == set()
+
+
+def test_it_is_remembered_and_holds_from_the_first_look(blind, qtbot, masks_study):
+    blind.close()
+    again = MainWindow()
+    qtbot.addWidget(again)
+    again.show()
+    outlines = []
+    open_study(again, qtbot, masks_study)
+    go_to(again, qtbot, "first")
+    outlines.append(seen(again))
+    key(again, qtbot, Qt.Key.Key_H)
+    assert outlines == [set()]
+    assert seen(again) == {*READERS, "the consensus"}
+    again.close()
+    third = MainWindow()
+    qtbot.addWidget(third)
+    third.show()
+    open_study(third, qtbot, masks_study)
+    go_to(third, qtbot, "first")
+    assert seen(third) == {*READERS, "the consensus"}
+    third.close()
