@@ -167,7 +167,7 @@ class MainWindow(QMainWindow):
         contents = self.document.contents
         if contents is None:
             return
-        workspace = WORKSPACES[kind]
+        workspace, before = WORKSPACES[kind], self.workspace
         page: QWidget
         if not any(contents.items.values()):
             page, self.workspace = self._empty, None
@@ -175,7 +175,7 @@ class MainWindow(QMainWindow):
             page = self.workspace = self._made(workspace)
         else:
             page, self.workspace = self._nothing_of(workspace), None
-        if kind != self._kind:
+        if kind != self._kind or self.workspace is not before:  # an empty study's first files bring the screen
             self._kind = kind
             self.bar.set_workspace(kind, workspace.fuse)
             self.status.set_text(self._statuses.get(kind, ""))

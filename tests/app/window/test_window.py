@@ -47,6 +47,7 @@ def test_dropped_files_become_a_study_beside_them(window, qtbot, crowd_files):
     shown = window.workspace.reviewing.scene
     assert shown.image.name == "one.png"
     assert len(shown.clicks.annotators) == 13
+    assert "Next disputed spot" in {one.words for one in window.habits.commands() if one.where == "Review"}
 
 
 def test_closing_while_a_fusion_runs_is_clean(opened, qtbot):
