@@ -175,7 +175,7 @@ class MainWindow(QMainWindow):
             page = self.workspace = self._made(workspace)
         else:
             page, self.workspace = self._nothing_of(workspace), None
-        if kind != self._kind or self.workspace is not before:  # an empty study's first files bring the screen
+        if kind != self._kind or self.workspace is not before:  # as when an empty study gets files
             self._kind = kind
             self.bar.set_workspace(kind, workspace.fuse)
             self.status.set_text(self._statuses.get(kind, ""))
