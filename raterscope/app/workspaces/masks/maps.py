@@ -137,8 +137,15 @@ class MapBar(QWidget):
         """Choose a map."""
         self.map.setCurrentIndex(self.map.findData(name))
 
+    def set_possible(self, possible: bool) -> None:
+        """Say whether a map and a band may be seen now."""
+        for choice in (self.map, self.band, self.share):
+            choice.setEnabled(possible)
+
     def next_map(self) -> None:
         """Go from one map to the next, round the end."""
+        if not self.map.isEnabled():
+            return
         self.map.setCurrentIndex((self.map.currentIndex() + 1) % self.map.count())
 
     def _on_structure(self, _index: int) -> None:

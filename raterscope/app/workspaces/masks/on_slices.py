@@ -62,8 +62,9 @@ class OnSlices(QObject):
         """Draw what is said of the structure that is reviewed now."""
         scene, structure = self._reviewing.scene, self._reviewing.structure
         report = None if scene is None else scene.report(structure)
-        told = report is not None and not self._reviewing.covered
-        self._volume.set_dispute(report.by_slice if report is not None and told else None)
+        covered = self._reviewing.covered
+        self._maps.set_possible(not covered)
+        self._volume.set_dispute(None if report is None or covered else report.by_slice)
         self._show_map()
         self._show_band()
         self._show_weight()

@@ -217,8 +217,11 @@ class Reviewing(QObject):
     def _on_whole(self, scene: Scene, structure: str, settled: Settled) -> None:
         here = self.scene is not None and self.scene.image.id == scene.image.id
         if here and structure == self.structure and self.covered:
-            self._record("paint", settled, None, whole=True)
-            self.said.emit(UNCOVERED)
+            job = self._record("paint", settled, None, whole=True)
+            job.finished.connect(self._on_whole_written)
+
+    def _on_whole_written(self, _written: object) -> None:
+        self.said.emit(UNCOVERED)
 
     def _decide(self, verb: str, region: DisputedRegion, settled: Settled | None, rater: str = "") -> None:
         if self._go_on:  # the last one is still on its way to the disk

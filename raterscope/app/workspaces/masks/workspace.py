@@ -44,7 +44,7 @@ class MasksWorkspace(MasksScreen):
         self._document = document
         self._jobs = jobs
         self.hiding = Hiding(
-            document, "masks", self, "Hide raters and consensus until you decide",
+            document, "masks", self, "Hide raters' masks until you decide",
             "What raters drew and what the model says is hidden until you have settled it.",
             "What raters drew and what the model says is shown.",
         )  # fmt: skip

@@ -51,6 +51,8 @@ def test_nothing_tells_what_the_readers_drew_nor_what_the_model_makes_of_it(fuse
     assert workspace.raters.current is None
     assert not workspace.region_panel._sentence.isVisible()
     assert workspace.region_panel._header.words()[0] == "Region 1"
+    key(fused_masks, qtbot, Qt.Key.Key_D)
+    assert shown.heat is None
     key(fused_masks, qtbot, Qt.Key.Key_T)
     key(fused_masks, qtbot, Qt.Key.Key_2)
     assert states(fused_masks) == ["open"]
@@ -101,6 +103,7 @@ def test_a_contour_drawn_before_any_fusion_is_settled_as_a_whole_and_held(opened
     draw(opened_masks, qtbot, MINE)
     key(opened_masks, qtbot, Qt.Key.Key_A)
     assert opened_masks.menus.undo_action.text() == "Undo paint all of nodule, blind"
+    assert "shown now" in opened_masks.status.news
     assert seen(opened_masks) == {*READERS, "the consensus"}
     key(opened_masks, qtbot, Qt.Key.Key_F5)
     qtbot.waitUntil(lambda: bool(opened_masks.document.contents.runs), timeout=LONG)
