@@ -74,7 +74,6 @@ QLineEdit:focus, QPlainTextEdit:focus, QTextEdit:focus, QComboBox:focus, QAbstra
 QLineEdit[wrong="true"] {{ border-color: {t.rejected}; }}
 QLineEdit:disabled, QComboBox:disabled {{ color: {t.third}; background: transparent; }}
 QComboBox {{ padding-right: 24px; }}
-QComboBox[role="beside-tabs"] {{ min-height: 0; padding: 0 24px 0 8px; margin: 2px 0; }}
 QComboBox::drop-down {{ border: none; width: 24px; }}
 QComboBox::down-arrow {{ image: url({down}); width: 12px; height: 12px; }}
 QComboBox QAbstractItemView {{ background: {t.raised}; border: 1px solid {t.line};
@@ -102,6 +101,7 @@ QHeaderView, QHeaderView::section {{ background: {t.surface}; color: {t.third}; 
     font-size: {caption}px; min-height: {header}px; }}
 QHeaderView::section {{ border-bottom: 1px solid {t.line}; padding: 2px 8px; }}
 QTableView {{ gridline-color: {t.line}; alternate-background-color: {t.surface}; }}
+QTableView[role="lines"] {{ selection-background-color: transparent; }}
 QTableCornerButton::section {{ background: {t.surface}; border: none; }}
 
 QMenu, QMenuBar {{ background: {t.raised}; }}

@@ -58,6 +58,16 @@ def test_the_queue_is_walked_by_keyboard_and_says_where_one_went(queue, qtbot):
     assert queue.current == 3
 
 
+def test_home_and_end_lead_to_the_ends_of_the_queue(queue, qtbot):
+    queue.set_items([item(key) for key in range(1, 60)])
+    queue.set_current(30)
+    chosen = []
+    queue.item_chosen.connect(chosen.append)
+    for key in (Qt.Key.Key_End, Qt.Key.Key_Home):
+        qtbot.keyClick(queue.view, key)
+    assert chosen == [59, 1]
+
+
 def test_the_current_item_stays_when_lines_change_around_it(queue):
     queue.set_items([item(key) for key in range(400)])
     queue.set_current(300)

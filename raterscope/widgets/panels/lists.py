@@ -10,7 +10,6 @@ from PySide6.QtGui import QColor, QPainter
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QHeaderView,
-    QListView,
     QStyle,
     QStyledItemDelegate,
     QStyleOptionViewItem,
@@ -70,48 +69,10 @@ class LineKind(QStyledItemDelegate, Generic[Line]):
         painter.restore()
 
 
-class LineList(QListView, Generic[Line]):
+class LineList(QTableView, Generic[Line]):
     """Lines of one kind, walked by keyboard; none of them is a widget, so there may be thousands.
 
-    Parameters
-    ----------
-    kind : LineKind
-    name : str
-        What the list is, for those who hear it.
-    """
-
-    def __init__(self, kind: LineKind[Line], name: str, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        kind.setParent(self)
-        self._model = _LineModel(kind, self)
-        self.setModel(self._model)
-        self.setItemDelegate(kind)
-        self.setUniformItemSizes(True)
-        self.setVerticalScrollMode(QListView.ScrollMode.ScrollPerPixel)
-        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.setMouseTracking(True)
-        self.setAccessibleName(name)
-
-    @property
-    def lines(self) -> tuple[Line, ...]:
-        """The lines shown."""
-        return tuple(self._model.lines)
-
-    def set_lines(self, lines: Sequence[Line]) -> None:
-        """Show other lines; where they are the same ones, changed, what is current stays."""
-        self._model.set_lines(tuple(lines))
-
-    def index_of(self, key: Hashable) -> QModelIndex:
-        """Give the place of a line; an invalid one where it is not among them."""
-        kind = self._model.kind
-        row = next((row for row, line in enumerate(self.lines) if kind.key(line) == key), -1)
-        return self._model.index(row) if row >= 0 else QModelIndex()
-
-
-class LongList(QTableView, Generic[Line]):
-    """Lines that are made only when they are looked at, so that there may be millions.
-
-    A table of one column: a list measures every line before it shows the first.
+    A table of one column: a list measures every line anew whenever one of them has changed.
 
     Parameters
     ----------
@@ -131,7 +92,7 @@ class LongList(QTableView, Generic[Line]):
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setShowGrid(False)
         self.setTabKeyNavigation(False)
-        self.setStyleSheet("selection-background-color: transparent;")  # the ground of a line is its own
+        theme.set_role(self, "lines")
         self.setMouseTracking(True)
         self.setAccessibleName(name)
         self.horizontalHeader().hide()
@@ -142,8 +103,30 @@ class LongList(QTableView, Generic[Line]):
 
     @property
     def lines(self) -> Sequence[Line]:
-        """The lines, each made when it is asked for."""
+        """The lines shown."""
         return self._model.lines
+
+    def set_lines(self, lines: Sequence[Line]) -> None:
+        """Show other lines; where they are the same ones, changed, what is current stays."""
+        self._model.set_lines(tuple(lines))
+
+    def index_of(self, key: Hashable) -> QModelIndex:
+        """Give the place of a line; an invalid one where it is not among them."""
+        kind = self._model.kind
+        row = next((row for row, line in enumerate(self.lines) if kind.key(line) == key), -1)
+        return self._model.index(row)
+
+    def moveCursor(
+        self, action: QAbstractItemView.CursorAction, modifiers: Qt.KeyboardModifier
+    ) -> QModelIndex:
+        """Go to the first line by Home and to the last by End; of a table they are a row's ends."""
+        ends = {QAbstractItemView.CursorAction.MoveHome: 0,
+                QAbstractItemView.CursorAction.MoveEnd: len(self.lines) - 1}  # fmt: skip
+        return self._model.index(ends[action]) if action in ends else super().moveCursor(action, modifiers)
+
+
+class LongList(LineList[Line]):
+    """Lines that are made only when they are looked at, so that there may be millions."""
 
     def set_lines(self, lines: Sequence[Line]) -> None:
         """Show other lines; none is current, and the list keeps its place."""
@@ -153,7 +136,7 @@ class LongList(QTableView, Generic[Line]):
 
     def go_to(self, row: int) -> None:
         """Make a line current and bring it in sight; -1 makes none current."""
-        index = self._model.index(row) if 0 <= row < len(self.lines) else QModelIndex()
+        index = self._model.index(row)
         self.setCurrentIndex(index)
         if index.isValid():
             self.scrollTo(index)

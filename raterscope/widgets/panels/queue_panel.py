@@ -191,7 +191,9 @@ class QueuePanel(QueueFrame):
     def set_items(self, items: Sequence[QueueItem]) -> None:
         """Show items in the order given, the done ones last; what is current stays, and the list's place."""
         self._items = sorted(items, key=_done)
-        self._kind.short = telling_names([item.title for item in items])
+        titles = {item.title for item in items}
+        if titles != self._kind.short.keys():
+            self._kind.short = telling_names([item.title for item in items])
         self._refilter()
 
     def set_current(self, key: Hashable) -> None:
