@@ -55,6 +55,7 @@ class MainWindow(QMainWindow):
         self._workspaces: dict[str, WorkspaceScreen] = {}
         self._statuses: dict[str, str] = {}
         self._kind = ""
+        self._arriving: Job | None = None
         importing = Importing(self.document, self.jobs, self)
         exporting = Exporting(self.document, self._current_item, self)
         self.figures = Figures(self.document, self.jobs, self._current_item, self)
@@ -90,7 +91,8 @@ class MainWindow(QMainWindow):
         self.habits.said.connect(self.status.set_news)
         self.menus.said.connect(self.status.set_news)
         self.bar.fuse_requested.connect(self._fuse)
-        self.bar.cancel_requested.connect(self._cancel_fusing)
+        self.bar.cancel_requested.connect(self._cancel)
+        self.jobs.updated.connect(self._on_job)
         self.document.replaced.connect(self._on_replaced)
         self.document.changed.connect(self._on_changed)
         self.document.decided.connect(self._forget_news)
@@ -240,7 +242,15 @@ class MainWindow(QMainWindow):
         if self.workspace is not None:
             self.workspace.toggle_fuse_panel()
 
-    def _cancel_fusing(self) -> None:
+    def _on_job(self, job: Job) -> None:
+        """Where there is no workspace yet, whose panel tells of jobs, show what is read in the bar."""
+        if job is self._arriving or self._pages.currentWidget() is self._empty:
+            self._arriving = None if job.over else job
+            self.bar.set_fusing(self._arriving)
+
+    def _cancel(self) -> None:
+        if self._arriving is not None:
+            self._arriving.cancel()
         for workspace in self._workspaces.values():
             workspace.cancel_fusing()
         if self.workspace is not None:

@@ -50,6 +50,16 @@ def test_dropped_files_become_a_study_beside_them(window, qtbot, crowd_files):
     assert "Next disputed spot" in {one.words for one in window.habits.commands() if one.where == "Review"}
 
 
+def test_what_is_read_before_there_is_a_study_is_told_and_can_be_stopped(window, qtbot, crowd_files):
+    window.open_paths(crowd_files)
+    cancel = next(button for button in window.bar.findChildren(QPushButton) if button.text() == "Cancel")
+    assert cancel.isVisible()
+    qtbot.mouseClick(cancel, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(cancel.isHidden, timeout=LONG)
+    assert window.document.contents is None
+    assert not crowd_files[0].with_suffix(".rscope").exists()
+
+
 def test_closing_while_a_fusion_runs_is_clean(opened, qtbot):
     opened.workspace.canvas.setFocus()
     qtbot.keyClick(opened.workspace.canvas, Qt.Key.Key_F5)
