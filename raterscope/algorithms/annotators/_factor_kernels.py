@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from raterscope.algorithms.compiling import compiled
 
 __all__ = ["modelled"]
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled()
 def modelled(
     starts: NDArray[np.int32],
     columns: NDArray[np.int32],

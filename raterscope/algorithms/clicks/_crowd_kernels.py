@@ -16,17 +16,14 @@ components take from them, as the log evidence does, is multiplied by w.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from raterscope.algorithms.clicks._near_kernels import Marks, by_worth
+from raterscope.algorithms.compiling import Array, compiled
 
 __all__ = ["Hands", "Pairs", "Parts", "Rules", "prune", "survey", "sweep"]
-
-Array = Any
-"""What numba compiles is not what a type checker sees; shapes and types stand in the docstrings."""
 
 
 class Parts(NamedTuple):
@@ -82,7 +79,7 @@ class Rules(NamedTuple):
     support: float
 
 
-@njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
+@compiled(error_model="numpy")
 def _expect(m: int, marks: Marks, parts: Parts, pairs: Pairs, hands: Hands, rules: Rules) -> None:
     """Renew the messages of one component, and the totals of its clicks."""
     xx, xy, yy = parts.covariance[m, 0], parts.covariance[m, 1], parts.covariance[m, 2]
@@ -116,7 +113,7 @@ def _expect(m: int, marks: Marks, parts: Parts, pairs: Pairs, hands: Hands, rule
         pairs.total[n] += pairs.message[p]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
+@compiled(error_model="numpy")
 def _maximise(m: int, marks: Marks, parts: Parts, pairs: Pairs, hands: Hands, rules: Rules) -> None:
     """Renew one component: eqs. 13 and 14 with the annotators' hands, and its weight."""
     support, total, sum_x, sum_y, sum_xx, sum_xy, sum_yy = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
@@ -159,7 +156,7 @@ def _maximise(m: int, marks: Marks, parts: Parts, pairs: Pairs, hands: Hands, ru
     parts.weight[m] = weight
 
 
-@njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
+@compiled(error_model="numpy")
 def sweep(
     begin: int, end: int, renew: bool, marks: Marks, parts: Parts, pairs: Pairs, hands: Hands, rules: Rules
 ) -> None:
@@ -171,7 +168,7 @@ def sweep(
             _expect(m, marks, parts, pairs, hands, rules)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
+@compiled(error_model="numpy")
 def _value(m: int, marks: Marks, parts: Parts, pairs: Pairs, hands: Hands, rules: Rules) -> float:
     """Give one component's own part of the log evidence."""
     value, total, support = 0.0, 0.0, 0.0
@@ -206,7 +203,7 @@ def _value(m: int, marks: Marks, parts: Parts, pairs: Pairs, hands: Hands, rules
     return float(value - 1.5 * np.log(1.0 + support / rules.strength))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
+@compiled(error_model="numpy")
 def prune(
     order: Array, begin: int, budget: int, near: float, rounds: int, bound: int, dirty: Array, stamp: Array,
     marks: Marks, parts: Parts, pairs: Pairs, hands: Hands, rules: Rules,
@@ -310,7 +307,7 @@ def prune(
     return position, removed, gain
 
 
-@njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
+@compiled(error_model="numpy")
 def survey(
     begin: int, end: int, marks: Marks, parts: Parts, pairs: Pairs, hands: Hands, rules: Rules,
     seen: Array, nearest: Array, strongest: Array,

@@ -7,20 +7,15 @@ component by component.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numba import njit
 
 from raterscope.algorithms.clicks._near_kernels import by_worth
+from raterscope.algorithms.compiling import Array, compiled
 
 __all__ = ["count_own", "count_pairs", "density_pairs", "maximise", "mix"]
 
-Array = Any
-"""What numba compiles is not what a type checker sees; shapes and types stand in the docstrings."""
 
-
-@njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
+@compiled(error_model="numpy")
 def density_pairs(
     x: Array,
     y: Array,
@@ -93,7 +88,7 @@ def density_pairs(
     return found
 
 
-@njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
+@compiled(error_model="numpy")
 def mix(
     total: Array,
     annotator: Array,
@@ -137,7 +132,7 @@ def mix(
     return likelihood
 
 
-@njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
+@compiled(error_model="numpy")
 def maximise(
     x: Array,
     y: Array,
@@ -217,7 +212,7 @@ def maximise(
         covariance[m, 2] = 0.5 * ((large + small) - (large - small) * cosine)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
+@compiled(error_model="numpy")
 def count_pairs(
     x: Array, y: Array, annotator: Array, worth: Array, edges: Array, same: Array, other: Array
 ) -> None:
@@ -255,7 +250,7 @@ def count_pairs(
                 other[k] += worth[annotator[i]] * worth[annotator[j]]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
+@compiled(error_model="numpy")
 def count_own(x: Array, y: Array, annotator: Array, radius: float, count: Array) -> None:
     """Add the pairs of each annotator's clicks within a radius to `count` (R,); his clicks stand together."""
     for i in range(len(x)):

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+
+from raterscope.algorithms.compiling import Array, compiled
 
 __all__ = ["SEVERAL", "Marks", "by_worth", "choose", "crowding", "gather"]
-
-Array = Any
-"""What numba compiles is not what a type checker sees; shapes and types stand in the docstrings."""
-
 
 FEW = 2048
 """Clicks of a row of cells that are looked at: crowds of thousands on one object would cost their square."""
@@ -33,13 +30,13 @@ class Marks(NamedTuple):
     grid: Array
 
 
-@njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
+@compiled(error_model="numpy")
 def by_worth(value: float, worth: Array, annotator: int) -> float:
     """Multiply by how much an annotator counts, (R,); empty where all count fully."""
     return value * worth[annotator] if len(worth) else value
 
 
-@njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
+@compiled(error_model="numpy")
 def _span(grid: Array, x: float, y: float, reach: float) -> Array:
     columns, rows = int(grid[3]), int(grid[4])
     return (
@@ -51,7 +48,7 @@ def _span(grid: Array, x: float, y: float, reach: float) -> Array:
     )
 
 
-@njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
+@compiled(error_model="numpy")
 def crowding(marks: Marks, worth: Array, reach: float, others: bool, rows: Array, count: Array) -> None:
     """Count the clicks about each of some clicks, near ones more; of other annotators only, if `others`.
 
@@ -73,7 +70,7 @@ def crowding(marks: Marks, worth: Array, reach: float, others: bool, rows: Array
         count[i] = 0.0 if len(worth) and heard < SEVERAL else found
 
 
-@njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
+@compiled(error_model="numpy")
 def choose(marks: Marks, order: Array, spacing: float, most: int) -> Array:
     """Choose clicks in order, none within `spacing` of one chosen before."""
     shaded = np.zeros(len(marks.x), dtype=np.bool_)
@@ -94,7 +91,7 @@ def choose(marks: Marks, order: Array, spacing: float, most: int) -> Array:
     return chosen[:found]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
+@compiled(error_model="numpy")
 def gather(
     begin: int, end: int, found: int, marks: Marks, mean: Array, alive: Array, reach: float, first: Array,
     last: Array, click: Array,

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numba import njit
+
+from raterscope.algorithms.compiling import Array, compiled
 
 __all__ = ["draw", "expect", "held", "newton", "tally", "weigh"]
-
-Array = Any
-"""What numba compiles is not what a type checker sees; shapes and types stand in the docstrings."""
-
 
 FLUSH = 16
 """Factors that are multiplied before a logarithm is taken: none is above 1e14 or beneath 1e-6."""
 
 
-@njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
+@compiled(error_model="numpy")
 def _softplus(value: float) -> float:
     return float(max(value, 0.0) + np.log1p(np.exp(-abs(value))))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
+@compiled(error_model="numpy")
 def _omitted(odds: Array, chance: Array, shift: Array, worth: Array, quiet: Array) -> float:
     """Give the log probability that nobody marks by chance; add a structure's, node by node, to `quiet`."""
     product, missed = 1.0, 0.0
@@ -49,7 +44,7 @@ def _omitted(odds: Array, chance: Array, shift: Array, worth: Array, quiet: Arra
     return float(missed + np.log(product))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
+@compiled(error_model="numpy")
 def weigh(
     first: Array, annotator: Array, count: Array, worth: Array, odds: Array, chance: Array, shift: Array,
     present: Array, by_chance: Array,
@@ -86,7 +81,7 @@ def weigh(
             present[m, k] = own + count[m] * shift[k] + quiet[k]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
+@compiled(error_model="numpy")
 def expect(
     first: Array, annotator: Array, count: Array, worth: Array, drawn: Array, rest: Array, known: Array,
     truth: Array, trust: float, odds: Array, chance: Array, shift: Array, kinds: Array, share: Array,
@@ -135,7 +130,7 @@ def expect(
     return float(value)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
+@compiled(error_model="numpy")
 def held(
     hit: Array, miss: Array, quiet: Array, false: Array, odds: Array, chance: Array, weights: Array,
     shares: Array,
@@ -151,7 +146,7 @@ def held(
     return float(value)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
+@compiled(error_model="numpy")
 def tally(
     first: Array, annotator: Array, structure: Array, artefact: Array, by_chance: Array, hits: Array,
     false: Array, sums: Array,
@@ -182,7 +177,7 @@ def tally(
             false[annotator[p]] += by_chance[m]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
+@compiled(error_model="numpy")
 def newton(hit: Array, nodes: Array, shift: Array, whole: Array, odds: Array) -> None:
     """Maximise over each annotator's log odds of a mark, by Newton's method.
 
@@ -216,7 +211,7 @@ def newton(hit: Array, nodes: Array, shift: Array, whole: Array, odds: Array) ->
         odds[r] = value
 
 
-@njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
+@compiled(error_model="numpy")
 def draw(
     begin: int, end: int, first: Array, annotator: Array, counts: Array, level: Array, worth: Array,
     artefact: Array, rest: Array, trust: float, odds: Array, chance: Array, kinds: Array, honest: Array,

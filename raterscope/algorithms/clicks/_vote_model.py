@@ -285,12 +285,12 @@ def _log_prior(problem: Problem, state: State) -> float:
     from raterscope.algorithms.clicks._vote_kernels import held
 
     prior, worth = problem.prior, problem.worth
-    rates = [
+    hit, miss, quiet, false = (
         worth * one for one in (prior.trust * prior.hit, prior.trust * prior.miss, prior.quiet, prior.false)
-    ]
+    )
     weights = np.concatenate([prior.kinds, prior.strength * prior.share])
     shares = np.concatenate([state.kinds, state.share])
-    return float(held(*rates, state.odds, state.chance, weights, shares))
+    return float(held(hit, miss, quiet, false, state.odds, state.chance, weights, shares))
 
 
 def _maximise(problem: Problem, now: Looks, state: State) -> State:

@@ -159,7 +159,7 @@ def alternate(
 
         def updated(piece: Piece) -> tuple[float, float]:
             part, first, last = piece
-            return update(  # type: ignore[no-any-return]
+            return update(
                 votes.start, votes.pair, votes.known, logs, weights, first, last, posterior, counts[part],
                 total[part], each_class,
             )  # fmt: skip

@@ -8,17 +8,12 @@ the very moments of the Gaussian posterior, all steps at once.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numba import njit
 
+from raterscope.algorithms.compiling import Array, compiled
 from raterscope.algorithms.labels._dynamic_kernels import LEAST, MOST, SKIPPED, digamma
 
 __all__ = ["follow_jointly"]
-
-Array = Any
-"""What numba compiles is not what a type checker sees; shapes and types stand in the docstrings."""
 
 _BUFFER = 1 << 18
 """Numbers kept between the passes: longer histories are filtered again, block by block."""
@@ -30,12 +25,12 @@ _SMALLEST = 1e-12
 """The smoothed variance is at least this share of the filtered one, whatever rounding leaves."""
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled()
 def _odds(logit: float) -> float:
     return float(np.exp(min(max(logit, -_FAR), _FAR)))
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled()
 def _observe(
     chance: Array, hit: bool, state: Array, covariance: Array, noise: Array, gain: Array, moved: Array, m: int
 ) -> None:
@@ -91,7 +86,7 @@ def _observe(
     moved[0], moved[1], moved[2] = spread, change / spread, gained
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled()
 def _adjoint(chance: Array, gain: Array, moved: Array, lead: Array, spread: Array, product: Array) -> None:
     """Take the adjoint state and covariance over one vote (eqs. 65, 68).
 
@@ -124,7 +119,7 @@ def _adjoint(chance: Array, gain: Array, moved: Array, lead: Array, spread: Arra
             )
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled()
 def _smoothed(state: Array, covariance: Array, lead: Array, spread: Array, j: int) -> tuple[float, float]:
     """Give the odds of an output given class j, and the variance of their logarithm (eqs. 63, 64)."""
     classes = len(state)
@@ -136,7 +131,7 @@ def _smoothed(state: Array, covariance: Array, lead: Array, spread: Array, j: in
     return _odds(logit), max(variance, _SMALLEST * covariance[j, j], LEAST)
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled()
 def follow_jointly(
     prior: Array,
     start: Array,

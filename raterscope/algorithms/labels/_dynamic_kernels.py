@@ -9,15 +9,11 @@ numbers in it.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numba import njit
+
+from raterscope.algorithms.compiling import Array, compiled
 
 __all__ = ["LEAST", "MOST", "SKIPPED", "digamma", "follow", "settle"]
-
-Array = Any
-"""What numba compiles is not what a type checker sees; shapes and types stand in the docstrings."""
 
 SKIPPED = 1e-6
 """A class less probable than this learns nothing from a vote."""
@@ -29,7 +25,7 @@ _BUFFER = 1 << 18
 """Numbers kept between the passes: longer histories are filtered again, block by block."""
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled()
 def digamma(x: float) -> float:
     """Give the derivative of log Gamma(x), x above 0."""
     product, slope = 1.0, 0.0
@@ -42,7 +38,7 @@ def digamma(x: float) -> float:
     return float(np.log(x) - 0.5 / x - series - slope / product)
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled()
 def _observe(chance: Array, said: int, own: Array, rest: Array, noise: Array) -> None:
     """Filter one vote.
 
@@ -78,7 +74,7 @@ def _observe(chance: Array, said: int, own: Array, rest: Array, noise: Array) ->
         noise[m] = max(rise, 0.0)
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled()
 def _smooth(
     later: bool,
     own: Array,
@@ -138,7 +134,7 @@ def _smooth(
     return changed
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled()
 def _share_out(logit: Array, variance: Array, shown: Array) -> None:
     """Give each row the Dirichlet distribution that says what the outputs' Beta distributions say.
 
@@ -169,7 +165,7 @@ def _share_out(logit: Array, variance: Array, shown: Array) -> None:
             shown[m, j] = min(max(total * (shown[m, j] / norm), LEAST), MOST)
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled()
 def follow(
     prior: Array,
     start: Array,
@@ -282,7 +278,7 @@ def follow(
                 return
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled()
 def settle(
     start: Array,
     place: Array,

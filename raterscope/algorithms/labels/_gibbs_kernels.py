@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
-from numba import njit
+from raterscope.algorithms.compiling import Array, compiled
 
 __all__ = ["log_joint", "mean_of_samples", "number_repeats", "place", "sweep"]
-
-Array = Any
-"""What numba compiles is not what a type checker sees; shapes and types stand in the docstrings."""
 
 _TINY = 1e-100
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled()
 def number_repeats(
     first: int,
     last: int,
@@ -60,7 +56,7 @@ def number_repeats(
     return repeated
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled()
 def place(
     first: int,
     last: int,
@@ -92,7 +88,7 @@ def place(
             rows[annotator[v], state[i]] += 1
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled()
 def sweep(
     first: int,
     last: int,
@@ -180,7 +176,7 @@ def sweep(
             rows[annotator[v], new] += 1
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled()
 def mean_of_samples(mean: Array, chance: Array, count: int) -> tuple[float, float]:
     """Take one more sample into the mean of `count` before it.
 
@@ -199,7 +195,7 @@ def mean_of_samples(mean: Array, chance: Array, count: int) -> tuple[float, floa
     return total, most
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled()
 def log_joint(
     prior: Array, prior_rows: Array, share: float, cells: Array, rows: Array, shares: Array
 ) -> float:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numba import njit
+
+from raterscope.algorithms.compiling import Array, compiled
 
 __all__ = [
     "begin",
@@ -19,21 +18,18 @@ __all__ = [
     "place_votes",
 ]
 
-Array = Any
-"""What numba compiles is not what a type checker sees; shapes and types stand in the docstrings."""
-
 FAR = 8.0
 """From here on Stirling's series of log Gamma and of its derivative are exact to rounding."""
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled()
 def count_votes(task: Array, count: Array) -> None:
     """Add the votes (V,) int32 on each task to a count (N,) int64."""
     for v in range(len(task)):
         count[task[v]] += 1
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled()
 def place_votes(task: Array, annotator: Array, label: Array, outputs: int, place: Array, pair: Array) -> None:
     """Pack votes and put each where the next one on its task belongs.
 
@@ -53,7 +49,7 @@ def place_votes(task: Array, annotator: Array, label: Array, outputs: int, place
         place[task[v]] = at + 1
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled()
 def begin(
     start: Array,
     pair: Array,
@@ -109,7 +105,7 @@ def begin(
                 counts[pair[v], j] += posterior[i, j]
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled()
 def expect_tasks(
     start: Array,
     pair: Array,
@@ -183,7 +179,7 @@ def expect_tasks(
     return entropy, change
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled()
 def expect_two(
     start: Array,
     pair: Array,
@@ -227,7 +223,7 @@ def expect_two(
     return entropy, change
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled()
 def _tail(x: float) -> float:
     """Give what Stirling's formula of log Gamma(x) leaves, x at least `FAR`."""
     y = 1.0 / (x * x)
@@ -237,7 +233,7 @@ def _tail(x: float) -> float:
     ) / x
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled()
 def _gammas(x: float) -> tuple[float, float]:
     """Give the derivative of log Gamma(x), and log Gamma(x) itself; x above 0."""
     product, slope = 1.0, 0.0
@@ -256,7 +252,7 @@ def _gammas(x: float) -> tuple[float, float]:
     return psi, value
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled()
 def _risen(prior: float, count: float) -> tuple[float, float]:
     """Give the derivative of log Gamma at prior + count, and by how much log Gamma rose up to there.
 
@@ -270,7 +266,7 @@ def _risen(prior: float, count: float) -> tuple[float, float]:
     return psi, rise + _tail(x) - _tail(prior)
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled()
 def expect_row(prior: Array, counts: Array, heard: Array, logs: Array) -> float:
     """Expect the logarithms of a Dirichlet distribution (eqs. 18, 23).
 
@@ -299,7 +295,7 @@ def expect_row(prior: Array, counts: Array, heard: Array, logs: Array) -> float:
     return float(bound - rise)
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled()
 def expect(prior: Array, counts: Array, heard: Array, first: int, last: int, weights: Array) -> float:
     """Expect the logarithms of annotators' rates (eqs. 22, 23), of the outputs that each of them used.
 
@@ -332,7 +328,7 @@ def expect(prior: Array, counts: Array, heard: Array, first: int, last: int, wei
     return bound
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled()
 def _sum_up(counts: Array, rows: Array) -> None:
     """Add up the parts of some rows of counts into the first."""
     for part in range(1, len(counts)):
@@ -341,7 +337,7 @@ def _sum_up(counts: Array, rows: Array) -> None:
                 counts[0, row, j] += counts[part, row, j]
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled()
 def maximise_row(smoothing: float, counts: Array, logs: Array) -> float:
     """Take the likeliest rates.
 
@@ -369,7 +365,7 @@ def maximise_row(smoothing: float, counts: Array, logs: Array) -> float:
     return likelihood
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled()
 def maximise(
     smoothing: float, counts: Array, heard: Array, first: int, last: int, outputs: int, weights: Array
 ) -> float:

@@ -309,7 +309,7 @@ class _Run:
 
     def _settled(self, shares: FloatArray, first: int, last: int) -> float:
         steps = self._steps
-        return self._settle(  # type: ignore[no-any-return]
+        return self._settle(
             steps.task_start, steps.place, steps.known, shares, self._logs, first, last, self._posterior
         )
 

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numba import njit
+
+from raterscope.algorithms.compiling import Array, compiled
 
 __all__ = ["across_rows", "across_slices", "along_columns", "finish", "mark_occupied"]
 
-Array = Any
-"""What numba compiles is not what a type checker sees; shapes and types stand in the docstrings."""
 
-
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled()
 def mark_occupied(values: Array, slices: Array, rows: Array, columns: Array) -> None:
     """Mark the slices, rows and columns of (Z, Y, X) `values` that hold anything but 0."""
     for z in range(values.shape[0]):
@@ -29,7 +25,7 @@ def mark_occupied(values: Array, slices: Array, rows: Array, columns: Array) -> 
                     columns[x] |= row[x]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
+@compiled(error_model="numpy")
 def along_columns(mask: Array, step: float, far: float, out: Array) -> None:
     """Give the squared distance (mm) to the next voxel of the other kind in the row, above 0 inside.
 
@@ -57,7 +53,7 @@ def along_columns(mask: Array, step: float, far: float, out: Array) -> None:
             squared[x] = near if row[x] else -near
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"nnan", "ninf", "nsz"})  # type: ignore[untyped-decorator]
+@compiled(error_model="numpy", fastmath={"nnan", "ninf", "nsz"})
 def _lower(here: Array, there: Array, added: float, best: Array) -> None:
     """Lower the squared distances of one row by way of another, `added` away."""
     add, nothing, one = np.float32(added), np.float32(0), np.float32(1)
@@ -66,8 +62,8 @@ def _lower(here: Array, there: Array, added: float, best: Array) -> None:
         best[x] = min(best[x], add + max(nothing, side * there[x]))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
-def _settled(row: Array, far: float) -> int:
+@compiled(error_model="numpy")
+def _settled(row: Array, far: np.float32) -> int:
     """Give 1 or -1 where the whole row is that far inside or outside, else 0."""
     value = row[0]
     if abs(value) < far:
@@ -80,7 +76,7 @@ def _settled(row: Array, far: float) -> int:
     return 1 if value > 0 else -1
 
 
-@njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
+@compiled(error_model="numpy")
 def across_rows(squared: Array, step: float, far: float, out: Array) -> None:
     """Carry signed squared distances across the first axis of (N, X) `squared` into `out`.
 
@@ -111,14 +107,14 @@ def across_rows(squared: Array, step: float, far: float, out: Array) -> None:
             out[y, x] = best[x] if squared[y, x] > 0 else -best[x]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
+@compiled(error_model="numpy")
 def across_slices(squared: Array, step: float, far: float, begin: int, end: int, out: Array) -> None:
     """Carry signed squared distances across the first axis of (Z, Y, X), for the rows `begin` to `end`."""
     for y in range(begin, end):
         across_rows(squared[:, y, :], step, far, out[:, y, :])
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"nnan", "ninf", "nsz"})  # type: ignore[untyped-decorator]
+@compiled(error_model="numpy", fastmath={"nnan", "ninf", "nsz"})
 def finish(squared: Array, half: float, clip: float) -> None:
     """Turn signed squared distances between voxels' centres into clipped ones to the boundary, in place."""
     take, most = np.float32(half), np.float32(clip)

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numba import njit
+
+from raterscope.algorithms.compiling import Array, compiled
 
 __all__ = ["count_codes", "mark_rows", "pack"]
 
-Array = Any
-"""What numba compiles is not what a type checker sees; shapes and types stand in the docstrings."""
 
-
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled()
 def mark_rows(labels: Array, start: int, stop: int, row_any: Array, column_any: Array) -> None:
     """Mark the rows `start` to `stop` and the columns in which any rater's label is above 0.
 
@@ -38,7 +34,7 @@ def mark_rows(labels: Array, start: int, stop: int, row_any: Array, column_any: 
                     column_any[x] |= labels[p, r, x]
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled()
 def pack(labels: Array, base: int, code: Array) -> None:
     """Append each voxel's labels to its code as digits of a number to the given base.
 
@@ -58,7 +54,7 @@ def pack(labels: Array, base: int, code: Array) -> None:
                     code[z, y, x] = code[z, y, x] * base + labels[p, z, y, x]
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled()
 def count_codes(code: Array, count: Array) -> None:
     """Count how often each code is there.
 

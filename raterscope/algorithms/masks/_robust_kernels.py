@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
-from numba import njit
+
+from raterscope.algorithms.compiling import Array, compiled
 
 __all__ = ["BINS", "GAUSSIAN", "GDP", "LAPLACE", "STUDENT", "measure", "merge", "shares", "spectrum", "sweep"]
-
-Array = Any
-"""What numba compiles is not what a type checker sees; shapes and types stand in the docstrings."""
 
 GAUSSIAN, LAPLACE, STUDENT, GDP = 0, 1, 2, 3
 
@@ -26,7 +23,7 @@ _FAR_TAIL = 12.0
 _HALF_LOG_TAU = 0.5 * math.log(2 * math.pi)
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled()
 def merge(
     bits: Array, state: Array, begin: int, end: int, table: Array, first: Array, count: Array, row: Array,
     used: int,
@@ -75,7 +72,7 @@ def merge(
     return used, end
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=_MATH)  # type: ignore[untyped-decorator]
+@compiled(error_model="numpy", fastmath=_MATH)
 def _distances(data: Array, t: Array, s: Array, b: float, sb: float, sigma: float, out: Array) -> None:
     """Give the expected squared Mahalanobis distance E of one rater at the columns of a block."""
     inverse = 1 / sigma
@@ -84,7 +81,7 @@ def _distances(data: Array, t: Array, s: Array, b: float, sb: float, sigma: floa
         out[i] = (rest * rest + np.float64(s[i]) + sb) * inverse
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=_MATH)  # type: ignore[untyped-decorator]
+@compiled(error_model="numpy", fastmath=_MATH)
 def _log_density(kind: int, e: Array, weight: Array, nu: float) -> float:
     """Give the log density that is left when the scales are integrated out, without its constant."""
     total = 0.0
@@ -105,7 +102,7 @@ def _log_density(kind: int, e: Array, weight: Array, nu: float) -> float:
     return -total * (nu + 1)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=_MATH)  # type: ignore[untyped-decorator]
+@compiled(error_model="numpy", fastmath=_MATH)
 def _precisions(kind: int, e: Array, sigma: float, nu: float) -> None:
     """Turn E into E[tau] / Sigma, in place."""
     inverse, half, one = 1 / sigma, 0.5 / sigma, (nu + 1) / sigma
@@ -124,7 +121,7 @@ def _precisions(kind: int, e: Array, sigma: float, nu: float) -> None:
             e[i] = one / (root * (nu + root))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
+@compiled(error_model="numpy")
 def _above_zero(mean: float, deviation: float) -> Array:
     """Give mean, variance and entropy of a normal variable that is known to be above 0."""
     alpha = -mean / deviation
@@ -142,7 +139,7 @@ def _above_zero(mean: float, deviation: float) -> Array:
     return mean + deviation * rate, deviation * deviation * share, entropy
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=_MATH)  # type: ignore[untyped-decorator]
+@compiled(error_model="numpy", fastmath=_MATH)
 def _add_up(kept: Array, data: Array, t: Array, s: Array, weight: Array) -> Array:
     """Sum the precisions, them times the residual, and them times its expected square."""
     zeroth, first, second = 0.0, 0.0, 0.0
@@ -155,7 +152,7 @@ def _add_up(kept: Array, data: Array, t: Array, s: Array, weight: Array) -> Arra
     return zeroth, first, second
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=_MATH)  # type: ignore[untyped-decorator]
+@compiled(error_model="numpy", fastmath=_MATH)
 def sweep(
     kind: int, data: Array, weight: Array, state: Array, rater: Array, prior: Array, prior_precision: float,
     t: Array, s: Array, begin: int, end: int, sums: Array, totals: Array,
@@ -215,7 +212,7 @@ def sweep(
             sums[2, p] += second
 
 
-@njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
+@compiled(error_model="numpy")
 def measure(
     kind: int, data: Array, weight: Array, rater: Array, t: Array, s: Array, begin: int, end: int, sums: Array
 ) -> None:
@@ -231,7 +228,7 @@ def measure(
             sums[p] += _log_density(kind, e, weight[start:stop], rater[3, p])
 
 
-@njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
+@compiled(error_model="numpy")
 def spectrum(
     kind: int, data: Array, weight: Array, rater: Array, t: Array, s: Array, begin: int, end: int,
     count: Array, total: Array,
@@ -255,7 +252,7 @@ def spectrum(
                 total[p, place] += np.float64(weight[start + i]) * e[i]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
+@compiled(error_model="numpy")
 def shares(kind: int, data: Array, rater: Array, t: Array, s: Array, out: Array) -> None:
     """Give each rater's share of the precision in (P, C) uint8, 255 in all at every column."""
     raters, columns = data.shape

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numba import njit
+
+from raterscope.algorithms.compiling import Array, compiled
 
 __all__ = ["field_totals", "maximise", "pattern_evidence", "run_patterns", "sweep"]
 
-Array = Any
-"""What numba compiles is not what a type checker sees; shapes and types stand in the docstrings."""
 
-
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled()
 def pattern_evidence(labels: Array, theta: Array, prior: Array, evidence: Array) -> None:
     """Fill in log prior_k + sum_p log theta[p, k, label_p] for each pattern.
 
@@ -34,7 +30,7 @@ def pattern_evidence(labels: Array, theta: Array, prior: Array, evidence: Array)
             evidence[m, k] = total
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled()
 def maximise(labels: Array, total: Array, theta: Array) -> float:
     """Set the raters' rates to the shares that the truth's distribution gives them.
 
@@ -76,7 +72,7 @@ def maximise(labels: Array, total: Array, theta: Array) -> float:
     return change
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled()
 def run_patterns(
     labels: Array,
     settled: Array,
@@ -144,7 +140,7 @@ def run_patterns(
     return len(objective), False
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled()
 def sweep(
     row: Array,
     evidence: Array,
@@ -205,7 +201,7 @@ def sweep(
                     field[z, y, x, k] = logs[k] / norm
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled()
 def field_totals(
     row: Array, evidence: Array, strength: float, start: int, stop: int, field: Array, total: Array
 ) -> float:

@@ -6,18 +6,14 @@ functions", Theory of Computing 8 (2012) 415-428: lower envelopes of parabolas, 
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numba import njit
+
+from raterscope.algorithms.compiling import Array, compiled
 
 __all__ = ["boundary", "squared_distance"]
 
-Array = Any
-"""What numba compiles is not what a type checker sees; shapes and types stand in the docstrings."""
 
-
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled()
 def boundary(mask: Array, surface: Array) -> int:
     """Mark the voxels of a mask that share a face with one outside it; beyond the array all is outside.
 
@@ -56,7 +52,7 @@ def boundary(mask: Array, surface: Array) -> int:
     return count
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled()
 def _envelope(value: Array, step: float, place: Array, border: Array) -> None:
     """Replace a line of squared distances by their lower envelope of parabolas; (n,) float64, in place.
 
@@ -89,7 +85,7 @@ def _envelope(value: Array, step: float, place: Array, border: Array) -> None:
         value[q] = away * away + height[k]
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled()
 def squared_distance(surface: Array, spacing: Array, out: Array) -> None:
     """Fill in the squared distance (mm) of each voxel's centre to the nearest marked one.
 

@@ -7,15 +7,13 @@ product with it is one with R of half the size: R (x + x~) less s x~ or s x.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+
+from raterscope.algorithms.compiling import Array, compiled
 
 __all__ = ["BOUNDARY", "FREE", "INSIDE", "State", "iss_events", "lasso_events", "start"]
-
-Array = Any
-"""What numba compiles is not what a type checker sees; shapes and types stand in the docstrings."""
 
 INSIDE, BOUNDARY, FREE = 0, 1, 2
 """Of a column: its dual is within -1 and 1; on one of them, with a coefficient of 0; with one that moves."""
@@ -78,7 +76,7 @@ def start(columns: int, factor: Array | None = None) -> State:
     )  # fmt: skip
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})  # type: ignore[untyped-decorator]
+@compiled(fastmath={"reassoc", "contract"})
 def _add(gram: Array, gap: Array, state: State, column: int, right: float) -> bool:
     """Make a column free; False where it is a mixture of those that are."""
     people = len(gram)
@@ -108,7 +106,7 @@ def _add(gram: Array, gap: Array, state: State, column: int, right: float) -> bo
     return True
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled()
 def _drop(state: State, place: int) -> None:
     """Let a free column be so no more: its row leaves the factor, and rotations make that triangular."""
     count = int(state.at[2])
@@ -131,7 +129,7 @@ def _drop(state: State, place: int) -> None:
     state.at[2] = count - 1
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled()
 def _solve(state: State, found: Array) -> None:
     """Solve for the free columns; `found` is in their order."""
     count = int(state.at[2])
@@ -144,7 +142,7 @@ def _solve(state: State, found: Array) -> None:
             found[j] -= row[j] * found[k]
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled()
 def _multiply(gram: Array, gap: Array, state: State, together: Array, rows: Array) -> None:
     """Write the Gram matrix times the slope."""
     people, columns = len(gram), len(state.slope)
@@ -175,7 +173,7 @@ def _multiply(gram: Array, gap: Array, state: State, together: Array, rows: Arra
             product[i] -= gap[i] * slope[people + i]
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled()
 def _settle(
     gram: Array,
     gap: Array,
@@ -233,7 +231,7 @@ def _settle(
         _multiply(gram, gap, state, together, rows)
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled()
 def _entered(state: State, place: float, people: int, stop: float) -> bool:
     """Note where new columns came in; say whether enough knockoffs are before their annotators to stop."""
     entry = state.entry
@@ -249,7 +247,7 @@ def _entered(state: State, place: float, people: int, stop: float) -> bool:
     return bool(behind > stop * (people - behind))
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled()
 def iss_events(gram: Array, gap: Array, pull: Array, state: State, most: int, stop: float) -> int:
     """Follow the inverse scale space of eq. 4, theta projected out, exactly (Osher and others, 2016).
 
@@ -314,7 +312,7 @@ def iss_events(gram: Array, gap: Array, pull: Array, state: State, most: int, st
     return most
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled()
 def lasso_events(gram: Array, gap: Array, pull: Array, state: State, most: int, stop: float) -> int:
     """Follow the LASSO of eq. 5, theta projected out, exactly from the largest lambda down to 0.
 

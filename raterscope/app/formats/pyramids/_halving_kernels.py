@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from raterscope.algorithms.compiling import compiled
 
 __all__ = ["halve"]
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled()
 def halve(pixels: NDArray[np.uint8], kept: float) -> NDArray[np.uint8]:
     """Halve (height, width, channels); the pixel that differs most is found by the sum of its channels."""
     height, width, channels = pixels.shape

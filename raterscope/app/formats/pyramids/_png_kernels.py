@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from raterscope.algorithms.compiling import compiled
 
 __all__ = ["unfilter"]
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled()
 def unfilter(rows: NDArray[np.uint8], above: NDArray[np.uint8], step: int) -> bool:
     """Undo the filters (PNG specification, chapter 9) in place.
 
