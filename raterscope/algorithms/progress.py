@@ -92,7 +92,7 @@ def without_partials(watch: Watch) -> Watch:
         words: str,
         *,
         objective: float | None = None,
-        partial: Callable[[], object] | None = None,  # noqa: ARG001
+        partial: Callable[[], object] | None = None,  # noqa: ARG001 - as every watch takes it
     ) -> None:
         watch(fraction, words, objective=objective)
 

@@ -39,7 +39,7 @@ class CommonTaskSettings(FactorisationSettings):
         40, "Communities at most", "How many a search starts with; it takes out those that explain nothing.",
         minimum=1, maximum=1000, advanced=True,
     )  # fmt: skip
-    evidence: float | None = number(  # type: ignore[assignment]
+    evidence: float | None = number(  # type: ignore[assignment]  # it may be left open
         None, "Evidence", "How many observations the links of an annotator count for together: more splits "
         "communities, less joins them. Left open: what gives the highest modularity.",
         minimum=1, maximum=1e5, optional=True, advanced=True,

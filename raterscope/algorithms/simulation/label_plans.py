@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -97,7 +98,7 @@ class CrowdPlan:
             raise ValueError(f"{self.fewest} to {self.most} votes an annotator; expected at least 1.")
 
 
-def scoring_crowd(tasks: int = 3200, annotators: int = 500, **changes: object) -> CrowdPlan:
+def scoring_crowd(tasks: int = 3200, annotators: int = 500, **changes: Any) -> CrowdPlan:
     """Plan a crowd that says -1, 1 or 3 of two classes, with the five behaviours of the paper's figure 3.
 
     Parameters
@@ -113,17 +114,19 @@ def scoring_crowd(tasks: int = 3200, annotators: int = 500, **changes: object) -
         Behaviour("optimists", ((0.10, 0.60, 0.30), (0.05, 0.40, 0.55)), 0.16),
         Behaviour("non-committal", ((0.60, 0.35, 0.05), (0.25, 0.65, 0.10)), 0.19),
     )
-    plan = {
-        "classes": ("no parasite", "parasite"),
-        "outputs": ("-1", "1", "3"),
-        "meaning": (0, 1, 1),
-        "shares": (0.75, 0.25),
-        "behaviours": behaviours,
-    }
-    return CrowdPlan(**{**plan, "tasks": tasks, "annotators": annotators, **changes})  # type: ignore[arg-type]
+    plan = CrowdPlan(
+        classes=("no parasite", "parasite"),
+        outputs=("-1", "1", "3"),
+        meaning=(0, 1, 1),
+        shares=(0.75, 0.25),
+        behaviours=behaviours,
+        tasks=tasks,
+        annotators=annotators,
+    )
+    return replace(plan, **changes)
 
 
-def staging_crowd(tasks: int = 3200, annotators: int = 500, **changes: object) -> CrowdPlan:
+def staging_crowd(tasks: int = 3200, annotators: int = 500, **changes: Any) -> CrowdPlan:
     """Plan a crowd that names the stage of a malaria parasite in a red blood cell; see `scoring_crowd`."""
     stages = ("uninfected", "ring", "trophozoite", "schizont", "gametocyte")
     behaviours = (
@@ -151,14 +154,16 @@ def staging_crowd(tasks: int = 3200, annotators: int = 500, **changes: object) -
             0.12,
         ),
     )
-    plan = {
-        "classes": stages,
-        "outputs": stages,
-        "meaning": tuple(range(len(stages))),
-        "shares": (0.52, 0.22, 0.14, 0.06, 0.06),
-        "behaviours": behaviours,
-    }
-    return CrowdPlan(**{**plan, "tasks": tasks, "annotators": annotators, **changes})  # type: ignore[arg-type]
+    plan = CrowdPlan(
+        classes=stages,
+        outputs=stages,
+        meaning=tuple(range(len(stages))),
+        shares=(0.52, 0.22, 0.14, 0.06, 0.06),
+        behaviours=behaviours,
+        tasks=tasks,
+        annotators=annotators,
+    )
+    return replace(plan, **changes)
 
 
 def _diagonal(right: tuple[float, ...], wrong: dict[tuple[int, int], float] | None = None) -> Rows:

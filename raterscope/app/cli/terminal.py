@@ -51,7 +51,7 @@ class ProgressLine:
         words: str,
         *,
         objective: float | None = None,  # noqa: ARG002 - a terminal shows no curves
-        partial: Callable[[], object] | None = None,  # noqa: ARG002
+        partial: Callable[[], object] | None = None,  # noqa: ARG002 - nor a partial result
     ) -> None:
         """Draw, at most ten times a second."""
         now = time.monotonic()

@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.records import refuse_study
@@ -300,12 +300,12 @@ def _offset(path: Path, at: int, syntax: str, bits: int, photometric: str) -> in
     with path.open("rb") as file:
         file.seek(at)
         start = file.read(12)
-    order = "big" if syntax == "1.2.840.10008.1.2.2" else "little"
-    group, element = (int.from_bytes(start[k : k + 2], order) for k in (0, 2))  # type: ignore[arg-type]
+    order: Literal["big", "little"] = "big" if syntax == "1.2.840.10008.1.2.2" else "little"
+    group, element = (int.from_bytes(start[k : k + 2], order) for k in (0, 2))
     if group != 0x7FE0 or element not in (0x8, 0x9, 0x10):
         raise InputError("holds no pixels", file=path)
     explicit = syntax != NATIVE[0]
-    length = int.from_bytes(start[8:12] if explicit else start[4:8], order)  # type: ignore[arg-type]
+    length = int.from_bytes(start[8:12] if explicit else start[4:8], order)
     if length == 0xFFFFFFFF:
         return None
     begin = at + (12 if explicit else 8)

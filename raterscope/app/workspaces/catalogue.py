@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from PySide6.QtWidgets import QWidget
@@ -40,15 +41,16 @@ class WorkspaceKind:
     belongs: str
     first_step: str
 
-    def load(self) -> type[WorkspaceScreen]:
+    def load(self) -> Callable[[Document, Jobs, QWidget], WorkspaceScreen]:
         """Import the workspace's class, and with it what it draws with."""
         module, name = self.place.split(":")
-        found: type[WorkspaceScreen] = getattr(importlib.import_module(module), name)
+        found: Callable[[Document, Jobs, QWidget], WorkspaceScreen]
+        found = getattr(importlib.import_module(module), name)
         return found
 
     def make(self, document: Document, jobs: Jobs, parent: QWidget) -> WorkspaceScreen:
         """Make the workspace."""
-        return self.load()(document, jobs, parent)  # type: ignore[arg-type,call-arg]
+        return self.load()(document, jobs, parent)
 
     def holds(self, contents: Contents) -> bool:
         """Tell whether a study has something for this workspace."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from PySide6.QtCore import QEvent, QItemSelectionModel, QModelIndex, QPoint, Qt, Signal
+from PySide6.QtCore import QEvent, QItemSelectionModel, QModelIndex, QObject, QPoint, Qt, Signal
 from PySide6.QtGui import QAction, QKeyEvent
 from PySide6.QtWidgets import QHBoxLayout, QHeaderView, QLineEdit, QVBoxLayout, QWidget
 
@@ -141,7 +141,7 @@ class AnnotatorTable(QWidget):
         ),
     )
 
-    def eventFilter(self, watched: object, event: QEvent) -> bool:
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Take the keys of the table before the window's."""
         if event.type() in (QEvent.Type.ShortcutOverride, QEvent.Type.KeyPress):
             assert isinstance(event, QKeyEvent)
@@ -152,7 +152,7 @@ class AnnotatorTable(QWidget):
                     action.trigger()
                 event.accept()
                 return True
-        return super().eventFilter(watched, event)  # type: ignore[arg-type]
+        return super().eventFilter(watched, event)
 
     def _make_actions(self) -> None:
         self._solo = QAction("Show alone", self)
@@ -236,10 +236,10 @@ class AnnotatorTable(QWidget):
         if not self._quiet:
             self.selected.emit(self.model.at(index.row()).index if index.isValid() else None)
 
-    def _keeping_selection(self, change: object) -> None:
+    def _keeping_selection(self, change: Callable[[], object]) -> None:
         current = self.current
         self._quiet = True
-        change()  # type: ignore[operator]
+        change()
         self._quiet = False
         self.select(current)
         self._settle()

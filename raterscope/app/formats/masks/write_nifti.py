@@ -22,9 +22,13 @@ _MOST_IN_ONE = 255
 
 
 def write_nifti(
-    path: Path, structures: Sequence[Structure], grid: Grid, *, source: VolumeFile | None = None,  # noqa: ARG001
-    deidentify: bool = False,  # noqa: ARG001
-) -> list[Path]:  # fmt: skip
+    path: Path,
+    structures: Sequence[Structure],
+    grid: Grid,
+    *,
+    source: VolumeFile | None = None,  # noqa: ARG001 - as every writer of masks takes it
+    deidentify: bool = False,  # noqa: ARG001 - there is nothing to take out
+) -> list[Path]:
     """Write one file of all masks, label k the k-th of them, where they do not overlap; else one file each.
 
     Maps get one file each. No file tells more than values and geometry, so that there is nothing to take out.

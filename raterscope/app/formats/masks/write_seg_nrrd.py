@@ -22,9 +22,13 @@ _MOST_LABELS = 255
 
 
 def write_seg_nrrd(
-    path: Path, structures: Sequence[Structure], grid: Grid, *, source: VolumeFile | None = None,  # noqa: ARG001
-    deidentify: bool = False,  # noqa: ARG001
-) -> list[Path]:  # fmt: skip
+    path: Path,
+    structures: Sequence[Structure],
+    grid: Grid,
+    *,
+    source: VolumeFile | None = None,  # noqa: ARG001 - as every writer of masks takes it
+    deidentify: bool = False,  # noqa: ARG001 - there is nothing to take out
+) -> list[Path]:
     """Write each mask as a segment; segments share a layer as long as they do not overlap.
 
     The file tells no more than names, colours, voxels and geometry, so that there is nothing to take out.
