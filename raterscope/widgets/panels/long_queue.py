@@ -108,6 +108,12 @@ class LongQueue(QueueFrame):
         """Which one is current."""
         return self._current if self._current >= 0 else None
 
+    @property
+    def first(self) -> int | None:
+        """Which one stands first in the list."""
+        order = () if self._shown is None else self._shown.order
+        return int(order[0]) if len(order) else None
+
     def go(self, by: int) -> None:
         """Go some lines down, or up where `by` is below 0, past the done ones, and say so."""
         lines = self.view.lines

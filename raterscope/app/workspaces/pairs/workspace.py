@@ -156,14 +156,10 @@ class PairsWorkspace(PairsScreen):
     def _on_changed(self) -> None:
         self.runs.show_history()
         self.questions.refresh()
-        self.question.setVisible(self.question.count() > 1)
         self.tell_stale()
 
     def _show(self, scene: Scene | None, analysis: Analysis | None) -> None:
-        same = self.scene is not None and scene is not None and self.scene.question.id == scene.question.id
-        kept = self.queue.current if same else None
-        if kept is not None and analysis is not None and not analysis.took_part[kept]:
-            kept = None
+        kept = self._kept(scene, analysis)
         self.scene = None if scene is None else replace(scene, blind=self.hiding.on)
         self.analysis, self._evidence, self._between = analysis, None, None
         self.cutting.show(scene, analysis)
@@ -181,7 +177,15 @@ class PairsWorkspace(PairsScreen):
             self.said.emit(notices)
         self._draw()
         self.cutting.rank(self.flagged)
-        self.choose(kept)
+        self.choose(self.queue.first if kept is None else kept)
+
+    def _kept(self, scene: Scene | None, analysis: Analysis | None) -> int | None:
+        """Give who is still looked at with another answer; where it is the first one, one begins anew."""
+        before, current = self.scene, self.queue.current
+        if before is None or scene is None or analysis is None or before.question.id != scene.question.id:
+            return None
+        first = before.fusion is None and scene.fusion is not None
+        return None if first or current is None or not analysis.took_part[current] else current
 
     def _draw(self) -> None:
         """Draw everything that is of all annotators."""
@@ -343,12 +347,21 @@ class PairsWorkspace(PairsScreen):
             return
         self.runs.show_history()
         if contents.item_of(decision, "pairs") is not None:
+            decided, flagged = self.judging.decided, self.flagged
             self.judging.refresh()
-            self._sort()
-            self._flags_changed()
-            if self.hiding.on:  # what was decided is uncovered
-                self.choose(self.queue.current)
+            if not np.array_equal(decided, self.judging.decided):  # else somebody was passed over
+                self._judged(ranks=not np.array_equal(flagged, self.flagged))
         self.tell_stale()
+
+    def _judged(self, *, ranks: bool) -> None:
+        """Show whom the expert flags and clears, and what follows if others are flagged now than before."""
+        self._sort()
+        if ranks or self.hiding.on:  # what was decided is uncovered
+            self._flags_changed()
+        else:
+            self._show_bias()
+        if self.hiding.on:
+            self.choose(self.queue.current)
 
     # Fusing
 

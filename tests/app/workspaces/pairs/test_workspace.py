@@ -37,6 +37,19 @@ def test_fusing_flags_the_biased_and_ranks_the_items_without_them(fused):
     assert "12 flagged at a rate of 0.10" in fused.status._text.text()
 
 
+def test_the_first_fusion_leads_to_the_most_disputed_and_a_later_one_leaves_whom_one_looks_at(opened, qtbot):
+    workspace = opened.workspace
+    assert workspace.queue.current == 0  # so that something is seen
+    workspace.choose(30)
+    for run, algorithm in enumerate(("iss", "lasso"), 1):
+        workspace.fuse_panel.algorithm.choose(algorithm)
+        key(opened, qtbot, Qt.Key.Key_F5)
+        qtbot.waitUntil(lambda run=run: len(opened.document.contents.runs) == run, timeout=LONG)
+        idle(opened, qtbot)
+        assert workspace.queue.current == (workspace.queue.view.lines[0].key if run == 1 else 20)
+        workspace.choose(20)
+
+
 def test_what_is_not_promised_of_the_rate_is_said(opened, qtbot):
     opened.workspace.fuse_panel.algorithm.choose("iss", PairPlan.make("iss", {"plus": "no"}).settings)
     key(opened, qtbot, Qt.Key.Key_F5)
@@ -137,7 +150,7 @@ def test_who_was_flagged_and_set_aside_counts_no_longer_as_flagged(fused, qtbot)
     qtbot.waitUntil(lambda: len(fused.document.contents.runs) == 2, timeout=LONG)
     idle(fused, qtbot)
     assert not workspace.flagged.any()
-    assert workspace.queue.current is None  # who was looked at took no part
+    assert workspace.queue.current == BIASED  # who was looked at took no part
     assert "0 flagged at a rate of 0.10" in fused.status._text.text()
 
 
