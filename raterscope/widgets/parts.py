@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 
 from PySide6.QtCore import QEvent, QObject, QSize, Qt
-from PySide6.QtGui import QFontMetrics, QPainter, QPaintEvent, QResizeEvent
+from PySide6.QtGui import QFontMetrics, QHelpEvent, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import (
     QComboBox,
     QFrame,
@@ -15,6 +15,7 @@ from PySide6.QtWidgets import (
     QStyle,
     QStyleOptionComboBox,
     QStylePainter,
+    QToolTip,
     QWidget,
 )
 
@@ -112,8 +113,15 @@ class _Passing(QObject):
         return past
 
 
+BESIDE_WORDS = 24
+"""Margins and the bar that scrolls, in a list of choices."""
+
+
 class ChoiceBox(QComboBox):
-    """A choice that is no wider than its place, whatever its words; those that do not fit end in dots."""
+    """A choice that is no wider than its place, whatever its words; those that do not fit end in dots.
+
+    Words that are cut are shown whole as a tooltip, and in the list that opens, which is as wide as they are.
+    """
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -121,16 +129,34 @@ class ChoiceBox(QComboBox):
         self.setMinimumContentsLength(12)
         let_wheel_pass(self)
 
+    def event(self, event: QEvent) -> bool:
+        """Show words that are cut whole, where the choice has no tooltip of its own."""
+        if event.type() == QEvent.Type.ToolTip and not self.toolTip():
+            assert isinstance(event, QHelpEvent)
+            cut = self.fontMetrics().horizontalAdvance(self.currentText()) > self._room()
+            QToolTip.showText(event.globalPos(), plain_tip(self.currentText()) if cut else "", self)
+            return True
+        return super().event(event)
+
+    def showPopup(self) -> None:
+        """Open the list, its words whole as far as the screen has room for them."""
+        room = self.screen().availableGeometry().width() * 2 // 3
+        self.view().setMinimumWidth(min(self.view().sizeHintForColumn(0) + BESIDE_WORDS, room))
+        super().showPopup()
+
+    def _room(self) -> int:
+        """Give how wide words may be."""
+        option = QStyleOptionComboBox()
+        self.initStyleOption(option)
+        place = QStyle.SubControl.SC_ComboBoxEditField
+        return self.style().subControlRect(QStyle.ComplexControl.CC_ComboBox, option, place, self).width() - 4
+
     def paintEvent(self, _event: QPaintEvent) -> None:
         """Paint the choice, shortened to its room."""
         option = QStyleOptionComboBox()
         self.initStyleOption(option)
-        field = self.style().subControlRect(
-            QStyle.ComplexControl.CC_ComboBox, option, QStyle.SubControl.SC_ComboBoxEditField, self
-        )
-        option.currentText = self.fontMetrics().elidedText(
-            option.currentText, Qt.TextElideMode.ElideRight, field.width() - 4
-        )
+        end = Qt.TextElideMode.ElideRight
+        option.currentText = self.fontMetrics().elidedText(option.currentText, end, self._room())
         painter = QStylePainter(self)
         painter.drawComplexControl(QStyle.ComplexControl.CC_ComboBox, option)
         painter.drawControl(QStyle.ControlElement.CE_ComboBoxLabel, option)

@@ -73,7 +73,6 @@ QLineEdit:focus, QPlainTextEdit:focus, QTextEdit:focus, QComboBox:focus, QAbstra
     border-color: {t.accent}; }}
 QLineEdit[wrong="true"] {{ border-color: {t.rejected}; }}
 QLineEdit:disabled, QComboBox:disabled {{ color: {t.third}; background: transparent; }}
-QComboBox {{ padding-right: 24px; }}
 QComboBox::drop-down {{ border: none; width: 24px; }}
 QComboBox::down-arrow {{ image: url({down}); width: 12px; height: 12px; }}
 QComboBox QAbstractItemView {{ background: {t.raised}; border: 1px solid {t.line};
@@ -138,7 +137,9 @@ QWidget#topBar, QWidget#statusLine {{ background: {t.surface}; }}
 QWidget#topBar {{ border-bottom: 1px solid {t.line}; }}
 QWidget#statusLine {{ border-top: 1px solid {t.line}; }}
 QToolButton#menuButton {{ background: transparent; border-color: transparent; font-size: {min(title, NAME)}px;
-    font-weight: bold; padding: 4px 6px; }}
+    font-weight: bold; padding: 4px 22px 4px 6px; }}
+QToolButton#menuButton::menu-indicator {{ image: url({down}); width: {box}px; subcontrol-origin: padding;
+    subcontrol-position: right center; right: 6px; }}
 QToolButton#menuButton:hover {{ background: {t.raised}; }}
 QToolButton#menuButton:focus {{ border-color: {t.accent}; }}
 QLabel#studyName, QLabel#progressWords {{ color: {t.second}; }}

@@ -149,6 +149,28 @@ def test_a_picture_is_shown_whole_and_its_absence_said(panel):
     assert panel._picture.accessibleName() == "No picture"
 
 
+def test_where_tasks_have_no_pictures_their_place_is_the_classes(panel):
+    panel.show_task(view())
+    with_place = panel.bars.width()
+    panel.show_task(view(pictures=False))
+    QCoreApplication.sendPostedEvents()
+    assert panel.bars.width() > with_place
+    panel.resize(400, 224)  # as in the smallest window: the votes beside the classes all the same
+    QCoreApplication.sendPostedEvents()
+    assert panel.votes.mapTo(panel, panel.votes.rect().topLeft()).x() > panel.bars.geometry().right()
+
+
+@pytest.mark.parametrize("many", [2, 4, 5])
+def test_so_many_classes_are_seen_at_once_in_the_usual_window(panel, many):
+    classes = tuple(f"class {place}" for place in range(many))
+    panel.resize(640, 212)
+    panel.show_task(view(classes=classes, posterior=np.full(many, 1 / many), known=0, decided=1))
+    QCoreApplication.sendPostedEvents()
+    for place in range(many):
+        line = panel.bars.visualRect(panel.bars.model().index(place))
+        assert panel.bars.viewport().rect().contains(line), place
+
+
 def test_before_a_fusion_one_can_decide_but_reads_no_number(panel):
     panel.show_task(view(posterior=None))
     assert "nan" not in words(panel)

@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any, Protocol
 
 from PySide6.QtCore import QObject, Signal
-from PySide6.QtWidgets import QComboBox
 
 from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Document
@@ -15,6 +14,7 @@ from raterscope.app.jobs import Job, Jobs
 from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.records import Item
 from raterscope.app.workspaces.runs import Runs
+from raterscope.widgets.parts import ChoiceBox
 
 __all__ = ["Questions"]
 
@@ -38,7 +38,8 @@ class Questions(QObject):
     ----------
     document : Document
     jobs : Jobs
-    box : QComboBox
+    box : ChoiceBox
+        Seen where there is a choice.
     runs : Runs
     kind : str
         Whose questions are listed.
@@ -63,7 +64,7 @@ class Questions(QObject):
         self,
         document: Document,
         jobs: Jobs,
-        box: QComboBox,
+        box: ChoiceBox,
         runs: Runs,
         kind: str,
         noun: str,
@@ -98,6 +99,7 @@ class Questions(QObject):
         self._box.clear()
         for one in questions:
             self._box.addItem(one.name, one.id)
+        self._box.setVisible(len(questions) > 1)
         numbers = [one.id for one in questions]
         if self.current not in numbers:
             self.current = numbers[0] if numbers else None

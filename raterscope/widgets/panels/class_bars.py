@@ -20,6 +20,12 @@ from raterscope.widgets.text_size import set_lengths
 __all__ = ["ClassBar", "ClassBars", "keys_of"]
 
 CAP, FIGURE_ROOM = 26.0, 40.0
+HIGH, LOW = 32, 23
+"""Of a line: the bar beneath the name, or beside it."""
+FEW = 3
+"""So many classes have high lines."""
+NAME_SHARE = 0.45
+"""What a name takes of a low line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,15 +77,19 @@ class ClassBars(LineList[ClassBar]):
     decided = Signal(int)
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(_BarKind(), "Classes, with the keys that decide for them", parent)
+        self._kind = _BarKind()
+        super().__init__(self._kind, "Classes, with the keys that decide for them", parent)
         self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
         self.clicked.connect(self._on_clicked)
 
     def show_bars(self, bars: Sequence[ClassBar]) -> None:
         """Show the classes of a task."""
+        self._kind.height = HIGH if len(bars) <= FEW else LOW
+        rows = {"minimumSectionSize": self._kind.height, "defaultSectionSize": self._kind.height}
+        set_lengths(self.verticalHeader(), **rows)
         self.set_lines(bars)
-        set_lengths(self, minimumHeight=_BarKind.height + 2 * self.frameWidth())
+        set_lengths(self, minimumHeight=HIGH + 2 * self.frameWidth())
 
     OWN_KEYS = OwnKeys("In the classes of a task", (("Return", "the task is of this class"),))
 
@@ -95,7 +105,7 @@ class ClassBars(LineList[ClassBar]):
 
 
 class _BarKind(LineKind[ClassBar]):
-    height = 32
+    height = HIGH
 
     def key(self, line: ClassBar) -> Hashable:
         return line.place, line.name
@@ -117,8 +127,10 @@ class _BarKind(LineKind[ClassBar]):
 
     def paint_line(self, painter: QPainter, box: QRectF, line: ClassBar) -> None:
         look = theme.current()
+        low = self.height == LOW
         if line.digit:
-            cap = QRectF(box.left() + 2, box.center().y() - CAP / 2, CAP, CAP)
+            size = min(CAP, box.height() - 3)
+            cap = QRectF(box.left() + 2, box.center().y() - size / 2, CAP, size)
             paint_key(painter, cap, line.digit, lit=line.note == "decided")
         left, right = box.left() + CAP + 12, box.right() - 8
         painter.setFont(theme.font())
@@ -130,12 +142,15 @@ class _BarKind(LineKind[ClassBar]):
         right -= FIGURE_ROOM + 8
         name = QRectF(left, box.top() + 3, right - left, 17)
         bar = QRectF(left, box.bottom() - 10, right - left, 5)
+        if low:
+            name = QRectF(left, box.top(), NAME_SHARE * (right - left), box.height())
+            bar = QRectF(name.right() + 8, box.center().y() - 2.5, right - name.right() - 8, 5)
         if line.note:
             # Beside the name where there is room for both, else at the end of the bar: the name comes first.
             wanted = painter.fontMetrics().horizontalAdvance(line.name) + 8
             painter.setFont(theme.font(theme.CAPTION))
             width = min(painter.fontMetrics().horizontalAdvance(line.note) + 4.0, bar.width())
-            beside = wanted + width <= name.width()
+            beside = not low and wanted + width <= name.width()
             note = QRectF(right - width, name.top() if beside else bar.center().y() - 7, width, 14)
             if beside:
                 note.setHeight(name.height())

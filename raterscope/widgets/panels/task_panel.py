@@ -25,7 +25,7 @@ SIDE, NARROW_SIDE = 120, 72
 NARROW, LOW = 360, 280
 """Below this width, or this height with the votes beneath, the picture is smaller."""
 
-BESIDE_FROM = 560
+BESIDE_FROM, WITHOUT_PICTURE = 560, 380
 """From this width on, votes stand beside the classes, below it beneath them."""
 
 LEAST = QSize(256, 224)
@@ -48,6 +48,8 @@ class TaskView:
         None before there is a fusion.
     votes : tuple of TaskVote
     picture : QImage or None
+    pictures : bool
+        Whether tasks have pictures at all; the place of one is shown where they do.
     majority, majority_votes : int
         The class that most votes stand for, -1 where none leads, and how many do.
     decided, known : int
@@ -63,6 +65,7 @@ class TaskView:
     posterior: NDArray[np.floating] | None
     votes: tuple[TaskVote, ...] = ()
     picture: QImage | None = None
+    pictures: bool = True
     majority: int = -1
     majority_votes: int = 0
     decided: int = -1
@@ -144,6 +147,9 @@ class TaskPanel(QWidget):
             return
         self._header.set_title("Task", view.name)
         self._header.set_aside(count(len(view.votes), "vote"))
+        if self._picture.isHidden() == view.pictures:
+            self._picture.setVisible(view.pictures)
+            self._arrange()
         self._picture.show_picture(view.picture)
         self._show_number(view)
         sentence = view.sentence()
@@ -159,7 +165,11 @@ class TaskPanel(QWidget):
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Put the votes beside the classes where there is room."""
         super().resizeEvent(event)
-        beside = self.width() >= BESIDE_FROM
+        self._arrange()
+
+    def _arrange(self) -> None:
+        enough = WITHOUT_PICTURE if self._picture.isHidden() else BESIDE_FROM
+        beside = self.width() >= enough
         way = QBoxLayout.Direction.LeftToRight if beside else QBoxLayout.Direction.TopToBottom
         self._sides.setDirection(way)
         small = self.width() < NARROW or (self.width() < BESIDE_FROM and self.height() < LOW)

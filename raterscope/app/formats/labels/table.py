@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Literal, TypeVar
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,8 +38,6 @@ _NEEDED = ("annotator", "task", "label")
 _WANTED = ("time", "truth", "question", "picture")
 _TRUE = ("task", "truth")
 _TRUE_FROM_LABEL = ("task", "label")
-
-_AnyTable = TypeVar("_AnyTable", LabelTable, TrueLabels, LabelTable | TrueLabels)
 
 
 def tells_table(table: Table) -> Literal["labels", "truth"] | None:
@@ -94,7 +92,8 @@ def labels_of(
             tables += _tables(columns, column, words, rows, whole="question" not in coded)
     if not any(len(table) for table in tables):
         raise InputError("has no labels; expected some", file=head.table.path, field=column["label"])
-    return _telling(tables, columns, column, filled)
+    tables[0] = replace(tables[0], notices=(*tables[0].notices, *_lost(columns, column, filled)))
+    return tuple(tables)
 
 
 def truth_of(
@@ -123,7 +122,8 @@ def truth_of(
         truths += [] if truth is None else [truth]
     if not truths:
         raise InputError("has no labels; expected some", file=head.table.path, field=column["truth"])
-    return _telling(truths, columns, column, filled)
+    truths[0] = replace(truths[0], notices=(*truths[0].notices, *_lost(columns, column, filled)))
+    return tuple(truths)
 
 
 def _asked(columns: Columns, filled: NDArray[np.bool_]) -> list[tuple[str, NDArray[np.bool_]]]:
@@ -136,17 +136,14 @@ def _asked(columns: Columns, filled: NDArray[np.bool_]) -> list[tuple[str, NDArr
     ]
 
 
-def _telling(
-    tables: Sequence[_AnyTable], columns: Columns, column: Mapping[str, str], filled: NDArray[np.bool_]
-) -> tuple[_AnyTable, ...]:
-    """Let the first table tell how many rows are of no question, where others are of one."""
+def _lost(columns: Columns, column: Mapping[str, str], filled: NDArray[np.bool_]) -> tuple[str, ...]:
+    """Say how many rows are of no question, where others are of one."""
     question = columns.coded.get("question")
     lost = 0 if question is None or question.names == [""] else int((filled & cells_are(question, "")).sum())
-    if not lost or not tables:
-        return tuple(tables)
+    if not lost:
+        return ()
     rows_were = "1 row was" if lost == 1 else f"{lost:,} rows were"
-    notice = f"{rows_were} left out, without a question in {plain(column['question'], 40)}."
-    return replace(tables[0], notices=(*tables[0].notices, notice)), *tables[1:]
+    return (f"{rows_were} left out, without a question in {plain(column['question'], 40)}.",)
 
 
 def _tables(

@@ -51,7 +51,6 @@ class LabelsScreen(WorkspaceScreen):
         self.question = ChoiceBox()
         self.question.setAccessibleName("Question")
         self.question.setMinimumContentsLength(8)
-        theme.set_role(self.question, "beside-tabs")
         self.describe = QPushButton("Answers…")
         theme.set_role(self.describe, "link")
         self.describe.setToolTip("The order of the labels, what each stands for, and the prior")
@@ -77,7 +76,7 @@ class LabelsScreen(WorkspaceScreen):
             ("Annotators", people), ("Similarity", alike), ("Over time", self.flow), ("Tasks", self.behind),
         ):  # fmt: skip
             self.middle_tabs.addTab(widget, title)
-        self.middle_tabs.setCornerWidget(self._corner())
+        self.middle_tabs.setCornerWidget(_beside_tabs(self.describe))
         self.middle_tabs.setFocusProxy(self.wall)
         self._given: list[int] | None = None
         set_lengths(self.matrix, minimumHeight=LEAST_MATRIX)
@@ -94,6 +93,7 @@ class LabelsScreen(WorkspaceScreen):
             (1, 1),
             parent,
         )  # fmt: skip
+        self.queue.add_above(self.question)
         for place, (title, plot) in enumerate(
             (
                 ("Methods", self.comparing),
@@ -129,15 +129,13 @@ class LabelsScreen(WorkspaceScreen):
             self.why.setSizes(self._given)
             self._given = None
 
-    def _corner(self) -> QWidget:
-        """Which question, and how its answers are understood, beside the tabs."""
-        bar = QWidget()
-        row = QHBoxLayout(bar)
-        row.setContentsMargins(8, 0, 8, 0)
-        row.setSpacing(8)
-        row.addWidget(self.question)
-        row.addWidget(self.describe)
-        return bar
+
+def _beside_tabs(widget: QWidget) -> QWidget:
+    bar = QWidget()
+    row = QHBoxLayout(bar)
+    row.setContentsMargins(8, 0, 12, 0)
+    row.addWidget(widget)
+    return bar
 
 
 def _split(direction: Qt.Orientation, parts: tuple[QWidget, ...]) -> QSplitter:

@@ -109,8 +109,9 @@ class Tasks(QObject):
                 self._sort()
 
     def set_blind(self, blind: bool) -> None:
-        """Hide who voted."""
+        """Hide who voted, and until the expert has decided what they said."""
         self.blind = blind
+        self._list()
         self._show_task()
 
     def refresh(self, item: int | None) -> None:
@@ -230,7 +231,8 @@ class Tasks(QObject):
 
     def _list(self) -> None:
         if self._scene is not None and self._analysis is not None:
-            self._queue.set_tasks(view.tasks_view(self._scene, self._analysis, self.decided, self._order))
+            listed = view.tasks_view(self._scene, self._analysis, self.decided, self._order, blind=self.blind)
+            self._queue.set_tasks(listed)
 
     def _show_task(self) -> None:
         scene, analysis, task = self._scene, self._analysis, self.current

@@ -100,9 +100,9 @@ def matrix_view(
 
 
 def tasks_view(
-    scene: Scene, analysis: Analysis, decided: ClassArray, order: NDArray[np.integer]
+    scene: Scene, analysis: Analysis, decided: ClassArray, order: NDArray[np.integer], *, blind: bool = False
 ) -> TasksView:
-    """Give the queue of tasks in an order."""
+    """Give the queue of tasks in an order; blind, it does not tell what the answer is."""
     fusion = scene.fusion
     known = np.full(len(decided), OPEN, dtype=np.int16) if fusion is None else fusion.known
     return TasksView(
@@ -112,7 +112,7 @@ def tasks_view(
         votes=analysis.votes,
         decided=decided,
         known=known if fusion is None else _held(fusion.known, decided, scene),
-        posterior=None if fusion is None else fusion.posterior,
+        posterior=None if fusion is None or blind else fusion.posterior,
         entropy=analysis.entropy,
     )
 
@@ -161,7 +161,7 @@ def task_view(
         Class that the expert decided, `OPEN` for none.
     picture : QImage, optional
     blind : bool
-        Hide names.
+        Hide names, and until the expert has decided what was said too.
     """
     labels, fusion = scene.labels, scene.fusion
     assert labels.meaning is not None
@@ -196,7 +196,9 @@ def task_view(
         decided=decided,
         known=int(scene.truth[task]),
         picture=picture,
+        pictures=bool(scene.pictures),
         blind=blind,
+        hidden=blind,
     )
 
 
@@ -217,13 +219,14 @@ def _change(last: float) -> str:
     return f"change {digits}e{int(power)}"
 
 
-def status(scene: Scene | None, analysis: Analysis | None, waiting: int) -> str:
-    """Say what is shown, which run, how it ended, how far the review is."""
+def status(scene: Scene | None, analysis: Analysis | None, waiting: int, *, several: bool = False) -> str:
+    """Say what is shown, of several questions which, which run, how it ended, how far the review is."""
     if scene is None:
         return ""
     labels = scene.labels
     people = len(labels.annotators) if analysis is None else int(np.count_nonzero(analysis.votes_of))
     words = [
+        *([scene.question.name] if several else []),
         count(len(labels.tasks), "task"),
         f"{count(len(labels), 'vote')} by {count(people, 'annotator')}",
     ]

@@ -52,7 +52,10 @@ class LabelsWorkspace(LabelsScreen):
         self._jobs = jobs
         self.scene: Scene | None = None
         self.analysis: Analysis | None = None
-        self.hiding = Hiding(document, "labels", self, "Hide names", "Names are hidden.", "Names are shown.")
+        self.hiding = Hiding(
+            document, "labels", self, "Hide names, and votes until you decide",
+            "Names are hidden, and votes until you decide.", "Names and votes are shown.",
+        )  # fmt: skip
         self._cell: tuple[tuple[int, ...], int, int] | None = None
         """Whose cell the tasks shown are behind, true class and output."""
         self.runs = Runs(document, jobs, self, "labels")
@@ -197,7 +200,9 @@ class LabelsWorkspace(LabelsScreen):
             self.progress.set_trace(change, converged=trace.converged)
 
     def _show_status(self) -> None:
-        self.status_changed.emit(view.status(self.scene, self.analysis, self.tasks.waiting))
+        several = self.question.count() > 1
+        words = view.status(self.scene, self.analysis, self.tasks.waiting, several=several)
+        self.status_changed.emit(words)
 
     # Whom the expert looks at
 

@@ -338,3 +338,17 @@ def test_closing_the_fuse_panel_leaves_the_run_on_screen(fused, qtbot):
     idle(fused, qtbot)
     assert workspace.scene.run.algorithm == "majority"
     assert workspace.runs.shown is None
+
+
+def test_blind_a_task_gives_nothing_away_until_it_is_decided(fused, qtbot):
+    workspace = fused.workspace
+    key(fused, qtbot, Qt.Key.Key_H)
+    task = workspace.tasks.current
+    assert not workspace.task_panel.votes.isVisible()
+    assert "posterior" not in workspace.queue.view.lines[0].detail
+    key(fused, qtbot, Qt.Key.Key_1)
+    workspace.tasks.select(task)
+    idle(fused, qtbot)
+    assert len(workspace.task_panel.votes.lines) == 12
+    key(fused, qtbot, Qt.Key.Key_H)
+    assert workspace.task_panel.votes.isVisible()

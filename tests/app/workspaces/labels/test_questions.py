@@ -1,0 +1,77 @@
+"""Several questions about the same people in one study: chosen, fused, decided, kept apart."""
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QComboBox
+
+from raterscope.app.importing import read_files, store
+from raterscope.app.study import Study
+from tests.app.driving import open_study
+from tests.app.workspaces.labels.driving import fuse, key
+
+ASKED = {
+    "Is this cell infected rather than healthy?": ("healthy", "infected"),
+    "Which stage is it?": ("gametocyte", "ring", "schizont", "trophozoite"),
+}
+
+
+@pytest.fixture
+def two(window, qtbot, tmp_path):
+    """Two questions about ten tasks, six people, who agree but the last."""
+    rows = [
+        f'ann {who},"{question}",cell-{at},{classes[(at + (who == 5)) % len(classes)]}'
+        for question, classes in ASKED.items()
+        for who in range(6)
+        for at in range(10)
+    ]
+    truth = [f'"{question}",cell-0,{classes[0]}' for question, classes in ASKED.items()]
+    for name, lines in (
+        ("votes", ["annotator,question,task,label", *rows]),
+        ("truth", ["question,task,label", *truth]),
+    ):
+        (tmp_path / f"{name}.csv").write_text("\n".join(lines) + "\n")
+    with Study.create(tmp_path / "two.rscope") as study:
+        store(read_files([tmp_path / "votes.csv", tmp_path / "truth.csv"]), study)
+    return open_study(window, qtbot, tmp_path / "two.rscope")
+
+
+def said(label_view) -> list[str]:
+    model = label_view.model()
+    return [model.index(row).data(Qt.ItemDataRole.AccessibleTextRole) for row in range(model.rowCount())]
+
+
+def test_each_question_is_fused_with_its_own_classes_and_truth_and_decided_by_itself(two, qtbot):
+    workspace = two.workspace
+    first, second = ASKED
+    assert workspace.question.isVisible()
+    assert two.status._text.text().startswith(first)
+    fuse(two, qtbot)
+    assert workspace.scene.classes == ASKED[first]
+    assert workspace.analysis.model.judged == 1
+    key(two, qtbot, Qt.Key.Key_2)
+    key(two, qtbot, Qt.Key.Key_PageDown)
+    assert workspace.question.currentText() == second
+    assert two.status._text.text().startswith(second)
+    assert workspace.scene.fusion is not None  # both were fused at once
+    assert workspace.scene.classes == ASKED[second]
+    assert workspace.analysis.model.judged == 1
+    assert (workspace.tasks.decided < 0).all()
+    assert len(said(workspace.task_panel.bars)) == 4
+    key(two, qtbot, Qt.Key.Key_4)
+    names = [contents.name for contents in two.document.contents.of("labels")]
+    ids = [contents.id for contents in two.document.contents.of("labels")]
+    assert names == [first, second]
+    decided = [list(two.document.contents.review.tasks(one).values()) for one in ids]
+    assert [[one.label for one in tasks] for tasks in decided] == [["infected"], ["trophozoite"]]
+
+
+def test_a_question_that_is_cut_is_told_whole_in_the_list_that_opens(two, monkeypatch):
+    monkeypatch.setattr(QComboBox, "showPopup", lambda box: None)  # offscreen nothing can hold the keys
+    box = two.workspace.question
+    box.showPopup()
+    wanted = max(box.fontMetrics().horizontalAdvance(words) for words in ASKED)
+    assert box.width() < wanted < box.view().minimumWidth()
+
+
+def test_one_question_needs_no_choice(opened):
+    assert not opened.workspace.question.isVisible()
