@@ -10,8 +10,9 @@ from PySide6.QtWidgets import QLabel
 
 from raterscope.widgets import theme
 from raterscope.widgets.picturing import paint_svg
-from raterscope.widgets.plots.ranking_layout import AFTER, BEFORE
-from raterscope.widgets.plots.ranking_shift import WIDEST, RankingShift, RankingView
+from raterscope.widgets.plots.ranking_layout import AFTER, BEFORE, RankingView
+from raterscope.widgets.plots.ranking_rows import WIDEST
+from raterscope.widgets.plots.ranking_shift import RankingShift
 
 LEFT = Qt.MouseButton.LeftButton
 CONTROL, SHIFT = Qt.KeyboardModifier.ControlModifier, Qt.KeyboardModifier.ShiftModifier

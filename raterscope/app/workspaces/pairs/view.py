@@ -19,7 +19,7 @@ from raterscope.widgets.panels.bias_panel import BiasView
 from raterscope.widgets.panels.pair_grid import PairsView
 from raterscope.widgets.plots.bias_over_time import OverTimeView
 from raterscope.widgets.plots.bias_path import PathView
-from raterscope.widgets.plots.ranking_shift import RankingView
+from raterscope.widgets.plots.ranking_layout import RankingView
 from raterscope.widgets.plots.side_counts import SidesView
 from raterscope.widgets.plots.statistic_bars import RateCut, StatisticsView
 
