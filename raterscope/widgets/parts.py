@@ -113,7 +113,7 @@ class _Passing(QObject):
         return past
 
 
-BESIDE_WORDS = 24
+BESIDE_WORDS = 40
 """Margins and the bar that scrolls, in a list of choices."""
 
 
@@ -141,7 +141,9 @@ class ChoiceBox(QComboBox):
     def showPopup(self) -> None:
         """Open the list, its words whole as far as the screen has room for them."""
         room = self.screen().availableGeometry().width() * 2 // 3
-        self.view().setMinimumWidth(min(self.view().sizeHintForColumn(0) + BESIDE_WORDS, room))
+        metrics = self.view().fontMetrics()
+        widest = max((metrics.horizontalAdvance(self.itemText(at)) for at in range(self.count())), default=0)
+        self.view().setMinimumWidth(min(widest + BESIDE_WORDS, room))
         super().showPopup()
 
     def _room(self) -> int:
