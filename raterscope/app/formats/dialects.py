@@ -23,7 +23,7 @@ __all__ = [
 ]  # fmt: skip
 
 LONGEST_FILE, _LONGEST_UNPACKED = 2 << 30, 512 << 20
-LONGEST_CELL = 16 << 20
+LONGEST_CELL = LONGEST_LINE = 16 << 20
 _DELIMITERS = (",", ";", "\t", "|")
 _BATCH = 10_000
 _GZIP = b"\x1f\x8b"
@@ -132,7 +132,8 @@ def decoded(data: bytes, path: Path, *, whole: bool = True) -> str:
 
 def no_text(path: Path) -> InputError:
     """Say that a file is no text."""
-    return InputError("is no text; expected a table (CSV) or an image", file=path)
+    what = "is no text, nor an image of a kind that is read; expected a table (CSV), or PNG, JPEG or TIFF"
+    return InputError(what, file=path)
 
 
 def delimiter_of(text: str, path: Path) -> tuple[str, int]:
@@ -166,7 +167,7 @@ def rows_of(
     lines : list of int
         The line on which each begins.
     """
-    reader = csv.reader(stream, delimiter=delimiter)
+    reader = csv.reader(_within_bounds(stream), delimiter=delimiter)
     rows: list[list[str]] = []
     lines: list[int] = []
     begin = 1
@@ -184,6 +185,14 @@ def rows_of(
         raise InputError(what, file=path, line=begin) from None
     if rows:
         yield rows, lines
+
+
+def _within_bounds(stream: Iterable[str]) -> Iterator[str]:
+    """Refuse a line of millions of cells before room is made for each of them."""
+    for line in stream:
+        if len(line) > LONGEST_LINE:
+            raise csv.Error
+        yield line
 
 
 def header_of(row: list[str], path: Path) -> list[str]:
