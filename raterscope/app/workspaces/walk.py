@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import QEvent, QObject, Qt, Signal
+from PySide6.QtGui import QKeyEvent
+from PySide6.QtWidgets import QWidget
 
 from raterscope.app.document import Document
 from raterscope.app.workspaces.loading import SceneLoader
@@ -14,8 +16,26 @@ from raterscope.app.workspaces.runs import Runs
 __all__ = ["Walk"]
 
 
+_MODIFIERS = (Qt.Key.Key_Control, Qt.Key.Key_Shift, Qt.Key.Key_Alt, Qt.Key.Key_AltGr, Qt.Key.Key_Meta)
+_LOOKING = (QEvent.Type.Wheel, QEvent.Type.MouseButtonPress, QEvent.Type.KeyPress)
+
+
 class Walk(QObject):
     """Joins queue, runs and loader: asks for the scene of the image that is wanted, and for what follows.
+
+    Before anything is fused the first image is on screen. Once it is known which is the most disputed, that
+    one takes its place, unless somebody has begun to look at the first.
+
+    Parameters
+    ----------
+    document : Document
+    queueing : Queueing
+    loader : SceneLoader
+    runs : Runs
+    kind : str
+        Of annotation.
+    canvas : QWidget
+        Whoever uses wheel, mouse or keys on it looks at what is there.
 
     Signals
     -------
@@ -29,7 +49,13 @@ class Walk(QObject):
     disputed_wanted = Signal()
 
     def __init__(
-        self, document: Document, queueing: Queueing, loader: SceneLoader, runs: Runs, kind: str
+        self,
+        document: Document,
+        queueing: Queueing,
+        loader: SceneLoader,
+        runs: Runs,
+        kind: str,
+        canvas: QWidget,
     ) -> None:
         super().__init__(runs)
         self._document = document
@@ -39,6 +65,9 @@ class Walk(QObject):
         self._kind = kind
         self._on_screen: int | None = None
         self._for_disputed = False
+        self._for_now = False
+        """Whether the image on screen is there for want of a better one."""
+        self._canvas = canvas
         queueing.ordered.connect(self._on_queue_ordered)
         loader.loaded.connect(self._on_loaded)
         runs.chosen.connect(self.again)
@@ -49,6 +78,7 @@ class Walk(QObject):
         self._loader.forget()
         self._on_screen = None
         self._for_disputed = False
+        self._keep()
         self._queueing.reset()
 
     def refresh(self) -> None:
@@ -59,6 +89,23 @@ class Walk(QObject):
             self.again()
         elif images and not self._has_runs():
             self.show(images[0])
+            if not self._for_now:
+                self._for_now = True
+                for place in (self._canvas, *self._canvas.findChildren(QWidget)):
+                    place.installEventFilter(self)
+
+    def eventFilter(self, _place: QObject, event: QEvent) -> bool:
+        """Notice that somebody looks at the image on screen."""
+        if event.type() in _LOOKING and not (isinstance(event, QKeyEvent) and event.key() in _MODIFIERS):
+            self._keep()
+        return False
+
+    def _keep(self) -> None:
+        """Leave the image on screen there, whatever comes."""
+        if self._for_now:
+            self._for_now = False
+            for place in (self._canvas, *self._canvas.findChildren(QWidget)):
+                place.removeEventFilter(self)
 
     def show(self, image: int | None) -> None:
         """Ask for an image's scene."""
@@ -72,6 +119,7 @@ class Walk(QObject):
 
     def choose(self, image: int) -> None:
         """Go to an image of the queue, unless it is on screen."""
+        self._keep()
         if image != self._on_screen:
             self.show(image)
 
@@ -94,9 +142,12 @@ class Walk(QObject):
 
     def _on_queue_ordered(self) -> None:
         """Begin with the most disputed image, now that it is known."""
-        images = self._images()
+        images, disputed = self._images(), self._queueing.most_disputed()
         if images and self._queueing.current is None:
-            self.show(self._queueing.most_disputed() or images[0])
+            self.show(disputed or images[0])
+        elif self._for_now and disputed is not None and self._has_runs():
+            self._keep()
+            self.show(disputed)
 
     def _on_loaded(self, scene: Any) -> None:
         self._on_screen = scene.image.id

@@ -75,7 +75,7 @@ class ClicksWorkspace(ClicksScreen):
         )  # fmt: skip
         self.runs = Runs(document, jobs, self, "clicks")
         self.fusing = self.runs.fusing
-        self.walk = Walk(document, self.queueing, self.loader, self.runs, "clicks")
+        self.walk = Walk(document, self.queueing, self.loader, self.runs, "clicks", self.canvas)
         self.annotators = Annotators(document, self.table, self.reliability, self)
         self.comparing = Comparing(document, jobs)
         self.streaming = Streaming(document, jobs, self, self.queueing)

@@ -55,7 +55,7 @@ class MasksWorkspace(MasksScreen):
         )
         self.runs = Runs(document, jobs, self, "masks")
         self.fusing = self.runs.fusing
-        self.walk = Walk(document, self.queueing, self.loader, self.runs, "masks")
+        self.walk = Walk(document, self.queueing, self.loader, self.runs, "masks", self.canvas)
         self.comparing = Comparing(document, jobs)
         self.tabs.addTab(self.comparing, "Runs")
         self.raters = Raters(document, self)

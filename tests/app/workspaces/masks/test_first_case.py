@@ -1,0 +1,56 @@
+"""Which case is on screen after the first fusion: the most disputed, or the one somebody looks at."""
+
+import pytest
+from PySide6.QtCore import Qt
+
+from raterscope.algorithms.masks.grid import Grid
+from raterscope.app.study import Study
+from raterscope.app.study.masks import PlacedMask, add_case, add_masks
+from tests.app.driving import LONG, idle, open_study
+from tests.app.workspaces.masks.driving import go_to, key
+from tests.app.workspaces.masks.made import READERS, SHAPE, SPACING, ball, drawn
+
+
+@pytest.fixture
+def unfused(window, qtbot, tmp_path):
+    """Two cases: on the one that came first all agree, on the other one reader does not."""
+    path = tmp_path / "two.rscope"
+    with Study.create(path) as study:
+        for name, masks in (("agreed", dict.fromkeys(READERS, ball(8.0))), ("disputed", drawn())):
+            case = add_case(study, name, Grid.plain(SHAPE, SPACING, calibrated=True))
+            placed = [PlacedMask(case.id, who, "n", (0, 0, 0), mask) for who, mask in masks.items()]
+            add_masks(study, placed, "masks")
+    return open_study(window, qtbot, path)
+
+
+def fuse(window, qtbot):
+    key(window, qtbot, Qt.Key.Key_F5)
+    qtbot.waitUntil(lambda: bool(window.document.contents.runs), timeout=LONG)
+    idle(window, qtbot)
+
+
+def on_screen(window) -> str:
+    return window.workspace.reviewing.scene.image.name
+
+
+def test_the_most_disputed_case_takes_the_place_of_the_first_that_nobody_looked_at(unfused, qtbot):
+    assert on_screen(unfused) == "agreed"
+    fuse(unfused, qtbot)
+    assert on_screen(unfused) == "disputed"
+    go_to(unfused, qtbot, "agreed")
+    fuse(unfused, qtbot)
+    qtbot.waitUntil(lambda: len(unfused.document.contents.runs) == 2, timeout=LONG)
+    idle(unfused, qtbot)
+    assert on_screen(unfused) == "agreed"
+
+
+@pytest.mark.parametrize("look", ["key", "mouse", "queue"])
+def test_a_case_that_somebody_looks_at_stays(unfused, qtbot, look):
+    if look == "key":
+        key(unfused, qtbot, Qt.Key.Key_Up)
+    elif look == "mouse":
+        qtbot.mouseClick(unfused.workspace.volume._views["axial"], Qt.MouseButton.LeftButton)
+    else:
+        go_to(unfused, qtbot, "agreed")
+    fuse(unfused, qtbot)
+    assert on_screen(unfused) == "agreed"
