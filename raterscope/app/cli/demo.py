@@ -10,18 +10,18 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from raterscope.algorithms.progress import part
+from raterscope.app.cli.demos.clicks import demonstrate as demonstrate_clicks
+from raterscope.app.cli.demos.labels import demonstrate as demonstrate_labels
+from raterscope.app.cli.demos.masks import demonstrate as demonstrate_masks
+from raterscope.app.cli.demos.pairs import demonstrate as demonstrate_pairs
 from raterscope.app.cli.results import failures, make_folder
 from raterscope.app.cli.terminal import ProgressLine, has_display
-from raterscope.app.clicks.demo import demonstrate as demonstrate_clicks
-from raterscope.app.clicks.sample import about as about_clicks
 from raterscope.app.errors import InputError, plain
-from raterscope.app.labels.demo import demonstrate as demonstrate_labels
-from raterscope.app.labels.sample import about as about_labels
-from raterscope.app.masks.demo import demonstrate as demonstrate_masks
-from raterscope.app.masks.sample import about as about_masks
-from raterscope.app.pairs.demo import demonstrate as demonstrate_pairs
-from raterscope.app.pairs.sample import about as about_pairs
-from raterscope.app.samples import Demonstrate
+from raterscope.app.samples.clicks import about as about_clicks
+from raterscope.app.samples.labels import about as about_labels
+from raterscope.app.samples.making import Demonstrate
+from raterscope.app.samples.masks import about as about_masks
+from raterscope.app.samples.pairs import about as about_pairs
 from raterscope.app.study import Study
 
 __all__ = ["demo"]

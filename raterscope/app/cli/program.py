@@ -25,16 +25,16 @@ COMMANDS = {
     "run": "cli.run:run",
     "export": "cli.study:export",
     "report": "cli.report:report",
-    "watch": "clicks.cli_watch:watch",
+    "watch": "cli.watch:watch",
     "fuse": "",
 }
 """Module and function; of `fuse` in `FUSING`, by kind."""
 
 FUSING = {
-    "clicks": "clicks.cli_fuse:fuse_clicks",
-    "masks": "masks.cli_fuse:fuse_masks",
-    "labels": "labels.cli_fuse:fuse_labels",
-    "pairs": "pairs.cli_fuse:fuse_pairs",
+    "clicks": "cli.fuse.clicks:fuse_clicks",
+    "masks": "cli.fuse.masks:fuse_masks",
+    "labels": "cli.fuse.labels:fuse_labels",
+    "pairs": "cli.fuse.pairs:fuse_pairs",
 }
 INTERRUPTED = 130
 

@@ -18,22 +18,22 @@ from raterscope.algorithms.masks.fusion import MaskPlan
 from raterscope.algorithms.pairs.catalogue import PATHS
 from raterscope.algorithms.pairs.fusion import PairPlan
 from raterscope.algorithms.progress import part
+from raterscope.app.cli.fuse.clicks import summary_of
+from raterscope.app.cli.fuse.labels import judged_of, notices_of
+from raterscope.app.cli.fuse.labels import summary_of as summary_of_labels
+from raterscope.app.cli.fuse.masks import summary_of as summary_of_masks
+from raterscope.app.cli.fuse.pairs import beside_each
+from raterscope.app.cli.fuse.pairs import notices_of as notices_of_pairs
+from raterscope.app.cli.fuse.pairs import summary_of as summary_of_pairs
 from raterscope.app.cli.items import chosen
 from raterscope.app.cli.results import failures, tell
 from raterscope.app.cli.terminal import ProgressLine
-from raterscope.app.clicks.cli_fuse import summary_of
 from raterscope.app.clicks.running import fuse_inputs, gather, keep
 from raterscope.app.errors import InputError, plain
 from raterscope.app.labels import running as labels_running
-from raterscope.app.labels.cli_fuse import judged_of, notices_of
-from raterscope.app.labels.cli_fuse import summary_of as summary_of_labels
 from raterscope.app.masks import running as masks_running
-from raterscope.app.masks.cli_fuse import summary_of as summary_of_masks
 from raterscope.app.outcome import Answer
 from raterscope.app.pairs import running as pairs_running
-from raterscope.app.pairs.cli_fuse import beside_each
-from raterscope.app.pairs.cli_fuse import notices_of as notices_of_pairs
-from raterscope.app.pairs.cli_fuse import summary_of as summary_of_pairs
 from raterscope.app.study import Study
 
 __all__ = ["run"]

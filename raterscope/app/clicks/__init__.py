@@ -1,1 +1,1 @@
-"""What the program does with clicks, without a window: joining files, fusing, results, the command line."""
+"""What the program does with clicks, without a window: joining files, fusing, results."""

@@ -1,1 +1,1 @@
-"""Labels in the program: runs, results, the command line, the sample."""
+"""What the program does with labels, without a window: joining files, fusing, comparing, results."""

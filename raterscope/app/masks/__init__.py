@@ -1,1 +1,1 @@
-"""What the program does with masks, without a window: cases, fusing, results, the command line."""
+"""What the program does with masks, without a window: who drew what, cases, fusing, results."""

@@ -1,1 +1,1 @@
-"""Pairs in the program: runs, results, the command line."""
+"""What the program does with pairs, without a window: joining files, fusing, comparing, results."""

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from raterscope.app.clicks.sample import make_sample
-from raterscope.app.labels.sample import make_sample as make_sample_of_labels
-from raterscope.app.masks.sample import make_sample as make_sample_of_masks
 from raterscope.app.review import Decision
+from raterscope.app.samples.clicks import make_sample
+from raterscope.app.samples.labels import make_sample as make_sample_of_labels
+from raterscope.app.samples.masks import make_sample as make_sample_of_masks
 from raterscope.app.study import Study
 from tests.app.commands import run
 from tests.app.tables import rows_of

@@ -121,6 +121,20 @@ def test_photographs_come_in_as_images_before_and_after_their_clicks(bring, tmp_
         assert not mask_entries(study)
 
 
+def test_a_table_may_tell_of_more_images_than_are_at_hand(tmp_path, smears, capsys):
+    table, study = tmp_path / "clicks.csv", tmp_path / "s.rscope"
+    rows = [(*who, x, y) for who, places in CROWD.items() for x, y in places or [("", "")]]
+    table.write_text("annotator,image,x,y\n" + "".join(f"{a},{i},{x},{y}\n" for a, i, x, y in rows))
+    assert main(["import", str(study), str(smears[0]), str(table)]) == 0
+    assert "(1 look without a mark; 4 left out, on images that the study does not have)" in capsys.readouterr().out
+    of_one = {key: places for key, places in CROWD.items() if key[1] == "smear1.png"}
+    assert_same(held(study)[0], of_one)
+    assert main(["import", str(study), str(smears[1]), str(table)]) == 0
+    with Study.open(study) as one:
+        numbers = [len(one.clicks(entry.id).distinct()) for entry in one.images()]
+    assert numbers == [3, 4]
+
+
 def test_greys_are_probabilities_where_the_name_says_so(bring, tmp_path, smears):
     masks = [
         photograph(tmp_path / f"smear1_{who}_prob.png", seed) for seed, who in enumerate(("ann", "bob"), 5)

@@ -11,7 +11,7 @@ from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.simulation.crowds import click_on, gather
 from raterscope.algorithms.simulation.smears import Smear, render_smear
 from raterscope.app.importing import read_files, store
-from raterscope.app.samples import made_whole, write_picture, write_rows
+from raterscope.app.samples.making import made_whole, write_picture, write_rows
 
 __all__ = ["STUDY", "about", "make_sample", "write_files"]
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from raterscope.app.pairs.demo import REPORT, demonstrate
-from raterscope.app.pairs.sample import COMPARISONS, PICTURES, QUESTION, STUDY, about, make_sample, simulated
+from raterscope.app.cli.demos.pairs import REPORT, demonstrate
 from raterscope.app.review import Decision
+from raterscope.app.samples.pairs import COMPARISONS, PICTURES, QUESTION, STUDY, about, make_sample, simulated
 from raterscope.app.study import Study
 from raterscope.app.study.pairs import item_pictures, pairs_of
 

@@ -18,7 +18,7 @@ from raterscope.algorithms.simulation.pair_crowds import (
 )
 from raterscope.app.formats.images import read_image
 from raterscope.app.formats.pairs import read_pairs
-from raterscope.app.samples import BEGUN, made_whole, write_pictures, write_rows
+from raterscope.app.samples.making import BEGUN, made_whole, write_pictures, write_rows
 from raterscope.app.study.labels import link_pictures
 from raterscope.app.study.pairs import add_pairs
 

@@ -5,8 +5,8 @@ import json
 
 import pytest
 
-from raterscope.app.labels.demo import METHODS, REPORT, demonstrate
-from raterscope.app.labels.sample import QUESTION, make_sample
+from raterscope.app.cli.demos.labels import METHODS, REPORT, demonstrate
+from raterscope.app.samples.labels import QUESTION, make_sample
 from raterscope.app.study import Study
 
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from raterscope.app.labels.sample import QUESTION, STUDY, about, make_sample, simulated
 from raterscope.app.review import Decision
-from raterscope.app.samples import BEGUN
+from raterscope.app.samples.labels import QUESTION, STUDY, about, make_sample, simulated
+from raterscope.app.samples.making import BEGUN
 from raterscope.app.study import Study
 from raterscope.app.study.labels import labels_of, pictures_of
 

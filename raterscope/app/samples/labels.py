@@ -13,7 +13,7 @@ from raterscope.algorithms.simulation.cell_pictures import draw_cell
 from raterscope.algorithms.simulation.label_crowds import CHANGES, SimulatedLabels, simulate_labels
 from raterscope.algorithms.simulation.label_plans import scoring_crowd
 from raterscope.app.importing import read_files, store
-from raterscope.app.samples import BEGUN, made_whole, write_pictures, write_rows
+from raterscope.app.samples.making import BEGUN, made_whole, write_pictures, write_rows
 from raterscope.app.study.labels import set_scheme
 from raterscope.app.study.records import Scheme
 

@@ -8,14 +8,14 @@ from pathlib import Path
 from raterscope.algorithms.labels.assessment import Assessment
 from raterscope.algorithms.labels.fusion import LabelPlan
 from raterscope.algorithms.progress import Watch, part
+from raterscope.app.cli.fuse.labels import summary_of
 from raterscope.app.cli.results import make_folder
-from raterscope.app.labels.cli_fuse import summary_of
 from raterscope.app.labels.comparing import assessed
 from raterscope.app.labels.results import QuestionOutput, run_record, write_question
 from raterscope.app.labels.running import Answer, Inputs, digest_of, fuse_questions, gather, keep
-from raterscope.app.labels.sample import STUDY, make_sample
 from raterscope.app.report import write_report
-from raterscope.app.samples import Demonstrated, keep_once
+from raterscope.app.samples.labels import STUDY, make_sample
+from raterscope.app.samples.making import Demonstrated, keep_once
 from raterscope.app.study import Study
 
 __all__ = ["METHODS", "REPORT", "demonstrate"]

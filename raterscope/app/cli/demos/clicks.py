@@ -7,11 +7,11 @@ from pathlib import Path
 
 from raterscope.algorithms.clicks.fusion import FusionPlan
 from raterscope.algorithms.progress import Watch, part
-from raterscope.app.clicks.cli_fuse import evaluations_of, summary_of
+from raterscope.app.cli.fuse.clicks import evaluations_of, summary_of
 from raterscope.app.clicks.results import Results, run_record, write_results
 from raterscope.app.clicks.running import fuse_inputs, gather, keep
-from raterscope.app.clicks.sample import STUDY, make_sample
-from raterscope.app.samples import Demonstrated, keep_once
+from raterscope.app.samples.clicks import STUDY, make_sample
+from raterscope.app.samples.making import Demonstrated, keep_once
 from raterscope.app.study import Study, digest_of
 
 __all__ = ["demonstrate"]

@@ -8,14 +8,14 @@ from pathlib import Path
 from raterscope.algorithms.pairs import PairFusion
 from raterscope.algorithms.pairs.fusion import PairPlan
 from raterscope.algorithms.progress import Watch, part
+from raterscope.app.cli.fuse.pairs import summary_of
 from raterscope.app.cli.results import make_folder
-from raterscope.app.pairs.cli_fuse import summary_of
 from raterscope.app.pairs.comparing import Beside, beside
 from raterscope.app.pairs.results import QuestionOutput, run_record, write_question
 from raterscope.app.pairs.running import Answer, digest_of, fuse_questions, gather, keep
-from raterscope.app.pairs.sample import STUDY, make_sample, simulated
 from raterscope.app.report import write_report
-from raterscope.app.samples import Demonstrated, keep_once
+from raterscope.app.samples.making import Demonstrated, keep_once
+from raterscope.app.samples.pairs import STUDY, make_sample, simulated
 from raterscope.app.study import Study
 
 __all__ = ["REPORT", "demonstrate"]

@@ -6,8 +6,8 @@ import pytest
 
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.app.masks.lidc_package import Nodule
-from raterscope.app.masks.sample import STUDY, about, choose, is_real, make_sample, two_schools
 from raterscope.app.review import Decision
+from raterscope.app.samples.masks import STUDY, about, choose, is_real, make_sample, two_schools
 from raterscope.app.study import Study
 from raterscope.app.study.masks import mask_entries
 from tests.app.masks.test_lidc_package import HEIGHTS, box, make

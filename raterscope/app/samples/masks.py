@@ -17,7 +17,7 @@ from raterscope.app.formats.masks.write_nifti import write_array
 from raterscope.app.importing import read_files, store
 from raterscope.app.masks.lidc_package import Nodule, read_nodules
 from raterscope.app.masks.reading import MaskReading
-from raterscope.app.samples import made_whole
+from raterscope.app.samples.making import made_whole
 from raterscope.app.study import ImageEntry, Study
 from raterscope.app.study.masks import PlacedMask, add_case, add_masks
 

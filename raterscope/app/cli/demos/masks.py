@@ -17,9 +17,9 @@ from raterscope.app.formats.masks.naming import bare
 from raterscope.app.masks.lidc_package import find_database
 from raterscope.app.masks.results import CaseOutput, run_record, whole, whole_record, write_case
 from raterscope.app.masks.running import Answer, digest_of, fuse_cases, gather, keep
-from raterscope.app.masks.sample import STUDY, is_real, make_sample, two_schools
 from raterscope.app.report import write_report
-from raterscope.app.samples import Demonstrated, keep_once
+from raterscope.app.samples.making import Demonstrated, keep_once
+from raterscope.app.samples.masks import STUDY, is_real, make_sample, two_schools
 from raterscope.app.study import Study
 from raterscope.app.study.masks import read_masks
 from raterscope.app.study.records import MaskRecord

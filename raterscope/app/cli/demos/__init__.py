@@ -1,0 +1,1 @@
+"""What `raterscope demo` does with the sample of each kind."""

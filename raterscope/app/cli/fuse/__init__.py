@@ -1,0 +1,1 @@
+"""`raterscope fuse`: the command of each kind."""
