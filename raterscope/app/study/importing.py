@@ -9,7 +9,7 @@ import numpy as np
 
 from raterscope.algorithms.clicks.data import FloatArray, IntArray
 from raterscope.algorithms.progress import Watch
-from raterscope.app.errors import plain
+from raterscope.app.errors import counted, plain
 from raterscope.app.formats.records import ClickTable, PointTable
 from raterscope.app.study.arrivals import number_annotators, number_import
 from raterscope.app.study.objects import write_object
@@ -28,6 +28,8 @@ def assign_images(
 ) -> tuple[list[ImageEntry | None], list[str]]:
     """Find the study's image for each of a table's, or make an entry where the size is known.
 
+    What is left out is said of `Study.add_clicks`.
+
     Returns
     -------
     entries : list of ImageEntry or None
@@ -37,14 +39,14 @@ def assign_images(
     Raises
     ------
     StudyError
-        For images that the study does not have and whose size nobody tells.
+        For images that the study does not have and whose size nobody tells, unless they are left out.
     """
     entries: list[ImageEntry | None] = []
     unknown: list[int] = []
     resized: list[str] = []
     for index, name in enumerate(table.images):
         entry, size = names.find(name), table.extents.get(index)
-        if entry is None and not leave_out_unknown:
+        if entry is None:
             told = size or extent
             if told is None:
                 unknown.append(index)
@@ -54,11 +56,11 @@ def assign_images(
         elif entry is not None and size is not None and size != (entry.width, entry.height):
             resized.append(name)
         entries.append(entry)
-    if unknown:
-        more = f" (and {len(unknown) - 1:,} more images)" if len(unknown) > 1 else ""
+    if unknown and not (leave_out_unknown and any(entries)):
+        more = f" (and {counted(len(unknown) - 1, 'more image')})" if len(unknown) > 1 else ""
         raise StudyError(
             f'"{plain(table.images[unknown[0]])}"{more} is not among the study\'s images, and nothing tells '
-            "its size; add the image first, or give the size",
+            "its size; expected the image too, or a table with the columns image, width and height",
             file=table.path,
             line=table.lines[unknown[0]] if table.lines else None,
             field="image",

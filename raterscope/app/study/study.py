@@ -200,7 +200,8 @@ class Study(StudyQuestions):
         extent : (width, height), optional
             Size in pixels of the images that neither the study nor the table knows the size of.
         leave_out_unknown : bool
-            Leave out the clicks on images that the study does not have, instead of making room for them.
+            Leave out the clicks on images that the study does not have and whose size nothing tells, as long
+            as others of the table are on images that it has.
 
         Raises
         ------

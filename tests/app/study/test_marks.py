@@ -90,7 +90,7 @@ def test_an_unknown_image_without_a_size_is_refused_whole(study: Study) -> None:
     with pytest.raises(StudyError) as caught:
         study.add_clicks(table)
     sentence = str(caught.value)
-    assert sentence.startswith('made.csv, line 7, field image: "b" (and 1 more images) is not among')
+    assert sentence.startswith('made.csv, line 7, field image: "b" (and 1 more image) is not among')
     assert study.images() == []
     assert study.annotators() == []
     assert study.last_import() == 0
@@ -106,6 +106,8 @@ def test_clicks_on_unknown_images_can_be_left_out(study: Study) -> None:
     summary = study.add_clicks(replace(a_table(2, ("a", "b")), extents={}), leave_out_unknown=True)
     assert (summary.marks, summary.left_out) == (60, 60)
     assert [entry.name for entry in study.images()] == ["a"]
+    with pytest.raises(StudyError, match='"b" is not among'):  # nothing would come in
+        study.add_clicks(replace(a_table(3, ("b",)), extents={}), leave_out_unknown=True)
 
 
 def test_an_import_that_is_cancelled_leaves_nothing(study: Study) -> None:
