@@ -9,7 +9,7 @@ from typing import Protocol, TypeVar
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats import UnknownColumns
 from raterscope.app.masks.placing import OtherGrid
-from raterscope.app.masks.raters import UnknownAnnotators
+from raterscope.app.who_marked import UnknownAnnotators
 
 __all__ = ["asked_for", "by_option"]
 

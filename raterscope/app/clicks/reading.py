@@ -17,8 +17,8 @@ from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.masks.naming import Named, bare
 from raterscope.app.formats.points import UNTOLD, PointFile, read_points
 from raterscope.app.formats.records import ClickTable, PointTable, first_seen
-from raterscope.app.masks.raters import TRUTH_WORD, UnknownAnnotators, is_truth, names_by, words_of
 from raterscope.app.study.places import Names
+from raterscope.app.who_marked import TRUTH_WORD, UnknownAnnotators, is_truth, names_by, words_of
 
 __all__ = ["Signed", "read_point_files", "sign_points"]
 

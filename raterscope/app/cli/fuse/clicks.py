@@ -28,9 +28,9 @@ from raterscope.app.errors import InputError, counted, plain, refuse_unknown
 from raterscope.app.formats import ClickTable, ImageFile, PointTable, UnknownColumns
 from raterscope.app.formats.points import read_points
 from raterscope.app.formats.points import tells as tells_points
-from raterscope.app.masks.raters import UnknownAnnotators
 from raterscope.app.outcome import Outcome
 from raterscope.app.study import digest_of
+from raterscope.app.who_marked import UnknownAnnotators
 
 __all__ = ["evaluations_of", "fuse_clicks", "read_named", "summary_of"]
 

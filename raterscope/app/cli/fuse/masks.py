@@ -26,7 +26,7 @@ from raterscope.app.cli.terminal import ProgressLine
 from raterscope.app.errors import InputError, counted, plain
 from raterscope.app.formats.mask_records import MaskTable, VolumeFile
 from raterscope.app.masks.placing import Placement, place, placed_mask
-from raterscope.app.masks.raters import TRUTH_WORD, sign
+from raterscope.app.masks.raters import sign
 from raterscope.app.masks.reading import MaskReading, read_mask_files, sites_of
 from raterscope.app.masks.results import CaseOutput, run_record, write_case
 from raterscope.app.masks.running import Answer, Case, Inputs, fuse_case, fuse_cases
@@ -34,6 +34,7 @@ from raterscope.app.masks.together import fuse_together
 from raterscope.app.sorting import Sorted, sort_files
 from raterscope.app.study.masks import record_of
 from raterscope.app.study.records import MaskRecord
+from raterscope.app.who_marked import TRUTH_WORD
 
 __all__ = ["fuse_masks", "summary_of"]
 
