@@ -261,6 +261,8 @@ class ImportSummary:
         if self.kind == "clicks":
             words += f" by {_count(self.annotators, 'annotator')}"
         remarks = []
+        if self.left_out:
+            remarks.append(f"{self.left_out:,} left out, on images that the study does not have")
         if self.empty and self.kind == "truth":
             remarks.append(f"{_count(self.empty, 'image')} with nothing on it")
         elif self.empty:
@@ -270,8 +272,6 @@ class ImportSummary:
             remarks.append(f"{_count(self.duplicates, 'duplicate')} at {same}, counted once")
         if self.outside:
             remarks.append(f"{self.outside:,} outside the image, kept")
-        if self.left_out:
-            remarks.append(f"{self.left_out:,} left out, on images that the study does not have")
         if remarks:
             words += f" ({'; '.join(remarks)})"
         return " ".join([words + ".", *self.notices])
