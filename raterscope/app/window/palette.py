@@ -76,6 +76,7 @@ class Palette(QFrame):
         typed = Typed(text)
         found = typed.best(self._texts, MOST)
         self._kind.typed = typed
+        self.view.viewport().update()
         self.view.set_lines([self._commands[place] for place in found])
         self.view.setVisible(bool(found))
         self._nothing.setVisible(not found)

@@ -77,17 +77,14 @@ class ClassBars(LineList[ClassBar]):
     decided = Signal(int)
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        self._kind = _BarKind()
-        super().__init__(self._kind, "Classes, with the keys that decide for them", parent)
+        super().__init__(_BarKind(), "Classes, with the keys that decide for them", parent)
         self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
         self.clicked.connect(self._on_clicked)
 
     def show_bars(self, bars: Sequence[ClassBar]) -> None:
         """Show the classes of a task."""
-        self._kind.height = HIGH if len(bars) <= FEW else LOW
-        rows = {"minimumSectionSize": self._kind.height, "defaultSectionSize": self._kind.height}
-        set_lengths(self.verticalHeader(), **rows)
+        self.set_height(HIGH if len(bars) <= FEW else LOW)
         self.set_lines(bars)
         set_lengths(self, minimumHeight=HIGH + 2 * self.frameWidth())
 

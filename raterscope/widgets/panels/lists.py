@@ -99,7 +99,12 @@ class LineList(QTableView, Generic[Line]):
         self.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
         self.verticalHeader().hide()
         self.verticalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
-        set_lengths(self.verticalHeader(), minimumSectionSize=kind.height, defaultSectionSize=kind.height)
+        self.set_height(kind.height)
+
+    def set_height(self, height: int) -> None:
+        """Make every line so high, in pixels of the usual size."""
+        self._model.kind.height = height
+        set_lengths(self.verticalHeader(), minimumSectionSize=height, defaultSectionSize=height)
 
     @property
     def lines(self) -> Sequence[Line]:
@@ -150,9 +155,10 @@ class _LineModel(QAbstractListModel):
 
     def set_lines(self, lines: tuple[Any, ...]) -> None:
         if list(map(self.kind.key, lines)) == list(map(self.kind.key, self.lines)):
+            changed = [row for row, line in enumerate(lines) if line != self.lines[row]]
             self.lines = lines
-            if lines:
-                self.dataChanged.emit(self.index(0), self.index(len(lines) - 1))
+            if changed:
+                self.dataChanged.emit(self.index(changed[0]), self.index(changed[-1]))
             return
         self.replace(lines)
 

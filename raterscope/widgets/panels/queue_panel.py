@@ -192,8 +192,10 @@ class QueuePanel(QueueFrame):
         """Show items in the order given, the done ones last; what is current stays, and the list's place."""
         self._items = sorted(items, key=_done)
         titles = {item.title for item in items}
-        if titles != self._kind.short.keys():
-            self._kind.short = telling_names([item.title for item in items])
+        most = max([1.0, *(item.score for item in items if item.score is not None)])
+        if titles != self._kind.short.keys() or most != self._kind.most:
+            self._kind.short, self._kind.most = telling_names([item.title for item in items]), most
+            self.view.viewport().update()
         self._refilter()
 
     def set_current(self, key: Hashable) -> None:
@@ -215,7 +217,6 @@ class QueuePanel(QueueFrame):
         words, chosen = self.filter.text().casefold().split(), self._filters[self.choice.currentIndex()]
         self.many.setVisible(chosen.counts)
         many = self.many.value()
-        self._kind.most = max([1.0, *(item.score for item in self._items if item.score is not None)])
         kept = [item for item in self._items if chosen.passes(item, many)]
         self._quiet = True
         self.view.set_lines([item for item in kept if _named(item, words)] if words else kept)
