@@ -26,12 +26,12 @@ from PIL import Image
 from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtGui import QKeySequence, QWheelEvent
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QWidget
+from PySide6.QtWidgets import QApplication
 
 from raterscope.algorithms.simulation.crowds import Annotator, click_on
 from raterscope.algorithms.simulation.smears import Smear, render_smear
 from raterscope.app.review import Decision
-from raterscope.app.samples import write_rows
+from raterscope.app.samples.making import write_rows
 from raterscope.app.workspaces.clicks.spots import Spot
 from raterscope.widgets.dialogs.reason import ReasonDialog
 
@@ -164,15 +164,10 @@ class Afternoon:
 
     def act(
         self, name: str, limit: float | None, act: Callable[[], object],
-        done: Callable[[], bool] = lambda: True, seen: tuple[QWidget, ...] = (),
+        done: Callable[[], bool] = lambda: True,
     ) -> None:  # fmt: skip
         """Do something and keep what it took."""
-        self.note(name, limit, self.driven.time(act, done, seen or self._changing, QUIET))
-
-    @property
-    def _changing(self) -> tuple[QWidget, ...]:
-        """What shows that something was done; annotators are of the run, which a decision does not change."""
-        return self.work.pages, self.work.evidence, self.work.queue, self.work.history
+        self.note(name, limit, self.driven.time(act, done, QUIET))
 
     def note(self, name: str, limit: float | None, taken: tuple[float, float, float]) -> None:
         """Keep what an interaction took."""
@@ -276,7 +271,7 @@ class Afternoon:
             return elsewhere or self.image != image
 
         press = self.driven.deciding(partial(self.driven.key, key, self.work.canvas))
-        taken = self.driven.time(press, gone_on, self._changing, QUIET)
+        taken = self.driven.time(press, gone_on, QUIET)
         if self.image == image:
             self.note(SETTLED, 50, taken)
         else:
@@ -305,12 +300,12 @@ class Afternoon:
         work, canvas = self.work, self.work.canvas
         middle = QPointF(canvas.width() // 2, canvas.height() // 2)
         for _ in range(6):
-            self.act("zoom by the wheel, a frame", 16, partial(self._turn_wheel, middle), seen=(canvas,))
+            self.act("zoom by the wheel, a frame", 16, partial(self._turn_wheel, middle))
         place = middle.toPoint()
         QTest.mousePress(canvas, Qt.MouseButton.LeftButton, pos=place)
         for _ in range(6):
             place += QPoint(11, 7)
-            self.act("pan by a drag, a frame", 16, partial(QTest.mouseMove, canvas, place), seen=(canvas,))
+            self.act("pan by a drag, a frame", 16, partial(QTest.mouseMove, canvas, place))
         QTest.mouseRelease(canvas, Qt.MouseButton.LeftButton, pos=place)
         digit = Qt.Key(int(self._rng.integers(Qt.Key.Key_1, Qt.Key.Key_9 + 1)))
         for _ in range(2):
@@ -318,8 +313,7 @@ class Afternoon:
         one = int(self._rng.integers(ANNOTATORS))
         for hidden in ({one}, set()):
             self.act("an annotator hidden or shown", 50, partial(work.table.hidden_changed.emit, hidden))
-        self.act("an annotator chosen in a plot", 100, partial(work.reliability.annotator_chosen.emit, one),
-                 seen=(work.table, canvas, work.evidence))  # fmt: skip
+        self.act("an annotator chosen in a plot", 100, partial(work.reliability.annotator_chosen.emit, one))
 
     def _turn_wheel(self, place: QPointF) -> None:
         event = QWheelEvent(

@@ -122,23 +122,21 @@ class Session:
         """Choose annotators, communities and cells."""
         driven, work = self.driven, self.driven.work
         tiles = work.wall.tiles
-        beside = (work.matrix, work.participation, work.wall, work.exclusion)
         places = count(3, 7)
 
         def choose() -> None:
             tiles._move(next(places), Qt.KeyboardModifier.NoModifier)
 
-        driven.measure("an annotator chosen in the wall", 100, choose, seen=beside)
+        driven.measure("an annotator chosen in the wall", 100, choose)
         if work.scene.fusion.drift is not None:
             self.drift()
         votes = iter(work.task_panel.votes.lines * ROUNDS)
         driven.measure("a voter chosen in the task", 100,
-                       lambda: work._on_voter(next(votes).annotator), seen=beside)  # fmt: skip
+                       lambda: work._on_voter(next(votes).annotator))  # fmt: skip
         groups = cycle(range(work.analysis.groups.found.count))
-        driven.measure("a community chosen", 100, lambda: work.people.choose_community(next(groups)),
-                       seen=(*beside, work.cards))  # fmt: skip
+        driven.measure("a community chosen", 100, lambda: work.people.choose_community(next(groups)))
         driven.measure("everybody chosen (Ctrl+A)", 100,
-                       lambda: tiles._choose(tiles._order.tolist()), seen=beside)  # fmt: skip
+                       lambda: tiles._choose(tiles._order.tolist()))  # fmt: skip
         work.people.choose_community(None)
         driven.settle()
         cells = cycle([(j, m) for j in range(2) for m in range(3)])
@@ -175,10 +173,9 @@ class Session:
         driven.settle()
         slider = work.drift.slider
         steps = cycle(range(0, slider.maximum(), max(1, slider.maximum() // 53)))
-        driven.measure("drift, a step of the slider", 33, lambda: slider.setValue(next(steps)),
-                       seen=(work.drift,))  # fmt: skip
+        driven.measure("drift, a step of the slider", 33, lambda: slider.setValue(next(steps)))
         slider.setValue(0)
-        driven.measure("drift, a frame of play", 33, work.drift._on_frame, seen=(work.drift,))
+        driven.measure("drift, a frame of play", 33, work.drift._on_frame)
 
     def wall(self) -> None:
         """Scroll the wall of annotators, sort it, look for one by name, hide names."""
@@ -187,13 +184,12 @@ class Session:
         driven.scroll("the wall scrolled, a frame", wall.tiles)
         orders = cycle((*range(1, wall.measure.count()), 0))
         driven.measure("the wall sorted by another measure", 100,
-                       lambda: wall.measure.setCurrentIndex(next(orders)), seen=(wall,))  # fmt: skip
+                       lambda: wall.measure.setCurrentIndex(next(orders)))  # fmt: skip
         names = cycle(("1", "12", "7", "77", ""))
         driven.measure("an annotator looked for by name, a letter", 50,
-                       lambda: wall.filter.setText(next(names)), seen=(wall,))  # fmt: skip
+                       lambda: wall.filter.setText(next(names)))  # fmt: skip
         wall.filter.setText("")
-        driven.measure("names hidden or shown", 100, lambda: driven.key(Qt.Key.Key_H),
-                       seen=(wall, work.task_panel, work.matrix))  # fmt: skip
+        driven.measure("names hidden or shown", 100, lambda: driven.key(Qt.Key.Key_H))
         if len(wall.shown) and work.hiding.on:
             driven.key(Qt.Key.Key_H)
 
@@ -246,11 +242,11 @@ class Session:
         with driven.once("what changes without an annotator, shown"):
             driven.key(Qt.Key.Key_X)
             driven.wait(lambda: work.exclusion.state == "shown")
-            work.exclusion.repaint()
+            driven.paint()
         with driven.once("left out, on disk, crossed out on the wall", 50):
             driven.deciding(partial(work.excluding._on_excluded, "always the same"))()
             driven.wait(driven.decided)
-            work.wall.repaint()
+            driven.paint()
         measure_fusing_again(driven, 5)
         document.undo()
         driven.settle()
@@ -259,9 +255,7 @@ class Session:
         """Decide while a fusion is at work, then cancel it."""
         work = self.driven.work
         work.fuse_panel.algorithm.choose("dynibcc")
-        measure_deciding_meanwhile(
-            self.driven, lambda: self.driven.key(Qt.Key.Key_1), (work.task_panel, work.queue, work.history)
-        )
+        measure_deciding_meanwhile(self.driven, lambda: self.driven.key(Qt.Key.Key_1))
         work.fuse_panel.algorithm.choose("ibcc")
 
 

@@ -78,11 +78,11 @@ class Session:
         slider = work.bars.slider
         steps = cycle((*range(11, 25), *range(25, 5, -1), *range(7, 11)))
         driven.measure("a step of the slider, its number painted", 16,
-                       lambda: slider.setValue(next(steps)), seen=(work.bars,))  # fmt: skip
+                       lambda: slider.setValue(next(steps)))  # fmt: skip
 
         shown = (work.bars, work.path, work.sides)
         driven.measure("a step of the slider, the cut moved everywhere", 16,
-                       lambda: slider.setValue(next(steps)), seen=shown)  # fmt: skip
+                       lambda: slider.setValue(next(steps)))  # fmt: skip
         far = cycle((5, 25))
         awaited = False
         with calls_of(work.ranking, "show_ranking") as ranked:
@@ -102,20 +102,18 @@ class Session:
     def choose(self) -> None:
         """Choose annotators in the path, in the queue, among dots and bars."""
         driven, work = self.driven, self.driven.work
-        seen = (work.queue, work.path, work.sides, work.bars, work.evidence)
         parts = count(0, 7)
         for name, figure in (("the path", work.path.figure), ("the counts", work.sides.figure),
                              ("the bars", work.bars.figure)):  # fmt: skip
-            driven.measure(f"an annotator chosen in {name}", 100, partial(self._choose, figure, parts),
-                           seen=seen)  # fmt: skip
+            driven.measure(f"an annotator chosen in {name}", 100, partial(self._choose, figure, parts))
 
         def told() -> bool:
             return work._evidence is not None
 
         driven.measure("the same until its evidence is gathered", 100,
-                       partial(self._choose, work.bars.figure, parts), told, seen)  # fmt: skip
-        driven.measure("next annotator (Tab)", 100, lambda: driven.key(Qt.Key.Key_Tab), told, seen)
-        driven.measure("next annotator (Down)", 100, lambda: driven.key(Qt.Key.Key_Down), told, seen)
+                       partial(self._choose, work.bars.figure, parts), told)  # fmt: skip
+        driven.measure("next annotator (Tab)", 100, lambda: driven.key(Qt.Key.Key_Tab), told)
+        driven.measure("next annotator (Down)", 100, lambda: driven.key(Qt.Key.Key_Down), told)
 
     def _choose(self, figure: object, parts: count[int]) -> None:
         figure.choose(next(parts) % 900)  # type: ignore[attr-defined]
@@ -155,34 +153,30 @@ class Session:
         driven, work = self.driven, self.driven.work
         items = cycle([(k, k + 1) for k in range(0, 250, 9)])
         driven.measure("comparisons of two items of the ranking", 100,
-                       lambda: work.ranking.pair_chosen.emit(*next(items)), seen=(work.between,))  # fmt: skip
+                       lambda: work.ranking.pair_chosen.emit(*next(items)))  # fmt: skip
         modes = cycle(("intervals", "cards"))
         driven.measure("the ranking drawn in another way", 100,
-                       lambda: work.ranking.modes.set_mode(next(modes)), seen=(work.ranking,))  # fmt: skip
+                       lambda: work.ranking.modes.set_mode(next(modes)))  # fmt: skip
         driven.scroll("the ranking scrolled, a frame", work.ranking.figure, across=True)
         words = cycle(("1", "12", "9", "99", "123", ""))
         queue = work.queue
         driven.measure("annotators looked for by name, a letter", 50,
-                       lambda: queue.filter.setText(next(words)), seen=(queue,))  # fmt: skip
+                       lambda: queue.filter.setText(next(words)))  # fmt: skip
         queue.filter.setText("")
         kinds = cycle((*range(1, queue.choice.count()), 0))
         driven.measure("the queue narrowed in another way", 50,
-                       lambda: queue.choice.setCurrentIndex(next(kinds)), seen=(queue,))  # fmt: skip
+                       lambda: queue.choice.setCurrentIndex(next(kinds)))  # fmt: skip
         queue.choice.setCurrentIndex(0)
         driven.scroll("the queue scrolled, a frame", queue.view)
         draws = cycle(range(1, 51))
         work.bars.modes.set_mode("draw")
-        driven.measure("another draw of knockoffs", 50, lambda: work.bars.draw.setValue(next(draws)),
-                       seen=(work.bars,))  # fmt: skip
+        driven.measure("another draw of knockoffs", 50, lambda: work.bars.draw.setValue(next(draws)))
         work.bars.modes.set_mode("share")
         driven.settle()
 
     def decide_meanwhile(self) -> None:
         """Decide while a fusion is at work, then cancel it."""
-        work = self.driven.work
-        measure_deciding_meanwhile(
-            self.driven, lambda: self.driven.key(Qt.Key.Key_S), (work.queue, work.evidence, work.history)
-        )
+        measure_deciding_meanwhile(self.driven, lambda: self.driven.key(Qt.Key.Key_S))
 
 
 def measure(driven: Driven, path: Path) -> None:
