@@ -1,11 +1,13 @@
-"""A menu that keeps the keys while it is open."""
+"""A menu that keeps the keys while it is open, and what its actions call."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from PySide6.QtCore import QEvent
 from PySide6.QtWidgets import QMenu
 
-__all__ = ["Menu"]
+__all__ = ["Menu", "without_checked"]
 
 
 class Menu(QMenu):
@@ -27,3 +29,12 @@ class Menu(QMenu):
             event.accept()
             return True
         return super().event(event)
+
+
+def without_checked(slot: Callable[[], object]) -> Callable[[bool], object]:
+    """Let an action call a slot that does not ask whether it is checked."""
+
+    def call(_checked: bool) -> object:
+        return slot()
+
+    return call

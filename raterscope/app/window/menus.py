@@ -15,9 +15,8 @@ from raterscope.app.window import memory
 from raterscope.app.window.exporting import Exporting, entries_of
 from raterscope.app.window.files import Files
 from raterscope.app.window.look import apply_look, change_text_size
-from raterscope.app.window.parts import without_checked
 from raterscope.app.workspaces.catalogue import WORKSPACES
-from raterscope.widgets.menu import Menu
+from raterscope.widgets.menu import Menu, without_checked
 
 __all__ = ["Menus"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -24,7 +24,7 @@ from raterscope.widgets.figures import time_left
 from raterscope.widgets.parts import ElidedLabel
 from raterscope.widgets.text_size import set_lengths
 
-__all__ = ["NoticeBar", "StatusLine", "TopBar", "without_checked"]
+__all__ = ["NoticeBar", "StatusLine", "TopBar"]
 
 TOP_BAR_HEIGHT = 44
 STATUS_HEIGHT = 24
@@ -232,15 +232,6 @@ class StatusLine(QWidget):
     def set_kept(self, text: str) -> None:
         """Say whether all is on disk."""
         self._kept.setText(text)
-
-
-def without_checked(slot: Callable[[], object]) -> Callable[[bool], object]:
-    """Let an action call a slot that does not ask whether it is checked."""
-
-    def call(_checked: bool) -> object:
-        return slot()
-
-    return call
 
 
 def _plain_label(name: str) -> QLabel:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,7 +12,7 @@ from typing import Any
 
 from PySide6.QtCore import QLockFile
 
-__all__ = ["Place", "Whereabouts", "forget_crashed", "left_by_crash", "numbers_in"]
+__all__ = ["Place", "Whereabouts", "forget_crashed", "left_by_crash"]
 
 LONGEST = 65_536
 """Bytes of a note that are read: no honest one is longer."""
@@ -89,15 +88,6 @@ def left_by_crash(folder: Path) -> Place | None:
         if place is not None and place.study.is_file():
             return place
     return None
-
-
-def numbers_in(told: object, many: int) -> tuple[float, ...] | None:
-    """Give the numbers of a list that was read from a note; None where it is not of so many finite ones."""
-    if not isinstance(told, list) or len(told) != many:
-        return None
-    if not all(isinstance(one, int | float) and math.isfinite(one) for one in told):
-        return None
-    return tuple(map(float, told))
 
 
 def forget_crashed(folder: Path) -> None:

@@ -10,8 +10,8 @@ from PySide6.QtCore import QByteArray, QEvent, Qt, QTimer, Signal
 from PySide6.QtGui import QAction, QKeySequence, QResizeEvent, QShortcut, QShowEvent
 from PySide6.QtWidgets import QApplication, QSplitter, QTabWidget, QVBoxLayout, QWidget
 
-from raterscope.app.window.parts import without_checked
 from raterscope.widgets import theme
+from raterscope.widgets.menu import without_checked
 from raterscope.widgets.own_keys import OwnKeys
 from raterscope.widgets.panels.fuse_panel import FusePanel
 from raterscope.widgets.panels.history_panel import HistoryPanel

@@ -8,13 +8,12 @@ from functools import partial
 from PySide6.QtCore import QEvent, QObject, QPoint, QPointF, Qt
 from PySide6.QtGui import QContextMenuEvent, QGuiApplication
 
-from raterscope.app.window.parts import without_checked
 from raterscope.app.workspaces.clicks import view
 from raterscope.app.workspaces.clicks.many import Many
 from raterscope.app.workspaces.clicks.measuring import Measuring
 from raterscope.app.workspaces.clicks.reviewing import Reviewing
 from raterscope.app.workspaces.clicks.screen import ClicksScreen
-from raterscope.widgets.menu import Menu
+from raterscope.widgets.menu import Menu, without_checked
 
 __all__ = ["SpotMenu"]
 

@@ -16,8 +16,6 @@ from raterscope.app.clicks.running import Answer, Inputs, fuse_inputs, gather, k
 from raterscope.app.document import Document
 from raterscope.app.jobs import Jobs
 from raterscope.app.review import Decision
-from raterscope.app.window.parts import without_checked
-from raterscope.app.window.whereabouts import numbers_in
 from raterscope.app.workspaces.clicks import view
 from raterscope.app.workspaces.clicks.agreeing import Agreeing
 from raterscope.app.workspaces.clicks.annotators import Annotators
@@ -44,8 +42,10 @@ from raterscope.app.workspaces.fusing import FusionWork
 from raterscope.app.workspaces.hiding import Hiding
 from raterscope.app.workspaces.loading import SceneLoader
 from raterscope.app.workspaces.queueing import Queueing
+from raterscope.app.workspaces.returning import numbers_in
 from raterscope.app.workspaces.runs import Runs
 from raterscope.app.workspaces.walk import Walk
+from raterscope.widgets.menu import without_checked
 from raterscope.widgets.panels.fuse_panel import RunRequest
 
 __all__ = ["COVERAGES", "ClicksWorkspace"]

@@ -15,7 +15,6 @@ from raterscope.app.document import Document
 from raterscope.app.jobs import Jobs
 from raterscope.app.masks.running import Answer, Draft, Inputs, fuse_cases, gather, keep
 from raterscope.app.review import Decision
-from raterscope.app.window.whereabouts import numbers_in
 from raterscope.app.workspaces.fusing import FusionWork
 from raterscope.app.workspaces.hiding import Hiding
 from raterscope.app.workspaces.loading import SceneLoader
@@ -27,8 +26,9 @@ from raterscope.app.workspaces.masks.raters import Raters
 from raterscope.app.workspaces.masks.regions import DisputedRegion, read_summaries, summarize
 from raterscope.app.workspaces.masks.reviewing import Reviewing
 from raterscope.app.workspaces.masks.scene import Piece, Scene, load_pixels, read_scene
-from raterscope.app.workspaces.masks.screen import MasksScreen
+from raterscope.app.workspaces.masks.screen import BOUND, MasksScreen
 from raterscope.app.workspaces.queueing import Queueing
+from raterscope.app.workspaces.returning import numbers_in
 from raterscope.app.workspaces.runs import Runs
 from raterscope.app.workspaces.walk import Walk
 from raterscope.widgets.panels.fuse_panel import RunRequest
@@ -218,6 +218,8 @@ class MasksWorkspace(MasksScreen):
         self.raters.show(scene, structure, covered=covered)
         self.comparing.show_scene(None if covered else scene, structure)
         fusion = None if scene is None else scene.fusion(structure)
+        at_once = fusion is not None and not len(fusion.traces[0].objective)
+        self.bound.set_nothing(f"{fusion.algorithm} takes no iterations." if fusion and at_once else BOUND)
         self._show_trace(fusion.traces[0] if fusion else MaskTrace())
         self.consensuses.show(None if covered else fusion, self._document.numbers)
         self.on_slices.show()
