@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from PySide6.QtCore import QRectF
 from PySide6.QtGui import QImage, QPainter
 
-from raterscope.widgets.canvas.colour_maps import VIRIDIS
 from raterscope.widgets.canvas.marks import ClickMarks
 from raterscope.widgets.canvas.pictures import draw_part
 from raterscope.widgets.canvas.viewport import Rect
+from raterscope.widgets.colour_maps import VIRIDIS
 
 __all__ = ["BINS", "FINE_BINS", "DensityLayer"]
 

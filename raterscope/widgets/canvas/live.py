@@ -9,10 +9,10 @@ from PySide6.QtGui import QColor, QFontMetrics, QImage, QPainter, QPen
 
 from raterscope.algorithms.clicks.ellipses import ellipses
 from raterscope.widgets import theme
-from raterscope.widgets.canvas.colour_maps import VIRIDIS
 from raterscope.widgets.canvas.spot_layer import state_style
 from raterscope.widgets.canvas.viewport import Viewport
 from raterscope.widgets.chips import paint_chip_ground
+from raterscope.widgets.colour_maps import VIRIDIS
 from raterscope.widgets.text_size import enlarge, text_size, usual
 
 __all__ = [

@@ -5,8 +5,8 @@ from __future__ import annotations
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QDialog, QVBoxLayout, QWidget
 
-from raterscope.widgets.dialogs.reason import COMMON_REASONS
 from raterscope.widgets.panels.exclusion_panel import ExclusionPanel
+from raterscope.widgets.panels.reason_field import COMMON_REASONS
 from raterscope.widgets.text_size import set_lengths
 
 __all__ = ["HALF", "WEIGHTS", "ExclusionDialog"]

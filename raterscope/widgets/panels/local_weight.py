@@ -9,8 +9,8 @@ from PySide6.QtGui import QColor, QImage, QPaintEngine, QPainter, QPaintEvent, Q
 from PySide6.QtWidgets import QStackedWidget, QVBoxLayout, QWidget
 
 from raterscope.widgets import theme
-from raterscope.widgets.canvas.colour_maps import CIVIDIS
 from raterscope.widgets.canvas.pictures import to_picture
+from raterscope.widgets.colour_maps import CIVIDIS
 from raterscope.widgets.figure_menu import FigureMenu
 from raterscope.widgets.parts import Header, plain_label
 from raterscope.widgets.plot_table import PlotTable

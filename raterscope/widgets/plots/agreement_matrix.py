@@ -11,7 +11,7 @@ from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPen
 from PySide6.QtWidgets import QWidget
 
 from raterscope.widgets import theme
-from raterscope.widgets.canvas.colour_maps import VIRIDIS
+from raterscope.widgets.colour_maps import VIRIDIS
 from raterscope.widgets.glyphs import paint_rater
 from raterscope.widgets.painting import paint_words
 from raterscope.widgets.plot_table import PlotTable

@@ -11,7 +11,7 @@ from PySide6.QtGui import QColor, QFont, QFontMetrics, QPainter, QPen
 from PySide6.QtWidgets import QWidget
 
 from raterscope.widgets import theme
-from raterscope.widgets.canvas.colour_maps import PUOR
+from raterscope.widgets.colour_maps import PUOR
 from raterscope.widgets.figures import decimals
 from raterscope.widgets.painting import paint_words
 from raterscope.widgets.parts import ElidedLabel, plain_tip

@@ -12,7 +12,7 @@ from PySide6.QtGui import QColor, QImage, QPainter, QPen
 from PySide6.QtWidgets import QWidget
 
 from raterscope.widgets import theme
-from raterscope.widgets.canvas.colour_maps import VIRIDIS
+from raterscope.widgets.colour_maps import VIRIDIS
 from raterscope.widgets.figures import count
 from raterscope.widgets.plot_table import PlotTable
 from raterscope.widgets.plots.colour_bar import BAR_HEIGHT, paint_colour_bar

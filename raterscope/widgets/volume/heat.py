@@ -10,8 +10,8 @@ from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetrics, QImage, QPainter
 
 from raterscope.widgets import theme
-from raterscope.widgets.canvas.colour_maps import CIVIDIS, INFERNO, PUOR, VIRIDIS
 from raterscope.widgets.chips import paint_chip_ground
+from raterscope.widgets.colour_maps import CIVIDIS, INFERNO, PUOR, VIRIDIS
 from raterscope.widgets.text_size import enlarge, text_size
 from raterscope.widgets.volume.layers import HeatMap
 from raterscope.widgets.volume.plane import Box, Plane
