@@ -59,6 +59,9 @@ class Dispute:
     weight : float
         The leader's mean share of the consensus where the leader differs, 0 to 1; NaN where the model has no
         local weights.
+    away : tuple of float
+        mm, for each rater: how far that outline is from the consensus's here where it is farthest, above 0
+        beyond it, below 0 short of it. Empty where the consensus is, and in runs stored before this was.
     """
 
     structure: int
@@ -72,6 +75,7 @@ class Dispute:
     leader: int
     reach: float
     weight: float
+    away: tuple[float, ...] = ()
 
     def voxels(self) -> BoolArray:
         """Give the region within its box; (Z, Y, X)."""
@@ -258,7 +262,7 @@ def _regions(
         region = part[crop] == number
         if np.count_nonzero(region) * voxel >= least:
             found.append(_described(scene, depth, region, crop, tolerance, structure, origin))
-    return found if marked is consensus else [replace(one, reach=float("nan")) for one in found]
+    return found if marked is consensus else [replace(one, reach=float("nan"), away=()) for one in found]
 
 
 def _thickness(marked: BoolArray, spacing: tuple[float, float, float], flat: bool) -> Float32Array:
@@ -335,4 +339,5 @@ def _described(
         leader=leader,
         reach=float(reach[leader]),
         weight=weight,
+        away=tuple(np.where(far[0] >= far[1], far[0], -far[1]).tolist()),
     )

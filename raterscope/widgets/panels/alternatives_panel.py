@@ -95,8 +95,8 @@ class AlternativesPanel(QWidget):
         number = len(self.cards)
         self._header.set_aside(f"{number} consensuses" if number > 1 else "one consensus" if number else "")
 
-    def set_hidden(self, why: str) -> None:
-        """Say why nothing is seen here; empty, what belongs here."""
+    def set_nothing(self, why: str = "") -> None:
+        """Say why nothing is seen here; by default what belongs here."""
         self._nothing.setText(why or NOTHING)
 
     def select(self, place: int) -> None:

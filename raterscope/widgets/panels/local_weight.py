@@ -45,8 +45,8 @@ class LocalWeight(QWidget):
         column.addWidget(self._header)
         column.addWidget(self._pages, 1)
 
-    def set_hidden(self, why: str) -> None:
-        """Say why nothing is seen here; empty, what belongs here."""
+    def set_nothing(self, why: str = "") -> None:
+        """Say why nothing is seen here; by default what belongs here."""
         self._nothing.setText(why or NOTHING)
 
     def show_weight(

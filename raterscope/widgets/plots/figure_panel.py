@@ -65,8 +65,8 @@ class FigurePanel(QWidget):
         """Show the figure, or the sentence that says what belongs here."""
         self._pages.setCurrentIndex(int(filled))
 
-    def set_hidden(self, why: str) -> None:
-        """Say why nothing is seen here; empty, what belongs here."""
+    def set_nothing(self, why: str = "") -> None:
+        """Say why nothing is seen here; by default what belongs here."""
         self._nothing.setText(why or self._belongs)
 
     @property

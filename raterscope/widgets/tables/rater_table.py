@@ -102,8 +102,8 @@ class RaterTable(QWidget):
         self._settle()
         self.updateGeometry()
 
-    def set_hidden(self, why: str) -> None:
-        """Say why nothing is seen here; empty, what belongs here."""
+    def set_nothing(self, why: str = "") -> None:
+        """Say why nothing is seen here; by default what belongs here."""
         self._nothing.setText(why or NOTHING)
 
     def select(self, name: str | None) -> None:

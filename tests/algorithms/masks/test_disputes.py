@@ -36,6 +36,10 @@ def test_a_leak_and_a_bite_are_two_regions_with_whose_they_are():
     assert (bite.beyond, bite.short, bite.leader) == ((), (3,), 3)
     # The leak's tip is at column 36, the organ's outermost voxel at column 30.
     assert leak.reach == pytest.approx(6.0)
+    assert leak.away[2] == pytest.approx(6.0)
+    assert 0 < leak.away[1] < 1.5  # the rim, which is nobody's business
+    assert leak.away[0] == leak.away[3] == leak.away[4] == 0
+    assert bite.away[3] == pytest.approx(-bite.reach)
     assert in_words(leak, NAMES) == "Rater 3 draws 6 mm beyond the others here."
     assert in_words(bite, NAMES).startswith("Rater 4 stays")
     assert in_words(leak, NAMES, "px") == "Rater 3 draws 6 px beyond the others here."

@@ -195,7 +195,7 @@ def heat_map(
         top = float(np.percentile(some, 99)) or 1.0
         return HeatMap(fusion.deviation[0], fusion.origin, 0.0, top, "doubt", "uncertainty, mm"), ""
     if fusion.weight is None:
-        return None, f"{fusion.algorithm} gives each rater one weight for the whole image, none by place."
+        return None, view.no_weight(fusion)
     if rater not in fusion.annotators:
         return None, "Choose a rater in the table to see where that rater is followed."
     layer = fusion.weight[0, fusion.annotators.index(rater)]

@@ -64,6 +64,9 @@ class OnSlices(QObject):
         report = None if scene is None else scene.report(structure)
         covered = self._reviewing.covered
         self._maps.set_possible(not covered)
+        fusion = None if scene is None else scene.fusion(structure)
+        everywhere = "" if fusion is None or fusion.weight is not None else view.no_weight(fusion)
+        self._screen.local_weight.set_nothing(view.HIDDEN if covered else everywhere)
         self._volume.set_dispute(None if report is None or covered else report.by_slice)
         self._show_map()
         self._show_band()

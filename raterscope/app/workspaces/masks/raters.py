@@ -20,7 +20,6 @@ from raterscope.widgets.dialogs.reason import ReasonDialog
 
 __all__ = ["Raters"]
 
-HIDDEN = "Hidden until you have settled it as you drew it; H shows it."
 REASONS = ("draws something else", "too large throughout", "too small throughout", "unfinished")
 
 
@@ -54,8 +53,8 @@ class Raters(QObject):
         """Take another case, run or structure; while it is covered, nothing of it is seen."""
         contents = self._document.contents
         screen = self._screen
-        for place in (screen.table, screen.matrix, screen.tree, screen.local_weight, screen.alternatives):
-            place.set_hidden(HIDDEN if covered else "")
+        for place in (screen.table, screen.matrix, screen.tree, screen.alternatives):
+            place.set_nothing(view.HIDDEN if covered else "")
         if scene is None or contents is None or covered:
             if covered and self.current is not None:
                 self.choose(None)

@@ -19,7 +19,9 @@ from raterscope.widgets.plots.objective_plot import ObjectivePlot
 from raterscope.widgets.tables.rater_table import RaterTable
 from raterscope.widgets.volume.volume_view import VolumeView
 
-__all__ = ["MasksScreen"]
+__all__ = ["BOUND", "MasksScreen"]
+
+BOUND = "Fuse to see how the bound rises."
 
 
 class MasksScreen(WorkspaceScreen):
@@ -36,7 +38,7 @@ class MasksScreen(WorkspaceScreen):
         self.matrix = AgreementMatrix("Pairwise Dice")
         self.tree = Dendrogram()
         self.alternatives = AlternativesPanel()
-        self.bound = ObjectivePlot("bound", "Fuse to see how the bound rises.")
+        self.bound = ObjectivePlot("bound", BOUND)
         self.tabs = QTabWidget()
         self.tabs.addTab(self.local_weight, "Local weight")
         self.tabs.addTab(self.tree, "Raters over cases")
@@ -64,6 +66,6 @@ class MasksScreen(WorkspaceScreen):
                 FUSERS, titles=("Fuse the masks with",), item="case",
                 alone="Each case is fused by itself in either way", truth=False,
             ),
-            (210, 250, 440, 300),
+            (190, 224, 556, 210),
             parent,
         )  # fmt: skip

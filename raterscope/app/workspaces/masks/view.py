@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from raterscope.algorithms.masks.data import MaskFusion
 from raterscope.algorithms.masks.disputes import in_words
 from raterscope.app.study.records import MaskRecord
 from raterscope.app.workspaces.masks.regions import DisputedRegion, amount_of, length_unit, unit_of
@@ -19,12 +20,14 @@ from raterscope.widgets.volume.layers import HeatMap, Outline, RegionBox
 
 __all__ = [
     "CONSENSUS",
+    "HIDDEN",
     "TRUTH",
     "covered",
     "difference",
     "drawn_outline",
     "evidence",
     "local_weight",
+    "no_weight",
     "outlines",
     "rater_rows",
     "region_boxes",
@@ -33,6 +36,7 @@ __all__ = [
 
 CONSENSUS, TRUTH, DRAWN = "the consensus", "the truth", "what you drew"
 """Keys of outlines that are nobody's; no annotator's name holds a line break."""
+HIDDEN = "Hidden until you have settled it as you drew it; H shows it."
 _WHITE, _TRUTH_COLOUR = "#ffffff", "#8a96a2"
 _CONSENSUS_WIDTH, _RATER_WIDTH, _CHOSEN_WIDTH = 2.2, 1.3, 2.0
 
@@ -193,6 +197,11 @@ def local_weight(
     return (found, corner) if found.size else None
 
 
+def no_weight(fusion: MaskFusion) -> str:
+    """Say that a model follows nobody more at one place than at another."""
+    return f"{fusion.algorithm} gives each rater one weight for the whole image, none by place."
+
+
 def difference(scene: Scene, structure: str, first: str, second: str) -> HeatMap | None:
     """Give where two raters differ: above 0 where the first alone marks."""
     masks = scene.masks.get(structure, {})
@@ -277,9 +286,7 @@ def _votes(
                 values = values > 0.5
             marked = int(np.count_nonzero(np.logical_and(values, inside[here])))
         share = marked / voxels
-        away = float("nan")
-        if p == dispute.leader:
-            away = dispute.reach if p in dispute.beyond else -dispute.reach
+        away = dispute.away[p] if dispute.away else float("nan")
         weight = dispute.weight if p == dispute.leader else float("nan")
         votes.append(RegionVote(numbers.get(name, 0), name, share, away, weight, unit))
-    return tuple(sorted(votes, key=lambda vote: (np.isnan(vote.distance_mm), -vote.inside)))
+    return tuple(sorted(votes, key=lambda vote: (-abs(np.nan_to_num(vote.distance_mm)), -vote.inside)))
