@@ -24,19 +24,21 @@ class Parser(argparse.ArgumentParser):
 
     lists_settings = False
     kind: str | None = None
-    """Whose settings are listed; None for all kinds'."""
+    """Whose algorithms and settings are listed; None for all kinds'."""
 
     def error(self, message: str) -> NoReturn:
         """Say what is wrong, and where help is."""
         raise Misused(f"{message}; see {self.prog} --help.")
 
     def format_help(self) -> str:
-        """Give the help, with what can be set at its end."""
+        """Give the help, with the algorithms at its end."""
         text = super().format_help()
         if self.lists_settings:
-            from raterscope.app.cli.settings import settings_in_words
+            from raterscope.app.cli.settings import algorithms_in_words
 
-            text += "\n" + settings_in_words(self.kind)
+            text += (
+                f"\n{algorithms_in_words(self.kind)}`{self.prog} --list-settings` lists what can be set.\n"
+            )
         return text
 
 
@@ -60,7 +62,7 @@ def add_command(
     lists: bool = False,
     kind: str | None = None,
 ) -> Parser:
-    """Add a command, which may list the settings of a kind, or of all, at the end of its help.
+    """Add a command, which may list the algorithms of a kind, or of all, and their settings.
 
     A description with ends of lines keeps them.
     """
@@ -72,12 +74,15 @@ def add_command(
         formatter_class=argparse.RawDescriptionHelpFormatter if raw else argparse.HelpFormatter,
     )
     parser.lists_settings, parser.kind = lists, kind
+    if lists:
+        parser.add_argument("--list-settings", action=_ListSettings, nargs=0,
+                            help="list the algorithms and what can be set, and end")  # fmt: skip
     return parser
 
 
 def add_study(parser: Parser) -> None:
     """Add the study that a command works on."""
-    parser.add_argument("study", type=Path, metavar="STUDY")
+    parser.add_argument("study", type=Path, metavar="STUDY", help="the study, a file NAME.rscope")
 
 
 def add_items(parser: Parser) -> None:
@@ -97,9 +102,7 @@ def add_output(parser: Parser, metavar: str, words: str) -> None:
 
 
 def add_results(parser: Parser) -> None:
-    """Add where a fusion's results go, and the list of what can be set in its place."""
-    parser.add_argument("--list-settings", action=_ListSettings, nargs=0,
-                        help="list the algorithms and what can be set, and end")  # fmt: skip
+    """Add where a fusion's results go."""
     add_output(parser, "DIR", "where the results go")
 
 
@@ -127,7 +130,7 @@ def add_plan(parser: Parser) -> None:
 def add_settings(parser: Parser) -> None:
     """Add the settings of whatever algorithm."""
     parser.add_argument("--set", nargs="+", action="extend", default=[], type=pair, metavar="field=value",
-                        dest="settings", help="settings, listed below")  # fmt: skip
+                        dest="settings", help="settings, see --list-settings")  # fmt: skip
 
 
 def add_extent(parser: Parser, words: str) -> None:

@@ -111,6 +111,8 @@ def failures(outcomes: Mapping[str, Outcome[Any]]) -> None:
 
 def make_folder(folder: Path) -> None:
     """Make the folder of the results before the work, so that it is not done in vain."""
+    if folder.exists() and not folder.is_dir():
+        raise InputError("is a file; expected a folder for the results", file=folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         probe = folder / ".raterscope-probe"

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from raterscope.algorithms.clicks import CLUSTERERS
+from raterscope.algorithms.clicks import CLUSTERERS, DETECTORS
 from raterscope.algorithms.clicks.fusion import FusionPlan
 from raterscope.algorithms.labels.catalogue import LABELLERS
 from raterscope.algorithms.labels.fusion import LabelPlan
@@ -62,7 +62,11 @@ def _kind_of(options: argparse.Namespace) -> str:
         both = " and ".join(there)
         what = f"holds {both}, and {options.algorithm} is for {both}; --kind tells which are meant"
         raise InputError(what, file=options.study)
-    return (there or named)[0]
+    if not there:
+        what = f"holds neither {' nor '.join(named)}, which {options.algorithm} is for"
+        of_clicks = f"; for clicks it is a detector: --detector {options.algorithm}"
+        raise InputError(what + of_clicks * (options.algorithm in DETECTORS), file=options.study)
+    return there[0]
 
 
 def _run_clicks(options: argparse.Namespace) -> int:

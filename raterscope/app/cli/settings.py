@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from raterscope.algorithms.catalogue import Algorithm
 from raterscope.algorithms.clicks import CLUSTERERS, DETECTORS
@@ -17,9 +17,32 @@ from raterscope.algorithms.pairs.catalogue import PATHS
 from raterscope.algorithms.settings import Settings, Spec
 from raterscope.app.clicks.watching import StepSettings
 
-__all__ = ["settings_in_words"]
+__all__ = ["algorithms_in_words", "settings_in_words"]
 
 _WIDTH = 100
+
+
+_CATALOGUES: Mapping[str, tuple[tuple[str, Mapping[str, Algorithm]], ...]] = {
+    "clicks": (
+        ("algorithms for clicks (--algorithm, with run: ALGORITHM)", CLUSTERERS),
+        ("detectors for clicks (--detector)", DETECTORS),
+    ),
+    "masks": (("algorithms for masks (--algorithm, with run: ALGORITHM)", FUSERS),),
+    "labels": (("algorithms for labels (--algorithm, with run: ALGORITHM)", LABELLERS),),
+    "pairs": (("paths for pairs (--path, with run: ALGORITHM)", PATHS),),
+}
+_WITH_ALL: Mapping[str, type[Settings]] = {"clicks": AssignmentSettings, "labels": QuestionSettings}
+
+
+def algorithms_in_words(kind: str | None = None) -> str:
+    """List the algorithms of a kind, or of all kinds; `watch` has none to choose."""
+    lines: list[str] = []
+    for heading, catalogue in _of(kind):
+        lines += [f"{heading}:", ""]
+        for one in catalogue.values():
+            lines += _head(one)
+        lines.append("")
+    return "".join(f"{line}\n" for line in lines)
 
 
 def settings_in_words(kind: str | None = None) -> str:
@@ -29,18 +52,21 @@ def settings_in_words(kind: str | None = None) -> str:
     """
     if kind == "watch":
         return "\n".join(_of_watch()) + "\n"
-    lists = {"clicks": _of_clicks, "masks": _of_masks, "labels": _of_labels, "pairs": _of_pairs}
-    return "\n".join("\n".join(make()) + "\n" for name, make in lists.items() if kind in (None, name))
+    return "\n".join("\n".join(_of_kind(name)) + "\n" for name in _CATALOGUES if kind in (None, name))
 
 
-def _of_clicks() -> list[str]:
+def _of(kind: str | None) -> Iterator[tuple[str, Mapping[str, Algorithm]]]:
+    """Give the catalogues of a kind, or of all, with what stands above each."""
+    return (one for name, several in _CATALOGUES.items() if kind in (None, name) for one in several)
+
+
+def _of_kind(kind: str) -> list[str]:
     lines: list[str] = []
-    for heading, catalogue in (
-        ("algorithms for clicks (--algorithm, with run: ALGORITHM)", CLUSTERERS),
-        ("detectors for clicks (--detector)", DETECTORS),
-    ):
-        lines += _catalogue(heading, catalogue)
-    return [*lines, "with all of them:", "", *_settings(AssignmentSettings)]
+    for heading, catalogue in _of(kind):
+        lines += [f"{heading}:", "", *(line for one in catalogue.values() for line in _algorithm(one))]
+    if kind in _WITH_ALL:
+        lines += ["with all of them:", "", *_settings(_WITH_ALL[kind])]
+    return lines
 
 
 def _of_watch() -> list[str]:
@@ -49,26 +75,12 @@ def _of_watch() -> list[str]:
     return [*lines, *(line for kind in kinds for line in _settings(kind))]
 
 
-def _of_masks() -> list[str]:
-    return _catalogue("algorithms for masks (--algorithm, with run: ALGORITHM)", FUSERS)
-
-
-def _of_labels() -> list[str]:
-    lines = _catalogue("algorithms for labels (--algorithm, with run: ALGORITHM)", LABELLERS)
-    return [*lines, "with all of them:", "", *_settings(QuestionSettings)]
-
-
-def _of_pairs() -> list[str]:
-    return _catalogue("paths for pairs (--path, with run: ALGORITHM)", PATHS)
-
-
-def _catalogue(heading: str, catalogue: Mapping[str, Algorithm]) -> list[str]:
-    return [f"{heading}:", "", *(line for one in catalogue.values() for line in _algorithm(one))]
-
-
 def _algorithm(algorithm: Algorithm) -> list[str]:
-    lines = [f"  {algorithm.name}: {algorithm.title}", *_wrapped(algorithm.summary, 6)]
-    return [*lines, *_settings(algorithm.settings), ""]
+    return [*_head(algorithm), *_settings(algorithm.settings), ""]
+
+
+def _head(algorithm: Algorithm) -> list[str]:
+    return [f"  {algorithm.name}: {algorithm.title}", *_wrapped(algorithm.summary, 6)]
 
 
 def _settings(settings: type[Settings]) -> list[str]:

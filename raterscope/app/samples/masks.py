@@ -51,7 +51,7 @@ _CITATION = (
     " doi:10.7937/K9/TCIA.2015.LO9QL9SX; CC BY 3.0; changed: outlines made into masks and cut out."
 )
 _SIMULATED = """\
-{study:<23} the second study: masks of several raters. Simulated in it are the CT volumes
+{study:<23} the study of masks of several raters. Simulated in it are the CT volumes
                         simulated_1 to simulated_{last} and what "rater 1" to "rater 7" marked on them.
                         Rater 3 leaks into a neighbour, rater 4 marks too much; raters 5 to 7 take in
                         a part that the others do not on {schools}

@@ -1,4 +1,4 @@
-"""A study of clicks that the command line made of files. No Qt here."""
+"""A study of clicks that the command line made of files."""
 
 import numpy as np
 import pytest
@@ -6,9 +6,6 @@ from PIL import Image
 
 from tests.app.commands import run
 from tests.app.tables import rows_of
-from tests.app.without_qt import nothing_is_left
-
-__all__ = ["nothing_is_left"]
 
 CENTRES = [(30.0, 40.0), (150.0, 60.0), (90.0, 150.0)]
 

@@ -67,10 +67,11 @@ class TestSample:
         assert text.count("Simulated are the cells") == 2  # of labels and of pairs
         results = folder / "results"
         assert sorted(path.name for path in results.iterdir()) == [
-            "annotators.csv", "clicks.csv", "detections.csv", "evaluation.csv", "labels",
-            "labels-report.html", "masks", "masks-report.html", "pairs", "pairs-report.html", "run.json",
-            "window-labels.png", "window-masks.png", "window-pairs.png", "window.png",
+            "annotators.csv", "clicks-report.html", "clicks.csv", "detections.csv", "evaluation.csv",
+            "labels", "labels-report.html", "masks", "masks-report.html", "pairs", "pairs-report.html",
+            "run.json", "window-labels.png", "window-masks.png", "window-pairs.png", "window.png",
         ]  # fmt: skip
+        assert "simulated_smear_02.png" in (results / "clicks-report.html").read_text(encoding="utf-8")
         for name in ("window.png", "window-masks.png", "window-labels.png", "window-pairs.png"):
             with Image.open(results / name) as picture:
                 assert picture.width >= 1000

@@ -36,6 +36,12 @@ class TestLabels:
         assert run("run", crowd, "majority", "--kind", "labels") == 0
         assert "not for clicks" in refusal("run", crowd, "majority", "--kind", "clicks")
 
+    def test_where_neither_is_there_it_is_said_what_the_name_is_of_clicks(self, tmp_path, refusal):
+        Study.create(tmp_path / "new.rscope").close()
+        said = refusal("run", tmp_path / "new.rscope", "majority")
+        assert "holds neither masks nor labels, which majority is for" in said
+        assert "--detector majority" in said
+
     def test_a_question_is_named_whatever_its_case(self, crowd, refusal):
         assert run("run", crowd, "ibcc", "--item", "LABELS", "--set", "truths=folds", "prior_strength=8") == 0
         with Study.open(crowd) as opened:

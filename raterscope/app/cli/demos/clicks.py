@@ -10,26 +10,29 @@ from raterscope.algorithms.progress import Watch, part
 from raterscope.app.cli.fuse.clicks import evaluations_of, summary_of
 from raterscope.app.clicks.results import Results, run_record, write_results
 from raterscope.app.clicks.running import fuse_inputs, gather, keep
+from raterscope.app.report import write_report
 from raterscope.app.samples.clicks import STUDY, make_sample
 from raterscope.app.samples.making import Demonstrated, keep_once
 from raterscope.app.study import Study, digest_of
 
 __all__ = ["demonstrate"]
 
+REPORT = "clicks-report.html"
 RADIUS = 8.0
 """How far from a simulated parasite a detection may lie, pixels: about a ring's radius."""
 
 
 def demonstrate(folder: Path, results: Path, watch: Watch) -> Demonstrated:
-    """Make the sample of clicks where there is none yet, fuse it, and write its results."""
+    """Make the sample of clicks where there is none yet, fuse it, write its results and a report."""
     clock = time.perf_counter()
     study_path = make_sample(folder, watch=part(watch, 0.0, 0.6))
     with Study.open(study_path) as study:
         images = [entry.id for entry in study.images()]
         inputs = gather(images, study, part(watch, 0.6, 0.65))
-        answer = fuse_inputs(inputs, FusionPlan(), watch=part(watch, 0.65, 0.95))
+        answer = fuse_inputs(inputs, FusionPlan(), watch=part(watch, 0.65, 0.9))
         digest = digest_of(inputs.given)
-        keep_once(study, answer, digest, keep, part(watch, 0.95, 1.0))
+        keep_once(study, answer, digest, keep, part(watch, 0.9, 0.95))
+        write_report(study, results / REPORT, part(watch, 0.95, 1.0))
         places = {name: study.truth(number).places for name, number in inputs.items.items()}
     evaluations = evaluations_of(answer.outcomes, places, RADIUS)
     record = run_record(

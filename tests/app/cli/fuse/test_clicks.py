@@ -8,7 +8,6 @@ import pytest
 
 from raterscope.app.cli import main
 from tests.app.tables import rows_of, write
-from tests.app.without_qt import nothing_is_left  # noqa: F401
 
 CENTRES = {"a.png": [(30.0, 40.0), (150.0, 60.0), (90.0, 150.0)], "b.png": [(60.0, 60.0), (140.0, 140.0)]}
 
@@ -272,6 +271,17 @@ def test_list_settings_names_every_setting_with_its_range(capsys):
     assert "outlier_threshold=0.5" in text
 
 
+@pytest.mark.parametrize("command", [("run",), ("watch",), ("fuse", "clicks"), ("fuse", "labels")])
+def test_help_is_short_and_leads_to_what_can_be_set(command, capsys):
+    assert main([*command, "--help"]) == 0
+    text = capsys.readouterr().out
+    assert f"`raterscope {' '.join(command)} --list-settings` lists what can be set." in text
+    assert " seed=" not in text
+    assert ("  oem: OEM clustering" in text) == (command in {("run",), ("fuse", "clicks")})
+    assert main([*command, "--list-settings"]) == 0
+    assert "=" in capsys.readouterr().out
+
+
 class TestRefusals:
     def test_no_size(self, clicks, capsys, tmp_path):
         said = refusal(capsys, clicks, "-o", tmp_path / "out")
@@ -326,7 +336,7 @@ class TestRefusals:
     def test_output_that_cannot_be_a_folder(self, clicks, capsys, tmp_path):
         (tmp_path / "taken").touch()
         said = refusal(capsys, clicks, "--extent", 9, 9, "-o", tmp_path / "taken")
-        assert said.startswith("taken: cannot be written to")
+        assert said == "taken: is a file; expected a folder for the results."
 
     def test_truth_without_radius(self, clicks, truth, capsys, tmp_path):
         said = refusal(capsys, clicks, "--extent", 9, 9, "--truth", truth, "-o", tmp_path / "out")

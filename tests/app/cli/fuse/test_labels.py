@@ -9,7 +9,6 @@ from raterscope.algorithms.labels.catalogue import LABELLERS
 from raterscope.app.cli import main
 from tests.app.labels.made import CLASSES, GOOD, LAZY, LIAR, PEOPLE, truth, write_truth, write_votes
 from tests.app.tables import rows_of, write
-from tests.app.without_qt import nothing_is_left  # noqa: F401
 
 TRUE = {f"t{t}": CLASSES[one] for t, one in enumerate(truth())}
 

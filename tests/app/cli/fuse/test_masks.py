@@ -11,7 +11,6 @@ from PIL import Image
 
 from raterscope.app.cli import main
 from tests.app.masks.made import SHAPE, SPACING, a_ball, a_volume, four_raters, write
-from tests.app.without_qt import nothing_is_left  # noqa: F401
 
 
 def rows_of(path):

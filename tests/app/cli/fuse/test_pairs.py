@@ -8,7 +8,6 @@ import pytest
 from raterscope.app.cli import main
 from tests.app.pairs.made import BAD, BIASED, GOOD, HEADER, ITEMS, PEOPLE, UGLY, answers
 from tests.app.tables import rows_of, write
-from tests.app.without_qt import nothing_is_left  # noqa: F401
 
 COLUMNS = ["annotator", "left", "right", "ties", "bias", "statistic", "entered", "flagged", "behaviour"]
 RANKS = ["item", "score", "rank", "score_corrected", "rank_corrected"]
