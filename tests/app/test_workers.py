@@ -9,7 +9,6 @@ import pytest
 
 from raterscope.algorithms.progress import Cancelled
 from raterscope.app.workers import in_processes
-from tests.app.without_qt import nothing_is_left  # noqa: F401
 
 
 def total(values):

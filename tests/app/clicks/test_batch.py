@@ -12,7 +12,6 @@ from raterscope.algorithms.clicks.results import Clustering
 from raterscope.algorithms.progress import Cancelled
 from raterscope.app.clicks import batch
 from raterscope.app.outcome import Outcome, versions
-from tests.app.without_qt import nothing_is_left  # noqa: F401
 
 
 def crowd(seed, objects=6, annotators=15):

@@ -16,7 +16,6 @@ from pycocotools.coco import COCO
 from raterscope.app.cli import main
 from raterscope.app.review import Decision, SpotSubject
 from raterscope.app.study import Study
-from tests.app.without_qt import nothing_is_left  # noqa: F401
 
 SPOTS = ((30.0, 40.0), (90.0, 40.0), (60.0, 120.0), (150.0, 60.0))
 FORMATS = {"geojson": ".geojson", "coco": ".json", "napari": ".csv"}

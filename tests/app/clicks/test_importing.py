@@ -18,7 +18,6 @@ from raterscope.app.masks.reading import AtHand, MaskReading
 from raterscope.app.study import Study
 from raterscope.app.study.masks import mask_entries
 from tests.app.formats.points.crowds import SIZE, WRITERS, feature, geojson, label_studio, labelme, napari
-from tests.app.without_qt import nothing_is_left  # noqa: F401
 
 CROWD = {
     ("ann", "smear1.png"): [(10.5, 20.25), (300, 200)],

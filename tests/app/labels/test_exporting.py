@@ -24,7 +24,6 @@ from tests.app.labels.made import (
     write_votes,
 )
 from tests.app.tables import rows_of
-from tests.app.without_qt import nothing_is_left  # noqa: F401
 
 WRONG = CLASSES[1 - truth()[5]]
 

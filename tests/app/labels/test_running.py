@@ -11,7 +11,6 @@ from raterscope.app.labels.running import digest_of, fuse_questions, gather, kee
 from raterscope.app.review import Decision, TaskSubject
 from raterscope.app.study import Study
 from tests.app.labels.made import CLASSES, LIAR, TASKS, make_study, truth, write_truth, write_votes
-from tests.app.without_qt import nothing_is_left  # noqa: F401
 
 
 @pytest.fixture

@@ -16,7 +16,6 @@ from raterscope.app.review import Decision, RegionSubject
 from raterscope.app.study import Study
 from tests.app.masks.made import SHAPE, a_ball, a_volume, four_raters, write
 from tests.app.tables import rows_of
-from tests.app.without_qt import nothing_is_left  # noqa: F401
 
 
 @pytest.fixture

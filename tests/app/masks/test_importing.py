@@ -7,7 +7,6 @@ from PIL import Image
 from raterscope.app.study import Study
 from raterscope.app.study.masks import mask_entries, read_masks
 from tests.app.masks.made import SHAPE, a_ball, a_volume, four_raters, write
-from tests.app.without_qt import nothing_is_left  # noqa: F401
 
 
 def marks(tmp_path):

@@ -10,7 +10,6 @@ from raterscope.app.study.pairs import pairs_of
 from tests.app.commands import run
 from tests.app.pairs.made import BAD, BIASED, GOOD, HEADER, ITEMS, PEOPLE, answers
 from tests.app.tables import rows_of, write
-from tests.app.without_qt import nothing_is_left  # noqa: F401
 
 
 @pytest.fixture

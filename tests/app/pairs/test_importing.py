@@ -15,7 +15,6 @@ from raterscope.app.study.masks import mask_entries
 from raterscope.app.study.pairs import item_pictures, pairs_of
 from tests.app.pairs.made import HEADER
 from tests.app.tables import write
-from tests.app.without_qt import nothing_is_left  # noqa: F401
 
 ROWS = [
     ("ann", "c0", "c1", "left"), ("ann", "c2", "c0", "right"), ("bob", "c1", "c2", "tie"),

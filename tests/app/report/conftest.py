@@ -1,4 +1,4 @@
-"""Studies that were fused, and what stands in a report of them. No Qt here but where a test asks for it."""
+"""Studies that were fused, and what stands in a report of them."""
 
 from __future__ import annotations
 
@@ -15,9 +15,6 @@ from raterscope.app.masks.running import fuse_cases, gather, keep
 from raterscope.app.report import write_report
 from raterscope.app.study import Study
 from raterscope.app.study.masks import PlacedMask, add_case, add_masks
-from tests.app.without_qt import nothing_is_left
-
-__all__ = ["nothing_is_left"]
 
 GRID = Grid((12, 40, 50), (1.0, 0, 0, 0, 0, 1.0, 0, 0, 0, 0, 2.0, 0))
 """Columns to the patient's left, rows to the back, slices to the head."""

@@ -17,7 +17,6 @@ from raterscope.app.review import (
     match,
 )
 from tests.app.review.decisions import a_region, added, journal, on, settle, weigh
-from tests.app.without_qt import nothing_is_left  # noqa: F401
 
 # Known spots and voxels
 

@@ -19,7 +19,6 @@ from raterscope.app.review import (
     known_spots,
 )
 from tests.app.review.decisions import added, journal, on, verdicts, weigh
-from tests.app.without_qt import nothing_is_left  # noqa: F401
 
 # Verdicts
 

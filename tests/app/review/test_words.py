@@ -4,7 +4,6 @@ import pytest
 
 from raterscope.app.review import Decision, SpotOf, SpotsSubject, SpotSubject, WeightSubject, fold, in_words
 from tests.app.review.decisions import a_region, journal, on, settle, weigh
-from tests.app.without_qt import nothing_is_left  # noqa: F401
 
 
 def test_words_for_the_history() -> None:

@@ -1,13 +1,10 @@
-"""No Qt here."""
+"""An empty study."""
 
 from pathlib import Path
 
 import pytest
 
 from raterscope.app.study import Study
-from tests.app.without_qt import nothing_is_left
-
-__all__ = ["nothing_is_left"]
 
 
 @pytest.fixture
