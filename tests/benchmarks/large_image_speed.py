@@ -138,7 +138,7 @@ def walk(application: QApplication, canvas: ImageCanvas, words: str) -> None:
     for scale in (0.06, 0.25, 0.5, 1.0, 4.0):
         canvas.fit()
         canvas.zoom(scale / canvas.viewport.scale)
-        canvas._centre_on(side / 2, side / 2)
+        canvas.centre_on(side / 2, side / 2)
         settle(application)
         report(
             application, f"{words}: pan at {scale:g}", lambda step: canvas.pan(-31, 17 * (-1) ** (step // 20))
@@ -148,7 +148,7 @@ def walk(application: QApplication, canvas: ImageCanvas, words: str) -> None:
         report(application, f"{words}: drag at {scale:g}", drag)
         QTest.mouseRelease(canvas, Qt.MouseButton.LeftButton, pos=start)
     rng = np.random.default_rng(1)
-    report(application, f"{words}: elsewhere at 1", lambda _: canvas._centre_on(*rng.uniform(0, side, 2)), 40)
+    report(application, f"{words}: elsewhere at 1", lambda _: canvas.centre_on(*rng.uniform(0, side, 2)), 40)
 
 
 def first_sight(application: QApplication, canvas: ImageCanvas, reader: PyramidReader) -> None:
@@ -161,7 +161,7 @@ def first_sight(application: QApplication, canvas: ImageCanvas, reader: PyramidR
     canvas.zoom(1.0 / canvas.viewport.scale)
     for _ in range(20):
         start = time.perf_counter()
-        canvas._centre_on(*rng.uniform(0.1 * side, 0.9 * side, 2))
+        canvas.centre_on(*rng.uniform(0.1 * side, 0.9 * side, 2))
         store = canvas._image._picture.store
         seen = canvas.viewport.visible
         keys = canvas._image._picture._covering(0, seen, 0)

@@ -1,4 +1,4 @@
-"""What lies on the canvas and where one looks: everything but hands."""
+"""What lies on the canvas: everything but hands."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from raterscope.widgets import theme
 from raterscope.widgets.canvas import live
 from raterscope.widgets.canvas.crowd_layer import CrowdLayer
 from raterscope.widgets.canvas.image_layer import ImageLayer
+from raterscope.widgets.canvas.looking import Looking
 from raterscope.widgets.canvas.marks import LAYERS, ClickMarks, DetectionMarks
 from raterscope.widgets.canvas.minimap import Minimap
 from raterscope.widgets.canvas.scale_bar import paint_scale_bar
@@ -21,7 +22,7 @@ from raterscope.widgets.canvas.spot_layer import LABELS_UP_TO, SMALLEST_RADIUS, 
 from raterscope.widgets.canvas.tile_store import TileSource
 from raterscope.widgets.canvas.tiles import TileCache
 from raterscope.widgets.canvas.truth_layer import TruthLayer
-from raterscope.widgets.canvas.viewport import FIT_MARGIN, Rect, Viewport
+from raterscope.widgets.canvas.viewport import Rect, Viewport
 from raterscope.widgets.chips import ChipRow
 
 __all__ = ["CanvasView"]
@@ -44,7 +45,7 @@ CHIPS = {
 }
 
 
-class CanvasView(QWidget):
+class CanvasView(Looking):
     """An image, its clicks and spots, in layers that chips switch.
 
     Signals
@@ -72,8 +73,6 @@ class CanvasView(QWidget):
         self._visible = {name: name not in HIDDEN_AT_FIRST for name in LAYERS}
         self._base = TileCache(self._paint_base, QColor(theme.DARK.canvas))
         self._overlay = TileCache(self._paint_overlay)
-        self._viewport = Viewport(max(1, self.width()), max(1, self.height()))
-        self._fitted = True
         self._pixel_size: float | None = None
         self._partial: tuple[NDArray[np.floating], NDArray[np.floating]] | None = None
         self._selected: int | None = None
@@ -98,7 +97,7 @@ class CanvasView(QWidget):
         for name, on in self._visible.items():
             self._chips.set_on(name, on)
         self._minimap = Minimap(self)
-        self._minimap.place_chosen.connect(self._centre_on)
+        self._minimap.place_chosen.connect(self.centre_on)
         self._minimap.hide()
 
     # What is shown -----------------------------------------------------------------------------
@@ -144,11 +143,6 @@ class CanvasView(QWidget):
     def extent(self) -> Rect:
         """Left, top, right, bottom of the image."""
         return self._image.extent
-
-    @property
-    def viewport(self) -> Viewport:
-        """What is in sight."""
-        return self._viewport
 
     def set_pixel_size(self, micrometres: float | None) -> None:
         """Say how many micrometres a unit of the image is."""
@@ -229,45 +223,6 @@ class CanvasView(QWidget):
         words = self._spots.spots.words(index) if index is not None else ("no spot selected", "")
         self.setAccessibleDescription(", ".join(part for part in words if part))
         self.update()
-
-    # Where it is looked at ---------------------------------------------------------------------
-
-    def fit(self) -> None:
-        """Show the whole image."""
-        self._fitted = True
-        self._set_viewport(self._viewport.framing(self.extent, FIT_MARGIN))
-
-    def look_at(self, x: float, y: float, radius: float) -> None:
-        """Bring a spot into sight with what surrounds it.
-
-        The scale stays when the spot is easily judged at it, and nothing moves when it also lies well inside.
-        """
-        view = self._viewport.looking_at(x, y, radius, self.extent)
-        if view != self._viewport:
-            self._fitted = False
-            self._set_viewport(view)
-
-    @property
-    def fitted(self) -> bool:
-        """Whether the whole image is in sight, and is to stay so."""
-        return self._fitted
-
-    def look_from(self, x: float, y: float, scale: float) -> None:
-        """Bring a place into the middle, with so many pixels of the widget for a unit of the image."""
-        self._fitted = False
-        self._set_viewport(self._viewport.centred(x, y, scale).held_to(self.extent))
-
-    def zoom(self, factor: float, about: QPointF | None = None) -> None:
-        """Enlarge about a place of the widget, or about its middle."""
-        view = self._viewport
-        place = about if about is not None else QPointF(view.width / 2, view.height / 2)
-        self._fitted = False
-        self._set_viewport(view.zoomed(factor, place.x(), place.y()).held_to(self.extent))
-
-    def pan(self, across: float, down: float) -> None:
-        """Move the image by some pixels."""
-        self._fitted = False
-        self._set_viewport(self._viewport.panned(across, down).held_to(self.extent))
 
     def _show_bare(self, bare: bool) -> None:
         """Show the image without a mark on it, or with them."""
@@ -387,10 +342,9 @@ class CanvasView(QWidget):
             self._overlay.clear()
         self.update()
 
-    def _set_viewport(self, viewport: Viewport) -> None:
-        self._viewport = viewport
-        self._minimap.follow(viewport)
-        self._image.look(viewport, self.devicePixelRatioF())
+    def _looked_elsewhere(self) -> None:
+        self._minimap.follow(self._viewport)
+        self._image.look(self._viewport, self.devicePixelRatioF())
         self._look_changed()
 
     def _show_overview(self) -> None:
@@ -410,24 +364,15 @@ class CanvasView(QWidget):
         self._hurry = False
         self.update()
 
-    def _centre_on(self, x: float, y: float) -> None:
-        self._fitted = False
-        self._set_viewport(self._viewport.centred(x, y))
-
     def _on_chip(self, name: str, on: bool) -> None:
         self.set_layer_visible(name, on)
         self.layer_toggled.emit(name, on)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Keep the whole in sight, or the middle in the middle."""
-        size = event.size()
-        self._viewport = self._viewport.resized(max(1, size.width()), max(1, size.height()))
+        """Let chips be where there is room for them, and the same be in sight."""
         self._chips.fit(self.width() - 2 * EDGE)
         self._chips.move(EDGE, EDGE)
-        if self._fitted:
-            self.fit()
-        else:
-            self._set_viewport(self._viewport)
+        super().resizeEvent(event)
 
     def spot_at(self, x: float, y: float) -> int | None:
         """Give the spot at a place of the image, None where none is shown."""

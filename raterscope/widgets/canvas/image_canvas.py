@@ -118,8 +118,7 @@ class ImageCanvas(CanvasView):
             if self._dragged_from is None and way.manhattanLength() >= DRAG_FROM:
                 self._dragged_from = self._viewport
             if self._dragged_from is not None:
-                self._fitted = False
-                self._set_viewport(self._dragged_from.panned(way.x(), way.y()).held_to(self.extent))
+                self._drag_to(self._dragged_from.panned(way.x(), way.y()))
             return
         x, y = self._viewport.to_image(place.x(), place.y())
         if self._mode != "look":
@@ -214,7 +213,7 @@ class ImageCanvas(CanvasView):
         self._cursor = (self._cursor[0] + across * step / scale, self._cursor[1] + down * step / scale)
         place = self._viewport.to_screen(*self._cursor)
         if not (0 <= place[0] < self._viewport.width and 0 <= place[1] < self._viewport.height):
-            self._centre_on(*self._cursor)
+            self.centre_on(*self._cursor)
         self._show_cross_hair()
 
     def _show_cross_hair(self) -> None:

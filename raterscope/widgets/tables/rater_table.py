@@ -142,6 +142,7 @@ class RaterTable(QWidget):
         """Show as many columns as there is room for."""
         super().resizeEvent(event)
         self._settle()
+        self.view.scrollTo(self.view.currentIndex())
 
     OWN_KEYS = OwnKeys("In the rater table", (("Delete", "exclude, include"),))
 

@@ -67,7 +67,7 @@ def test_each_place_shows_its_pixels_at_every_scale(canvas, qtbot, scale):
     canvas.set_image(Tiles(checked()), EXTENT)
     canvas.zoom(scale / canvas.viewport.scale)
     for x, y in ((50, 50), (450, 350), (950, 750)):
-        canvas._centre_on(x, y)
+        canvas.centre_on(x, y)
         qtbot.waitUntil(lambda x=x, y=y: grey(canvas, x, y) == checked()[y, x], timeout=3000)
 
 
@@ -76,7 +76,7 @@ def test_an_image_by_tiles_looks_as_the_same_image_does_in_memory(canvas, qtbot)
     pixels = np.kron(rng.integers(0, 255, (100, 125, 3)), np.ones((8, 8, 1))).astype(np.uint8)
     canvas.set_image(pixels, EXTENT)
     canvas.zoom(3.0 / canvas.viewport.scale)
-    canvas._centre_on(330, 250)
+    canvas.centre_on(330, 250)
     expected = canvas.grab().toImage()
     tiles = Tiles(pixels)
     canvas.set_image(tiles, EXTENT)
@@ -98,7 +98,7 @@ def test_only_what_lies_about_the_part_in_sight_is_read_and_never_in_the_gui_thr
     tiles = Tiles(np.zeros((4000, 4000), dtype=np.uint8))
     canvas.set_image(tiles, (0, 0, 4000, 4000))
     canvas.zoom(2.0 / canvas.viewport.scale)
-    canvas._centre_on(1000, 1000)
+    canvas.centre_on(1000, 1000)
     qtbot.waitUntil(lambda: (0, 15, 15) in tiles.read, timeout=3000)
     qtbot.wait(100)
     finest = [key for key in tiles.read if key[0] == 0]
@@ -113,7 +113,7 @@ def test_a_coarser_copy_is_shown_while_the_tiles_are_read(canvas, qtbot):
     tiles.gate.clear()
     canvas.set_image(tiles, EXTENT)
     canvas.zoom(2.0 / canvas.viewport.scale)
-    canvas._centre_on(450, 350)
+    canvas.centre_on(450, 350)
     middle = int(checked()[350, 450])
     qtbot.waitUntil(lambda: abs(grey(canvas, 450, 350) - middle) <= 10, timeout=3000)
     assert not [key for key in tiles.read if key[0] == 0]
@@ -129,9 +129,9 @@ def test_what_is_no_longer_in_sight_is_not_read_any_more(canvas, qtbot):
     tiles.gate.clear()
     canvas.zoom(2.0 / canvas.viewport.scale)
     for x in range(200, 3800, 200):
-        canvas._centre_on(x, 500)
+        canvas.centre_on(x, 500)
     tiles.gate.set()
-    canvas._centre_on(3700, 3700)
+    canvas.centre_on(3700, 3700)
     qtbot.waitUntil(lambda: (0, 57, 57) in tiles.read, timeout=3000)
     passed = [key for key in tiles.read if key[0] == 0 and key[1] < 20]
     assert len(passed) <= 3 * tile_store.THREADS
@@ -144,7 +144,7 @@ def test_memory_is_bounded_and_what_is_in_sight_stays(canvas, qtbot, monkeypatch
     canvas.zoom(2.0 / canvas.viewport.scale)
     store = canvas._image._picture.store
     for place in (300, 1500, 2700, 300):
-        canvas._centre_on(place, place)
+        canvas.centre_on(place, place)
         key = (0, place // SIDE, place // SIDE)
         qtbot.waitUntil(lambda key=key: store.get(key) is not None, timeout=3000)
         qtbot.waitUntil(lambda: not store._desk.wanted, timeout=3000)
@@ -161,9 +161,9 @@ def test_a_tile_that_cannot_be_read_is_told_once_and_the_rest_is_shown(canvas, q
     canvas.image_refused.connect(told.append)
     tiles.error = ValueError("smear.tif: is damaged.")
     canvas.zoom(2.0 / canvas.viewport.scale)
-    canvas._centre_on(450, 350)
+    canvas.centre_on(450, 350)
     qtbot.waitUntil(lambda: bool(told), timeout=3000)
-    canvas._centre_on(150, 150)
+    canvas.centre_on(150, 150)
     qtbot.wait(100)
     assert told == ["smear.tif: is damaged."]
     assert abs(grey(canvas, 150, 150) - int(checked()[150, 150])) < 40
@@ -195,7 +195,7 @@ def test_clicks_lie_on_an_image_by_tiles_after_zooming_and_dragging(canvas, qtbo
     canvas.set_image(Tiles(checked()), EXTENT)
     canvas.set_clicks(ClickMarks(np.array([450.0]), np.array([350.0]), np.array([0])))
     canvas.zoom(2.0 / canvas.viewport.scale)
-    canvas._centre_on(450, 350)
+    canvas.centre_on(450, 350)
     start = QPoint(100, 100)
     qtbot.mousePress(canvas, Qt.MouseButton.LeftButton, pos=start)
     qtbot.mouseMove(canvas, start + QPoint(40, 25))
