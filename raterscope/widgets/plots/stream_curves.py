@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QPointF, QRectF, Signal
@@ -15,16 +13,11 @@ from raterscope.algorithms.clicks.stopping import StoppingSettings
 from raterscope.widgets import theme
 from raterscope.widgets.figures import count
 from raterscope.widgets.painting import paint_words
-from raterscope.widgets.plot_table import Column, PlotTable
+from raterscope.widgets.plot_table import PlotTable
 from raterscope.widgets.plots.figure_panel import Figure, FigurePanel
 from raterscope.widgets.plots.mode_switch import ModeSwitch
+from raterscope.widgets.plots.stream_charts import StreamChart, limit_of, stream_charts, stream_table
 from raterscope.widgets.plots.stream_painter import (
-    BARS,
-    DASHES,
-    LINE,
-    TICKS,
-    KeyEntry,
-    StreamLine,
     dashed,
     flat,
     paint_bars,
@@ -34,14 +27,8 @@ from raterscope.widgets.plots.stream_painter import (
     paint_mark,
     paint_ticks,
 )
-from raterscope.widgets.plots.stream_scale import (
-    ValueScale,
-    count_scale,
-    falling_scale,
-    round_up,
-    share_scale,
-)
-from raterscope.widgets.plots.stream_words import StreamTruth, firm_from, share_of_decisions, step_in_words
+from raterscope.widgets.plots.stream_scale import round_up
+from raterscope.widgets.plots.stream_words import StreamTruth, firm_from, step_in_words
 from raterscope.widgets.text_size import pixels, set_lengths
 
 __all__ = ["StreamCurves", "StreamTruth"]
@@ -165,15 +152,6 @@ class StreamCurves(FigurePanel):
         self.figure.set_position(step)
 
 
-@dataclass(frozen=True, eq=False)
-class _Chart:
-    """One of the plots: its lines, its scale and the samples of its key."""
-
-    lines: tuple[StreamLine, ...]
-    scale: ValueScale
-    key: tuple[KeyEntry, ...]
-
-
 class _Curves(Figure[int]):
     """A part is a step, counted from 1."""
 
@@ -188,7 +166,7 @@ class _Curves(Figure[int]):
         self._position = 0
         self._axis, self._outlook = "annotators", "share"
         self._only: int | None = None
-        self._charts: tuple[_Chart, ...] = ()
+        self._charts: tuple[StreamChart, ...] = ()
 
     def set_history(
         self, history: StreamHistory | None, stopping: StoppingSettings, truth: StreamTruth | None
@@ -244,26 +222,8 @@ class _Curves(Figure[int]):
         self.chosen.emit(part)
 
     def table(self) -> PlotTable:
-        history, truth = self._history, self._truth
-        assert history is not None
-        columns: dict[str, Column] = {
-            "annotators": history.annotators,
-            "clicks": history.clicks,
-            "detections": history.detections,
-            "decisions changed": history.changed,
-            "fused anew": history.refreshed,
-        }
-        for name in ("sensitivity", "precision"):
-            estimates = getattr(history, name).T
-            ends = zip(("expected", "low", "high"), estimates, strict=True)
-            columns.update({f"{name} {end}": values for end, values in ends})
-            if truth is not None:
-                columns[f"{name} in truth"] = getattr(truth, name)
-        columns["decisions to change"] = history.expected
-        columns["decisions to change as a share"] = share_of_decisions(history)
-        columns["chance of a change"] = history.chance
-        columns["firm"] = history.firm
-        return PlotTable.of(columns)
+        assert self._history is not None
+        return stream_table(self._history, self._truth)
 
     def draw(self, painter: QPainter) -> None:
         if self._history is None:
@@ -310,59 +270,11 @@ class _Curves(Figure[int]):
             near = across[after - 1]
         return int(np.searchsorted(across, near, side="right"))
 
-    def _make_charts(self, history: StreamHistory) -> tuple[_Chart, ...]:
-        makers = self._found_chart, self._quality_chart, self._outlook_chart
-        return tuple(make(history) for number, make in enumerate(makers) if self._only in (None, number))
-
-    def _found_chart(self, history: StreamHistory) -> _Chart:
-        look = theme.current()
-        scale = count_scale(int(max(history.detections.max(), history.changed.max())))
-        key = [KeyEntry(LINE, look.accent, "detections", "found")]
-        if history.changed.any():
-            key.append(KeyEntry(BARS, look.disputed, "decisions changed", "changed"))
-        if history.refreshed.any():
-            key.append(KeyEntry(TICKS, look.second, "fused anew", "anew"))
-        return _Chart((StreamLine(look.accent, "o", history.detections),), scale, tuple(key))
-
-    def _quality_chart(self, history: StreamHistory) -> _Chart:
-        look = theme.current()
-        truth = self._truth
-        both = (
-            (look.accent, "o", history.sensitivity, None if truth is None else truth.sensitivity),
-            (look.rejected, "s", history.precision, None if truth is None else truth.precision),
-        )
-        lines = tuple(
-            StreamLine(colour, symbol, values[:, 0], (values[:, 1], values[:, 2]), true)
-            for colour, symbol, values, true in both
-        )
-        key = [
-            KeyEntry("o", look.accent, "expected sensitivity", "sensitivity"),
-            KeyEntry("s", look.rejected, "expected precision", "precision"),
-        ]
-        if truth is not None:
-            key.append(KeyEntry(DASHES, look.second, "in truth", "truth"))
-        return _Chart(lines, share_scale(), tuple(key))
-
-    def _outlook_chart(self, history: StreamHistory) -> _Chart:
-        look, chance, limit = theme.current(), self._outlook == "chance", self._limit
-        values = history.chance if chance else share_of_decisions(history)
-        words, short = ("chance of a change", "chance") if chance else ("decisions to change", "changes")
-        more = f"{self._stopping.more:,} more"
-        key = [KeyEntry(LINE, look.accent, f"{words} with {more}", f"{short}, {more}")]
-        if limit is not None:
-            shown = f"{100 * limit:g} %"
-            key.append(KeyEntry(DASHES, look.rejected, f"limit {shown}", shown))
-        return _Chart((StreamLine(look.accent, "o", values),), falling_scale(limit), tuple(key))
-
-    @property
-    def _limit(self) -> float | None:
-        """The limit of what is shown, where the rule is about it."""
-        return self._stopping.limit if self._stopping.rule == self._outlook else None
-
     def _draw_still(self, painter: QPainter) -> None:
         history = self._history
         assert history is not None
-        self._charts = self._make_charts(history)
+        charts = stream_charts(history, self._stopping, self._outlook, self._truth)
+        self._charts = charts if self._only is None else (charts[self._only],)
         boxes, end = self._boxes(), self._end()
         x = self._across() * (boxes[0].width() / end)
         for box, chart in zip(boxes, self._charts, strict=True):
@@ -382,8 +294,9 @@ class _Curves(Figure[int]):
     def _draw_firm(self, painter: QPainter, box: QRectF, x: Floats, history: StreamHistory) -> None:
         """Mark the limit, where the answer was firm, and from where it stayed so."""
         look = theme.current()
-        if self._limit is not None:
-            y = round(box.bottom() - box.height() * float(self._charts[-1].scale.share(self._limit))) + 0.5
+        limit = limit_of(self._stopping, self._outlook)
+        if limit is not None:
+            y = round(box.bottom() - box.height() * float(self._charts[-1].scale.share(limit))) + 0.5
             painter.setPen(dashed(look.rejected))
             painter.drawLine(QPointF(box.left(), y), QPointF(box.right(), y))
         edges = np.flatnonzero(np.diff(history.firm, prepend=False, append=False))
