@@ -9,6 +9,7 @@ from raterscope.widgets.picturing import paint_to_image
 from raterscope.widgets.plots.curves_plot import Curve, CurvesPlot
 from raterscope.widgets.plots.objective_plot import ObjectivePlot
 from raterscope.widgets.plots.reliability_plot import ReliabilityPlot
+from raterscope.widgets.text_size import set_text_size
 
 
 def scatters(plot) -> dict[str, list[tuple[float, float]]]:
@@ -108,7 +109,7 @@ def test_curves_change_with_their_kind(qtbot):
     plot.kind.setCurrentIndex(1)
     assert drawn()[0][1].tolist() == (1 - rate).tolist()
     assert plot.item.getAxis("left").labelText == "precision"
-    assert "&lt;i>" in [item.name() for item in plot.item.listDataItems()]
+    assert [line.words for line in plot.legend.lines] == ["OEM", "<i>"]
 
 
 def test_several_curves_each_say_their_area_and_none_looks_like_another(qtbot):
@@ -130,6 +131,51 @@ def test_several_curves_each_say_their_area_and_none_looks_like_another(qtbot):
     plot.set_curves([Curve("OEM", rate, rate, rate, rate, 0.7)])
     assert not plot.kind.isHidden()
     assert "area 0.700" in {label.text() for label in plot.findChildren(QLabel)}
+
+
+def test_of_many_classes_one_is_drawn_at_a_time_every_run_beside_the_others(qtbot):
+    plot = CurvesPlot()
+    qtbot.addWidget(plot)
+    rate = np.linspace(0, 1, 5)
+
+    def of(kind, bend):
+        return [Curve(run, rate, rate**bend, rate, 1 - rate, 0.9, of=kind) for run in ("IBCC", "the vote")]
+
+    names = ["mean of 40 classes", *(f"class {at}" for at in range(40))]
+    plot.set_curves([curve for name in names for curve in of(name, 1 / (2 + len(name)))])
+    assert len(plot.legend.lines) == 2
+    plot.of.setCurrentIndex(plot.of.findText("class 7"))
+    (heights, _) = (item.getData()[1] for item in plot.item.listDataItems() if item.name())
+    assert heights.tolist() == (rate ** (1 / 9)).tolist()
+    assert plot.heading()[0] == "ROC, class 7"
+    plot.set_curves([curve for name in names[1:] for curve in of(name, 1)])
+    assert plot.of.currentText() == "class 7"
+    plot.set_curves(of("", 1))
+    assert plot.of.isHidden()
+
+
+@pytest.mark.parametrize("size", [1.0, 2.0])
+def test_a_legend_covers_no_curve_and_does_not_take_the_plots_room(qtbot, qapp, size):
+    set_text_size(size)
+    theme.apply_theme(qapp, theme.DARK)
+    try:
+        plot = CurvesPlot()
+        qtbot.addWidget(plot)
+        plot.resize(round(540 * size), round(170 * size))
+        plot.show()
+        rate = np.linspace(0, 1, 5)
+        many = [Curve(f"weighted majority vote of run {at}", rate, rate, rate, rate) for at in range(12)]
+        plot.set_curves(many)
+        qapp.processEvents()
+        drawn, told = (item.sceneBoundingRect() for item in (plot.item.getViewBox(), plot.legend))
+        assert drawn.right() <= told.left() + 1
+        assert drawn.width() > 0.5 * plot.width()
+        plot.set_curves(many[:1])
+        qapp.processEvents()
+        assert plot.item.getViewBox().sceneBoundingRect().width() > drawn.width() + 100 * size
+    finally:
+        set_text_size(1.0)
+        theme.apply_theme(qapp, theme.DARK)
 
 
 def test_a_plot_follows_the_theme(qapp, dots):
@@ -159,3 +205,17 @@ def test_lines_are_as_wide_in_a_larger_picture_and_the_screen_stays(qtbot):
 
     assert share(4) == pytest.approx(share(1), rel=0.25)
     assert plot.grab().toImage() == before
+
+
+def test_figures_along_an_axis_have_a_true_minus_and_iterations_are_whole(qtbot, qapp):
+    plot = ObjectivePlot("bound")
+    qtbot.addWidget(plot)
+    plot.resize(400, 220)
+    plot.show()
+    plot.set_trace(np.array([-47500.0, -45600.0, -45510.0]))
+    qapp.processEvents()
+    left, below = (plot.item.getAxis(side) for side in ("left", "bottom"))
+    (spacing, values), *_ = left.tickValues(-47500, -45500, 180)
+    assert left.tickStrings(values, 1.0, spacing)[0] == f"−{-values[0]:,.0f}"
+    assert left.tickStrings([-0.5, 0.25], 1.0, 0.05) == ["−0.50", "0.25"]
+    assert [step for step, _ in below.tickSpacing(1, 3, 360)] == [1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from raterscope.algorithms.evaluation import Calibration, calibration
 from raterscope.algorithms.labels.data import ClassArray, FloatArray
 
-__all__ = ["Assessment", "ClassCurve", "assess", "better_than", "wilson"]
+__all__ = ["Assessment", "ClassCurve", "assess", "better_than", "mean_curve", "wilson"]
 
 _LEAST = 1e-12
 """A posterior below it counts as this in the log loss, which would be infinite at zero."""
@@ -177,6 +178,34 @@ def better_than(first: Assessment, second: Assessment) -> tuple[int, int, float]
     if ours == theirs:
         return ours, theirs, 1.0
     return ours, theirs, min(1.0, 2.0 * float(bdtr(min(ours, theirs), ours + theirs, 0.5)))
+
+
+def mean_curve(curves: Sequence[tuple[FloatArray, FloatArray]]) -> tuple[FloatArray, FloatArray]:
+    """Average curves vertically: at every place of any of them the mean of their heights.
+
+    Where a curve rises or falls without going on, the mean does so too; so the area below it is the mean of
+    their areas. T. Fawcett, "An introduction to ROC analysis", Pattern Recognition Letters 27 (2006) 861-874.
+
+    Parameters
+    ----------
+    curves : sequence of ((T,) float64, (T,) float64)
+        Places, none less than the one before, from 0 to 1, and heights.
+
+    Returns
+    -------
+    ((M,) float64, (M,) float64)
+        Each place twice: as it is reached, and as it is left.
+    """
+    at = np.unique(np.concatenate([across for across, _ in curves]))
+    reached, left = np.zeros(len(at)), np.zeros(len(at))
+    for across, down in curves:
+        first = np.minimum(np.searchsorted(across, at, "left"), len(across) - 1)
+        last = np.maximum(np.searchsorted(across, at, "right") - 1, 0)
+        between = np.interp(at, across, down)
+        there = across[first] == at
+        reached += np.where(there, down[first], between) / len(curves)
+        left += np.where(there, down[last], between) / len(curves)
+    return np.repeat(at, 2), np.column_stack([reached, left]).ravel()
 
 
 def _curve(name: str, score: FloatArray, true: NDArray[np.bool_], bins: int) -> ClassCurve:

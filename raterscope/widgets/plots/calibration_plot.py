@@ -13,8 +13,9 @@ from PySide6.QtWidgets import QWidget
 
 from raterscope.widgets import theme
 from raterscope.widgets.plot_table import PlotTable
-from raterscope.widgets.plots.curves_plot import DASHES, legend_words
-from raterscope.widgets.plots.plot import Plot, legend_size, pen
+from raterscope.widgets.plots.curves_plot import DASHES
+from raterscope.widgets.plots.legend import LineSample
+from raterscope.widgets.plots.plot import Plot, pen
 
 __all__ = ["CalibrationLine", "CalibrationPlot"]
 
@@ -59,8 +60,8 @@ class CalibrationPlot(Plot):
         self._lines: tuple[CalibrationLine, ...] = ()
         self._marked: float | None = None
         self._ring = pg.ScatterPlotItem(size=17)
-        self._legend = self.item.addLegend(offset=(-8, -8))
         self.show_all()
+        self.draw()
 
     @property
     def lines(self) -> tuple[CalibrationLine, ...]:
@@ -99,27 +100,25 @@ class CalibrationPlot(Plot):
 
     def draw(self) -> None:
         """Draw the methods."""
-        if not hasattr(self, "_legend"):
+        if not hasattr(self, "_ring"):
             return
         look = theme.current()
         self.item.clear()
-        self._legend.clear()
-        self._legend.setLabelTextSize(legend_size())
-        self._legend.setLabelTextColor(look.text)
         self.item.plot([0, 1], [0, 1], pen=pen(look.line, 1.0, (4, 4)))
+        samples: list[LineSample] = []
         for place, line in enumerate(self._lines):
             there = line.count > 0
-            colour = (look.accent, look.second)[place % 2]
+            colour, dashes = (look.accent, look.second)[place % 2], DASHES[place % len(DASHES)]
+            samples.append(LineSample(line.title, colour, dashes, dotted=True))
             size = 4 + 8 * np.sqrt(line.count[there] / max(int(line.count.max(initial=0)), 1))
             drawn = self.item.plot(
-                line.posterior[there], line.share[there], pen=pen(colour, 1.8, DASHES[place % len(DASHES)]),
-                symbol="o", symbolSize=size, symbolBrush=colour, symbolPen=None,
-                name=legend_words(line.title), data=np.flatnonzero(there),
+                line.posterior[there], line.share[there], pen=pen(colour, 1.8, dashes), symbol="o",
+                symbolSize=size, symbolBrush=colour, symbolPen=None, data=np.flatnonzero(there),
             )  # fmt: skip
             drawn.sigPointsClicked.connect(self._on_points)
         self.item.addItem(self._ring)
         self._draw_ring()
-        self._legend.setVisible(len(self._lines) > 1)
+        self.legend.set_lines(samples)
         self.header.set_aside(f"error {self._lines[0].error:.2f}" if self._lines else "")
 
     def _draw_ring(self) -> None:

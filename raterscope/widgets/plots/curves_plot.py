@@ -1,4 +1,4 @@
-"""ROC and precision-recall of one or several runs."""
+"""ROC and precision-recall of one or several runs, of one class or another."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ import numpy as np
 import pyqtgraph as pg
 from numpy.typing import NDArray
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QComboBox, QWidget
+from PySide6.QtWidgets import QWidget
 
 from raterscope.widgets import theme
+from raterscope.widgets.parts import ChoiceBox
 from raterscope.widgets.plot_table import PlotTable
-from raterscope.widgets.plots.plot import Plot, legend_size, pen
+from raterscope.widgets.plots.legend import LineSample
+from raterscope.widgets.plots.plot import Plot, pen
 
-__all__ = ["DASHES", "NOTHING", "Curve", "CurvesPlot", "legend_words"]
+__all__ = ["DASHES", "NOTHING", "Curve", "CurvesPlot"]
 
 DASHES: tuple[tuple[float, ...], ...] = ((), (5, 3), (1.5, 2), (6, 2, 1.5, 2))
 NAMES = {"roc": "ROC", "precision-recall": "Precision-recall"}
@@ -41,6 +43,8 @@ class Curve:
     threshold : (K,) float
         Posterior from which on each point's detections are kept, falling; then `recall` has its points too.
         Empty where the points stand for nothing that can be chosen.
+    of : str
+        What it is the curve of, if there are several such: "frog, 12 tasks". Those of one are drawn together.
     """
 
     title: str
@@ -50,13 +54,14 @@ class Curve:
     precision: NDArray[np.floating]
     area: float = float("nan")
     threshold: NDArray[np.floating] = field(default_factory=lambda: np.empty(0))
+    of: str = ""
 
 
 NOTHING = "Import known places to measure the runs against: their curves are drawn here."
 
 
 class CurvesPlot(Plot):
-    """ROC or precision-recall, a line a run or class; they differ by colour and dashes.
+    """ROC or precision-recall, a line a run; they differ by colour and dashes.
 
     Where the first curve tells its thresholds, a click chooses that of the nearest point.
 
@@ -74,23 +79,31 @@ class CurvesPlot(Plot):
 
     def __init__(self, nothing: str = NOTHING, parent: QWidget | None = None) -> None:
         super().__init__("Curves", *AXES["roc"], nothing, parent)
+        self._all: tuple[Curve, ...] = ()
         self._curves: tuple[Curve, ...] = ()
+        """Those that are drawn."""
         self._marked: float | None = None
         self._ring = pg.ScatterPlotItem(size=11)
-        self.kind = QComboBox()
+        self.kind, self.of = ChoiceBox(), ChoiceBox()
         self.kind.setAccessibleName("Which curve")
+        self.of.setAccessibleName("Whose curves")
+        self.kind.setMinimumContentsLength(8)
+        self.of.setMinimumContentsLength(14)
         for key, words in NAMES.items():
             self.kind.addItem(words, key)
         self.kind.currentIndexChanged.connect(self._on_kind)
+        self.of.currentIndexChanged.connect(self._on_of)
         self.header.row.insertWidget(1, self.kind)
-        self._legend = self.item.addLegend(offset=(-8, -8))
+        self.header.row.insertWidget(2, self.of, 1)
+        self.of.hide()
         self.show_all()
 
     def set_curves(self, curves: Sequence[Curve]) -> None:
         """Show the curves of runs."""
-        if not curves and not self._curves:
+        if not curves and not self._all:
             return
-        self._curves = tuple(curves)
+        self._all = tuple(curves)
+        self._list_of()
         both = not curves or any(len(curve.recall) for curve in curves)
         if not both:
             self.kind.setCurrentIndex(self.kind.findData("roc"))
@@ -110,8 +123,9 @@ class CurvesPlot(Plot):
         self.kind.setCurrentIndex(self.kind.findData(kind))
 
     def heading(self) -> tuple[str, str]:
-        """Give which curve is drawn, and its area."""
-        return NAMES[str(self.kind.currentData())], self.header.words()[1]
+        """Give which curve is drawn and whose, and its area."""
+        name = NAMES[str(self.kind.currentData())]
+        return f"{name}, {self.of.currentText()}" if self.of.count() > 1 else name, self.header.words()[1]
 
     def show_all(self) -> None:
         """Show the unit square."""
@@ -119,7 +133,7 @@ class CurvesPlot(Plot):
         self.item.setYRange(0, 1, padding=0.06)
 
     def table(self) -> PlotTable:
-        """Give the points of the curves of the kind chosen."""
+        """Give the points of the curves that are drawn."""
         kind = str(self.kind.currentData())
         ways = [_way(curve, kind) for curve in self._curves]
         titles = [curve.title for curve, way in zip(self._curves, ways, strict=True) for _ in way[0]]
@@ -128,17 +142,15 @@ class CurvesPlot(Plot):
 
     def draw(self) -> None:
         """Draw the curves of the kind chosen."""
-        if not hasattr(self, "_legend"):
+        if not hasattr(self, "kind"):
             return
         look = theme.current()
         kind = str(self.kind.currentData())
         self.item.clear()
-        self._legend.clear()
-        self._legend.setLabelTextSize(legend_size())
-        self._legend.setLabelTextColor(look.text)
         if kind == "roc":
             self.item.plot([0, 1], [0, 1], pen=pen(look.line, 1.0, (4, 4)))
         hues = (look.accent, look.rejected, look.disputed, look.second)
+        samples = []
         for place, curve in enumerate(self._curves):
             across, down = _way(curve, kind)
             # The second four of one colour each have other dashes than the first.
@@ -146,15 +158,35 @@ class CurvesPlot(Plot):
             title = curve.title
             if kind == "roc" and len(self._curves) > 1 and np.isfinite(curve.area):
                 title += f" {curve.area:.3f}"
-            line = pen(hues[place % len(hues)], 1.8, dashes)
-            drawn = self.item.plot(across, down, pen=line, name=legend_words(title))
+            hue = hues[place % len(hues)]
+            samples.append(LineSample(title, hue, dashes))
+            drawn = self.item.plot(across, down, pen=pen(hue, 1.8, dashes), name=title)
             if not place and len(curve.threshold):
                 drawn.setCurveClickable(True, width=12)
                 drawn.sigClicked.connect(self._on_clicked)
         self.item.addItem(self._ring)
         self._draw_ring()
-        self._legend.setVisible(len(self._curves) > 1)
+        self.legend.set_lines(samples)
         self.header.set_aside(_areas(self._curves) if kind == "roc" else "")
+
+    def _list_of(self) -> None:
+        """Let those be chosen whose curves there are; the choice stays while it is among them."""
+        chosen = self.of.currentText()
+        every = list(dict.fromkeys(curve.of for curve in self._all))
+        self.of.blockSignals(True)
+        self.of.clear()
+        self.of.addItems(every)
+        self.of.setCurrentIndex(max(self.of.findText(chosen), 0))
+        self.of.blockSignals(False)
+        self.of.setVisible(len(every) > 1)
+        self._take()
+
+    def _take(self) -> None:
+        self._curves = tuple(curve for curve in self._all if curve.of == self.of.currentText())
+
+    def _on_of(self) -> None:
+        self._take()
+        self.draw()
 
     def _points(self) -> tuple[Curve, NDArray[np.floating], NDArray[np.floating]] | None:
         """Give the first curve and its points, where they stand for thresholds."""
@@ -198,8 +230,3 @@ def _areas(curves: Sequence[Curve]) -> str:
         return ""
     ends = list(dict.fromkeys(f"{end:.3f}" for end in (min(known), max(known))))
     return f"area {' to '.join(ends)}"
-
-
-def legend_words(text: str) -> str:
-    """Make text safe for the legend, which reads markup."""
-    return text.replace("&", "&amp;").replace("<", "&lt;")

@@ -95,7 +95,7 @@ class KnockoffBars(QWidget):
         if self._view is None:
             return
         self.figure.set_cut(cut)
-        many = int(cut.flagged.sum())
+        many = int(cut.flagged.sum()) + cut.others
         self._flagged.setText(f"{count(many)} flagged")
         theme.set_role(self._flagged, "rejected" if many else "second")
         self.header.set_aside(cut.words or ASIDE)

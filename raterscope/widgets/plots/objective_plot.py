@@ -34,6 +34,7 @@ class ObjectivePlot(Plot):
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(_title(objective), "iteration", objective, nothing, parent)
+        self.item.getAxis("bottom").whole = True
         self._objective = np.empty(0)
         self._components: NDArray[np.integer] = np.empty(0, dtype=np.int64)
         self._removed = np.empty(0, dtype=bool)
@@ -44,10 +45,10 @@ class ObjectivePlot(Plot):
         for marks in (self._fewer, self._forced, self._ring):
             self.item.addItem(marks)
 
-    def set_objective(self, objective: str) -> None:
-        """Call what is drawn by another name."""
+    def set_objective(self, objective: str, axis: str = "") -> None:
+        """Call what is drawn by another name, on its axis by one that may be shorter, or tell the scale."""
         self.header.set_title(_title(objective))
-        self._axes["left"] = objective
+        self._axes["left"] = axis or objective
         self._on_theme()
 
     def set_trace(

@@ -14,14 +14,13 @@ from raterscope.widgets import theme
 from raterscope.widgets.figure_menu import FigureMenu
 from raterscope.widgets.parts import Header, plain_label
 from raterscope.widgets.plot_table import PlotTable
-from raterscope.widgets.text_size import pixels, text_size
+from raterscope.widgets.plots.axis import WrittenAxis
+from raterscope.widgets.plots.legend import Legend
+from raterscope.widgets.text_size import pixels
 
-__all__ = ["Plot", "legend_size", "pen"]
+__all__ = ["Plot", "pen"]
 
 pg.setConfigOptions(imageAxisOrder="row-major", antialias=True)
-
-
-LEGEND_POINTS = 8
 
 
 def pen(colour: str, width: float = 1.6, dashes: tuple[float, ...] = ()) -> object:
@@ -30,11 +29,6 @@ def pen(colour: str, width: float = 1.6, dashes: tuple[float, ...] = ()) -> obje
     if dashes:
         made.setDashPattern(dashes)
     return made
-
-
-def legend_size() -> str:
-    """Give the size of a legend's words, as pyqtgraph takes it."""
-    return f"{LEGEND_POINTS * text_size():g}pt"
 
 
 class Plot(QWidget):
@@ -59,12 +53,17 @@ class Plot(QWidget):
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.setAccessibleName(title)
         self.header = Header(title)
-        self.plot = pg.PlotWidget(enableMenu=False)
+        axes = {side: WrittenAxis(side) for side in ("bottom", "left")}
+        self.plot = pg.PlotWidget(enableMenu=False, axisItems=axes)
         self.plot.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.plot.setAccessibleName(f"{title}: {down} against {across}")
         self.item = self.plot.getPlotItem()
         self.item.hideButtons()
-        self.item.layout.setContentsMargins(0, 6, 16, 0)  # room for half of the last figure of an axis
+        self.item.layout.setContentsMargins(
+            0, 6, 16, 3
+        )  # room for half of the last figure, and for a p of a name
+        self.legend = Legend()
+        self.item.layout.addItem(self.legend, 2, 3)
         # Without a parent it would outlive the window that is closed.
         self.item.ctrlMenu.setParent(self, self.item.ctrlMenu.windowFlags())
         self._axes = {"bottom": across, "left": down}

@@ -122,8 +122,7 @@ class RankingRows(QAbstractScrollArea):
 
     def room(self) -> QSize:
         """Give how much is in sight, in pixels of the usual size of the text, as all that is drawn in it."""
-        seen, size = self.viewport().size(), text_size()
-        return QSize(round(seen.width() / size), round(seen.height() / size))
+        return _usual_size(self.viewport().size())
 
     def parts_at(self, place: QPointF) -> tuple[int, ...]:
         """Give the item at a place; two where their lines cross, none on the ground."""
@@ -134,9 +133,21 @@ class RankingRows(QAbstractScrollArea):
         bar, rows = self.horizontalScrollBar(), self.rows()
         bar.setPageStep(self.room().width())
         bar.setSingleStep(24 if rows is None else round(rows.pitch))
-        bar.setRange(0, 0 if rows is None else max(0, math.ceil(rows.whole) - self.room().width()))
+        bar.setRange(0, 0 if rows is None else self._travel(rows))
         self.pictures.rest()
         self.viewport().update()
+
+    def _travel(self, rows: Rows) -> int:
+        """Give how far the rows can be moved.
+
+        Above the bar the cards are smaller, so that all of them may fit in sight where they did not without
+        it: it stays nevertheless, else it would come and go for ever.
+        """
+        room = _usual_size(self.maximumViewportSize())
+        without_bar = self._rows_in(room, 0)
+        if without_bar is None or math.ceil(without_bar.whole) <= room.width():
+            return 0
+        return max(1, math.ceil(rows.whole) - self.room().width())
 
     def _show(self, item: int) -> None:
         """Bring an item's card in the row of the keys in sight, and its other one where both fit."""
@@ -291,3 +302,7 @@ class RankingRows(QAbstractScrollArea):
         painter.fillRect(QRect(QPoint(), size), QColor(theme.current().surface))
         if rows is not None:
             paint_rows(painter, rows, self._chosen, pointed, self.pictures.kept, at_keys)
+
+
+def _usual_size(size: QSize) -> QSize:
+    return QSize(round(size.width() / text_size()), round(size.height() / text_size()))

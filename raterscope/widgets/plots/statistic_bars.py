@@ -39,6 +39,8 @@ class RateCut:
     flagged : (p,) bool
     words : str
         What is promised, in a few words; nothing where the number flagged says all.
+    others : int
+        How many are flagged beside them, of whom nothing is shown.
     """
 
     rate: float
@@ -46,6 +48,7 @@ class RateCut:
     at: NDArray[np.floating]
     flagged: NDArray[np.bool_]
     words: str = ""
+    others: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -254,6 +257,8 @@ class StatisticBars(Figure[int]):
         return found if self._draw is None else np.copysign(np.sqrt(np.abs(found)), found)
 
     def _caption(self, line: float) -> str:
+        if not len(self._order):
+            return "nobody is shown here yet"
         if self._draw is None:
             return "share of draws that select each annotator; marked below: flagged"
         if not np.isfinite(line):

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from raterscope.algorithms.labels.assessment import assess, better_than, wilson
+from raterscope.algorithms.labels.assessment import assess, better_than, mean_curve, wilson
 from raterscope.algorithms.labels.data import OPEN
 
 
@@ -107,3 +107,18 @@ def test_a_certain_and_right_answer_has_a_log_loss_of_nought_without_a_sign() ->
     found = assess(np.eye(2), np.array([0, 1], dtype=np.int16), ("a", "b"))
     assert found is not None
     assert str(found.log_loss) == "0.0"
+
+
+def test_the_mean_of_curves_has_the_mean_area_and_of_one_curve_is_that_curve():
+    rng = np.random.default_rng(3)
+    truth = rng.integers(0, 4, 90).astype(np.int16)
+    posterior = np.round(rng.dirichlet(np.ones(4), 90) + 0.4 * np.eye(4)[truth], 1)  # with many ties
+    found = assess(posterior, truth, tuple("abcd"))
+    curves = [(one.false_positive_rate, one.sensitivity) for one in found.curves]
+    across, down = mean_curve(curves)
+    assert np.trapezoid(down, across) == pytest.approx(found.area, abs=1e-12)
+    assert (np.diff(across) >= 0).all()
+    assert (np.diff(down) >= -1e-12).all()
+    across, down = mean_curve(curves[:1] * 3)
+    assert np.trapezoid(down, across) == pytest.approx(found.curves[0].area, abs=1e-12)
+    assert {(0.0, 0.0), (1.0, 1.0)} <= set(zip(across.tolist(), down.round(12).tolist(), strict=True))

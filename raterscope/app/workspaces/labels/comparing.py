@@ -9,7 +9,7 @@ import numpy as np
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
-from raterscope.algorithms.labels.assessment import Assessment
+from raterscope.algorithms.labels.assessment import Assessment, mean_curve
 from raterscope.algorithms.labels.catalogue import labeller_title
 from raterscope.app.study import RunEntry
 from raterscope.widgets import theme
@@ -118,7 +118,10 @@ def _row(one: Measured) -> ComparisonRow:
 
 
 def curves_of(name: str, found: Assessment) -> tuple[Curve, ...]:
-    """Give the ROC and precision-recall curves of an answer: one of the last of two classes, else all."""
+    """Give the ROC and precision-recall curves of an answer: of the last of two classes.
+
+    Of more there is a mean, and one of each class of which a truth is known.
+    """
     curves = found.curves[1:] if len(found.curves) == 2 else found.curves
     drawn = []
     for curve in curves:
@@ -128,15 +131,23 @@ def curves_of(name: str, found: Assessment) -> tuple[Curve, ...]:
         hits, false = curve.sensitivity * curve.count, curve.false_positive_rate * others
         with np.errstate(invalid="ignore"):
             precision = np.where(hits + false > 0, hits / (hits + false), 1.0)
-        title = name if len(curves) == 1 else f"{name}, {curve.name}"
         drawn.append(
             Curve(
-                title=title,
+                title=name,
                 false_positive_rate=curve.false_positive_rate,
                 true_positive_rate=curve.sensitivity,
                 recall=curve.sensitivity,
                 precision=precision,
                 area=curve.area,
+                of="" if len(curves) == 1 else f"{curve.name}, {count(curve.count, 'task')}",
             )
         )
-    return tuple(drawn)
+    return (_mean(name, drawn), *drawn) if len(drawn) > 1 else tuple(drawn)
+
+
+def _mean(name: str, curves: Sequence[Curve]) -> Curve:
+    """Give the mean of classes, each counting alike: its area is the mean of theirs, the AUC of the table."""
+    rate, hits = mean_curve([(one.false_positive_rate, one.true_positive_rate) for one in curves])
+    recall, precision = mean_curve([(one.recall, one.precision) for one in curves])
+    area = float(np.mean([one.area for one in curves]))
+    return Curve(name, rate, hits, recall, precision, area, of=f"mean of {len(curves)} classes")
