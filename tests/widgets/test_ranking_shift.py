@@ -4,7 +4,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QPointF, Qt
+from PySide6.QtCore import QEvent, QObject, QPointF, Qt
 from PySide6.QtGui import QColor, QImage
 from PySide6.QtWidgets import QLabel
 
@@ -48,6 +48,16 @@ def ranking(qtbot, qapp):
     widget.pair_chosen.connect(lambda *pair: widget.pairs.append(pair))
     widget.picture_wanted.connect(widget.wanted.append)
     return widget
+
+
+class Resizes(QObject):
+    """Counts how often something changes its size."""
+
+    number = 0
+
+    def eventFilter(self, watched, event):
+        self.number += event.type() == QEvent.Type.Resize
+        return False
 
 
 def words(widget) -> str:
@@ -167,6 +177,21 @@ def test_without_pictures_none_is_asked_for(ranking, qtbot):
     ranking.show_ranking(view(-np.arange(20.0)))
     qtbot.wait(80)
     assert ranking.wanted == []
+
+
+def test_rows_that_just_fit_come_to_rest(ranking, qapp):
+    ranking.show_ranking(view(-np.arange(12.0)))
+    bar, seen = ranking.figure.horizontalScrollBar(), set()
+    for height in range(180, 230):
+        ranking.resize(720, height)
+        for _ in range(3):
+            qapp.processEvents()
+        counted = Resizes()
+        ranking.figure.viewport().installEventFilter(counted)
+        qapp.processEvents()
+        assert counted.number == 0
+        seen.add(bar.isVisible())
+    assert seen == {True, False}
 
 
 def test_intervals_stand_above_and_below_on_demand(ranking):
