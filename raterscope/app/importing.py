@@ -216,7 +216,7 @@ def store(
     extent: tuple[float, float] | None = None,
     may_resample: bool = False,
 ) -> list[str]:
-    """Take up what was read.
+    """Take up what was read, all of it or nothing.
 
     Parameters
     ----------
@@ -240,6 +240,17 @@ def store(
     """
     sites = sites_of(study.images(), readings.images, readings.volumes)
     placement = place(readings.signed, sites, may_resample=may_resample)
+    with study.change():
+        return _store(readings, placement, study, watch, extent)
+
+
+def _store(
+    readings: Readings,
+    placement: Placement,
+    study: Study,
+    watch: Watch,
+    extent: tuple[float, float] | None,
+) -> list[str]:
     sentences = []
     tables: tuple[ClickTable | PointTable, ...] = (*readings.clicks, *readings.truths)
     share = 0.5 if tables or readings.masks or readings.labels or readings.pairs else 1.0

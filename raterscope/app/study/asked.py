@@ -7,6 +7,7 @@ from pathlib import Path
 
 from raterscope.app.study.comparisons import Bench, read_bench
 from raterscope.app.study.locking import Lock
+from raterscope.app.study.packing import last_import_for
 from raterscope.app.study.records import PairQuestion, QuestionEntry, StudyError
 from raterscope.app.study.rows import question_of
 from raterscope.app.study.runs import StudyRuns
@@ -54,7 +55,7 @@ class StudyQuestions(StudyRuns):
 
     def crowd(self, question: int, last: int | None = None) -> Crowd:
         """Give all votes on a question, up to an import; the last ones that were read are kept in memory."""
-        key = question, self.last_import() if last is None else last
+        key = question, self._last_answer(question, last)
         if key not in self._crowds:
             scheme, people = self.question(question).scheme, len(self.annotators())
             with self.sound():
@@ -66,6 +67,12 @@ class StudyQuestions(StudyRuns):
     def forget_crowds(self) -> None:
         """Read votes anew when they are asked for next, as what is known of a question is about to change."""
         self._crowds.clear()
+
+    def forget(self) -> None:
+        """Drop what is kept in memory of the file, as it is not what was read."""
+        self._names = None
+        self._crowds.clear()
+        self._benches.clear()
 
     def pair_questions(self) -> tuple[PairQuestion, ...]:
         """List the questions that annotators answered by comparing pairs, in the order in which they came."""
@@ -83,7 +90,7 @@ class StudyQuestions(StudyRuns):
 
     def bench(self, question: int, last: int | None = None) -> Bench:
         """Give all comparisons for a question, up to an import; see `crowd`."""
-        key = question, self.last_import() if last is None else last
+        key = question, self._last_answer(question, last)
         if key not in self._benches:
             people = len(self.annotators())
             with self.sound():
@@ -91,3 +98,8 @@ class StudyQuestions(StudyRuns):
             self._benches = {kept: self._benches[kept] for kept in list(self._benches)[-1:]}
             self._benches[key] = bench
         return self._benches[key]
+
+    def _last_answer(self, question: int, last: int | None) -> int:
+        """Give the last import, up to one, that brought something for a question: others change nothing."""
+        with self.sound():
+            return last_import_for(self._connection, question, last)

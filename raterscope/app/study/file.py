@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import sqlite3
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.study.locking import Lock
 from raterscope.app.study.opening import connect, copy_of, create, shut, told
-from raterscope.app.study.records import StudyError
+from raterscope.app.study.records import StudyError, UnwrittenError
 
 __all__ = ["StudyFile"]
+
+_PATIENCE = 0.05
+"""Seconds between two looks whether it is still wanted."""
 
 
 class StudyFile:
@@ -27,6 +32,8 @@ class StudyFile:
         self._connection = connection
         self._lock = lock
         self._file = _identity(path)
+        self._copying = threading.Lock()
+        self._closed = False
 
     @classmethod
     def create(cls, path: Path | str) -> Self:
@@ -59,17 +66,35 @@ class StudyFile:
         full = Path(path).resolve()
         return cls(full, *connect(full, to_read=to_read))
 
-    def copy(self) -> Self:
+    def copy(self, watch: Watch = silent) -> Self:
         """Give the study as it stands now, to be read in another thread while this one goes on.
 
-        The copy is of no name and vanishes when it is closed; nothing can be changed in it.
+        The copy is of no name and vanishes when it is closed; nothing can be changed in it. This alone may be
+        called in any thread: what is read and changed in the study's own meanwhile waits some milliseconds.
+
+        Raises
+        ------
+        StudyError
+            When it was closed already, or its disk or that of temporary files does not do what is asked.
         """
-        with told(self.path, "read"):
-            return type(self)(self.path, copy_of(self._connection), None)
+        while not self._copying.acquire(timeout=_PATIENCE):
+            watch(0.0, "copying the study")
+        try:
+            if self._closed:
+                raise StudyError("was closed meanwhile; open it again", file=self.path)
+            with told(self.path, "copied"):
+                return type(self)(self.path, copy_of(self._connection, watch), None)
+        finally:
+            self._copying.release()
 
     def close(self) -> None:
-        """Close the file; one plain file remains."""
-        shut(self._connection, self._lock)
+        """Close the file; one plain file remains. A copy that is being made is finished first."""
+        with self._copying:
+            self._closed = True
+            shut(self._connection, self._lock)
+
+    def forget(self) -> None:
+        """Drop what is kept in memory of the file, as it is not what was read."""
 
     def __enter__(self) -> Self:
         return self
@@ -87,15 +112,29 @@ class StudyFile:
 
     @contextmanager
     def change(self) -> Iterator[sqlite3.Connection]:
-        """Change the file whole or not at all; for the modules of this package."""
+        """Change the file whole or not at all; for the modules of this package.
+
+        A change within another is a part of it.
+
+        Raises
+        ------
+        UnwrittenError
+            When it did not take the change.
+        """
+        if self._connection.in_transaction:
+            yield self._connection
+            return
         if _identity(self.path) != self._file:  # what is written now would be lost with its journal
-            raise StudyError("was moved, renamed or deleted while open; put it back to go on", file=self.path)
+            raise UnwrittenError(
+                "was moved, renamed or deleted while open; put it back to go on", file=self.path
+            )
         with told(self.path, "written"):
             self._connection.execute("BEGIN IMMEDIATE")
             try:
                 yield self._connection
                 self._connection.execute("COMMIT")
             except BaseException:
+                self.forget()
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
                 raise

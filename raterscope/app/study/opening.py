@@ -10,24 +10,28 @@ readers leave alone, and where somebody else's library opens it all the same, a 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from uuid import uuid4
 
+from raterscope.algorithms.progress import Watch
 from raterscope.app.formats.records import STUDY_SUFFIX
 from raterscope.app.study.locking import IS_OPEN, Lock
 from raterscope.app.study.migration import OLDEST, bring_up_to_date, schema_of
-from raterscope.app.study.records import StudyError
+from raterscope.app.study.records import StudyError, UnwrittenError
 from raterscope.app.study.schema import APPLICATION_ID, SCHEMA, VERSION
 
-__all__ = ["connect", "copy_of", "create", "shut", "told"]
+__all__ = ["connect", "copy_into", "copy_of", "create", "make", "shut", "told"]
 
 # The largest value that is read, and up to which size of file every page is looked at when it is opened (some
 # 0.1 s). In larger files the pages of arrays are looked at when they are read, safe by zlib's checksums.
 _LONGEST_VALUE = 64 << 20
 _CHECKED_WHOLE = 64 << 20
+_COPIED_AT_ONCE = 256
+"""Pages; some milliseconds, for which a decision may have to wait."""
 _SMALL_TABLES = ("images", "annotators", "imports", "objects", "marks", "runs", "results", "decisions")
 
 
@@ -39,6 +43,11 @@ def create(path: Path) -> None:
     StudyError
         When something of that name exists or the folder cannot be written.
     """
+    make(path, _fill)
+
+
+def make(path: Path, fill: Callable[[sqlite3.Connection], None]) -> None:
+    """Make a study's file with what `fill` puts into it; see `create`."""
     if path.suffix.casefold() != STUDY_SUFFIX:
         raise StudyError("is no name for a study; expected NAME.rscope", file=path)
     if os.path.lexists(path):
@@ -51,18 +60,22 @@ def create(path: Path) -> None:
             connection = sqlite3.connect(draft, isolation_level=None)
             try:
                 connection.execute("PRAGMA synchronous=FULL")
-                connection.execute("BEGIN")
-                for statement in SCHEMA:
-                    connection.execute(statement)
-                connection.execute(f"PRAGMA application_id={APPLICATION_ID}")
-                connection.execute(f"PRAGMA user_version={VERSION}")
-                connection.execute("COMMIT")
+                fill(connection)
             finally:
                 connection.close()
             _give_name(draft, path)
     finally:
         with contextlib.suppress(OSError):  # of a read-only disk, where there is nothing to take away
             draft.unlink(missing_ok=True)
+
+
+def _fill(connection: sqlite3.Connection) -> None:
+    connection.execute("BEGIN")
+    for statement in SCHEMA:
+        connection.execute(statement)
+    connection.execute(f"PRAGMA application_id={APPLICATION_ID}")
+    connection.execute(f"PRAGMA user_version={VERSION}")
+    connection.execute("COMMIT")
 
 
 def connect(path: Path, *, to_read: bool = False) -> tuple[sqlite3.Connection, Lock | None]:
@@ -80,6 +93,15 @@ def connect(path: Path, *, to_read: bool = False) -> tuple[sqlite3.Connection, L
         When it is missing, no study, damaged, open elsewhere, from a newer version, or cannot be written.
     """
     writable = _look_from_outside(path, to_read)
+    try:
+        return _connected(path, writable)
+    except StudyError as refused:
+        if to_read and writable and _is_for_want_of_room(refused.__cause__):
+            return _connected(path, False)
+        raise
+
+
+def _connected(path: Path, writable: bool) -> tuple[sqlite3.Connection, Lock | None]:
     connection = None
     with told(path, "opened"):
         lock = Lock(path) if writable else None
@@ -114,13 +136,31 @@ def connect(path: Path, *, to_read: bool = False) -> tuple[sqlite3.Connection, L
     return connection, lock
 
 
-def copy_of(connection: sqlite3.Connection) -> sqlite3.Connection:
-    """Copy an open study into a file without a name, to be read beside it; it goes when it is closed."""
+def copy_of(connection: sqlite3.Connection, watch: Watch) -> sqlite3.Connection:
+    """Copy an open study into a file without a name, to be read beside it; it goes when it is closed.
+
+    It may be called in another thread than the study's: SQLite lets one in after the other, and what is
+    written meanwhile is in the copy too.
+    """
     copy = sqlite3.connect("", isolation_level=None, check_same_thread=False)
-    _guard(copy)
-    connection.backup(copy)
-    copy.execute("PRAGMA query_only=ON")
+    try:
+        _guard(copy)
+        copy_into(copy, connection, watch)
+        copy.execute("PRAGMA query_only=ON")
+    except BaseException:
+        copy.close()
+        raise
     return copy
+
+
+def copy_into(copy: sqlite3.Connection, connection: sqlite3.Connection, watch: Watch) -> None:
+    """Copy an open study into an open file, some pages at a time."""
+
+    def tell(_status: int, left: int, pages: int) -> None:
+        watch(1 - left / max(pages, 1), "copying the study")
+
+    watch(0.0, "copying the study")
+    connection.backup(copy, pages=_COPIED_AT_ONCE, progress=tell, sleep=0.005)
 
 
 def shut(connection: sqlite3.Connection, lock: Lock | None) -> None:
@@ -135,14 +175,15 @@ def shut(connection: sqlite3.Connection, lock: Lock | None) -> None:
 @contextlib.contextmanager
 def told(path: Path, done: str) -> Iterator[None]:
     """Say what the database or the system refused, in a sentence; `done` as in "cannot be opened"."""
+    kind = UnwrittenError if done == "written" else StudyError
     try:
         yield
     except sqlite3.Error as error:
-        raise StudyError(_sentence(error, done), file=path) from error
+        raise kind(_sentence(error, done), file=path) from error
     except UnicodeDecodeError as error:  # of the schema's own text, which no type of SQLite's reports
         raise StudyError(f"cannot be {done}: the file is damaged; open a backup of it", file=path) from error
     except OSError as error:
-        raise StudyError(f"cannot be {done}: {error.strerror or error}", file=path) from error
+        raise kind(f"cannot be {done}: {error.strerror or error}", file=path) from error
 
 
 def _give_name(draft: Path, path: Path) -> None:
@@ -260,6 +301,12 @@ def _look_inside(connection: sqlite3.Connection, path: Path, version: int) -> No
             raise StudyError(f"is damaged ({answer.splitlines()[-1]}); open a backup of it", file=path)
 
 
+def _is_for_want_of_room(error: BaseException | None) -> bool:
+    if isinstance(error, OSError):
+        return error.errno in (errno.ENOSPC, errno.EDQUOT)
+    return (getattr(error, "sqlite_errorname", "") or "").startswith("SQLITE_FULL")
+
+
 def _sentence(error: sqlite3.Error, done: str) -> str:
     name = getattr(error, "sqlite_errorname", "") or ""
     if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
@@ -268,6 +315,8 @@ def _sentence(error: sqlite3.Error, done: str) -> str:
         return "is no study; expected a file NAME.rscope that Raterscope made"
     if name.startswith("SQLITE_CORRUPT"):
         return f"cannot be {done}: the file is damaged; open a backup of it"
+    if name.startswith("SQLITE_FULL") and done == "copied":
+        return "cannot be copied: the disk for temporary files is full"
     if name.startswith("SQLITE_FULL"):
         return f"cannot be {done}: the disk is full; nothing was changed"
     if name.startswith(("SQLITE_READONLY", "SQLITE_PERM", "SQLITE_CANTOPEN")):

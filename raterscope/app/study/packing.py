@@ -15,7 +15,16 @@ from numpy.typing import NDArray
 
 from raterscope.app.study.objects import read_object
 
-__all__ = ["compact", "names_of", "packed", "packed_pictures", "records_of", "tabled", "times_of"]
+__all__ = [
+    "compact",
+    "last_import_for",
+    "names_of",
+    "packed",
+    "packed_pictures",
+    "records_of",
+    "tabled",
+    "times_of",
+]
 
 Record = TypeVar("Record")
 
@@ -58,6 +67,15 @@ def records_of(
         (question, _LAST if last is None else last),
     ).fetchall()
     return [(bool(truth), read_object(connection, number, kind, path)) for truth, number in rows]
+
+
+def last_import_for(connection: sqlite3.Connection, question: int, last: int | None = None) -> int:
+    """Give the last import, up to the one named, that brought something for a question; 0 where none did."""
+    (number,) = connection.execute(
+        "SELECT ifnull(max(import), 0) FROM votes WHERE question = ? AND import <= ?",
+        (question, _LAST if last is None else last),
+    ).fetchone()
+    return int(number)
 
 
 def tabled(

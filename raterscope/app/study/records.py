@@ -27,6 +27,7 @@ __all__ = [
     "Scheme",
     "StudyError",
     "TruePoints",
+    "UnwrittenError",
 ]
 
 
@@ -44,6 +45,10 @@ class Item(Protocol):
 
 class StudyError(InputError):
     """A study that cannot be opened, read or written, in a sentence for people."""
+
+
+class UnwrittenError(StudyError):
+    """A study that took nothing: what was to be written may be written later, or elsewhere."""
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,136 @@
+"""Copies of an open study: to be read beside it, and saved elsewhere; changes that are whole or none."""
+
+import sqlite3
+import threading
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from raterscope.algorithms.progress import Cancelled
+from raterscope.app import importing
+from raterscope.app.review import Decision
+from raterscope.app.study import Study, StudyError
+from raterscope.app.study.elsewhere import save_elsewhere
+from tests.app.study.made import a_fusion, a_run, a_table
+
+WRONG = Decision(verb="exclude", annotators=("kim",), reason="careless")
+
+
+def limit(study: Study, pages: int) -> Callable[[], object]:
+    """Let the study's disk be full but for so many pages; gives what makes room again."""
+    connection = study._connection
+    (now,) = connection.execute("PRAGMA page_count").fetchone()
+    connection.execute(f"PRAGMA max_page_count = {now + pages}")
+    return partial(connection.execute, "PRAGMA max_page_count = 4294967294")
+
+
+def test_decisions_are_written_while_a_copy_is_made(study: Study) -> None:
+    study.add_clicks(a_table(1, ("a", "b"), clicks=60_000))
+    stop, wrong = threading.Event(), []
+
+    def copy_again_and_again() -> None:
+        while not stop.is_set():
+            with study.copy() as copy:
+                try:
+                    (answer,) = copy._connection.execute("PRAGMA integrity_check").fetchone()
+                    numbers = [one.id for one in copy.decisions()]
+                    if answer != "ok" or numbers != list(range(1, len(numbers) + 1)):
+                        wrong.append((answer, numbers))
+                except (StudyError, sqlite3.Error) as error:
+                    wrong.append(error)
+
+    thread = threading.Thread(target=copy_again_and_again)
+    thread.start()
+    for _ in range(60):
+        study.record(WRONG)
+    stop.set()
+    thread.join()
+    assert wrong == []
+    assert len(study.decisions()) == 60
+
+
+def test_a_copy_is_cancelled_and_the_study_goes_on(study: Study) -> None:
+    study.add_clicks(a_table(1, ("a",), clicks=60_000))
+
+    def stop(fraction: float, _words: str, **_: object) -> None:
+        if fraction > 0.2:
+            raise Cancelled
+
+    with pytest.raises(Cancelled):
+        study.copy(stop)
+    study.record(WRONG)
+    with study.copy() as copy:
+        assert len(copy.decisions()) == 1
+
+
+def test_a_closed_study_is_not_copied(tmp_path: Path) -> None:
+    study = Study.create(tmp_path / "s.rscope")
+    study.close()
+    with pytest.raises(StudyError, match="closed meanwhile"):
+        study.copy()
+
+
+def test_saved_elsewhere_a_study_has_its_images_and_what_was_not_taken(study: Study, tmp_path: Path) -> None:
+    picture = study.path.parent / "a.png"
+    Image.new("RGB", (100, 100)).save(picture)
+    importing.store(importing.read_files([picture]), study)
+    study.add_clicks(a_table(1, ("a.png",)))
+    fusion = a_fusion(study.clicks(1), clusters=400)
+    room = limit(study, 1)
+    with pytest.raises(StudyError, match="the disk is full"):
+        study.add_run(a_run(), {1: fusion})
+    room()
+    place = tmp_path / "other" / "copy.rscope"
+    place.parent.mkdir()
+    save_elsewhere(study, place, [lambda copy, _watch: copy.add_run(a_run(), {1: fusion})])
+    assert study.runs() == []
+    assert [path.name for path in place.parent.iterdir()] == [place.name]
+    with Study.open(place) as copy:
+        assert [run.items for run in copy.runs()] == [(1,)]
+        assert [copy.locate(entry) for entry in copy.images()] == [picture]
+
+
+def test_what_is_not_saved_elsewhere_leaves_no_file_and_replaces_none(study: Study, tmp_path: Path) -> None:
+    def broken(_copy: Study, _watch: object) -> None:
+        raise StudyError("is not for this study")
+
+    with pytest.raises(StudyError, match="not for this"):
+        save_elsewhere(study, tmp_path / "copy.rscope", [broken])
+    assert not (tmp_path / "copy.rscope").exists()
+    with pytest.raises(StudyError, match="exists already"):
+        save_elsewhere(study, study.path)
+    assert study.images() == []
+
+
+def test_several_files_come_in_all_or_none(study: Study, tmp_path: Path) -> None:
+    """The second does not fit on the disk: the first is not there either, and both are once there is room."""
+    folder = tmp_path / "files"
+    folder.mkdir()
+    few = "annotator,task,label\n" + "".join(f"w{i % 9},t{i},{i % 2}\n" for i in range(90))
+    many = "annotator,task,label\n" + "".join(f"v{i % 999},long name {i * i},{i % 2}\n" for i in range(9000))
+    for name, text in (("few.csv", few), ("many.csv", many)):
+        (folder / name).write_text(text)
+    readings = importing.read_files([folder / "few.csv", folder / "many.csv"])
+    room = limit(study, 8)
+    with pytest.raises(StudyError, match="the disk is full; nothing was changed"):
+        importing.store(readings, study)
+    assert study.questions() == ()
+    assert study.annotators() == []
+    room()
+    importing.store(readings, study)
+    assert sum(len(study.crowd(one.id).task) for one in study.questions()) == 9090
+    assert len(study.annotators()) == 9 + 999
+
+
+def test_votes_are_read_once_though_images_came_after_a_run(study: Study, tmp_path: Path) -> None:
+    votes = tmp_path / "votes.csv"
+    votes.write_text("annotator,task,label\n" + "".join(f"w{i % 9},t{i},{i % 2}\n" for i in range(90)))
+    importing.store(importing.read_files([votes]), study)
+    then = study.last_import()
+    study.add_clicks(a_table(1, ("a",)))
+    (question,) = study.questions()
+    assert study.last_import() > then
+    assert study.crowd(question.id) is study.crowd(question.id, then)
