@@ -14,8 +14,9 @@ from typing import Any
 
 from PySide6.QtCore import QObject, Signal
 
-from raterscope.algorithms.progress import Watch
+from raterscope.algorithms.progress import Watch, part
 from raterscope.app import review
+from raterscope.app.errors import InputError
 from raterscope.app.jobs import Job, Jobs, Lane
 from raterscope.app.review import (
     Decision,
@@ -27,9 +28,9 @@ from raterscope.app.review import (
     target_of,
 )
 from raterscope.app.study import ImageEntry, RunEntry, Study
-from raterscope.app.study.records import Item
+from raterscope.app.study.records import Item, UnwrittenError
 
-__all__ = ["Contents", "Document"]
+__all__ = ["Contents", "Document", "Unsaved"]
 
 
 @dataclass(frozen=True)
@@ -95,6 +96,33 @@ class Contents:
         return next((entry for entry in self.images if entry.id == key), None)
 
 
+@dataclass(frozen=True, eq=False)
+class Unsaved:
+    """What took long to come to, and a study did not take: it is in memory alone.
+
+    Attributes
+    ----------
+    study : Path
+    title : str
+        What storing it is called.
+    what : str
+        What it is, in a sentence's middle.
+    store : callable
+        ``store(study, watch)`` writes it, in the study's thread.
+    done : callable
+        Told what came of that.
+    why : str
+        Why it was not taken, in a sentence.
+    """
+
+    study: Path
+    title: str
+    what: str
+    store: Callable[[Study, Watch], Any]
+    done: Callable[[Any], object]
+    why: str = ""
+
+
 class Document(QObject):
     """The open study, or none.
 
@@ -110,6 +138,10 @@ class Document(QObject):
         The names of annotators are hidden, or shown again.
     refused(str)
         Why something could not be done, in a sentence.
+    unsaved(Unsaved)
+        What the study did not take, be it that it is left by now: it has to be held until it is written.
+    kept
+        Something that would have been held is written, or has been refused for good.
     """
 
     replaced = Signal()
@@ -117,6 +149,8 @@ class Document(QObject):
     decided = Signal(object)
     names_changed = Signal()
     refused = Signal(str)
+    unsaved = Signal(object)
+    kept = Signal()
 
     def __init__(self, jobs: Jobs, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -126,7 +160,8 @@ class Document(QObject):
         self._finishing: list[tuple[Path, Lane]] = []
         """Studies that were left while something was still being done with them."""
         self._beside: list[Lane] = []
-        """Where copies of studies are read."""
+        """Where files are written from copies of studies."""
+        self._keeping = 0
         self._study: Study | None = None
         self._journal: _Journal | None = None
         self._opening = False
@@ -153,6 +188,18 @@ class Document(QObject):
         job.finished.connect(partial(self._on_opened, lane))
         job.failed.connect(partial(self._on_not_opened, lane))
 
+    @property
+    def keeping(self) -> bool:
+        """True while something is being written that would have to be held, should that fail."""
+        return self._keeping > 0
+
+    def leave(self) -> None:
+        """Close the study without waiting for what it was asked for before, which is done first."""
+        self._shut()
+        if self.contents is not None:
+            self.contents = None
+            self.replaced.emit()
+
     def close(self) -> None:
         """Close the study; whatever was asked for before is done first, here and in those left before."""
         self._shut()
@@ -160,32 +207,73 @@ class Document(QObject):
             lane.wait()
         self._finishing.clear()
         self._beside.clear()
-        if self.contents is not None:
-            self.contents = None
-            self.replaced.emit()
+        self.leave()
 
     def ask(
-        self, title: str, work: Callable[[Study, Watch], Any], *, quiet: bool = True, changes: bool = False
+        self,
+        title: str,
+        work: Callable[[Study, Watch], Any],
+        *,
+        quiet: bool = True,
+        changes: bool = False,
+        costly: bool = False,
     ) -> Job:
         """Do something with the study in its thread; with `changes`, read the contents anew afterwards."""
+        job = self._ask(title, work, quiet=quiet, changes=changes, costly=costly)
+        job.failed.connect(self.refused)
+        return job
+
+    def keep(self, wanted: Unsaved, *, quiet: bool = True, costly: bool = False) -> Job:
+        """Write into the study what took long to come to; where it is not taken, `unsaved` gives it back."""
+        job = self._ask(wanted.title, wanted.store, quiet=quiet, changes=True, costly=costly)
+        self._keeping += 1
+        job.finished.connect(wanted.done)
+        job.failed.connect(partial(self._on_not_kept, job, wanted))
+        job.ended.connect(self._on_kept)
+        return job
+
+    def _ask(
+        self, title: str, work: Callable[[Study, Watch], Any], *, quiet: bool, changes: bool, costly: bool
+    ) -> Job:
         study, lane = self._study, self._lane
         if study is None or lane is None:
             raise RuntimeError("no study is open")
-        job = self._jobs.start(title, partial(work, study), lane=lane, quiet=quiet)
-        job.failed.connect(self.refused)
+        job = self._jobs.start(title, partial(work, study), lane=lane, quiet=quiet, costly=costly)
         if changes:
             job.finished.connect(self._read_again)
         return job
 
     def read_beside(
-        self, title: str, work: Callable[[Study, Watch], Any], done: Callable[[Any], object]
-    ) -> None:
-        """Read the study as it stands now in a thread of its own, and call `done` with what came of it.
+        self,
+        title: str,
+        work: Callable[[Study, Watch], Any],
+        *,
+        quiet: bool = False,
+        lasting: bool = False,
+    ) -> Job:
+        """Read a copy of the study in a thread of its own, which is cancelled as any job is.
 
-        For what takes long: meanwhile images are shown and decisions written, which it knows nothing of.
+        For what takes long: meanwhile images are shown and decisions written.
+
+        Parameters
+        ----------
+        title : str
+        work : callable
+            ``work(copy, watch)``.
+        quiet : bool
+        lasting : bool
+            Whether it leaves something, a file: then it is asked for before it is stopped.
         """
-        copying = self.ask("Copying the study", _copy)
-        copying.finished.connect(partial(self._on_copied, title, work, done))
+        if self._study is None:
+            raise RuntimeError("no study is open")
+        lane = Lane(title) if lasting else None
+        reading = partial(_read_copy, self._study, work)
+        job = self._jobs.start(title, reading, lane=lane, quiet=quiet, costly=lasting)
+        job.failed.connect(self.refused)
+        if lane is not None:
+            lane.finish()
+            self._beside = [*(one for one in self._beside if not one.over), lane]
+        return job
 
     def record(self, decision: Decision) -> Job:
         """Write a decision. `decided` tells when it is on disk."""
@@ -216,15 +304,16 @@ class Document(QObject):
         if self._study is not None:
             self._write(review.redo)
 
-    def _on_copied(
-        self, title: str, work: Callable[[Study, Watch], Any], done: Callable[[Any], object], copy: Study
-    ) -> None:
-        lane = Lane(title)
-        job = self._jobs.start(title, partial(_read_copy, copy, work), lane=lane)
-        job.failed.connect(self.refused)
-        job.finished.connect(done)
-        lane.finish()
-        self._beside = [*(one for one in self._beside if not one.over), lane]
+    def _on_not_kept(self, job: Job, wanted: Unsaved, sentence: str) -> None:
+        raised = job.raised or Exception
+        if issubclass(raised, InputError) and not issubclass(raised, UnwrittenError):
+            self.refused.emit(sentence)  # it will never be taken
+        else:
+            self.unsaved.emit(replace(wanted, why=sentence))
+
+    def _on_kept(self) -> None:
+        self._keeping -= 1
+        self.kept.emit()
 
     def _write(self, make: Callable[[ReviewState], Decision | None]) -> Job:
         journal = self._journal
@@ -339,13 +428,8 @@ def _read(journal: _Journal, study: Study, watch: Watch) -> Contents:
     )
 
 
-def _copy(study: Study, watch: Watch) -> Study:
-    watch(0.0, "copying the study")
-    return study.copy()
-
-
-def _read_copy(copy: Study, work: Callable[[Study, Watch], Any], watch: Watch) -> Any:
-    with copy:
+def _read_copy(study: Study, work: Callable[[Study, Watch], Any], watch: Watch) -> Any:
+    with study.copy(part(watch, 0.0, 0.0)) as copy:
         return work(copy, watch)
 
 

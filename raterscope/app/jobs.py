@@ -48,10 +48,12 @@ class Job(QObject):
     ----------
     key : int
         Counts up; never used again.
+    costly : bool
+        Whether whoever goes away and so stops it is asked first.
     fraction, words, seconds_left
         What was last reported; `seconds_left` is None until it can be told.
-    error, details
-        One sentence, and the traceback for who asks, after a failure.
+    raised, error, details
+        What kind of error, one sentence, and the traceback for who asks, after a failure.
     """
 
     progressed = Signal()
@@ -66,7 +68,7 @@ class Job(QObject):
     _raised = Signal(object, str)
 
     def __init__(
-        self, key: int, title: str, work: Work, owner: QObject, *, binding: bool, quiet: bool
+        self, key: int, title: str, work: Work, owner: QObject, *, binding: bool, quiet: bool, costly: bool
     ) -> None:
         super().__init__()  # without a parent, which would take it from its thread when the window goes
         self._owner = owner
@@ -74,13 +76,16 @@ class Job(QObject):
         self.title = title
         self.binding = binding
         self.quiet = quiet
+        self.costly = costly
         self.state: State = "running"
         self.fraction = 0.0
         self.words = ""
         self.objective: float | None = None
         self.seconds_left: float | None = None
+        self.raised: type[Exception] | None = None
         self.error = ""
         self.details = ""
+        self._begun = time.monotonic()
         self._work = work
         self._cancel = threading.Event()
         self._partial_wanted = threading.Event()
@@ -99,6 +104,11 @@ class Job(QObject):
     def over(self) -> bool:
         """True when nothing more will come."""
         return self.state in ("done", "failed", "cancelled")
+
+    @property
+    def age(self) -> float:
+        """Seconds since it was begun."""
+        return time.monotonic() - self._begun
 
     @property
     def left(self) -> bool:
@@ -206,6 +216,7 @@ class Job(QObject):
         if self.state == "cancelling" or isinstance(error, Cancelled):
             self._end("cancelled")
             return
+        self.raised = type(error)
         self.error = str(error) if isinstance(error, (InputError, RefusedError)) else _unexpected(error)
         self.details = details
         self.state = "failed"
@@ -292,7 +303,15 @@ class Jobs(QObject):
         self._jobs: dict[int, Job] = {}
         self._threads: dict[int, threading.Thread] = {}
 
-    def start(self, title: str, work: Work, *, lane: Lane | None = None, quiet: bool = False) -> Job:
+    def start(
+        self,
+        title: str,
+        work: Work,
+        *,
+        lane: Lane | None = None,
+        quiet: bool = False,
+        costly: bool = False,
+    ) -> Job:
         """Begin work in a thread of its own, or at the end of a lane.
 
         Quiet work is not told of; it is what somebody waits for, so that it gives way to nothing.
@@ -300,7 +319,8 @@ class Jobs(QObject):
         Connect to the job's signals at once: none arrives before control is back in the event loop.
         """
         self._begun += 1
-        job = Job(self._begun, title, work, self, binding=lane is not None, quiet=quiet)
+        binding = lane is not None
+        job = Job(self._begun, title, work, self, binding=binding, quiet=quiet, costly=costly)
         self._jobs[job.key] = job
         _AT_WORK.add(job)
         if not quiet:
@@ -320,6 +340,12 @@ class Jobs(QObject):
     def busy(self) -> bool:
         """True while anything is under way."""
         return bool(self._jobs)
+
+    def at_stake(self, seconds: float) -> tuple[Job, ...]:
+        """List the costly jobs that have run for so many seconds and would be stopped."""
+        return tuple(
+            job for job in self._jobs.values() if job.costly and job.state == "running" and job.age >= seconds
+        )
 
     def cancel(self, key: int) -> None:
         """Cancel the job of this key, if it still runs."""

@@ -4,10 +4,11 @@ import threading
 
 import pytest
 
-from raterscope.app.document import Document
+from raterscope.app.document import Document, Unsaved
 from raterscope.app.jobs import Jobs
 from raterscope.app.review import Decision
-from raterscope.app.study import Study
+from raterscope.app.study import Study, StudyError
+from raterscope.app.study.records import UnwrittenError
 from tests.app.driving import LONG
 
 
@@ -92,19 +93,21 @@ def test_closing_waits_for_what_is_written_into_studies_left_before(document, op
 
 def test_what_is_read_beside_the_study_holds_up_no_decision(document, opened, qtbot):
     opened("s.rscope")
-    let_go, told = threading.Event(), []
+    begun, let_go, told = threading.Event(), threading.Event(), []
 
     def read(study, watch):
+        begun.set()
         assert let_go.wait(60)
         return study.decisions(), study.path.name
 
-    document.read_beside("Writing the report", read, told.append)
+    document.read_beside("Writing the report", read).finished.connect(told.append)
+    qtbot.waitUntil(begun.is_set, timeout=LONG)
     with qtbot.waitSignal(document.decided, timeout=LONG):
         document.record(Decision(verb="exclude", annotators=("kim",), reason="careless"))
     assert told == []
     let_go.set()
     qtbot.waitUntil(lambda: bool(told), timeout=LONG)
-    assert told == [([], "s.rscope")]  # as it stood when it was asked for
+    assert told == [([], "s.rscope")]  # as it stood when the copy was made
     assert len(document.contents.decisions) == 1
 
 
@@ -113,6 +116,61 @@ def test_nothing_is_changed_in_what_is_read_beside_the_study(document, opened, q
     decision = Decision(verb="exclude", annotators=("kim",), reason="careless")
     refused = []
     document.refused.connect(refused.append)
-    document.read_beside("Reading", lambda study, _watch: study.record(decision), refused.append)
+    document.read_beside("Reading", lambda study, _watch: study.record(decision))
     qtbot.waitUntil(lambda: bool(refused), timeout=LONG)
     assert "s.rscope: cannot be written" in refused[0]
+
+
+def test_reading_beside_the_study_is_cancelled_and_its_copy_closed(document, opened, qtbot):
+    opened("s.rscope")
+    begun, copies = threading.Event(), []
+
+    def read(study, watch):
+        copies.append(study)
+        begun.set()
+        while True:
+            watch(0.5, "reading")
+
+    job = document.read_beside("Comparing runs", read)
+    qtbot.waitUntil(begun.is_set, timeout=LONG)
+    job.cancel()
+    qtbot.waitUntil(lambda: job.over and not document.jobs.busy, timeout=LONG)
+    with pytest.raises(StudyError, match="closed"):
+        copies[0].images()
+
+
+def test_leaving_the_study_waits_for_nothing(document, opened, held, qtbot):
+    first = opened("first.rscope")
+    held()
+    document.leave()
+    assert document.contents is None
+    held.let_go()
+    qtbot.waitUntil(lambda: not document.jobs.busy, timeout=LONG)
+    with Study.open(first) as study:
+        assert len(study.decisions()) == 1
+
+
+def test_what_the_study_does_not_take_is_given_back_and_what_it_refuses_is_not(document, opened, qtbot):
+    path = opened("s.rscope")
+    unsaved, refused, done = [], [], []
+    document.unsaved.connect(unsaved.append)
+    document.refused.connect(refused.append)
+
+    def keep(problem):
+        def store(study, _watch):
+            if problem is not None:
+                raise problem
+            return 7
+
+        document.keep(Unsaved(path, "Keeping the run", "the fusion", store, done.append))
+        qtbot.waitUntil(lambda: not document.jobs.busy, timeout=LONG)
+
+    keep(UnwrittenError("cannot be written: the disk is full", file=path))
+    assert [one.why for one in unsaved] == ["s.rscope: cannot be written: the disk is full."]
+    keep(MemoryError())
+    assert [one.what for one in unsaved] == ["the fusion", "the fusion"]
+    keep(StudyError("the result does not fit its clicks; fuse again"))
+    assert len(unsaved) == 2
+    assert refused == ["the result does not fit its clicks; fuse again."]
+    keep(None)
+    assert done == [7]

@@ -82,7 +82,8 @@ class Exporting(QObject):
 
     def _write(self, export: Export, request: Request) -> None:
         title = f"Exporting {export.title.lower()}"
-        self._document.read_beside(title, partial(_write, export, request), self._on_written)
+        job = self._document.read_beside(title, partial(_write, export, request), lasting=True)
+        job.finished.connect(self._on_written)
 
     def _on_written(self, words: str) -> None:
         self.said.emit(words)

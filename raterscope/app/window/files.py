@@ -14,6 +14,7 @@ from raterscope.app.document import Document
 from raterscope.app.study import Study
 from raterscope.app.window import memory
 from raterscope.app.window.importing import STUDIES, Importing
+from raterscope.app.window.leaving import Leaving
 
 __all__ = ["Files"]
 
@@ -38,8 +39,9 @@ class Files(QObject):
     said = Signal(str)
     searched = Signal()
 
-    def __init__(self, document: Document, importing: Importing, window: QWidget) -> None:
+    def __init__(self, document: Document, importing: Importing, leaving: Leaving, window: QWidget) -> None:
         super().__init__(window)
+        self._leaving = leaving
         self._document = document
         self._importing = importing
         self._window = window
@@ -61,6 +63,13 @@ class Files(QObject):
         if contents is not None and contents.path == path.resolve():
             self.said.emit(f"{path.name} is open already.")
             return
+        self._leaving.leave_study(partial(self._open, path))
+
+    def close_study(self) -> None:
+        """Close the study."""
+        self._leaving.leave_study(self._document.leave)
+
+    def _open(self, path: Path) -> None:
         self.said.emit("")  # it is of the study before
         self._document.open(path)
 
@@ -75,7 +84,8 @@ class Files(QObject):
         name, _ = QFileDialog.getSaveFileName(self._window, "New study", self._folder(), STUDIES)
         if name:
             path = Path(name)
-            self._document.open(path if path.suffix else path.with_suffix(".rscope"), create=True)
+            path = path if path.suffix else path.with_suffix(".rscope")
+            self._leaving.leave_study(partial(self._document.open, path, create=True))
 
     def choose_files(self) -> None:
         """Ask which files to bring into the study; without one, it is made beside the first of them."""
@@ -91,7 +101,9 @@ class Files(QObject):
         proposed = contents.path.with_name(f"{contents.path.stem}-report.html")
         name, _ = QFileDialog.getSaveFileName(self._window, "Report", str(proposed), REPORTS)
         if name:
-            self._document.read_beside("Writing the report", partial(_report, Path(name)), self._on_reported)
+            report = partial(_report, Path(name))
+            job = self._document.read_beside("Writing the report", report, lasting=True)
+            job.finished.connect(self._on_reported)
 
     def _on_reported(self, words: str) -> None:
         self.said.emit(words)

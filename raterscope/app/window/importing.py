@@ -8,11 +8,11 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from PySide6.QtCore import QObject, Qt, Signal
-from PySide6.QtWidgets import QFileDialog, QMessageBox, QWidget
+from PySide6.QtCore import QObject, Signal
+from PySide6.QtWidgets import QFileDialog, QWidget
 
 from raterscope.algorithms.progress import Watch
-from raterscope.app.document import Contents, Document
+from raterscope.app.document import Contents, Document, Unsaved
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats import UnknownColumns
 from raterscope.app.formats.clicks import FIELDS as CLICK_FIELDS
@@ -24,7 +24,6 @@ from raterscope.app.importing import Readings, read_files, store
 from raterscope.app.jobs import Jobs
 from raterscope.app.labels.reading import tasks_of
 from raterscope.app.masks.placing import OtherGrid, place
-from raterscope.app.masks.raters import TRUTH_WORD, UnknownAnnotators
 from raterscope.app.masks.reading import (
     NOTHING,
     TELLING,
@@ -35,6 +34,8 @@ from raterscope.app.masks.reading import (
 )
 from raterscope.app.pairs.reading import items_of
 from raterscope.app.study import Study
+from raterscope.app.who_marked import TRUTH_WORD, UnknownAnnotators
+from raterscope.app.window.asking import ask
 from raterscope.widgets.dialogs.column_mapping import ColumnMappingDialog, MappingField, TableKind
 from raterscope.widgets.dialogs.who_marked import WhoMarkedDialog
 
@@ -127,9 +128,8 @@ class Importing(QObject):
         self._read_beside(replace(at_hand, tasks=tasks), lot)
 
     def _read_beside(self, at_hand: AtHand, lot: _Lot) -> None:
-        first, *others = lot.paths
-        title = f"Reading {len(lot.paths)} files" if others else f"Reading {first.name}"
-        job = self._jobs.start(title, partial(_read_or_ask, lot, at_hand))
+        work = partial(_read_or_ask, lot, at_hand)
+        job = self._jobs.start(f"Reading {_of(lot.paths)}", work, costly=True)
         job.finished.connect(partial(self._on_read, lot))
         job.failed.connect(self.refused)
 
@@ -160,9 +160,12 @@ class Importing(QObject):
         self._document.open(path, create=True)
 
     def _store(self, lot: _Lot, readings: Readings) -> None:
+        contents = self._document.contents
+        assert contents is not None
         work = partial(_store, readings, lot.may_resample)
-        job = self._document.ask("Importing", work, quiet=False, changes=True)
-        job.finished.connect(self._on_stored)
+        what = f"what was read from {_of(lot.paths)}"
+        wanted = Unsaved(contents.path, "Importing", what, work, self._on_stored)
+        self._document.keep(wanted, quiet=False, costly=True)
 
     def _on_stored(self, sentences: Sequence[str]) -> None:
         self.said.emit(" ".join(sentences))
@@ -211,22 +214,23 @@ class Importing(QObject):
         if not other.resamplable:
             self.refused.emit(str(other))
             return
-        box = QMessageBox(self._window)
-        box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        box.setWindowTitle("Another grid")
-        box.setTextFormat(Qt.TextFormat.PlainText)
-        box.setText(str(other))
-        box.setInformativeText(
-            "Masks can be taken to the grid of their image: their edges then move a little."
+        ask(
+            self._window,
+            "Another grid",
+            str(other),
+            "Masks can be taken to the grid of their image: their edges then move a little.",
+            "Resample",
+            "Cancel",
+            partial(self._read, replace(lot, may_resample=True)),
+            partial(self._on_unanswered, "the masks were made on another grid"),
         )
-        box.addButton("Resample", QMessageBox.ButtonRole.AcceptRole)
-        box.addButton(QMessageBox.StandardButton.Cancel)
-        box.accepted.connect(partial(self._read, replace(lot, may_resample=True)))
-        box.rejected.connect(partial(self._on_unanswered, "the masks were made on another grid"))
-        box.open()
 
     def _on_unanswered(self, what: str) -> None:
         self.said.emit(f"Nothing was imported: {what}.")
+
+
+def _of(paths: Sequence[Path]) -> str:
+    return plain(paths[0].name) if len(paths) == 1 else f"{len(paths):,} files"
 
 
 def _at_hand(contents: Contents | None) -> AtHand:

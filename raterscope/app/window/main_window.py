@@ -20,6 +20,8 @@ from raterscope.app.window.figures import Figures
 from raterscope.app.window.files import Files
 from raterscope.app.window.habits import Habits
 from raterscope.app.window.importing import Importing
+from raterscope.app.window.keeping import Keeping, UnsavedBar
+from raterscope.app.window.leaving import Leaving
 from raterscope.app.window.menus import Menus
 from raterscope.app.window.parts import NoticeBar, StatusLine, TopBar
 from raterscope.app.window.reopening import OfferBar, Reopening
@@ -55,11 +57,16 @@ class MainWindow(QMainWindow):
         self._workspaces: dict[str, WorkspaceScreen] = {}
         self._statuses: dict[str, str] = {}
         self._kind = ""
+        self._refused = ""
+        """What the study refused last."""
         self._arriving: Job | None = None
         importing = Importing(self.document, self.jobs, self)
         exporting = Exporting(self.document, self._current_item, self)
         self.figures = Figures(self.document, self.jobs, self._current_item, self)
-        self.files = Files(self.document, importing, self)
+        self.unsaved = UnsavedBar(self)
+        self.keeping = Keeping(self.document, self.jobs, self.unsaved, self)
+        self.leaving = Leaving(self.document, self.jobs, self.keeping, self)
+        self.files = Files(self.document, importing, self.leaving, self)
         self.menus = Menus(self.document, self.files, exporting, self)
         self.habits = Habits(self.document, self.menus, self)
 
@@ -80,7 +87,7 @@ class MainWindow(QMainWindow):
         column = QVBoxLayout(centre)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
-        for piece in (self.bar, self.notice, self.offer, self._pages, self.status):
+        for piece in (self.bar, self.unsaved, self.notice, self.offer, self._pages, self.status):
             column.addWidget(piece, 1 if piece is self._pages else 0)
         self.setCentralWidget(centre)
 
@@ -99,12 +106,14 @@ class MainWindow(QMainWindow):
         self.document.decided.connect(self._on_decided)
         self.document.decided.connect(self._follow)
         self.document.names_changed.connect(self._on_decided)
-        self.document.refused.connect(self.notice.show_error)
-        for bringing in (importing, exporting, self.figures):
+        self.document.refused.connect(self._on_refused)
+        self.document.kept.connect(self._forget_refused)
+        for bringing in (importing, exporting, self.figures, self.keeping):
             bringing.said.connect(self._on_brought)
-        for bringing in (importing, self.figures):
+        for bringing in (importing, self.figures, self.keeping):
             bringing.refused.connect(self.notice.show_error)
-        self.files.said.connect(self.status.set_news)
+        for one in (self.files, self.leaving):
+            one.said.connect(self.status.set_news)
         self.files.searched.connect(self.notice.hide)
         self._restore()
         self._on_replaced()
@@ -149,8 +158,17 @@ class MainWindow(QMainWindow):
         self._on_decided()
 
     def _forget_news(self) -> None:
-        """News are of what was done last: a decision is later."""
+        """News are of what was done last: a decision is later, and the study takes what it had refused."""
         self.status.set_news("")
+        self._forget_refused()
+
+    def _on_refused(self, sentence: str) -> None:
+        self._refused = sentence
+        self.notice.show_error(sentence)
+
+    def _forget_refused(self) -> None:
+        if self.notice.text == self._refused:
+            self.notice.hide()
 
     def _on_decided(self) -> None:
         self.menus.follow_study()
@@ -280,7 +298,10 @@ class MainWindow(QMainWindow):
             self.open_paths(paths)
 
     def closeEvent(self, event: QCloseEvent) -> None:
-        """Stop the jobs, let what was decided reach the disk, remember the window."""
+        """Stop the jobs, let what was decided reach the disk, remember the window; ask first what is lost."""
+        if not self.leaving.may_close():
+            event.ignore()
+            return
         if self._remembers:
             self._remember()
         self.jobs.close()

@@ -58,7 +58,7 @@ class Menus(QObject):
         self.export_menu = menu.branch("Export")
         report = self._action(menu, "Report…", None, files.write_report)
         missing = self._action(menu, "Find missing images…", None, files.find_images)
-        close = self._action(menu, "Close the study", QKeySequence("Ctrl+W"), document.close)
+        close = self._action(menu, "Close the study", QKeySequence("Ctrl+W"), files.close_study)
         menu.addSeparator()
         self.undo_action = self._action(menu, "Undo", standard.Undo, document.undo)
         self.undo_action.setShortcuts([QKeySequence("Ctrl+Z"), QKeySequence("Z")])

@@ -10,8 +10,8 @@ from typing import Any, Protocol
 from PySide6.QtCore import QObject, Signal
 
 from raterscope.algorithms.progress import Watch
-from raterscope.app.document import Document
-from raterscope.app.errors import InputError
+from raterscope.app.document import Document, Unsaved
+from raterscope.app.errors import InputError, plain
 from raterscope.app.jobs import Job, Jobs
 from raterscope.app.outcome import Outcome
 from raterscope.app.study import Study
@@ -125,9 +125,8 @@ class Fusing(QObject):
         if reading is not self._reading:
             return
         self._reading = None
-        names = list(inputs.items)
-        title = f"Fusing {names[0]}" if len(names) == 1 else f"Fusing {len(names)} {work.noun}s"
-        job = self._jobs.start(title, partial(_fuse, work, inputs))
+        title = f"Fusing {_of(list(inputs.items), work.noun)}"
+        job = self._jobs.start(title, partial(_fuse, work, inputs), costly=True)
         self._job = job
         job.progressed.connect(partial(self._on_progress, job))
         job.partial.connect(partial(self._on_partial, inputs))
@@ -146,8 +145,11 @@ class Fusing(QObject):
         failed = _failed(answer)
         if failed:
             self.refused.emit(_in_words(failed))
-        storing = self._document.ask("Keeping the run", partial(work.keep, answer), changes=True)
-        storing.finished.connect(self._on_stored)
+        contents = self._document.contents
+        assert contents is not None  # else it had been forgotten
+        what = f"the finished fusion of {_of(list(answer.outcomes), work.noun)}"
+        keep = partial(work.keep, answer)
+        self._document.keep(Unsaved(contents.path, "Keeping the run", what, keep, self._on_stored))
 
     def _on_stored(self, run: int) -> None:
         self.stored.emit(run)
@@ -170,6 +172,10 @@ class _NothingFusedError(InputError):
     def __init__(self, failed: Sequence[Outcome[Any]]) -> None:
         super().__init__(_in_words(failed))
         self.details = failed[0].details
+
+
+def _of(names: Sequence[str], noun: str) -> str:
+    return plain(names[0]) if len(names) == 1 else f"{len(names):,} {noun}s"
 
 
 def _failed(answer: Answer) -> list[Outcome[Any]]:
