@@ -24,6 +24,7 @@ from raterscope.widgets.plots.side_counts import SidesView
 from raterscope.widgets.plots.statistic_bars import RateCut, StatisticsView
 
 __all__ = [
+    "COVERED",
     "annotators_view",
     "between_view",
     "bias_view",
@@ -38,6 +39,7 @@ __all__ = [
     "speaking_view",
     "statistics_view",
     "status",
+    "uncovered",
 ]  # fmt: skip
 
 AXES = {"iss": "time of the path", "lbi": "time of the path", "lasso": "lambda"}
@@ -49,6 +51,11 @@ COVERED = "What others answered, and what the model says, is shown once you have
 def covers(scene: Scene, decided: int) -> bool:
     """Whether what others and the model say of an annotator is hidden: until something is decided."""
     return scene.blind and decided == OPEN
+
+
+def uncovered(scene: Scene, decided: NDArray[np.int8]) -> NDArray[np.int64]:
+    """Give the annotators of whom it is shown."""
+    return np.flatnonzero(decided != OPEN) if scene.blind else np.arange(len(decided))
 
 
 def behaviour_shown(scene: Scene, analysis: Analysis, flagged: BoolArray) -> NDArray[np.int8]:
@@ -132,14 +139,16 @@ def path_cut(scene: Scene, cut: Cut | None) -> float:
     return middle if scene.run.algorithm == "lasso" else 1.0 / middle
 
 
-def path_view(scene: Scene, cut: Cut | None, behaviour: NDArray[np.int8]) -> PathView | None:
-    """Give the regularisation path; None before there is an answer."""
+def path_view(
+    scene: Scene, cut: Cut | None, behaviour: NDArray[np.int8], who: NDArray[np.int64]
+) -> PathView | None:
+    """Give the regularisation path of some annotators; None without any, and before there is an answer."""
     fusion = scene.fusion
-    if fusion is None or scene.run is None or not len(fusion.path_at):
+    if fusion is None or scene.run is None or not len(fusion.path_at) or not len(who):
         return None
     return PathView(
-        at=fusion.path_at, bias=fusion.path, behaviour=behaviour,
-        names=scene.names, numbers=np.arange(len(scene.pairs.annotators)), cut=path_cut(scene, cut),
+        at=fusion.path_at, bias=fusion.path[:, who], behaviour=behaviour[who],
+        names=_named(scene, who), numbers=who, cut=path_cut(scene, cut),
         axis=AXES.get(scene.run.algorithm, ""), held=scene.run.algorithm == "iss",
     )  # fmt: skip
 
@@ -151,39 +160,46 @@ def sides_view(
     if not len(scene.pairs):
         return None
     there = np.flatnonzero(analysis.took_part)
-    names = scene.names
     return SidesView(
         left=analysis.left[there], right=analysis.right[there],
         behaviour=behaviour[there], flagged=flagged[there],
-        names=tuple(names[who] for who in there.tolist()), numbers=there,
+        names=_named(scene, there), numbers=there,
     )  # fmt: skip
 
 
-def rate_cut(scene: Scene, analysis: Analysis, cut: Cut, flagged: BoolArray) -> RateCut:
-    """Give the cut as the bars show it, with what is promised of it."""
+def rate_cut(
+    scene: Scene, analysis: Analysis, cut: Cut, flagged: BoolArray, who: NDArray[np.int64]
+) -> RateCut:
+    """Give the cut as the bars of some annotators show it, with what is promised of it."""
     words = f"at most {cut.rate:.0%} of them wrongly"
     if analysis.not_promised:
         words = f"the rate is not promised: {analysis.not_promised}"
-    elif not flagged.any():
+    elif not cut.flagged.any():
         # Of so many, one who is flagged wrongly makes no more than the rate.
         fewest = math.ceil(1 / cut.rate - 1e-9)
         words = (
             f"at this rate {count(fewest, 'annotator')} or more are flagged, or nobody" if scene.plus else ""
         )
-    return RateCut(cut.rate, cut.share, cut.at, flagged, words)
+    others = int(flagged.sum() - flagged[who].sum())
+    return RateCut(cut.rate, cut.share[who], cut.at, flagged[who], words, others)
 
 
 def statistics_view(
-    scene: Scene, analysis: Analysis, cut: Cut | None, flagged: BoolArray
+    scene: Scene, analysis: Analysis, cut: Cut | None, flagged: BoolArray, who: NDArray[np.int64]
 ) -> StatisticsView | None:
-    """Give the statistics of every draw; None before there is an answer."""
+    """Give the statistics of some annotators in every draw; None before there is an answer."""
     fusion = scene.fusion
     if fusion is None or cut is None or not len(fusion.statistic):
         return None
     return StatisticsView(
-        statistic=fusion.statistic, names=scene.names, numbers=np.arange(len(scene.pairs.annotators)),
-        least_share=fusion.share, cut=rate_cut(scene, analysis, cut, flagged),
+        statistic=fusion.statistic[:, who], names=_named(scene, who), numbers=who,
+        least_share=fusion.share, cut=rate_cut(scene, analysis, cut, flagged, who),
     )  # fmt: skip
+
+
+def _named(scene: Scene, who: NDArray[np.int64]) -> tuple[str, ...]:
+    names = scene.names
+    return names if len(who) == len(names) else tuple(names[one] for one in who.tolist())
 
 
 def ranking_view(scene: Scene, ranking: Ranking | None) -> RankingView | None:

@@ -27,7 +27,7 @@ from raterscope.app.workspaces.pairs import view
 from raterscope.app.workspaces.pairs.comparing import Comparing
 from raterscope.app.workspaces.pairs.cutting import Cutting
 from raterscope.app.workspaces.pairs.judging import Judging
-from raterscope.app.workspaces.pairs.scene import CLEARED, FLAGGED, OPEN, Analysis, Scene, analyse, read_scene
+from raterscope.app.workspaces.pairs.scene import CLEARED, FLAGGED, Analysis, Scene, analyse, read_scene
 from raterscope.app.workspaces.pairs.screen import PairsScreen
 from raterscope.app.workspaces.pictures import Pictures
 from raterscope.app.workspaces.questions import Questions
@@ -196,16 +196,22 @@ class PairsWorkspace(PairsScreen):
             self.sides.show_sides(None)
             self.bars.show_statistics(None)
         else:
-            self.path.show_path(view.path_view(scene, cut, self._behaviour(scene, analysis)))
+            who = self._uncovered(scene)
+            self.path.set_nothing(view.COVERED if scene.fusion is not None and not len(who) else "")
+            self.path.show_path(view.path_view(scene, cut, self._behaviour(scene, analysis), who))
             self.sides.show_sides(view.sides_view(scene, analysis, *self._told(scene, analysis)))
-            self.bars.show_statistics(view.statistics_view(scene, analysis, cut, self.flagged))
+            self.bars.show_statistics(view.statistics_view(scene, analysis, cut, self.flagged, who))
         self._show_status()
 
     def _told(self, scene: Scene, analysis: Analysis) -> tuple[BoolArray, NDArray[np.int8]]:
         """Give who is flagged and what each does, as far as that is not hidden."""
-        flagged, behaviour = self.flagged, self._behaviour(scene, analysis)
-        hidden = scene.blind & (self.judging.decided == OPEN)
-        return flagged & ~hidden, np.where(hidden, -1, behaviour).astype(np.int8)
+        who = self._uncovered(scene)
+        flagged, behaviour = np.zeros_like(self.flagged), np.full(len(scene.pairs.annotators), -1, np.int8)
+        flagged[who], behaviour[who] = self.flagged[who], self._behaviour(scene, analysis)[who]
+        return flagged, behaviour
+
+    def _uncovered(self, scene: Scene) -> NDArray[np.int64]:
+        return view.uncovered(scene, self.judging.decided)
 
     def _behaviour(self, scene: Scene, analysis: Analysis) -> NDArray[np.int8]:
         return view.behaviour_shown(scene, analysis, self.flagged)
@@ -233,9 +239,9 @@ class PairsWorkspace(PairsScreen):
         scene, analysis, cut = self.scene, self.analysis, self.cutting.cut
         if scene is None or analysis is None or cut is None:
             return
-        behaviour = self._behaviour(scene, analysis)
-        self.bars.set_cut(view.rate_cut(scene, analysis, cut, self.flagged))
-        self.path.set_cut(view.path_cut(scene, cut), behaviour)
+        who, behaviour = self._uncovered(scene), self._behaviour(scene, analysis)
+        self.bars.set_cut(view.rate_cut(scene, analysis, cut, self.flagged, who))
+        self.path.set_cut(view.path_cut(scene, cut), behaviour[who])
         there = analysis.took_part
         flagged, told = self._told(scene, analysis)
         self.sides.set_flagged(flagged[there], told[there])
@@ -262,12 +268,9 @@ class PairsWorkspace(PairsScreen):
 
     def choose(self, annotator: int | None) -> None:
         """Look at an annotator everywhere, or at nobody."""
-        covered = self._covers(annotator)
-        for place in (self.queue, self.sides):
+        for place in (self.queue, self.path, self.sides, self.bars):
             place.select(annotator)
-        for figure in (self.path, self.bars):  # which tell what the model says
-            figure.select(None if covered else annotator)
-        self.evidence.over_time.setVisible(not covered)
+        self.evidence.over_time.setVisible(not self._covers(annotator))
         self._evidence = None
         self._show_bias()
         self._looks += 1
@@ -355,13 +358,16 @@ class PairsWorkspace(PairsScreen):
 
     def _judged(self, *, ranks: bool) -> None:
         """Show whom the expert flags and clears, and what follows if others are flagged now than before."""
+        if self.hiding.on:  # what was decided is uncovered
+            self._draw()
+            self.choose(self.queue.current)
+            self.cutting.rank(self.flagged)
+            return
         self._sort()
-        if ranks or self.hiding.on:  # what was decided is uncovered
+        if ranks:
             self._flags_changed()
         else:
             self._show_bias()
-        if self.hiding.on:
-            self.choose(self.queue.current)
 
     # Fusing
 

@@ -26,10 +26,11 @@ def said(window) -> str:
     for view in lists:
         rows = [view.model().index(row, 0) for row in range(view.model().rowCount())]
         words += [str(row.data(role)) for row in rows for role in (Qt.DisplayRole, Qt.ToolTipRole)]
-    for menu in (workspace.path.figure.menu, workspace.sides.figure.menu, workspace.bars.figure.menu):
-        words += [str(row) for row in menu._plotted.table().rows()]
+    for place in (workspace.path, workspace.sides, workspace.bars):
+        if place is not workspace.path or place.filled:
+            words += [str(row) for row in place.figure.menu._plotted.table().rows()]
     figure = workspace.bars.figure
-    words += [figure.words(part) for part in range(len(workspace.scene.pairs.annotators))]
+    words += [figure.words(part) for part in range(len(plotted(workspace.bars)))]
     return "\n".join(words)
 
 
@@ -39,6 +40,11 @@ def looked_at(window, qtbot, annotator):
     qtbot.waitUntil(lambda: workspace._evidence is not None, timeout=LONG)
     idle(window, qtbot)
     return workspace
+
+
+def plotted(panel) -> list[str]:
+    """Name the annotators of whom a figure says something."""
+    return sorted({row[0] for row in panel.figure.table().rows()})
 
 
 def test_while_names_are_hidden_no_name_is_anywhere(fused, qtbot):
@@ -74,13 +80,17 @@ def test_blind_neither_others_nor_the_model_are_heard_before_one_has_decided(fus
     assert panel._number.text() == "–"
     assert "once you have decided" in panel._sentence.text()
     assert workspace.queue.current == 3
-    assert workspace.path.figure._selected is None
+    assert not workspace.path.filled
+    assert "once you have decided" in workspace.path._nothing.text()
+    assert f"{workspace.flagged.sum()} flagged" in said(fused)
+    assert plotted(workspace.bars) == []  # the model's word on others would give away hers
     line = next(line for line in workspace.queue.view.lines[:] if line.key == 3)
     assert line.score is None
     assert line.detail[0].isdigit()
     workspace.judging.record("flag", "ann 03", "clicks one side always")
     idle(fused, qtbot)
     looked_at(fused, qtbot, 3)
+    assert plotted(workspace.bars) == plotted(workspace.path) == ["annotator 4"]
     assert any(line.others for line in told.view.lines[:])
     assert math.isfinite(float(panel._number.text()))
     assert "once you have decided" not in panel._sentence.text()

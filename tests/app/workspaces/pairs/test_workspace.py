@@ -41,8 +41,7 @@ def test_the_first_fusion_leads_to_the_most_disputed_and_a_later_one_leaves_whom
     workspace = opened.workspace
     assert workspace.queue.current == 0  # so that something is seen
     workspace.choose(30)
-    for run, algorithm in enumerate(("iss", "lasso"), 1):
-        workspace.fuse_panel.algorithm.choose(algorithm)
+    for run in (1, 2):
         key(opened, qtbot, Qt.Key.Key_F5)
         qtbot.waitUntil(lambda run=run: len(opened.document.contents.runs) == run, timeout=LONG)
         idle(opened, qtbot)
