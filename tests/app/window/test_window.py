@@ -34,10 +34,12 @@ def test_dropped_files_become_a_study_beside_them(window, qtbot, crowd_files):
     mime = QMimeData()
     mime.setUrls([QUrl.fromLocalFile(str(path)) for path in crowd_files])
     event = QDropEvent(
-        QPointF(100, 100), Qt.DropAction.CopyAction, mime, Qt.MouseButton.LeftButton,
-        Qt.KeyboardModifier.NoModifier,
+        QPointF(100, 100), Qt.DropAction.CopyAction | Qt.DropAction.MoveAction, mime,
+        Qt.MouseButton.LeftButton, Qt.KeyboardModifier.ShiftModifier,
     )  # fmt: skip
+    assert event.proposedAction() == Qt.DropAction.MoveAction
     window.dropEvent(event)
+    assert event.dropAction() == Qt.DropAction.CopyAction  # else a file manager deletes what it gave
     qtbot.waitUntil(lambda: "truth.csv" in window.status.news, timeout=LONG)
     idle(window, qtbot)
     assert window.document.contents.path == crowd_files[0].with_suffix(".rscope")
