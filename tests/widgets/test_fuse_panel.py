@@ -155,6 +155,13 @@ def test_run_gives_what_is_chosen(panel, qtbot):
     assert asked == [RunRequest("oem", Knobs(bound=9), "vote", Plain(), None, False)]
 
 
+def test_which_items_are_fused_is_asked_where_there_are_several_and_nothing_is_under_way(panel):
+    for items, words, asked in ((1, None, False), (2, None, True), (2, "counting", False), (1, None, False)):
+        panel.set_scope("smear_012.tif", items)
+        panel.set_progress(words)
+        assert [panel.all_items.isVisible(), panel.this_item.isVisible()] == [asked, asked]
+
+
 def test_what_was_set_stays_while_another_algorithm_is_looked_at(panel):
     panel.algorithm.choose("oem", Knobs(bound=9))
     panel.algorithm.choose("plain")

@@ -112,6 +112,7 @@ class FusePanel(QWidget):
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         set_lengths(self, minimumWidth=420)
         self._item = item
+        self._several = True
         self.algorithm = AlgorithmPicker(titles[0], algorithms)
         self.detector = AlgorithmPicker(titles[1], detectors) if detectors else None
         self.assignment = SettingsForm(between) if between else None
@@ -177,9 +178,16 @@ class FusePanel(QWidget):
         """Name the item on screen, empty for none, and say how many there are."""
         self.this_item.setText(f"this {self._item}" if name else f"no {self._item}")
         self.this_item.setEnabled(bool(name))
-        self.all_items.setText(f"all {items:,} {self._item}s" if items != 1 else f"the only {self._item}")
+        self.all_items.setText(f"all {items:,} {self._item}s")
         if not name:
             self.all_items.setChecked(True)
+        self._several = items != 1
+        self._offer_scope()
+
+    def _offer_scope(self) -> None:
+        """Offer one item or all where there are several, and nothing is under way."""
+        for button in (self.this_item, self.all_items):
+            button.setVisible(self._several and not self.run.isHidden())
 
     def set_progress(
         self, words: str | None, fraction: float = 0.0, seconds_left: float | None = None
@@ -188,8 +196,7 @@ class FusePanel(QWidget):
         busy = words is not None
         self._busy.setVisible(busy)
         self.run.setVisible(not busy)
-        for button in (self.this_item, self.all_items):
-            button.setVisible(not busy)
+        self._offer_scope()
         if words is not None:
             left = time_left(seconds_left)
             self._words.setText(", ".join(part for part in (words, left) if part))
