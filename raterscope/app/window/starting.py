@@ -12,9 +12,10 @@ from functools import partial
 from pathlib import Path
 
 from PySide6.QtCore import QEvent, QObject, QTimer
+from PySide6.QtGui import QIcon
 from PySide6.QtWidgets import QApplication, QWidget
 
-from raterscope import __version__
+from raterscope import __version__, resources
 from raterscope.algorithms.progress import Watch
 from raterscope.app.errors import InputError
 from raterscope.app.window import memory
@@ -51,6 +52,7 @@ def main(paths: Sequence[Path] = ()) -> int:
         )
     application.setApplicationName("Raterscope")
     application.setApplicationVersion(__version__)
+    application.setWindowIcon(QIcon(str(Path(resources.__path__[0]) / "icons" / "raterscope.svg")))
     apply_look(memory.look())
     FollowSystem(application)
     signal.signal(signal.SIGINT, signal.SIG_DFL)
