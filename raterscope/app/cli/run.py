@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from raterscope.algorithms.masks.catalogue import FUSERS
 from raterscope.algorithms.masks.fusion import MaskPlan
 from raterscope.algorithms.pairs.catalogue import PATHS
 from raterscope.algorithms.pairs.fusion import PairPlan
-from raterscope.algorithms.progress import part
+from raterscope.algorithms.progress import Watch, part
 from raterscope.app.cli.fuse.clicks import summary_of
 from raterscope.app.cli.fuse.labels import judged_of, notices_of
 from raterscope.app.cli.fuse.labels import summary_of as summary_of_labels
@@ -26,6 +26,7 @@ from raterscope.app.cli.fuse.pairs import beside_each
 from raterscope.app.cli.fuse.pairs import notices_of as notices_of_pairs
 from raterscope.app.cli.fuse.pairs import summary_of as summary_of_pairs
 from raterscope.app.cli.items import chosen
+from raterscope.app.cli.rescuing import Rescued, rescued
 from raterscope.app.cli.results import failures, tell
 from raterscope.app.cli.terminal import ProgressLine
 from raterscope.app.clicks.running import fuse_inputs, gather, keep
@@ -35,6 +36,7 @@ from raterscope.app.masks import running as masks_running
 from raterscope.app.outcome import Answer
 from raterscope.app.pairs import running as pairs_running
 from raterscope.app.study import Study
+from raterscope.app.study.elsewhere import save_elsewhere
 
 __all__ = ["run"]
 
@@ -78,9 +80,9 @@ def _run_clicks(options: argparse.Namespace) -> int:
             [entry.id for entry in images], study, part(watch, 0.0, 0.05), hold_truth=options.hold_truth
         )
         answer = fuse_inputs(inputs, plan, jobs=options.jobs, watch=part(watch, 0.05, 0.95))
-        number = keep(answer, study, part(watch, 0.95, 1.0)) if answer.kept else None
+        kept = _kept(keep, answer, study, part(watch, 0.95, 1.0))
     lines = summary_of(inputs.given, answer.outcomes, None, time.perf_counter() - clock)
-    return _told(options.study, answer, number, lines)
+    return _told(options.study, kept, answer, lines)
 
 
 def _run_masks(options: argparse.Namespace) -> int:
@@ -90,8 +92,8 @@ def _run_masks(options: argparse.Namespace) -> int:
         images = [entry.id for entry in chosen(study, options.item, "masks")]
         inputs = masks_running.gather(images, study, part(watch, 0.0, 0.05))
         answer = masks_running.fuse_cases(inputs, plan, part(watch, 0.05, 0.95))
-        number = masks_running.keep(answer, study, part(watch, 0.95, 1.0)) if answer.kept else None
-    return _told(options.study, answer, number, summary_of_masks(answer, time.perf_counter() - clock))
+        kept = _kept(masks_running.keep, answer, study, part(watch, 0.95, 1.0))
+    return _told(options.study, kept, answer, summary_of_masks(answer, time.perf_counter() - clock))
 
 
 def _run_labels(options: argparse.Namespace) -> int:
@@ -102,10 +104,10 @@ def _run_labels(options: argparse.Namespace) -> int:
         questions = [entry.id for entry in chosen(study, options.item, "labels")]
         inputs = labels_running.gather(questions, study, part(watch, 0.0, 0.1))
         answer = labels_running.fuse_questions(inputs, plan, part(watch, 0.1, 0.8))
-        number = labels_running.keep(answer, study, part(watch, 0.8, 0.9)) if answer.kept else None
+        kept = _kept(labels_running.keep, answer, study, part(watch, 0.8, 0.9))
         judged, _ = judged_of(answer, texts, watch=part(watch, 0.9, 1.0))
     lines = summary_of_labels(answer, time.perf_counter() - clock, judged)
-    return _told(options.study, answer, number, lines, notices_of(answer, judged))
+    return _told(options.study, kept, answer, lines, notices_of(answer, judged))
 
 
 def _run_pairs(options: argparse.Namespace) -> int:
@@ -115,23 +117,39 @@ def _run_pairs(options: argparse.Namespace) -> int:
         questions = [entry.id for entry in chosen(study, options.item, "pairs")]
         inputs = pairs_running.gather(questions, study, part(watch, 0.0, 0.1))
         answer = pairs_running.fuse_questions(inputs, plan, part(watch, 0.1, 0.8))
-        number = pairs_running.keep(answer, study, part(watch, 0.8, 0.9)) if answer.kept else None
+        kept = _kept(pairs_running.keep, answer, study, part(watch, 0.8, 0.9))
         others = beside_each(answer, part(watch, 0.9, 1.0))
     lines = summary_of_pairs(answer, time.perf_counter() - clock, others) if answer.kept else ()
-    return _told(options.study, answer, number, lines, notices_of_pairs(answer))
+    return _told(options.study, kept, answer, lines, notices_of_pairs(answer))
+
+
+def _kept(keep: Callable[..., int], answer: Any, study: Study, watch: Watch) -> Rescued[int] | None:
+    """Keep a run in its study, or in a copy of it elsewhere; nothing of one in which all has failed."""
+
+    def store(place: Study, watch: Watch) -> int:
+        return keep(answer, place, watch)
+
+    if not answer.kept:
+        return None
+    return rescued(
+        lambda _: store(study, watch),
+        study.path,
+        lambda place: int(save_elsewhere(study, place, [store], watch)[0]),
+    )
 
 
 def _told(
     study: Path,
+    kept: Rescued[int] | None,
     answer: Answer[Any, Any, Any],
-    number: int | None,
     lines: Iterable[str],
     notices: Iterable[str] = (),
 ) -> int:
     """Say what came of a run and where it is kept; gives the exit status."""
     tell(notices, lines)
-    if number is not None:
-        print(f"run {number} is in {study}")
+    if kept is not None:
+        print(f"run {kept.answer} is in {kept.place if kept.why else study}")
+        kept.tell("The run is in a copy of the study,")
     failures(answer.outcomes)
     return 0
 

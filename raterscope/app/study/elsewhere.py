@@ -22,8 +22,10 @@ _PLACES = (("images", "path"), ("streams", "source"))
 
 def save_elsewhere(
     study: Study, path: Path, works: Sequence[Callable[[Study, Watch], Any]] = (), watch: Watch = silent
-) -> Path:
+) -> list[Any]:
     """Copy a study and change the copy, whole or not at all; the study itself stays as it is.
+
+    The copy finds its images where the study does.
 
     Parameters
     ----------
@@ -36,8 +38,8 @@ def save_elsewhere(
 
     Returns
     -------
-    Path
-        The copy. It finds its images where the study does.
+    list
+        What came of each work.
 
     Raises
     ------
@@ -49,13 +51,11 @@ def save_elsewhere(
         make(path, partial(_copied, connection, study.path, path, part(watch, 0.0, 0.5)))
     try:
         with Study.open(path) as copy:
-            for work in works:
-                work(copy, part(watch, 0.5, 1.0))
+            return [work(copy, part(watch, 0.5, 1.0)) for work in works]
     except BaseException:
         with contextlib.suppress(OSError):
             path.unlink()
         raise
-    return path
 
 
 def _copied(

@@ -208,7 +208,8 @@ def _store_in_file(one: Unsaved, watch: Watch) -> object:
 
 
 def _save(path: Path, held: Sequence[Unsaved], study: Study, watch: Watch) -> Path:
-    return save_elsewhere(study, path, [one.store for one in held], watch)
+    save_elsewhere(study, path, [one.store for one in held], watch)
+    return path.resolve()
 
 
 def _save_file(path: Path, held: Sequence[Unsaved], watch: Watch) -> Path:

@@ -18,6 +18,7 @@ from raterscope.algorithms.clicks.results import Fusion
 from raterscope.algorithms.evaluation import Evaluation, compare, evaluate
 from raterscope.algorithms.progress import Watch, part
 from raterscope.app import formats
+from raterscope.app.cli.rescuing import write_in_folder
 from raterscope.app.cli.results import failures, files_and_digests, make_folder, tell, tell_files
 from raterscope.app.cli.terminal import ProgressLine
 from raterscope.app.clicks.batch import fuse_images
@@ -71,13 +72,15 @@ def fuse_clicks(options: argparse.Namespace) -> int:
         inputs=files_and_digests(options.clicks), weights=weights,
     )  # fmt: skip
     order = [table.images[image] for table in tables for image in table.image]
-    written = write_results(options.output, Results(clicks, outcomes, plan, record, evaluations, order))
+    results = Results(clicks, outcomes, plan, record, evaluations, order)
+    written = write_in_folder(lambda folder: write_results(folder, results), options.output)
     notices = [notice for table in tables for notice in table.notices]
     if truth is not None:
         notices += _left_out(truth, clicks, evaluations or {})
     lines = summary_of(clicks, outcomes, evaluations, time.perf_counter() - clock)
     tell(notices, lines)
-    tell_files(written, options.output)
+    tell_files(written.answer, written.place)
+    written.tell("All results are in")
     failures(outcomes)
     return 0
 

@@ -15,6 +15,7 @@ from raterscope.algorithms.labels.fusion import LabelPlan
 from raterscope.algorithms.labels.result import LabelResult
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.cli.questions import asked_for, by_option
+from raterscope.app.cli.rescuing import write_in_folder
 from raterscope.app.cli.results import (
     LISTED,
     by_item,
@@ -69,12 +70,17 @@ def fuse_labels(options: argparse.Namespace) -> int:
         answer = fuse_questions(inputs, plan, part(watch, 0.2, 0.6 if options.compare else 0.8))
         rest = part(watch, 0.6 if options.compare else 0.8, 0.9)
         judged, failed = judged_of(answer, texts, every=options.compare, watch=rest)
-        written, large = _write(options, answer, judged, tables, part(watch, 0.9, 1.0))
+        rest = part(watch, 0.9, 1.0)
+        found = write_in_folder(
+            lambda folder: _write(folder, options, answer, judged, tables, rest), options.output
+        )
+    written, large = found.answer
     notices += [f"{plain(table.path.name)}: {notice}" for table in tables for notice in table.notices]
     notices += [*said, *failed, *large, *notices_of(answer, judged)]
     lines = summary_of(answer, time.perf_counter() - clock, judged)
     tell(dict.fromkeys(notices), lines)
-    tell_files(written, options.output)
+    tell_files(written, found.place)
+    found.tell("All results are in")
     failures(answer.outcomes)
     return 0
 
@@ -230,6 +236,7 @@ def judged_of(
 
 
 def _write(
+    folder: Path,
     options: argparse.Namespace,
     answer: Answer,
     judged: Judged,
@@ -243,7 +250,7 @@ def _write(
     inputs = files_and_digests(dict.fromkeys(table.path for table in tables))
     written: list[Path] = []
     said: list[str] = []
-    for name, result, here, step in folders_of(answer, options.output, watch):
+    for name, result, here, step in folders_of(answer, folder, watch):
         output = QuestionOutput(
             answer.inputs.given[name].labels, answer.plan, result,
             run_record(answer, name, inputs), judged.get(name, {}), options.steps,

@@ -13,6 +13,7 @@ from raterscope.algorithms.masks.fusion import MaskPlan
 from raterscope.algorithms.masks.report import CaseResult
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.cli.questions import by_option
+from raterscope.app.cli.rescuing import write_in_folder
 from raterscope.app.cli.results import (
     LISTED,
     failures,
@@ -53,12 +54,15 @@ def fuse_masks(options: argparse.Namespace) -> int:
         inputs = Inputs(dict.fromkeys(cases, 0), cases)
         each = fuse_together if options.together else fuse_case
         answer = fuse_cases(inputs, plan, part(watch, 0.2, 0.9), each=each)
-        written = _write(
-            options.output, answer, truths, tables, part(watch, 0.9, 1.0), together=options.together
+        rest = part(watch, 0.9, 1.0)
+        written = write_in_folder(
+            lambda folder: _write(folder, answer, truths, tables, rest, together=options.together),
+            options.output,
         )
     lines = summary_of(answer, time.perf_counter() - clock)
     tell(dict.fromkeys([*notices, *said, *_notices(answer)]), lines)
-    tell_files(written, options.output)
+    tell_files(written.answer, written.place)
+    written.tell("All results are in")
     failures(answer.outcomes)
     return 0
 

@@ -17,6 +17,7 @@ from raterscope.algorithms.pairs.fusion import PairPlan
 from raterscope.algorithms.pairs.ranking import ranks
 from raterscope.algorithms.progress import Watch, part
 from raterscope.app.cli.questions import asked_for, by_option
+from raterscope.app.cli.rescuing import write_in_folder
 from raterscope.app.cli.results import (
     LISTED,
     by_item,
@@ -51,11 +52,14 @@ def fuse_pairs(options: argparse.Namespace) -> int:
         make_folder(options.output)
         answer = fuse_questions(inputs, plan, part(watch, 0.2, 0.8))
         others = beside_each(answer, part(watch, 0.8, 0.9))
-        written, large = _write(options, answer, others, tables, part(watch, 0.9, 1.0))
+        rest = part(watch, 0.9, 1.0)
+        found = write_in_folder(lambda folder: _write(folder, answer, others, tables, rest), options.output)
+    written, large = found.answer
     notices = [f"{plain(table.path.name)}: {notice}" for table in tables for notice in table.notices]
     lines = summary_of(answer, time.perf_counter() - clock, others) if others else ()
     tell(dict.fromkeys([*notices, *said, *large, *notices_of(answer)]), lines)
-    tell_files(written, options.output)
+    tell_files(written, found.place)
+    found.tell("All results are in")
     _refuse(answer, tables)
     failures(answer.outcomes)
     return 0
@@ -180,7 +184,7 @@ def beside_each(answer: Answer, watch: Watch) -> dict[str, Beside]:
 
 
 def _write(
-    options: argparse.Namespace,
+    folder: Path,
     answer: Answer,
     others: Mapping[str, Beside],
     tables: list[PairTable],
@@ -193,7 +197,7 @@ def _write(
     inputs = files_and_digests(dict.fromkeys(table.path for table in tables))
     written: list[Path] = []
     said: list[str] = []
-    for name, fusion, here, step in folders_of(answer, options.output, watch):
+    for name, fusion, here, step in folders_of(answer, folder, watch):
         record = run_record(answer, name, inputs, others[name])
         output = QuestionOutput(answer.inputs.given[name], answer.plan, fusion, record)
         written += write_question(here, output, step)

@@ -1,0 +1,78 @@
+"""Results whose place has gone while they were made: they are somewhere else, and it is said where."""
+
+import shutil
+
+import pytest
+
+from raterscope.app.cli.fuse import labels as fuse_labels
+from raterscope.app.labels import running
+from raterscope.app.study import Study
+from tests.app.commands import run
+from tests.app.labels.made import make_study, write_votes
+
+
+@pytest.fixture
+def votes(tmp_path):
+    return write_votes(tmp_path / "votes.csv")
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """The folder that the command is given in, and nowhere else to go."""
+    folder = tmp_path / "here"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("HOME", str(tmp_path / "nobody"))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path / "nobody"))
+    return folder
+
+
+def happening(monkeypatch, module, happens):
+    """Let something happen while questions are fused."""
+    fuse_questions = module.fuse_questions
+
+    def fused(*arguments, **named):
+        answer = fuse_questions(*arguments, **named)
+        happens()
+        return answer
+
+    monkeypatch.setattr(module, "fuse_questions", fused)
+
+
+def test_a_run_whose_study_was_taken_away_is_in_a_copy_of_it(votes, here, tmp_path, monkeypatch, refusal):
+    study = make_study(tmp_path / "crowd.rscope", votes)
+    away = tmp_path / "away.rscope"
+    happening(monkeypatch, running, lambda: study.rename(away))
+    copy = here / "crowd-rescued.rscope"
+    assert refusal("run", study, "ibcc") == (
+        "crowd.rscope: was moved, renamed or deleted while open; put it back to go on. "
+        f"The run is in a copy of the study, {copy}."
+    )
+    with Study.open(copy) as found, Study.open(away) as left:
+        assert [one.algorithm for one in found.runs()] == ["ibcc"]
+        assert left.runs() == []
+
+
+def test_where_no_other_place_takes_it_either_the_reason_is_told(votes, here, tmp_path, monkeypatch, refusal):
+    study = make_study(tmp_path / "crowd.rscope", votes)
+    happening(monkeypatch, running, lambda: study.rename(tmp_path / "away.rscope"))
+    monkeypatch.setattr(
+        "raterscope.app.cli.rescuing._others", lambda place: iter([tmp_path / "no" / "where"])
+    )
+    assert refusal("run", study, "ibcc").endswith("while open; put it back to go on.")
+
+
+def test_results_whose_folder_was_taken_away_are_in_another(votes, here, tmp_path, monkeypatch, capsys):
+    out = tmp_path / "out"
+
+    def replace():
+        shutil.rmtree(out)
+        out.touch()
+
+    happening(monkeypatch, fuse_labels, replace)
+    assert run("fuse", "labels", votes, "-o", out) == 1
+    said = capsys.readouterr()
+    other = here / "out-rescued"
+    assert f"All results are in {other}." in said.err
+    assert f"run.json in {other}" in said.out
+    assert {path.name for path in other.iterdir()} >= {"labels.csv", "annotators.csv", "run.json"}
