@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,7 +14,7 @@ from raterscope.algorithms.clicks.data import Clicks, FloatArray, IntArray
 from raterscope.algorithms.clicks.fusion import FusionPlan, pool_rates
 from raterscope.algorithms.clicks.results import AnnotatorRates, Fusion
 from raterscope.algorithms.evaluation import Evaluation, compare
-from raterscope.app.formats.export import replacing, write_table
+from raterscope.app.formats.export import shortest, take_away, write_record, write_table
 from raterscope.app.outcome import Outcome, finite_or_none, record_of
 
 __all__ = [
@@ -76,9 +74,15 @@ class Results:
 def write_results(folder: Path, results: Results) -> list[Path]:
     """Write detections.csv, annotators.csv, clicks.csv, run.json and, with a truth, evaluation.csv.
 
-    Each file replaces one that is there, whole or not at all. A folder that cannot be written raises
-    InputError.
+    Each file replaces one that is there, whole or not at all. run.json comes last, and goes first where there
+    is one: where it is, all that it tells of is there.
+
+    Raises
+    ------
+    InputError
+        When something cannot be written.
     """
+    take_away(folder / "run.json")
     fusions = results.fusions()
     detections = (row for name, fusion in fusions.items() for row in detection_rows(name, fusion))
     names, rates = pool_rates(list(fusions.values()), [results.clicks[name].annotators for name in fusions])
@@ -98,10 +102,9 @@ def write_results(folder: Path, results: Results) -> list[Path]:
     if results.evaluations is not None:
         rows = evaluation_rows(results.evaluations)
         written.append(write_table(folder / "evaluation.csv", EVALUATION, rows))
-    with replacing(folder / "run.json") as file:
-        json.dump(results.record, file, indent=1, ensure_ascii=False)
-        file.write("\n")
-    return [*written, folder / "run.json"]
+    else:
+        take_away(folder / "evaluation.csv")
+    return [*written, write_record(folder / "run.json", results.record)]
 
 
 def detection_rows(image: str, fusion: Fusion) -> Iterator[Row]:
@@ -110,16 +113,16 @@ def detection_rows(image: str, fusion: Fusion) -> Iterator[Row]:
     for m in range(len(clusters)):
         x, y = clusters.mean[m]
         (sxx, sxy), (_, syy) = clusters.covariance[m]
-        numbers = (x, y, sxx, sxy, syy, clusters.weight[m])
-        detected = int(detection.detected[m])
-        yield (image, m + 1, *map(_number, numbers), int(votes[m]), _number(detection.posterior[m]), detected)
+        numbers = map(shortest, (x, y, sxx, sxy, syy, clusters.weight[m]))
+        posterior, detected = shortest(detection.posterior[m]), int(detection.detected[m])
+        yield (image, m + 1, *numbers, int(votes[m]), posterior, detected)
 
 
 def annotator_rows(names: Sequence[str], rates: AnnotatorRates) -> Iterator[Row]:
     """Give the rows of annotators.csv; what nothing can be said of is empty."""
     for r, name in enumerate(names):
         shares = (rates.reliability[r, 0], rates.sensitivity[r, 0], rates.specificity[r, 0])
-        yield (name, int(rates.clicks[r]), *map(_number, shares))
+        yield (name, int(rates.clicks[r]), *map(shortest, shares))
 
 
 def judged(fusion: Fusion | None, count: int, threshold: float) -> tuple[FloatArray, IntArray]:
@@ -143,9 +146,9 @@ def click_rows(
     """
     times = np.full(len(clicks), np.nan) if clicks.time is None else clicks.time
     for n, who in enumerate(clicks.annotator):
-        place = [_number(clicks.x[n]), _number(clicks.y[n]), *([_number(times[n])] if timed else [])]
+        place = [shortest(clicks.x[n]), shortest(clicks.y[n]), *([shortest(times[n])] if timed else [])]
         where = int(cluster[n]) + 1 if cluster[n] >= 0 else ""
-        yield (clicks.annotators[who], image, *place, _number(inlier[n]), where)
+        yield (clicks.annotators[who], image, *place, shortest(inlier[n]), where)
     for idle in np.flatnonzero(clicks.counts() == 0):
         yield (clicks.annotators[idle], image, *[""] * (5 if timed else 4))
 
@@ -155,11 +158,11 @@ def evaluation_rows(evaluations: Mapping[str, Evaluation]) -> Iterator[Row]:
     for image, one in evaluations.items():
         hits, truths = one.true_positive, one.true_positive + one.false_negative
         figures = (one.sensitivity, one.precision, one.f_half, one.f_one, one.f_two)
-        yield (image, truths, hits + one.false_positive, hits, *map(_number, figures))
+        yield (image, truths, hits + one.false_positive, hits, *map(shortest, figures))
     (mean,) = compare({"mean": list(evaluations.values())})
     hits, truths = mean.true_positive, mean.true_positive + mean.false_negative
     figures = (mean.sensitivity, mean.precision, mean.f_half, mean.f_one, mean.f_two)
-    yield ("mean", truths, hits + mean.false_positive, hits, *map(_number, figures))
+    yield ("mean", truths, hits + mean.false_positive, hits, *map(shortest, figures))
 
 
 def run_record(
@@ -203,8 +206,3 @@ def image_record(outcome: Outcome[Fusion]) -> dict[str, Any]:
         "detection_converged": detection.converged,
         "detection_objective": finite_or_none(detection.objective[-1]) if len(detection.objective) else None,
     }
-
-
-def _number(value: float) -> str:
-    """Write a number in the shortest way that loses nothing of worth; nothing for none."""
-    return f"{value:.9g}" if math.isfinite(value) else ""

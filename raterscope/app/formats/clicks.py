@@ -15,7 +15,10 @@ from raterscope.app.errors import plain
 from raterscope.app.formats.records import ClickTable, first_seen
 from raterscope.app.formats.tables import Faults, Table, assign, names, numbers
 
-__all__ = ["FIELDS", "NEEDED", "clicks_of", "extents_of", "first_lines", "scale_of", "seconds_of", "sizes_of"]
+__all__ = [
+    "FIELDS", "NEEDED", "clicks_of", "extents_of", "first_lines", "scale_of", "seconds_of", "seconds_or_nan",
+    "sizes_of",
+]  # fmt: skip
 
 FIELDS = (
     ("annotator", "annotator", True),
@@ -199,3 +202,11 @@ def seconds_of(text: str) -> float:
     """
     moment = datetime.fromisoformat(text.strip().removesuffix(" UTC"))
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+
+def seconds_or_nan(text: str) -> float:
+    """Give a date and time in seconds, NaN for what is none."""
+    try:
+        return seconds_of(text)
+    except ValueError:
+        return math.nan

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -27,7 +28,8 @@ from raterscope.app.review import (
 )
 
 __all__ = [
-    "DECISIONS", "decision_rows", "distinct", "harmless", "make_folder", "replacing", "safe", "write_table",
+    "DECISIONS", "decision_rows", "distinct", "harmless", "make_folder", "replacing", "safe", "shortest",
+    "take_away", "write_record", "write_table",
 ]  # fmt: skip
 
 DECISIONS = (
@@ -83,6 +85,39 @@ def distinct(name: str, taken: set[str]) -> str:
         found, number = f"{name}-{number}", number + 1
     taken.add(found.casefold())
     return found
+
+
+def take_away(path: Path) -> None:
+    """Remove a file, where it is there.
+
+    Raises
+    ------
+    InputError
+        When it cannot be removed.
+    """
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror or error}", file=path) from error
+
+
+def write_record(path: Path, record: Mapping[str, object]) -> Path:
+    """Write what tells how results were made, as JSON that any program reads, whole or not at all.
+
+    Raises
+    ------
+    InputError
+        When it cannot be written.
+    """
+    with replacing(path) as file:
+        json.dump(record, file, indent=1, ensure_ascii=False, allow_nan=False)
+        file.write("\n")
+    return path
+
+
+def shortest(value: float) -> str:
+    """Write a number in the shortest way that loses nothing of worth; nothing for none."""
+    return f"{value:.9g}" if math.isfinite(value) else ""
 
 
 def write_table(path: Path, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Path:

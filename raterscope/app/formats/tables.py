@@ -26,7 +26,9 @@ from raterscope.app.formats.dialects import (
     rows_of,
 )
 
-__all__ = ["FIELDS", "Faults", "Table", "UnknownColumns", "assign", "names", "numbers", "read_table"]
+__all__ = [
+    "FIELDS", "Faults", "Table", "UnknownColumns", "assign", "assigned", "names", "numbers", "read_table",
+]  # fmt: skip
 
 LONGEST_NAME = 500
 FARTHEST = 1e7
@@ -248,6 +250,14 @@ def assign(
         guess = {column: field for field, column in found.items()}
         raise UnknownColumns(table.path, table.header, table.first_rows(), guess, missing)
     return found
+
+
+def assigned(table: Table, needed: Sequence[str]) -> dict[str, str] | None:
+    """Tell which column holds which field by the usual names; None where one is missing."""
+    try:
+        return assign(table, needed, (), None)
+    except UnknownColumns:
+        return None
 
 
 def numbers(

@@ -19,14 +19,14 @@ import numpy as np
 
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError, plain
-from raterscope.app.formats.clicks import seconds_of
+from raterscope.app.formats.clicks import seconds_or_nan
 from raterscope.app.formats.records import ClickTable
 from raterscope.app.formats.strangers import decode_json
 from raterscope.app.formats.tables import FARTHEST, Faults, Table
 
 __all__ = [
     "Look", "is_export", "looks_of", "marks_in", "marks_of", "person_of", "sizes_in", "subject_name",
-    "time_of", "told_apart",
+    "told_apart",
 ]  # fmt: skip
 
 _NEEDED = ("classification_id", "user_name", "metadata", "annotations", "subject_data", "subject_ids")
@@ -133,7 +133,7 @@ def looks_of(
         repeats += again
         if again:
             continue
-        look = Look(row, person, subject, workflow[row], time=time_of(created[row]))
+        look = Look(row, person, subject, workflow[row], time=seconds_or_nan(created[row]))
         for mark in marks:
             _take(mark, look, shapes, faults)
         looks.append(look)
@@ -186,14 +186,6 @@ def _take(mark: dict[str, Any], look: Look, shapes: Counter[str], faults: Faults
 
 def _is_place(value: Any) -> TypeGuard[float]:
     return type(value) in (int, float) and abs(value) <= FARTHEST
-
-
-def time_of(text: str) -> float:
-    """Give the seconds of a classification's date and time, NaN where it is none."""
-    try:
-        return seconds_of(text)
-    except ValueError:
-        return math.nan
 
 
 def _subjects(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,8 +17,7 @@ from raterscope.algorithms.labels.fusion import LabelPlan
 from raterscope.algorithms.labels.intervals import accuracy_of
 from raterscope.algorithms.labels.result import LabelResult
 from raterscope.algorithms.progress import Watch, part, silent
-from raterscope.app.errors import InputError
-from raterscope.app.formats.export import replacing, write_table
+from raterscope.app.formats.export import shortest, take_away, write_record, write_table
 from raterscope.app.formats.label_writers import write_annotators, write_confusion, write_labels
 from raterscope.app.labels.answers import Groups, groups_of
 from raterscope.app.labels.running import Answer, digest_of, question_record
@@ -101,7 +98,7 @@ def write_question(folder: Path, output: QuestionOutput, watch: Watch = silent) 
     labels, fusion = output.labels, output.result.fusion
     accuracy, _, _ = accuracies(labels, fusion)
     groups = groups_of(labels, output.result, accuracy)
-    _take_away(folder / "run.json")
+    take_away(folder / "run.json")
     votes = counted_votes(labels, output.plan)
     written = [
         write_labels(
@@ -128,11 +125,8 @@ def write_question(folder: Path, output: QuestionOutput, watch: Watch = silent) 
     written.append(write_table(folder / "next_votes.csv", NEXT_VOTES, asked))
     for name in ("confusion.csv", "communities.csv", "evaluation.csv"):
         if folder / name not in written:
-            _take_away(folder / name)
-    with replacing(folder / "run.json") as file:
-        json.dump(output.record, file, indent=1, ensure_ascii=False, allow_nan=False)
-        file.write("\n")
-    return [*written, folder / "run.json"]
+            take_away(folder / name)
+    return [*written, write_record(folder / "run.json", output.record)]
 
 
 def has_confusion(output: QuestionOutput) -> bool:
@@ -188,7 +182,7 @@ def community_rows(groups: Groups) -> Iterator[Row]:
     sizes = groups.found.sizes().tolist()
     for at, name in enumerate(groups.names):
         figures = (groups.votes[at], groups.accuracy[at], *groups.found.prototype[at].ravel().tolist())
-        yield (str(at + 1), name, sizes[at], *map(_number, figures))
+        yield (str(at + 1), name, sizes[at], *map(shortest, figures))
 
 
 def next_vote_rows(labels: Labels, fusion: LabelFusion, watch: Watch = silent) -> Iterator[Row]:
@@ -201,10 +195,10 @@ def next_vote_rows(labels: Labels, fusion: LabelFusion, watch: Watch = silent) -
         yield (
             labels.tasks[task],
             labels.annotators[who] if who >= 0 else "",
-            _number(float(asked.gain[row])),
-            _number(float(asked.gain_of_new[row])),
+            shortest(float(asked.gain[row])),
+            shortest(float(asked.gain_of_new[row])),
             fusion.classes[best],
-            _number(float(fusion.posterior[task, best])),
+            shortest(float(fusion.posterior[task, best])),
             int(fusion.votes[task]),
         )
 
@@ -217,21 +211,9 @@ def evaluation_rows(assessments: Mapping[str, Assessment]) -> Iterator[Row]:
             one.calibration.error,
         )  # fmt: skip
         areas = [curve.area for curve in one.curves] if len(one.classes) > 2 else []
-        yield (method, one.judged, *map(_number, (*figures, *areas)))
+        yield (method, one.judged, *map(shortest, (*figures, *areas)))
 
 
 def _class_areas(classes: Sequence[str]) -> list[str]:
     """Name the columns of each class's AUC; of two classes both are the same."""
     return [f"auc: {name}" for name in classes] if len(classes) > 2 else []
-
-
-def _take_away(path: Path) -> None:
-    try:
-        path.unlink(missing_ok=True)
-    except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror or error}", file=path) from error
-
-
-def _number(value: float) -> str:
-    """Write a number in the shortest way that loses nothing of worth; nothing for none."""
-    return f"{value:.9g}" if math.isfinite(value) else ""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,8 +15,7 @@ from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.masks.metrics import Comparison, compare
 from raterscope.algorithms.masks.report import CaseResult, Report
 from raterscope.algorithms.progress import Watch, part, silent
-from raterscope.app.errors import InputError
-from raterscope.app.formats.export import distinct, replacing, safe, write_table
+from raterscope.app.formats.export import distinct, safe, shortest, take_away, write_record, write_table
 from raterscope.app.formats.whole import drafting
 from raterscope.app.masks.running import Answer, case_record, digest_of
 from raterscope.app.outcome import record_of
@@ -93,7 +90,7 @@ def write_case(folder: Path, output: CaseOutput, watch: Watch = silent) -> list[
     result = output.result
     several = len(result.fusions) > 1
     written: list[Path] = []
-    _take_away(folder / "run.json")
+    take_away(folder / "run.json")
     taken: set[str] = set()
     maps: dict[str, dict[str, str]] = {}
     for step, fusion in enumerate(result.fusions):
@@ -115,10 +112,9 @@ def write_case(folder: Path, output: CaseOutput, watch: Watch = silent) -> list[
     if output.truth:
         judged = ((s, row) for s in output.truth for row in _evaluation_rows(output, s))
         written.append(_table(folder / "evaluation.csv", EVALUATION, judged, several))
-    with replacing(folder / "run.json") as file:
-        json.dump({**output.record, "maps": maps}, file, indent=1, ensure_ascii=False)
-        file.write("\n")
-    return [*written, folder / "run.json"]
+    else:
+        take_away(folder / "evaluation.csv")
+    return [*written, write_record(folder / "run.json", {**output.record, "maps": maps})]
 
 
 def run_record(answer: Answer, name: str, inputs: Sequence[Mapping[str, object]]) -> dict[str, Any]:
@@ -169,7 +165,7 @@ def annotator_rows(fusion: MaskFusion, report: Report) -> Iterator[Row]:
         compared = report.compared[p]
         figures = (compared.dice, compared.hausdorff, compared.hausdorff_95)
         shares = (fusion.sensitivity[0, p], fusion.specificity[0, p])
-        yield (name, *map(_number, (*model, *figures, *shares)))
+        yield (name, *map(shortest, (*model, *figures, *shares)))
 
 
 def agreement_rows(fusion: MaskFusion, report: Report) -> Iterator[Row]:
@@ -177,7 +173,7 @@ def agreement_rows(fusion: MaskFusion, report: Report) -> Iterator[Row]:
     for p, name in enumerate(fusion.annotators):
         for q in range(p + 1, len(fusion.annotators)):
             figures = (report.pair_dice[p, q], report.pair_hausdorff_95[p, q])
-            yield (name, fusion.annotators[q], *map(_number, figures))
+            yield (name, fusion.annotators[q], *map(shortest, figures))
 
 
 def dispute_rows(fusion: MaskFusion, report: Report) -> Iterator[Row]:
@@ -187,8 +183,8 @@ def dispute_rows(fusion: MaskFusion, report: Report) -> Iterator[Row]:
         box = [v for at, n in zip(one.origin, one.shape, strict=True) for v in (at, at + n - 1)]
         figures = (one.volume_ml, one.doubt_ml)
         beyond, short = ("; ".join(names[p] for p in who) for who in (one.beyond, one.short))
-        rest = (names[one.leader], _number(one.reach), _number(one.weight))
-        yield (number, *box, *map(_number, figures), beyond, short, *rest)
+        rest = (names[one.leader], shortest(one.reach), shortest(one.weight))
+        yield (number, *box, *map(shortest, figures), beyond, short, *rest)
 
 
 def _evaluation_rows(output: CaseOutput, structure: str) -> Iterator[Row]:
@@ -202,7 +198,7 @@ def _evaluation_rows(output: CaseOutput, structure: str) -> Iterator[Row]:
 
 
 def _figures(one: Comparison) -> Iterator[str]:
-    return map(_number, (one.dice, one.jaccard, one.hausdorff, one.hausdorff_95, one.mean_surface_distance,
+    return map(shortest, (one.dice, one.jaccard, one.hausdorff, one.hausdorff_95, one.mean_surface_distance,
                          one.volume_difference, one.sensitivity, one.specificity))  # fmt: skip
 
 
@@ -239,15 +235,3 @@ def _write_map(path: Path, values: NDArray[Any], grid: Grid) -> Path:
     with drafting([path]) as (draft,):
         write_array(draft, values, grid)
     return path
-
-
-def _take_away(path: Path) -> None:
-    try:
-        path.unlink(missing_ok=True)
-    except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror or error}", file=path) from error
-
-
-def _number(value: float) -> str:
-    """Write a number in the shortest way that loses nothing of worth; nothing for none."""
-    return f"{value:.9g}" if math.isfinite(value) else ""

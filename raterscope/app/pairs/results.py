@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,8 +11,7 @@ from raterscope.algorithms.pairs import PairFusion, Pairs
 from raterscope.algorithms.pairs.fusion import PairPlan
 from raterscope.algorithms.pairs.knockoffs import shares
 from raterscope.algorithms.progress import Watch, silent
-from raterscope.app.errors import InputError
-from raterscope.app.formats.export import replacing
+from raterscope.app.formats.export import take_away, write_record
 from raterscope.app.formats.pair_writers import write_annotators, write_path, write_ranking
 from raterscope.app.outcome import record_of
 from raterscope.app.pairs.comparing import Beside, not_promised
@@ -58,7 +56,7 @@ def write_question(folder: Path, output: QuestionOutput, watch: Watch = silent) 
         When something cannot be written.
     """
     pairs, fusion = output.pairs, output.fusion
-    _take_away(folder / "run.json")
+    take_away(folder / "run.json")
     share = shares(fusion.statistic, fusion.rate, output.plan.settings.as_dict()["plus"])
     written = [
         write_annotators(folder / "annotators.csv", pairs.annotators, fusion, share),
@@ -67,11 +65,8 @@ def write_question(folder: Path, output: QuestionOutput, watch: Watch = silent) 
     if has_path(fusion):
         written.append(write_path(folder / "path.csv", pairs.annotators, fusion, watch))
     else:
-        _take_away(folder / "path.csv")
-    with replacing(folder / "run.json") as file:
-        json.dump(output.record, file, indent=1, ensure_ascii=False, allow_nan=False)
-        file.write("\n")
-    return [*written, folder / "run.json"]
+        take_away(folder / "path.csv")
+    return [*written, write_record(folder / "run.json", output.record)]
 
 
 def has_path(fusion: PairFusion) -> bool:
@@ -97,10 +92,3 @@ def run_record(
         "rate_not_promised_because": doubt or None,
         "questions": [question_record(outcome, pairs) | other.as_dict()],
     }
-
-
-def _take_away(path: Path) -> None:
-    try:
-        path.unlink(missing_ok=True)
-    except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror or error}", file=path) from error

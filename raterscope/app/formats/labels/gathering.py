@@ -11,12 +11,11 @@ from typing import Any
 import numpy as np
 
 from raterscope.app.errors import InputError
-from raterscope.app.formats.clicks import seconds_of
 from raterscope.app.formats.label_records import LabelTable, TrueLabels
 from raterscope.app.formats.labels.outputs import outputs_of
 from raterscope.app.formats.strangers import text_of
 
-__all__ = ["Gathering", "answer_text", "joined", "seconds_or_nan"]
+__all__ = ["Gathering", "answer_text", "joined"]
 
 _JOINT = " + "
 
@@ -24,14 +23,6 @@ _JOINT = " + "
 def joined(choices: list[str]) -> str:
     """Make one answer of several that were chosen together, whatever the order they were chosen in."""
     return _JOINT.join(sorted(set(choices), key=str.casefold))
-
-
-def seconds_or_nan(text: str) -> float:
-    """Give a date and time in seconds, NaN for what is none."""
-    try:
-        return seconds_of(text)
-    except ValueError:
-        return math.nan
 
 
 def answer_text(value: Any) -> str:

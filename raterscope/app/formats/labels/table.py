@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Literal
 
@@ -23,7 +23,7 @@ from raterscope.app.formats.labels.rows import (
     time_notices,
     values_of,
 )
-from raterscope.app.formats.tables import Table, UnknownColumns, assign
+from raterscope.app.formats.tables import Table, UnknownColumns, assign, assigned
 
 __all__ = ["FIELDS", "labels_of", "tells_table", "truth_of"]
 
@@ -44,18 +44,11 @@ def tells_table(table: Table) -> Literal["labels", "truth"] | None:
     """Tell by the header whether a table holds labels, or true labels, or neither."""
     if {"x", "y"} <= {name.casefold().strip() for name in table.header}:
         return None
-    if _assigned(table, ("x", "y")) or _assigned(table, ("image", "width", "height")):
+    if assigned(table, ("x", "y")) or assigned(table, ("image", "width", "height")):
         return None
-    if _assigned(table, _NEEDED):
+    if assigned(table, _NEEDED):
         return "labels"
-    return "truth" if _assigned(table, _TRUE) or _assigned(table, _TRUE_FROM_LABEL) else None
-
-
-def _assigned(table: Table, fields: Sequence[str]) -> dict[str, str] | None:
-    try:
-        return assign(table, fields, (), None)
-    except UnknownColumns:
-        return None
+    return "truth" if assigned(table, _TRUE) or assigned(table, _TRUE_FROM_LABEL) else None
 
 
 def labels_of(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from raterscope.app.formats.pairs.choices import ScaleError, choices_of, is_side
-from raterscope.app.formats.tables import Table, UnknownColumns, assign
+from raterscope.app.formats.tables import Table, assigned
 
 __all__ = ["either", "tells_table"]
 
@@ -23,23 +23,16 @@ def tells_table(table: Table) -> bool:
 
     The header tells it, unless it is one of labels too: then what the columns hold.
     """
-    column = _assigned(table, _COMPARED)
+    column = assigned(table, _COMPARED)
     if column is None or {"x", "y"} <= {name.casefold().strip() for name in table.header}:
         return False
-    return _assigned(table, _LABELLED) is None or _compares(table, column)
+    return assigned(table, _LABELLED) is None or _compares(table, column)
 
 
 def either(table: Table) -> dict[str, str] | None:
     """Give which columns are left, right and choice, where these may be labels as well; None elsewhere."""
-    column = _assigned(table, _COMPARED)
-    return None if column is None or _assigned(table, _LABELLED) is None else column
-
-
-def _assigned(table: Table, fields: tuple[str, ...]) -> dict[str, str] | None:
-    try:
-        return assign(table, fields, (), None)
-    except UnknownColumns:
-        return None
+    column = assigned(table, _COMPARED)
+    return None if column is None or assigned(table, _LABELLED) is None else column
 
 
 def _compares(table: Table, column: dict[str, str]) -> bool:

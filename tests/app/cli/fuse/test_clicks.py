@@ -35,14 +35,6 @@ def fuse(clicks, out, *more):
     return main(["fuse", "clicks", str(clicks), *map(str, more), "-o", str(out)])
 
 
-def refusal(capsys, *arguments):
-    assert main([str(one) for one in ("fuse", "clicks", *arguments)]) == 1
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err.count("\n") == 1
-    return err.removeprefix("raterscope: ").strip()
-
-
 def test_the_files_and_their_columns(clicks, tmp_path):
     out = tmp_path / "results" / "deep"
     assert fuse(clicks, out, "--extent", 200, 200) == 0
@@ -189,6 +181,13 @@ def test_an_image_that_truly_holds_nothing_counts_what_was_found_on_it(clicks, t
     assert float(mean["sensitivity"]) == 1
 
 
+def test_what_an_earlier_run_told_of_a_truth_goes_with_it(clicks, truth, tmp_path):
+    judged = ("--extent", 200, 200, "--truth", truth, "--radius", 5)
+    assert fuse(clicks, tmp_path / "out", *judged) == 0
+    assert fuse(clicks, tmp_path / "out", *judged[:3]) == 0
+    assert not (tmp_path / "out" / "evaluation.csv").exists()
+
+
 def test_images_without_truth_and_truth_without_clicks_are_named(clicks, tmp_path, capsys):
     truth = write(tmp_path / "truth.csv", ("image", "x", "y"), [("a", 30, 40), ("z", 1, 1), ("y", 1, 1)])
     assert fuse(clicks, tmp_path / "out", "--extent", 200, 200, "--truth", truth, "--radius", 5) == 0
@@ -283,78 +282,78 @@ def test_help_is_short_and_leads_to_what_can_be_set(command, capsys):
 
 
 class TestRefusals:
-    def test_no_size(self, clicks, capsys, tmp_path):
-        said = refusal(capsys, clicks, "-o", tmp_path / "out")
+    def test_no_size(self, clicks, refusal):
+        said = refusal(clicks)
         assert said.startswith('clicks.csv, line 2: nothing tells the size of image "a.png" (and 1 more)')
         assert "--extent W H" in said
 
-    def test_missing_file(self, capsys, tmp_path):
-        said = refusal(capsys, tmp_path / "gone.csv", "--extent", 9, 9, "-o", tmp_path / "out")
+    def test_missing_file(self, refusal, tmp_path):
+        said = refusal(tmp_path / "gone.csv", "--extent", 9, 9)
         assert said.startswith("gone.csv: ")
 
-    def test_empty_file(self, capsys, tmp_path):
+    def test_empty_file(self, refusal, tmp_path):
         (tmp_path / "none.csv").touch()
-        said = refusal(capsys, tmp_path / "none.csv", "--extent", 9, 9, "-o", tmp_path / "out")
+        said = refusal(tmp_path / "none.csv", "--extent", 9, 9)
         assert said == "none.csv: is empty; expected a table."
 
-    def test_unknown_columns(self, capsys, tmp_path):
+    def test_unknown_columns(self, refusal, tmp_path):
         table = write(tmp_path / "c.csv", ("who", "what"), [("a", "b")])
-        said = refusal(capsys, table, "--extent", 9, 9, "-o", tmp_path / "out")
+        said = refusal(table, "--extent", 9, 9)
         assert said.startswith("c.csv: ")
         assert "who, what" in said
         assert "--map column=field" in said
 
-    def test_not_a_number(self, clicks, capsys, tmp_path):
+    def test_not_a_number(self, clicks, refusal):
         lines = clicks.read_text().splitlines()
         lines[4] = "w00,b.png,12,twelve"
         clicks.write_text("\n".join(lines))
-        said = refusal(capsys, clicks, "--extent", 9, 9, "-o", tmp_path / "out")
+        said = refusal(clicks, "--extent", 9, 9)
         assert said.startswith('clicks.csv, line 5, field y: "twelve" is not a number')
 
     @pytest.mark.parametrize("setting", ["click_scatter=-1", "click_scatter=wide", "colour=red"])
-    def test_settings(self, clicks, capsys, tmp_path, setting):
-        said = refusal(capsys, clicks, "--extent", 9, 9, "--set", setting, "-o", tmp_path / "out")
+    def test_settings(self, clicks, refusal, tmp_path, setting):
+        said = refusal(clicks, "--extent", 9, 9, "--set", setting)
         assert said.startswith(setting.split("=")[0])
         assert "expected" in said
         assert not (tmp_path / "out").exists()
 
-    def test_a_weight_of_nobody(self, clicks, capsys, tmp_path):
-        said = refusal(capsys, clicks, "--extent", 200, 200, "--weight", "kim=0.5", "-o", tmp_path / "out")
+    def test_a_weight_of_nobody(self, clicks, refusal):
+        said = refusal(clicks, "--extent", 200, 200, "--weight", "kim=0.5")
         assert said.startswith("there is no annotator kim to weigh; expected one of w00, w01,")
 
     @pytest.mark.parametrize("weight", ["w00=0", "w00=2", "w00=half", "w00", "=0.5"])
-    def test_a_weight_that_is_none(self, clicks, capsys, tmp_path, weight):
-        said = refusal(capsys, clicks, "--extent", 200, 200, "--weight", weight, "-o", tmp_path / "out")
+    def test_a_weight_that_is_none(self, clicks, refusal, weight):
+        said = refusal(clicks, "--extent", 200, 200, "--weight", weight)
         assert f"'{weight}' is no weight like NAME=0.5" in said
 
     @pytest.mark.parametrize("option", ["--algorithm", "--detector"])
-    def test_unknown_algorithm(self, clicks, capsys, tmp_path, option):
-        said = refusal(capsys, clicks, "--extent", 9, 9, option, "magic", "-o", tmp_path / "out")
+    def test_unknown_algorithm(self, clicks, refusal, option):
+        said = refusal(clicks, "--extent", 9, 9, option, "magic")
         assert "'magic'" in said
         assert ("oem" if option == "--algorithm" else "majority") in said
 
-    def test_output_that_cannot_be_a_folder(self, clicks, capsys, tmp_path):
+    def test_output_that_cannot_be_a_folder(self, clicks, refusal, tmp_path):
         (tmp_path / "taken").touch()
-        said = refusal(capsys, clicks, "--extent", 9, 9, "-o", tmp_path / "taken")
+        said = refusal(clicks, "--extent", 9, 9, "-o", tmp_path / "taken")
         assert said == "taken: is a file; expected a folder for the results."
 
-    def test_truth_without_radius(self, clicks, truth, capsys, tmp_path):
-        said = refusal(capsys, clicks, "--extent", 9, 9, "--truth", truth, "-o", tmp_path / "out")
+    def test_truth_without_radius(self, clicks, truth, refusal):
+        said = refusal(clicks, "--extent", 9, 9, "--truth", truth)
         assert "--radius PX" in said
 
-    def test_truth_of_other_images(self, clicks, capsys, tmp_path):
+    def test_truth_of_other_images(self, clicks, refusal, tmp_path):
         other = write(tmp_path / "t.csv", ("image", "x", "y"), [("z.png", 1, 1)])
-        more = ("--truth", other, "--radius", 3, "-o", tmp_path / "out")
-        said = refusal(capsys, clicks, "--extent", 9, 9, *more)
+        more = ("--truth", other, "--radius", 3)
+        said = refusal(clicks, "--extent", 9, 9, *more)
         assert said == "t.csv, field image: names none of the images that were clicked on."
 
-    def test_a_table_without_sizes(self, clicks, truth, capsys, tmp_path):
-        said = refusal(capsys, clicks, "--images", truth, "-o", tmp_path / "out")
+    def test_a_table_without_sizes(self, clicks, truth, refusal):
+        said = refusal(clicks, "--images", truth)
         assert said == "truth.csv: tells no sizes; expected the columns image, width and height."
 
-    def test_a_folder_without_images(self, clicks, capsys, tmp_path):
+    def test_a_folder_without_images(self, clicks, refusal, tmp_path):
         (tmp_path / "bare").mkdir()
-        said = refusal(capsys, clicks, "--images", tmp_path / "bare", "-o", tmp_path / "out")
+        said = refusal(clicks, "--images", tmp_path / "bare")
         assert said.startswith("bare: is a folder without")
 
     def test_one_image_that_fails_does_not_lose_the_others(self, clicks, capsys, tmp_path, monkeypatch):
@@ -422,8 +421,8 @@ def test_truth_is_held_fixed_on_request(clicks, truth, tmp_path):
     assert (added["posterior"], added["detected"], added["votes"]) == ("1", "1", "0")
 
 
-def test_nothing_is_held_without_a_truth(clicks, tmp_path, capsys):
-    said = refusal(capsys, clicks, "--extent", 200, 200, "--hold-truth", "-o", tmp_path / "out")
+def test_nothing_is_held_without_a_truth(clicks, refusal):
+    said = refusal(clicks, "--extent", 200, 200, "--hold-truth")
     assert "--hold-truth needs --truth" in said
 
 

@@ -14,30 +14,6 @@ TRUE = {f"t{t}": CLASSES[one] for t, one in enumerate(truth())}
 
 
 @pytest.fixture
-def fuse(tmp_path, capsys):
-    """Fuse into a folder; gives it and what was said."""
-
-    def run(*arguments):
-        status = main(["fuse", "labels", *map(str, arguments), "-o", str(tmp_path / "out")])
-        told = capsys.readouterr()
-        assert status == 0, told.err
-        return tmp_path / "out", told.out + told.err
-
-    return run
-
-
-@pytest.fixture
-def refusal(tmp_path, capsys):
-    def run(*arguments):
-        assert main(["fuse", "labels", *map(str, arguments), "-o", str(tmp_path / "out")]) == 1
-        err = capsys.readouterr().err
-        assert err.count("\n") == 1
-        return err.removeprefix("raterscope: ").strip()
-
-    return run
-
-
-@pytest.fixture
 def votes(tmp_path):
     return write_votes(tmp_path / "votes.csv")
 
@@ -244,9 +220,10 @@ class TestRefusals:
         assert [row["label"] for row in rows_of(out / "labels.csv")] == ["c"]
 
 
-def test_help_lists_the_algorithms_of_labels_alone(capsys):
+def test_help_and_settings_are_those_of_labels_alone(capsys):
     assert main(["fuse", "labels", "--help"]) == 0
     said = capsys.readouterr().out
     assert "dynibcc: dynamic IBCC" in said
-    assert "truths=measure" in said
     assert "staple" not in said
+    assert main(["fuse", "labels", "--list-settings"]) == 0
+    assert "truths=measure" in capsys.readouterr().out

@@ -1,6 +1,5 @@
 """`raterscope fuse masks` on files."""
 
-import csv
 import json
 import os
 
@@ -11,35 +10,7 @@ from PIL import Image
 
 from raterscope.app.cli import main
 from tests.app.masks.made import SHAPE, SPACING, a_ball, a_volume, four_raters, write
-
-
-def rows_of(path):
-    with path.open(newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
-
-
-@pytest.fixture
-def fuse(tmp_path, capsys):
-    """Fuse into a folder; gives it and what was said."""
-
-    def run(*arguments):
-        status = main(["fuse", "masks", *map(str, arguments), "-o", str(tmp_path / "out")])
-        said = capsys.readouterr()
-        assert status == 0, said.err
-        return tmp_path / "out", said.out + said.err
-
-    return run
-
-
-@pytest.fixture
-def refusal(tmp_path, capsys):
-    def run(*arguments):
-        assert main(["fuse", "masks", *map(str, arguments), "-o", str(tmp_path / "out")]) == 1
-        err = capsys.readouterr().err
-        assert err.count("\n") == 1
-        return err.removeprefix("raterscope: ").strip()
-
-    return run
+from tests.app.tables import rows_of
 
 
 def read(path):
@@ -229,11 +200,9 @@ class TestRefusals:
         assert "12 x 24 x 24" in said
         assert "--resample" in said
 
-    def test_a_folder_that_cannot_be_written_to(self, tmp_path, capsys):
-        (tmp_path / "file").touch()
-        files = map(str, four_raters(tmp_path))
-        assert main(["fuse", "masks", *files, "-o", str(tmp_path / "file")]) == 1
-        assert "cannot be written to" in capsys.readouterr().err
+    def test_output_that_cannot_be_a_folder(self, refusal, tmp_path):
+        (tmp_path / "out").touch()
+        assert refusal(*four_raters(tmp_path)).startswith("out: is a file; expected a folder")
 
 
 def test_help_lists_the_algorithms_of_masks_alone(capsys):

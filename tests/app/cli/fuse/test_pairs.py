@@ -14,31 +14,6 @@ RANKS = ["item", "score", "rank", "score_corrected", "rank_corrected"]
 
 
 @pytest.fixture
-def fuse(tmp_path, capsys):
-    """Fuse into a folder; gives it and what was said."""
-
-    def run(*arguments, folder="out"):
-        status = main(["fuse", "pairs", *map(str, arguments), "-o", str(tmp_path / folder)])
-        told = capsys.readouterr()
-        assert status == 0, told.err
-        return tmp_path / folder, told.out + told.err
-
-    return run
-
-
-@pytest.fixture
-def refusal(tmp_path, capsys):
-    def run(*arguments):
-        assert main(["fuse", "pairs", *map(str, arguments), "-o", str(tmp_path / "out")]) == 1
-        told = capsys.readouterr()
-        assert told.out == ""
-        assert told.err.count("\n") == 1
-        return told.err.removeprefix("raterscope: ").strip()
-
-    return run
-
-
-@pytest.fixture
 def crowd(tmp_path):
     return write(tmp_path / "crowd.csv", HEADER, answers())
 
@@ -295,12 +270,13 @@ class TestRefusals:
         assert len(list((tmp_path / "out").rglob("run.json"))) == 1
 
 
-def test_help_lists_the_settings_of_pairs_alone(capsys):
+def test_help_and_settings_are_those_of_pairs_alone(capsys):
     assert main(["fuse", "pairs", "--help"]) == 0
     said = capsys.readouterr().out
     assert "iss: inverse scale space" in said
-    assert "share=0.5" in said
     assert "staple" not in said
+    assert main(["fuse", "pairs", "--list-settings"]) == 0
+    assert "share=0.5" in capsys.readouterr().out
 
 
 class TestRealCrowds:

@@ -1,0 +1,33 @@
+"""`raterscope fuse` of the kind that a file of tests is about: its name ends with it."""
+
+import pytest
+
+from tests.app.commands import run
+
+
+@pytest.fixture
+def kind(request):
+    return request.module.__name__.rpartition("_")[2]
+
+
+@pytest.fixture
+def fuse(kind, tmp_path, capsys):
+    """Fuse into a folder; gives it and what was said."""
+
+    def fused(*arguments, folder="out"):
+        status = run("fuse", kind, *arguments, "-o", tmp_path / folder)
+        told = capsys.readouterr()
+        assert status == 0, told.err
+        return tmp_path / folder, told.out + told.err
+
+    return fused
+
+
+@pytest.fixture
+def refusal(kind, refusal, tmp_path):
+    """Fuse what cannot be fused; gives the one line that it says."""
+
+    def refused(*arguments):
+        return refusal("fuse", kind, "-o", tmp_path / "out", *arguments)
+
+    return refused
