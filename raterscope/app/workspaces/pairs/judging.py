@@ -6,7 +6,8 @@ from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import QObject, QPoint, Qt, Signal
+from PySide6.QtGui import QGuiApplication
 
 from raterscope.algorithms.pairs.data import BoolArray
 from raterscope.app.document import Document
@@ -14,6 +15,7 @@ from raterscope.app.review import BiasSubject, Decision
 from raterscope.app.workspaces.pairs.scene import CLEARED, FLAGGED, Scene
 from raterscope.app.workspaces.pairs.screen import PairsScreen
 from raterscope.widgets.dialogs.reason import ReasonDialog
+from raterscope.widgets.menu import Menu, without_checked
 
 __all__ = ["Judging"]
 
@@ -48,6 +50,8 @@ class Judging(QObject):
         screen.evidence.flag_requested.connect(partial(self.judge, "flag"))
         screen.evidence.clear_requested.connect(partial(self.judge, "clear"))
         screen.evidence.skip_requested.connect(partial(self.judge, "skip"))
+        screen.queue.view.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
+        screen.queue.view.customContextMenuRequested.connect(self._on_menu)
 
     def show(self, scene: Scene | None) -> None:
         """Take another question or answer."""
@@ -110,6 +114,23 @@ class Judging(QObject):
             self.said.emit("Nobody is flagged who is not set aside already.")
             return
         self._document.record(Decision(verb="exclude", annotators=names, reason="biased to a side"))
+
+    def _on_menu(self, place: QPoint) -> None:
+        """Offer what can be done with the annotator whose line has the mouse, which is current by then."""
+        scene, annotator, view = self._scene, self._screen.queue.current, self._screen.queue.view
+        if scene is None or annotator is None:
+            return
+        name = scene.names[annotator]
+        menu = Menu(self._screen)
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        menu.addAction(f"Annotator {name}".replace("&", "&&")).setEnabled(False)
+        menu.addSeparator()
+        for verb in ("flag", "clear", "skip"):
+            menu.addAction(verb.capitalize()).triggered.connect(without_checked(partial(self.judge, verb)))
+        menu.addAction("Copy the name").triggered.connect(
+            without_checked(partial(QGuiApplication.clipboard().setText, name))
+        )
+        menu.popup(view.viewport().mapToGlobal(place))
 
     def _on_reason(self, verb: str, name: str, dialog: ReasonDialog) -> None:
         self.record(verb, name, dialog.reason)

@@ -1,8 +1,10 @@
 """The pairs workspace: fuse, move the cut, look at the evidence, flag and clear, rank without bias."""
 
 import numpy as np
+import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QCheckBox, QLabel
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QCheckBox, QLabel, QMenu
 
 from raterscope.algorithms.pairs.fusion import PairPlan
 from raterscope.app.workspaces.lines import run_lines
@@ -84,6 +86,24 @@ def test_clearing_an_annotator_with_a_reason_takes_the_flag_away_and_undo_gives_
     fused.menus.undo_action.trigger()
     idle(fused, qtbot)
     assert workspace.flagged[3]
+
+
+@pytest.mark.qt_log_ignore("This plugin does not support")  # of menus, of itself
+def test_a_right_click_on_an_annotator_offers_what_the_keys_do(fused, qtbot):
+    queue = fused.workspace.queue
+    place = queue.view.visualRect(queue.view.model().index(2, 0)).center()
+    qtbot.mouseClick(queue.view.viewport(), Qt.RightButton, pos=place)
+    queue.view.customContextMenuRequested.emit(place)
+    assert queue.current == queue.view.lines[2].key
+    (menu,) = (one for one in fused.workspace.findChildren(QMenu) if one.isVisible())
+    by_words = {action.text(): action for action in menu.actions()}
+    by_words["Copy the name"].trigger()
+    assert f"Annotator {QGuiApplication.clipboard().text()}" in by_words
+    by_words["Skip"].trigger()
+    idle(fused, qtbot)
+    skipped = fused.document.contents.decisions[-1]
+    assert (skipped.verb, skipped.subject.annotator) == ("skip", QGuiApplication.clipboard().text())
+    menu.close()
 
 
 def test_flagging_somebody_good_counts_in_the_ranking(fused, qtbot):
