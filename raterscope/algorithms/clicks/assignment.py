@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.clicks.data import BoolArray, Clicks, FloatArray, IntArray, KnownSpots
+from raterscope.algorithms.clicks.partition import floored
 from raterscope.algorithms.clicks.results import Clustering
 from raterscope.algorithms.settings import Settings, number
 
@@ -114,7 +115,7 @@ def settle_known(
         return clustering, verdict
     scatter = _scatter(clicks, clustering)
     spots = np.column_stack([known.x, known.y])
-    spot, cluster, distance = _near(spots, clustering.mean, _floored(clustering.covariance, scatter**2))
+    spot, cluster, distance = _near(spots, clustering.mean, floored(clustering.covariance, scatter**2))
     free = np.ones(len(known), dtype=bool)
     for row in np.argsort(distance, kind="stable"):
         if free[spot[row]] and verdict[cluster[row]] < 0:
@@ -182,12 +183,6 @@ def _scatter(clicks: Clicks, clustering: Clustering) -> float:
     if len(clustering):
         return float(np.sqrt(np.median(np.trace(clustering.covariance, axis1=1, axis2=2)) / 2))
     return 0.005 * float(np.sqrt(clicks.area))
-
-
-def _floored(covariance: FloatArray, floor: float) -> FloatArray:
-    values, vectors = np.linalg.eigh(covariance)
-    floored: FloatArray = np.einsum("mij,mj,mkj->mik", vectors, np.maximum(values, floor), vectors)
-    return floored
 
 
 def _near(

@@ -7,7 +7,7 @@ import numpy as np
 from raterscope.algorithms.clicks.data import BoolArray, Clicks, FloatArray, IntArray
 from raterscope.algorithms.clicks.results import Clustering, Trace
 
-__all__ = ["clustering_of_labels"]
+__all__ = ["clustering_of_labels", "floored"]
 
 FLOOR = 0.25
 """Least variance of a cluster along any axis, as a share of the squared scatter of all clusters."""
@@ -45,7 +45,7 @@ def clustering_of_labels(clicks: Clicks, labels: IntArray) -> Clustering:
     scatter = _scatter(xx + yy, size, clicks)
     return Clustering(
         mean=mean,
-        covariance=_floored(covariance, FLOOR * scatter**2),
+        covariance=floored(covariance, FLOOR * scatter**2),
         weight=size / (float(size.sum()) or 1.0),
         inlier=member.astype(np.float64),
         nearest=_nearest(points, mean, labels, member, index),
@@ -62,10 +62,11 @@ def _scatter(variance: FloatArray, size: FloatArray, clicks: Clicks) -> float:
     return float(pooled) if pooled > 0 else 1e-3 * float(np.sqrt(clicks.area))
 
 
-def _floored(covariance: FloatArray, floor: float) -> FloatArray:
+def floored(covariance: FloatArray, floor: float) -> FloatArray:
+    """Raise the variances of (M, 2, 2) covariances along their axes to a least, in pixels squared."""
     values, vectors = np.linalg.eigh(covariance)
-    floored: FloatArray = np.einsum("mij,mj,mkj->mik", vectors, np.maximum(values, floor), vectors)
-    return floored
+    raised: FloatArray = np.einsum("mij,mj,mkj->mik", vectors, np.maximum(values, floor), vectors)
+    return raised
 
 
 def _nearest(

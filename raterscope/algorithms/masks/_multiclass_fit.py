@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from raterscope.algorithms.masks._columns import Columns
-from raterscope.algorithms.masks._robust_fit import Likelihood
+from raterscope.algorithms.masks._robust_fit import Likelihood, settled
 from raterscope.algorithms.masks.data import Float32Array, FloatArray
 from raterscope.algorithms.progress import Watch
 
@@ -116,7 +116,7 @@ def fit(
         density, entropy, sums = _sweep(state, report)
         if count:
             state.objective.append(density + rest)
-            state.converged = _settled(state.objective, tolerance)
+            state.converged = settled(state.objective, tolerance)
         rest = _update(state, entropy, sums, report)
         if state.converged:
             break
@@ -126,11 +126,7 @@ def fit(
         density += float(np.sum(_log_density(state, squares) * state.weight[begin:end]))
         watch(1.0, "measuring the lower bound")
     state.objective.append(density + rest)
-    state.converged = state.converged or _settled(state.objective, tolerance)
-
-
-def _settled(objective: list[float], tolerance: float) -> bool:
-    return len(objective) > 1 and abs(objective[-1] - objective[-2]) <= tolerance * abs(objective[-1])
+    state.converged = state.converged or settled(state.objective, tolerance)
 
 
 def _chunks(state: MulticlassFit) -> list[tuple[int, int]]:

@@ -16,7 +16,7 @@ from raterscope.algorithms.masks.data import Float32Array, FloatArray
 from raterscope.algorithms.masks.spatial import SpatialPrior
 from raterscope.algorithms.progress import Watch
 
-__all__ = ["Fit", "Likelihood", "covariance", "fit", "resume", "start"]
+__all__ = ["Fit", "Likelihood", "covariance", "fit", "resume", "settled", "start"]
 
 _CHUNK = 2_000_000
 """Columns times raters between two reports."""
@@ -117,7 +117,7 @@ def fit(state: Fit, iterations: int, tolerance: float, watch: Watch, partial: Ca
         sums, totals = _sweep(state, count / iterations, 1 / iterations, watch, partial)
         if count:
             state.objective.append(float(sums[3].sum()) + rest)
-            state.converged = _settled(state.objective, tolerance)
+            state.converged = settled(state.objective, tolerance)
         rest = _update(state, sums, totals)
         if state.converged:
             break
@@ -129,10 +129,11 @@ def fit(state: Fit, iterations: int, tolerance: float, watch: Watch, partial: Ca
         )
         watch(1.0, "measuring the lower bound")
     state.objective.append(float(log_density.sum()) + rest)
-    state.converged = state.converged or _settled(state.objective, tolerance)
+    state.converged = state.converged or settled(state.objective, tolerance)
 
 
-def _settled(objective: list[float], tolerance: float) -> bool:
+def settled(objective: list[float], tolerance: float) -> bool:
+    """Tell whether the last step changed the bound by no more than a share of it."""
     return len(objective) > 1 and abs(objective[-1] - objective[-2]) <= tolerance * abs(objective[-1])
 
 
