@@ -7,6 +7,7 @@ from raterscope.widgets import theme
 from raterscope.widgets.plots.cells import short_rate
 from raterscope.widgets.plots.communities import community_colour, community_ink, contrast, ink_on
 from raterscope.widgets.plots.confusion_matrix import ConfusionMatrix, MatrixView
+from tests.widgets.pointing import centre
 
 
 def view(rows=2, columns=3, width=0.06, **more) -> MatrixView:
@@ -33,17 +34,6 @@ def matrix(qtbot):
     widget.resize(360, 260)
     widget.show()
     return widget
-
-
-def centre(figure, part) -> QPoint:
-    found = [
-        (x, y)
-        for x in range(0, figure.width(), 2)
-        for y in range(0, figure.height(), 2)
-        if figure.part_at(QPoint(x, y)) == part
-    ]
-    assert found, part
-    return QPoint(*np.mean(found, axis=0).round().astype(int).tolist())
 
 
 SPOT = {

@@ -7,6 +7,7 @@ from scipy.spatial.distance import squareform
 
 from raterscope.widgets.plots.agreement_matrix import AgreementMatrix
 from raterscope.widgets.plots.dendrogram import Dendrogram
+from tests.widgets.pointing import centre
 
 NAMES = ["rater 1", "rater 2", "<b>3</b>", "rater 4"]
 
@@ -29,18 +30,6 @@ def matrix(qtbot):
     return widget
 
 
-def centre(matrix, row, column) -> QPoint:
-    found = [
-        QPoint(x, y)
-        for x in range(0, matrix.figure.width(), 3)
-        for y in range(0, matrix.figure.height(), 3)
-        if matrix.figure.part_at(QPoint(x, y)) == (row, column)
-    ]
-    return QPoint(
-        sum(point.x() for point in found) // len(found), sum(point.y() for point in found) // len(found)
-    )
-
-
 def test_its_table_calls_them_as_the_kind_does(matrix, qtbot):
     assert matrix.figure.table().columns[:2] == ("rater", "other rater")
     of_clicks = AgreementMatrix(who="annotator")
@@ -54,7 +43,7 @@ def test_a_cell_says_and_chooses_its_pair(matrix, qtbot):
     matrix.pair_chosen.connect(lambda *pair: chosen.append(pair))
     assert matrix.figure.words((0, 3)) == "rater 1 and rater 4: Dice 0.60"
     assert matrix.figure.words((1, 2)) == "rater 2 and <b>3</b>: no case in common"
-    qtbot.mouseClick(matrix.figure, Qt.MouseButton.LeftButton, pos=centre(matrix, 3, 1))
+    qtbot.mouseClick(matrix.figure, Qt.MouseButton.LeftButton, pos=centre(matrix.figure, (3, 1)))
     assert chosen == [("rater 4", "rater 2")]
     assert matrix.figure.accessibleDescription() == "rater 4 and rater 2: Dice 0.90"
 
@@ -71,14 +60,14 @@ def test_two_who_agree_less_are_darker(matrix):
     picture = matrix.figure.grab().toImage()
 
     def lightness(row, column):
-        return picture.pixelColor(centre(matrix, row, column) + QPoint(-12, -12)).lightnessF()
+        return picture.pixelColor(centre(matrix.figure, (row, column)) + QPoint(-12, -12)).lightnessF()
 
     assert lightness(0, 3) < lightness(0, 1)
 
 
 def test_the_selected_rater_is_set_off(matrix):
     before = matrix.figure.grab().toImage()
-    other, own = centre(matrix, 0, 1) + QPoint(-12, -12), centre(matrix, 0, 3) + QPoint(-12, -12)
+    other, own = (centre(matrix.figure, (0, column)) + QPoint(-12, -12) for column in (1, 3))
     matrix.select("rater 4")
     after = matrix.figure.grab().toImage()
     assert after.pixelColor(own) == before.pixelColor(own)
@@ -115,8 +104,8 @@ def test_a_click_on_a_branch_chooses_those_under_it_and_on_a_leaf_the_one(tree, 
     tree.branch_chosen.connect(chosen.append)
     figure = tree.figure
     places = {}
-    for x in range(0, figure.width(), 2):
-        for y in range(0, figure.height(), 2):
+    for x in range(0, figure.width(), 3):
+        for y in range(0, figure.height(), 3):
             places.setdefault(figure.part_at(QPoint(x, y)), QPoint(x, y))
     assert set(places) == {None, *range(7)}
     for part in (4, 3, None):

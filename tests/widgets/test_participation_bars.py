@@ -3,8 +3,10 @@ import pytest
 from PySide6.QtCore import QPoint, Qt
 
 from raterscope.widgets.plots.participation_bars import ParticipationBars
+from tests.widgets.pointing import centre
 
 LEFT = Qt.MouseButton.LeftButton
+LEGEND = 24  # pixels of it, in which parts are named
 COMMUNITIES = ("careful", "<i>hasty</i>", "community 3")
 SHARES = np.array([[0.7, 0.3, 0.0], [0.1, 0.1, 0.8]])
 
@@ -20,30 +22,19 @@ def bars(qtbot):
     return widget
 
 
-def centre(figure, part) -> QPoint:
-    found = [
-        (x, y)
-        for x in range(0, figure.width(), 2)
-        for y in range(24, figure.height(), 2)
-        if figure.part_at(QPoint(x, y)) == part
-    ]
-    assert found, part
-    return QPoint(*np.mean(found, axis=0).round().astype(int).tolist())
-
-
 def test_a_part_says_who_belongs_how_far_to_what_and_chooses_the_community(bars, qtbot):
     bars.show_participation(SHARES, ("ann", "<b>ben</b>"), COMMUNITIES)
     assert bars.figure.words((0, 0)) == "ann: 70 % careful (community 1)"
     assert bars.figure.words((1, 2)) == "<b>ben</b>: 80 % community 3"
-    qtbot.mouseClick(bars.figure, LEFT, pos=centre(bars.figure, (0, 1)))
-    qtbot.mouseClick(bars.figure, LEFT, pos=centre(bars.figure, (1, 2)))
+    qtbot.mouseClick(bars.figure, LEFT, pos=centre(bars.figure, (0, 1), LEGEND))
+    qtbot.mouseClick(bars.figure, LEFT, pos=centre(bars.figure, (1, 2), LEGEND))
     assert bars.heard == [1, 2]
     assert bars.figure.accessibleDescription() == "<b>ben</b>: 80 % community 3"
 
 
 def test_a_part_is_as_wide_as_its_share(bars):
     bars.show_participation(SHARES, ("ann", "ben"), COMMUNITIES)
-    line = centre(bars.figure, (0, 0)).y()
+    line = centre(bars.figure, (0, 0), LEGEND).y()
     parts = [bars.figure.part_at(QPoint(x, line)) for x in range(bars.figure.width())]
     wide = [parts.count((0, community)) for community in range(3)]
     assert wide[0] / sum(wide) == pytest.approx(0.7, abs=0.02)

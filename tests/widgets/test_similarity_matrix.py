@@ -3,6 +3,7 @@ import pytest
 from PySide6.QtCore import QPoint, Qt
 
 from raterscope.widgets.plots.similarity_matrix import SimilarityMatrix
+from tests.widgets.pointing import centre
 
 LEFT = Qt.MouseButton.LeftButton
 NAMES = ("ann", "<b>ben</b>", "cid", "dora")
@@ -36,17 +37,6 @@ def graph(matrix, **more):
         "communities": np.array([0, 0, 1, -1]),
     }
     matrix.show_graph(**{**given, **more})
-
-
-def centre(figure, part) -> QPoint:
-    found = [
-        (x, y)
-        for x in range(0, figure.width(), 2)
-        for y in range(0, figure.height(), 2)
-        if figure.part_at(QPoint(x, y)) == part
-    ]
-    assert found, part
-    return QPoint(*np.mean(found, axis=0).round().astype(int).tolist())
 
 
 def test_a_cell_says_who_and_how_alike_and_chooses_both(matrix, qtbot):
