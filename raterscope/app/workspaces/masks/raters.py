@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 from PySide6.QtCore import QObject, Signal
 
-from raterscope.algorithms.annotators.clustering import CaseAgreement, cluster_raters
+from raterscope.algorithms.annotators.clustering import CaseAgreement, RaterTree, cluster_raters
+from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Contents, Document
+from raterscope.app.jobs import Jobs
 from raterscope.app.review import Decision
 from raterscope.app.workspaces.masks import view
 from raterscope.app.workspaces.masks.regions import length_unit
@@ -35,9 +37,12 @@ class Raters(QObject):
     chosen = Signal(object)
     pair_chosen = Signal(str, str)
 
-    def __init__(self, document: Document, screen: MasksScreen) -> None:
+    def __init__(self, document: Document, jobs: Jobs, screen: MasksScreen) -> None:
         super().__init__(screen)
         self._document = document
+        self._jobs = jobs
+        self._trees = 0
+        """How many trees were asked for: only the last is shown."""
         self._screen = screen
         self.current: str | None = None
         self.pair: tuple[str, str] | None = None
@@ -53,6 +58,7 @@ class Raters(QObject):
         """Take another case, run or structure; while it is covered, nothing of it is seen."""
         contents = self._document.contents
         screen = self._screen
+        self._trees += 1
         for place in (screen.table, screen.matrix, screen.tree, screen.alternatives):
             place.set_nothing(view.HIDDEN if covered else "")
         if scene is None or contents is None or covered:
@@ -122,14 +128,25 @@ class Raters(QObject):
         """Show the tree of those who share cases with the raters of this case."""
         tables = _sharing(_agreements(contents), here)
         self._screen.tree.set_title(f"Raters over {len(tables)} case{'' if len(tables) == 1 else 's'}")
-        tree = cluster_raters(tables) if tables else None
-        if tree is None or len(tree.names) < 3:
+        if not tables:
             self._screen.tree.set_tree(np.zeros((0, 4)), (), ())
+        else:
+            job = self._jobs.start("Joining raters", partial(_clustered, tables), quiet=True)
+            job.finished.connect(partial(self._on_tree, self._trees, numbers))
+
+    def _on_tree(self, asked: int, numbers: Mapping[str, int], tree: RaterTree) -> None:
+        if asked != self._trees:
             return
         self._screen.tree.set_tree(
             tree.linkage, tree.names, [numbers.get(name, 0) for name in tree.names], "complete linkage",
             "1 - Dice",
         )  # fmt: skip
+        self._screen.tree.select((self.current,) if self.current else ())
+
+
+def _clustered(tables: list[CaseAgreement], watch: Watch) -> RaterTree:
+    watch(0.0, "joining raters")
+    return cluster_raters(tables)
 
 
 def _sharing(tables: list[CaseAgreement], names: set[str]) -> list[CaseAgreement]:

@@ -58,7 +58,7 @@ class MasksWorkspace(MasksScreen):
         self.walk = Walk(document, self.queueing, self.loader, self.runs, "masks", self.canvas)
         self.comparing = Comparing(document, jobs)
         self.tabs.addTab(self.comparing, "Runs")
-        self.raters = Raters(document, self)
+        self.raters = Raters(document, jobs, self)
         self.consensuses = Alternatives(self.alternatives, self)
         self.on_slices = OnSlices(document, jobs, self, self.reviewing, self.raters, self.loader)
         self._notices = ""
