@@ -1,5 +1,14 @@
 """Tests with Qt: nothing may be left behind."""
 
+import pytest
+
+from raterscope.widgets import theme
 from tests.qt_leaks import nothing_is_left
 
 __all__ = ["nothing_is_left"]
+
+
+@pytest.fixture
+def dark(qapp):
+    """The program in its dark colours, whatever the system has."""
+    theme.apply_theme(qapp, theme.DARK)

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QLabel
 
 from raterscope.widgets import theme
 from raterscope.widgets.panels.annotator_list import (
@@ -15,6 +14,7 @@ from raterscope.widgets.panels.annotator_list import (
     AnnotatorList,
     AnnotatorsView,
 )
+from tests.reading import visible_words
 
 
 def view(many=4, order=None, **changes) -> AnnotatorsView:
@@ -46,10 +46,6 @@ def queue(qtbot, qapp):
 
 def said(panel, row) -> str:
     return panel.view.model().index(row, 0).data(Qt.ItemDataRole.AccessibleTextRole)
-
-
-def words(panel) -> str:
-    return "\n".join(label.text() for label in panel.findChildren(QLabel) if label.isVisible())
 
 
 def test_a_line_says_behaviour_and_counts_and_what_was_decided(queue):
@@ -111,24 +107,24 @@ def test_the_filter_is_asked_for_with_its_words_and_its_choice(queue, qtbot):
     queue.choice.setCurrentIndex(queue.choice.findData("bad"))
     assert asked == [("7", "undecided"), ("7", "bad")]
     queue.set_view(view(order=[]))
-    assert "No name under “bad” contains “7”" in words(queue)
-    assert "0 of 4" in words(queue)
+    assert "No name under “bad” contains “7”" in visible_words(queue)
+    assert "0 of 4" in visible_words(queue)
     queue.set_view(None)
-    assert "Nothing here yet." in words(queue)
+    assert "Nothing here yet." in visible_words(queue)
 
 
 @pytest.mark.parametrize("which", [key for key in ANNOTATOR_FILTERS if key != "all"])
 def test_an_empty_list_says_which_it_is_and_before_a_fusion_what_to_do(queue, which):
     queue.choice.setCurrentIndex(queue.choice.findData(which))
     queue.set_view(view(order=[]))
-    assert EMPTY[which] in words(queue)
+    assert EMPTY[which] in visible_words(queue)
     queue.set_view(view(order=[], doubt=None))
-    assert ("Fuse first" in words(queue)) is (which in {"flagged", "bad", "ugly", "good"})
+    assert ("Fuse first" in visible_words(queue)) is (which in {"flagged", "bad", "ugly", "good"})
 
 
 def test_who_was_set_aside_is_not_counted(queue):
     queue.set_view(view(9, order=[0, 1, 2], whole=6))
-    assert "3 of 6" in words(queue)
+    assert "3 of 6" in visible_words(queue)
     queue.set_view(view(9, order=[0, 1, 2], whole=3))
-    assert "3" in words(queue).split()
-    assert "of" not in words(queue)
+    assert "3" in visible_words(queue).split()
+    assert "of" not in visible_words(queue)

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QLabel
 
 from raterscope.widgets.panels.community_cards import CommunitiesView, CommunityCards
+from tests.reading import visible_words
 
 LEFT = Qt.MouseButton.LeftButton
 
@@ -31,10 +31,6 @@ def cards(qtbot):
     widget.heard = []
     widget.community_chosen.connect(widget.heard.append)
     return widget
-
-
-def visible_words(widget) -> str:
-    return "\n".join(label.text() for label in widget.findChildren(QLabel) if label.isVisible())
 
 
 def test_a_card_says_all_that_is_known(cards):

@@ -10,6 +10,8 @@ from raterscope.widgets import theme
 from raterscope.widgets.plots.community_flow import CommunityFlow, FlowEvent, FlowView
 from raterscope.widgets.plots.flow_layout import BLOCK
 
+pytestmark = pytest.mark.usefixtures("dark")
+
 LEFT = Qt.MouseButton.LeftButton
 CAREFUL, HASTY, NEW = 0, 1, 2
 
@@ -25,11 +27,6 @@ def view(**more) -> FlowView:
         "events": (FlowEvent(1, NEW, "At 100 %: 3 new begins."),),
     }
     return FlowView(**{**given, **more})
-
-
-@pytest.fixture(autouse=True)
-def _dark(qapp):
-    theme.apply_theme(qapp, theme.DARK)
 
 
 @pytest.fixture

@@ -1,19 +1,16 @@
 import numpy as np
 import pytest
 from PySide6.QtCore import QPointF, Qt
-from PySide6.QtWidgets import QLabel
 
 from raterscope.widgets import theme
 from raterscope.widgets.panels.drift_panel import DriftPanel, DriftView
 from raterscope.widgets.plots.row_lines import RowLines
 from raterscope.widgets.plots.ternary_plot import TernaryPlot
+from tests.reading import visible_words
+
+pytestmark = pytest.mark.usefixtures("dark")
 
 CHANGE = (60, 1, "says 3 less often")
-
-
-@pytest.fixture(autouse=True)
-def themed(qapp):
-    theme.apply_theme(qapp, theme.DARK)
 
 
 def view(steps=100, outputs=("-1", "1", "3"), classes=("not", "supernova"), step=40, **changes) -> DriftView:
@@ -31,10 +28,6 @@ def view(steps=100, outputs=("-1", "1", "3"), classes=("not", "supernova"), step
         "step": step,
     }  # fmt: skip
     return DriftView(**{**values, **changes})
-
-
-def words(widget) -> str:
-    return "\n".join(label.text() for label in widget.findChildren(QLabel) if label.isVisible())
 
 
 def shown(qtbot, widget):
@@ -179,14 +172,14 @@ def test_lines_kept_as_a_picture_follow_the_theme(qapp, lines):
 
 def test_the_slider_and_the_figures_go_to_the_same_step(panel, qtbot):
     panel.show_drift(view())
-    assert "100 votes" in words(panel)
-    assert "vote 41" in words(panel)
+    assert "100 votes" in visible_words(panel)
+    assert "vote 41" in visible_words(panel)
     steps = []
     panel.step_changed.connect(steps.append)
     qtbot.keyClick(panel.slider, Qt.Key.Key_Right)
     panel.ternary.step_chosen.emit(60)
     assert steps == [41, 60]
-    assert "vote 61, supernova: says 3 less often" in words(panel)
+    assert "vote 61, supernova: says 3 less often" in visible_words(panel)
     panel.set_step(3)
     assert steps == [41, 60]
     assert panel.slider.value() == 3
@@ -221,13 +214,13 @@ def test_play_goes_to_the_last_vote_and_stops(panel, qtbot):
 
 def test_a_model_without_drift_offers_the_one_with(panel, qtbot):
     panel.show_static()
-    assert "Fuse with the dynamic model to see how annotators change." in words(panel)
+    assert "Fuse with the dynamic model to see how annotators change." in visible_words(panel)
     asked = []
     panel.dynamic_wanted.connect(lambda: asked.append(True))
     qtbot.mouseClick(panel.fuse, Qt.MouseButton.LeftButton)
     assert asked == [True]
     panel.show_drift(None)
-    assert "Choose an annotator" in words(panel)
+    assert "Choose an annotator" in visible_words(panel)
     assert not panel.fuse.isVisible()
 
 

@@ -1,16 +1,13 @@
 import numpy as np
 import pytest
-from PySide6.QtCore import QCoreApplication, Qt
-from PySide6.QtWidgets import QLabel, QPushButton
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QPushButton
 
-from raterscope.widgets import theme
 from raterscope.widgets.panels.exclusion_changes import ExclusionPreview
 from raterscope.widgets.panels.exclusion_panel import ExclusionPanel
+from tests.reading import visible_words
 
-
-@pytest.fixture(autouse=True)
-def themed(qapp):
-    theme.apply_theme(qapp, theme.DARK)
+pytestmark = pytest.mark.usefixtures("dark")
 
 
 @pytest.fixture
@@ -41,11 +38,6 @@ def preview(tasks=(417, 93, 5, 6)) -> ExclusionPreview:
     )  # fmt: skip
 
 
-def words(widget) -> str:
-    QCoreApplication.sendPostedEvents()
-    return "\n".join(label.text() for label in widget.findChildren(QLabel) if label.isVisible())
-
-
 @pytest.fixture
 def weighing(qtbot):
     """A panel that offers to let an annotator count less, and what it says."""
@@ -67,7 +59,7 @@ def test_an_annotator_can_be_made_to_count_less(weighing, qtbot):
     panel.choice.buttons["0.5"].click()
     assert said == [0.5]
     panel.show_preview(preview((5,)))
-    assert "kim at ½." in words(panel)
+    assert "kim at ½." in visible_words(panel)
     qtbot.keyClicks(panel.reason.words, "hasty")
     assert panel.exclude.text() == "Count at ½"
     qtbot.mouseClick(panel.exclude, Qt.MouseButton.LeftButton)
@@ -82,12 +74,12 @@ def test_choosing_again_keeps_the_reason_and_waits_for_what_would_change(weighin
     qtbot.keyClick(panel.reason.words, Qt.Key.Key_Up, Qt.KeyboardModifier.AltModifier)
     panel.set_working(0.1, "fusing")
     assert panel.weight == 0.5
-    assert "Fusing with kim at ½" in words(panel)
+    assert "Fusing with kim at ½" in visible_words(panel)
     assert panel.reason.isVisible()
     qtbot.keyClick(panel.reason.words, Qt.Key.Key_Return)
     assert said == [0.25, 0.5]
     qtbot.keyClick(panel.reason.words, Qt.Key.Key_Up, Qt.KeyboardModifier.AltModifier)
-    assert "Fusing with kim at ¾" in words(panel)
+    assert "Fusing with kim at ¾" in visible_words(panel)
     panel.show_preview(preview())
     assert panel.reason.reason == "hasty"
     qtbot.keyClick(panel.reason.words, Qt.Key.Key_Return)
@@ -106,7 +98,7 @@ def test_the_choices_have_two_ends(weighing, qtbot):
 
 def test_only_leaving_out_is_offered_where_weights_mean_nothing(panel):
     assert not panel.choice.isVisible()
-    assert "COUNTS" not in words(panel)
+    assert "COUNTS" not in visible_words(panel)
 
 
 def test_nobody_can_be_excluded_before_someone_is_chosen(panel, heard):
@@ -114,7 +106,7 @@ def test_nobody_can_be_excluded_before_someone_is_chosen(panel, heard):
     panel.exclude_key.click()
     assert heard == []
     panel.set_who("annotator 1", "would change 4 of 963 labels")
-    assert "would change 4 of 963 labels" in words(panel)
+    assert "would change 4 of 963 labels" in visible_words(panel)
     panel.exclude_key.click()
     assert heard == ["preview"]
 
@@ -122,11 +114,11 @@ def test_nobody_can_be_excluded_before_someone_is_chosen(panel, heard):
 def test_the_preview_is_shown_before_anything_is_done(panel, heard, qtbot):
     panel.exclude_key.click()
     panel.set_working(0.4, "iteration 12")
-    assert "Fusing without annotator 79142" in words(panel)
-    assert "iteration 12" in words(panel)
+    assert "Fusing without annotator 79142" in visible_words(panel)
+    assert "iteration 12" in visible_words(panel)
     assert not panel.exclude_key.isEnabled()
     panel.show_preview(preview())
-    assert "would change 4 of 963 labels" in words(panel)
+    assert "would change 4 of 963 labels" in visible_words(panel)
     assert panel.changes.model().index(0, 0).data() == "task 0417: not becomes supernova"
     qtbot.keyClick(panel.changes, Qt.Key.Key_Down)
     qtbot.keyClick(panel.changes, Qt.Key.Key_Down)
@@ -174,13 +166,13 @@ def test_cancel_is_acknowledged_at_once_and_progress_on_its_way_does_not_take_it
 
 def test_a_failure_is_a_sentence_and_can_be_tried_again(panel, heard):
     panel.show_failure("Nobody else voted on <b>12</b> tasks.")
-    assert "Nobody else voted on <b>12</b> tasks." in words(panel)
+    assert "Nobody else voted on <b>12</b> tasks." in visible_words(panel)
     panel.exclude_key.click()
     assert heard == ["preview"]
 
 
 def test_no_change_is_said_too(panel):
     panel.show_preview(preview(()))
-    assert "would change none of 963 labels" in words(panel)
+    assert "would change none of 963 labels" in visible_words(panel)
     assert not panel.changes.isVisible()
     assert panel.reason.isVisible()

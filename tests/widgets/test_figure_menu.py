@@ -7,13 +7,14 @@ from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtGui import QContextMenuEvent, QGuiApplication
 from PySide6.QtWidgets import QApplication, QMenu
 
-from raterscope.widgets import theme
 from raterscope.widgets.canvas.image_canvas import ImageCanvas
 from raterscope.widgets.figure_menu import FigureMenu
 from raterscope.widgets.panels.crop_view import CropView
 from raterscope.widgets.picturing import paint_svg, paint_to_image
 from raterscope.widgets.plot_table import PlotTable
 from tests.widgets.plotted import FIGURES
+
+pytestmark = pytest.mark.usefixtures("dark")
 
 SVG = "{http://www.w3.org/2000/svg}"
 opens_a_menu = pytest.mark.qt_log_ignore(
@@ -23,11 +24,6 @@ opens_a_menu = pytest.mark.qt_log_ignore(
 
 WITH_IMAGES = {"alike", "agreement", "matrix", "weight"}
 """The similarity of thousands is an image, so are voxels, and so is the bar of a colour scale."""
-
-
-@pytest.fixture(autouse=True)
-def themed(qapp):
-    theme.apply_theme(qapp, theme.DARK)
 
 
 @pytest.fixture(params=FIGURES)

@@ -18,10 +18,7 @@ from raterscope.widgets.panels.parasitaemia_panel import ParasitaemiaPanel
 from raterscope.widgets.panels.queue_panel import QueueFilter, QueueItem, QueuePanel
 from raterscope.widgets.parts import plain_tip
 
-
-@pytest.fixture(autouse=True)
-def themed(qapp):
-    theme.apply_theme(qapp, theme.DARK)
+pytestmark = pytest.mark.usefixtures("dark")
 
 
 def shown_words(widget) -> str:

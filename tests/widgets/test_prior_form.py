@@ -2,21 +2,18 @@ from functools import partial
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QCoreApplication, Qt
-from PySide6.QtWidgets import QApplication, QLabel, QLineEdit
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QApplication, QLineEdit
 from scipy.stats import beta
 
 from raterscope.algorithms.labels import Labels
 from raterscope.algorithms.labels.prior import PriorSettings, prior_of
-from raterscope.widgets import theme
 from raterscope.widgets.panels.prior_form import PriorForm
+from tests.reading import visible_words
+
+pytestmark = pytest.mark.usefixtures("dark")
 
 CLASSES, OUTPUTS = ("not", "supernova"), ("-1", "1", "3")
-
-
-@pytest.fixture(autouse=True)
-def themed(qapp):
-    theme.apply_theme(qapp, theme.DARK)
 
 
 @pytest.fixture
@@ -37,11 +34,6 @@ def form(qtbot, labels):
 
 def cell(form, row, column) -> str:
     return form.matrix.model().index(row, column).data()
-
-
-def words(widget) -> str:
-    QCoreApplication.sendPostedEvents()
-    return "\n".join(label.text() for label in widget.findChildren(QLabel) if label.isVisible())
 
 
 def enter(form, qtbot, row, column, text):
@@ -90,7 +82,7 @@ def test_a_cell_set_by_hand_sets_the_whole_matrix_by_hand_until_reset(form, qtbo
     expected = np.array([[2, 6.5, 1], [1, 1, 2]])
     np.testing.assert_array_equal(said[-1], expected)
     np.testing.assert_array_equal(form.by_hand(), expected)
-    assert "set by hand" in words(form)
+    assert "set by hand" in visible_words(form)
     assert not form.form.isEnabled()
     form.set_settings(PriorSettings(prior_strength=99.0))
     np.testing.assert_array_equal(form.matrix.counts(), expected)
@@ -98,7 +90,7 @@ def test_a_cell_set_by_hand_sets_the_whole_matrix_by_hand_until_reset(form, qtbo
     assert said[-1] is None
     assert form.by_hand() is None
     assert form.matrix.counts()[0].sum() == pytest.approx(99)
-    assert "set by hand" not in words(form)
+    assert "set by hand" not in visible_words(form)
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "nan", "1e9", "two", ""])
@@ -107,9 +99,9 @@ def test_a_count_that_will_not_do_is_refused_in_a_sentence(form, qtbot, text):
     form.changed.connect(said.append)
     enter(form, qtbot, 0, 0, text)
     assert said == []
-    assert f"A pseudo-count is {text!r}; expected a number above 0" in words(form)
+    assert f"A pseudo-count is {text!r}; expected a number above 0" in visible_words(form)
     enter(form, qtbot, 0, 0, "3")
-    assert "A pseudo-count is" not in words(form)
+    assert "A pseudo-count is" not in visible_words(form)
 
 
 def test_leaving_a_cell_as_it_was_is_no_change(form, qtbot):
@@ -132,5 +124,5 @@ def test_without_labels_it_says_what_belongs_here(qtbot):
     form = PriorForm(PriorSettings)
     qtbot.addWidget(form)
     form.show()
-    assert "Import labels" in words(form)
+    assert "Import labels" in visible_words(form)
     assert not form.matrix.isVisible()

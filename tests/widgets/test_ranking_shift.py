@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from PySide6.QtCore import QEvent, QObject, QPointF, Qt
 from PySide6.QtGui import QColor, QImage
-from PySide6.QtWidgets import QLabel
 
 from raterscope.widgets import theme
 from raterscope.widgets.picturing import paint_svg
 from raterscope.widgets.plots.ranking_layout import AFTER, BEFORE, RankingView
 from raterscope.widgets.plots.ranking_rows import WIDEST
 from raterscope.widgets.plots.ranking_shift import RankingShift
+from tests.reading import visible_words
 
 LEFT = Qt.MouseButton.LeftButton
 CONTROL, SHIFT = Qt.KeyboardModifier.ControlModifier, Qt.KeyboardModifier.ShiftModifier
@@ -60,10 +60,6 @@ class Resizes(QObject):
         return False
 
 
-def words(widget) -> str:
-    return "\n".join(label.text() for label in widget.findChildren(QLabel) if label.isVisible())
-
-
 def click(ranking, qtbot, place: QPointF, modifier=Qt.KeyboardModifier.NoModifier) -> None:
     qtbot.mouseClick(ranking.figure.viewport(), LEFT, modifier, place.toPoint())
 
@@ -78,9 +74,9 @@ def test_items_stand_by_their_scores_and_how_many_swap_is_said(ranking):
     assert np.argsort(across[0]).tolist() == [0, 1, 2, 3]
     assert np.argsort(across[1]).tolist() == [0, 2, 1, 3]
     assert across[0][0] == across[1][0]
-    assert "2 items swap" in words(ranking)
+    assert "2 items swap" in visible_words(ranking)
     ranking.show_ranking(view([3.0, 2.0, 1.0]))
-    assert "no item swaps" in words(ranking)
+    assert "no item swaps" in visible_words(ranking)
     assert not ranking.next.isVisible()
 
 
@@ -91,7 +87,7 @@ def test_components_stand_apart_and_are_ranked_each_by_itself(ranking):
     x = {item: middle(ranking, item).x() for item in range(4)}
     assert x[2] < x[0] < x[1] < x[3]
     assert x[1] - x[0] > x[3] - x[1]
-    assert "no item swaps, 1 never compared" in words(ranking)
+    assert "no item swaps, 1 never compared" in visible_words(ranking)
     assert shown.words(4) == "item 4, never compared"
     ranking.select(4)
     assert not ranking.grab().isNull()
@@ -219,7 +215,7 @@ def test_thousands_of_items_and_none_are_shown(ranking):
     ranking.show_ranking(view([]))
     assert not ranking.grab().isNull()
     ranking.show_ranking(None)
-    assert "Fuse pairs" in words(ranking)
+    assert "Fuse pairs" in visible_words(ranking)
 
 
 def test_scores_that_do_not_belong_together_are_refused():

@@ -11,16 +11,9 @@ from raterscope.widgets.panels.alternatives_panel import AlternativeCard, Altern
 from raterscope.widgets.panels.local_weight import LocalWeight
 from raterscope.widgets.panels.region_panel import RegionEvidence, RegionPanel, RegionVote
 from raterscope.widgets.panels.region_votes import SAID
+from tests.reading import visible_words
 
-
-@pytest.fixture(autouse=True)
-def themed(qapp):
-    theme.apply_theme(qapp, theme.DARK)
-
-
-def visible_words(widget) -> str:
-    QCoreApplication.sendPostedEvents()  # what was added to a layout is shown by an event
-    return "\n".join(label.text() for label in widget.findChildren(QLabel) if label.isVisible())
+pytestmark = pytest.mark.usefixtures("dark")
 
 
 VOTES = (

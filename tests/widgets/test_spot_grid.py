@@ -2,11 +2,11 @@ import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QLabel
 
 from raterscope.widgets import theme
 from raterscope.widgets.panels.card_view import Card
 from raterscope.widgets.panels.spot_grid import SpotGrid
+from tests.reading import visible_words
 
 SHIFT, CTRL = Qt.KeyboardModifier.ShiftModifier, Qt.KeyboardModifier.ControlModifier
 LEFT = Qt.MouseButton.LeftButton
@@ -31,16 +31,12 @@ class Spots:
     def card(self, place):
         return Card(f"spot {self.numbers[place]}", "5 of 14", "0.45")
 
-    def words(self, place):
+    def visible_words(self, place):
         return f"spot {self.numbers[place]}, a.png"
 
 
 def spots(*numbers) -> Spots:
     return Spots(numbers)
-
-
-def words(widget) -> str:
-    return "\n".join(label.text() for label in widget.findChildren(QLabel) if label.isVisible())
 
 
 def middle(grid, place) -> QPoint:
@@ -64,7 +60,7 @@ def test_click_ctrl_and_shift_choose_several_in_reading_order(grid):
     assert 102 not in grid.selected
     click(grid, 0)
     assert grid.selected == [100]
-    assert "1 chosen" in words(grid)
+    assert "1 chosen" in visible_words(grid)
 
 
 def test_the_keyboard_walks_over_the_ends_of_lines_and_chooses_with_shift(grid):
@@ -99,17 +95,17 @@ def test_others_take_the_place_of_those_that_are_settled(grid):
     grid.show_spots(spots(*[one for one in range(100, 120) if one != 103]), "40 px", anew=False)
     assert grid.current == 104
     assert chosen == [104]
-    assert "19 spots, each 40 px wide" in words(grid)
+    assert "19 spots, each 40 px wide" in visible_words(grid)
 
 
 def test_an_empty_grid_says_what_there_is_none_of(grid):
     grid.show_spots(spots(), "40 px", anew=True)
-    assert "No spot on this image is disputed." in words(grid)
-    assert "wide" not in words(grid)
+    assert "No spot on this image is disputed." in visible_words(grid)
+    assert "wide" not in visible_words(grid)
     grid.kind_choice.setCurrentIndex(grid.kind_choice.findData("decided"))
     grid.where_choice.setCurrentIndex(1)
     grid.show_spots(spots(), "40 px", anew=True)
-    assert "You have decided no spot on any image." in words(grid)
+    assert "You have decided no spot on any image." in visible_words(grid)
     assert not grid.accept.isEnabled()
 
 

@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, QPointF, Qt
-from PySide6.QtWidgets import QLabel
 
 from raterscope.algorithms.clicks.history import StreamHistory
 from raterscope.algorithms.clicks.stopping import StoppingSettings
@@ -9,14 +8,12 @@ from raterscope.widgets import theme
 from raterscope.widgets.plots.stream_curves import StreamCurves, StreamTruth
 from raterscope.widgets.plots.stream_scale import falling_scale, round_up
 from raterscope.widgets.plots.stream_words import chance_in_words, firm_from
+from tests.reading import visible_words
+
+pytestmark = pytest.mark.usefixtures("dark")
 
 UNKNOWN = np.nan
 CHANCE = StoppingSettings(rule="chance", limit=0.05, more=5)
-
-
-@pytest.fixture(autouse=True)
-def themed(qapp):
-    theme.apply_theme(qapp, theme.DARK)
 
 
 def history(steps=60, **changes) -> StreamHistory:
@@ -41,20 +38,16 @@ def curves(qtbot):
     return widget
 
 
-def words(widget) -> str:
-    return "\n".join(label.text() for label in widget.findChildren(QLabel) if label.isVisible())
-
-
 def place_of(figure, plot, share):
     box = figure._boxes()[plot]
     return QPointF(box.left() + share * box.width(), box.center().y())
 
 
 def test_before_there_is_a_stream_it_says_what_to_do(curves):
-    assert "Replay these clicks or watch a file that grows" in words(curves)
+    assert "Replay these clicks or watch a file that grows" in visible_words(curves)
     curves.set_history(history(), CHANCE)
     assert curves.filled
-    assert "60 annotators, 1,200 clicks" in words(curves)
+    assert "60 annotators, 1,200 clicks" in visible_words(curves)
     curves.set_history(history(0), CHANCE)
     assert not curves.filled
 

@@ -4,21 +4,18 @@ import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtGui import QWheelEvent
-from PySide6.QtWidgets import QApplication, QLabel, QPushButton, QScrollArea, QStyle, QStyleOptionComboBox
+from PySide6.QtWidgets import QApplication, QPushButton, QScrollArea, QStyle, QStyleOptionComboBox
 
 from raterscope.algorithms.clicks.history import StreamHistory
 from raterscope.algorithms.clicks.stopping import StoppingSettings
-from raterscope.widgets import theme
 from raterscope.widgets.panels.stream_panel import LiveLine, ReplayLine, StreamPanel
+from tests.reading import visible_words
+
+pytestmark = pytest.mark.usefixtures("dark")
 
 REPLAY = ReplayLine(60, 60, 60, 23, False, "time", True, 1, 5.0)
 LIVE = LiveLine("clicks.csv", "waiting for new clicks", False, 12.0, 104_812, 51, 12)
 CHANCE = StoppingSettings(rule="chance", limit=0.05, more=5, unchanged=4)
-
-
-@pytest.fixture(autouse=True)
-def themed(qapp):
-    theme.apply_theme(qapp, theme.DARK)
 
 
 @pytest.fixture
@@ -39,10 +36,6 @@ def history(steps=30) -> StreamHistory:
     )  # fmt: skip
 
 
-def words(widget) -> str:
-    return "\n".join(label.text() for label in widget.findChildren(QLabel) if label.isVisible())
-
-
 def told(signal) -> list:
     heard = []
     signal.connect(lambda *values: heard.append(values[0] if values else True))
@@ -55,13 +48,13 @@ def click(qtbot, button):
 
 def test_idle_it_offers_to_replay_and_to_watch_and_says_what_they_do(panel, qtbot):
     replays, watches = told(panel.replay_requested), told(panel.watch_requested)
-    assert "The clicks on this image come once more" in words(panel)
-    assert "CSV, JSON lines or Zooniverse exports" in words(panel)
+    assert "The clicks on this image come once more" in visible_words(panel)
+    assert "CSV, JSON lines or Zooniverse exports" in visible_words(panel)
     click(qtbot, panel.offers.replay)
     qtbot.keyClick(panel.offers.watch, Qt.Key.Key_Space)
     assert (replays, watches) == ([True], [True])
     panel.set_replayable("Fuse the image first.")
-    assert "Fuse the image first." in words(panel)
+    assert "Fuse the image first." in visible_words(panel)
     click(qtbot, panel.offers.replay)
     assert replays == [True]
 
@@ -69,7 +62,7 @@ def test_idle_it_offers_to_replay_and_to_watch_and_says_what_they_do(panel, qtbo
 def test_a_source_that_was_stopped_is_offered_again_as_it_is_called(panel, qtbot):
     assert not panel.offers.resume.isVisible()
     panel.set_resumable("<b>clicks</b>.csv", "1,048 clicks so far.")
-    assert "<b>clicks</b>.csv" in words(panel)
+    assert "<b>clicks</b>.csv" in visible_words(panel)
     resumes = told(panel.resume_requested)
     click(qtbot, panel.offers.resume)
     assert resumes == [True]
@@ -79,7 +72,7 @@ def test_a_source_that_was_stopped_is_offered_again_as_it_is_called(panel, qtbot
 
 def test_a_replay_is_steered_by_slider_buttons_and_keys(panel, qtbot):
     panel.show_replay(REPLAY)
-    assert "23 of 60" in words(panel)
+    assert "23 of 60" in visible_words(panel)
     steps = told(panel.position_chosen)
     qtbot.keyClick(panel.replay.slider, Qt.Key.Key_Right)
     panel.show_replay(dataclasses.replace(REPLAY, position=24))
@@ -110,7 +103,7 @@ def test_what_is_shown_is_not_told_and_moves_nothing_under_the_hand(panel):
 
 def test_no_step_is_gone_to_that_is_not_worked_out(panel, qtbot):
     panel.show_replay(dataclasses.replace(REPLAY, ready=40))
-    assert "40 of 60 steps worked out, paused" in words(panel)
+    assert "40 of 60 steps worked out, paused" in visible_words(panel)
     steps = told(panel.position_chosen)
     qtbot.keyClick(panel.replay.slider, Qt.Key.Key_End)
     assert steps == [40]
@@ -133,7 +126,7 @@ def test_space_plays_and_pauses_wherever_the_focus_is(panel, qtbot):
 
 def test_order_batch_and_speed_of_a_replay_are_chosen(panel, qtbot):
     panel.show_replay(dataclasses.replace(REPLAY, annotators=11, steps=3, ready=3, batch=5, position=3))
-    assert "11 of 11" in words(panel)
+    assert "11 of 11" in visible_words(panel)
     assert not panel.replay.shuffle.isEnabled()
     orders, shuffles = told(panel.order_chosen), told(panel.shuffle_requested)
     batches, speeds, leaves = told(panel.batch_chosen), told(panel.speed_chosen), told(panel.leave_requested)
@@ -197,11 +190,11 @@ def test_clicks_without_times_are_replayed_at_random_only(panel, qtbot):
 def test_a_source_that_is_watched_says_what_came_and_when(panel, qtbot):
     panel.show_live(LIVE)
     for said in ("clicks.csv", "waiting for new clicks", "104,812", "51", "12 s ago"):
-        assert said in words(panel)
-    qtbot.waitUntil(lambda: "13 s ago" in words(panel))
+        assert said in visible_words(panel)
+    qtbot.waitUntil(lambda: "13 s ago" in visible_words(panel))
     panel.show_live(dataclasses.replace(LIVE, since=None, refused=2, notice="<i>Line 3</i> is no click."))
-    assert "none yet" in words(panel)
-    assert "<i>Line 3</i> is no click." in words(panel)
+    assert "none yet" in visible_words(panel)
+    assert "<i>Line 3</i> is no click." in visible_words(panel)
     pauses, stops = told(panel.pause_toggled), told(panel.stop_requested)
     click(qtbot, panel.live.pause)
     panel.show_live(dataclasses.replace(LIVE, paused=True))
@@ -213,25 +206,25 @@ def test_a_source_that_is_watched_says_what_came_and_when(panel, qtbot):
 
 def test_the_image_on_screen_is_said_to_be_firm_or_not_and_why(panel):
     panel.set_state(history(), 22)
-    assert "Not firm yet" in words(panel)
-    assert "11 % chance of a change with 5 more" in words(panel)
-    assert "22 annotators, 41 detections" in words(panel)
-    assert "6 decisions changed in 4 steps" in words(panel)
+    assert "Not firm yet" in visible_words(panel)
+    assert "11 % chance of a change with 5 more" in visible_words(panel)
+    assert "22 annotators, 41 detections" in visible_words(panel)
+    assert "6 decisions changed in 4 steps" in visible_words(panel)
     panel.set_state(history(), 30)
-    assert "Firm: no more annotators needed" in words(panel)
+    assert "Firm: no more annotators needed" in visible_words(panel)
     panel.set_state(history(), 1)
-    assert "1 annotator, 41 detections" in words(panel)
-    assert "3 decisions changed with the last step" in words(panel)
+    assert "1 annotator, 41 detections" in visible_words(panel)
+    assert "3 decisions changed with the last step" in visible_words(panel)
     panel.set_stopping(StoppingSettings(rule="share", more=2))
     panel.set_state(history(), 20)
-    assert "2 more: 0.3 changes (under 1 %)" in words(panel)
+    assert "2 more: 0.3 changes (under 1 %)" in visible_words(panel)
     panel.set_state(history(), 0)
-    assert "firm yet" not in words(panel)
+    assert "firm yet" not in visible_words(panel)
 
 
 def test_when_an_image_is_firm_is_set_in_what_is_unfolded(panel, qtbot):
     assert not panel.form.isVisible()
-    assert "limit 0.05" in words(panel)
+    assert "limit 0.05" in visible_words(panel)
     settings = told(panel.stopping_changed)
     click(qtbot, panel.fold)
     assert panel.form.isVisible()
@@ -245,7 +238,7 @@ def test_when_an_image_is_firm_is_set_in_what_is_unfolded(panel, qtbot):
     qtbot.keyClicks(limit, "0.1")
     assert settings[-1] == dataclasses.replace(CHANCE, limit=0.1)
     assert panel.stopping.limit == 0.1
-    assert "limit 0.1" in words(panel)
+    assert "limit 0.1" in visible_words(panel)
 
 
 def test_who_begins_a_replay_by_key_has_the_keys_in_it(panel, qtbot):

@@ -1,16 +1,13 @@
 import numpy as np
 import pytest
-from PySide6.QtCore import QCoreApplication, Qt
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor, QImage
-from PySide6.QtWidgets import QLabel
 
 from raterscope.widgets import theme
 from raterscope.widgets.panels.task_grid import GridView, TaskGrid
+from tests.reading import visible_words
 
-
-@pytest.fixture(autouse=True)
-def themed(qapp):
-    theme.apply_theme(qapp, theme.DARK)
+pytestmark = pytest.mark.usefixtures("dark")
 
 
 @pytest.fixture
@@ -35,11 +32,6 @@ def view(many=41, **changes) -> GridView:
     return GridView(**{**values, **changes})
 
 
-def words(widget) -> str:
-    QCoreApplication.sendPostedEvents()
-    return "\n".join(label.text() for label in widget.findChildren(QLabel) if label.isVisible())
-
-
 def picture() -> QImage:
     made = QImage(200, 100, QImage.Format.Format_RGB32)
     made.fill(QColor("#ff0000"))
@@ -48,14 +40,14 @@ def picture() -> QImage:
 
 def test_the_header_says_what_the_tasks_have_in_common_and_how_many(grid):
     grid.show_tasks(view())
-    assert "said 3 where true is 'not'" in words(grid)
-    assert "41 tasks" in words(grid)
+    assert "said 3 where true is 'not'" in visible_words(grid)
+    assert "41 tasks" in visible_words(grid)
     model = grid.view.model()
     assert model.index(0, 1).data() == "task 0002, said 3, not 0.93"
     grid.show_tasks(view(0))
-    assert "No task is of this kind." in words(grid)
+    assert "No task is of this kind." in visible_words(grid)
     grid.show_tasks(None)
-    assert "Click a cell" in words(grid)
+    assert "Click a cell" in visible_words(grid)
 
 
 def test_only_pictures_in_sight_are_asked_for_and_each_once(grid, qtbot):

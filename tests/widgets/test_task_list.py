@@ -3,15 +3,11 @@ import sys
 import numpy as np
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QLabel
 
-from raterscope.widgets import theme
 from raterscope.widgets.panels.task_list import TaskList, TasksView, posterior_words
+from tests.reading import visible_words
 
-
-@pytest.fixture(autouse=True)
-def themed(qapp):
-    theme.apply_theme(qapp, theme.DARK)
+pytestmark = pytest.mark.usefixtures("dark")
 
 
 @pytest.fixture
@@ -40,10 +36,6 @@ def view(many=5, order=None, **changes) -> TasksView:
 
 def said(panel, row) -> str:
     return panel.view.model().index(row, 0).data(Qt.ItemDataRole.AccessibleTextRole)
-
-
-def words(panel) -> str:
-    return "\n".join(label.text() for label in panel.findChildren(QLabel) if label.isVisible())
 
 
 def test_a_line_says_the_posterior_and_a_decided_one_what_was_decided(tasks):
@@ -116,7 +108,7 @@ def test_the_filter_is_asked_for_with_its_words_and_its_choice(tasks, qtbot):
     tasks.choice.setCurrentIndex(tasks.choice.findData("few"))
     assert asked == [("4", "undecided"), ("41", "undecided"), ("41", "few")]
     tasks.set_tasks(view(order=[]))
-    assert "No name under “few votes” contains “41”" in words(tasks)
-    assert "0 of 5" in words(tasks)
+    assert "No name under “few votes” contains “41”" in visible_words(tasks)
+    assert "0 of 5" in visible_words(tasks)
     tasks.set_tasks(None)
-    assert "Nothing here yet." in words(tasks)
+    assert "Nothing here yet." in visible_words(tasks)

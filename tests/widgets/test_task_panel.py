@@ -7,6 +7,9 @@ from PySide6.QtWidgets import QLabel, QSplitter, QWidget
 from raterscope.widgets import theme
 from raterscope.widgets.panels.class_bars import ClassBar, keys_of
 from raterscope.widgets.panels.task_panel import TaskPanel, TaskView, TaskVote
+from tests.reading import visible_words
+
+pytestmark = pytest.mark.usefixtures("dark")
 
 VOTES = (
     TaskVote(3, "w-0412", "not", True, 0.4),
@@ -14,11 +17,6 @@ VOTES = (
     TaskVote(5, "w-0005", "supernova", False, -2.5),
     TaskVote(1, "w-0001", "not", True, 2.9),
 )
-
-
-@pytest.fixture(autouse=True)
-def themed(qapp):
-    theme.apply_theme(qapp, theme.DARK)
 
 
 @pytest.fixture
@@ -38,11 +36,6 @@ def view(**changes) -> TaskView:
     return TaskView(**{**values, **changes})
 
 
-def words(widget) -> str:
-    QCoreApplication.sendPostedEvents()
-    return "\n".join(label.text() for label in widget.findChildren(QLabel) if label.isVisible())
-
-
 def said(listed) -> list[str]:
     model = listed.model()
     return [model.index(row).data(Qt.ItemDataRole.AccessibleTextRole) for row in range(model.rowCount())]
@@ -53,9 +46,9 @@ def test_the_deciding_number_is_the_largest_text(panel):
     labels = [label for label in panel.findChildren(QLabel) if label.isVisible() and label.text()]
     largest = max(labels, key=lambda label: label.fontInfo().pixelSize())
     assert (largest.text(), largest.fontInfo().pixelSize()) == ("0.51", 30)
-    assert "posterior not" in words(panel)
-    assert "TASK\n0417\n" in words(panel)
-    assert "4 votes" in words(panel)
+    assert "posterior not" in visible_words(panel)
+    assert "TASK\n0417\n" in visible_words(panel)
+    assert "4 votes" in visible_words(panel)
 
 
 def test_those_who_disagree_come_first_the_weightiest_foremost(panel):
@@ -70,11 +63,11 @@ def test_those_who_disagree_come_first_the_weightiest_foremost(panel):
 
 def test_a_vote_that_differs_from_the_model_is_said_and_so_is_the_truth(panel):
     panel.show_task(view(majority=1, majority_votes=3, known=0))
-    assert "The vote says supernova (3 of 4), the model not" in words(panel)
-    assert "Known truth: not." in words(panel)
+    assert "The vote says supernova (3 of 4), the model not" in visible_words(panel)
+    assert "Known truth: not." in visible_words(panel)
     assert said(panel.bars)[0] == "not, 0.51, truth, key 1"
     panel.show_task(view(majority=0, majority_votes=3))
-    assert "The vote says" not in words(panel)
+    assert "The vote says" not in visible_words(panel)
 
 
 def test_a_click_on_a_class_decides_and_return_does(panel, qtbot):
@@ -98,7 +91,7 @@ def test_a_decision_is_shown_and_can_be_cleared(panel, qtbot):
     panel.show_task(view(decided=1))
     panel.clear.click()
     assert asked == ["skipped", "cleared"]
-    assert "You decided supernova." in words(panel)
+    assert "You decided supernova." in visible_words(panel)
     assert said(panel.bars)[1] == "supernova, 0.49, decided, key 2"
 
 
@@ -126,7 +119,7 @@ def test_blind_nothing_tells_who_voted(panel, qtbot):
 def test_votes_hidden_until_decided_give_nothing_away(panel):
     hidden = view(hidden=True, majority=1, majority_votes=3, known=0)
     panel.show_task(hidden)
-    shown = words(panel)
+    shown = visible_words(panel)
     assert "Votes are shown once you have decided." in shown
     for secret in ("0.51", "The vote says", "Known truth", "posterior"):
         assert secret not in shown
@@ -134,7 +127,7 @@ def test_votes_hidden_until_decided_give_nothing_away(panel):
     assert said(panel.votes) == []
     panel.show_task(view(hidden=True, decided=0))
     assert len(said(panel.votes)) == 4
-    assert "0.51" in words(panel)
+    assert "0.51" in visible_words(panel)
 
 
 def test_a_picture_is_shown_whole_and_its_absence_said(panel):
@@ -173,10 +166,10 @@ def test_so_many_classes_are_seen_at_once_in_the_usual_window(panel, many):
 
 def test_before_a_fusion_one_can_decide_but_reads_no_number(panel):
     panel.show_task(view(posterior=None))
-    assert "nan" not in words(panel)
-    assert "–" in words(panel).splitlines()
+    assert "nan" not in visible_words(panel)
+    assert "–" in visible_words(panel).splitlines()
     panel.show_task(None)
-    assert "Choose a task" in words(panel)
+    assert "Choose a task" in visible_words(panel)
 
 
 def test_a_narrow_panel_keeps_the_classes_in_sight(panel):

@@ -5,17 +5,14 @@ from dataclasses import replace
 import pytest
 from PySide6.QtCore import QCoreApplication, QPoint, Qt
 from PySide6.QtGui import QContextMenuEvent, QGuiApplication
-from PySide6.QtWidgets import QLabel, QMenu
+from PySide6.QtWidgets import QMenu
 
 from raterscope.app.review import SpotSubject
 from raterscope.app.study import Study
 from raterscope.app.workspaces.clicks.crop_shelf import Place
 from raterscope.widgets.dialogs.reason import ReasonDialog
 from tests.app.driving import LONG, idle, press, states
-
-
-def seen(widget) -> str:
-    return "\n".join(label.text() for label in widget.findChildren(QLabel) if label.isVisible())
+from tests.reading import visible_words
 
 
 def disputed(window) -> int:
@@ -35,7 +32,7 @@ def test_what_the_votes_and_the_model_say_stands_together(fused):
     place = disputed(fused)
     workspace.reviewing.select(place)
     spot = workspace.reviewing.spots[place]
-    words = seen(workspace.evidence)
+    words = visible_words(workspace.evidence)
     assert f"{spot.votes} of {spot.looked} ({spot.votes / spot.looked:.0%}): most did not" in words
     assert f"{workspace.evidence._number.text()}: in doubt" in words  # as many digits as the large number has
     assert f"{spot.votes} clicked, {spot.looked - spot.votes} did not" in words
@@ -93,7 +90,7 @@ def test_blind_nothing_tells_what_others_say_until_one_has_decided(fused, qtbot,
     place = next(i for i, one in enumerate(workspace.reviewing.spots) if one.state == "detected")
     workspace.reviewing.select(place)
     spot = workspace.reviewing.spots[place]
-    words = seen(workspace.evidence)
+    words = visible_words(workspace.evidence)
     assert "hidden until you decide" in words
     for told in (f"{spot.posterior:.2f}", f"{spot.votes} of {spot.looked}", "volunteer", "detected"):
         assert told not in words
@@ -104,9 +101,9 @@ def test_blind_nothing_tells_what_others_say_until_one_has_decided(fused, qtbot,
     assert not any("volunteer" in row.name for row in workspace.table.model.rows)
 
     press(fused, qtbot, Qt.Key.Key_R)
-    assert f"Spot {spot.number}: you rejected it; {spot.votes} of" in seen(workspace.evidence)
+    assert f"Spot {spot.number}: you rejected it; {spot.votes} of" in visible_words(workspace.evidence)
     workspace.reviewing.select(place)
-    words = seen(workspace.evidence)
+    words = visible_words(workspace.evidence)
     assert f"{spot.votes} of {spot.looked}" in words
     assert "rejected it" in words
     assert len(clicks[-1]) == spot.votes
@@ -134,7 +131,7 @@ def test_an_image_is_flagged_with_a_reason_found_by_it_and_unflagged_by_undo(fus
     assert fused.bar.fuse.text() == "Fuse"  # a flag changes no fusion
     press(fused, qtbot, Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier)
     assert queue.shown() == []
-    assert "No image is flagged" in seen(queue)
+    assert "No image is flagged" in visible_words(queue)
     flag(fused, qtbot, "torn")
     press(fused, qtbot, Qt.Key.Key_F)
     assert queue.shown() == []
@@ -150,7 +147,7 @@ def test_the_queue_tells_how_many_images_are_settled(fused, qtbot):
     press(fused, qtbot, Qt.Key.Key_R)
     assert told() == "2 of 2 images settled, no disputed spot left"
     queue.choice.setCurrentIndex(queue.choice.findData("undecided"))
-    assert "Every image is settled" in seen(queue)
+    assert "Every image is settled" in visible_words(queue)
 
 
 def open_grid(window, qtbot, *, everywhere):
@@ -205,7 +202,7 @@ def test_a_spot_of_the_grid_is_explained_and_shown_on_its_image(fused, qtbot):
     other = next(place for place, card in enumerate(cards(grid)) if card.third != here)
     grid.view.setCurrentIndex(grid.view.model().at(other))
     idle(fused, qtbot)
-    words = seen(workspace.evidence)
+    words = visible_words(workspace.evidence)
     assert cards(grid)[other].third in words
     assert "in doubt" in words
     key(fused, qtbot, Qt.Key.Key_Return)

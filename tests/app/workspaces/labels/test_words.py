@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QLabel
 
 from raterscope.app.formats.label_records import LabelTable
 from raterscope.app.review import Decision
@@ -12,16 +11,13 @@ from raterscope.app.study.labels import add_votes
 from tests.app.driving import LONG, idle, open_study
 from tests.app.workspaces.labels.driving import fuse, key
 from tests.app.workspaces.labels.made import LIAR
-
-
-def seen(widget) -> str:
-    return "\n".join(label.text() for label in widget.findChildren(QLabel) if label.isVisible())
+from tests.reading import visible_words
 
 
 def test_before_a_fusion_every_panel_says_that_it_waits_for_one(opened):
     workspace = opened.workspace
-    assert "Fuse labels" in seen(workspace.wall)
-    assert "Fuse labels" in seen(workspace.cards)
+    assert "Fuse labels" in visible_words(workspace.wall)
+    assert "Fuse labels" in visible_words(workspace.cards)
     assert all(line.agrees for line in workspace.task_panel.votes.lines)  # there is no model to disagree with
 
 
@@ -64,9 +60,9 @@ def agreed(window, qtbot, agreed_path):
 def test_where_no_vote_is_missing_nobody_is_told_to_fuse_first(agreed, qtbot):
     workspace = agreed.workspace
     workspace.left_tabs.setCurrentWidget(workspace.ask)
-    assert "Fuse first" in seen(workspace.ask)
+    assert "Fuse first" in visible_words(workspace.ask)
     fuse(agreed, qtbot)
-    assert "No further vote" in seen(workspace.ask)
+    assert "No further vote" in visible_words(workspace.ask)
 
 
 def test_leaving_out_who_changes_nothing_says_so_above_the_reasons(fused, qtbot):
@@ -95,10 +91,10 @@ def test_an_empty_list_of_tasks_says_why_it_is_empty(fused, qtbot, which, words)
     queue.choice.setCurrentIndex(queue.choice.findData(which))
     idle(fused, qtbot)
     assert not queue.view.lines
-    assert words in seen(queue)
+    assert words in visible_words(queue)
     queue.filter.setText("no task is called so")
     idle(fused, qtbot)
-    assert "contains “no task is called so”" in seen(queue)
+    assert "contains “no task is called so”" in visible_words(queue)
 
 
 def test_who_is_left_out_already_is_taken_in_again_by_the_same_key_and_it_says_so(fused, qtbot):
