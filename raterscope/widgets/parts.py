@@ -21,7 +21,10 @@ from PySide6.QtWidgets import (
 
 from raterscope.widgets import theme
 
-__all__ = ["ChoiceBox", "ElidedLabel", "Header", "let_wheel_pass", "plain_label", "plain_tip", "rule"]
+__all__ = [
+    "ChoiceBox", "ElidedLabel", "Header", "leave_keys_to", "let_wheel_pass", "plain_label", "plain_tip",
+    "rule",
+]  # fmt: skip
 
 
 def plain_label(text: str = "", role: str = "", *, wrap: bool = False, selectable: bool = False) -> QLabel:
@@ -97,6 +100,17 @@ class ElidedLabel(QLabel):
         metrics = QFontMetrics(self.font())
         text = metrics.elidedText(self.text().replace("\n", " "), self._elide, self.width())
         painter.drawText(self.rect(), int(self.alignment() | Qt.AlignmentFlag.AlignVCenter), text)
+
+
+def leave_keys_to(panel: QWidget, part: QWidget | None) -> None:
+    """Let a part of a panel have the panel's keys, or the panel itself while that part is out of sight.
+
+    What is hidden has no keys: they would be dead, or go to whatever comes next.
+    """
+    had = panel.hasFocus()
+    panel.setFocusProxy(part)  # type: ignore[arg-type]
+    if had:
+        panel.setFocus()
 
 
 def let_wheel_pass(editor: QWidget) -> None:

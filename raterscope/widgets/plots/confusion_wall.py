@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QLineEdit, QStackedWidget, QToolButton, QVBoxLayou
 
 from raterscope.widgets.figure_menu import FigureMenu
 from raterscope.widgets.figures import count
-from raterscope.widgets.parts import ChoiceBox, Header, plain_label, plain_tip
+from raterscope.widgets.parts import ChoiceBox, Header, leave_keys_to, plain_label, plain_tip
 from raterscope.widgets.plot_table import PlotTable
 from raterscope.widgets.plots.cells import rate_table
 from raterscope.widgets.plots.colour_bar import BAR_HEIGHT, paint_colour_bar
@@ -318,8 +318,8 @@ class ConfusionWall(QWidget):
         shown = len(self.tiles.order) if many else 0
         self.header.set_title(self._title + (f" {many:,}" if many else ""))
         self._nothing.setText(NOBODY if many else NOTHING)
+        leave_keys_to(self, self.tiles if shown else None)
         self._pages.setCurrentIndex(int(shown > 0))
-        self._keep_keys(shown > 0)
         for widget in (self.filter, self.measure, self.direction):
             widget.setVisible(many > 0)
         self.scale.setVisible(many > 0 and self.width() >= NARROW[0])
@@ -332,15 +332,6 @@ class ConfusionWall(QWidget):
         told += ["size = votes"] if many and self.width() >= NARROW[1] else []
         self.header.set_aside(" | ".join(told))
         self.tiles.setAccessibleName(f"Confusion matrices of {count(shown, 'annotator')}")
-
-    def _keep_keys(self, tiles: bool) -> None:
-        """Have the keys without tiles too: hidden ones would leave them to whatever comes next."""
-        if tiles == (self.focusProxy() is self.tiles):
-            return
-        had = self.hasFocus()
-        self.setFocusProxy(self.tiles if tiles else None)  # type: ignore[arg-type]
-        if had:
-            self.setFocus()
 
     def _on_direction(self) -> None:
         self._falling = not self._falling

@@ -16,7 +16,7 @@ from PySide6.QtWidgets import (
 from raterscope.algorithms.pairs.knockoffs import HIGHEST_RATE
 from raterscope.widgets import theme
 from raterscope.widgets.figures import count
-from raterscope.widgets.parts import Header, plain_label
+from raterscope.widgets.parts import Header, leave_keys_to, plain_label
 from raterscope.widgets.plots.mode_switch import ModeSwitch
 from raterscope.widgets.plots.statistic_bars import RateCut, StatisticBars, StatisticsView
 from raterscope.widgets.text_size import set_lengths
@@ -74,6 +74,7 @@ class KnockoffBars(QWidget):
     def show_statistics(self, view: StatisticsView | None) -> None:
         """Show annotators, or that there are none yet; mode and draw stay where they can."""
         self._view = view
+        leave_keys_to(self, self.figure if view is not None else None)
         self._pages.setCurrentIndex(int(view is not None))
         self.modes.setVisible(view is not None)
         self.draw.setVisible(view is not None and self.modes.mode == "draw")

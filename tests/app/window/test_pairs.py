@@ -29,6 +29,9 @@ def test_comparisons_become_a_study_and_pictures_may_come_later(window, qtbot, f
     words = "4 comparisons of 3 items by 2 annotators"
     contents = brought(window, qtbot, write(folder / "better.csv", HEADER, ROWS), words)
     assert window.workspace.current_item() == contents.of("pairs")[0].id
+    has_keys = window.focusWidget()
+    assert has_keys.isVisible()
+    assert window.workspace.isAncestorOf(has_keys)
     pictures = digits(folder / "cells", ["c0.png", "c2.png"])
     contents = brought(window, qtbot, pictures, "2 items have a picture now")
     assert not contents.of("masks")

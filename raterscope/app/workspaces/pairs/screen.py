@@ -42,7 +42,7 @@ class PairsScreen(WorkspaceScreen):
         self.question.setMinimumContentsLength(8)
         above = _split(Qt.Orientation.Horizontal, (self.path, self.sides), (520, 320))
         middle = _split(Qt.Orientation.Vertical, (above, self.bars), (390, 210))
-        middle.setFocusProxy(self.bars.figure)
+        middle.setFocusProxy(self.bars)
         super().__init__(
             AnnotatorList(),
             middle,
