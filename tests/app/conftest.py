@@ -78,6 +78,14 @@ def study_file(tmp_path, crowd_files) -> Path:
 
 
 @pytest.fixture
+def jobs(qapp):
+    jobs = Jobs()
+    yield jobs
+    jobs.close()
+    jobs.deleteLater()
+
+
+@pytest.fixture
 def window(qtbot):
     window = MainWindow()
     window.resize(1280, 800)

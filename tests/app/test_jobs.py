@@ -15,15 +15,7 @@ from raterscope.algorithms.masks.data import MasksError
 from raterscope.algorithms.pairs.data import PairsError
 from raterscope.algorithms.settings import SettingsError
 from raterscope.app.errors import InputError
-from raterscope.app.jobs import Jobs, Lane
-
-
-@pytest.fixture
-def jobs(qapp):
-    jobs = Jobs()
-    yield jobs
-    jobs.close()
-    jobs.deleteLater()
+from raterscope.app.jobs import Lane
 
 
 def test_the_answer_arrives_in_the_gui_thread(jobs, qtbot):

@@ -38,3 +38,10 @@ def noisy(seed: int, raters: int, shape=(12, 14, 16), classes: int = 2):
         wrong = rng.random(shape) < 0.05 + 0.05 * p
         labels[p][wrong] = rng.integers(0, classes, size=int(wrong.sum()))
     return labels, truth
+
+
+def whole(fusion, maps):
+    """Put (S, Z, Y, X) maps back onto the whole image."""
+    full = np.zeros((len(maps), *fusion.frame), dtype=maps.dtype)
+    full[:, *(slice(at, at + n) for at, n in zip(fusion.origin, fusion.shape, strict=True))] = maps
+    return full

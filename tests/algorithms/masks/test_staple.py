@@ -8,15 +8,9 @@ import pytest
 from raterscope.algorithms.masks.data import OPEN
 from raterscope.algorithms.masks.staple import STAPLESettings, staple
 from raterscope.algorithms.progress import Cancelled
-from tests.algorithms.masks.staple_cases import ball, named, nodule, noisy
+from tests.algorithms.masks.staple_cases import ball, named, nodule, noisy, whole
 
 FRAME = STAPLESettings(domain="frame")
-
-
-def whole(fusion, maps):
-    full = np.zeros((len(maps), *fusion.frame), dtype=maps.dtype)
-    full[:, *(slice(at, at + n) for at, n in zip(fusion.origin, fusion.shape, strict=True))] = maps
-    return full
 
 
 def peer(labels):

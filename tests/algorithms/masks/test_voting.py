@@ -7,19 +7,12 @@ import pytest
 
 from raterscope.algorithms.masks.data import OPEN
 from raterscope.algorithms.masks.voting import MajoritySettings, majority
-from tests.algorithms.masks.staple_cases import named, nodule
+from tests.algorithms.masks.staple_cases import named, nodule, whole
 
 
 def row(*rows):
     """Masks of one line of voxels each, as text of digits."""
     return np.array([[[list(map(int, text))]] for text in rows], dtype=np.uint8)
-
-
-def whole(fusion, maps):
-    """Put (S, Z, Y, X) maps back onto the whole image."""
-    full = np.zeros((len(maps), *fusion.frame), dtype=maps.dtype)
-    full[:, *(slice(at, at + n) for at, n in zip(fusion.origin, fusion.shape, strict=True))] = maps
-    return full
 
 
 VOTES = named(row("0111", "0011", "0001", "0000").astype(bool))

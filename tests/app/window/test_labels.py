@@ -8,13 +8,6 @@ from tests.app.driving import LONG, idle
 from tests.app.labels.test_importing import digits, truths, votes, written
 
 
-@pytest.fixture
-def folder(tmp_path):
-    place = tmp_path / "in"
-    place.mkdir()
-    return place
-
-
 def brought(window, qtbot, paths, news):
     window.open_paths(list(paths))
     qtbot.waitUntil(lambda: news in window.status.news, timeout=LONG)

@@ -16,13 +16,6 @@ from tests.app.driving import LONG, idle
 from tests.app.masks.made import a_ball, a_volume, four_raters, write
 
 
-@pytest.fixture
-def folder(tmp_path):
-    place = tmp_path / "in"
-    place.mkdir()
-    return place
-
-
 def test_a_volume_and_masks_dropped_together_become_a_study(window, qtbot, folder):
     window.open_paths([*four_raters(folder), a_volume(folder / "chest.nii.gz")])
     qtbot.waitUntil(

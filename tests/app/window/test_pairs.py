@@ -11,13 +11,6 @@ from tests.app.pairs.test_importing import ROWS, digits
 from tests.app.tables import write
 
 
-@pytest.fixture
-def folder(tmp_path):
-    place = tmp_path / "in"
-    place.mkdir()
-    return place
-
-
 def brought(window, qtbot, path, news):
     window.open_paths([path])
     qtbot.waitUntil(lambda: news in window.status.news, timeout=LONG)

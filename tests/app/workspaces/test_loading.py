@@ -3,25 +3,15 @@
 import threading
 
 import numpy as np
-import pytest
 
 from raterscope.app.document import Document
 from raterscope.app.formats.volumes import find_volumes, load_volume
 from raterscope.app.importing import read_files, store
-from raterscope.app.jobs import Jobs
 from raterscope.app.study import Study
 from raterscope.app.workspaces.loading import SceneLoader
 from raterscope.app.workspaces.masks.scene import load_pixels, read_scene
 from tests.app.driving import LONG
 from tests.app.masks.made import a_volume
-
-
-@pytest.fixture
-def jobs(qapp):
-    jobs = Jobs()
-    yield jobs
-    jobs.close()
-    jobs.deleteLater()
 
 
 def studies(folder):

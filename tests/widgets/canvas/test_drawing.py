@@ -2,14 +2,13 @@
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QPoint, Qt
+from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 
 from raterscope.algorithms.measuring import area_of, length_of
 from raterscope.widgets.canvas.drawing import Drawing
 from raterscope.widgets.canvas.image_canvas import ImageCanvas
-
-LEFT = Qt.MouseButton.LeftButton
+from tests.widgets.canvas.pointing import LEFT, at, click, drag
 
 
 @pytest.fixture
@@ -34,25 +33,10 @@ def drawn(drawing):
     return got
 
 
-def at(canvas, x, y):
-    return QPoint(*(round(value) for value in canvas.viewport.to_screen(x, y)))
-
-
-def drag(canvas, places):
-    QTest.mousePress(canvas, LEFT, pos=at(canvas, *places[0]))
-    for place in places[1:]:
-        QTest.mouseMove(canvas, at(canvas, *place))
-    QTest.mouseRelease(canvas, LEFT, pos=at(canvas, *places[-1]))
-
-
-def click(canvas, x, y):
-    QTest.mouseClick(canvas, LEFT, pos=at(canvas, x, y))
-
-
 def test_a_dragged_line_has_its_two_ends_and_the_image_stays(canvas, drawing, drawn):
     view = canvas.viewport
     drawing.set_mode("scale")
-    drag(canvas, [(50, 60), (120, 90), (250, 60)])
+    drag(canvas, (50, 60), (120, 90), (250, 60))
     ((mode, points),) = drawn
     assert mode == "scale"
     assert len(points) == 2
@@ -91,7 +75,7 @@ def test_an_outline_is_closed_by_a_click_on_its_first_corner(canvas, drawing, dr
 def test_an_outline_drawn_freehand_has_the_area_that_was_drawn_with_few_points(canvas, drawing, drawn):
     drawing.set_mode("area")
     angle = np.linspace(0, 2 * np.pi, 160)
-    drag(canvas, list(zip(150 + 60 * np.cos(angle), 100 + 60 * np.sin(angle), strict=True)))
+    drag(canvas, *zip(150 + 60 * np.cos(angle), 100 + 60 * np.sin(angle), strict=True))
     ((_, points),) = drawn
     assert area_of(points) == pytest.approx(np.pi * 3600, rel=0.03)
     assert len(points) < 80

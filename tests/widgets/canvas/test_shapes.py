@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QPoint, Qt
+from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 
 from raterscope.algorithms.measuring import area_of, length_of
@@ -11,8 +11,8 @@ from raterscope.widgets.canvas.marks import DetectionMarks
 from raterscope.widgets.canvas.shape_grips import grips_of, pulled
 from raterscope.widgets.canvas.shape_marks import ShapeMark
 from raterscope.widgets.canvas.shapes import Shapes
+from tests.widgets.canvas.pointing import LEFT, at, click, drag
 
-LEFT = Qt.MouseButton.LeftButton
 SHIFT = Qt.KeyboardModifier.ShiftModifier
 LINE = ShapeMark("line", np.array([(50.0, 100.0), (250.0, 100.0)]), False, "1  200 px")
 SQUARE = ShapeMark("square", np.array([(100.0, 20), (160, 20), (160, 80), (100, 80)]), True, "2  3,600 px²")
@@ -44,22 +44,6 @@ def changes(shapes):
     got = []
     shapes.changed.connect(lambda key, verb, points: got.append((key, verb, points)))
     return got
-
-
-def at(canvas, x, y):
-    return QPoint(*(round(value) for value in canvas.viewport.to_screen(x, y)))
-
-
-def click(canvas, x, y):
-    QTest.mouseClick(canvas, LEFT, pos=at(canvas, x, y))
-
-
-def drag(canvas, *places, release=True):
-    QTest.mousePress(canvas, LEFT, pos=at(canvas, *places[0]))
-    for place in places[1:]:
-        QTest.mouseMove(canvas, at(canvas, *place))
-    if release:
-        QTest.mouseRelease(canvas, LEFT, pos=at(canvas, *places[-1]))
 
 
 def test_a_click_on_a_line_chooses_it_and_one_beside_it_none(canvas, shapes, changes):

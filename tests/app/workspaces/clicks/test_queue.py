@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from raterscope.app.document import Document
-from raterscope.app.jobs import Jobs
 from raterscope.app.review import Decision, SpotSubject, fold
 from raterscope.app.study import Study
 from raterscope.app.study.outlines import Outline
@@ -45,14 +44,6 @@ def test_the_line_of_an_image_counts_its_spots(seed, tmp_path):
         assert line.disputed == sum(spot.state == "disputed" for spot in spots)
         assert line.decided == sum(spot.decided for spot in spots)
         assert line.doubt == pytest.approx(sum(spot.doubt for spot in spots))
-
-
-@pytest.fixture
-def jobs(qapp):
-    jobs = Jobs()
-    yield jobs
-    jobs.close()
-    jobs.deleteLater()
 
 
 @pytest.mark.parametrize("outlined", [True, False])

@@ -1,0 +1,10 @@
+"""Files that are brought into the window."""
+
+import pytest
+
+
+@pytest.fixture
+def folder(tmp_path):
+    place = tmp_path / "in"
+    place.mkdir()
+    return place
