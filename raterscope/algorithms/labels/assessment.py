@@ -180,7 +180,9 @@ def better_than(first: Assessment, second: Assessment) -> tuple[int, int, float]
     return ours, theirs, min(1.0, 2.0 * float(bdtr(min(ours, theirs), ours + theirs, 0.5)))
 
 
-def mean_curve(curves: Sequence[tuple[FloatArray, FloatArray]]) -> tuple[FloatArray, FloatArray]:
+def mean_curve(
+    curves: Sequence[tuple[NDArray[np.floating], NDArray[np.floating]]],
+) -> tuple[FloatArray, FloatArray]:
     """Average curves vertically: at every place of any of them the mean of their heights.
 
     Where a curve rises or falls without going on, the mean does so too; so the area below it is the mean of

@@ -8,11 +8,13 @@ from itertools import pairwise
 from math import log
 
 import numpy as np
+from numpy.typing import NDArray
 
 from raterscope.algorithms.labels.data import Confusion, Drift, FloatArray, LabelFusion, Labels
 from raterscope.algorithms.labels.intervals import credible
 
 __all__ = [
+    "RIGHT",
     "Aligned",
     "ChangePoint",
     "RowsOverTime",
@@ -22,7 +24,11 @@ __all__ = [
     "moved",
     "row_over_time",
     "trend",
+    "turns",
 ]
+
+RIGHT = -1
+"""In place of a class: what changed is how often an annotator is right."""
 
 _EVIDENCE = log(100.0)
 """Logarithm of the Bayes factor from which on a row has changed: Kass and Raftery call it decisive."""
@@ -83,7 +89,7 @@ class ChangePoint:
     step : int
         The first of the annotator's votes, from 0, that is of the new row.
     true : int
-        The class whose row it is.
+        The class whose row it is, or `RIGHT`.
     size : float
         Total variation distance between the rows before and after, 0 to 1.
     evidence : float
@@ -202,19 +208,40 @@ def change_points(
     found: list[ChangePoint] = []
     for true in range(posterior.shape[1]):
         seen = np.flatnonzero(posterior[:, true] >= _SEEN)
-        counts = np.zeros((len(seen) + 1, len(labels.outputs)))
-        counts[np.arange(1, len(seen) + 1), said[seen]] = posterior[seen, true]
-        counts = counts.cumsum(axis=0)
-        split = sorted(_split(counts, 0, len(seen)))
-        bounds = [0, *(place for place, _ in split), len(seen)]
-        rows = [_rates(counts[b] - counts[a]) for a, b in pairwise(bounds)]
-        found += [
-            ChangePoint(
-                int(seen[place]), true, float(np.abs(after - before).sum() / 2), evidence, before, after
-            )
-            for (place, evidence), (before, after) in zip(split, pairwise(rows), strict=True)
-        ]
+        weights = np.zeros((len(seen), len(labels.outputs)))
+        weights[np.arange(len(seen)), said[seen]] = posterior[seen, true]
+        found += _changes(weights, seen, true)
     return tuple(sorted(found, key=lambda one: (one.step, one.true)))
+
+
+def turns(drift: Drift, labels: Labels, fusion: LabelFusion, annotator: int) -> tuple[ChangePoint, ...]:
+    """Find where an annotator became better or worse: as `change_points`, the rows taken together.
+
+    Who tires or learns slowly changes each row by little, and all of them together by enough to tell.
+
+    Returns
+    -------
+    tuple of ChangePoint
+        By step; `true` is `RIGHT`, and the rows are the shares of right and wrong votes.
+    """
+    assert labels.meaning is not None
+    votes = drift.vote[drift.steps(annotator)]
+    means = labels.meaning[labels.label[votes]]
+    right = np.where(means >= 0, fusion.posterior[labels.task[votes], means], 0.0)
+    weights = np.column_stack([right, 1.0 - right])
+    return tuple(_changes(weights, np.arange(len(votes)), RIGHT))
+
+
+def _changes(weights: FloatArray, steps: NDArray[np.int64], true: int) -> list[ChangePoint]:
+    """Split votes that weigh (S, L), given at some steps, where what is said changed."""
+    counts = np.concatenate([np.zeros((1, weights.shape[1])), weights.cumsum(axis=0)])
+    split = sorted(_split(counts, 0, len(weights)))
+    bounds = [0, *(place for place, _ in split), len(weights)]
+    rows = [_rates(counts[b] - counts[a]) for a, b in pairwise(bounds)]
+    return [
+        ChangePoint(int(steps[place]), true, float(np.abs(after - before).sum() / 2), evidence, before, after)
+        for (place, evidence), (before, after) in zip(split, pairwise(rows), strict=True)
+    ]
 
 
 def _split(counts: FloatArray, first: int, last: int) -> Iterator[tuple[int, float]]:

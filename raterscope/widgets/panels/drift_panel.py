@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QHideEvent, QKeyEvent
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QSlider, QStackedWidget, QVBoxLayout, QWidget
@@ -9,6 +11,7 @@ from PySide6.QtWidgets import QHBoxLayout, QPushButton, QSlider, QStackedWidget,
 from raterscope.widgets import theme
 from raterscope.widgets.figures import count
 from raterscope.widgets.own_keys import OwnKeys
+from raterscope.widgets.panels.change_list import ChangeLine, ChangeList
 from raterscope.widgets.parts import ElidedLabel, Header, plain_label
 from raterscope.widgets.plots.drift_view import DriftView
 from raterscope.widgets.plots.mode_switch import ModeSwitch
@@ -22,6 +25,7 @@ FIGURES = {
     "triangle": ("triangle", "Each corner is an answer always given; it takes three answers"),
     "lines": ("lines", "A line an answer, with its 95 % interval"),
 }
+CHOOSE = "Choose an annotator: how it changed from vote to vote is drawn here."
 FRAME_MS = 40
 FRAMES = 150
 """How many frames a whole play takes: six seconds, however many votes there are."""
@@ -36,10 +40,13 @@ class DriftPanel(QWidget):
         The step gone to, by slider, by play or in a figure.
     dynamic_wanted
         A fusion that follows the annotators is asked for.
+    annotator_chosen : int
+        Key of a line of those who changed.
     """
 
     step_changed = Signal(int)
     dynamic_wanted = Signal()
+    annotator_chosen = Signal(int)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -67,6 +74,7 @@ class DriftPanel(QWidget):
         self.figures.chosen.connect(self._on_figure)
         self.slider.valueChanged.connect(self._on_slider)
         self.play.clicked.connect(self.toggle_play)
+        self.changed.chosen.connect(self.annotator_chosen)
         for figure in (self.ternary, self.lines):
             figure.step_chosen.connect(self.slider.setValue)
         self.show_drift(None)
@@ -75,8 +83,7 @@ class DriftPanel(QWidget):
         """Show an annotator, or that nobody is chosen."""
         self._stop()
         if view is None:
-            words = "Choose an annotator: how it changed from vote to vote is drawn here."
-            self._show_nothing(words, offer=False)
+            self._show_nothing(CHOOSE, offer=False)
             return
         self._view = view
         self._header.set_aside(count(len(view.mean), "vote"))
@@ -92,7 +99,17 @@ class DriftPanel(QWidget):
         self.slider.blockSignals(False)
         self._last.setText(f"vote {len(view.mean):,}")
         self._say(view.step)
+        self._summary.setText(view.summary)
+        self._summary.setVisible(bool(view.summary))
         self._pages.setCurrentIndex(1)
+
+    def show_changed(self, lines: Sequence[ChangeLine], words: str) -> None:
+        """Show who changed, while nobody is looked at; words say what the lines are, or why there is none."""
+        self._stop()
+        self._show_nothing(words, offer=False)
+        self.changed.set_lines(lines)
+        self.changed.setVisible(bool(lines))
+        self._header.set_aside(f"{count(len(lines), 'annotator')} changed" if lines else "")
 
     def show_static(self) -> None:
         """Say that the model in use takes annotators for unchanging."""
@@ -139,19 +156,22 @@ class DriftPanel(QWidget):
         self._nothing = plain_label("", "second", wrap=True)
         self.fuse = QPushButton("Fuse with the dynamic model")
         self.fuse.clicked.connect(self.dynamic_wanted)
+        self.changed = ChangeList()
         page = QWidget()
         column = QVBoxLayout(page)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(8)
         column.addWidget(self._nothing)
         column.addWidget(self.fuse, 0, Qt.AlignmentFlag.AlignLeft)
-        column.addStretch(1)
+        column.addWidget(self.changed, 1)
+        column.addStretch(0)
         return page
 
     def _way(self) -> QWidget:
         self._figures = QStackedWidget()
         self._figures.addWidget(self.ternary)
         self._figures.addWidget(self.lines)
+        self._summary = plain_label("", "small", wrap=True, selectable=True)
         self.slider = QSlider(Qt.Orientation.Horizontal)
         self.slider.setAccessibleName("Vote")
         self.play = QPushButton("Play")
@@ -173,6 +193,7 @@ class DriftPanel(QWidget):
         column = QVBoxLayout(page)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(4)
+        column.addWidget(self._summary)
         column.addWidget(self._figures, 1)
         column.addLayout(row)
         column.addLayout(ends)
@@ -182,6 +203,7 @@ class DriftPanel(QWidget):
         self._view = None
         self._nothing.setText(words)
         self.fuse.setVisible(offer)
+        self.changed.hide()
         self.figures.hide()
         self._header.set_aside("")
         self._pages.setCurrentIndex(0)

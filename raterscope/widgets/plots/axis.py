@@ -7,7 +7,7 @@ import pyqtgraph as pg
 __all__ = ["WrittenAxis"]
 
 
-class WrittenAxis(pg.AxisItem):
+class WrittenAxis(pg.AxisItem):  # type: ignore[misc]
     """Tells thousands apart and has a true minus; of what is counted it names whole numbers alone.
 
     Attributes

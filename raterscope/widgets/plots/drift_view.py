@@ -41,6 +41,8 @@ class DriftView:
         Where a row changed, counted from 0, and how: "says 3 less often".
     step : int
         The step that is looked at, from 0.
+    summary : str
+        What changed and when, in a sentence.
     """
 
     classes: tuple[str, ...]
@@ -51,6 +53,7 @@ class DriftView:
     informed: NDArray[np.floating]
     changes: tuple[tuple[int, int, str], ...] = ()
     step: int = 0
+    summary: str = ""
 
     def __post_init__(self) -> None:
         shape = (len(self.informed), len(self.classes), len(self.outputs))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from PySide6.QtCore import QPointF, QRectF, QSizeF, Qt
+from PySide6.QtCore import QPointF, QRectF, QSize, QSizeF, Qt
 from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen
 from PySide6.QtWidgets import QGraphicsWidget, QStyleOptionGraphicsItem, QWidget
 
@@ -66,7 +66,7 @@ class Legend(QGraphicsWidget):
         self.updateGeometry()
         self.update()
 
-    def sizeHint(self, which: Qt.SizeHint, _constraint: QSizeF | None = None) -> QSizeF:
+    def sizeHint(self, which: Qt.SizeHint, _constraint: QSizeF | QSize | None = None) -> QSizeF:
         """Ask for no height, and take that of the plot beside it."""
         return QSizeF(0, float(1 << 20) if which == Qt.SizeHint.MaximumSize else 0.0)
 

@@ -25,7 +25,7 @@ GAP = 0.7
 class RankingView:
     """Scores of n items before and after the biases of the flagged are taken out.
 
-    Places, ranks, who is swapped and the length follow from what is given.
+    Places, who is swapped and the length follow from what is given.
 
     Attributes
     ----------
@@ -36,12 +36,12 @@ class RankingView:
         Lower and upper ends of 95 %.
     component : (n,) int
         Items of one component can be compared; negative for an item that was never compared.
+    rank_before, rank_after : (n,) int
+        Rank within the component, from 1, which items of equal scores share; 0 for one without a score.
     pictures : bool
         Whether the items have pictures.
     place_before, place_after : (n,) float
-        Where an item stands in either row, in cards from the left; NaN for one without a score.
-    rank_before, rank_after : (n,) int
-        Rank within the component, from 1; 0 for one without a score.
+        Where an item stands in either row, in cards from the left; NaN for one without a rank.
     swapped : (n,) bool
         Whether an item's rank differs.
     length : float
@@ -54,40 +54,33 @@ class RankingView:
     before_interval: NDArray[np.floating]
     after_interval: NDArray[np.floating]
     component: NDArray[np.integer]
+    rank_before: NDArray[np.integer]
+    rank_after: NDArray[np.integer]
     pictures: bool = False
     place_before: NDArray[np.floating] = field(init=False)
     place_after: NDArray[np.floating] = field(init=False)
-    rank_before: NDArray[np.integer] = field(init=False)
-    rank_after: NDArray[np.integer] = field(init=False)
     swapped: NDArray[np.bool_] = field(init=False)
     length: float = field(init=False)
 
     def __post_init__(self) -> None:
         many = len(self.names)
-        if {len(self.before), len(self.after), len(self.component)} != {many}:
+        ranks = (self.rank_before, self.rank_after)
+        if {len(self.before), len(self.after), len(self.component), *map(len, ranks)} != {many}:
             raise ValueError(f"not as much of everything as there are items: {many}")
         if {np.shape(self.before_interval), np.shape(self.after_interval)} != {(2, many)}:
             raise ValueError(f"intervals not of shape (2, {many})")
-        ranked = (self.component >= 0) & np.isfinite(self.before) & np.isfinite(self.after)
-        rows = [self._row(score, ranked) for score in (self.before, self.after)]
-        for name, (place, rank) in zip(("before", "after"), rows, strict=True):
-            object.__setattr__(self, f"place_{name}", place)
-            object.__setattr__(self, f"rank_{name}", rank)
+        object.__setattr__(self, "place_before", self._places(self.rank_before))
+        object.__setattr__(self, "place_after", self._places(self.rank_after))
         object.__setattr__(self, "swapped", self.rank_before != self.rank_after)
-        last = rows[0][0][ranked]
+        last = self.place_before[np.isfinite(self.place_before)]
         object.__setattr__(self, "length", float(last.max()) + 1 if len(last) else 0.0)
 
-    def _row(
-        self, score: NDArray[np.floating], ranked: NDArray[np.bool_]
-    ) -> tuple[NDArray[np.floating], NDArray[np.int64]]:
-        place, rank = np.full(len(score), np.nan), np.zeros(len(score), np.int64)
-        items = np.flatnonzero(ranked)
-        order = items[np.lexsort((-score[items], self.component[items]))]
-        first = np.flatnonzero(np.diff(self.component[order], prepend=-1))
-        of = np.cumsum(np.bincount(first, minlength=len(order))) - 1
-        rank[order] = np.arange(len(order)) - first[of] + 1
-        place[order] = np.arange(len(order)) + GAP * of
-        return place, rank
+    def _places(self, rank: NDArray[np.integer]) -> NDArray[np.floating]:
+        place, items = np.full(len(rank), np.nan), np.flatnonzero(rank)
+        order = items[np.lexsort((rank[items], self.component[items]))]
+        further = np.diff(self.component[order], prepend=self.component[order[:1]]) != 0
+        place[order] = np.arange(len(order)) + GAP * np.cumsum(further)
+        return place
 
     def in_order(self, *, after: bool = False) -> NDArray[np.int64]:
         """Give the ranked items from left to right."""

@@ -6,7 +6,16 @@ from scipy.special import betaln, logsumexp
 from scipy.stats import beta
 
 from raterscope.algorithms.labels import Labels
-from raterscope.algorithms.labels.drift import aligned, at, change_points, moved, row_over_time, trend
+from raterscope.algorithms.labels.drift import (
+    RIGHT,
+    aligned,
+    at,
+    change_points,
+    moved,
+    row_over_time,
+    trend,
+    turns,
+)
 from raterscope.algorithms.labels.dynamic import dynibcc
 from raterscope.algorithms.labels.ibcc import ibcc
 
@@ -74,6 +83,21 @@ def test_chance_is_no_change():
     labels = known_crowd([rates], 120)
     fusion = dynibcc(labels)
     assert sum(len(change_points(fusion.drift, labels, fusion, k)) for k in range(200)) <= 6
+
+
+def test_who_tires_slowly_is_told_by_all_rows_together_and_chance_is_not():
+    shares = np.linspace(0.9, 0.5, 8)
+    tiring = [
+        np.concatenate([steady(3, 4, 4, share), steady(60, 4, 4, 0.7)]) for share in shares
+    ]  # in each row by little
+    labels = known_crowd(tiring, 60, seed=2)
+    fusion = dynibcc(labels)
+    for k in range(3):
+        found = turns(fusion.drift, labels, fusion, k)
+        assert found
+        assert {one.true for one in found} == {RIGHT}
+        assert found[0].before[0] > found[-1].after[0]
+    assert sum(len(turns(fusion.drift, labels, fusion, k)) for k in range(3, 63)) <= 1
 
 
 def test_the_evidence_is_the_bayes_factor():

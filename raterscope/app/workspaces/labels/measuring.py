@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 from PySide6.QtCore import QObject
@@ -12,6 +13,7 @@ from raterscope.algorithms.labels.catalogue import labeller_title
 from raterscope.algorithms.labels.voting import majority
 from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Document
+from raterscope.app.jobs import Job
 from raterscope.app.labels.answers import truth_about
 from raterscope.app.labels.running import measured
 from raterscope.app.study import Study
@@ -26,6 +28,9 @@ __all__ = ["Measuring"]
 
 MOST_RUNS = 12
 
+Known = dict[int | None, tuple[object, Measured | None]]
+"""What was measured of runs, and with None of the vote, with what that rests on."""
+
 
 class Measuring(QObject):
     """Draws the curves of the answer shown, and fills the table of methods."""
@@ -35,16 +40,19 @@ class Measuring(QObject):
         self._document = document
         self._screen = screen
         self._asked = 0
-        self._known: dict[int | None, tuple[object, Measured | None]] = {}
-        """What was measured of a run, with what that rests on."""
+        self._job: Job | None = None
+        self._known: Known = {}
 
     def stop(self) -> None:
         """Drop what is under way: something else is about to be shown."""
         self._asked += 1
+        if self._job is not None:
+            self._job.cancel()
+            self._job = None
 
     def show(self, scene: Scene | None, analysis: Analysis | None) -> None:
         """Take another question or answer."""
-        self._asked += 1
+        self.stop()
         self._draw(scene, analysis)
         contents = self._document.contents
         if scene is None or contents is None:
@@ -52,7 +60,9 @@ class Measuring(QObject):
             self._screen.comparing.show_runs(())
             return
         runs = [run.id for run in contents.runs_of("labels") if scene.question.id in run.items]
-        self._measure(self._asked, scene.question.id, (*runs[-MOST_RUNS:], None), ())
+        wanted = scene.question.id, (*runs[-MOST_RUNS:], None)
+        job = self._document.ask("Measuring runs", partial(_known, *wanted, dict(self._known)))
+        job.finished.connect(partial(self._on_known, self._asked, wanted))
 
     def _draw(self, scene: Scene | None, analysis: Analysis | None) -> None:
         screen = self._screen
@@ -74,39 +84,50 @@ class Measuring(QObject):
             ]
         )  # fmt: skip
 
-    def _measure(
-        self, asked: int, question: int, left: tuple[int | None, ...], found: tuple[Measured, ...]
+    def _on_known(
+        self, asked: int, wanted: tuple[int, tuple[int | None, ...]], found: list[Measured] | None
     ) -> None:
-        """Measure one run after the other, so that a decision between them need not wait for all."""
-        if not left:
+        if asked != self._asked:
+            return
+        if found is not None:
             self._screen.comparing.show_runs(found)
             return
-        job = self._document.ask("Measuring a run", partial(_measured, question, left[0], self._known))
-        job.finished.connect(partial(self._on_measured, asked, question, left[1:], found))
+        work = partial(_measured, *wanted, dict(self._known))
+        self._job = self._document.read_beside("Measuring runs", work, quiet=True)
+        self._job.finished.connect(partial(self._on_measured, asked))
 
-    def _on_measured(
-        self, asked: int, question: int, left: tuple[int | None, ...], found: tuple[Measured, ...],
-        one: Measured | None,
-    ) -> None:  # fmt: skip
+    def _on_measured(self, asked: int, known: Known) -> None:
         if asked == self._asked:
-            self._measure(asked, question, left, found if one is None else (*found, one))
+            self._job = None
+            self._known = known
+            self._screen.comparing.show_runs([one for _, one in known.values() if one is not None])
 
 
-def _measured(
-    question: int,
-    run: int | None,
-    known: dict[int | None, tuple[object, Measured | None]],
-    study: Study,
-    watch: Watch,
-) -> Measured | None:
-    """Measure a run, or with None the vote, on the truths that it was not told; once, while they stay."""
-    watch(0.0, "measuring a run")
-    scheme = study.question(question).scheme
+def _rests_on(question: int, run: int | None, study: Study) -> object:
+    """Give what a measurement rests on: while that stays, it holds."""
     when = None if run is None else study.run(run).started
-    rests_on = question, study.last_import(), scheme, when
-    if run not in known or known[run][0] != rests_on:
-        known[run] = rests_on, _measure(question, run, scheme, study)
-    return known[run][1]
+    return question, study.last_import(), study.question(question).scheme, when
+
+
+def _known(
+    question: int, runs: Sequence[int | None], known: Known, study: Study, watch: Watch
+) -> list[Measured] | None:
+    """Give what runs came to where all of that is known; None where something has to be measured."""
+    watch(0.0, "looking what is measured")
+    there = [known[run] for run in runs if run in known and known[run][0] == _rests_on(question, run, study)]
+    return [one for _, one in there if one is not None] if len(there) == len(runs) else None
+
+
+def _measured(question: int, runs: Sequence[int | None], known: Known, study: Study, watch: Watch) -> Known:
+    """Measure runs, and with None the vote, on the truths that they were not told; what is known, once."""
+    found: Known = {}
+    scheme = study.question(question).scheme
+    for done, run in enumerate(runs):
+        watch(done / len(runs), "measuring a run")
+        rests_on = _rests_on(question, run, study)
+        held = run in known and known[run][0] == rests_on
+        found[run] = known[run] if held else (rests_on, _measure(question, run, scheme, study))
+    return found
 
 
 def _measure(question: int, run: int | None, scheme: Scheme, study: Study) -> Measured | None:

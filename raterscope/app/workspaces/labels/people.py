@@ -13,13 +13,17 @@ from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Document
 from raterscope.app.jobs import Jobs
 from raterscope.app.workspaces.labels import communities, view
-from raterscope.app.workspaces.labels.drifting import drift_view
+from raterscope.app.workspaces.labels.drifting import Changed, change_line, drift_view, who_changed
 from raterscope.app.workspaces.labels.flowing import Flowing
 from raterscope.app.workspaces.labels.scene import Analysis, Scene
 from raterscope.app.workspaces.labels.screen import LabelsScreen
 from raterscope.widgets.plots.drift_view import DriftView
 
 __all__ = ["People"]
+
+LOOKING = "Looking for who changed."
+CHANGED = "These changed beyond chance, those who changed most first. Choose one: its way is drawn here."
+UNCHANGED = "Nobody changed beyond chance. Choose an annotator: its way from vote to vote is drawn here."
 
 
 class People(QObject):
@@ -47,6 +51,8 @@ class People(QObject):
         self._scene: Scene | None = None
         self._analysis: Analysis | None = None
         self._asked = 0
+        self._changed: tuple[Changed, ...] | None = None
+        """Who changed over time; None until somebody has looked."""
         self.current: tuple[int, ...] = ()
         self.community: int | None = None
         self.blind = False
@@ -57,6 +63,7 @@ class People(QObject):
         screen.matrix.cell_chosen.connect(self.cell_chosen)
         screen.cards.community_chosen.connect(self.choose_community)
         screen.participation.community_chosen.connect(self.choose_community)
+        screen.drift.annotator_chosen.connect(self._on_changed_chosen)
         self.grouping.changed.connect(self._on_grouped)
         self.similar.chosen.connect(self.choose)
         self.flowing.chosen.connect(self.choose)
@@ -75,7 +82,7 @@ class People(QObject):
     def show(self, scene: Scene | None, analysis: Analysis | None) -> None:
         """Take another question or answer; who was chosen stays chosen while the question does."""
         same = self._scene is not None and scene is not None and scene.question.id == self._scene.question.id
-        self._scene, self._analysis = scene, analysis
+        self._scene, self._analysis, self._changed = scene, analysis, None
         people = 0 if scene is None else len(scene.labels.annotators)
         self.current = tuple(one for one in self.current if one < people) if same else ()
         self.grouping.show(scene, analysis)
@@ -178,11 +185,34 @@ class People(QObject):
         elif scene.fusion.drift is None:
             panel.show_static()
         elif len(self.current) != 1:
-            panel.show_drift(None)
+            self._show_changed()
         else:
             work = partial(_drift, scene, self.current[0])
             job = self._jobs.start("Following an annotator", work, quiet=True)
             job.finished.connect(partial(self._on_drift, self._asked))
+
+    def _show_changed(self) -> None:
+        """Show who of those chosen changed, or of all where nobody is."""
+        scene, analysis, panel = self._scene, self._analysis, self._screen.drift
+        if scene is None or analysis is None or analysis.moved is None:
+            panel.show_drift(None)
+        elif self._changed is None:
+            panel.show_changed((), LOOKING)
+            work = partial(who_changed, scene, analysis)
+            job = self._jobs.start("Looking for who changed", work, quiet=True)
+            job.finished.connect(partial(self._on_changed, self._asked))
+        else:
+            among = [one for one in self._changed if not self.current or one.annotator in self.current]
+            lines = [change_line(scene, one, blind=self.blind) for one in among]
+            panel.show_changed(lines, CHANGED if lines else UNCHANGED)
+
+    def _on_changed(self, asked: int, found: tuple[Changed, ...]) -> None:
+        if asked == self._asked:
+            self._changed = found
+            self._show_changed()
+
+    def _on_changed_chosen(self, annotator: int) -> None:
+        self.choose((annotator,))
 
     def _on_drift(self, asked: int, drawn: DriftView | None) -> None:
         if asked == self._asked:

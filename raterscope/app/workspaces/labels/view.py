@@ -20,7 +20,16 @@ from raterscope.widgets.panels.task_panel import TaskView, TaskVote
 from raterscope.widgets.plots.confusion_matrix import MatrixView
 from raterscope.widgets.plots.confusion_wall import Measure, WallView
 
-__all__ = ["matrix_view", "name_of", "status", "task_view", "tasks_view", "wall_view", "weights_of"]
+__all__ = [
+    "matrix_view",
+    "name_of",
+    "status",
+    "task_view",
+    "tasks_view",
+    "time_of",
+    "wall_view",
+    "weights_of",
+]
 
 LISTED_VOTES = 500
 """Of a task that more annotators voted on, so many votes are listed."""
@@ -178,7 +187,7 @@ def task_view(
             said=labels.outputs[labels.label[one]],
             agrees=posterior is None or int(labels.meaning[labels.label[one]]) == leading,
             weight=float(heavy),
-            time=_time(labels.time, int(one)),
+            time=time_of(labels.time, int(one)),
         )
         for one, heavy in zip(listed.tolist(), weight.tolist(), strict=True)
     ]
@@ -202,7 +211,8 @@ def task_view(
     )
 
 
-def _time(times: FloatArray | None, vote: int) -> str:
+def time_of(times: FloatArray | None, vote: int) -> str:
+    """Write when a vote was given; nothing where that is not known."""
     if times is None or not np.isfinite(times[vote]):
         return ""
     try:

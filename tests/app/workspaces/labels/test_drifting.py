@@ -1,0 +1,70 @@
+"""Who changed, when and how, is told before anybody is chosen."""
+
+from datetime import UTC, datetime
+
+import numpy as np
+import pytest
+from PySide6.QtCore import Qt
+
+from raterscope.app.formats.label_records import LabelTable
+from raterscope.app.study import Study
+from raterscope.app.study.labels import add_votes
+from tests.app.driving import LONG, idle, open_study
+from tests.app.workspaces.labels.driving import fuse, key
+
+TASKS, PEOPLE, JUMPER, JUMP = 160, 9, 3, 90
+CLASSES = ("artefact", "ring", "trophozoite")
+
+
+@pytest.fixture
+def drifting(window, qtbot, tmp_path):
+    """Nine people of whom one takes rings for trophozoites from the 91st vote on."""
+    rng = np.random.default_rng(8)
+    truth = rng.integers(0, 3, TASKS)
+    said = np.where(rng.random((TASKS, PEOPLE)) < 0.85, truth[:, None], rng.integers(0, 3, (TASKS, PEOPLE)))
+    late = np.arange(TASKS) >= JUMP
+    said[late, JUMPER] = np.array([0, 2, 1])[said[late, JUMPER]]
+    task, annotator = np.divmod(np.arange(TASKS * PEOPLE), PEOPLE)
+    start = datetime(2026, 3, 1, 12, tzinfo=UTC).timestamp()
+    table = LabelTable(
+        tmp_path / "votes.csv", "Which?", tuple(f"ann {n:02}" for n in range(PEOPLE)),
+        tuple(f"cell-{n:03}" for n in range(TASKS)), CLASSES, annotator.astype(np.int32),
+        task.astype(np.int32), said.ravel().astype(np.int16), start + 86400.0 * task,
+    )  # fmt: skip
+    with Study.create(tmp_path / "drift.rscope") as study:
+        add_votes(study, table)
+    open_study(window, qtbot, tmp_path / "drift.rscope")
+    window.workspace.drift.dynamic_wanted.emit()
+    fuse(window, qtbot)
+    qtbot.waitUntil(lambda: window.workspace.drift.changed.isVisible(), timeout=LONG)
+    return window
+
+
+def test_who_jumped_is_named_with_the_vote_and_one_click_away(drifting, qtbot):
+    panel, people = drifting.workspace.drift, drifting.workspace.people
+    (line,) = panel.changed.lines
+    assert line.name == f"ann {JUMPER:02}"
+    vote = int(line.when.split()[1])
+    assert abs(vote - JUMP) < 12
+    assert line.when.endswith(f"of {TASKS}")
+    assert "is true: " in line.how
+    assert panel._header._aside.text() == "1 annotator changed"
+    row = panel.changed.visualRect(panel.changed.model().index(0))
+    qtbot.mouseClick(panel.changed.viewport(), Qt.MouseButton.LeftButton, pos=row.center())
+    idle(drifting, qtbot)
+    assert people.current == (JUMPER,)
+    assert f"vote {vote} (2026-0" in panel._summary.text()
+    people.choose((JUMPER + 1,))
+    idle(drifting, qtbot)
+    assert panel._summary.text() == "No change beyond chance."
+
+
+def test_of_several_who_are_chosen_those_who_changed_are_told_and_names_may_be_hidden(drifting, qtbot):
+    panel, people = drifting.workspace.drift, drifting.workspace.people
+    people.choose((0, 1))
+    assert panel.changed.lines == ()
+    assert not panel.changed.isVisible()
+    people.choose((0, JUMPER))
+    assert len(panel.changed.lines) == 1
+    key(drifting, qtbot, Qt.Key.Key_H)
+    assert panel.changed.lines[0].name == f"annotator {JUMPER + 1}"
