@@ -61,7 +61,8 @@ class Dispute:
         local weights.
     away : tuple of float
         mm, for each rater: how far that outline is from the consensus's here where it is farthest, above 0
-        beyond it, below 0 short of it. Empty where the consensus is, and in runs stored before this was.
+        beyond it, below 0 short of it; NaN for one who marked nothing. Empty where the consensus is, and in
+        runs stored before this was.
     """
 
     structure: int
@@ -320,7 +321,7 @@ def _described(
     order = [int(p) for p in np.argsort(-reach, kind="stable") if reach[p] > tolerance]
     beyond = tuple(p for p in order if far[0][p] >= far[1][p])
     short = tuple(p for p in order if far[0][p] < far[1][p])
-    leader = order[0]
+    leader, drew = order[0], scene.masks.any(axis=(1, 2, 3))
     weight = float("nan")
     if scene.weight is not None:
         weight = float(scene.weight[leader][crop][local[leader] > 0].mean()) / 255.0
@@ -339,5 +340,5 @@ def _described(
         leader=leader,
         reach=float(reach[leader]),
         weight=weight,
-        away=tuple(np.where(far[0] >= far[1], far[0], -far[1]).tolist()),
+        away=tuple(np.where(drew, np.where(far[0] >= far[1], far[0], -far[1]), np.nan).tolist()),
     )
