@@ -7,6 +7,7 @@ import pytest
 from PySide6.QtCore import QEvent, QObject, QPointF, Qt
 from PySide6.QtGui import QColor, QImage
 
+from raterscope.algorithms.pairs.ranking import ranks
 from raterscope.widgets import theme
 from raterscope.widgets.picturing import paint_svg
 from raterscope.widgets.plots.ranking_layout import AFTER, BEFORE, RankingView
@@ -22,13 +23,16 @@ def view(before, after=None, component=None, pictures=False) -> RankingView:
     before = np.asarray(before, dtype=float)
     after = before if after is None else np.asarray(after, dtype=float)
     many = len(before)
+    component = np.zeros(many, np.int32) if component is None else np.asarray(component, np.int32)
     return RankingView(
         tuple(f"item {item}" for item in range(many)),
         before,
         after,
         np.stack([before - 0.5, before + 0.5]),
         np.stack([after - 0.5, after + 0.5]),
-        np.zeros(many, int) if component is None else np.asarray(component),
+        component,
+        ranks(before, component),
+        ranks(after, component),
         pictures,
     )
 
@@ -206,6 +210,14 @@ def test_intervals_stand_above_and_below_on_demand(ranking):
         assert any(picture.pixelColor(x, y) != ground for y in span)
 
 
+def test_items_of_equal_scores_share_a_rank_and_swap_with_nobody(ranking):
+    nearly = 3.0 + 1e-13
+    ranking.show_ranking(view([5.0, 3.0, nearly, 1.0], [5.0, nearly, 3.0, 1.0]))
+    assert ranking.figure.view.rank_before.tolist() == ranking.figure.view.rank_after.tolist() == [1, 2, 2, 4]
+    assert not ranking.figure.view.crosses(1, 2)
+    assert "no item swaps" in visible_words(ranking)
+
+
 def test_thousands_of_items_and_none_are_shown(ranking):
     rng = np.random.default_rng(0)
     ranking.show_ranking(view(rng.normal(size=3000), rng.normal(size=3000)))
@@ -220,9 +232,9 @@ def test_thousands_of_items_and_none_are_shown(ranking):
 
 def test_scores_that_do_not_belong_together_are_refused():
     with pytest.raises(ValueError, match="items"):
-        RankingView(("a",), np.zeros(2), np.zeros(2), np.zeros((2, 2)), np.zeros((2, 2)), np.zeros(2, int))
+        RankingView(("a",), *np.zeros((2, 2)), *np.zeros((2, 2, 2)), *np.zeros((3, 2), int))
     with pytest.raises(ValueError, match="intervals"):
-        RankingView(("a",), np.zeros(1), np.zeros(1), np.zeros(1), np.zeros(1), np.zeros(1, int))
+        RankingView(("a",), *np.zeros((4, 1)), *np.zeros((3, 1), int))
 
 
 def test_a_saved_picture_has_the_items_out_of_sight_too(ranking):

@@ -212,7 +212,8 @@ def ranking_view(scene: Scene, ranking: Ranking | None) -> RankingView | None:
         names=scene.pairs.items, before=fusion.score, after=corrected.score,
         before_interval=np.array([fusion.score_low, fusion.score_high]),
         after_interval=np.array([corrected.low, corrected.high]),
-        component=fusion.component, pictures=bool(scene.pictures),
+        component=fusion.component, rank_before=ranking.before, rank_after=ranking.after,
+        pictures=bool(scene.pictures),
     )  # fmt: skip
 
 
