@@ -103,10 +103,16 @@ def true_detections(found: FloatArray, posterior: FloatArray, truth: FloatArray,
     posterior : (M,) float64
     truth : (T, 2) float64
     radius : float
+        In the places' own unit.
 
     Returns
     -------
     (M,) bool
+
+    Raises
+    ------
+    ValueError
+        For a radius that is not above 0.
     """
     left, right, distance = _pairs(found, truth, radius)
     reach: dict[int, list[int]] = {}
@@ -121,7 +127,7 @@ def true_detections(found: FloatArray, posterior: FloatArray, truth: FloatArray,
 
 
 def points_of(places: FloatArray) -> FloatArray:
-    """Give places as rows of x and y, where there are none too."""
+    """Give places as rows of x and y, (n, 2), where there are none too."""
     return np.asarray(places, dtype=np.float64).reshape(-1, 2)
 
 

@@ -54,7 +54,10 @@ def silent(
 
 
 def part(watch: Watch, start: float, stop: float, prefix: str = "") -> Watch:
-    """Let a step of a longer work report 0 to 1 while the whole goes from `start` to `stop`."""
+    """Let a step of a longer work report 0 to 1 while the whole goes from `start` to `stop`.
+
+    `prefix` goes before the words of the step.
+    """
 
     def report(
         fraction: float,

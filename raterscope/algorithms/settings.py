@@ -48,7 +48,13 @@ class Spec:
     left_open: str = "learnt"
 
     def parse(self, text: str) -> Any:
-        """Turn text from a command line into a value; `check` judges it."""
+        """Turn text from a command line into a value; `check` judges it.
+
+        Raises
+        ------
+        SettingsError
+            For what is no value of this kind.
+        """
         word = text.strip()
         if self.optional and word.lower() in {"", "auto", "none"}:
             return None
@@ -67,7 +73,13 @@ class Spec:
             raise SettingsError(f"{self.name} is {text!r}; expected {expected}.") from None
 
     def check(self, value: Any) -> Any:
-        """Return the value in its own type, or say in a sentence why it will not do."""
+        """Return the value in its own type.
+
+        Raises
+        ------
+        SettingsError
+            Where it will not do: a sentence that says why.
+        """
         if value is None and self.optional:
             return None
         if self.kind == "switch":
@@ -139,7 +151,25 @@ def number(
     advanced: bool = False,
     left_open: str = "learnt",
 ) -> Any:
-    """Describe a real number. With `optional` it may be left open."""
+    """Describe a real number.
+
+    Parameters
+    ----------
+    default : float or None
+    label : str
+        Its name in a form.
+    help : str
+        A sentence.
+    unit : str
+    minimum, maximum : float
+        What it may be at the least and at the most.
+    optional : bool
+        It may be left open, which is None.
+    advanced : bool
+        A form shows it when more is asked for.
+    left_open : str
+        What a form shows of one that is left open.
+    """
     return _field(
         default, label=label, help=help, kind="number", unit=unit, minimum=minimum, maximum=maximum,
         optional=optional or default is None, advanced=advanced, left_open=left_open,
@@ -157,7 +187,7 @@ def integer(
     optional: bool = False,
     advanced: bool = False,
 ) -> Any:
-    """Describe a whole number. With `optional` it may be left open."""
+    """Describe a whole number; see `number`."""
     return _field(
         default, label=label, help=help, kind="integer", unit=unit, minimum=minimum, maximum=maximum,
         optional=optional or default is None, advanced=advanced,
@@ -165,14 +195,14 @@ def integer(
 
 
 def choice(default: str, label: str, help: str, choices: Mapping[str, str], *, advanced: bool = False) -> Any:
-    """Describe one of several named ways; `choices` maps the name to words for people."""
+    """Describe one of several named ways; `choices` maps the name to words for people. See `number`."""
     return _field(
         default, label=label, help=help, kind="choice", choices=tuple(choices.items()), advanced=advanced
     )
 
 
 def switch(default: bool, label: str, help: str, *, advanced: bool = False) -> Any:
-    """Describe a yes or no."""
+    """Describe a yes or no; see `number`."""
     return _field(default, label=label, help=help, kind="switch", advanced=advanced)
 
 

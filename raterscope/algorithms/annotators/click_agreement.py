@@ -73,6 +73,11 @@ def click_agreement(
     annotators : sequence of sequences of r str
         For each image, who looked, in the order of the rows.
     watch : Watch
+
+    Raises
+    ------
+    ValueError
+        For more images of one than of the other.
     """
     if len(marked) != len(annotators):
         raise ValueError(f"{len(marked)} images have votes, {len(annotators)} have annotators")

@@ -87,7 +87,7 @@ class CommonTasks:
         return np.asarray(common)
 
     def of(self, annotators: NDArray[np.int64]) -> CommonTasks:
-        """Give some annotators in another order."""
+        """Give those annotators alone, (m,) rows of the M, in that order."""
         return CommonTasks(self.did[annotators], self.tasks[annotators])
 
 

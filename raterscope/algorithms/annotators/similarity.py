@@ -79,7 +79,10 @@ def fitting_scale(roots: Float32Array, classes: int, watch: Watch = silent) -> f
 def similarity_of_roots(
     left: Float32Array, right: Float32Array, classes: int, scale: float = SCALE
 ) -> Float32Array:
-    """Give the similarity of every row of `left`, (A, J * L), to every one of `right`, (B, J * L); (A, B)."""
+    """Give the similarity of every row of `left`, (A, J * L), to every one of `right`, (B, J * L); (A, B).
+
+    `classes` is J; with a larger `scale` the unlike are less alike, see `hellinger_similarity`.
+    """
     distance = np.maximum(np.float32(classes) - left @ right.T, np.float32(0))
     return np.asarray(np.exp(np.float32(-scale) * distance))
 

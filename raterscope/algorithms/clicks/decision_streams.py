@@ -239,7 +239,15 @@ def batch_em(state: DecisionState, settings: DecisionSettings | None = None) -> 
 def map_rule(
     state: DecisionState, sensitivity: FloatArray, specificity: FloatArray, prevalence: float
 ) -> FloatArray:
-    """Give the (M,) posteriors of whoever knows the (R,) rates: no rule errs less (thesis, eq. 3.12)."""
+    """Give the (M,) posteriors of whoever knows the rates: no rule errs less (thesis, eq. 3.12).
+
+    Parameters
+    ----------
+    state : DecisionState
+        For its decisions.
+    sensitivity, specificity : (R,) float64
+    prevalence : float
+    """
     return _posterior(_with(state, (sensitivity, specificity, prevalence)))
 
 

@@ -144,7 +144,16 @@ def decide(problem: Problem, votes: Votes, settings: DEMSettings, watch: Watch) 
 def highest(
     problem: Problem, starts: Mapping[str, FloatArray | State], settings: DEMSettings, watch: Watch
 ) -> tuple[Ascent, str]:
-    """Climb from every start; give the ascent that came highest, and the name of its start."""
+    """Climb from every start; give the ascent that came highest, and the name of its start.
+
+    Parameters
+    ----------
+    problem : Problem
+    starts : mapping of name to (M,) float64 or State
+        Posteriors to begin with, or all that an earlier ascent came to.
+    settings : DEMSettings
+    watch : Watch
+    """
     ascents = {
         name: climb(
             problem,
@@ -229,7 +238,7 @@ def _prior(votes: Votes, settings: DEMSettings, crowd: bool) -> Prior:
 
 
 def starts_of(votes: Votes, start: str) -> dict[str, FloatArray]:
-    """Give the posteriors to begin with that a setting of `start` asks for, by name (eqs. 32-34)."""
+    """Give the posteriors, (M,), to begin with that a setting of `start` asks for, by name (eqs. 32-34)."""
     starts: dict[str, FloatArray] = {}
     if start in {"best", "paper", "share"}:
         starts["share"] = votes.share

@@ -77,6 +77,11 @@ def same_clusters(before: Fusion, after: Fusion, kept: NDArray[np.bool_]) -> Int
     -------
     (M,) int64
         For each cluster of `before` that of `after`, `NO_CLUSTER` where no click is common.
+
+    Raises
+    ------
+    ValueError
+        Where the clicks are not those of the fusions.
     """
     from scipy.optimize import linear_sum_assignment
 

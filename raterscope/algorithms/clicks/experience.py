@@ -92,7 +92,7 @@ class Experience:
         return len(self.annotators)
 
     def rows(self, names: Sequence[str]) -> IntArray:
-        """Give the row of each name; -1 for who is not known."""
+        """Give the row of each of n names, (n,); -1 for who is not known."""
         index = {name: row for row, name in enumerate(self.annotators)}
         return np.array([index.get(name, -1) for name in names], dtype=np.int64)
 

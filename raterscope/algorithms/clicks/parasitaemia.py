@@ -100,7 +100,16 @@ def per_field(chance: FloatArray, fields: int, spread: float = 1.0) -> Rate:
 
 
 def per_volume(chance: FloatArray, microlitres: float, spread: float = 1.0) -> Rate:
-    """Give the parasites per microlitre of what was examined; see `per_field` and `volume_of`.
+    """Give the parasites per microlitre of what was examined.
+
+    Parameters
+    ----------
+    chance : (M,) float64
+        Of each detection to be a parasite.
+    microlitres : float
+        What was looked at; see `volume_of`.
+    spread : float
+        As of `per_field`.
 
     Raises
     ------

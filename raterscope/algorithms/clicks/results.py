@@ -226,6 +226,11 @@ class Fusion:
         ----------
         order : (R,) int64
             Every annotator once.
+
+        Raises
+        ------
+        ValueError
+            For any other order.
         """
         order = np.asarray(order, dtype=np.int64)
         if not np.array_equal(np.sort(order), np.arange(len(self.marked))):

@@ -90,7 +90,13 @@ class LabelPlan(Plan):
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """Make a plan from what `as_dict` gave; see `Plan.from_dict`."""
+        """Make a plan from what `as_dict` gave; see `Plan.from_dict`.
+
+        Raises
+        ------
+        SettingsError
+            For names and values that are not known here, or where nothing says what truths are for.
+        """
         about = values.get("about")
         if not isinstance(about, Mapping):
             raise SettingsError("a plan of labels says what truths are for.")

@@ -126,7 +126,13 @@ class Masks:
         return float(np.prod(self.spacing))
 
     def without(self, annotators: set[str]) -> Masks:
-        """Leave raters out."""
+        """Leave raters out.
+
+        Raises
+        ------
+        MasksError
+            Where nobody is left.
+        """
         rows = [p for p, name in enumerate(self.annotators) if name not in annotators]
         if not rows:
             raise MasksError("every rater is left out; expected at least one.")

@@ -141,7 +141,7 @@ def disputes(
 
 
 def tolerance_of(consensus: BoolArray, spacing: tuple[float, float, float]) -> float:
-    """Give the difference of outlines, in mm, that is not worth a look.
+    """Give the difference of outlines, in mm, that is not worth a look, by the consensus, (Z, Y, X).
 
     It is 1.5 mm, or 1.5 times the side of a voxel in the plane, or 8 % of `radius_of`, whichever is most.
     """

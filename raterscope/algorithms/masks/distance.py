@@ -58,7 +58,10 @@ def signed_distance(mask: BoolArray, spacing: tuple[float, float, float], clip: 
 
 
 def logit_distance(probability: Float32Array, clip: float, slope: float) -> Float32Array:
-    """Turn probabilities into signed distances, mm: their logit (eq. 1) over the sigmoid's slope, 1/mm."""
+    """Turn probabilities into signed distances, mm, of the same shape (Z, Y, X): eq. 1.
+
+    Their logit over the sigmoid's `slope`, 1/mm; none is farther than `clip`, mm.
+    """
     value = probability.astype(np.float64)
     with np.errstate(divide="ignore"):
         logit = np.log(value) - np.log1p(-value)

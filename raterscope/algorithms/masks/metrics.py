@@ -123,7 +123,7 @@ class _Shape:
 
 
 def dice(a: BoolArray, b: BoolArray) -> float:
-    """Give 2 |A and B| / (|A| + |B|); NaN where both are empty."""
+    """Give 2 |A and B| / (|A| + |B|) of two masks, (Z, Y, X); NaN where both are empty."""
     whole = np.count_nonzero(a) + np.count_nonzero(b)
     return 2.0 * np.count_nonzero(a & b) / whole if whole else float("nan")
 
@@ -155,6 +155,11 @@ def compare(a: BoolArray, b: BoolArray, spacing: Spacing) -> Comparison:
         The mask, and the reference.
     spacing : (slice, row, column)
         mm.
+
+    Raises
+    ------
+    ValueError
+        For masks of two shapes.
     """
     if a.shape != b.shape:
         raise ValueError(f"masks of {a.shape} and {b.shape} voxels; expected one shape.")
@@ -243,7 +248,10 @@ def wilcoxon(a: ArrayLike, b: ArrayLike) -> SignedRank:
 
 
 def placed(fusion: MaskFusion, values: NDArray[Value], origin: Box, shape: Box) -> NDArray[Value]:
-    """Put one map of a fusion, (Z, Y, X), onto another part of its image, with 0 where it has nothing."""
+    """Put one map of a fusion, (Z, Y, X), onto another part of its image, with 0 where it has nothing.
+
+    The part begins at `origin` and has `shape`, voxels; so has what is given.
+    """
     out = np.zeros(shape, dtype=values.dtype)
     low = [max(a, b) for a, b in zip(origin, fusion.origin, strict=True)]
     high = [min(a + n, b + m) for a, n, b, m in zip(origin, shape, fusion.origin, fusion.shape, strict=True)]

@@ -115,6 +115,15 @@ def log_ratios(masks: Masks, clip: float, slope: float, watch: Watch = silent) -
 
     Of probabilities it is the log of the ratio. A class is at most exp(-slope clip) times less probable than
     the most probable one, so that the order of the classes survives the clip.
+
+    Parameters
+    ----------
+    masks : Masks
+    clip : float
+        mm.
+    slope : float
+        Of the sigmoid, 1/mm.
+    watch : Watch
     """
     raters, size = len(masks.annotators), len(masks.structures)
     out = np.empty((raters, size, *masks.shape), dtype=np.float32)

@@ -60,7 +60,7 @@ class Patterns:
         return slices, rows, columns
 
     def counted_over(self, voxels: int) -> IntArray:
-        """Give `count` on a larger domain of so many voxels, in which all else is background."""
+        """Give `count`, (M,), on a larger domain of so many voxels, in which all else is background."""
         count = self.count.copy()
         count[0] += voxels - int(count.sum())
         return count
@@ -134,7 +134,10 @@ def box_of(
 def widened(
     box: tuple[Box, Box], spacing: tuple[float, float, float], margin: float, within: Box
 ) -> tuple[Box, Box]:
-    """Widen a box on all sides by a margin in mm, no further than a grid of shape `within` goes."""
+    """Widen a box on all sides by a margin, no further than a grid of shape `within` goes.
+
+    A box is its first voxel and its shape; `spacing` (slice, row, column) and `margin` are in mm.
+    """
     steps = [math.ceil(margin / step) for step in spacing]
     low = [max(at - more, 0) for at, more in zip(box[0], steps, strict=True)]
     high = [min(at + size + more, whole) for at, size, more, whole in zip(*box, steps, within, strict=True)]

@@ -180,7 +180,13 @@ def gdp(masks: Masks, settings: GDPSettings | None = None, watch: Watch = silent
 
 
 def distances(masks: Masks, settings: RobustSettings, watch: Watch = silent) -> Float32Array:
-    """Give each rater's signed distances, (P, Z, Y, X), mm; of probabilities their logit over the slope."""
+    """Give each rater's signed distances, (P, Z, Y, X), mm; of probabilities their logit over the slope.
+
+    Raises
+    ------
+    MasksError
+        For more structures than one.
+    """
     if len(masks.structures) != 1 or masks.values.ndim != 4:
         raise MasksError(f"masks of {len(masks.structures)} structures; expected one at a time.")
     out = np.empty(masks.values.shape, dtype=np.float32)

@@ -93,7 +93,7 @@ def match(pairs: Pairs, score: FloatArray) -> FloatArray:
 
 
 def crowd_match(pairs: Pairs, score: FloatArray) -> float:
-    """Give the match ratio of all answers together; NaN without any."""
+    """Give the match ratio of all answers together, with the n items' scores, (n,); NaN without any."""
     agreed, told = _agreement(pairs, score)
     return float(agreed.sum() / told.sum()) if told.any() else float("nan")
 

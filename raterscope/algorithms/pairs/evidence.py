@@ -69,11 +69,11 @@ class PairIndex:
     tied: IndexArray
 
     def of(self, annotator: int) -> IndexArray:
-        """Give the comparisons of an annotator, by number, in the order of time."""
+        """Give the c comparisons of an annotator, (c,), by number, in the order of time."""
         return self.by_annotator[self.annotator_start[annotator] : self.annotator_start[annotator + 1]]
 
     def between(self, one: int, other: int) -> IndexArray:
-        """Give the comparisons of two items, by number; none if there are none."""
+        """Give the c comparisons of two items, (c,), by number; none if there are none."""
         key = min(one, other) * len(self.pairs.items) + max(one, other)
         at = int(np.searchsorted(self.key, key))
         if at == len(self.key) or self.key[at] != key:

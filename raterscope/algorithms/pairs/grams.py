@@ -152,6 +152,11 @@ def factors(
         Those of a component but one, whose score is then 0.
     lower : (k, k) float64
         Triangular: their part of L is this times its transpose.
+
+    Raises
+    ------
+    PairsError
+        With more linked items than fit.
     """
     from scipy.linalg import cholesky
 

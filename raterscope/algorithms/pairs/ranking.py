@@ -164,7 +164,7 @@ def link(pairs: Pairs, watch: Watch = silent) -> Linked:
 
 
 def scores_of(linked: Linked, biased: BoolArray | None = None, watch: Watch = silent) -> Scores:
-    """Find scores beside the biases of some annotators; see `scores`."""
+    """Find scores beside the biases of some annotators, (p,) bool; see `scores`."""
     from threadpoolctl import threadpool_limits
 
     with threadpool_limits(1, "blas"):
@@ -330,6 +330,11 @@ def inconsistency(pairs: Pairs, component: IndexArray, score: FloatArray | None 
     -------
     float
         Share of the choices' sum of squares, 0 to 1; 0 without any.
+
+    Raises
+    ------
+    PairsError
+        Where two items of different components are compared.
     """
     if bool((component[pairs.left] != component[pairs.right]).any()):
         raise PairsError("two items of different components are compared.")
