@@ -97,7 +97,7 @@ class Communities:
         return np.bincount(self.community, minlength=self.count)
 
     def of(self, annotators: int) -> NDArray[np.int16]:
-        """Give the community of each of so many annotators, (annotators,); -1 for those who were not grouped."""
+        """Give the community of each of so many annotators, (M,); -1 for those who were not grouped."""
         every = np.full(annotators, -1, dtype=np.int16)
         every[self.members] = self.community
         return every

@@ -361,5 +361,5 @@ def shares(statistic: NDArray[np.floating[Any]], rate: float, plus: bool = True)
 
 
 def selected(shares: FloatArray, share: float) -> BoolArray:
-    """Tell who of p annotators is flagged, (p,): those whom a `share` of the draws selects; `shares` is (p,)."""
+    """Tell who of p annotators is flagged, (p,): those of whom `shares`, (p,), are `share` or more."""
     return np.asarray(shares >= share - 1e-9)
