@@ -130,8 +130,6 @@ class Comparison:
     f_half: float
     f_one: float
     f_two: float
-    count_error: float
-    """Mean over images of abs(detections - true points)."""
 
 
 def evaluate(found: FloatArray, truth: FloatArray, radius: float) -> Evaluation:
@@ -275,7 +273,6 @@ def _row(name: str, evaluations: Sequence[Evaluation]) -> Comparison:
         f_half=_mean([one.f_half for one in evaluations]),
         f_one=_mean([one.f_one for one in evaluations]),
         f_two=_mean([one.f_two for one in evaluations]),
-        count_error=_mean([abs(one.false_positive - one.false_negative) for one in evaluations]),
     )
 
 

@@ -100,5 +100,5 @@ def test_runs_are_compared_by_means_over_images():
     )
     first, second = compare({"first": [one, both], "second": [both, none]})
     assert (first.name, first.images, first.true_positive, first.false_negative) == ("first", 2, 3, 1)
-    assert (first.sensitivity, first.precision, first.count_error) == (0.75, 1.0, 0.5)
+    assert (first.sensitivity, first.precision) == (0.75, 1.0)
     assert (second.sensitivity, second.precision) == (0.5, 1.0)  # precision of the empty one is not defined

@@ -123,17 +123,20 @@ def test_known_spots_do_not_change_what_they_were_given():
     assert before.inlier.tolist() == clustering().inlier.tolist()
 
 
-def test_stray_clicks_meet_as_often_as_uniform_ones_do():
+@pytest.mark.parametrize(("scatter", "area"), [(5.0, 1000), (0.4, 80)])
+def test_stray_clicks_meet_as_often_as_uniform_ones_do(scatter, area):
     generator = np.random.default_rng(1)
-    points = np.vstack([np.full((50, 2), 50.0), generator.uniform(0, 1000, (4000, 2))])
-    clicks = made(points, [0] * 50 + [1] * 4000, extent=(0, 0, 1000, 1000))
+    points = np.vstack([np.full((50, 2), 5.0), generator.uniform(0, area, (4000, 2))])
+    clicks = made(points, [0] * 50 + [1] * 4000, extent=(0, 0, area, area))
     found = Clustering(
-        np.array([[50.0, 50.0]]), np.eye(2)[None] * 25, np.ones(1), np.array([1.0] * 50 + [0.0] * 4000),
-        np.zeros(4050, dtype=int), np.array([1.0, 0.0]), 5.0, Trace.none(),
+        np.array([[5.0, 5.0]]), np.eye(2)[None] * scatter**2, np.ones(1),
+        np.array([1.0] * 50 + [0.0] * 4000), np.zeros(4050, dtype=int), np.array([1.0, 0.0]), scatter,
+        Trace.none(),
     )  # fmt: skip
     stray, places = stray_chance(clicks, found)
-    radius = np.sqrt(1000 * 1000 / places / np.pi)
-    centres = generator.uniform(100, 900, (400, 2))
+    radius = scatter * np.sqrt(-2 * np.log(1 - 0.99))  # within which 99 % of a cluster's clicks lie
+    assert places == pytest.approx(area**2 / (np.pi * radius**2), rel=1e-3)
+    centres = generator.uniform(0.1 * area, 0.9 * area, (400, 2))
     distance = np.hypot(*(centres[:, None] - points[50:]).transpose(2, 0, 1))
     assert stray[1] == pytest.approx((distance <= radius).any(axis=1).mean(), abs=0.05)
     assert stray[0] < 0.01

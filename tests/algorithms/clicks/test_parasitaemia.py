@@ -51,6 +51,17 @@ def test_intervals_are_as_wide_as_repeated_readings_scatter(leukocytes, publishe
         assert spread_of(rate) == pytest.approx(scatter, rel=0.09)
 
 
+@pytest.mark.parametrize("found", [1, 4, 30])
+@pytest.mark.parametrize("spread", [1.0, 3.0])
+def test_the_interval_of_a_count_is_that_of_jeffreys(found, spread):
+    """The gamma distribution with half a parasite more than was seen: Brown, Cai and DasGupta (2003)."""
+    rate = per_volume(counted(found), 0.02, spread)
+    shape, scale = found / spread + 0.5, spread / 0.02
+    assert (rate.low, rate.high) == pytest.approx(
+        stats.gamma.ppf((0.025, 0.975), shape, scale=scale), rel=1e-4
+    )
+
+
 def test_a_field_of_two_thousandths_of_a_microlitre_makes_a_parasite_five_hundred():
     """Greenwood and Armstrong (1991): one oil immersion field is 0.002 microlitres of blood."""
     assert per_volume(counted(30), 10 * 0.002).value == pytest.approx(30 / 10 * 500)

@@ -29,6 +29,14 @@ def test_a_rim_is_no_dispute():
     assert disputes(*case(ORGAN, ORGAN, ORGAN, RIM)) == ()
 
 
+def test_one_coarse_voxel_is_no_dispute_and_two_are():
+    """Of 4 mm in the plane; the ball is small, so that its size alone would let 1.5 mm pass."""
+    ball_of = [ball(SHAPE, (18, 20, 20), radius) for radius in (6, 7, 8)]
+    spacing = (4.0, 4.0, 4.0)
+    assert disputes(*case(ball_of[0], ball_of[0], ball_of[0], ball_of[1], spacing=spacing)) == ()
+    assert disputes(*case(ball_of[0], ball_of[0], ball_of[0], ball_of[2], spacing=spacing)) != ()
+
+
 def test_a_leak_and_a_bite_are_two_regions_with_whose_they_are():
     fusion, masks = case(ORGAN, RIM, LEAK, BITE, ORGAN)
     leak, bite = sorted(disputes(fusion, masks), key=lambda region: -region.volume_ml)

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy.ndimage import gaussian_filter
+from scipy.stats import norm
 
 from raterscope.algorithms.masks.data import OPEN, MaskFusion, Masks, MasksError
 from raterscope.algorithms.masks.distance import domain
@@ -14,6 +15,7 @@ from raterscope.algorithms.masks.robust import (
     GDPSettings,
     LaplaceSettings,
     StudentSettings,
+    distances,
     gaussian,
     gdp,
     laplace,
@@ -219,6 +221,20 @@ def test_raters_who_agree_do_not_break_it():
         assert (found.variance > 0).all()
         assert np.isfinite(found.variance).all()
         assert (found.mask[0] != values[0]).mean() < 0.01
+
+
+def test_distance_deviation_and_probability_can_be_told_by_hand_of_the_gaussian():
+    """There everybody counts alike everywhere: a weighted mean, its error, and how far the raters scatter."""
+    masks, settings = crowd(raters=5, seed=2), GaussianSettings(tolerance=1e-10, max_iterations=2000)
+    found = gaussian(masks, settings)
+    unbiased = distances(masks, settings).astype(np.float64) - found.bias[0][:, None, None, None]
+    certainty = 1 / found.variance[0]
+    mean = np.average(unbiased, axis=0, weights=certainty)
+    assert found.distance[0] == pytest.approx(mean, abs=1e-5)
+    assert found.deviation == pytest.approx(certainty.sum() ** -0.5)
+    scatter = ((unbiased - mean) ** 2).sum(axis=0) / (5 * 4)
+    expected = norm.cdf(mean / np.sqrt(1 / certainty.sum() + scatter))
+    assert found.probability[0] == pytest.approx(expected, abs=1e-5)
 
 
 def test_two_raters_are_told_that_only_the_sum_is_certain():
