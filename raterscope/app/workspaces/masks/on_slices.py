@@ -64,6 +64,9 @@ class OnSlices(QObject):
         report = None if scene is None else scene.report(structure)
         covered = self._reviewing.covered
         self._maps.set_possible(not covered)
+        if covered:
+            self._solo = None
+            self._volume.set_solo(None)
         fusion = None if scene is None else scene.fusion(structure)
         everywhere = "" if fusion is None or fusion.weight is not None else view.no_weight(fusion)
         self._screen.local_weight.set_nothing(view.HIDDEN if covered else everywhere)
@@ -73,15 +76,20 @@ class OnSlices(QObject):
         self._show_weight()
 
     def go_to_structure(self) -> None:
-        """Begin where the structure is, the most disputed slice under the cross-hair."""
-        scene, consensus = self._reviewing.scene, self._reviewing.consensus
+        """Begin where the structure is, on the slice with the most doubt where that may be known."""
+        scene, consensus, structure = (
+            self._reviewing.scene, self._reviewing.consensus, self._reviewing.structure
+        )  # fmt: skip
         if scene is None:
             return
-        records = [one for one in scene.masks.get(self._reviewing.structure, {}).values() if one.values.size]
-        if consensus is not None:
-            self._volume.go_to(_middle(consensus))
-        elif records:
-            self._volume.go_to(_middle(records[0]))
+        records = [one for one in scene.masks.get(structure, {}).values() if one.values.size]
+        if consensus is None and not records:
+            return
+        at, row, column = _middle(records[0] if consensus is None else consensus)
+        report = scene.report(structure)
+        if report is not None and report.by_slice.any() and not self._reviewing.covered:
+            at = int(report.by_slice.argmax())
+        self._volume.go_to((at, row, column))
 
     def solo(self, number: int) -> None:
         """Show one rater's outline beside the consensus, counted among those of the case; again shows all."""

@@ -117,6 +117,13 @@ def test_a_contour_drawn_before_any_fusion_is_settled_as_a_whole_and_held(opened
     assert seen(opened_masks) == {"what you drew"}
 
 
+def test_what_is_drawn_is_seen_though_one_reader_alone_was_shown_before(fused_masks, qtbot):
+    key(fused_masks, qtbot, Qt.Key.Key_2)
+    key(fused_masks, qtbot, Qt.Key.Key_H)
+    draw(fused_masks, qtbot, MINE, at=8)
+    assert [one.name for one in fused_masks.workspace.volume._scene.in_sight()] == ["what you drew"]
+
+
 def test_slices_between_are_filled_in_from_what_was_drawn_alone(blind, qtbot):
     first, last = 5, 11
     for at in (first, last):

@@ -54,3 +54,17 @@ def test_a_case_that_somebody_looks_at_stays(unfused, qtbot, look):
         go_to(unfused, qtbot, "agreed")
     fuse(unfused, qtbot)
     assert on_screen(unfused) == "agreed"
+
+
+def test_a_case_begins_on_the_slice_with_the_most_doubt_and_blind_in_the_middle(unfused, qtbot):
+    fuse(unfused, qtbot)
+    workspace = unfused.workspace
+    doubt = workspace.reviewing.scene.report("n").by_slice
+    go_to(unfused, qtbot, "agreed")
+    go_to(unfused, qtbot, "disputed")
+    assert doubt[workspace.volume.crosshair[0]] == doubt.max() > 0
+    key(unfused, qtbot, Qt.Key.Key_H)
+    go_to(unfused, qtbot, "agreed")
+    go_to(unfused, qtbot, "disputed")
+    low, high = workspace.reviewing.consensus.origin[0], workspace.reviewing.consensus.values.shape[0]
+    assert workspace.volume.crosshair[0] == low + high // 2
