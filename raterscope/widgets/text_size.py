@@ -80,13 +80,12 @@ def follow_lengths() -> None:
             _apply(widget, kept)
 
 
-def _is_no_least(length: tuple[str, int]) -> bool:
-    return not length[0].startswith("minimum")
-
-
 def _apply(widget: QWidget, lengths: dict[str, int]) -> None:
-    # Least lengths first: what is set below the least that still holds would stay at it.
-    for name, length in sorted(lengths.items(), key=_is_no_least):
+    # Least lengths first where they shrink: what is set below the least that still holds would stay at it.
+    # Where they grow they come last: else each of the thousands of rows of a list grows by itself.
+    least = {name for name in lengths if name.startswith("minimum")}
+    grow = any(pixels(lengths[name]) > widget.property(name) for name in least)
+    for name, length in sorted(lengths.items(), key=lambda one: (one[0] in least) == grow):
         if name == "width":
             widget.setFixedWidth(pixels(length))
         elif name == "height":

@@ -35,6 +35,8 @@ __all__ = [
 CAPTION, BODY, FIGURE, DECIDING = 11, 13, 15, 30
 """Sizes of type, in pixels of the usual size."""
 
+STYLED = "styled"
+
 
 class _Notifier(QObject):
     changed = Signal(object)
@@ -122,8 +124,10 @@ def apply_theme(application: QApplication, theme: Theme) -> None:
 
     The text's size is that of `text_size`, which everything follows by this too.
     """
-    if application.style().objectName() != "fusion":
+    # Once is enough, and under a style sheet the style does not tell its name any more.
+    if not application.property(STYLED):
         application.setStyle("Fusion")
+        application.setProperty(STYLED, True)
     _State.theme = theme
     font.cache_clear()
     application.setStyleSheet("")  # taken off and put on again it takes a quarter of the time
