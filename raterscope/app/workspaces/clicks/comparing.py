@@ -105,6 +105,7 @@ class Comparing(QWidget):
         self._scene: Scene | None = None
         self._generation = 0
         self._job: Job | None = None
+        self._calibrating: Job | None = None
         self._runs: tuple[int, ...] = ()
         self._calibrated: tuple[int, float] | None = None
         self._known = False
@@ -158,18 +159,20 @@ class Comparing(QWidget):
         self._measure(runs)
 
     def _measure(self, runs: Sequence[int]) -> None:
+        self._stop()
         self._runs = tuple(runs)
+        work = partial(_measure, self._runs, self.radius.value())
+        self._job = self._document.read_beside("Comparing runs", work)
+        self._job.finished.connect(self._on_measured)
+
+    def _stop(self) -> None:
         if self._job is not None:
             self._job.cancel()
-        job = self._document.ask(
-            "Comparing runs", partial(_measure, self._runs, self.radius.value()), quiet=False
-        )
-        self._job = job
-        job.finished.connect(self._on_measured)
-        job.ended.connect(partial(self._on_ended, job))
+            self._job = None
 
     def forget(self) -> None:
         """Drop what was compared: another study."""
+        self._stop()
         self._runs = ()
         self._calibrated = None
         self.table.set_rows(())
@@ -254,7 +257,10 @@ class Comparing(QWidget):
         if self.pages.mode != "calibration" or not self.isVisible() or wanted == self._calibrated:
             return
         self._calibrated = wanted
-        job = self._document.ask("Calibrating", partial(_calibrate, *wanted))
+        if self._calibrating is not None:
+            self._calibrating.cancel()
+        job = self._document.read_beside("Calibrating", partial(_calibrate, *wanted), quiet=True)
+        self._calibrating = job
         job.finished.connect(partial(self._on_calibrated, wanted, run_title(run)))
 
     def _on_calibrated(self, wanted: tuple[int, float], title: str, found: Calibration) -> None:
@@ -299,16 +305,13 @@ class Comparing(QWidget):
             self._measure(self._runs)
 
     def _on_measured(self, answer: tuple[int, int, tuple[_Measured, ...]]) -> None:
+        self._job = None
         places, images, measured = answer
         if not places:
             self.refused.emit("There is nothing to compare with: import known places (image, x, y) first.")
             return
         aside = f"{places:,} known places on {images:,} images, within {self.radius.value():g} px"
         self.table.set_rows(tuple(_row(one) for one in measured), aside)
-
-    def _on_ended(self, job: Job) -> None:
-        if job is self._job:
-            self._job = None
 
 
 def _row(one: _Measured) -> ComparisonRow:

@@ -16,6 +16,7 @@ from raterscope.algorithms.pairs.ranking import ranks
 from raterscope.algorithms.pairs.testing import benjamini_hochberg
 from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Document
+from raterscope.app.jobs import Job
 from raterscope.app.study import RunEntry, Study
 from raterscope.app.workspaces.pairs.scene import Scene
 from raterscope.widgets.figures import count
@@ -64,7 +65,7 @@ class Outcome:
 
 
 class Comparing(QObject):
-    """Fills the table of runs while it is in sight, one by one, so that a decision need not wait for all.
+    """Fills the table of runs while it is in sight.
 
     Signals
     -------
@@ -80,12 +81,16 @@ class Comparing(QObject):
         self._table = table
         self._asked = 0
         self._wanted: Scene | None = None
+        self._job: Job | None = None
         table.header.set_title("Methods")
         table.run_chosen.connect(self._on_chosen)
 
     def show(self, scene: Scene | None) -> None:
         """Take another question or answer."""
         self._asked += 1
+        if self._job is not None:
+            self._job.cancel()
+            self._job = None
         self._wanted = scene if scene is not None and scene.run is not None else None
         if self._wanted is None:
             self._table.set_rows(())
@@ -101,23 +106,13 @@ class Comparing(QObject):
         runs = [run.id for run in contents.runs_of("pairs") if question in run.items][-MOST_RUNS:]
         if scene.run.id not in runs:
             runs = [scene.run.id, *runs[1:]]
-        self._read(self._asked, question, scene.run.id, runs, ())
+        self._job = self._document.read_beside("Reading runs", partial(_read, question, runs), quiet=True)
+        self._job.finished.connect(partial(self._on_read, self._asked, scene.run.id))
 
-    def _read(
-        self, asked: int, question: int, shown: int, left: Sequence[int], found: tuple[Outcome, ...]
-    ) -> None:
-        if not left:
-            self._table.set_rows(rows_of(found, shown), count(len(found), "run"))
-            return
-        job = self._document.ask("Reading a run", partial(_read, question, left[0]))
-        job.finished.connect(partial(self._on_read, asked, question, shown, left[1:], found))
-
-    def _on_read(
-        self, asked: int, question: int, shown: int, left: Sequence[int], found: tuple[Outcome, ...],
-        one: Outcome | None,
-    ) -> None:  # fmt: skip
+    def _on_read(self, asked: int, shown: int, found: Sequence[Outcome]) -> None:
         if asked == self._asked:
-            self._read(asked, question, shown, left, found if one is None else (*found, one))
+            self._job = None
+            self._table.set_rows(rows_of(found, shown), count(len(found), "run"))
 
     def _on_chosen(self, key: object) -> None:
         if isinstance(key, int):
@@ -155,16 +150,20 @@ def _figures(
     return tuple((float(value), np.nan, np.nan) for value in values)
 
 
-def _read(question: int, run: int, study: Study, watch: Watch) -> Outcome | None:
-    watch(0.0, "reading a run")
-    fusion, entry = study.result(run, question), study.run(run)
-    if fusion is None:
-        return None
-    return Outcome(
-        run=entry,
-        rate=fusion.rate,
-        people=study.bench(question, entry.imported).people,
-        flagged=fusion.flagged,
-        test=benjamini_hochberg(fusion.p_value, fusion.rate),
-        rank=ranks(fusion.corrected, fusion.component),
-    )
+def _read(question: int, runs: Sequence[int], study: Study, watch: Watch) -> list[Outcome]:
+    found = []
+    for done, run in enumerate(runs):
+        watch(done / len(runs), "reading runs")
+        fusion, entry = study.result(run, question), study.run(run)
+        if fusion is not None:
+            found.append(
+                Outcome(
+                    run=entry,
+                    rate=fusion.rate,
+                    people=study.bench(question, entry.imported).people,
+                    flagged=fusion.flagged,
+                    test=benjamini_hochberg(fusion.p_value, fusion.rate),
+                    rank=ranks(fusion.corrected, fusion.component),
+                )
+            )
+    return found

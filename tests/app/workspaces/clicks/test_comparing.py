@@ -1,0 +1,55 @@
+"""Runs against known places, measured beside the study: decisions do not wait for it."""
+
+import threading
+
+import pytest
+from PySide6.QtCore import Qt
+
+from raterscope.app.workspaces.clicks import comparing
+from tests.app.driving import LONG, idle, press
+
+
+@pytest.fixture
+def compared(fused, qtbot, monkeypatch):
+    """Give the window with two runs that are being compared, and what lets that go on."""
+    press(fused, qtbot, Qt.Key.Key_F5)
+    qtbot.waitUntil(lambda: len(fused.document.contents.runs) == 2, timeout=LONG)
+    idle(fused, qtbot)
+    begun, let_go, evaluate = threading.Event(), threading.Event(), comparing.evaluate
+
+    def slowly(*arguments):
+        begun.set()
+        assert let_go.wait(60)
+        return evaluate(*arguments)
+
+    monkeypatch.setattr(comparing, "evaluate", slowly)
+    fused.workspace.comparing.compare([1, 2])
+    qtbot.waitUntil(begun.is_set, timeout=LONG)
+    yield fused, let_go.set
+    let_go.set()
+
+
+def rows(window):
+    return window.workspace.comparing.table.view.model().rows
+
+
+def test_a_decision_does_not_wait_until_runs_are_compared(compared, qtbot):
+    window, let_go = compared
+    window.workspace.reviewing.select(0)
+    with qtbot.waitSignal(window.document.decided, timeout=LONG):
+        qtbot.keyClick(window.workspace.canvas, Qt.Key.Key_R)
+    assert len(rows(window)) == 0
+    let_go()
+    idle(window, qtbot)
+    assert [row.key for row in rows(window)] == [1, 2]
+
+
+def test_comparing_ends_when_the_study_is_left(compared, qtbot):
+    window, let_go = compared
+    (job,) = (one for one in window.jobs._jobs.values() if one.title == "Comparing runs")
+    window.files.close_study()
+    assert job.state == "cancelling"
+    let_go()
+    idle(window, qtbot)
+    assert job.state == "cancelled"
+    assert len(rows(window)) == 0
