@@ -127,15 +127,16 @@ _TABLES = "masks.exporting:export_table"
 _PAIRS = "pairs.exporting:export_pairs"
 _LABELS = "labels.exporting:export_labels"
 _BY_QUESTION = (_PAIRS, _LABELS)
+_SHARES = ("nifti", "dicom-seg")
 _EVERY_MASK = ("nifti", "seg.nrrd", "dicom-seg", "rtstruct")
 
 EXPORTS = (
     Export("detections", ("clicks",), "Detections", ("csv", "geojson", "coco", "napari"), _DETECTIONS),
     Export("consensus", ("masks",), "Consensus", _EVERY_MASK, _MAPS, by_case=True, deidentifies=True),
-    Export("probability", ("masks",), "Probability", ("nifti", "dicom-seg"), _MAPS, True, True),
-    Export("uncertainty", ("masks",), "Uncertainty", ("nifti",), _MAPS, True, True),
-    Export("weights", ("masks",), "Raters' weights", ("nifti",), _MAPS, True, True),
-    Export("alternatives", ("masks",), "Alternatives", _EVERY_MASK, _MAPS, True, True),
+    Export("probability", ("masks",), "Probability", _SHARES, _MAPS, by_case=True, deidentifies=True),
+    Export("uncertainty", ("masks",), "Uncertainty", ("nifti",), _MAPS, by_case=True, deidentifies=True),
+    Export("weights", ("masks",), "Raters' weights", ("nifti",), _MAPS, by_case=True, deidentifies=True),
+    Export("alternatives", ("masks",), "Alternatives", _EVERY_MASK, _MAPS, by_case=True, deidentifies=True),
     Export("annotators", ("clicks",), "Annotators", ("csv",), _CLICKS),
     Export("annotators", ("masks",), "Annotators", ("csv",), _TABLES),
     Export("agreement", ("masks",), "Agreement", ("csv",), _TABLES),

@@ -219,8 +219,10 @@ class Crowd:
         steps = np.unique(np.concatenate([[0], edges, [len(last)]]))
         yield from zip(steps[:-1].tolist(), steps[1:].tolist(), strict=True)
 
-    def sweep(self, times: int, renew: bool, tick: Callable[[], None], number: int | None = None) -> None:
-        """Let EM run over all components, or the first so many."""
+    def sweep(
+        self, times: int, tick: Callable[[], None], *, renew: bool = True, number: int | None = None
+    ) -> None:
+        """Let EM run over all components, or the first so many; without `renew` only its E step."""
         from raterscope.algorithms.clicks._crowd_kernels import sweep
 
         for _ in range(times):

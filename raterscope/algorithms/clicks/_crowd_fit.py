@@ -46,7 +46,7 @@ def fit_crowd(
     components: list[int] = []
     removed: list[bool] = []
 
-    def note(value: float, forced: bool) -> None:
+    def note(value: float, *, forced: bool = False) -> None:
         objective.append(value)
         components.append(len(crowd))
         removed.append(forced)
@@ -54,8 +54,8 @@ def fit_crowd(
     crowd.set_rules()
     crowd.gather(tick)
     words = f"fitting {len(crowd)} components"
-    crowd.sweep(2, False, tick)
-    crowd.sweep(5, True, tick)
+    crowd.sweep(2, tick, renew=False)
+    crowd.sweep(5, tick)
     crowd.survey(tick)
     crowd.learn()
     converged, value = False, -math.inf
@@ -63,12 +63,12 @@ def fit_crowd(
         words = f"fitting {len(crowd)} components"
         crowd.gather(tick)
         crowd.set_rules()
-        crowd.sweep(2, False, tick)
-        crowd.sweep(3, True, tick)
+        crowd.sweep(2, tick, renew=False)
+        crowd.sweep(3, tick)
         crowd.survey(tick)
         crowd.set_rules()
         value = crowd.evidence
-        note(value, False)
+        note(value)
         start, width = done, (0.9 - done) * (0.6 if turn == 0 else 0.4)
 
         def tell(gain: float, position: int, start: float = start, width: float = width) -> None:
@@ -76,7 +76,7 @@ def fit_crowd(
             done = start + width * position / initial
             value += gain
             if gain:
-                note(value, True)
+                note(value, forced=True)
             watch(
                 done, f"removing the weakest of {len(crowd)} components", objective=value,
                 partial=partial(crowd.result, Trace.none()),
@@ -84,7 +84,7 @@ def fit_crowd(
 
         gone = crowd.prune(tell)
         done = max(done, start + width)
-        crowd.sweep(2, True, tick)
+        crowd.sweep(2, tick)
         crowd.survey(tick)
         crowd.learn()
         tick()
@@ -98,11 +98,11 @@ def fit_crowd(
     while not settled:
         crowd.gather(tick)
         crowd.set_rules()
-        crowd.sweep(2, False, tick)
-        crowd.sweep(6, True, tick)
+        crowd.sweep(2, tick, renew=False)
+        crowd.sweep(6, tick)
         crowd.survey(tick)
         settled = not crowd.drop_lonely()
-    note(crowd.evidence, False)
+    note(crowd.evidence)
     trace = Trace(
         np.array(objective), np.array(components, dtype=np.int64), np.array(removed, dtype=bool),
         len(objective) - 1, converged,

@@ -132,7 +132,7 @@ class _Mixture:
             )
         )  # fmt: skip
 
-    def maximise(self, state: State, annihilate: bool = True) -> tuple[State, FloatArray, FloatArray]:
+    def maximise(self, state: State, *, annihilate: bool = True) -> tuple[State, FloatArray, FloatArray]:
         """Find eqs. 12 to 15; give the new state, supports and sums of squares."""
         from raterscope.algorithms.clicks._kernels import maximise
 
@@ -243,7 +243,7 @@ def walk_from(
             break
         likelihood = mixture.expect(state)
         if path.criterion in {"expected", "thesis"}:
-            moved, support, spread = mixture.maximise(state, False)
+            moved, support, spread = mixture.maximise(state, annihilate=False)
             spread = _about(spread, support, moved, state)
         score = mixture.score(state, likelihood, support, spread)
         objective.append(score)

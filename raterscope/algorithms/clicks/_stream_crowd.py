@@ -101,8 +101,8 @@ def follow(
     def settle(times: int, again: int = 1) -> None:
         """Let what is near new clicks adapt, among all the others as they are."""
         crowd.set_rules()
-        crowd.sweep(again, False, tick)
-        crowd.sweep(times, True, tick, int(near.sum()))
+        crowd.sweep(again, tick, renew=False)
+        crowd.sweep(times, tick, number=int(near.sum()))
         crowd.survey(tick)
 
     def tell(_gain: float, _position: int) -> None:
@@ -120,7 +120,7 @@ def follow(
         components.append(len(crowd))
         crowd.set_rules()
         removed = crowd.prune(tell, near)
-        crowd.sweep(2, True, tick, int(near.sum()))
+        crowd.sweep(2, tick, number=int(near.sum()))
         crowd.survey(tick)
         crowd.learn()
     lonely = True

@@ -226,5 +226,5 @@ def _posterior(chain: _Chain, labels: Labels) -> FloatArray:
 
 def _partial(chain: _Chain, labels: Labels, prior: FloatArray) -> LabelFusion:
     posterior = _posterior(chain, labels)
-    trace = LabelTrace(np.empty(0), np.empty(0), False)
+    trace = LabelTrace(np.empty(0), np.empty(0), converged=False)
     return fused(labels, "gibbs", posterior, counted(labels, posterior, prior), trace)

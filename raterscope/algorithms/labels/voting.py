@@ -72,7 +72,7 @@ def majority(labels: Labels, settings: LabelSettings | None = None, watch: Watch
     settings = LabelSettings() if settings is None else settings
     labels = labels.settled(settings.repeats)
     posterior = shares_of_votes(labels, part(watch, 0.0, 0.9))
-    trace = LabelTrace(np.empty(0), np.empty(0), True)
+    trace = LabelTrace(np.empty(0), np.empty(0), converged=True)
     return _result(labels, "majority", posterior, trace, _ties(labels, posterior))
 
 
@@ -151,7 +151,7 @@ def mean_score(labels: Labels, settings: LabelSettings | None = None, watch: Wat
     settings = LabelSettings() if settings is None else settings
     labels = labels.settled(settings.repeats)
     posterior, notices = _by_score(labels, None, part(watch, 0.0, 0.9))
-    trace = LabelTrace(np.empty(0), np.empty(0), True)
+    trace = LabelTrace(np.empty(0), np.empty(0), converged=True)
     return _result(labels, "mean-score", posterior, trace, notices)
 
 

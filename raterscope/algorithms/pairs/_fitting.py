@@ -15,7 +15,6 @@ from raterscope.algorithms.pairs.data import BoolArray, FloatArray, IndexArray, 
 from raterscope.algorithms.pairs.grams import Biases, Grams, Scaled, grams, least_squares, scaled
 from raterscope.algorithms.pairs.knockoffs import (
     HIGHEST_RATE,
-    Knockoffs,
     construct,
     gaps,
     selected,
@@ -80,7 +79,7 @@ def _fit(pairs: Pairs, name: str, way: Way, settings: PairSettings, watch: Watch
     problem, told = waited(lambda: scaled(small), watch, 0.16, words, small=not heavy)
     untested = _untested(small, told, count)
     words = "estimating biases"
-    found: Biases = waited(lambda: least_squares(small, problem), watch, 0.18, words, small=not heavy)
+    found = waited(lambda: least_squares(small, problem), watch, 0.18, words, small=not heavy)
     tested = problem.tested
     if found.freedom <= 0:
         raise PairsError(
@@ -167,7 +166,7 @@ def _statistics(
     if not len(problem.tested) or found.residual == 0.0:
         return np.zeros((settings.draws, len(problem.tested)))
     gap = gaps(problem.gram, settings.knockoffs, part(watch, 0.0, 0.1))
-    knockoffs: Knockoffs = waited(
+    knockoffs = waited(
         lambda: construct(problem.pull, found.inverse, gap, symmetric=settings.local),
         watch, 0.1, "making knockoffs", small=len(gap) <= _MANY,
     )  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import TypeVar
 
 from raterscope.algorithms.progress import Watch
 
@@ -12,8 +12,10 @@ __all__ = ["waited"]
 
 _FRESH = 0.05
 
+T = TypeVar("T")
 
-def waited(work: Callable[[], Any], watch: Watch, fraction: float, words: str, *, small: bool = False) -> Any:
+
+def waited(work: Callable[[], T], watch: Watch, fraction: float, words: str, *, small: bool = False) -> T:
     """Let a library's call, which tells nothing until it is done, run in another thread."""
     if small:
         return work()

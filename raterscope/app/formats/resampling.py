@@ -16,7 +16,7 @@ _TOLD = 1e-4
 """Relative: spacings that differ by less are called the same."""
 
 
-def resample(values: NDArray[Any], source: Grid, target: Grid, nearest: bool = False) -> NDArray[Any]:
+def resample(values: NDArray[Any], source: Grid, target: Grid) -> NDArray[Any]:
     """Take values on one grid to another, through the patient's coordinates.
 
     Parameters
@@ -24,13 +24,12 @@ def resample(values: NDArray[Any], source: Grid, target: Grid, nearest: bool = F
     values : (slices, rows, columns)
         On `source`. A mask of bool is interpolated as 0 and 1 and belongs where that reaches one half.
     source, target : Grid
-    nearest : bool
-        Take the nearest voxel's value, as labels need it, instead of interpolating between eight.
 
     Returns
     -------
     (slices, rows, columns) of `target`
-        Of the type of `values`; whole numbers that were interpolated are rounded. 0 (False) outside `source`.
+        Of the type of `values`, interpolated between eight; whole numbers are rounded. 0 (False) outside
+        `source`.
 
     Raises
     ------
@@ -47,21 +46,19 @@ def resample(values: NDArray[Any], source: Grid, target: Grid, nearest: bool = F
     to_source = swap @ np.linalg.inv(source.matrix) @ target.matrix @ swap
     mask = values.dtype == bool
     kind = values.dtype if values.dtype.kind == "f" else np.dtype(np.float32)
-    if nearest:
-        kind = np.dtype(np.uint8) if mask else values.dtype
     # One voxel beyond the edge, values fall to 0: a mask that touches it ends half a voxel outside.
     found = ndimage.affine_transform(
         values.astype(kind, copy=False),
         to_source[:3, :3],
         to_source[:3, 3],
         target.shape,
-        order=0 if nearest else 1,
-        mode="grid-constant" if not nearest else "constant",
+        order=1,
+        mode="grid-constant",
         cval=0,
     )
     if mask:
         return np.asarray(found >= _HALF)
-    if values.dtype.kind in "iu" and not nearest:
+    if values.dtype.kind in "iu":
         ends = np.iinfo(values.dtype)
         found = np.clip(np.rint(found), ends.min, ends.max)
     return np.asarray(found, dtype=values.dtype)

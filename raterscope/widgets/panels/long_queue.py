@@ -111,8 +111,8 @@ class LongQueue(QueueFrame):
     @property
     def first(self) -> int | None:
         """Which one stands first in the list."""
-        order = () if self._shown is None else self._shown.order
-        return int(order[0]) if len(order) else None
+        shown = self._shown
+        return None if shown is None or not len(shown.order) else int(shown.order[0])
 
     def go(self, by: int) -> None:
         """Go some lines down, or up where `by` is below 0, past the done ones, and say so."""
