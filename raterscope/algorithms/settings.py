@@ -184,13 +184,12 @@ def integer(
     unit: str = "",
     minimum: float = -math.inf,
     maximum: float = math.inf,
-    optional: bool = False,
     advanced: bool = False,
 ) -> Any:
     """Describe a whole number; see `number`."""
     return _field(
         default, label=label, help=help, kind="integer", unit=unit, minimum=minimum, maximum=maximum,
-        optional=optional or default is None, advanced=advanced,
+        optional=default is None, advanced=advanced,
     )  # fmt: skip
 
 

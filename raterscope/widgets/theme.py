@@ -88,7 +88,7 @@ def colour(token: str, alpha: int = 255) -> QColor:
 
 
 @lru_cache(maxsize=64)
-def font(size: int = BODY, *, bold: bool = False, capitals: bool = False) -> QFont:
+def font(size: int = BODY, *, bold: bool = False) -> QFont:
     """Give the system's font in a size in pixels, its figures all of one width; it is for what is painted.
 
     A painter enlarges it as the text's size asks; a widget that writes by itself needs `widget_font`.
@@ -97,9 +97,6 @@ def font(size: int = BODY, *, bold: bool = False, capitals: bool = False) -> QFo
     made.setPixelSize(size)
     made.setBold(bold)
     made.setFeature(QFont.Tag("tnum"), 1)
-    if capitals:
-        made.setCapitalization(QFont.Capitalization.AllUppercase)
-        made.setLetterSpacing(QFont.SpacingType.AbsoluteSpacing, 0.4)
     return made
 
 

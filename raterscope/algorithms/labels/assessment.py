@@ -14,6 +14,9 @@ from raterscope.algorithms.labels.data import ClassArray, FloatArray
 
 __all__ = ["Assessment", "ClassCurve", "assess", "better_than", "mean_curve", "wilson"]
 
+_BINS = 10
+"""Of the calibration curves, of equal width."""
+
 _LEAST = 1e-12
 """A posterior below it counts as this in the log loss, which would be infinite at zero."""
 
@@ -87,9 +90,7 @@ class Assessment:
     right: NDArray[np.bool_]
 
 
-def assess(
-    posterior: FloatArray, truth: ClassArray, classes: tuple[str, ...], bins: int = 10
-) -> Assessment | None:
+def assess(posterior: FloatArray, truth: ClassArray, classes: tuple[str, ...]) -> Assessment | None:
     """Judge posteriors by the tasks whose class is known.
 
     Of equally probable classes the first is taken, as `LabelFusion.label` does. A mean over classes of
@@ -102,8 +103,6 @@ def assess(
     truth : (N,) int16
         True classes, `OPEN` where not known.
     classes : tuple of J names
-    bins : int
-        Of the calibration curves, of equal width.
 
     Returns
     -------
@@ -120,7 +119,7 @@ def assess(
     right = chosen == true
     low, high = wilson(int(right.sum()), many)
     of_true = values[np.arange(many), true]
-    curves = tuple(_curve(name, values[:, j], true == j, bins) for j, name in enumerate(classes))
+    curves = tuple(_curve(name, values[:, j], true == j) for j, name in enumerate(classes))
     areas = [curve.area for curve in curves if not math.isnan(curve.area)]
     return Assessment(
         classes=classes,
@@ -133,7 +132,7 @@ def assess(
         area=float(np.mean(areas)) if areas else math.nan,
         curves=curves,
         confusion=np.bincount(true * size + chosen, minlength=size * size).reshape(size, size),
-        calibration=calibration(values[np.arange(many), chosen], right, bins),
+        calibration=calibration(values[np.arange(many), chosen], right, _BINS),
         right=right,
     )
 
@@ -210,7 +209,7 @@ def mean_curve(
     return np.repeat(at, 2), np.column_stack([reached, left]).ravel()
 
 
-def _curve(name: str, score: FloatArray, true: NDArray[np.bool_], bins: int) -> ClassCurve:
+def _curve(name: str, score: FloatArray, true: NDArray[np.bool_]) -> ClassCurve:
     order = np.argsort(-score, kind="stable")
     ranked = score[order]
     last = np.flatnonzero(np.diff(ranked, append=-np.inf))  # equal posteriors are kept together
@@ -228,5 +227,5 @@ def _curve(name: str, score: FloatArray, true: NDArray[np.bool_], bins: int) -> 
         false_positive_rate=rate,
         sensitivity=sensitivity,
         area=float(np.trapezoid(sensitivity, rate)) if both else math.nan,
-        calibration=calibration(score, true, bins),
+        calibration=calibration(score, true, _BINS),
     )

@@ -31,12 +31,12 @@ def side_share(pairs: Pairs) -> FloatArray:
     return np.where(sided > 0, np.maximum(left, right) / np.maximum(sided, 1), np.nan)
 
 
-def behaviours(pairs: Pairs, flagged: BoolArray, bad_share: float = BAD_SHARE) -> NDArray[np.int8]:
+def behaviours(pairs: Pairs, flagged: BoolArray) -> NDArray[np.int8]:
     """Tell the bad from the ugly among those who were flagged (section 1); all others are good.
 
     The bad do not look and click one side all the time; the ugly click it more often, above all when in
-    doubt. The paper draws no line between the two. Here the bad chose one side in `bad_share` of their
-    answers that are no ties, 19 of 20 by default: all 18 that its table 8 has with no click on one side, and
+    doubt. The paper draws no line between the two. Here the bad chose one side in `BAD_SHARE` of their
+    answers that are no ties, 19 of 20: all 18 that its table 8 has with no click on one side, and
     none of the 18 others, of whom the nearest chose one side 13 times in 15. Whoever clicks one side in 7 of
     10 cases without looking, as in the simulated study, chooses it in 85 % of answers and is ugly.
 
@@ -44,14 +44,13 @@ def behaviours(pairs: Pairs, flagged: BoolArray, bad_share: float = BAD_SHARE) -
     ----------
     pairs : Pairs
     flagged : (p,) bool
-    bad_share : float
 
     Returns
     -------
     (p,) int8
         Numbers in `BEHAVIOURS`.
     """
-    bad = np.nan_to_num(side_share(pairs)) >= bad_share
+    bad = np.nan_to_num(side_share(pairs)) >= BAD_SHARE
     return np.where(flagged, np.where(bad, _BAD, _UGLY), _GOOD).astype(np.int8)
 
 

@@ -9,7 +9,7 @@ from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.points.table import are_detections, points_of
 from raterscope.app.formats.records import ClickTable, ImageFile, PointTable, refuse_study
-from raterscope.app.formats.tables import Table, UnknownColumns, assign, read_table
+from raterscope.app.formats.tables import Table, UnknownColumns, assigned, read_table
 
 __all__ = ["KINDS", "ClickTable", "ImageFile", "PointTable", "UnknownColumns", "read"]
 
@@ -73,19 +73,11 @@ def _read_marks(
     try:
         return clicks.clicks_of(table, mapping, watch)
     except UnknownColumns as unknown:
-        if mapping is None and {"x", "y"} <= set(unknown.missing) and _has(table, clicks.SIZES):
+        if mapping is None and {"x", "y"} <= set(unknown.missing) and assigned(table, clicks.SIZES):
             return clicks.sizes_of(table)
         if kind is None and unknown.missing == ("annotator",) and _is_truth(table, unknown):
             return points_of(table, mapping)
         raise
-
-
-def _has(table: Table, fields: tuple[str, ...]) -> bool:
-    try:
-        assign(table, fields, (), None)
-    except UnknownColumns:
-        return False
-    return True
 
 
 def _is_truth(table: Table, unknown: UnknownColumns) -> bool:

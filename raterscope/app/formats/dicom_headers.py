@@ -142,7 +142,7 @@ def is_dicom(path: Path) -> bool:
     return explicit or int.from_bytes(start[4:8], "little") <= 128
 
 
-def read_dataset(path: Path, *, pixels: bool, tags: Sequence[str] | None = None) -> Any:
+def read_dataset(path: Path, *, pixels: bool) -> Any:
     """Read a DICOM file with pydicom.
 
     Raises
@@ -150,7 +150,7 @@ def read_dataset(path: Path, *, pixels: bool, tags: Sequence[str] | None = None)
     InputError
         For a file that is none, or that unpacks to more than 1 GiB.
     """
-    return _read(path, pixels, tags)[0]
+    return _read(path, pixels, None)[0]
 
 
 def read_heads(path: Path) -> tuple[SliceHead, ...]:

@@ -147,7 +147,6 @@ def write_confusion(
     *,
     drift: Drift | None = None,
     steps: int | None = 1,
-    level: float = 0.95,
     watch: Watch = silent,
 ) -> Path:
     """Write every entry of the confusion matrices with its credible interval, a row each.
@@ -165,8 +164,6 @@ def write_confusion(
     steps : int, optional
         At most so many steps an annotator, evenly spaced, the first and the last one among them; 1 is the
         last one alone, None all.
-    level : float
-        Share of the probability within the interval.
     watch : Watch
 
     Raises
@@ -190,7 +187,7 @@ def write_confusion(
         return [
             _of(people, np.repeat(who[rows], entries)), np.repeat(step[rows], entries).tolist(),
             _of(true, np.tile(truths, count)), _of(given, np.tile(gifts, count)),
-            *(_figures(values.ravel(), 6) for values in (these.mean(), *credible(these, level))),
+            *(_figures(values.ravel(), 6) for values in (these.mean(), *credible(these))),
         ]  # fmt: skip
 
     # An interval takes ten times as long as a row.

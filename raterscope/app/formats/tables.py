@@ -126,9 +126,9 @@ class Table:
         """Give a column by its name."""
         return self.columns[self.header.index(name)]
 
-    def first_rows(self, count: int = 5) -> list[tuple[str, ...]]:
+    def first_rows(self) -> list[tuple[str, ...]]:
         """Give some rows to look at."""
-        return [tuple(column[row] for column in self.columns) for row in range(min(count, len(self)))]
+        return [tuple(column[row] for column in self.columns) for row in range(min(5, len(self)))]
 
 
 class Faults:

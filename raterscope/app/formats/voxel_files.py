@@ -155,11 +155,11 @@ def read_volume(head: VoxelHead, layer: int = 0, watch: Watch = silent) -> Volum
     return Volume(shown(values), head.grid)
 
 
-def as_file(head: VoxelHead, notices: tuple[str, ...] = ()) -> VolumeFile:
+def as_file(head: VoxelHead) -> VolumeFile:
     """Describe a file's first layer as a volume; that there are others is said."""
-    if head.layers > 1 and not head.colours:
-        notices = (*notices, f"holds {head.layers} volumes; the first is shown")
-    said = tuple(f"{plain(head.path.name, 200)}: {notice}." for notice in (*head.notices, *notices))
+    others = head.layers > 1 and not head.colours
+    notices = (*head.notices, f"holds {head.layers} volumes; the first is shown") if others else head.notices
+    said = tuple(f"{plain(head.path.name, 200)}: {notice}." for notice in notices)
     return VolumeFile(name=head.path.name, path=head.path, grid=head.grid, files=(head.data,), notices=said)
 
 

@@ -82,15 +82,15 @@ class AlternativesPanel(QWidget):
         """The cards shown."""
         return self._row.cards
 
-    def set_alternatives(self, alternatives: Sequence[AlternativeCard], chosen: int = 0) -> None:
-        """Show consensuses; one of them is the one in the views."""
+    def set_alternatives(self, alternatives: Sequence[AlternativeCard]) -> None:
+        """Show consensuses; the first is the one in the views."""
         for card in self.cards:
             self._group.removeButton(card)
         self._row.set_cards([_Card(alternative) for alternative in alternatives])
         for place, card in enumerate(self.cards):
             self._group.addButton(card, place)
             card.clicked.connect(partial(self.alternative_chosen.emit, place))
-        self.select(chosen)
+        self.select(0)
         self._nothing.setVisible(not self.cards)
         number = len(self.cards)
         self._header.set_aside(f"{number} consensuses" if number > 1 else "one consensus" if number else "")
