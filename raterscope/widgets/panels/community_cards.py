@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QFocusEvent, QFontMetrics, QKeyEvent, QPainter, QPaintEvent, QPen
-from PySide6.QtWidgets import QAbstractButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QAbstractButton, QPushButton, QSizePolicy, QVBoxLayout, QWidget
 
 from raterscope.widgets import theme
 from raterscope.widgets.figures import count, percent
@@ -84,6 +84,10 @@ class CommunityCards(QWidget):
         self.setAccessibleName(title)
         self.header = Header(title)
         self._words = ElidedLabel(role="small")
+        self.copies = QPushButton()
+        theme.set_role(self.copies, "link")
+        self.copies.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
+        self.copies.setToolTip("Choose them everywhere; where there are several groups, one after the other")
         self._nothing = plain_label(NOTHING, "second", wrap=True)
         self._row = CardRow[_Card]()
         self._row.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
@@ -92,10 +96,12 @@ class CommunityCards(QWidget):
         column.setSpacing(4)
         column.addWidget(self.header)
         column.addWidget(self._words)
+        column.addWidget(self.copies)
         column.addWidget(self._nothing)
         column.addWidget(self._row, 1)
         column.addStretch(0)
         theme.notifier().changed.connect(self._fit_row)
+        self.tell_copies("")
         self.show_communities(None)
 
     @property
@@ -126,6 +132,11 @@ class CommunityCards(QWidget):
         """Say how far a search is, beside the title; without words, how many there are."""
         many = len(self.cards)
         self.header.set_aside(words or (f"{many:,} found | click to select" if many else ""))
+
+    def tell_copies(self, words: str) -> None:
+        """Say, to be clicked, that some annotators copy; without words, nothing."""
+        self.copies.setText(words)
+        self.copies.setVisible(bool(words))
 
     def set_nothing(self, words: str) -> None:
         """Say why there are no communities."""

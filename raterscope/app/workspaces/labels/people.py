@@ -13,6 +13,7 @@ from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Document
 from raterscope.app.jobs import Jobs
 from raterscope.app.workspaces.labels import communities, view
+from raterscope.app.workspaces.labels.copying import Copies
 from raterscope.app.workspaces.labels.drifting import Changed, change_line, drift_view, who_changed
 from raterscope.app.workspaces.labels.flowing import Flowing
 from raterscope.app.workspaces.labels.scene import Analysis, Scene
@@ -59,6 +60,7 @@ class People(QObject):
         self.grouping = communities.Grouping(jobs, screen, self)
         self.similar = communities.Similar(jobs, screen, self)
         self.flowing = Flowing(jobs, screen, self)
+        self.copies = Copies(jobs, screen)
         screen.wall.selection_changed.connect(self._on_wall)
         screen.matrix.cell_chosen.connect(self.cell_chosen)
         screen.cards.community_chosen.connect(self.choose_community)
@@ -67,6 +69,7 @@ class People(QObject):
         self.grouping.changed.connect(self._on_grouped)
         self.similar.chosen.connect(self.choose)
         self.flowing.chosen.connect(self.choose)
+        self.copies.chosen.connect(self.choose)
 
     @property
     def members(self) -> tuple[int, ...]:
@@ -86,6 +89,7 @@ class People(QObject):
         people = 0 if scene is None else len(scene.labels.annotators)
         self.current = tuple(one for one in self.current if one < people) if same else ()
         self.grouping.show(scene, analysis)
+        self.copies.show(scene)
         self._take_groups()
         self._show_wall()
         self._show_cards()

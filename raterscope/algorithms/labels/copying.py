@@ -1,0 +1,135 @@
+"""Annotators who say the same more often than two who look for themselves would: one copies the other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterscope.algorithms.labels.data import FloatArray, LabelFusion, Labels
+from raterscope.algorithms.progress import Watch, silent
+
+__all__ = ["Copying", "copies"]
+
+_LEAST_COMMON = 20
+"""Tasks in common: of fewer, agreement says nothing."""
+
+_LEAST_SHARE = 0.5
+"""From this share on one copies; people who err together on hard tasks stay below it."""
+
+_CHANCE = 0.01
+"""How probably anybody at all is named where nobody copies (Bonferroni)."""
+
+_SMOOTHING = 5.0
+"""Votes that a class's row is drawn by towards how good the annotator is in all."""
+
+
+@dataclass(frozen=True, eq=False)
+class Copying:
+    """Pairs of annotators who copy one another, or a third.
+
+    Attributes
+    ----------
+    pairs : (P, 2) int32
+    common : (P,) int64
+        Tasks that both voted on.
+    same : (P,) int64
+        Of which both said the same.
+    expected : (P,) float64
+        Of which both would say the same if each looked for itself.
+    """
+
+    pairs: NDArray[np.int32]
+    common: NDArray[np.int64]
+    same: NDArray[np.int64]
+    expected: FloatArray
+
+    @property
+    def share(self) -> FloatArray:
+        """Of the agreement that chance leaves open, how much there is, as Cohen's kappa has it: 1 is all."""
+        return np.asarray((self.same - self.expected) / (self.common - self.expected))
+
+    def groups(self) -> tuple[tuple[int, ...], ...]:
+        """Put those together who copy, directly or by others; the largest group first."""
+        group: dict[int, set[int]] = {}
+        for one, other in self.pairs.tolist():
+            joined = group.get(one, {one}) | group.get(other, {other})
+            for member in joined:
+                group[member] = joined
+        found = {min(members): tuple(sorted(members)) for members in group.values()}
+        return tuple(sorted(found.values(), key=lambda members: (-len(members), members)))
+
+
+def copies(labels: Labels, fusion: LabelFusion, watch: Watch = silent) -> Copying:
+    """Find the pairs of annotators whose votes are no two votes.
+
+    Given the class of a task, annotators are taken for independent (dynamic combination paper, section 2).
+    What the class is, is told here by all others: from each task's posterior both votes of the pair are
+    taken away, so that people who copy do not make each other right. How often each says what where a class
+    is true is estimated anew from that, drawn towards how often it is right in all; the products of these
+    rates say how often both would agree. A pair is named where it agrees more often by more than chance
+    explains in any of the pairs (normal tail, Bonferroni's correction) and has at least half of the
+    agreement that is left open.
+
+    Parameters
+    ----------
+    labels : Labels
+        What was fused. Of repeated votes the first counts.
+    fusion : LabelFusion
+    watch : Watch
+
+    Returns
+    -------
+    Copying
+    """
+    from scipy.sparse import csr_array
+    from scipy.special import ndtri
+
+    people, tasks = len(labels.annotators), len(labels.tasks)
+    _, first = np.unique(labels.annotator.astype(np.int64) * tasks + labels.task, return_index=True)
+    who, task, said = (values[first] for values in (labels.annotator, labels.task, labels.label))
+    start = np.searchsorted(who, np.arange(people + 1))
+    voted = csr_array((np.ones(len(who)), (who, task)), shape=(people, tasks))
+    together = (voted @ voted.T).tocoo()
+    wanted = (together.row < together.col) & (together.data >= _LEAST_COMMON)
+    pairs = np.column_stack([together.row, together.col])[wanted].astype(np.int32)
+    tail = float(-ndtri(_CHANCE / max(len(pairs), 1)))
+    rates, posterior = np.log(fusion.confusion.mean()), np.log(np.maximum(fusion.posterior, 1e-300))
+    found = []
+    for at, (one, other) in enumerate(pairs.tolist()):
+        if at % 64 == 0:
+            watch(at / len(pairs), "comparing annotators")
+        mine, theirs = slice(start[one], start[one + 1]), slice(start[other], start[other + 1])
+        both, here, there = np.intersect1d(task[mine], task[theirs], assume_unique=True, return_indices=True)
+        first_said, second_said = said[mine][here], said[theirs][there]
+        same = int((first_said == second_said).sum())
+        left = posterior[both] - fusion.power * (rates[one][:, first_said] + rates[other][:, second_said]).T
+        left = np.exp(left - left.max(axis=1, keepdims=True))
+        left /= left.sum(axis=1, keepdims=True)
+        agree = left @ (_rates(left, first_said, labels) * _rates(left, second_said, labels)).sum(axis=1)
+        expected, spread = float(agree.sum()), float(np.sqrt((agree * (1 - agree)).sum()))
+        # Half a task is the step from one whole number to the next.
+        beyond = same - expected - 0.5 > tail * spread
+        if beyond and same - expected >= _LEAST_SHARE * (len(both) - expected):
+            found.append((one, other, len(both), same, expected))
+    columns = np.array(found, dtype=np.float64).reshape(len(found), 5)
+    return Copying(
+        columns[:, :2].astype(np.int32), columns[:, 2].astype(np.int64), columns[:, 3].astype(np.int64),
+        columns[:, 4],
+    )  # fmt: skip
+
+
+def _rates(weight: FloatArray, said: NDArray[np.integer], labels: Labels) -> FloatArray:
+    """Give how often each output is given where a class is true, (J, L), by weights (M, J) of the classes."""
+    assert labels.meaning is not None
+    counts = np.zeros((len(labels.outputs), weight.shape[1]))
+    np.add.at(counts, said, weight)
+    right = labels.meaning[:, None] == np.arange(weight.shape[1])
+    share = float(counts[right].sum() / len(said))
+    # Wrong ones as all wrong ones are spread, so that a class that was hardly seen is one like the others.
+    wrong = np.where(right, 0.0, np.where(right, 0.0, counts).sum(axis=1, keepdims=True) + 1e-9)
+    usual = np.where(right, share / np.maximum(right.sum(axis=0), 1), 0.0)
+    usual += (1 - share) * wrong / wrong.sum(axis=0)
+    counts += _SMOOTHING * usual / usual.sum(axis=0)
+    return np.asarray((counts / counts.sum(axis=0)).T)

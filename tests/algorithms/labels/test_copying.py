@@ -1,0 +1,81 @@
+"""Who copies is found, who errs on the same hard tasks or is merely good is not."""
+
+import numpy as np
+import pytest
+
+from raterscope.algorithms.labels import Labels
+from raterscope.algorithms.labels.copying import copies
+from raterscope.algorithms.labels.ibcc import ibcc
+from raterscope.algorithms.progress import Cancelled
+from tests.algorithms.labels.crowds import make
+
+
+def sayings(seed, tasks=400, people=14, classes=3, accuracy=0.75, hard=0.0) -> np.ndarray:
+    """Give what everybody says of every task, (N, K); of hard ones most say the same wrong class."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, classes, tasks)
+    right = rng.random((tasks, people)) < accuracy
+    said = np.where(right, truth[:, None], rng.integers(0, classes, (tasks, people)))
+    misled = rng.random(tasks) < hard
+    tempted = misled[:, None] & (rng.random((tasks, people)) < 0.6)
+    return np.where(tempted, ((truth + 1) % classes)[:, None], said)
+
+
+def crowd(said: np.ndarray, voted: np.ndarray | None = None, classes: int = 3) -> Labels:
+    task, annotator = np.nonzero(np.ones_like(said, dtype=bool) if voted is None else voted)
+    return make(task, annotator, said[task, annotator], classes)
+
+
+def test_three_who_copy_are_one_group_though_they_make_each_other_right():
+    said = sayings(1)
+    rng = np.random.default_rng(2)
+    for copier in (5, 9):
+        copied = rng.random(len(said)) < 0.93
+        said[copied, copier] = said[copied, 2]
+    labels = crowd(said, np.random.default_rng(3).random(said.shape) < 0.4)
+    fusion = ibcc(labels)
+    right = fusion.confusion.mean().diagonal(axis1=1, axis2=2).mean(axis=1)
+    clique = np.isin(np.arange(len(right)), (2, 5, 9))
+    assert right[clique].mean() > right[~clique].mean() + 0.05  # who are as good in truth
+    found = copies(labels, fusion)
+    assert found.groups() == ((2, 5, 9),)
+    assert (found.share > 0.6).all()
+    assert (found.expected < found.same).all()
+    assert (found.same <= found.common).all()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_people_who_look_for_themselves_copy_nobody(seed):
+    labels = crowd(sayings(seed, accuracy=0.9))
+    assert copies(labels, ibcc(labels)).groups() == ()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_erring_on_the_same_hard_tasks_is_no_copying(seed):
+    labels = crowd(sayings(seed, hard=0.25))
+    assert copies(labels, ibcc(labels)).groups() == ()
+
+
+def test_many_classes_of_few_votes_each_are_no_copying():
+    labels = crowd(sayings(5, tasks=300, classes=30), classes=30)
+    assert copies(labels, ibcc(labels)).groups() == ()
+
+
+def test_little_in_common_tells_nothing_and_a_vote_that_is_repeated_counts_once():
+    said = np.zeros((19, 2), dtype=int)
+    labels = crowd(np.repeat(said, 1, axis=0))
+    assert len(copies(labels, ibcc(labels)).pairs) == 0
+    again = make(np.tile(labels.task, 3), np.tile(labels.annotator, 3), np.tile(labels.label, 3), 3)
+    assert len(copies(again, ibcc(again)).pairs) == 0
+    assert copies(labels, ibcc(labels)).share.shape == (0,)
+
+
+def test_it_can_be_given_up():
+    labels = crowd(sayings(0))
+
+    def stop(*_args, **_named):
+        raise Cancelled
+
+    fusion = ibcc(labels)
+    with pytest.raises(Cancelled):
+        copies(labels, fusion, stop)

@@ -1,0 +1,33 @@
+"""Who copies is said beneath the communities, and is a click away from being chosen and left out."""
+
+import numpy as np
+
+from raterscope.app.study import Study
+from raterscope.app.study.labels import add_votes
+from tests.app.driving import LONG, idle, open_study
+from tests.app.workspaces.labels.driving import fuse
+from tests.app.workspaces.labels.made import table, votes
+
+
+def test_two_who_say_the_same_are_told_and_chosen(window, qtbot, tmp_path):
+    _, said = votes()
+    said = said.copy()
+    wrong = np.random.default_rng(4).random(len(said)) < 0.35
+    said[wrong, 3] = 1 - said[wrong, 3]
+    said[:, 8] = said[:, 3]
+    with Study.create(tmp_path / "copied.rscope") as study:
+        add_votes(study, table(tmp_path, said))
+    open_study(window, qtbot, tmp_path / "copied.rscope")
+    cards = window.workspace.cards
+    assert not cards.copies.isVisible()
+    fuse(window, qtbot)
+    qtbot.waitUntil(cards.copies.isVisible, timeout=LONG)
+    assert cards.copies.text().startswith("2 annotators may copy: 100 % the same answers, ")
+    cards.copies.click()
+    idle(window, qtbot)
+    assert window.workspace.people.current == (3, 8)
+
+
+def test_where_nobody_copies_nothing_is_said(fused, qtbot):
+    idle(fused, qtbot)
+    assert not fused.workspace.cards.copies.isVisible()
