@@ -215,11 +215,16 @@ def test_the_image_on_screen_is_said_to_be_firm_or_not_and_why(panel):
     panel.set_state(history(), 1)
     assert "1 annotator, 41 detections" in visible_words(panel)
     assert "3 decisions changed with the last step" in visible_words(panel)
-    panel.set_stopping(StoppingSettings(rule="share", more=2))
-    panel.set_state(history(), 20)
-    assert "2 more: 0.3 changes (under 1 %)" in visible_words(panel)
     panel.set_state(history(), 0)
     assert "firm yet" not in visible_words(panel)
+
+
+def test_where_shares_decide_the_changes_to_come_are_said_as_such(qtbot):
+    panel = StreamPanel(StoppingSettings(rule="share", more=2))
+    qtbot.addWidget(panel)
+    panel.show()
+    panel.set_state(history(), 20)
+    assert "2 more: 0.3 changes (under 1 %)" in visible_words(panel)
 
 
 def test_when_an_image_is_firm_is_set_in_what_is_unfolded(panel, qtbot):

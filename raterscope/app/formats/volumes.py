@@ -16,7 +16,7 @@ from raterscope.app.formats.records import STUDY_SUFFIX, refuse_study
 if TYPE_CHECKING:
     from raterscope.app.formats.voxel_files import VoxelHead
 
-__all__ = ["find_volumes", "is_volume", "load_volume", "voxel_head", "walked"]
+__all__ = ["find_volumes", "load_volume", "voxel_head", "walked"]
 
 MOST_FILES = 100_000
 DEEPEST = 12
@@ -27,20 +27,6 @@ _VOXELS = {
 }
 _STARTS = {"nrrd": b"NRRD000", "metaimage": b"ObjectType"}
 _DICOMDIR = "dicomdir"
-
-
-def is_volume(path: Path) -> bool:
-    """Tell by a file's name and first bytes whether it is an image or volume that is read here.
-
-    Not of a folder, and not whether it can be read to its end.
-    """
-    from raterscope.app.formats.dicom_headers import is_dicom
-    from raterscope.app.formats.images import is_image
-
-    try:
-        return path.is_file() and (_format(path) is not None or is_dicom(path) or is_image(path))
-    except (OSError, InputError):
-        return False
 
 
 def find_volumes(path: Path | str, watch: Watch = silent) -> tuple[VolumeFile, ...]:

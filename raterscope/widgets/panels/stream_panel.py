@@ -165,11 +165,6 @@ class StreamPanel(QWidget):
         """When an image is firm, as it was last set well."""
         return self._stopping
 
-    def set_stopping(self, stopping: StoppingSettings) -> None:
-        """Show other settings, without a signal."""
-        self.form.set_settings(stopping)
-        self._tell_stopping()
-
     OWN_KEYS = OwnKeys(
         "In the stream",
         (
