@@ -12,9 +12,9 @@ from PySide6.QtWidgets import QFileDialog, QWidget
 from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Document
 from raterscope.app.study import Study
-from raterscope.app.window import memory
 from raterscope.app.window.importing import STUDIES, Importing
 from raterscope.app.window.leaving import Leaving
+from raterscope.app.window.recent import Recent
 
 __all__ = ["Files"]
 
@@ -39,8 +39,11 @@ class Files(QObject):
     said = Signal(str)
     searched = Signal()
 
-    def __init__(self, document: Document, importing: Importing, leaving: Leaving, window: QWidget) -> None:
+    def __init__(
+        self, document: Document, importing: Importing, leaving: Leaving, recent: Recent, window: QWidget
+    ) -> None:
         super().__init__(window)
+        self._recent = recent
         self._leaving = leaving
         self._document = document
         self._importing = importing
@@ -60,7 +63,7 @@ class Files(QObject):
     def open_study(self, path: Path) -> None:
         """Open a study in place of the present one."""
         contents = self._document.contents
-        if contents is not None and contents.path == path.resolve():
+        if contents is not None and contents.path == path.absolute():  # no disk is asked here
             self.said.emit(f"{path.name} is open already.")
             return
         self._leaving.leave_study(partial(self._open, path))
@@ -125,8 +128,7 @@ class Files(QObject):
         contents = self._document.contents
         if contents is not None:
             return str(contents.path.parent)
-        recent = memory.recent_studies()
-        return str(recent[0].parent) if recent else ""
+        return str(self._recent.folder or "")
 
 
 def _report(path: Path, study: Study, watch: Watch) -> str:

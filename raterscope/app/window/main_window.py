@@ -24,6 +24,7 @@ from raterscope.app.window.keeping import Keeping, UnsavedBar
 from raterscope.app.window.leaving import Leaving
 from raterscope.app.window.menus import Menus
 from raterscope.app.window.parts import NoticeBar, StatusLine, TopBar
+from raterscope.app.window.recent import Recent
 from raterscope.app.window.reopening import OfferBar, Reopening
 from raterscope.app.workspaces.catalogue import WORKSPACES, WorkspaceKind
 from raterscope.app.workspaces.screen import TABS, WorkspaceScreen
@@ -66,8 +67,9 @@ class MainWindow(QMainWindow):
         self.unsaved = UnsavedBar(self)
         self.keeping = Keeping(self.document, self.jobs, self.unsaved, self)
         self.leaving = Leaving(self.document, self.jobs, self.keeping, self)
-        self.files = Files(self.document, importing, self.leaving, self)
-        self.menus = Menus(self.document, self.files, exporting, self)
+        recent = Recent(self.jobs, self)
+        self.files = Files(self.document, importing, self.leaving, recent, self)
+        self.menus = Menus(self.document, self.files, recent, exporting, self)
         self.habits = Habits(self.document, self.menus, self)
 
         self.bar = TopBar([(one.kind, one.title) for one in WORKSPACES.values()], self)

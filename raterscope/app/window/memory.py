@@ -50,10 +50,10 @@ def is_on(key: str) -> bool:
 
 
 def recent_studies() -> tuple[Path, ...]:
-    """Studies opened lately that are still there, the last one first."""
+    """Give the studies that were opened lately, be they still there or not, the last one first."""
     value = _settings().value("recent")
-    names = value if isinstance(value, list) else [value] if isinstance(value, str) else []
-    return tuple(path for path in map(Path, names) if path.is_file())
+    names = value if isinstance(value, list) else [value]
+    return tuple(Path(name) for name in names if isinstance(name, str) and name)
 
 
 def remember_recent(path: Path) -> None:

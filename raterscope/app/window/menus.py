@@ -15,6 +15,7 @@ from raterscope.app.window import memory
 from raterscope.app.window.exporting import Exporting, entries_of
 from raterscope.app.window.files import Files
 from raterscope.app.window.look import apply_look, change_text_size
+from raterscope.app.window.recent import Recent
 from raterscope.app.workspaces.catalogue import WORKSPACES
 from raterscope.widgets.menu import Menu, without_checked
 
@@ -42,8 +43,11 @@ class Menus(QObject):
     full_screen_requested = Signal()
     said = Signal(str)
 
-    def __init__(self, document: Document, files: Files, exporting: Exporting, window: QMainWindow) -> None:
+    def __init__(
+        self, document: Document, files: Files, recent: Recent, exporting: Exporting, window: QMainWindow
+    ) -> None:
         super().__init__(window)
+        self._recent = recent
         self._document = document
         self._files = files
         self._exporting = exporting
@@ -53,6 +57,8 @@ class Menus(QObject):
         self._action(menu, "New study…", standard.New, files.new_study)
         self._action(menu, "Open a study…", standard.Open, files.choose_study)
         self.recent_menu = menu.branch("Open recent")
+        recent.changed.connect(self.fill_recent)
+        menu.aboutToShow.connect(recent.look)
         menu.addSeparator()
         self._action(menu, "Import files…", QKeySequence("Ctrl+I"), files.choose_files)
         self.export_menu = menu.branch("Export")
@@ -136,7 +142,7 @@ class Menus(QObject):
     def fill_recent(self) -> None:
         """Offer the studies that were opened lately."""
         self.recent_menu.clear()
-        for path in memory.recent_studies():
+        for path in self._recent.offered:
             action = self.recent_menu.addAction(str(path))
             action.triggered.connect(partial(self._files.open_study, path))
         self.recent_menu.setEnabled(not self.recent_menu.isEmpty())

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Qt, QTimer
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QWidget
 
+from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Document
+from raterscope.app.window.recent import LOOK_MS, wait_no_longer
 from raterscope.app.window.whereabouts import Place, Whereabouts, forget_crashed, left_by_crash
 from raterscope.app.workspaces.catalogue import WORKSPACES
 from raterscope.widgets import theme
@@ -79,8 +82,18 @@ class Reopening(QObject):
         document.replaced.connect(self._on_replaced)
 
     def offer(self) -> None:
-        """Offer to go back to where one was, if the last time did not end as it should."""
-        self._place = None if self._folder is None else left_by_crash(self._folder)
+        """Offer to go back to where one was, if the last time did not end as it should.
+
+        A thread looks where that was: the study may be on a drive that does not answer.
+        """
+        if self._folder is not None:
+            looking = partial(_look, self._folder)
+            job = self._window.jobs.start("Looking where one was", looking, quiet=True)
+            job.finished.connect(self._on_found)
+            wait_no_longer(job, LOOK_MS)
+
+    def _on_found(self, place: Place | None) -> None:
+        self._place = place if self._document.contents is None else None
         if self._place is not None:
             workspace = WORKSPACES.get(self._place.kind)
             where = f", workspace {workspace.title}" if workspace else ""
@@ -128,7 +141,7 @@ class Reopening(QObject):
             self.end()
             return
         self._bar.hide()
-        if place is None or contents.path != place.study.resolve() or place.kind not in WORKSPACES:
+        if place is None or contents.path != place.study or place.kind not in WORKSPACES:
             return
         if WORKSPACES[place.kind].holds(contents):
             self._window.show_workspace(place.kind)
@@ -148,3 +161,8 @@ class Reopening(QObject):
         self._returning = None
         if workspace is not None and workspace.current_item() == place.item:
             workspace.return_to(place.within)
+
+
+def _look(folder: Path, watch: Watch) -> Place | None:
+    watch(0.0, "looking")
+    return left_by_crash(folder)

@@ -1,8 +1,11 @@
 """After a crash the window offers to go back to where one was."""
 
+import json
 import signal
 import subprocess
 import sys
+import threading
+from pathlib import Path
 
 import pytest
 from PySide6.QtCore import Qt
@@ -76,12 +79,18 @@ def killed(study_file, tmp_path):
     return study_file
 
 
+def offered(window, qtbot):
+    """Let a window look where one was, and offer to go there if it has to."""
+    window.reopening.offer()
+    idle(window, qtbot)
+
+
 def _is_at(window, name):
     return window.workspace is not None and window.status._text.text().startswith(name)
 
 
 def test_a_killed_window_is_reopened_at_the_image_it_showed(killed, window, qtbot):
-    window.reopening.offer()
+    offered(window, qtbot)
     assert window.offer.isVisible()
     assert "Go back to small.rscope, workspace Clicks" in window.offer.words.text()
     qtbot.keyClick(window.focusWidget(), Qt.Key.Key_Space)
@@ -94,7 +103,7 @@ def test_a_killed_window_is_reopened_at_the_image_it_showed(killed, window, qtbo
 
 def test_a_killed_window_is_reopened_at_the_spot_as_it_was_looked_at(study_file, tmp_path, window, qtbot):
     number = _killed(AT_A_SPOT, study_file, tmp_path / "settings")
-    window.reopening.offer()
+    offered(window, qtbot)
     window.offer.accept.click()
     qtbot.waitUntil(
         lambda: window.workspace is not None and window.workspace.reviewing.spot is not None, timeout=LONG
@@ -124,10 +133,10 @@ def test_what_a_note_tells_of_places_that_are_not_there_is_passed_over(fused, wi
 
 
 def test_who_declines_is_not_asked_again(killed, window, qtbot):
-    window.reopening.offer()
+    offered(window, qtbot)
     qtbot.mouseClick(window.offer.decline, Qt.MouseButton.LeftButton)
     assert not window.offer.isVisible()
-    window.reopening.offer()
+    offered(window, qtbot)
     assert not window.offer.isVisible()
 
 
@@ -136,7 +145,7 @@ def test_a_window_that_was_closed_offers_nothing(opened, qtbot):
     opened.close()
     again = MainWindow()
     qtbot.addWidget(again)
-    again.reopening.offer()
+    offered(again, qtbot)
     assert not again.offer.isVisibleTo(again)
     assert not list((memory.folder() / "whereabouts").iterdir())
 
@@ -144,7 +153,7 @@ def test_a_window_that_was_closed_offers_nothing(opened, qtbot):
 def test_a_window_that_is_still_open_is_no_crash(opened, qtbot):
     second = MainWindow()
     qtbot.addWidget(second)
-    second.reopening.offer()
+    offered(second, qtbot)
     assert not second.offer.isVisibleTo(second)
     second.close()
 
@@ -164,3 +173,42 @@ def test_a_place_that_cannot_be_written_down_bothers_nobody(tmp_path, study_file
     whereabouts = Whereabouts(blocked / "whereabouts")
     whereabouts.be_at(Place(study_file, "clicks", 1))
     whereabouts.end()
+
+
+def test_a_drive_that_does_not_answer_holds_no_window_up(qtbot, monkeypatch):
+    """Neither at the start, where one was and lately was, nor when the menu is opened."""
+    answers, asked = threading.Event(), []
+
+    def hangs(path):
+        asked.append(path)
+        assert answers.wait(60)
+        return False
+
+    place = Path("/unplugged/drive/s.rscope")
+    memory.remember_recent(place)
+    folder = memory.folder() / "whereabouts"
+    folder.mkdir(parents=True)
+    (folder / "1-1.json").write_text(json.dumps({"study": str(place), "kind": "clicks", "item": 1}))
+    monkeypatch.setattr(Path, "is_file", hangs)
+    monkeypatch.setattr("raterscope.app.window.reopening.LOOK_MS", 50)
+    monkeypatch.setattr("raterscope.app.window.recent.LOOK_MS", 50)
+    window = MainWindow()
+    qtbot.addWidget(window)
+    window.reopening.offer()
+    window.menus.menu.aboutToShow.emit()
+    qtbot.waitUntil(lambda: asked == [place, place], timeout=LONG)
+    offered = [action.text() for action in window.menus.recent_menu.actions()]
+    assert offered == [str(place)]
+    assert window.files._folder() == ""
+    qtbot.waitUntil(lambda: not window.jobs.busy, timeout=LONG)  # it is waited for no longer
+    answers.set()
+    window.close()
+
+
+def test_a_recent_study_that_has_gone_is_not_offered(opened, qtbot, tmp_path):
+    gone = tmp_path / "gone.rscope"
+    memory.remember_recent(gone)
+    opened.menus.menu.aboutToShow.emit()
+    idle(opened, qtbot)
+    offered = [action.text() for action in opened.menus.recent_menu.actions()]
+    assert offered == [str(opened.document.contents.path)]
