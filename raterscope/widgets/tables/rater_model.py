@@ -81,12 +81,24 @@ class RaterRow:
 
 
 class RaterModel(RowsModel[RaterRow]):
-    """Raters in words."""
+    """Raters in words, with whose outlines are hidden or alone."""
 
     def __init__(self, parent: QObject) -> None:
         super().__init__(HELP, "rater", False, parent)
         self.unit = "mm"
         """Of lengths: "px" for an image that does not tell a pixel's size."""
+        self.hidden: frozenset[str] = frozenset()
+        self.solo: str | None = None
+
+    def set_shown(self, hidden: frozenset[str], solo: str | None) -> None:
+        """Say who is hidden or alone."""
+        self.hidden, self.solo = hidden, solo
+        if self.rowCount():
+            self.dataChanged.emit(self.index(0, 0), self.index(self.rowCount() - 1, len(HELP) - 1))
+
+    def shown(self, name: str) -> bool:
+        """Whether a rater's outline is drawn."""
+        return name == self.solo if self.solo is not None else name not in self.hidden
 
     def sort_key(self, row: RaterRow, column: str) -> float | str:
         """Sort raters by their place, the rest by its figure."""
@@ -121,7 +133,8 @@ class RaterModel(RowsModel[RaterRow]):
         if role == Qt.ItemDataRole.ToolTipRole:
             return plain_tip(_tip(row, column).replace(" mm", f" {self.unit}"))
         if role == Qt.ItemDataRole.AccessibleTextRole:
-            return _spoken(row, column).replace(" mm", f" {self.unit}")
+            words = _spoken(row, column).replace(" mm", f" {self.unit}")
+            return words if column != "rater" or self.shown(row.name) else f"{words}, hidden"
         return None
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
-from PySide6.QtCore import QModelIndex, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QModelIndex, QObject, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QAction, QColor, QContextMenuEvent, QFont, QKeyEvent, QPainter, QResizeEvent
 from PySide6.QtWidgets import (
     QHeaderView,
@@ -42,7 +43,7 @@ LAST_KEPT = ("weight", "bias mm", "Dice", "HD95", "spread", "dof", "sens.", "spe
 
 
 class RaterTable(QWidget):
-    """Sort and select; Delete, or the menu, leaves a rater out of fusions or takes back in.
+    """Sort and select; Return shows a rater alone, Space hides, Delete leaves out; the menu does so too.
 
     Columns that know nothing are not shown, nor those that there is no room for.
 
@@ -50,11 +51,17 @@ class RaterTable(QWidget):
     -------
     rater_chosen, exclude_requested, include_requested : str
         Name of a rater.
+    soloed : str or None
+        Whose outline is to be seen alone.
+    hidden_changed : set of str
+        Whose outlines are hidden.
     """
 
     rater_chosen = Signal(str)
     exclude_requested = Signal(str)
     include_requested = Signal(str)
+    soloed = Signal(object)
+    hidden_changed = Signal(object)
 
     def __init__(self, title: str = "Raters", parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -76,10 +83,19 @@ class RaterTable(QWidget):
         self._pages = QStackedWidget()
         self._pages.addWidget(self._nothing)
         self._pages.addWidget(self.view)
-        self._exclude = QAction("Exclude …", self)
-        self._exclude.setShortcut(Qt.Key.Key_Delete)
-        self._exclude.setShortcutContext(Qt.ShortcutContext.WidgetShortcut)
-        self._exclude.triggered.connect(self._on_exclude)
+        self._solo = self._action("Show alone", Qt.Key.Key_Return, self.toggle_solo)
+        self._hide = self._action("Hide", Qt.Key.Key_Space, self.toggle_hidden)
+        self._exclude = self._action("Exclude …", Qt.Key.Key_Delete, self._on_exclude)
+        self._everybody = QAction("Show everybody", self)
+        self._everybody.triggered.connect(self.show_everybody)
+        self._keys = {
+            Qt.Key.Key_Return: self._solo,
+            Qt.Key.Key_Enter: self._solo,
+            Qt.Key.Key_Space: self._hide,
+            Qt.Key.Key_Delete: self._exclude,
+            Qt.Key.Key_Backspace: self._exclude,
+        }
+        self.view.installEventFilter(self)
         self.setFocusProxy(self.view)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 8, 0, 0)
@@ -144,14 +160,62 @@ class RaterTable(QWidget):
         self._settle()
         self.view.scrollTo(self.view.currentIndex())
 
-    OWN_KEYS = OwnKeys("In the rater table", (("Delete", "exclude, include"),))
+    OWN_KEYS = OwnKeys(
+        "In the rater table",
+        (
+            ("Return", "alone, and all again"),
+            ("Space", "hide, show"),
+            ("Delete", "exclude, include"),
+        ),
+    )
 
-    def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Exclude, or take back in."""
-        if event.key() in (Qt.Key.Key_Delete, Qt.Key.Key_Backspace) and self.current is not None:
-            self._on_exclude()
-        else:
-            super().keyPressEvent(event)
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Take the keys of the table before the window's."""
+        if event.type() in (QEvent.Type.ShortcutOverride, QEvent.Type.KeyPress):
+            assert isinstance(event, QKeyEvent)
+            action = self._keys.get(Qt.Key(event.key()))
+            plain = not event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier
+            if action is not None and plain and self.current is not None:
+                if event.type() == QEvent.Type.KeyPress:
+                    action.trigger()
+                event.accept()
+                return True
+        return super().eventFilter(watched, event)
+
+    def toggle_solo(self, name: str) -> None:
+        """Show a rater's outline alone, or everybody's again."""
+        solo = None if self.model.solo == name else name
+        self._set_shown(self.model.hidden, solo)
+        self.soloed.emit(solo)
+
+    def toggle_hidden(self, name: str) -> None:
+        """Hide a rater's outline, or show it again."""
+        self._set_shown(self.model.hidden ^ {name}, self.model.solo)
+        self.hidden_changed.emit(self.model.hidden)
+
+    def show_everybody(self) -> None:
+        """Show all outlines again."""
+        self._set_shown(frozenset(), None)
+        self.hidden_changed.emit(self.model.hidden)
+        self.soloed.emit(None)
+
+    def leave_solo(self) -> None:
+        """Show nobody alone any more, without a signal."""
+        self._set_shown(self.model.hidden, None)
+
+    def _set_shown(self, hidden: frozenset[str], solo: str | None) -> None:
+        self.model.set_shown(hidden, solo)
+        self._settle()
+
+    def _action(self, words: str, key: Qt.Key, slot: Callable[[str], object]) -> QAction:
+        action = QAction(words, self)
+        action.setShortcut(key)
+        action.triggered.connect(partial(self._on_action, slot))
+        return action
+
+    def _on_action(self, slot: Callable[[str], object], _checked: bool = False) -> None:
+        if self.current is not None:
+            slot(self.current)
 
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
         """Offer what Delete does."""
@@ -159,16 +223,17 @@ class RaterTable(QWidget):
         if name is None:
             return
         out = self.model.at(self.model.row_of(name)).excluded
+        self._solo.setText("Show everybody" if self.model.solo == name else "Show alone")
+        self._hide.setText("Show" if name in self.model.hidden else "Hide")
         self._exclude.setText(f"Take {name} back in" if out else f"Exclude {name} …")
         menu = Menu(self)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        menu.addAction(self._exclude)
+        menu.addActions([self._solo, self._hide, self._exclude])
+        if self.model.hidden:
+            menu.addAction(self._everybody)
         menu.popup(event.globalPos())
 
-    def _on_exclude(self) -> None:
-        name = self.current
-        if name is None:
-            return
+    def _on_exclude(self, name: str) -> None:
         out = self.model.at(self.model.row_of(name)).excluded
         (self.include_requested if out else self.exclude_requested).emit(name)
 
@@ -183,7 +248,9 @@ class RaterTable(QWidget):
 
     def _settle(self) -> None:
         self._pages.setCurrentIndex(int(bool(self.model.rows)))
-        self._header.set_aside("1-9 for one alone" if self.model.rows else "")
+        hidden = len(self.model.hidden & {row.name for row in self.model.rows})
+        aside = f"{hidden} hidden" if hidden else "1-9 for one alone"
+        self._header.set_aside(aside if self.model.rows else "")
         room = self.width() - pixels(NAME_WIDTH) - self.view.verticalScrollBar().sizeHint().width()
         for name in LAST_KEPT:
             known = self.model.known(name)
@@ -204,10 +271,14 @@ class _RaterDelegate(QStyledItemDelegate):
         font = QFont(theme.font())
         font.setStrikeOut(row.excluded and column == "rater")
         painter.setFont(font)
-        tone = look.third if row.excluded else look.text
+        model = index.model()
+        assert isinstance(model, RaterModel)
+        shown = model.shown(row.name)
+        tone = look.third if row.excluded or not shown else look.text
         if column == "rater":
             sample = QRectF(box.left() + 12, box.top(), 18, box.height())
-            paint_rater(painter, sample, row.number)
+            if shown:
+                paint_rater(painter, sample, row.number)
             name = box.adjusted(38, 0, -4, 0)
             paint_words(painter, name, row.name, tone, elide=Qt.TextElideMode.ElideMiddle)
         elif column == "weight" and row.weight == row.weight:

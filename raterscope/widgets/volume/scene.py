@@ -32,7 +32,10 @@ class Scene:
         Whether lengths are in millimetres.
     outlines : tuple of Outline
         In the order in which they are painted.
-    shown : set of keys, or None for all
+    hidden : set of keys
+        Outlines that are not painted.
+    bare : bool
+        The image alone, while somebody looks beneath what lies over it.
     solo : key, or None
     beside : set of keys
         Outlines that stay in sight beside the solo.
@@ -60,7 +63,8 @@ class Scene:
     levels: Levels = field(default_factory=lambda: Levels(0.0, 1.0))
     calibrated: bool = False
     outlines: tuple[Outline, ...] = ()
-    shown: frozenset[str] | None = None
+    hidden: frozenset[str] = frozenset()
+    bare: bool = False
     solo: str | None = None
     beside: frozenset[str] = frozenset()
     filled: bool = False
@@ -80,8 +84,7 @@ class Scene:
         if self.solo is not None:
             kept = self.beside | {self.solo}
             return [outline for outline in self.outlines if outline.key in kept]
-        shown = self.shown
-        return [outline for outline in self.outlines if shown is None or outline.key in shown]
+        return [outline for outline in self.outlines if outline.key not in self.hidden]
 
     def solo_name(self) -> str:
         """Name whose outline is seen alone; empty where all are."""

@@ -182,9 +182,10 @@ class SliceCanvas(QWidget):
             self._ground = self._painted(plane)
         painter.drawImage(QPointF(0, 0), self._ground)
         self._paint_stroke(painter)
-        if not (plane.slices == 1 and scene.tool == "look" and not scene.calibrated):
+        if not scene.bare and not (plane.slices == 1 and scene.tool == "look" and not scene.calibrated):
             overlay.paint_cross_hair(painter, view, plane.place_of(scene.index), faint=scene.tool != "look")
-        for region, box in sorted(self._boxes(plane), key=lambda one: one[0].number == scene.selected):
+        boxes = () if scene.bare else self._boxes(plane)
+        for region, box in sorted(boxes, key=lambda one: one[0].number == scene.selected):
             selected = region.number == scene.selected
             overlay.paint_box(
                 painter, view, region, box,
@@ -197,7 +198,7 @@ class SliceCanvas(QWidget):
         size = 1000.0 if scene.calibrated else None
         corner = view.height - overlay.EDGE - lift
         paint_scale_bar(painter, QPointF(overlay.EDGE, corner), view.scale, size, view.width - overlay.EDGE)
-        if self._large and scene.heat is not None:
+        if self._large and scene.heat is not None and not scene.bare:
             paint_colour_bar(painter, view.width - overlay.EDGE, overlay.EDGE, scene.heat)
 
     def _painted(self, plane: Plane) -> QImage:
@@ -216,7 +217,8 @@ class SliceCanvas(QWidget):
                     upper.translate(self._viewport.across, self._viewport.down)
                     upper.scale(self._viewport.scale, self._viewport.scale)
                     self._paint_shapes(upper, plane)
-            painter.drawImage(QPointF(0, 0), self._marks)
+            if not self._scene.bare:
+                painter.drawImage(QPointF(0, 0), self._marks)
         return ground
 
     def _sheet(self, kind: QImage.Format) -> QImage:
@@ -237,7 +239,7 @@ class SliceCanvas(QWidget):
                 picture = to_picture(scene.levels.to_bytes(plane.cut(scene.values, index)))
                 self._picture = (scene.levels, index, picture)
             draw_part(painter, self._picture[2], plane.extent, view.scale, rect, smooth=True)
-        if scene.heat is not None:
+        if scene.heat is not None and not scene.bare:
             if self._heat is None or self._heat[0] is not scene.heat or self._heat[1] != index:
                 self._heat = (scene.heat, index, heat_picture(scene.heat, plane, index))
             if self._heat[2] is not None:

@@ -49,10 +49,10 @@ class SliceView(SliceCanvas):
 
     The wheel, Up and Down go through the slices; a click, a drag, Left, Right and Shift with any arrow move
     the cross-hair; Ctrl with the wheel, + and - zoom, 0 shows the whole; a drag with the middle button, or
-    with Space held, pans; with the right button it changes the window, and a right click without a drag
-    offers copies; a double click or Return makes the view large and small again. With the brush, a drag draws
-    (with Shift, it takes out), Return draws one disc at the cross-hair, [ and ] change the size, Esc gives up
-    a stroke. The eraser takes out, and with Shift draws.
+    with Space held, which shows the image alone, pans; with the right button it changes the window, and a
+    right click without a drag offers copies; a double click or Return makes the view large and small again.
+    With the brush, a drag draws (with Shift, it takes out), Return draws one disc at the cross-hair, [ and ]
+    change the size, Esc gives up a stroke. The eraser takes out, and with Shift draws.
 
     Signals
     -------
@@ -69,6 +69,8 @@ class SliceView(SliceCanvas):
         1 wider, -1 narrower.
     box_clicked : int
     outline_clicked : str
+    bared : bool
+        Whether the image is to be seen alone.
     """
 
     pointed = Signal(object)
@@ -79,6 +81,7 @@ class SliceView(SliceCanvas):
     radius_stepped = Signal(int)
     box_clicked = Signal(int)
     outline_clicked = Signal(str)
+    bared = Signal(bool)
 
     def __init__(self, scene: Scene, outliner: Outliner, parent: QWidget | None = None) -> None:
         super().__init__(scene, outliner, parent)
@@ -218,6 +221,7 @@ class SliceView(SliceCanvas):
             ("-", "zoom out"),
             ("0", "whole slice"),
             ("[ ]", "smaller, larger brush"),
+            ("Space", "no marks while held"),
             ("Return", "this view alone; with a brush, paint"),
             ("Drag", "cross-hair; right: window, middle: pan"),
         ),
@@ -245,8 +249,10 @@ class SliceView(SliceCanvas):
         elif key in (Qt.Key.Key_BracketLeft, Qt.Key.Key_BracketRight):
             self.radius_stepped.emit(1 if key == Qt.Key.Key_BracketRight else -1)
         elif key == Qt.Key.Key_Space:
-            self._space = True
-            self.show_cursor()
+            if not self._space:
+                self._space = True
+                self.show_cursor()
+                self.bared.emit(True)
         elif key in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
             self._on_return(plane)
         elif key == Qt.Key.Key_Escape and self._stroke is not None:
@@ -268,7 +274,10 @@ class SliceView(SliceCanvas):
         super().focusOutEvent(event)
 
     def _leave_space(self) -> None:
+        if not self._space:
+            return
         self._space = False
+        self.bared.emit(False)
         if self._drag != "pan":
             self.show_cursor()
 

@@ -83,6 +83,7 @@ class VolumeView(LinkedViews):
             view.radius_stepped.connect(self._on_radius_stepped)
             view.box_clicked.connect(self.box_clicked)
             view.outline_clicked.connect(self.outline_clicked)
+            view.bared.connect(self.set_bare)
         self._set_up_windows("", None)
 
     # The volume --------------------------------------------------------------------------------
@@ -104,7 +105,7 @@ class VolumeView(LinkedViews):
         grid : Grid
         """
         scene = self._scene
-        scene.outlines, scene.shown, scene.solo, scene.beside = (), None, None, frozenset()
+        scene.outlines, scene.hidden, scene.solo, scene.beside = (), frozenset(), None, frozenset()
         scene.heat = scene.band = scene.edit = scene.selected = None
         scene.boxes, scene.notice = (), ""
         scene.values, scene.empty = None, False
@@ -165,10 +166,15 @@ class VolumeView(LinkedViews):
         self._scene.outlines = tuple(outlines)
         self._shapes_changed()
 
-    def set_shown(self, keys: Iterable[str] | None) -> None:
-        """Show some outlines; None shows all."""
-        self._scene.shown = None if keys is None else frozenset(keys)
+    def set_hidden(self, keys: Iterable[str]) -> None:
+        """Hide some outlines."""
+        self._scene.hidden = frozenset(keys)
         self._changed()
+
+    def set_bare(self, bare: bool) -> None:
+        """Show the image alone, or what lies over it too."""
+        self._scene.bare = bare
+        self._changed(below=True)
 
     def set_solo(self, key: str | None, *, beside: Iterable[str] = ()) -> None:
         """Show one outline alone, or with some that stay beside it; None shows those shown before."""

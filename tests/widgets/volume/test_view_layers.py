@@ -59,7 +59,7 @@ def test_outlines_are_hidden_shown_and_seen_alone(view, qtbot):
         qtbot.waitUntil(lambda: {k for k, hue in hues.items() if hue in colours(axial)} == set(keys))
 
     seen("r1", "r2", "c")
-    view.set_shown({"r1", "c"})
+    view.set_hidden({"r2"})
     seen("r1", "c")
     view.set_solo("r2")
     seen("r2")

@@ -45,14 +45,15 @@ class MapBar(QWidget):
         Probability that the band about the consensus's outline covers; 0 for none.
     opacity_chosen(float)
         Of fills and maps, 0 to 1.
-    layout_chosen(str)
-        "three" or the name of a plane.
+    truth_chosen(bool)
+        Whether the truth is to be seen.
     """
 
     structure_chosen = Signal(str)
     map_chosen = Signal(str)
     band_chosen = Signal(float)
     opacity_chosen = Signal(float)
+    truth_chosen = Signal(bool)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -70,6 +71,10 @@ class MapBar(QWidget):
             self.map.addItem(words, name)
         self.band = QCheckBox("band")
         self.band.setToolTip(plain_tip("Where the outline lies with this probability, about the consensus"))
+        self.truth = QCheckBox("truth")
+        self.truth.setToolTip(plain_tip("The outline that is known to be true, dashed"))
+        self.truth.toggled.connect(self.truth_chosen)
+        self.truth.hide()
         self.share = ChoiceBox()
         self.share.setMinimumContentsLength(4)
         set_lengths(self.share, minimumWidth=100)
@@ -90,7 +95,8 @@ class MapBar(QWidget):
         for widget in (self._structure_words, self.structure):
             row.addWidget(widget)
         row.addStretch(1)
-        self._faint_words = (plain_label("map", "small"), _faint("opacity"))
+        row.addWidget(self.truth)
+        self._faint_words = (_faint("map"), _faint("opacity"))
         for piece in (self._faint_words[0], self.map, self.band, self.share, self._faint_words[1]):
             row.addWidget(piece)
         row.addWidget(self.opacity)
@@ -136,6 +142,10 @@ class MapBar(QWidget):
     def choose_map(self, name: str) -> None:
         """Choose a map."""
         self.map.setCurrentIndex(self.map.findData(name))
+
+    def set_truth_there(self, there: bool) -> None:
+        """Say whether there is a truth that may be seen; who decides does not see it unasked."""
+        self.truth.setVisible(there)
 
     def set_possible(self, possible: bool) -> None:
         """Say whether a map and a band may be seen now."""

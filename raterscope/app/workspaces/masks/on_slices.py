@@ -40,7 +40,6 @@ class OnSlices(QObject):
         self._document, self._jobs, self._screen = document, jobs, screen
         self._reviewing, self._raters = reviewing, raters
         self._volume, self._maps = screen.volume, screen.maps
-        self._solo: str | None = None
         self._maps_asked = 0
         loader.pixels.connect(self._on_pixels)
         reviewing.regions_changed.connect(self._show_boxes)
@@ -51,12 +50,16 @@ class OnSlices(QObject):
         self._maps.map_chosen.connect(self._show_map)
         self._maps.band_chosen.connect(self._show_band)
         self._maps.opacity_chosen.connect(self._volume.set_opacity)
+        self._maps.truth_chosen.connect(self._show_hidden)
         self._volume.crosshair_moved.connect(self._show_weight)
+        screen.table.soloed.connect(self._on_soloed)
+        screen.table.hidden_changed.connect(self._show_hidden)
 
     def begin(self, scene: Scene) -> None:
         """Make way for another case: the volume of the one before goes."""
         self._volume.set_volume(None, scene.image.lattice, modality=scene.image.modality)
-        self._solo = None
+        self._screen.table.leave_solo()
+        self._show_hidden()
 
     def show(self) -> None:
         """Draw what is said of the structure that is reviewed now."""
@@ -64,8 +67,9 @@ class OnSlices(QObject):
         report = None if scene is None else scene.report(structure)
         covered = self._reviewing.covered
         self._maps.set_possible(not covered)
+        self._maps.set_truth_there(scene is not None and structure in scene.truth and not covered)
         if covered:
-            self._solo = None
+            self._screen.table.leave_solo()
             self._volume.set_solo(None)
         fusion = None if scene is None else scene.fusion(structure)
         everywhere = "" if fusion is None or fusion.weight is not None else view.no_weight(fusion)
@@ -96,11 +100,17 @@ class OnSlices(QObject):
         rows = self._screen.table.model.rows
         if number >= len(rows):  # while they are hidden there are none
             return
-        name = rows[number].name
-        self._solo = None if self._solo == name else name
-        self._volume.set_solo(self._solo, beside=(f"\n{view.CONSENSUS}",))
-        if self._solo is not None:
-            self._raters.choose(self._solo)
+        self._screen.table.toggle_solo(rows[number].name)
+
+    def _on_soloed(self, name: str | None) -> None:
+        self._volume.set_solo(name, beside=(f"\n{view.CONSENSUS}",))
+        if name is not None:
+            self._raters.choose(name)
+
+    def _show_hidden(self) -> None:
+        """Hide whom the expert wants to be hidden, and the truth, unless it is asked for."""
+        truth = () if self._maps.truth.isChecked() else (f"\n{view.TRUTH}",)
+        self._volume.set_hidden({*self._screen.table.model.hidden, *truth})
 
     def show_consensus(self) -> None:
         """Draw the outlines as they stand, and what a tool changes."""

@@ -66,6 +66,6 @@ class MasksScreen(WorkspaceScreen):
                 FUSERS, titles=("Fuse the masks with",), item="case",
                 alone="Each case is fused by itself in either way", truth=False,
             ),
-            (190, 224, 530, 236),
+            (190, 224, 512, 254),
             parent,
         )  # fmt: skip

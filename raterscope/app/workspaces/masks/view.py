@@ -287,6 +287,8 @@ def _votes(
             marked = int(np.count_nonzero(np.logical_and(values, inside[here])))
         share = marked / voxels
         away = dispute.away[p] if dispute.away else float("nan")
+        if not dispute.away and p == dispute.leader:
+            away = dispute.reach if p in dispute.beyond else -dispute.reach
         weight = dispute.weight if p == dispute.leader else float("nan")
         votes.append(RegionVote(numbers.get(name, 0), name, share, away, weight, unit))
     return tuple(sorted(votes, key=lambda vote: (-abs(np.nan_to_num(vote.distance_mm)), -vote.inside)))

@@ -177,6 +177,7 @@ class MasksWorkspace(MasksScreen):
     def _on_replaced(self) -> None:
         self.runs.forget()
         self.comparing.forget()
+        self.table.show_everybody()
         self._show_scene(None)
         self.walk.reset()
         self._on_changed()

@@ -6,7 +6,7 @@ import time
 import numpy as np
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QKeySequence
+from PySide6.QtGui import QColor, QKeySequence
 from PySide6.QtTest import QTest
 
 from raterscope.algorithms.masks.fusion import MaskPlan
@@ -14,9 +14,10 @@ from raterscope.algorithms.masks.grid import Grid
 from raterscope.app.masks import running
 from raterscope.app.study import Study
 from raterscope.app.study.masks import PlacedMask, add_case, add_masks
+from raterscope.widgets import theme
 from raterscope.widgets.dialogs.reason import ReasonDialog
 from raterscope.widgets.panels.fuse_panel import RunRequest
-from tests.app.driving import LONG, idle, open_study
+from tests.app.driving import LONG, idle, open_study, press
 from tests.app.workspaces.masks.driving import consensus, go_to, key, states
 from tests.app.workspaces.masks.made import READERS, SHAPE, SPACING, ball, drawn
 
@@ -273,3 +274,57 @@ def test_cancelling_a_fusion_leaves_the_study_as_it_was(opened_masks, qtbot, mon
     idle(opened_masks, qtbot)
     assert opened_masks.document.contents.runs == ()
     assert "cancelled" in opened_masks.status.news
+
+
+def in_sight(window) -> set[str]:
+    return {outline.name for outline in window.workspace.volume._scene.in_sight()}
+
+
+def test_a_reader_is_hidden_from_the_table_on_every_case_and_shown_again(fused_masks, qtbot):
+    table = fused_masks.workspace.table
+    table.select("ben")
+    press(fused_masks, qtbot, Qt.Key.Key_Space, on=table.view)
+    assert in_sight(fused_masks) == {"ann", "cat", "dan", "the consensus"}
+    assert table._header.words()[1] == "1 hidden"
+    go_to(fused_masks, qtbot, "second")
+    assert "ben" not in in_sight(fused_masks)
+    table.select("ben")
+    press(fused_masks, qtbot, Qt.Key.Key_Return, on=table.view)
+    assert in_sight(fused_masks) == {"ben", "the consensus"}
+    press(fused_masks, qtbot, Qt.Key.Key_Return, on=table.view)
+    press(fused_masks, qtbot, Qt.Key.Key_Space, on=table.view)
+    assert in_sight(fused_masks) == {*READERS, "the consensus"}
+
+
+def test_space_shows_the_image_alone_while_it_is_held(fused_masks, qtbot):
+    key(fused_masks, qtbot, Qt.Key.Key_Tab)
+    axial = fused_masks.workspace.volume.view("axial")
+
+    def yellow():
+        """Whether the box about the region is seen."""
+        hue = QColor(theme.DARK.disputed)
+        image = axial.grab().toImage()
+        places = ((x, y) for x in range(0, image.width(), 1) for y in range(0, image.height(), 7))
+        return any(image.pixelColor(x, y) == hue for x, y in places)
+
+    assert yellow()
+    axial.setFocus()
+    qtbot.keyPress(axial, Qt.Key.Key_Space)
+    assert not yellow()
+    qtbot.keyRelease(axial, Qt.Key.Key_Space)
+    assert yellow()
+
+
+def test_the_truth_is_seen_only_when_it_is_asked_for(window, qtbot, tmp_path):
+    path = tmp_path / "true.rscope"
+    with Study.create(path) as study:
+        case = add_case(study, "first", Grid.plain(SHAPE, SPACING, calibrated=True))
+        masks = [PlacedMask(case.id, name, "n", (0, 0, 0), ball(8.0)) for name in READERS]
+        add_masks(study, [*masks, PlacedMask(case.id, None, "n", (0, 0, 0), ball(7.0))], "masks")
+    open_study(window, qtbot, path)
+    assert in_sight(window) == set(READERS)
+    window.workspace.maps.truth.click()
+    assert in_sight(window) == {*READERS, "the truth"}
+    key(window, qtbot, Qt.Key.Key_H)
+    assert in_sight(window) == set()
+    assert not window.workspace.maps.truth.isVisible()
