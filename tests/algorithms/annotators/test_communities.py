@@ -16,6 +16,7 @@ from raterscope.algorithms.annotators.communities import (
     communities,
     in_words,
 )
+from raterscope.algorithms.annotators.similarity import hellinger_similarity
 from raterscope.algorithms.progress import Cancelled
 from tests.algorithms.annotators.crowds import FIVE, diagonal, planted
 
@@ -65,6 +66,18 @@ def test_gathering_into_cells_finds_what_the_whole_network_does(monkeypatch: pyt
     assert adjusted_rand_score(whole.community, gathered.community) > 0.99
     np.testing.assert_allclose(gathered.prototype, whole.prototype, atol=0.01)
     assert gathered.modularity == pytest.approx(whole.modularity, abs=0.01)
+
+
+def test_modularity_is_that_of_the_whole_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By its definition (Newman 2006), of all pairs at once; the links are added up some rows at a time."""
+    mean, _, votes = planted(FIVE, 20, 25, 5)
+    monkeypatch.setattr(module, "_CHUNK", 33)
+    found = communities(mean, votes)
+    near = hellinger_similarity(mean, found.scale).astype(np.float64)
+    np.fill_diagonal(near, 0.0)
+    strength, together = near.sum(axis=1), found.community[:, None] == found.community
+    expected = ((near - np.outer(strength, strength) / near.sum()) * together).sum() / near.sum()
+    assert found.modularity == pytest.approx(expected, rel=1e-5)
 
 
 def test_those_of_few_votes_are_left_out_and_it_is_said() -> None:

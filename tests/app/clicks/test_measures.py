@@ -148,6 +148,14 @@ def test_a_figure_that_lacks_something_says_what_it_lacks():
     assert few.rate is None
 
 
+def test_parasites_in_doubt_are_told_with_the_interval_of_their_distribution():
+    """Ten spots that are each as probably one as none make a binomial distribution."""
+    half = np.full(10, 0.5)
+    rate = told([Field(1, "field 1", None, 7, half, half, half)])["Parasites"].rate
+    low, high = stats.binom.ppf((0.025, 0.975), 10, 0.5)
+    assert (rate.value, rate.low, rate.high) == (pytest.approx(5.0), low, high)
+
+
 def test_the_formula_stands_beside_the_figure_with_its_numbers():
     found = told([sure(1, 60), sure(2, 60)], count(leukocytes=200))
     density = found["Per microlitre, by leukocytes"]

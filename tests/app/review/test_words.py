@@ -2,7 +2,17 @@
 
 import pytest
 
-from raterscope.app.review import Decision, SpotOf, SpotsSubject, SpotSubject, WeightSubject, fold, in_words
+from raterscope.app.review import (
+    Decision,
+    RegionSubject,
+    SpotOf,
+    SpotsSubject,
+    SpotSubject,
+    TaskSubject,
+    WeightSubject,
+    fold,
+    in_words,
+)
 from tests.app.review.decisions import a_region, journal, on, settle, weigh
 
 
@@ -67,11 +77,27 @@ def test_regions_are_said_in_words() -> None:
         ({"verb": "weigh", "annotators": ("W1",)}, "needs a subject"),
         ({"verb": "weigh", "subject": WeightSubject(weight=0.5)}, "needs annotators"),
         ({"verb": "take", "item": 1, "subject": a_region()}, "needs rater"),
+        ({"verb": "label", "item": 1, "subject": TaskSubject(task="0417")}, "needs label"),
     ],
 )
 def test_a_decision_without_what_it_needs_is_refused(values: dict[str, object], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         Decision(**values)  # type: ignore[arg-type]
+
+
+def test_a_class_that_is_named_is_a_decision_and_so_is_to_pass_over() -> None:
+    named, passed = TaskSubject(task="0417", label="supernova"), TaskSubject(task="0417")
+    assert Decision(verb="label", item=1, subject=named).subject == named
+    assert Decision(verb="skip", item=1, subject=passed).subject == passed
+
+
+@pytest.mark.parametrize(
+    ("origin", "shape"),
+    [((0, 0), (1, 1)), ((0, 0, 0), (1, 1)), ((0, -1, 0), (1, 1, 1)), ((0, 0, 0), (1, 0, 1))],
+)
+def test_a_region_is_a_box_of_voxels(origin: tuple[int, ...], shape: tuple[int, ...]) -> None:
+    with pytest.raises(ValueError, match="expected a box of voxels"):
+        RegionSubject(structure="lesion", origin=origin, shape=shape)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("place", [{"x": float("nan"), "y": 1.0}, {"x": 1.0, "y": float("inf")}])
