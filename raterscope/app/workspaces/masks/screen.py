@@ -66,6 +66,6 @@ class MasksScreen(WorkspaceScreen):
                 FUSERS, titles=("Fuse the masks with",), item="case",
                 alone="Each case is fused by itself in either way", truth=False,
             ),
-            (190, 224, 512, 254),
+            (190, 224, 552, 214),
             parent,
         )  # fmt: skip
