@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import log
 from typing import Protocol, TypeVar
 
@@ -105,24 +105,6 @@ def alternate(
     fusion : callable
         Makes partial results, of copies of what the iterations have come to.
     """
-    from raterscope.algorithms.labels._ibcc_kernels import begin, expect_tasks, expect_two
-
-    size = (votes.annotators * votes.outputs, votes.classes)
-    # Each part counts into tables of its own: not worth it where those are as large as the votes.
-    tasks = _pieces(votes, _PARTS if 8 * size[0] * size[1] < len(votes.pair) else 1)
-    annotators = _evenly(
-        votes.annotators, _WORK // (100 * votes.classes * votes.outputs) + 1
-    )  # 100 terms each
-    posterior = np.zeros((len(votes.known), votes.classes))
-    counts = np.zeros((len(tasks[0]), *size))
-    heard = np.zeros(size[0], dtype=np.bool_)
-    heard[votes.pair] = True
-    # With hundreds of outputs most are never used by most annotators: what stays 0 is left alone.
-    counted = slice(None) if 2 * np.count_nonzero(heard) > len(heard) else np.flatnonzero(heard)
-    weights, logs = np.zeros(size), np.zeros(votes.classes)
-    total = np.empty((len(counts), votes.classes))
-    update = expect_two if votes.classes == 2 else expect_tasks
-    each_class = (0.0,) * votes.classes if votes.classes <= _FEW_CLASSES else logs
     objective: list[float] = []
     changes: list[float] = []
     done = 0.0
@@ -133,58 +115,117 @@ def alternate(
     def report() -> None:
         watch(done, words(), objective=objective[-1] if objective else None)
 
-    def so_far(posterior: FloatArray, counts: FloatArray, converged: bool) -> Alternated:
-        shape = (votes.annotators, votes.outputs, votes.classes)
+    def so_far(*, converged: bool) -> Alternated:
         trace = LabelTrace(np.array(objective), np.array(changes), converged, name)
-        return Alternated(posterior, counts.reshape(shape).transpose(0, 2, 1), total[0].copy(), trace)
+        return passes.so_far(trace)
 
     def draft() -> LabelFusion:
-        return fusion(so_far(posterior.copy(), counts[0].copy(), False))
+        now = so_far(converged=False)
+        return fusion(replace(now, posterior=now.posterior.copy(), counts=now.counts.copy()))
 
     with ThreadPoolExecutor(_THREADS) as pool:
+        passes = _Passes(votes, rule, pool, report)
+        passes.begin(standing, share)
+        converged = False
+        while not converged and len(changes) < iterations:
+            value, change = passes.update()
+            objective.append(value)
+            changes.append(change)
+            converged = change < tolerance
+            done = max(done, len(changes) / iterations, _nearness(changes, tolerance))
+            watch(done, words(), objective=value, partial=draft)
+    watch(1.0, f"{len(changes)} iterations", objective=objective[-1])
+    return so_far(converged=converged)
 
-        def each(run: Callable[[Piece], _T], rounds: list[list[Piece]]) -> list[_T]:
-            found: list[_T] = []
-            for pieces in rounds:
-                report()
-                found += map(run, pieces) if len(pieces) == 1 else pool.map(run, pieces)
-            return found
+
+class _Passes:
+    """Passes over tasks and annotators, in pieces that threads share, and the tables that they fill.
+
+    Parameters
+    ----------
+    votes : TaskVotes
+    rule : Rule
+    pool : ThreadPoolExecutor
+    report : callable
+        Called before every round of pieces; it may raise.
+    """
+
+    def __init__(
+        self, votes: TaskVotes, rule: Rule, pool: ThreadPoolExecutor, report: Callable[[], None]
+    ) -> None:
+        self._votes, self._rule, self._pool, self._report = votes, rule, pool, report
+        size = (votes.annotators * votes.outputs, votes.classes)
+        # Each part counts into tables of its own: not worth it where those are as large as the votes.
+        self._tasks = _pieces(votes, _PARTS if 8 * size[0] * size[1] < len(votes.pair) else 1)
+        terms = 100 * votes.classes * votes.outputs  # 100 of an entry
+        self._annotators = _evenly(votes.annotators, _WORK // terms + 1)
+        self._posterior = np.zeros((len(votes.known), votes.classes))
+        self._counts = np.zeros((len(self._tasks[0]), *size))
+        self._total = np.zeros((len(self._counts), votes.classes))
+        self._heard = np.zeros(size[0], dtype=np.bool_)
+        self._heard[votes.pair] = True
+        # With hundreds of outputs most are never used by most annotators: what stays 0 is left alone.
+        many = 2 * np.count_nonzero(self._heard) > size[0]
+        self._counted = slice(None) if many else np.flatnonzero(self._heard)
+        self._weights, self._logs = np.zeros(size), np.zeros(votes.classes)
+
+    def begin(self, standing: FloatArray, share: float) -> None:
+        """Let the votes say what the tasks are, and the tasks what the annotators are."""
+        from raterscope.algorithms.labels._ibcc_kernels import begin
+
+        votes = self._votes
 
         def started(piece: Piece) -> None:
             part, first, last = piece
             begin(
-                votes.start, votes.pair, votes.known, standing, share, first, last, posterior, counts[part],
-                total[part],
+                votes.start, votes.pair, votes.known, standing, share, first, last, self._posterior,
+                self._counts[part], self._total[part],
             )  # fmt: skip
+
+        self._each(started, self._tasks)
+        self._settle()
+
+    def update(self) -> tuple[float, float]:
+        """Update the tasks, then the annotators; give the objective and the largest change of a task."""
+        from raterscope.algorithms.labels._ibcc_kernels import expect_tasks, expect_two
+
+        votes, logs = self._votes, self._logs
+        expect = expect_two if votes.classes == 2 else expect_tasks
+        each_class = (0.0,) * votes.classes if votes.classes <= _FEW_CLASSES else logs
 
         def updated(piece: Piece) -> tuple[float, float]:
             part, first, last = piece
-            return update(
-                votes.start, votes.pair, votes.known, logs, weights, first, last, posterior, counts[part],
-                total[part], each_class,
+            return expect(
+                votes.start, votes.pair, votes.known, logs, self._weights, first, last, self._posterior,
+                self._counts[part], self._total[part], each_class,
             )  # fmt: skip
 
+        self._counts[:, self._counted], self._total[:] = 0.0, 0.0
+        found = self._each(updated, self._tasks)
+        return sum(entropy for entropy, _ in found) + self._settle(), max(change for _, change in found)
+
+    def so_far(self, trace: LabelTrace) -> Alternated:
+        """Give what the passes have come to; the next one overwrites the posterior and the counts."""
+        votes = self._votes
+        counts = self._counts[0].reshape(votes.annotators, votes.outputs, votes.classes)
+        return Alternated(self._posterior, counts.transpose(0, 2, 1), self._total[0].copy(), trace)
+
+    def _settle(self) -> float:
+        """Let the rule make rates and shares of what was counted; gives their part of the objective."""
+        self._total[0] = self._total.sum(axis=0)
+
         def rated(piece: Piece) -> float:
-            return rule.rates(counts, heard, piece[1], piece[2], weights)
+            return self._rule.rates(self._counts, self._heard, piece[1], piece[2], self._weights)
 
-        def ruled() -> float:
-            total[0] = total.sum(axis=0)
-            return sum(each(rated, annotators)) + rule.shares(total[0], logs)
+        rates = sum(self._each(rated, self._annotators))
+        return rates + self._rule.shares(self._total[0], self._logs)
 
-        total[:] = 0.0
-        each(started, tasks)
-        ruled()
-        converged = False
-        while not converged and len(changes) < iterations:
-            counts[:, counted], total[:] = 0.0, 0.0
-            found = each(updated, tasks)
-            objective.append(sum(entropy for entropy, _ in found) + ruled())
-            changes.append(max(change for _, change in found))
-            converged = changes[-1] < tolerance
-            done = max(done, len(changes) / iterations, _nearness(changes, tolerance))
-            watch(done, words(), objective=objective[-1], partial=draft)
-    watch(1.0, f"{len(changes)} iterations", objective=objective[-1])
-    return so_far(posterior, counts[0], converged)
+    def _each(self, run: Callable[[Piece], _T], rounds: list[list[Piece]]) -> list[_T]:
+        found: list[_T] = []
+        for pieces in rounds:
+            self._report()
+            found += map(run, pieces) if len(pieces) == 1 else self._pool.map(run, pieces)
+        return found
 
 
 def _nearness(changes: list[float], tolerance: float) -> float:
