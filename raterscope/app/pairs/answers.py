@@ -86,7 +86,8 @@ def decided(study: Study, answered: Answered, watch: Watch = silent) -> PairFusi
 
 def _flagged(pairs: Pairs, fusion: PairFusion, verbs: Mapping[str, str]) -> BoolArray:
     flagged = fusion.flagged.copy()
+    took_part = np.bincount(pairs.annotator, minlength=len(flagged)) > 0  # the others are set aside
     for at, name in enumerate(pairs.annotators if verbs else ()):
         if name in verbs:
-            flagged[at] = verbs[name] == "flag"
+            flagged[at] = verbs[name] == "flag" and took_part[at]
     return flagged

@@ -107,6 +107,7 @@ def test_decisions_tell_whom_and_why_and_formulas_do_not_leave(study, export):
 
 
 def test_who_is_excluded_leaves_without_answers(unfused, export):
+    decide(unfused, {BAD[0]: "flag"})
     with Study.open(unfused) as opened:
         opened.record(Decision(verb="exclude", annotators=(BAD[0],), reason="biased"))
     assert run("run", unfused, "iss", "--set", "draws=5") == 0

@@ -180,6 +180,9 @@ def rate_cut(
         words = (
             f"at this rate {count(fewest, 'annotator')} or more are flagged, or nobody" if scene.plus else ""
         )
+    if scene.fusion is not None and cut.rate != scene.fusion.rate:
+        elsewhere = f"files and report are at {scene.fusion.rate:.2f}"
+        words = f"{words}; {elsewhere}" if words else elsewhere
     others = int(flagged.sum() - flagged[who].sum())
     return RateCut(cut.rate, cut.share[who], cut.at, flagged[who], words, others)
 

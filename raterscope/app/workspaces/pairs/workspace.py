@@ -16,6 +16,7 @@ from PySide6.QtWidgets import QWidget
 from raterscope.algorithms.pairs.data import BoolArray
 from raterscope.algorithms.pairs.evidence import Evidence, PairIndex, evidence
 from raterscope.algorithms.pairs.fusion import PairPlan
+from raterscope.algorithms.pairs.knockoffs import HIGHEST_RATE
 from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Document
 from raterscope.app.jobs import Jobs
@@ -128,14 +129,17 @@ class PairsWorkspace(PairsScreen):
         self.queue.chosen.emit(number)
 
     def whereabouts(self) -> dict[str, Any]:
-        """Tell the annotator too."""
-        chosen = self.queue.current
+        """Tell the annotator and the cut too."""
+        chosen, cut = self.queue.current, self.cutting.cut
         name = None if chosen is None or self.scene is None else self.scene.pairs.annotators[chosen]
-        return {**super().whereabouts(), "annotator": name}
+        return {**super().whereabouts(), "annotator": name, "rate": None if cut is None else cut.rate}
 
     def return_to(self, told: Mapping[str, Any]) -> None:
-        """Look at the annotator that one looked at."""
+        """Look at the annotator that one looked at, with the cut where one had put it."""
         super().return_to(told)
+        rate = told.get("rate")
+        if isinstance(rate, float) and 0.0 < rate <= HIGHEST_RATE:
+            self.bars.slider.setValue(round(100 * rate))
         if told.get("annotator") in self.annotators_here():
             self.choose_annotator(told["annotator"])
 

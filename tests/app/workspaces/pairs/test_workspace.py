@@ -69,6 +69,7 @@ def test_another_rate_moves_the_cut_without_another_run(fused, qtbot):
     idle(fused, qtbot)
     assert not workspace.flagged.any()  # knockoff+ cannot flag fewer than 1 / 0.01
     assert "at this rate 100 annotators or more are flagged, or nobody" in promised(workspace)
+    assert "files and report are at 0.10" in promised(workspace)
     assert len(fused.document.contents.runs) == 1
     qtbot.waitUntil(lambda: not workspace.queue.view.lines, timeout=LONG)
     qtbot.waitUntil(lambda: (workspace.cutting.ranking.before == workspace.cutting.ranking.after).all())
