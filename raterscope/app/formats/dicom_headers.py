@@ -210,7 +210,22 @@ def _refuse_bomb(path: Path) -> None:
                     raise InputError("unpacks to more than 1 GiB", file=path)
 
 
-def _heads(path: Path, data: Any, at: int) -> Iterator[SliceHead]:
+@dataclass(frozen=True)
+class _Form:
+    """What a file claims of its pixels, within what is read."""
+
+    shape: tuple[int, int]
+    frames: int
+    samples: int
+    bits: tuple[int, int, int]
+
+    @property
+    def size(self) -> int:
+        """Bits of all frames."""
+        return self.shape[0] * self.shape[1] * self.frames * self.samples * self.bits[0]
+
+
+def _form(path: Path, data: Any) -> _Form:
     rows, columns = _whole(data, "Rows"), _whole(data, "Columns")
     frames = _whole(data, "NumberOfFrames", 1, path)
     samples = _whole(data, "SamplesPerPixel", 1)
@@ -228,9 +243,14 @@ def _heads(path: Path, data: Any, at: int) -> Iterator[SliceHead]:
         raise InputError(f"{words}; expected {MOST_VOXELS} pixels at most", file=path)
     if samples not in (1, 3):
         raise InputError(f"has {samples} values a pixel; expected 1 or 3", file=path)
+    return _Form((rows, columns), frames, samples, (allocated, stored, highest))
+
+
+def _heads(path: Path, data: Any, at: int) -> Iterator[SliceHead]:
+    form = _form(path, data)
     photometric = _text(data, "PhotometricInterpretation") or "MONOCHROME2"
     syntax = str(getattr(data.file_meta, "TransferSyntaxUID", "") or _guessed(data))
-    offset = _offset(path, at, syntax, rows * columns * frames * samples * allocated, photometric)
+    offset = _offset(path, at, syntax, form.size, photometric)
     spacing, title = _numbers(data, "PixelSpacing", 2), _title(data)
     shared = next(iter(data.get("SharedFunctionalGroupsSequence") or ()), None)
     groups = list(data.get("PerFrameFunctionalGroupsSequence") or ())
@@ -239,27 +259,27 @@ def _heads(path: Path, data: Any, at: int) -> Iterator[SliceHead]:
         for name in ("TemporalPositionIdentifier", "AcquisitionNumber", "EchoNumbers", "InstanceNumber")
     )
     kinds = [str(word) for word in (data.get("ImageType") or ())]
-    for frame in range(frames):
+    for frame in range(form.frames):
         own = _Groups(groups[frame] if frame < len(groups) else None, shared, data)
         measures = own.find("PixelMeasuresSequence")
         values = own.find("PixelValueTransformationSequence")
         view = own.find("FrameVOILUTSequence")
         centre, width = _number(view, "WindowCenter"), _number(view, "WindowWidth")
         # Position and orientation of an old file with several frames are those of its first alone.
-        placed = frames == 1 or bool(groups)
+        placed = form.frames == 1 or bool(groups)
         steps = _numbers(measures, "PixelSpacing", 2) or spacing or _numbers(data, "ImagerPixelSpacing", 2)
         yield SliceHead(
             path=path,
             frame=frame,
-            frames=frames,
+            frames=form.frames,
             instance=_text(data, "SOPInstanceUID"),
             series=_text(data, "SeriesInstanceUID"),
             modality=_text(data, "Modality"),
             title=title,
             order=(*order, float(frame)),
-            shape=(rows, columns),
-            colour=samples == 3 or photometric == "PALETTE COLOR",
-            bits=(allocated, stored, highest),
+            shape=form.shape,
+            colour=form.samples == 3 or photometric == "PALETTE COLOR",
+            bits=form.bits,
             signed=_whole(data, "PixelRepresentation", 0) == 1,
             photometric=photometric,
             syntax=syntax,
