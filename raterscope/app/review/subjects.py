@@ -286,7 +286,7 @@ class TaskSubject:
 
     def in_words(self, verb: str) -> str:
         """Say what is done to it: "label task 0417 supernova"."""
-        return f"label {self.task} {self.label}" if verb == "label" else f"{verb} {self.task}"
+        return f"label {self.task} as {self.label}" if verb == "label" else f"{verb} {self.task}"
 
 
 @dataclass(frozen=True, kw_only=True)

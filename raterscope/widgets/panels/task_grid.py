@@ -85,7 +85,7 @@ class TaskGrid(CardGrid):
         self._header.set_title("Tasks", "" if view is None else view.title)
         self._header.set_aside("" if view is None else count(len(view.tasks), "task"))
         nothing = (
-            "Click a cell of a confusion matrix, or a community: its tasks are shown here."
+            "Choose a cell of a confusion matrix: the tasks behind it are shown here."
             if view is None
             else "No task is of this kind."
         )

@@ -112,8 +112,10 @@ def _rests_on(question: int, run: int | None, study: Study) -> object:
 def _known(
     question: int, runs: Sequence[int | None], known: Known, study: Study, watch: Watch
 ) -> list[Measured] | None:
-    """Give what runs came to where all of that is known; None where something has to be measured."""
+    """Give what runs came to, of nothing where no truth is known; None where something has to be measured."""
     watch(0.0, "looking what is measured")
+    if not (study.crowd(question).truth != OPEN).any():
+        return []
     there = [known[run] for run in runs if run in known and known[run][0] == _rests_on(question, run, study)]
     return [one for _, one in there if one is not None] if len(there) == len(runs) else None
 
@@ -132,8 +134,6 @@ def _measured(question: int, runs: Sequence[int | None], known: Known, study: St
 
 def _measure(question: int, run: int | None, scheme: Scheme, study: Study) -> Measured | None:
     truth = study.crowd(question).truth
-    if not (truth != OPEN).any():
-        return None
     if run is None:
         vote = assess(majority(labels_of(study, question)).posterior, truth, scheme.classes)
         return None if vote is None else Measured(None, vote)

@@ -22,6 +22,7 @@ from raterscope.widgets.plots.drift_view import DriftView
 
 __all__ = ["People"]
 
+NO_TIMES = "These votes have no times: the order in which they came is taken for it."
 LOOKING = "Looking for who changed."
 CHANGED = "These changed beyond chance, those who changed most first. Choose one: its way is drawn here."
 UNCHANGED = "Nobody changed beyond chance. Choose an annotator: its way from vote to vote is drawn here."
@@ -208,7 +209,8 @@ class People(QObject):
         else:
             among = [one for one in self._changed if not self.current or one.annotator in self.current]
             lines = [change_line(scene, one, blind=self.blind) for one in among]
-            panel.show_changed(lines, CHANGED if lines else UNCHANGED)
+            words = CHANGED if lines else UNCHANGED
+            panel.show_changed(lines, words if scene.labels.time is not None else f"{words} {NO_TIMES}")
 
     def _on_changed(self, asked: int, found: tuple[Changed, ...]) -> None:
         if asked == self._asked:

@@ -93,7 +93,7 @@ def test_one_comes_back_to_the_task_and_the_annotators_that_one_looked_at(fused,
     workspace.tasks.decide(0)
     idle(fused, qtbot)
     task, label = workspace.scene.labels.tasks[4], workspace.scene.labels.classes[0]
-    assert fused.menus.undo_action.text() == f"Undo label {task} {label}"
+    assert fused.menus.undo_action.text() == f"Undo label {task} as {label}"
     workspace.tasks.select(4)
     workspace.people.choose((LIAR, 2))
     told = json.loads(json.dumps(workspace.whereabouts()))
