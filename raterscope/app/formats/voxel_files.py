@@ -119,7 +119,7 @@ def read_all(head: VoxelHead, watch: Watch = silent) -> NDArray[Any]:
     """
     count = math.prod(head.lengths)
     if count > MOST_VOXELS:
-        raise InputError(f"holds {count} values; expected {MOST_VOXELS} at most", file=head.path)
+        raise InputError(f"holds {count:,} values; expected {MOST_VOXELS:,} at most", file=head.path)
     flat = _read_values(head, 0, count, watch)
     array = flat.reshape(head.lengths[::-1])
     last = len(head.lengths) - 1
@@ -189,8 +189,8 @@ def checked_shape(path: Path, shape: tuple[int, ...]) -> None:
     if not shape or min(shape) < 1:
         raise InputError("has no voxels", file=path)
     if math.prod(shape) > MOST_VOXELS:
-        words = " x ".join(str(size) for size in shape)
-        raise InputError(f"claims {words} voxels; expected {MOST_VOXELS} at most", file=path)
+        words = " x ".join(f"{size:,}" for size in shape)
+        raise InputError(f"claims {words} voxels; expected {MOST_VOXELS:,} at most", file=path)
 
 
 def beside(path: Path, name: str) -> Path:
