@@ -1,11 +1,15 @@
 """How a test drives the window as a person does."""
 
-import time
-
-from PySide6.QtCore import QEvent, QObject, Qt
+from PySide6.QtCore import QEvent, QObject, Qt, QTimer
 
 LONG = 20_000
 """Milliseconds that a test waits at most for what must come."""
+
+SOON = 100
+"""Milliseconds: what a timer begins later than that is not waited for."""
+
+ROUNDS = 2
+"""Of the event loop, 10 ms each, for what one thing at its end begins."""
 
 
 class Appeared(QObject):
@@ -32,15 +36,22 @@ def open_study(window, qtbot, path):
 
 
 def idle(window, qtbot):
-    quiet_since = time.monotonic()
+    """Wait until no work is under way and no timer is about to begin any."""
+    rounds = 0
 
     def settled():
-        nonlocal quiet_since
-        if window.jobs.busy:
-            quiet_since = time.monotonic()
-        return time.monotonic() - quiet_since > 0.1
+        nonlocal rounds
+        rounds = 0 if window.jobs.busy or _about_to_begin(window) else rounds + 1
+        return rounds > ROUNDS
 
     qtbot.waitUntil(settled, timeout=LONG)
+
+
+def _about_to_begin(window) -> bool:
+    return any(
+        timer.isActive() and timer.isSingleShot() and timer.interval() <= SOON
+        for timer in window.findChildren(QTimer)
+    )
 
 
 def states(window):
