@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from PySide6.QtCore import QEvent, QItemSelectionModel, QModelIndex, QObject, QPoint, Qt, Signal
-from PySide6.QtGui import QAction, QKeyEvent
+from PySide6.QtCore import QItemSelectionModel, QModelIndex, QPoint, Qt, Signal
+from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QHBoxLayout, QHeaderView, QLineEdit, QVBoxLayout, QWidget
 
 from raterscope.widgets import theme
 from raterscope.widgets.figures import count
 from raterscope.widgets.menu import Menu
-from raterscope.widgets.own_keys import OwnKeys
 from raterscope.widgets.parts import Header
 from raterscope.widgets.tables.annotator_delegate import AnnotatorDelegate
 from raterscope.widgets.tables.annotator_model import COLUMNS, AnnotatorModel, AnnotatorRow
+from raterscope.widgets.tables.row_keys import RowKeys, keys_in
 from raterscope.widgets.tables.rows import row_view
 from raterscope.widgets.text_size import pixels, set_lengths
 
@@ -68,7 +68,6 @@ class AnnotatorTable(QWidget):
                 header.setSectionResizeMode(column, QHeaderView.ResizeMode.Stretch)
         self.view.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         self.view.customContextMenuRequested.connect(self._on_menu)
-        self.view.installEventFilter(self)
         self.setFocusProxy(self.view)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
@@ -132,27 +131,7 @@ class AnnotatorTable(QWidget):
         self.set_shown(hidden, self.model.solo)
         self.hidden_changed.emit(hidden)
 
-    OWN_KEYS = OwnKeys(
-        "In the annotator table",
-        (
-            ("Return", "alone, and all again"),
-            ("Space", "hide, show"),
-            ("Delete", "exclude, include"),
-        ),
-    )
-
-    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Take the keys of the table before the window's."""
-        if event.type() in (QEvent.Type.ShortcutOverride, QEvent.Type.KeyPress):
-            assert isinstance(event, QKeyEvent)
-            action = self._keys.get(Qt.Key(event.key()))
-            plain = not event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier
-            if action is not None and plain and self.current is not None:
-                if event.type() == QEvent.Type.KeyPress:
-                    action.trigger()
-                event.accept()
-                return True
-        return super().eventFilter(watched, event)
+    OWN_KEYS = keys_in("In the annotator table")
 
     def _make_actions(self) -> None:
         self._solo = QAction("Show alone", self)
@@ -161,21 +140,16 @@ class AnnotatorTable(QWidget):
         self._weigh = QAction("Down-weigh …", self)
         self._fully = QAction("Count fully again", self)
         self._everybody = QAction("Show everybody", self)
-        self._solo.setShortcut(Qt.Key.Key_Return)
-        self._hide.setShortcut(Qt.Key.Key_Space)
-        self._exclude.setShortcut(Qt.Key.Key_Delete)
         self._solo.triggered.connect(self._on_solo)
         self._hide.triggered.connect(self._on_hide)
         self._exclude.triggered.connect(self.exclude_current)
         self._weigh.triggered.connect(self._on_weigh)
         self._fully.triggered.connect(self._on_fully)
         self._everybody.triggered.connect(self._on_everybody)
-        self._keys = {
-            Qt.Key.Key_Return: self._solo,
-            Qt.Key.Key_Enter: self._solo,
-            Qt.Key.Key_Space: self._hide,
-            Qt.Key.Key_Delete: self._exclude,
-        }
+        RowKeys(self.view, self._solo, self._hide, self._exclude, self._has_current)
+
+    def _has_current(self) -> bool:
+        return self.current is not None
 
     def _on_menu(self, place: QPoint) -> None:
         row = self.view.indexAt(place)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from PySide6.QtCore import QEvent, QModelIndex, QObject, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QAction, QColor, QContextMenuEvent, QFont, QKeyEvent, QPainter, QResizeEvent
+from PySide6.QtCore import QModelIndex, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QAction, QColor, QContextMenuEvent, QFont, QPainter, QResizeEvent
 from PySide6.QtWidgets import (
     QHeaderView,
     QStackedWidget,
@@ -20,10 +20,10 @@ from PySide6.QtWidgets import (
 from raterscope.widgets import theme
 from raterscope.widgets.glyphs import paint_rater, rater_colour, readable
 from raterscope.widgets.menu import Menu
-from raterscope.widgets.own_keys import OwnKeys
 from raterscope.widgets.painting import paint_bar, paint_words
 from raterscope.widgets.parts import Header, plain_label
 from raterscope.widgets.tables.rater_model import FIGURES, RaterModel, RaterRow
+from raterscope.widgets.tables.row_keys import RowKeys, keys_in
 from raterscope.widgets.tables.rows import ROW, Index, row_view
 from raterscope.widgets.text_size import enlarge, pixels, set_lengths
 
@@ -83,19 +83,12 @@ class RaterTable(QWidget):
         self._pages = QStackedWidget()
         self._pages.addWidget(self._nothing)
         self._pages.addWidget(self.view)
-        self._solo = self._action("Show alone", Qt.Key.Key_Return, self.toggle_solo)
-        self._hide = self._action("Hide", Qt.Key.Key_Space, self.toggle_hidden)
-        self._exclude = self._action("Exclude …", Qt.Key.Key_Delete, self._on_exclude)
+        self._solo = self._action("Show alone", self.toggle_solo)
+        self._hide = self._action("Hide", self.toggle_hidden)
+        self._exclude = self._action("Exclude …", self._on_exclude)
         self._everybody = QAction("Show everybody", self)
         self._everybody.triggered.connect(self.show_everybody)
-        self._keys = {
-            Qt.Key.Key_Return: self._solo,
-            Qt.Key.Key_Enter: self._solo,
-            Qt.Key.Key_Space: self._hide,
-            Qt.Key.Key_Delete: self._exclude,
-            Qt.Key.Key_Backspace: self._exclude,
-        }
-        self.view.installEventFilter(self)
+        RowKeys(self.view, self._solo, self._hide, self._exclude, self._has_current)
         self.setFocusProxy(self.view)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 8, 0, 0)
@@ -160,27 +153,7 @@ class RaterTable(QWidget):
         self._settle()
         self.view.scrollTo(self.view.currentIndex())
 
-    OWN_KEYS = OwnKeys(
-        "In the rater table",
-        (
-            ("Return", "alone, and all again"),
-            ("Space", "hide, show"),
-            ("Delete", "exclude, include"),
-        ),
-    )
-
-    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Take the keys of the table before the window's."""
-        if event.type() in (QEvent.Type.ShortcutOverride, QEvent.Type.KeyPress):
-            assert isinstance(event, QKeyEvent)
-            action = self._keys.get(Qt.Key(event.key()))
-            plain = not event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier
-            if action is not None and plain and self.current is not None:
-                if event.type() == QEvent.Type.KeyPress:
-                    action.trigger()
-                event.accept()
-                return True
-        return super().eventFilter(watched, event)
+    OWN_KEYS = keys_in("In the rater table")
 
     def toggle_solo(self, name: str) -> None:
         """Show a rater's outline alone, or everybody's again."""
@@ -207,9 +180,11 @@ class RaterTable(QWidget):
         self.model.set_shown(hidden, solo)
         self._settle()
 
-    def _action(self, words: str, key: Qt.Key, slot: Callable[[str], object]) -> QAction:
+    def _has_current(self) -> bool:
+        return self.current is not None
+
+    def _action(self, words: str, slot: Callable[[str], object]) -> QAction:
         action = QAction(words, self)
-        action.setShortcut(key)
         action.triggered.connect(partial(self._on_action, slot))
         return action
 
