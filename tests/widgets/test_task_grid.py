@@ -47,7 +47,7 @@ def test_the_header_says_what_the_tasks_have_in_common_and_how_many(grid):
     grid.show_tasks(view(0))
     assert "No task is of this kind." in visible_words(grid)
     grid.show_tasks(None)
-    assert "Click a cell" in visible_words(grid)
+    assert "Choose a cell" in visible_words(grid)
 
 
 def test_only_pictures_in_sight_are_asked_for_and_each_once(grid, qtbot):
