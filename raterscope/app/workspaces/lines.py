@@ -80,7 +80,7 @@ def job_line(job: Job) -> JobLine:
 
 def run_lines(contents: Contents, kind: str, shown: int | None) -> tuple[RunLine, ...]:
     """List the runs of a kind, the latest first."""
-    last = contents.decisions[-1].id if contents.decisions else 0
+    last = next((one.id for one in reversed(contents.decisions) if _holds(contents, one, kind)), 0)
     lines = []
     for run in reversed(contents.runs_of(kind)):
         started = run.started.astimezone().strftime("%d %b %H:%M")
@@ -94,6 +94,16 @@ def run_lines(contents: Contents, kind: str, shown: int | None) -> tuple[RunLine
             )
         )
     return tuple(lines)
+
+
+def _holds(contents: Contents, decision: Decision, kind: str) -> bool:
+    """Whether a decision, or what it takes back, may be one that fusions of a kind are held to."""
+    target = contents.target(decision)
+    if target is None or target.annotators:
+        return True
+    about = "" if target.subject is None else target.subject.kind
+    # Whom the expert flags or clears counts in the ranking at once: no fusion of pairs rests on that.
+    return about == kind != "pairs" and target.verb != "skip" and not is_measure(target)
 
 
 def stale_words(contents: Contents, kind: str) -> str:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import Qt
 
-from raterscope.algorithms.pairs.fusion import fuse
+from raterscope.algorithms.pairs.fusion import PairPlan, fuse
 from raterscope.app.formats.pair_records import PairTable
 from raterscope.app.study import Study
 from raterscope.app.study.pairs import add_pairs
@@ -16,8 +16,9 @@ from tests.app.workspaces.pairs.made import crowd
 
 @pytest.fixture(scope="session", autouse=True)
 def compiled():
-    """Fuse once, so that no test waits for the compiler."""
-    fuse(crowd())
+    """Fuse along the paths that are used here once, so that no test waits for the compiler."""
+    for path in ("iss", "lasso"):
+        fuse(crowd(), PairPlan.make(path, {"draws": "1"}))
 
 
 @pytest.fixture

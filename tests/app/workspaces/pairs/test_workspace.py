@@ -84,6 +84,7 @@ def test_clearing_an_annotator_with_a_reason_takes_the_flag_away_and_undo_gives_
     judged = fused.document.contents.review.judged(workspace.scene.question.id)
     assert (judged["ann 03"].verb, judged["ann 03"].reason) == ("clear", "the items lay so")
     assert "fuse" not in fused.workspace.fuse_panel._changes.text()  # nothing has to be fitted again
+    assert [line.stale for line in run_lines(fused.document.contents, "pairs", None)] == [False]
     fused.menus.undo_action.trigger()
     idle(fused, qtbot)
     assert workspace.flagged[3]
@@ -144,6 +145,7 @@ def test_setting_the_flagged_aside_is_one_decision_for_every_kind(fused, qtbot):
 def test_a_fusion_after_setting_aside_is_named_in_full_and_says_who_took_no_part(fused, qtbot):
     workspace = fused.workspace
     key(fused, qtbot, Qt.Key.Key_X)
+    assert [line.stale for line in run_lines(fused.document.contents, "pairs", None)] == [True]
     workspace.fuse_panel.algorithm.choose("lasso")
     key(fused, qtbot, Qt.Key.Key_F5)
     qtbot.waitUntil(lambda: len(fused.document.contents.runs) == 2, timeout=LONG)
