@@ -2,8 +2,8 @@
 
 from PySide6.QtCore import QEvent, QObject, Qt, QTimer
 
-LONG = 20_000
-"""Milliseconds that a test waits at most for what must come."""
+LONG = 60_000
+"""Milliseconds that a test waits at most for what must come: a fusion gives way to whatever else runs."""
 
 SOON = 100
 """Milliseconds: what a timer begins later than that is not waited for."""
