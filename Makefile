@@ -1,4 +1,4 @@
-.PHONY: demo run test check test-without-qt benchmark clean
+.PHONY: demo run test check test-without-qt benchmark clean to-work
 
 environment := .venv
 python := $(environment)/bin/python
@@ -18,24 +18,25 @@ run:
 	scripts/environment $(environment)
 	$(environment)/bin/raterscope
 
-test:
-	scripts/environment $(environment) test
+# One environment for whoever works on it, made once also where several of these are made at a time.
+to-work:
+	scripts/environment $(environment) test,check
+
+test: to-work
 	$(python) -m pytest $(on_all_processors)
 
-check:
-	scripts/environment $(environment) test,check
+check: to-work
 	$(python) -m ruff check .
 	$(python) -m ruff format --check .
 	$(python) -m mypy
 	$(environment)/bin/lint-imports
 
 # The algorithms must be of use where no Qt is installed.
-test-without-qt:
+test-without-qt: to-work
 	scripts/environment-without-qt .venv-without-qt
 	.venv-without-qt/bin/python -m pytest $(on_all_processors) tests/algorithms
 
-benchmark:
-	scripts/environment $(environment) test
+benchmark: to-work
 	OPENBLAS_NUM_THREADS=1 $(python) -m tests.benchmarks.clicks_accuracy
 	OPENBLAS_NUM_THREADS=1 $(python) -m tests.benchmarks.clicks_large_crowds
 	OPENBLAS_NUM_THREADS=1 $(python) -m tests.benchmarks.clicks_speed
