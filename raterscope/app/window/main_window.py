@@ -135,6 +135,7 @@ class MainWindow(QMainWindow):
 
     def _on_replaced(self) -> None:
         contents = self.document.contents
+        self._kind = ""
         if contents is None:
             self._pages.setCurrentWidget(self._empty)
             self._empty.setFocus()
@@ -146,7 +147,6 @@ class MainWindow(QMainWindow):
             if self._remembers:
                 memory.remember_recent(contents.path)
             self.bar.set_study(contents.path)
-            self._kind = ""
         self.setWindowTitle(f"{contents.path.name} - Raterscope" if contents else "Raterscope")
         self._on_changed()
 

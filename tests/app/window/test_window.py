@@ -20,6 +20,15 @@ def test_an_empty_window_says_what_to_do_first(window):
     assert "No study is open" in words
 
 
+def test_without_its_study_the_window_is_empty_again(opened, qtbot):
+    opened.document.close()
+    idle(opened, qtbot)
+    words = [label.text() for label in opened.findChildren(QLabel) if label.isVisible()]
+    assert "No study is open" in words
+    assert "Open what annotators marked" in words
+    assert not any("clicks by" in one for one in words)
+
+
 def test_nothing_but_the_window_appears_while_a_study_opens(window, qtbot, study_file, qapp):
     appeared = Appeared()
     qapp.installEventFilter(appeared)
