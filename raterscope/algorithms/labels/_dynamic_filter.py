@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from raterscope.algorithms.compiling import Array, compiled
-from raterscope.algorithms.labels._dynamic_kernels import LEAST, MOST, SKIPPED, digamma
+from raterscope.algorithms.labels._dynamic_kernels import LEAST, MOST, SKIPPED, add_up, tell
 
 __all__ = ["follow_jointly"]
 
@@ -223,18 +223,8 @@ def follow_jointly(
                         kept_chance[now], kept_gain[now, m], kept_moved[now, m], lead[m], spread[m], room
                     )
                 if changed:
-                    for j in range(classes):
-                        total = 0.0
-                        for m in range(outputs):
-                            total += alpha[m, j]
-                        whole[j] = digamma(total)
-                said = label[step]
-                if not fresh[said]:
-                    fresh[said] = True
-                    for j in range(classes):
-                        psi[said, j] = digamma(alpha[said, j])
-                for j in range(classes):
-                    logs[step, j] = psi[said, j] - whole[j]
+                    add_up(alpha, whole)
+                tell(label[step], alpha, whole, psi, fresh, logs[step])
                 if not later:
                     final[k] = alpha.T
                 if len(steps):

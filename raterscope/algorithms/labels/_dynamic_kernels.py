@@ -13,7 +13,7 @@ import numpy as np
 
 from raterscope.algorithms.compiling import Array, compiled
 
-__all__ = ["LEAST", "MOST", "SKIPPED", "digamma", "follow", "settle"]
+__all__ = ["LEAST", "MOST", "SKIPPED", "add_up", "follow", "settle", "tell"]
 
 SKIPPED = 1e-6
 """A class less probable than this learns nothing from a vote."""
@@ -166,6 +166,28 @@ def _share_out(logit: Array, variance: Array, shown: Array) -> None:
 
 
 @compiled()
+def add_up(alpha: Array, whole: Array) -> None:
+    """Fill the digamma function of each class's pseudo-counts, (J,), of (L, J) of each output."""
+    outputs, classes = alpha.shape
+    for j in range(classes):
+        total = 0.0
+        for m in range(outputs):
+            total += alpha[m, j]
+        whole[j] = digamma(total)
+
+
+@compiled()
+def tell(said: int, alpha: Array, whole: Array, psi: Array, fresh: Array, logs: Array) -> None:
+    """Fill the expected logarithm of the probability of what was said, (J,); `psi` is kept while `fresh`."""
+    if not fresh[said]:
+        fresh[said] = True
+        for j in range(len(whole)):
+            psi[said, j] = digamma(alpha[said, j])
+    for j in range(len(whole)):
+        logs[j] = psi[said, j] - whole[j]
+
+
+@compiled()
 def follow(
     prior: Array,
     start: Array,
@@ -256,20 +278,10 @@ def follow(
                 if _smooth(
                     later, kept_own[now], kept_rest[now], kept_noise[now], logit, variance, alpha, fresh
                 ):
-                    for j in range(classes):
-                        total = 0.0
-                        for m in range(outputs):
-                            total += alpha[m, j]
-                        whole[j] = digamma(total)
+                    add_up(alpha, whole)
                     if many == outputs and (len(steps) or not later):
                         _share_out(logit, variance, shown)
-                said = label[step]
-                if not fresh[said]:
-                    fresh[said] = True
-                    for j in range(classes):
-                        psi[said, j] = digamma(alpha[said, j])
-                for j in range(classes):
-                    logs[step, j] = psi[said, j] - whole[j]
+                tell(label[step], alpha, whole, psi, fresh, logs[step])
                 if not later:
                     final[k] = shown.T
                 if len(steps):
