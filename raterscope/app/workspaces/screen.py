@@ -169,6 +169,9 @@ class WorkspaceScreen(QWidget):
             action.setShortcutContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
             leaves = keys == "Esc"
             action.triggered.connect(without_checked(partial(self._leave_by, slot) if leaves else slot))
+            if slot == self.hiding.toggle:
+                action.setCheckable(True)
+                self.hiding.changed.connect(action.setChecked)
             for place in walked if "Tab" in keys else (self,):
                 place.addAction(action)
             self.actions_made.append(action)

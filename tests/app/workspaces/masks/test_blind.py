@@ -63,6 +63,14 @@ def test_nothing_tells_what_the_readers_drew_nor_what_the_model_makes_of_it(fuse
     assert [row.name for row in workspace.table.model.rows] == list(READERS)
 
 
+def test_the_menu_says_whether_it_is_on(blind, qtbot):
+    (hide,) = [one for one in blind.workspace.actions_made if one.text().startswith("Hide raters")]
+    assert hide.isChecked()
+    hide.trigger()
+    assert not hide.isChecked()
+    assert seen(blind) == {*READERS, "the consensus"}
+
+
 def test_where_readers_differ_is_shown_only_to_who_asks_for_it(blind, qtbot):
     assert blind.workspace.volume._scene.boxes == ()
     key(blind, qtbot, Qt.Key.Key_Tab)
@@ -158,6 +166,8 @@ def test_it_is_remembered_and_holds_from_the_first_look(blind, qtbot, masks_stud
     key(again, qtbot, Qt.Key.Key_H)
     assert outlines == [set()]
     assert seen(again) == {*READERS, "the consensus"}
+    (hide,) = [one for one in again.workspace.actions_made if one.text().startswith("Hide raters")]
+    assert not hide.isChecked()
     again.close()
     third = MainWindow()
     qtbot.addWidget(third)
