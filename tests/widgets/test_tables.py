@@ -260,3 +260,16 @@ def test_figures_stand_where_the_heads_of_their_columns_do(table, qtbot, qapp, k
             of_head = _ends(view, 3, head - 8, column)
             of_row = _ends(view, head + 3, view.rowHeight(0) - 12, column)
             assert of_head[end] == pytest.approx(of_row[end], abs=2), column
+
+
+def test_the_head_of_the_column_sorted_by_says_so_and_stands_above_its_figures(table, qapp):
+    theme.apply_theme(qapp, theme.DARK)
+    heads = [table.model.headerData(at, Qt.Orientation.Horizontal) for at in range(3)]
+    assert heads == ["annotator", "clicks ▾", "reliability"]
+    qapp.processEvents()
+    head = _ends(table.view, 3, table.view.horizontalHeader().height() - 8, 1)
+    row = _ends(table.view, table.view.horizontalHeader().height() + 3, 16, 1)
+    assert head[1] == pytest.approx(row[1], abs=3)
+    table.view.sortByColumn(2, Qt.SortOrder.AscendingOrder)
+    heads = [table.model.headerData(at, Qt.Orientation.Horizontal) for at in range(3)]
+    assert heads == ["annotator", "clicks", "reliability ▴"]

@@ -36,4 +36,4 @@ def paint_value_scale(
     ends = [(most, box.top() + HEIGHT / 2 - 3), (least, box.bottom() - HEIGHT / 2 + 3)]
     for value, y in [(0.0, zero), *((value, y) for value, y in ends if abs(y - zero) > APART)]:
         room = QRectF(0, y - HEIGHT / 2, box.left() - 6, HEIGHT)
-        paint_words(painter, room, f"{value:.{digits}g}", look.third, side=right)
+        paint_words(painter, room, f"{value:.{digits}g}".replace("-", "−"), look.third, side=right)

@@ -123,10 +123,18 @@ class AnnotatorModel(RowsModel[AnnotatorRow]):
     def headerData(
         self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
     ) -> object:
-        """Name the columns above their figures."""
+        """Name the columns above their figures, with an arrow the one that is sorted by."""
         if role == Qt.ItemDataRole.TextAlignmentRole and self.columns[section] == "clicks":
             return Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
-        return super().headerData(section, orientation, role)
+        words = super().headerData(section, orientation, role)
+        if role == Qt.ItemDataRole.DisplayRole and self.columns[section] == self._column:
+            return f"{words} {'▾' if self._falling else '▴'}"
+        return words
+
+    def sort(self, column: int, order: Qt.SortOrder = Qt.SortOrder.AscendingOrder) -> None:
+        """Sort by a column, and say by which."""
+        super().sort(column, order)
+        self.headerDataChanged.emit(Qt.Orientation.Horizontal, 0, len(self.columns) - 1)
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
         """Give a cell in words, or its row."""

@@ -63,6 +63,7 @@ class AnnotatorTable(QWidget):
         header.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
         header.setSortIndicator(COLUMNS.index("clicks"), Qt.SortOrder.DescendingOrder)
         self.view.setSortingEnabled(True)
+        header.setSortIndicatorShown(False)  # the head of the column says it
         for column, name in enumerate(COLUMNS):
             if name not in WIDTHS:
                 header.setSectionResizeMode(column, QHeaderView.ResizeMode.Stretch)
