@@ -51,6 +51,17 @@ def test_a_cluster_that_stood_on_one_annotator_is_found_nowhere():
     assert (found.before.tolist(), found.after.tolist()) == (lost.tolist(), [NO_CLUSTER])
 
 
+def test_what_changes_most_is_told_first():
+    """Of six, two marked one place, which is gone without them, and one another, who are more of four."""
+    clicks = crowd(also=[(0, (60, 65)), (1, (60, 65)), (5, (20, 65))], people=6)
+    kept = clicks.annotator > 1
+    before, after = (fuse(one, share_of(0.2)) for one in (clicks, clicks.without({"a0", "a1"})))
+    found = changed_decisions(before, after, kept)
+    assert before.clustering.mean[found.before] == pytest.approx(np.array([[60, 65], [20, 65]]), abs=3)
+    assert found.after[0] == NO_CLUSTER
+    assert after.clustering.mean[found.after[1]] == pytest.approx((20, 65), abs=3)
+
+
 def test_nothing_changes_where_nothing_is_left_out():
     clicks = crowd()
     fusion = fuse(clicks)

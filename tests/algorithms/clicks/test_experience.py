@@ -75,6 +75,14 @@ def test_annotators_are_known_by_their_names():
     assert experience.rows(["a3", "nobody"]).tolist() == [3, -1]
 
 
+def test_clicks_are_known_as_those_of_clusters_and_those_that_strayed():
+    images = images_of(ABLE, 6, strays=4.0)
+    experience = learnt(images)
+    clicks = np.sum([one.counts() for one, _ in images], axis=0)
+    assert experience.inliers + experience.outliers == pytest.approx(clicks)
+    assert experience.outliers.mean() == pytest.approx(6 * 4.0, rel=0.2)
+
+
 def test_the_order_of_images_makes_no_difference():
     images = images_of(ABLE, 5)
     one, other = learnt(images), learnt(images[::-1])
