@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,84 +16,21 @@ from PySide6.QtCore import QObject, Signal
 
 from raterscope.algorithms.progress import Watch, part
 from raterscope.app import review
+from raterscope.app.contents import (
+    Contents,
+    Journal,
+    Written,
+    open_study,
+    read_contents,
+    write_decision,
+)
 from raterscope.app.errors import InputError
 from raterscope.app.jobs import Job, Jobs, Lane
-from raterscope.app.review import (
-    Decision,
-    Measures,
-    ReviewState,
-    differ,
-    fold,
-    read_measures,
-    target_of,
-)
-from raterscope.app.study import ImageEntry, RunEntry, Study
-from raterscope.app.study.records import Item, UnwrittenError
+from raterscope.app.review import Decision, ReviewState
+from raterscope.app.study import Study
+from raterscope.app.study.records import UnwrittenError
 
-__all__ = ["Contents", "Document", "Unsaved"]
-
-
-@dataclass(frozen=True)
-class Contents:
-    """What is known of the open study, for drawing."""
-
-    path: Path
-    images: tuple[ImageEntry, ...]
-    items: Mapping[str, tuple[Item, ...]]
-    """What there is of each kind of annotation, or is to be: images, questions."""
-    annotators: tuple[str, ...]
-    runs: tuple[RunEntry, ...]
-    decisions: tuple[Decision, ...]
-    review: ReviewState
-    stale: frozenset[str]
-    """The kinds whose latest run no longer rests on what the expert says now."""
-    hidden: bool = False
-    """The names of annotators are not to be seen."""
-
-    @cached_property
-    def measures(self) -> Measures:
-        """What is measured on images of clicks."""
-        return read_measures(self.decisions, self.review)
-
-    @cached_property
-    def numbers(self) -> Mapping[str, int]:
-        """Every annotator's number in the study, which is a colour for good."""
-        return {name: number for number, name in enumerate(self.annotators)}
-
-    def pixel_size(self, image: ImageEntry) -> float | None:
-        """Give the micrometres of an image's pixel, as set or else as its file says; None where unknown."""
-        return self.measures.pixel_size(image.id, image.pixel_size)
-
-    def words(self, decision: Decision) -> str:
-        """Say a decision: "reject spot 12"."""
-        return self.review.in_words(decision, hidden=self.hidden)
-
-    def of(self, kind: str) -> tuple[Item, ...]:
-        """List the items of a kind."""
-        return self.items[kind]
-
-    def runs_of(self, kind: str) -> tuple[RunEntry, ...]:
-        """List the runs of a kind, the oldest first."""
-        return tuple(run for run in self.runs if run.kind == kind)
-
-    def target(self, decision: Decision) -> Decision | None:
-        """Give what an undo is about in the end; any other decision itself."""
-        return target_of(decision, self.review.decision)[0]
-
-    def items_of(self, decision: Decision, kind: str) -> tuple[int, ...]:
-        """Give all items that a decision of a kind, or what it undoes, is about."""
-        target = self.target(decision)
-        if target is None or target.subject is None or target.subject.kind != kind:
-            return ()
-        return target.items
-
-    def item_of(self, decision: Decision, kind: str) -> int | None:
-        """Give the item that a decision of a kind, or what it undoes, is about; None for any other."""
-        return next(iter(self.items_of(decision, kind)), None)
-
-    def image(self, key: int) -> ImageEntry | None:
-        """Find an image by its number in the study."""
-        return next((entry for entry in self.images if entry.id == key), None)
+__all__ = ["Document", "Unsaved"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,7 +100,7 @@ class Document(QObject):
         """Where files are written from copies of studies."""
         self._keeping = 0
         self._study: Study | None = None
-        self._journal: _Journal | None = None
+        self._journal: Journal | None = None
         self._opening = False
         self._hiding: frozenset[str] = frozenset()
         """The workspaces that want names to be hidden."""
@@ -319,7 +256,7 @@ class Document(QObject):
         journal = self._journal
         if journal is None:
             raise RuntimeError("no study is open")
-        job = self.ask("Writing a decision", partial(_write, journal, make))
+        job = self.ask("Writing a decision", partial(write_decision, journal, make))
         job.finished.connect(partial(self._on_written, journal))
         return job
 
@@ -333,7 +270,7 @@ class Document(QObject):
             lane.finish()
             self._finishing.append((study.path, lane))
 
-    def _on_opened(self, lane: Lane, answer: tuple[Study, _Journal, Contents]) -> None:
+    def _on_opened(self, lane: Lane, answer: tuple[Study, Journal, Contents]) -> None:
         self._opening = False
         self._shut()
         self._lane = lane
@@ -347,7 +284,7 @@ class Document(QObject):
 
     def _read_again(self) -> None:
         if self._journal is not None:
-            job = self.ask("Reading the study", partial(_read, self._journal))
+            job = self.ask("Reading the study", partial(read_contents, self._journal))
             job.finished.connect(self._on_read)
 
     def _on_read(self, contents: Contents) -> None:
@@ -355,7 +292,7 @@ class Document(QObject):
             self.contents = replace(contents, hidden=self.contents.hidden)
             self.changed.emit()
 
-    def _on_written(self, journal: _Journal, written: _Written | None) -> None:
+    def _on_written(self, journal: Journal, written: Written | None) -> None:
         if self.contents is None or written is None or journal is not self._journal:
             return
         self.contents = replace(
@@ -364,86 +301,19 @@ class Document(QObject):
         self.decided.emit(written.decision)
 
 
-@dataclass(frozen=True)
-class _Written:
-    """A decision that is on disk, and what the journal amounts to with it."""
-
-    decision: Decision
-    decisions: tuple[Decision, ...]
-    state: ReviewState
-    stale: frozenset[str]
-
-
-class _Journal:
-    """The journal as the study's thread holds it, which alone writes it: it need not be read each time."""
-
-    def __init__(self, decisions: Sequence[Decision]) -> None:
-        self.decisions = tuple(decisions)
-        self.state = fold(decisions)
-        self._then: dict[str, ReviewState] = {}
-
-    def append(self, decision: Decision) -> None:
-        """Take up a decision that is on disk."""
-        self.decisions = (*self.decisions, decision)
-        self.state = fold(self.decisions, self.state)
-
-    def rest_on(self, runs: Sequence[RunEntry]) -> None:
-        """Remember what the latest run of each kind was held to."""
-        known = {run.kind: run.known for run in runs}
-        self._then = {
-            kind: fold([one for one in self.decisions if one.id <= last]) for kind, last in known.items()
-        }
-
-    @property
-    def stale(self) -> frozenset[str]:
-        """The kinds whose latest run was held to other decisions than stand now."""
-        return frozenset(kind for kind, then in self._then.items() if differ(then, self.state, kind))
-
-
 def _same(path: Path, other: Path) -> bool:
     return path.resolve() == other.resolve()
 
 
-def _open(path: Path, create: bool, before: Sequence[Lane], watch: Watch) -> tuple[Study, _Journal, Contents]:
+def _open(path: Path, create: bool, before: Sequence[Lane], watch: Watch) -> tuple[Study, Journal, Contents]:
     for lane in before:  # it is being closed: two of us cannot have it open
         lane.wait()
-    study = Study.create(path) if create else Study.open(path)
-    journal = _Journal(study.decisions())
-    return study, journal, _read(journal, study, watch)
-
-
-def _read(journal: _Journal, study: Study, watch: Watch) -> Contents:
-    watch(0.0, "reading the study")
-    runs = tuple(study.runs())
-    journal.rest_on(runs)
-    return Contents(
-        path=study.path,
-        images=tuple(study.images()),
-        items=study.items(),
-        annotators=tuple(study.annotators()),
-        runs=runs,
-        decisions=journal.decisions,
-        review=journal.state,
-        stale=journal.stale,
-    )
+    return open_study(path, create, watch)
 
 
 def _read_copy(study: Study, work: Callable[[Study, Watch], Any], watch: Watch) -> Any:
     with study.copy(part(watch, 0.0, 0.0)) as copy:
         return work(copy, watch)
-
-
-def _write(
-    journal: _Journal, make: Callable[[ReviewState], Decision | None], study: Study, watch: Watch
-) -> _Written | None:
-    """Make a decision from the journal as it stands on disk, so that two quick undos are two."""
-    watch(0.0, "writing")
-    decision = make(journal.state)
-    if decision is None:
-        return None
-    written = study.record(decision)
-    journal.append(written)
-    return _Written(written, journal.decisions, journal.state, journal.stale)
 
 
 def _close(study: Study, _watch: Watch) -> None:

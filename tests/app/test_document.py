@@ -1,5 +1,6 @@
 """The open study as the window knows it: one after the other, and nothing of the one before is lost."""
 
+import sqlite3
 import threading
 
 import pytest
@@ -9,6 +10,7 @@ from raterscope.app.jobs import Jobs
 from raterscope.app.review import Decision
 from raterscope.app.study import Study, StudyError
 from raterscope.app.study.records import UnwrittenError
+from raterscope.app.study.schema import SCHEMA
 from tests.app.driving import LONG
 
 
@@ -174,3 +176,20 @@ def test_what_the_study_does_not_take_is_given_back_and_what_it_refuses_is_not(d
     assert refused == ["the result does not fit its clicks; fuse again."]
     keep(None)
     assert done == [7]
+
+
+def test_a_study_that_turns_out_damaged_is_closed_again(document, opened, qtbot):
+    path = opened("s.rscope")
+    document.record(Decision(verb="exclude", annotators=("kim",), reason="careless"))
+    document.close()
+    with sqlite3.connect(path) as connection:
+        connection.execute("DROP TRIGGER decisions_stay")
+        connection.execute("UPDATE decisions SET subject = '{', kind = 'clicks'")
+        connection.execute(next(one for one in SCHEMA if "decisions_stay" in one))
+    connection.close()
+    refused = []
+    document.refused.connect(refused.append)
+    for _ in range(2):
+        document.open(path)
+        qtbot.waitUntil(lambda: not document.jobs.busy, timeout=LONG)
+    assert refused == ["s.rscope: is damaged: decision 1 cannot be read."] * 2

@@ -9,7 +9,7 @@ from functools import partial
 from PySide6.QtGui import QAction, QKeySequence
 from PySide6.QtWidgets import QMenu
 
-from raterscope.app.document import Contents
+from raterscope.app.contents import Contents
 from raterscope.app.workspaces.catalogue import WORKSPACES
 from raterscope.app.workspaces.lines import run_lines
 from raterscope.app.workspaces.screen import WorkspaceScreen

@@ -10,7 +10,8 @@ from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QFileDialog, QInputDialog, QWidget
 
 from raterscope.algorithms.progress import Watch
-from raterscope.app.document import Contents, Document
+from raterscope.app.contents import Contents
+from raterscope.app.document import Document
 from raterscope.app.exports import EXPORTS, FORMATS, Export, Request, write_export
 from raterscope.app.formats.export import safe
 from raterscope.app.formats.masks.naming import bare

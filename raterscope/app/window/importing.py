@@ -12,7 +12,8 @@ from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QFileDialog, QWidget
 
 from raterscope.algorithms.progress import Watch
-from raterscope.app.document import Contents, Document, Unsaved
+from raterscope.app.contents import Contents
+from raterscope.app.document import Document, Unsaved
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats import UnknownColumns
 from raterscope.app.formats.clicks import FIELDS as CLICK_FIELDS

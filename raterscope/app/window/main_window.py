@@ -11,7 +11,8 @@ from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QKeyEvent
 from PySide6.QtWidgets import QMainWindow, QStackedWidget, QVBoxLayout, QWidget
 
-from raterscope.app.document import Contents, Document
+from raterscope.app.contents import Contents
+from raterscope.app.document import Document
 from raterscope.app.jobs import Job, Jobs
 from raterscope.app.review import Decision
 from raterscope.app.window import memory

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from PySide6.QtWidgets import QWidget
 
-from raterscope.app.document import Contents, Document
+from raterscope.app.contents import Contents
+from raterscope.app.document import Document
 from raterscope.app.jobs import Jobs
 from raterscope.app.workspaces.screen import WorkspaceScreen
 

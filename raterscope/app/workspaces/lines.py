@@ -8,7 +8,7 @@ from operator import attrgetter
 
 from raterscope.algorithms.labels.catalogue import labeller_title
 from raterscope.algorithms.pairs.catalogue import path_title
-from raterscope.app.document import Contents
+from raterscope.app.contents import Contents
 from raterscope.app.jobs import Job
 from raterscope.app.review import Decision, is_measure
 from raterscope.app.study import RunEntry

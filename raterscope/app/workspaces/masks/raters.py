@@ -11,7 +11,8 @@ from PySide6.QtCore import QObject, Signal
 
 from raterscope.algorithms.annotators.clustering import CaseAgreement, RaterTree, cluster_raters
 from raterscope.algorithms.progress import Watch
-from raterscope.app.document import Contents, Document
+from raterscope.app.contents import Contents
+from raterscope.app.document import Document
 from raterscope.app.jobs import Jobs
 from raterscope.app.review import Decision
 from raterscope.app.workspaces.masks import view
