@@ -27,7 +27,7 @@ MODES = {
     "for": ("for", "Comparisons in which others, or the ranking, said the same"),
 }
 NOTHING = {
-    "": "Choose an annotator: the comparisons are shown here.",
+    "": "Fuse pairs and choose an annotator: the comparisons that speak for and against are shown here.",
     "against": "No comparison speaks against this annotator.",
     "for": "No comparison speaks for this annotator.",
     "all": "No comparison of this annotator is listed.",

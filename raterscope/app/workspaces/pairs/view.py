@@ -25,6 +25,7 @@ from raterscope.widgets.plots.statistic_bars import RateCut, StatisticsView
 
 __all__ = [
     "COVERED",
+    "UNFUSED",
     "annotators_view",
     "between_view",
     "bias_view",
@@ -45,6 +46,7 @@ __all__ = [
 AXES = {"iss": "time of the path", "lbi": "time of the path", "lasso": "lambda"}
 GOOD = BEHAVIOURS.index("good")
 MOST_LISTED = 500
+UNFUSED = "Fuse pairs and choose an annotator: how the bias changes from answer to answer is drawn here."
 COVERED = "What others answered, and what the model says, is shown once you have decided."
 
 

@@ -280,6 +280,7 @@ class PairsWorkspace(PairsScreen):
         self._looks += 1
         index = None if self.analysis is None else self.analysis.index
         if annotator is None or index is None:
+            self.evidence.over_time.set_nothing(view.UNFUSED)
             self.evidence.over_time.show_course(None)
             self.evidence.pairs.show_pairs(None)
             return
@@ -309,6 +310,7 @@ class PairsWorkspace(PairsScreen):
         scene, analysis, found = self.scene, self.analysis, self._evidence
         if scene is not None and analysis is not None and found is not None:
             behaviour = int(self._behaviour(scene, analysis)[found.annotator])
+            self.evidence.over_time.set_nothing()
             self.evidence.over_time.show_course(view.course_view(found.time, behaviour))
 
     def _show_bias(self) -> None:
