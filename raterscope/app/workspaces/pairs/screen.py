@@ -52,7 +52,7 @@ class PairsScreen(WorkspaceScreen):
                 PATHS, titles=("Find biased annotators by",), item="question",
                 alone="Each question is fused by itself in either way", truth=False,
             ),
-            (720, 480),
+            (780, 420),
             parent,
         )  # fmt: skip
         self.left_tabs.insertTab(0, self.between, "Comparisons")
