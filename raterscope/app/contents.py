@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -124,13 +125,12 @@ class Journal:
 
 def open_study(path: Path, create: bool, watch: Watch) -> tuple[Study, Journal, Contents]:
     """Open or create a study, and read what is to be known of it; it is closed where that fails."""
-    study = Study.create(path) if create else Study.open(path)
-    try:
+    with ExitStack() as closing:
+        study = closing.enter_context(Study.create(path) if create else Study.open(path))
         journal = Journal(study.decisions())
-        return study, journal, read_contents(journal, study, watch)
-    except BaseException:
-        study.close()
-        raise
+        contents = read_contents(journal, study, watch)
+        closing.pop_all()
+    return study, journal, contents
 
 
 def read_contents(journal: Journal, study: Study, watch: Watch) -> Contents:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -102,6 +103,9 @@ class StudyFile:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        while error is not None:  # a reading that broke off is in its frames, and keeps the file open
+            traceback.clear_frames(error.__traceback__)
+            error = error.__cause__
         self.close()
 
     @contextmanager

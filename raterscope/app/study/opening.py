@@ -313,7 +313,7 @@ def _sentence(error: sqlite3.Error, done: str) -> str:
         return IS_OPEN
     if name.startswith("SQLITE_NOTADB"):
         return "is no study; expected a file NAME.rscope that Raterscope made"
-    if name.startswith("SQLITE_CORRUPT"):
+    if name.startswith("SQLITE_CORRUPT") or str(error).startswith("Could not decode to UTF-8"):
         return f"cannot be {done}: the file is damaged; open a backup of it"
     if name.startswith("SQLITE_FULL") and done == "copied":
         return "cannot be copied: the disk for temporary files is full"

@@ -281,6 +281,14 @@ def test_a_study_that_lost_its_end_is_refused(closed: Path) -> None:
         assert "cut short" in sentence or "damaged" in sentence or "no study" in sentence
 
 
+def test_a_name_that_is_no_text_is_damage(closed: Path) -> None:
+    with edited(closed) as connection:
+        connection.execute("UPDATE images SET name = CAST(x'80ff41' AS TEXT) WHERE id = 1")
+    with Study.open(closed) as study, pytest.raises(StudyError) as caught:
+        study.images()
+    assert str(caught.value) == "smears.rscope: cannot be read: the file is damaged; open a backup of it."
+
+
 def test_a_study_without_its_triggers_is_refused(closed: Path) -> None:
     with edited(closed) as connection:
         connection.execute("DROP TRIGGER decisions_remain")
