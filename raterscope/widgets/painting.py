@@ -18,10 +18,14 @@ def paint_words(
     *,
     side: Qt.AlignmentFlag = Qt.AlignmentFlag.AlignLeft,
     elide: Qt.TextElideMode = Qt.TextElideMode.ElideRight,
+    brief: str = "",
 ) -> None:
-    """Write one line of text in the painter's font, shortened to its box."""
+    """Write one line of text in the painter's font, where it has no room its brief form, shortened."""
     painter.setPen(QColor(colour))
-    short = QFontMetrics(painter.font()).elidedText(text, elide, int(box.width()))
+    metrics = QFontMetrics(painter.font())
+    if brief and metrics.horizontalAdvance(text) > box.width():
+        text = brief
+    short = metrics.elidedText(text, elide, int(box.width()))
     painter.drawText(box, side | Qt.AlignmentFlag.AlignVCenter, short)
 
 

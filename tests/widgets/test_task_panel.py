@@ -7,6 +7,7 @@ from PySide6.QtWidgets import QLabel, QSplitter, QWidget
 from raterscope.widgets import theme
 from raterscope.widgets.panels.class_bars import ClassBar, keys_of
 from raterscope.widgets.panels.task_panel import TaskPanel, TaskView, TaskVote
+from raterscope.widgets.telling_names import telling_names
 from tests.reading import visible_words
 
 pytestmark = pytest.mark.usefixtures("dark")
@@ -212,3 +213,27 @@ def test_classes_that_are_called_by_a_digit_have_it_for_their_key():
     assert keys_of(("no", "yes")) == ("1", "2")
     assert keys_of(("0", "1", "10")) == ("1", "2", "3")
     assert keys_of(tuple("abcdefghijk")) == (*"123456789", "", "")
+
+
+def test_where_a_name_has_no_room_what_tells_it_apart_stays(panel):
+    classes = tuple(f"Plasmodium {kind} at any stage of its life" for kind in ("vivax", "malariae", "ovale"))
+    panel.resize(300, 420)
+    shown = {}
+    for name in classes:  # each alone in the first line, so that nothing but the name differs
+        panel.bars.show_bars([ClassBar(0, name, 0.5, "plain", "", "1", telling_names(classes)[name])])
+        QCoreApplication.sendPostedEvents()
+        shown[name] = panel.bars.viewport().grab().toImage().copy(0, 0, panel.bars.width() - 60, 20)
+    first, second, third = shown.values()
+    assert first != second != third != first
+
+
+def test_of_many_classes_the_most_probable_is_in_sight_from_the_first(qtbot):
+    panel = TaskPanel()
+    qtbot.addWidget(panel)
+    posterior = np.full(40, 0.001)
+    posterior[34] = 1 - posterior[:39].sum()
+    panel.show_task(view(classes=tuple(f"class {at}" for at in range(40)), posterior=posterior))
+    panel.resize(640, 212)
+    panel.show()
+    line = panel.bars.model().index(34)
+    qtbot.waitUntil(lambda: panel.bars.viewport().rect().contains(panel.bars.visualRect(line)))

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raterscope.widgets.panels.telling_names import telling_names
+from raterscope.widgets.telling_names import telling_names
 
 SPOTS = "cells__MAX_C3_ISP_300_1_nspots{}_spot_sig1.75_snr{}_2.5spot_img.png"
 

@@ -45,6 +45,8 @@ class ClassBar:
         "decided", "truth" or nothing.
     digit : str
         The key that decides for it; empty where there is none.
+    brief : str
+        What tells the name from the others, where there is no room for it.
     """
 
     place: int
@@ -53,6 +55,7 @@ class ClassBar:
     tone: str
     note: str = ""
     digit: str = ""
+    brief: str = ""
 
 
 def keys_of(classes: Sequence[str]) -> tuple[str, ...]:
@@ -156,7 +159,8 @@ class _BarKind(LineKind[ClassBar]):
                 bar.setRight(note.left() - 4)
             paint_words(painter, note, line.note, look.accent, side=Qt.AlignmentFlag.AlignRight)
             painter.setFont(theme.font())
-        paint_words(painter, name, line.name, look.text, elide=Qt.TextElideMode.ElideMiddle)
+        middle = Qt.TextElideMode.ElideMiddle
+        paint_words(painter, name, line.name, look.text, elide=middle, brief=line.brief)
         tones = {"accent": look.accent, "disputed": look.disputed, "plain": look.third}
         if bar.width() > bar.height():
             paint_bar(painter, bar, line.share, tones[line.tone])

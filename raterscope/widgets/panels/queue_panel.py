@@ -13,8 +13,8 @@ from raterscope.widgets import theme
 from raterscope.widgets.figures import count
 from raterscope.widgets.painting import paint_bar, paint_words
 from raterscope.widgets.panels.lists import LineKind, LineList
-from raterscope.widgets.panels.telling_names import telling_names
 from raterscope.widgets.parts import ChoiceBox, Header, let_wheel_pass, plain_label
+from raterscope.widgets.telling_names import telling_names
 from raterscope.widgets.text_size import enlarge, set_lengths
 
 __all__ = ["QueueFilter", "QueueFrame", "QueueItem", "QueueKind", "QueuePanel"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,7 @@ from PySide6.QtWidgets import QWidget
 from raterscope.widgets.figures import count
 from raterscope.widgets.panels.long_queue import LongQueue
 from raterscope.widgets.panels.queue_panel import QueueItem
+from raterscope.widgets.telling_names import telling_names
 
 __all__ = ["FILTERS", "TaskList", "TasksView"]
 
@@ -33,6 +35,9 @@ EMPTY = {
     "few": "Every task has more than a few votes.",
 }
 """What is said where nothing is of that kind."""
+
+LEAST_SHARE = 0.005
+"""A second class that is less probable is not written."""
 
 WHOLE_ROW = 3
 """Posteriors of so many classes are written whole; of more, the two largest with their classes."""
@@ -71,6 +76,12 @@ class TasksView:
         """How many tasks there are."""
         return len(self.names)
 
+    @cached_property
+    def _brief(self) -> tuple[str, ...]:
+        """The classes by what tells them apart: two of them stand in a narrow line."""
+        brief = telling_names(self.classes)
+        return tuple(brief[name] for name in self.classes)
+
     def item(self, task: int) -> QueueItem:
         """Give the line of a task."""
         settled = max(int(self.decided[task]), int(self.known[task]))
@@ -79,7 +90,7 @@ class TasksView:
         elif settled >= 0:
             detail = f"known: {self.classes[settled]}"
         elif self.posterior is not None:
-            detail = posterior_words(self.classes, self.posterior[task])
+            detail = posterior_words(self._brief, self.posterior[task])
         else:
             detail = count(int(self.votes[task]), "vote")
         doubt = None if self.entropy is None else float(self.entropy[task])
@@ -91,6 +102,7 @@ def posterior_words(classes: Sequence[str], posterior: NDArray[np.floating]) -> 
     if len(classes) <= WHOLE_ROW:
         return "posterior " + " / ".join(f"{share:.2f}" for share in posterior)
     two = np.argsort(-posterior, kind="stable")[:2]
+    two = two[[True, posterior[two[1]] >= LEAST_SHARE]]
     return ", ".join(f"{_apart(classes[place])} {_short(float(posterior[place]))}" for place in two)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QRectF, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QColor, QImage, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
@@ -17,6 +17,7 @@ from raterscope.widgets.key_cap import KeyButton
 from raterscope.widgets.panels.class_bars import ClassBar, ClassBars, keys_of
 from raterscope.widgets.panels.task_votes import TaskVote, TaskVotes
 from raterscope.widgets.parts import ElidedLabel, Header, plain_label
+from raterscope.widgets.telling_names import telling_names
 from raterscope.widgets.text_size import set_lengths
 
 __all__ = ["TaskPanel", "TaskView", "TaskVote"]
@@ -118,6 +119,8 @@ class TaskPanel(QWidget):
         super().__init__(parent)
         theme.set_role(self, "panel")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self._lead: tuple[int, str] | None = None
+        """Place and name of the class that is to be in sight."""
         self._header = Header("Task")
         self._pages = QStackedWidget()
         words = "Choose a task, or press Tab for the next disputed one: what was said of it is shown here."
@@ -175,6 +178,7 @@ class TaskPanel(QWidget):
         small = self.width() < NARROW or (self.width() < BESIDE_FROM and self.height() < LOW)
         side = NARROW_SIDE if small else SIDE
         self._picture.setFixedSize(side, side)
+        QTimer.singleShot(0, self, self._show_leading)  # once the bars have their room
 
     def _task(self) -> QWidget:
         self._picture = _Picture()
@@ -237,17 +241,29 @@ class TaskPanel(QWidget):
         shares = np.full(len(view.classes), np.nan)
         if view.posterior is not None and not view.covered:
             shares = np.asarray(view.posterior, dtype=float)
-        lead, keys = max(shares, default=math.nan), keys_of(view.classes)
+        lead, keys, brief = max(shares, default=math.nan), keys_of(view.classes), telling_names(view.classes)
         self.bars.show_bars(
             [
                 ClassBar(
-                    place, name, float(shares[place]), _tone(float(lead)), _note(view, place), keys[place]
+                    place,
+                    name,
+                    float(shares[place]),
+                    _tone(float(lead)),
+                    _note(view, place),
+                    keys[place],
+                    brief[name],
                 )
                 for place, name in enumerate(view.classes)
             ]
         )
-        if view.leading() >= 0 and not view.covered:
-            self.bars.scrollTo(self.bars.index_of((view.leading(), view.classes[view.leading()])))
+        lead = view.leading()
+        self._lead = None if lead < 0 or view.covered else (lead, view.classes[lead])
+        self._show_leading()
+
+    def _show_leading(self) -> None:
+        """Bring the most probable class in sight."""
+        if self._lead is not None:
+            self.bars.scrollTo(self.bars.index_of(self._lead))
 
 
 class _Picture(QWidget):

@@ -40,6 +40,8 @@ class TaskVote:
         where not known.
     time : str
         Local time, empty where not known.
+    brief : str
+        What tells `said` from other outputs, where there is no room for it.
     """
 
     annotator: int
@@ -48,6 +50,7 @@ class TaskVote:
     agrees: bool
     weight: float = math.nan
     time: str = ""
+    brief: str = ""
 
 
 class TaskVotes(LineList[TaskVote]):
@@ -117,10 +120,11 @@ class _VoteKind(LineKind[TaskVote]):
             right -= TIME + 8
         left = box.left() + 20
         # An answer against the model is marked by its sign too, not by its colour alone.
-        said = line.said if line.agrees else f"✗ {line.said}"
+        sign = "" if line.agrees else "✗ "
+        said, brief = sign + line.said, sign + line.brief if line.brief else ""
         width = min(QFontMetrics(painter.font()).horizontalAdvance(said) + 2, (right - left) / 2)
         room = QRectF(right - width, box.top(), width, box.height())
         paint_words(painter, room, said, look.text if line.agrees else look.rejected,
-                    elide=Qt.TextElideMode.ElideMiddle)  # fmt: skip
+                    elide=Qt.TextElideMode.ElideMiddle, brief=brief)  # fmt: skip
         name = QRectF(left, box.top(), right - width - left - 8, box.height())
         paint_words(painter, name, line.name, look.second, elide=Qt.TextElideMode.ElideMiddle)

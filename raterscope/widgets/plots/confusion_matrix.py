@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,6 +22,7 @@ from raterscope.widgets.plots.colour_bar import BAR_HEIGHT, colours_of, paint_co
 from raterscope.widgets.plots.communities import ink_on
 from raterscope.widgets.plots.figure_panel import Figure, FigurePanel
 from raterscope.widgets.plots.mode_switch import ModeSwitch
+from raterscope.widgets.telling_names import telling_names
 
 __all__ = ["ConfusionMatrix", "MatrixView"]
 
@@ -375,10 +377,13 @@ class _Matrix(Figure[tuple[int, int]]):
         painter.setFont(theme.font(theme.CAPTION))
         corner = QRectF(0, grid.top() - 20, grid.left() - 6, 16)
         paint_words(painter, corner, SPLIT, look.third)
-        if height >= NAMES_FROM:
-            for row, name in enumerate(view.classes):
-                box = QRectF(0, grid.top() + row * height, grid.left() - 6, height)
-                paint_words(painter, box, name, look.second, elide=Qt.TextElideMode.ElideMiddle)
+        brief, middle = telling_names((*view.classes, *view.outputs)), Qt.TextElideMode.ElideMiddle
+        every = max(math.ceil(NAMES_FROM / height), 1)  # of many classes some are named
+        for row, name in list(enumerate(view.classes))[::every]:
+            box = QRectF(0, grid.top() + row * height, grid.left() - 6, max(height, NAMES_FROM))
+            if every > 1:
+                box.moveTop(grid.top() + (row + 0.5) * height - NAMES_FROM / 2)
+            paint_words(painter, box, name, look.second, elide=middle, brief=brief[name])
         if not turned and width < TURNED_FROM:
             return
         for column, name in enumerate(view.outputs):
@@ -388,12 +393,12 @@ class _Matrix(Figure[tuple[int, int]]):
                 painter.translate(box.center().x(), grid.top() - 4)
                 painter.rotate(-90)
                 upright = QRectF(0, -8, grid.top() - 4, 16)
-                paint_words(painter, upright, name, look.second)
+                paint_words(painter, upright, name, look.second, brief=brief[name])
                 painter.restore()
             else:
                 above = QRectF(box.left(), grid.top() - 20, box.width(), 16)
-                middle = Qt.AlignmentFlag.AlignHCenter
-                paint_words(painter, above, name, look.second, side=middle)
+                centre = Qt.AlignmentFlag.AlignHCenter
+                paint_words(painter, above, name, look.second, side=centre, brief=brief[name])
 
 
 def _without_zero(text: str) -> str:

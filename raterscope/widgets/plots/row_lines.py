@@ -24,6 +24,7 @@ from raterscope.widgets.plots.drift_view import (
 )
 from raterscope.widgets.plots.figure_panel import Figure
 from raterscope.widgets.plots.mode_switch import ModeSwitch
+from raterscope.widgets.telling_names import telling_names
 from raterscope.widgets.text_size import set_lengths
 
 __all__ = ["RowLines"]
@@ -32,6 +33,8 @@ LEFT, RIGHT, TITLE, AXIS = 30.0, 76.0, 17.0, 18.0
 NAME_HEIGHT = 14.0
 MOST_TOGETHER = 6
 """So many classes are drawn one above the other; of more, one at a time."""
+
+MOST_BANDS = 4
 
 SMOOTH = 5.0
 """A line that goes less up and down within every column of pixels is drawn through the middle."""
@@ -260,8 +263,10 @@ class _Lines(Figure[Part]):
         lines = self._lines(box, at)
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
+        # The intervals of many outputs lie upon each other: those that are said most have theirs.
+        banded = np.argsort(-self._view.mean[:, at].max(axis=0), kind="stable")[:MOST_BANDS]
         for place, line in enumerate(lines):
-            if line.band is not None:
+            if line.band is not None and place in banded:
                 light = label_colour(place)
                 light.setAlpha(45)
                 painter.setBrush(light)
@@ -330,11 +335,12 @@ class _Lines(Figure[Part]):
             y[place] = lowest = min(y[place], lowest)
             lowest -= NAME_HEIGHT
         painter.setFont(theme.font(theme.CAPTION))
+        brief = telling_names(self._view.outputs)
         for output, height in zip(named.tolist(), y, strict=True):
             paint_label(painter, QPointF(box.right() + 10, height), output, 3.5)
             name = QRectF(box.right() + 18, height - 7, RIGHT - 20, 14)
-            paint_words(painter, name, self._view.outputs[output], look.second,
-                        elide=Qt.TextElideMode.ElideMiddle)  # fmt: skip
+            said, middle = self._view.outputs[output], Qt.TextElideMode.ElideMiddle
+            paint_words(painter, name, said, look.second, elide=middle, brief=brief[said])
 
 
 def _reduced(

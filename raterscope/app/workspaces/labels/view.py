@@ -19,6 +19,7 @@ from raterscope.widgets.panels.task_list import TasksView
 from raterscope.widgets.panels.task_panel import TaskView, TaskVote
 from raterscope.widgets.plots.confusion_matrix import MatrixView
 from raterscope.widgets.plots.confusion_wall import Measure, WallView
+from raterscope.widgets.telling_names import telling_names
 
 __all__ = [
     "matrix_view",
@@ -179,7 +180,7 @@ def task_view(
     vote = analysis.vote[task]
     leading = int(np.argmax(vote if posterior is None else posterior))
     listed = votes[:LISTED_VOTES]
-    weight = weights_of(scene, analysis, listed, leading)
+    weight, brief = weights_of(scene, analysis, listed, leading), telling_names(labels.outputs)
     lines = [
         TaskVote(
             annotator=int(scene.people[labels.annotator[one]]),
@@ -188,6 +189,7 @@ def task_view(
             agrees=posterior is None or int(labels.meaning[labels.label[one]]) == leading,
             weight=float(heavy),
             time=time_of(labels.time, int(one)),
+            brief=brief[labels.outputs[labels.label[one]]],
         )
         for one, heavy in zip(listed.tolist(), weight.tolist(), strict=True)
     ]
