@@ -1,0 +1,47 @@
+"""Votes as a study keeps them: what a stranger's file may claim of them is refused."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from raterscope.app.study.packing import packed
+from raterscope.app.study.records import Scheme
+from raterscope.app.study.votes import VotesRecord, joined
+
+SCHEME = Scheme(("cat", "dog"), ("cat", "dog"), (0, 1))
+RECORD = VotesRecord(
+    tasks=packed(["t0", "t1"]), pictures=packed([]), outputs=("dog", "cat"),
+    task=np.array([0, 1, 1], dtype=np.int32), annotator=np.array([2, 0, 2], dtype=np.int32),
+    label=np.array([0, 0, 1], dtype=np.int16),
+)  # fmt: skip
+
+
+def test_imports_are_joined_by_the_names_of_tasks_and_outputs():
+    crowd = joined([RECORD, replace(RECORD, tasks=packed(["t1", "t2"]), outputs=("cat", "dog"))], SCHEME, 3)
+    assert list(crowd.tasks) == ["t0", "t1", "t2"]
+    assert crowd.task.tolist() == [0, 1, 1, 1, 2, 2]
+    assert crowd.label.tolist() == [1, 1, 0, 0, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "words"),
+    [
+        ("annotator", [-1, 0, 2], "by nobody"),
+        ("annotator", [0, 1, 3], "by nobody"),
+        ("task", [0, -1, 1], "on no task"),
+        ("label", [0, -1, 1], "on no task"),
+        ("label", [0, 1], "differ in length"),
+    ],
+)
+def test_votes_of_nobody_or_on_nothing_are_refused(column, values, words):
+    kind = getattr(RECORD, column).dtype
+    with pytest.raises(ValueError, match=words):
+        joined([replace(RECORD, **{column: np.array(values, dtype=kind)})], SCHEME, 3)
+
+
+def test_numbers_beyond_what_there_is_are_refused():
+    for column in ("task", "label"):
+        beyond = np.array([0, 1, 2], dtype=getattr(RECORD, column).dtype)
+        with pytest.raises(IndexError):
+            joined([replace(RECORD, **{column: beyond})], SCHEME, 3)
