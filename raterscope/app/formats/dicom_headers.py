@@ -150,7 +150,7 @@ def read_dataset(path: Path, *, pixels: bool) -> Any:
     InputError
         For a file that is none, or that unpacks to more than 1 GiB.
     """
-    return _read(path, pixels, None)[0]
+    return _read(path, pixels=pixels)[0]
 
 
 def read_heads(path: Path) -> tuple[SliceHead, ...]:
@@ -164,7 +164,7 @@ def read_heads(path: Path) -> tuple[SliceHead, ...]:
         For a file that is no DICOM, is cut short, or claims more than 2^30 pixels.
     """
     with sentences(path):
-        data, at = _read(path, False, _TAGS)
+        data, at = _read(path, pixels=False, tags=_TAGS)
         modality = _text(data, "Modality")
         words = _NO_IMAGES.get(modality)
         if words is None and (_text(data, "SOPClassUID") == "" or "Rows" not in data):
@@ -175,7 +175,7 @@ def read_heads(path: Path) -> tuple[SliceHead, ...]:
         return tuple(_heads(path, data, at))
 
 
-def _read(path: Path, pixels: bool, tags: Sequence[str] | None) -> tuple[Any, int]:
+def _read(path: Path, *, pixels: bool, tags: Sequence[str] | None = None) -> tuple[Any, int]:
     import pydicom
 
     if not is_dicom(path):

@@ -77,16 +77,31 @@ class _Asked:
 ASKED = {
     "leukocytes": _Asked("Leukocytes", "not counted", "", 0, "Leukocytes counted on the same fields"),
     "leukocytes_per_microlitre": _Asked(
-        "Leukocytes/µl", "8,000 assumed", "", 0, "The patient's leukocytes in a microlitre of blood", True
+        "Leukocytes/µl",
+        "8,000 assumed",
+        "",
+        0,
+        "The patient's leukocytes in a microlitre of blood",
+        of_all=True,
     ),
     "red_cells": _Asked(
         "Red cells", "not counted", "", 0, "Red cells counted on the same fields of a thin film"
     ),
     "red_cells_per_microlitre": _Asked(
-        "Red cells/µl", "5 million assumed", "", 0, "The patient's red cells in a microlitre of blood", True
+        "Red cells/µl",
+        "5 million assumed",
+        "",
+        0,
+        "The patient's red cells in a microlitre of blood",
+        of_all=True,
     ),
     "thickness": _Asked(
-        "Film", "not known", " µm thick", 2, "How thick the film is: area times this is the volume", True
+        "Film",
+        "not known",
+        " µm thick",
+        2,
+        "How thick the film is: area times this is the volume",
+        of_all=True,
     ),
 }
 

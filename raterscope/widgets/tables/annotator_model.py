@@ -82,7 +82,7 @@ class AnnotatorModel(RowsModel[AnnotatorRow]):
     """Annotators, with who is hidden or alone."""
 
     def __init__(self, parent: QObject) -> None:
-        super().__init__(HELP, "clicks", True, parent)
+        super().__init__(HELP, "clicks", parent, falling=True)
         self.hidden: frozenset[int] = frozenset()
         self.solo: int | None = None
         self._filter: list[str] = []

@@ -84,7 +84,7 @@ class RaterModel(RowsModel[RaterRow]):
     """Raters in words, with whose outlines are hidden or alone."""
 
     def __init__(self, parent: QObject) -> None:
-        super().__init__(HELP, "rater", False, parent)
+        super().__init__(HELP, "rater", parent, falling=False)
         self.unit = "mm"
         """Of lengths: "px" for an image that does not tell a pixel's size."""
         self.hidden: frozenset[str] = frozenset()

@@ -32,7 +32,7 @@ class RowsModel(QAbstractTableModel, Generic[Row]):
         Whether the largest come first.
     """
 
-    def __init__(self, columns: Mapping[str, str], column: str, falling: bool, parent: QObject) -> None:
+    def __init__(self, columns: Mapping[str, str], column: str, parent: QObject, *, falling: bool) -> None:
         super().__init__(parent)
         self.columns = tuple(columns)
         self.rows: tuple[Row, ...] = ()
