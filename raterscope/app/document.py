@@ -266,7 +266,8 @@ class Document(QObject):
         self._study = self._lane = self._journal = None
         self._finishing = [(path, one) for path, one in self._finishing if not one.over]
         if study is not None and lane is not None:
-            self._jobs.start("Closing the study", partial(_close, study), lane=lane, quiet=True)
+            job = self._jobs.start("Closing the study", partial(_close, study), lane=lane, quiet=True)
+            job.failed.connect(self.refused)
             lane.finish()
             self._finishing.append((study.path, lane))
 

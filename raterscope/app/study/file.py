@@ -89,10 +89,16 @@ class StudyFile:
             self._copying.release()
 
     def close(self) -> None:
-        """Close the file; one plain file remains. A copy that is being made is finished first."""
+        """Close the file; one plain file remains. A copy that is being made is finished first.
+
+        Raises
+        ------
+        StudyError
+            When the disk is too full for that; nothing is lost.
+        """
         with self._copying:
             self._closed = True
-            shut(self._connection, self._lock)
+            shut(self.path, self._connection, self._lock)
 
     def forget(self) -> None:
         """Drop what is kept in memory of the file, as it is not what was read."""

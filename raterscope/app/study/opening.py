@@ -97,7 +97,8 @@ def connect(path: Path, *, to_read: bool = False) -> tuple[sqlite3.Connection, L
         return _connected(path, writable)
     except StudyError as refused:
         if to_read and writable and _is_for_want_of_room(refused.__cause__):
-            return _connected(path, False)
+            with contextlib.suppress(StudyError):  # where a killed program left something to be taken in
+                return _connected(path, False)
         raise
 
 
@@ -163,13 +164,33 @@ def copy_into(copy: sqlite3.Connection, connection: sqlite3.Connection, watch: W
     connection.backup(copy, pages=_COPIED_AT_ONCE, progress=tell, sleep=0.005)
 
 
-def shut(connection: sqlite3.Connection, lock: Lock | None) -> None:
-    """Close the file, leaving one plain file."""
-    with contextlib.suppress(sqlite3.Error):
+def shut(path: Path, connection: sqlite3.Connection, lock: Lock | None) -> None:
+    """Close the file, leaving one plain file.
+
+    Raises
+    ------
+    StudyError
+        When that is not possible: what was written last is in another file, beside it.
+    """
+    full = False
+    try:
         connection.execute("PRAGMA journal_mode=DELETE")
+    except sqlite3.Error as error:
+        full = _is_for_want_of_room(error)
     connection.close()
     if lock is not None:
         lock.release()
+    if full and path.exists():
+        raise StudyError(
+            f"is closed, but the disk is full: what was written last is in {_beside(path).name}; keep both "
+            "together, and open the study once there is room",
+            file=path,
+        )
+
+
+def _beside(path: Path) -> Path:
+    """Name the file in which SQLite has what was written last."""
+    return path.with_name(f"{path.name}-wal")
 
 
 @contextlib.contextmanager
@@ -284,7 +305,7 @@ def _look_for_end(connection: sqlite3.Connection, path: Path) -> int:
 
 def _look_inside(connection: sqlite3.Connection, path: Path, version: int) -> None:
     size = path.stat().st_size
-    if not path.with_name(f"{path.name}-wal").exists():  # where a killed program may have left its end
+    if not _beside(path).exists():  # where a killed program may have left its end
         size = _look_for_end(connection, path)
     found = {
         (kind, name): sql

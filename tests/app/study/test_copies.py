@@ -1,8 +1,12 @@
 """Copies of an open study: to be read beside it, and saved elsewhere; changes that are whole or none."""
 
+import os
 import sqlite3
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -134,3 +138,34 @@ def test_votes_are_read_once_though_images_came_after_a_run(study: Study, tmp_pa
     (question,) = study.questions()
     assert study.last_import() > then
     assert study.crowd(question.id) is study.crowd(question.id, then)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs a disk of its own, which is made in memory")
+def test_a_disk_that_is_full_when_a_study_is_closed_costs_no_decision(tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    if subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", disk], capture_output=True
+    ).returncode:
+        pytest.skip("needs the right to mount a disk")
+    try:
+        study = Study.create(disk / "s.rscope")
+        while _room(disk) > 300_000:
+            study.record(replace(WRONG, reason="x" * 3000))
+        (disk / "full").write_bytes(bytes(_room(disk)))
+        written = len(study.decisions())
+        with pytest.raises(StudyError, match=r"s\.rscope-wal; keep both together"):
+            study.close()
+        with pytest.raises(StudyError, match="cannot be opened: the disk is full"):
+            Study.open(disk / "s.rscope", to_read=True)
+        (disk / "full").unlink()
+        with Study.open(disk / "s.rscope") as study:
+            assert len(study.decisions()) == written > 20
+        assert [path.name for path in disk.iterdir()] == ["s.rscope"]
+    finally:
+        subprocess.run(["umount", "-l", disk], check=True)
+
+
+def _room(disk: Path) -> int:
+    status = os.statvfs(disk)
+    return status.f_bavail * status.f_frsize
