@@ -170,3 +170,11 @@ def test_extreme_priors(strength, form):
         settings = DynamicSettings(form=form, prior_strength=strength, prior_accuracy=accuracy, iterations=20)
         check_finite(labels, dynibcc(labels, settings))
     assert labels.prior is None
+
+
+@pytest.mark.parametrize("step", [1, 700, 10**6])
+def test_each_annotator_is_in_one_piece_of_the_work(step):
+    """Two threads at the same annotator would write over each other."""
+    work = np.cumsum([5000, 1, 1, 3000, 2, 600, 400, 1])
+    pieces = dynamic._pieces(work, step)
+    assert [at for first, end in pieces for at in range(first, end)] == list(range(len(work)))

@@ -41,6 +41,13 @@ def test_every_algorithm_finds_a_consensus_between_the_raters(name: str, masks: 
 
 
 @pytest.mark.parametrize("name", FUSERS)
+def test_who_sets_nothing_gets_the_defaults(name: str, masks: Masks) -> None:
+    algorithm = FUSERS[name]
+    one, other = algorithm.run(masks), algorithm.run(masks, algorithm.settings())
+    np.testing.assert_array_equal(one.probability, other.probability)
+
+
+@pytest.mark.parametrize("name", FUSERS)
 def test_a_plan_comes_back_from_what_is_stored(name: str) -> None:
     plan = MaskPlan.make(name)
     assert MaskPlan.from_dict(plan.as_dict()) == plan
