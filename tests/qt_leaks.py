@@ -48,7 +48,7 @@ def nothing_is_left(request):
     gc.freeze()
     widgets, timers, threads = _widgets(), _timers(), set(threading.enumerate())
     yield
-    deadline = time.monotonic() + 2
+    deadline = time.monotonic() + 10
     while time.monotonic() < deadline:
         qapp.processEvents()
         _settle()

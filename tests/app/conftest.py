@@ -1,15 +1,17 @@
 """Tests with Qt: nothing may be left behind, and nothing is remembered from one to the next."""
 
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
-from PySide6.QtCore import QSettings, Qt
+from PySide6.QtCore import QSettings
 from PySide6.QtWidgets import QWidget
 
-from raterscope.algorithms.clicks import Clicks, fuse
+from raterscope.algorithms.clicks import Clicks, FusionPlan, fuse
 from raterscope.app import importing
+from raterscope.app.clicks.running import fuse_inputs, gather, keep
 from raterscope.app.document import Document
 from raterscope.app.jobs import Jobs
 from raterscope.app.study import Study
@@ -17,7 +19,7 @@ from raterscope.app.window.main_window import MainWindow
 from raterscope.app.workspaces.catalogue import WORKSPACES
 from tests.app.bringing import bring
 from tests.app.commands import refusal
-from tests.app.driving import LONG, idle, open_study
+from tests.app.driving import open_study
 from tests.qt_leaks import nothing_is_left
 
 __all__ = ["bring", "nothing_is_left", "refusal"]
@@ -32,6 +34,12 @@ def forgetful(tmp_path):
     QSettings.setPath(QSettings.Format.IniFormat, QSettings.Scope.UserScope, str(tmp_path / "settings"))
 
 
+@pytest.fixture(autouse=True)
+def hurried(monkeypatch):
+    """Nothing gives way: other tests run at the same time, and keep the processors busy all the while."""
+    monkeypatch.setattr("raterscope.app.jobs.GIVES_WAY", 0)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def compiled():
     """Fuse once, so that no test waits for the compiler."""
@@ -44,7 +52,10 @@ def compiled():
 @pytest.fixture
 def crowd_files(tmp_path) -> list[Path]:
     """Two small images, a table of twelve annotators' clicks on them, and the truth."""
-    folder = tmp_path / "input"
+    return write_crowd(tmp_path / "input")
+
+
+def write_crowd(folder: Path) -> list[Path]:
     folder.mkdir()
     rng = np.random.default_rng(5)
     lines = ["annotator,image,x,y"]
@@ -68,13 +79,31 @@ def crowd_files(tmp_path) -> list[Path]:
     return [*files, table, truth]
 
 
-@pytest.fixture
-def study_file(tmp_path, crowd_files) -> Path:
-    """A study that holds the crowd's files and is closed again."""
-    path = tmp_path / "small.rscope"
+@pytest.fixture(scope="session")
+def study_as_it_came(tmp_path_factory) -> Path:
+    """A study of the crowd, for tests to copy."""
+    folder = tmp_path_factory.mktemp("crowd")
+    path = folder / "small.rscope"
     with Study.create(path) as study:
-        importing.store(importing.read_files(crowd_files), study)
+        importing.store(importing.read_files(write_crowd(folder / "input")), study)
     return path
+
+
+@pytest.fixture(scope="session")
+def study_fused(study_as_it_came) -> Path:
+    """The same fused as the window does unless it is told otherwise, for tests to copy."""
+    path = study_as_it_came.with_name("fused.rscope")
+    shutil.copy(study_as_it_came, path)
+    with Study.open(path) as study:
+        inputs = gather([entry.id for entry in study.images()], study)
+        keep(fuse_inputs(inputs, FusionPlan()), study)
+    return path
+
+
+@pytest.fixture
+def study_file(tmp_path, crowd_files, study_as_it_came) -> Path:
+    """A study that holds the crowd's files and is closed again."""
+    return shutil.copy(study_as_it_came, tmp_path / "small.rscope")
 
 
 @pytest.fixture
@@ -104,12 +133,11 @@ def opened(window, qtbot, study_file):
 
 
 @pytest.fixture
-def fused(opened, qtbot):
+def fused(window, qtbot, study_file, study_fused):
     """The window with everything fused."""
+    shutil.copy(study_fused, study_file)
+    opened = open_study(window, qtbot, study_file)
     opened.workspace.canvas.setFocus()
-    qtbot.keyClick(opened.workspace.canvas, Qt.Key.Key_F5)
-    qtbot.waitUntil(lambda: bool(opened.document.contents.runs), timeout=LONG)
-    idle(opened, qtbot)
     return opened
 
 
