@@ -21,15 +21,12 @@ from raterscope.app.study.records import MaskRecord
 from raterscope.app.workspaces import lines
 from raterscope.app.workspaces.masks.measuring import (
     FEWEST_CASES,
-    Case,
     Measured,
     Plan,
     Summary,
+    compare_runs,
     in_words,
-    make_plan,
-    measure,
     measure_one,
-    read_case,
     signed,
     summarize,
 )
@@ -54,10 +51,7 @@ TITLE = "Comparing runs"
 
 
 class Comparing(QWidget):
-    """Measures runs over the cases that all of them have, a case at a time.
-
-    The study's thread reads one result after the other and is free in between; the measuring is done outside
-    of it.
+    """Measures runs over the cases that all of them have, beside the study.
 
     Signals
     -------
@@ -78,7 +72,6 @@ class Comparing(QWidget):
         self._job: Job | None = None
         self._generation = 0
         self._plan: Plan | None = None
-        self._waiting: list[int] = []
         self._progress = ""
         self._measured: tuple[Measured, ...] = ()
         self._scene: Scene | None = None
@@ -117,7 +110,9 @@ class Comparing(QWidget):
     def compare(self, runs: Sequence[int]) -> None:
         """Measure runs over the cases that all of them have."""
         self.forget()
-        self._follow(self._document.ask(TITLE, partial(make_plan, tuple(runs))), self._on_plan)
+        job = self._document.read_beside(TITLE, partial(compare_runs, tuple(runs)), quiet=True)
+        job.progressed.connect(partial(self._on_progress, job))
+        self._follow(job, self._on_compared)
         self._say("looking for cases that all runs have")
 
     def forget(self) -> None:
@@ -125,7 +120,7 @@ class Comparing(QWidget):
         self._generation += 1
         if self._job is not None:
             self._job.cancel()
-        self._plan, self._waiting, self._measured = None, [], ()
+        self._plan, self._measured = None, ()
         self._offer(())
         self.table.set_rows(())
         self._say("")
@@ -142,41 +137,24 @@ class Comparing(QWidget):
         job.failed.connect(self.refused)
         self._follow(job, then)
 
-    def _on_plan(self, generation: int, plan: Plan) -> None:
+    def _on_progress(self, job: Job) -> None:
+        if job is self._job and job.state == "running":
+            self._say(job.words)
+
+    def _on_compared(self, generation: int, compared: tuple[Plan, tuple[Measured, ...]]) -> None:
         if generation != self._generation:
             return
-        if not plan.images:
+        plan, measured = compared
+        if not measured:
             self.forget()
-            self.refused.emit("These runs have no case in common; fuse the same cases with each of them.")
+            what = "structure in common that could be measured" if plan.images else "case in common"
+            remedy = "" if plan.images else "; fuse the same cases with each of them"
+            self.refused.emit(f"These runs have no {what}{remedy}.")
             return
-        self._plan, self._waiting = plan, list(plan.images)
-        self._read_on()
-
-    def _read_on(self) -> None:
-        plan = self._plan
-        if plan is None:
-            return
-        if self._waiting:
-            image = self._waiting.pop(0)
-            cases = len(plan.images)
-            self._say(f"measuring case {cases - len(self._waiting)} of {cases}")
-            self._follow(self._document.ask(TITLE, partial(read_case, image, plan)), self._on_case)
-        elif self._measured:
-            self._say("")
-            self._offer(tuple(dict.fromkeys(one.structure for one in self._measured)))
-            self._summarize()
-        else:
-            self.forget()
-            self.refused.emit("These runs have no structure in common that could be measured.")
-
-    def _on_case(self, generation: int, case: Case) -> None:
-        if generation == self._generation:
-            self._work(partial(measure, case), self._on_measured)
-
-    def _on_measured(self, generation: int, measured: tuple[Measured, ...]) -> None:
-        if generation == self._generation:
-            self._measured += measured
-            self._read_on()
+        self._plan, self._measured = plan, measured
+        self._say("")
+        self._offer(tuple(dict.fromkeys(one.structure for one in measured)))
+        self._summarize()
 
     def _summarize(self) -> None:
         if not self._measured or self._progress:

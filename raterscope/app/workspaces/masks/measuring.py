@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,15 +23,12 @@ from raterscope.widgets.tables.comparison_table import NOT_KNOWN, Figures
 
 __all__ = [
     "FEWEST_CASES",
-    "Case",
     "Measured",
     "Plan",
     "Summary",
+    "compare_runs",
     "in_words",
-    "make_plan",
-    "measure",
     "measure_one",
-    "read_case",
     "signed",
     "summarize",
 ]
@@ -125,6 +122,33 @@ class Summary:
     volume: str
     figures: tuple[tuple[Figures, ...], ...]
     counted: tuple[int, ...]
+
+
+def compare_runs(runs: Sequence[int], study: Study, watch: Watch) -> tuple[Plan, tuple[Measured, ...]]:
+    """Measure runs over the cases that all of them have, one after the other; nothing else is kept."""
+    plan = make_plan(runs, study, watch)
+    measured: list[Measured] = []
+    cases = len(plan.images)
+    for done, image in enumerate(plan.images):
+        step = _telling(watch, done, cases)
+        measured += measure(read_case(image, plan, study, part(step, 0.0, 0.5)), part(step, 0.5, 1.0))
+    return plan, tuple(measured)
+
+
+def _telling(watch: Watch, done: int, cases: int) -> Watch:
+    """Tell which case it is, whatever is being done with it."""
+    step = part(watch, done / cases, (done + 1) / cases)
+
+    def tell(
+        fraction: float,
+        words: str,  # noqa: ARG001 - as every watch takes it
+        *,
+        objective: float | None = None,
+        partial: Callable[[], object] | None = None,
+    ) -> None:
+        step(fraction, f"measuring case {done + 1} of {cases}", objective=objective, partial=partial)
+
+    return tell
 
 
 def make_plan(runs: Sequence[int], study: Study, watch: Watch) -> Plan:

@@ -18,7 +18,7 @@ from raterscope.algorithms.masks.results import fused
 from raterscope.app.review import Decision
 from raterscope.app.study import RunRecord, Study
 from raterscope.app.study.masks import PlacedMask, add_case, add_masks
-from raterscope.app.workspaces.masks import comparing
+from raterscope.app.workspaces.masks import measuring
 from raterscope.app.workspaces.masks.measuring import Measured, in_words, summarize
 from tests.app.driving import LONG, idle
 
@@ -172,16 +172,18 @@ def test_a_decision_is_written_while_a_case_is_measured_and_measuring_can_be_sto
 ):
     at_it, go_on = threading.Event(), threading.Event()
 
-    def slow(_case, _watch):
+    def slow(_case, watch):
         at_it.set()
-        go_on.wait(LONG / 1000)
+        while not go_on.wait(0.06):
+            watch(0.5, "measuring")
         return ()
 
-    monkeypatch.setattr(comparing, "measure", slow)
+    monkeypatch.setattr(measuring, "measure", slow)
     runs = tuple(run.id for run in opened_runs.document.contents.runs[:2])
     opened_runs.workspace.fuse_panel.compare_requested.emit(runs)
     qtbot.waitUntil(at_it.is_set, timeout=LONG)
-    assert opened_runs.workspace.comparing.words.text() == "measuring case 1 of 2"
+    words = opened_runs.workspace.comparing.words
+    qtbot.waitUntil(lambda: words.text() == "measuring case 1 of 2", timeout=LONG)
     with qtbot.waitSignal(opened_runs.document.decided, timeout=LONG):
         opened_runs.document.record(
             Decision(verb="exclude", annotators=("cat",), reason="too large throughout")
