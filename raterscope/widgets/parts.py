@@ -108,7 +108,7 @@ def leave_keys_to(panel: QWidget, part: QWidget | None) -> None:
     What is hidden has no keys: they would be dead, or go to whatever comes next.
     """
     had = panel.hasFocus()
-    panel.setFocusProxy(part)  # type: ignore[arg-type]
+    panel.setFocusProxy(part)  # type: ignore[arg-type]  # None takes it away
     if had:
         panel.setFocus()
 
