@@ -149,7 +149,7 @@ def test_where_tasks_have_no_pictures_their_place_is_the_classes(panel):
     panel.show_task(view(pictures=False))
     QCoreApplication.sendPostedEvents()
     assert panel.bars.width() > with_place
-    panel.resize(400, 224)  # as in the smallest window: the votes beside the classes all the same
+    panel.resize(480, 224)  # the votes stay beside the classes, which they could not beside a picture
     QCoreApplication.sendPostedEvents()
     assert panel.votes.mapTo(panel, panel.votes.rect().topLeft()).x() > panel.bars.geometry().right()
 

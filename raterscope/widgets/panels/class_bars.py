@@ -85,9 +85,9 @@ class ClassBars(LineList[ClassBar]):
         self.setCursor(Qt.CursorShape.PointingHandCursor)
         self.clicked.connect(self._on_clicked)
 
-    def show_bars(self, bars: Sequence[ClassBar]) -> None:
-        """Show the classes of a task."""
-        self.set_height(HIGH if len(bars) <= FEW else LOW)
+    def show_bars(self, bars: Sequence[ClassBar], *, low: bool = False) -> None:
+        """Show the classes of a task, in low lines also where they are few."""
+        self.set_height(HIGH if len(bars) <= FEW and not low else LOW)
         self.set_lines(bars)
         set_lengths(self, minimumHeight=HIGH + 2 * self.frameWidth())
 

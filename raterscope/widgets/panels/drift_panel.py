@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import Qt, QTimer, Signal
-from PySide6.QtGui import QHideEvent, QKeyEvent
+from PySide6.QtGui import QHideEvent, QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QSlider, QStackedWidget, QVBoxLayout, QWidget
 
 from raterscope.widgets import theme
 from raterscope.widgets.figures import count
 from raterscope.widgets.own_keys import OwnKeys
 from raterscope.widgets.panels.change_list import ChangeLine, ChangeList
-from raterscope.widgets.parts import ElidedLabel, Header, plain_label
+from raterscope.widgets.parts import ElidedLabel, Header, plain_label, plain_tip
 from raterscope.widgets.plots.drift_view import DriftView
 from raterscope.widgets.plots.mode_switch import ModeSwitch
 from raterscope.widgets.plots.row_lines import RowLines
 from raterscope.widgets.plots.ternary_plot import TernaryPlot
-from raterscope.widgets.text_size import set_lengths
+from raterscope.widgets.text_size import pixels, set_lengths
 
 __all__ = ["DriftPanel", "DriftView"]
 
@@ -26,6 +26,8 @@ FIGURES = {
     "lines": ("lines", "A line an answer, with its 95 % interval"),
 }
 CHOOSE = "Choose an annotator: how it changed from vote to vote is drawn here."
+SUMMARY_FROM = 210
+"""From this height on what changed is said above the figure; below it the header's tooltip says it."""
 FRAME_MS = 40
 FRAMES = 150
 """How many frames a whole play takes: six seconds, however many votes there are."""
@@ -100,7 +102,8 @@ class DriftPanel(QWidget):
         self._last.setText(f"vote {len(view.mean):,}")
         self._say(view.step)
         self._summary.setText(view.summary)
-        self._summary.setVisible(bool(view.summary))
+        self._header.setToolTip(plain_tip(view.summary))
+        self._arrange()
         self._pages.setCurrentIndex(1)
 
     def show_changed(self, lines: Sequence[ChangeLine], words: str) -> None:
@@ -146,6 +149,14 @@ class DriftPanel(QWidget):
             self.toggle_play()
         else:
             super().keyPressEvent(event)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Leave the figure its room where there is little."""
+        super().resizeEvent(event)
+        self._arrange()
+
+    def _arrange(self) -> None:
+        self._summary.setVisible(bool(self._summary.text()) and self.height() >= pixels(SUMMARY_FROM))
 
     def hideEvent(self, event: QHideEvent) -> None:
         """Nothing plays unseen."""
@@ -206,6 +217,7 @@ class DriftPanel(QWidget):
         self.changed.hide()
         self.figures.hide()
         self._header.set_aside("")
+        self._header.setToolTip("")
         self._pages.setCurrentIndex(0)
 
     def _on_figure(self) -> None:

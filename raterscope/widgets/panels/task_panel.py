@@ -18,7 +18,7 @@ from raterscope.widgets.panels.class_bars import ClassBar, ClassBars, keys_of
 from raterscope.widgets.panels.task_votes import TaskVote, TaskVotes
 from raterscope.widgets.parts import ElidedLabel, Header, plain_label
 from raterscope.widgets.telling_names import telling_names
-from raterscope.widgets.text_size import set_lengths
+from raterscope.widgets.text_size import set_lengths, text_size
 
 __all__ = ["TaskPanel", "TaskView", "TaskVote"]
 
@@ -26,8 +26,11 @@ SIDE, NARROW_SIDE = 120, 72
 NARROW, LOW = 360, 280
 """Below this width, or this height with the votes beneath, the picture is smaller."""
 
-BESIDE_FROM, WITHOUT_PICTURE = 560, 380
+BESIDE_FROM, WITHOUT_PICTURE = 560, 460
 """From this width on, votes stand beside the classes, below it beneath them."""
+
+SHARES = ((7, 3), (5, 4))
+"""Of the room, for the classes and for the votes: beneath each other, and beside."""
 
 LEAST = QSize(256, 224)
 """Said outright: what the one arrangement needs must not keep the panel from turning to the other."""
@@ -119,6 +122,9 @@ class TaskPanel(QWidget):
         super().__init__(parent)
         theme.set_role(self, "panel")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self._view: TaskView | None = None
+        self._stacked = True
+        """Whether the votes stand beneath the classes, which then have low lines."""
         self._lead: tuple[int, str] | None = None
         """Place and name of the class that is to be in sight."""
         self._header = Header("Task")
@@ -143,6 +149,7 @@ class TaskPanel(QWidget):
 
     def show_task(self, view: TaskView | None) -> None:
         """Show a task, or that none is chosen."""
+        self._view = view
         self._pages.setCurrentIndex(int(view is not None))
         if view is None:
             self._header.set_title("Task")
@@ -158,7 +165,7 @@ class TaskPanel(QWidget):
         sentence = view.sentence()
         self._sentence.setText(sentence)
         self._sentence.setVisible(bool(sentence))
-        self._show_bars(view)
+        self._show_bars()
         self.votes.show_votes(() if view.covered else view.votes, blind=view.blind)
         self._covered.setText("Votes are shown once you have decided." if view.covered else "")
         self._covered.setVisible(view.covered)
@@ -171,11 +178,16 @@ class TaskPanel(QWidget):
         self._arrange()
 
     def _arrange(self) -> None:
-        enough = WITHOUT_PICTURE if self._picture.isHidden() else BESIDE_FROM
-        beside = self.width() >= enough
+        wide, high = (length / text_size() for length in (self.width(), self.height()))
+        beside = wide >= (WITHOUT_PICTURE if self._picture.isHidden() else BESIDE_FROM)
+        if self._stacked == beside:
+            self._stacked = not beside
+            self._show_bars()
         way = QBoxLayout.Direction.LeftToRight if beside else QBoxLayout.Direction.TopToBottom
         self._sides.setDirection(way)
-        small = self.width() < NARROW or (self.width() < BESIDE_FROM and self.height() < LOW)
+        for side, share in enumerate(SHARES[beside]):
+            self._sides.setStretch(side, share)
+        small = wide < NARROW or (wide < BESIDE_FROM and high < LOW)
         side = NARROW_SIDE if small else SIDE
         self._picture.setFixedSize(side, side)
         QTimer.singleShot(0, self, self._show_leading)  # once the bars have their room
@@ -223,8 +235,8 @@ class TaskPanel(QWidget):
         self._sides = QBoxLayout(QBoxLayout.Direction.TopToBottom, page)
         self._sides.setContentsMargins(0, 0, 0, 0)
         self._sides.setSpacing(12)
-        self._sides.addLayout(left, 5)
-        self._sides.addLayout(right, 4)
+        self._sides.addLayout(left)
+        self._sides.addLayout(right)
         return page
 
     def _show_number(self, view: TaskView) -> None:
@@ -237,7 +249,10 @@ class TaskPanel(QWidget):
         self._caption.setText(caption)
         self._number.setAccessibleName(f"Task {view.name}, {caption} {self._number.text()}".strip())
 
-    def _show_bars(self, view: TaskView) -> None:
+    def _show_bars(self) -> None:
+        view = self._view
+        if view is None:
+            return
         shares = np.full(len(view.classes), np.nan)
         if view.posterior is not None and not view.covered:
             shares = np.asarray(view.posterior, dtype=float)
@@ -254,7 +269,8 @@ class TaskPanel(QWidget):
                     brief[name],
                 )
                 for place, name in enumerate(view.classes)
-            ]
+            ],
+            low=self._stacked,
         )
         lead = view.leading()
         self._lead = None if lead < 0 or view.covered else (lead, view.classes[lead])

@@ -64,7 +64,7 @@ class ParticipationBars(FigurePanel):
         known = np.isfinite(shares).all(axis=1)
         kept = [name for name, is_known in zip(names, known, strict=True) if is_known]
         self.figure.show_shares(shares[known], kept, tuple(communities))
-        self.header.set_aside(count(len(kept), "annotator") if kept else "")
+        self.header.set_aside(f"share, {count(len(kept), 'annotator')}" if kept else "")
         self.set_filled(bool(kept) and bool(communities))
 
     def select_community(self, number: int | None) -> None:
