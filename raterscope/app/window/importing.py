@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import QObject, QTimer, Signal
 from PySide6.QtWidgets import QFileDialog, QWidget
 
 from raterscope.algorithms.progress import Watch
@@ -114,8 +114,12 @@ class Importing(QObject):
                 self._store(lot, readings)
 
     def _on_refused(self) -> None:
-        if not self._document.opening:
-            self._waiting.clear()
+        """Ask for another place where the study that was to be made could not be: what was read is here."""
+        if self._document.opening:
+            return
+        waiting, self._waiting = self._waiting, []
+        if waiting and self._document.contents is None:
+            QTimer.singleShot(0, self, partial(self._ask_place, waiting))  # once it is said why
 
     def _read(self, lot: _Lot) -> None:
         contents = self._document.contents
@@ -153,12 +157,18 @@ class Importing(QObject):
     def _make_study(self, lot: _Lot, readings: Readings) -> None:
         path = new_study_path(lot.paths[0])
         if path is None:
-            name, _ = QFileDialog.getSaveFileName(self._window, "Where is the new study to be?", "", STUDIES)
-            if not name:
-                return
-            path = Path(name).with_suffix(".rscope")
-        self._waiting.append((lot, readings))
-        self._document.open(path, create=True)
+            self._ask_place([(lot, readings)])
+        else:
+            self._waiting.append((lot, readings))
+            self._document.open(path, create=True)
+
+    def _ask_place(self, waiting: Sequence[tuple[_Lot, Readings]]) -> None:
+        name, _ = QFileDialog.getSaveFileName(self._window, "Where is the new study to be?", "", STUDIES)
+        if name:
+            self._waiting += waiting
+            self._document.open(Path(name).with_suffix(".rscope"), create=True)
+        else:
+            self._on_unanswered("there is no place for the new study")
 
     def _store(self, lot: _Lot, readings: Readings) -> None:
         contents = self._document.contents

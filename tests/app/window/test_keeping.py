@@ -6,6 +6,7 @@ from PySide6.QtWidgets import QFileDialog, QMessageBox
 
 from raterscope.app.review import Decision
 from raterscope.app.study import Study
+from raterscope.app.window import importing
 from tests.app.driving import LONG, idle, open_study, press
 
 
@@ -162,3 +163,32 @@ def test_a_decision_that_has_no_room_is_said_and_the_next_one_takes_the_word_bac
     press(fused, qtbot, Qt.Key.Key_R)
     assert [one.verb for one in fused.document.contents.decisions] == ["reject"]
     assert not fused.notice.isVisible()
+
+
+def test_where_no_study_can_be_made_another_place_is_asked_for_and_nothing_read_anew(
+    window, qtbot, crowd_files, tmp_path, monkeypatch
+):
+    gone, place = tmp_path / "gone" / "s.rscope", tmp_path / "there.rscope"
+    monkeypatch.setattr(importing, "new_study_path", lambda _file: gone)
+    asked = []
+
+    def choose(*_):
+        asked.append(window.notice.text)
+        return str(place), ""
+
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", choose)
+    window.open_paths(crowd_files)
+    qtbot.waitUntil(lambda: "truth.csv" in window.status.news, timeout=LONG)
+    idle(window, qtbot)
+    assert asked == [f"s.rscope: cannot be made, for there is no folder {gone.parent}."]
+    assert window.document.contents.path == place
+    assert not window.notice.isVisible()
+
+
+def test_who_chooses_no_place_imports_nothing(window, qtbot, crowd_files, monkeypatch):
+    monkeypatch.setattr(importing, "new_study_path", lambda _file: None)
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: ("", ""))
+    window.open_paths(crowd_files)
+    qtbot.waitUntil(lambda: "Nothing was imported" in window.status.news, timeout=LONG)
+    idle(window, qtbot)
+    assert window.document.contents is None
