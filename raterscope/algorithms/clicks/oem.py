@@ -117,7 +117,9 @@ class OEMSettings(MixtureSettings):
         "remains.",
     )  # fmt: skip
     own_hands: bool = switch(
-        True, "Own hands", "With the evidence, let every annotator have an offset and a scatter of his own."
+        True,
+        "Own offset and scatter",
+        "With the evidence, let every annotator have an offset and a scatter of his own.",
     )
     repeats: str = choice(
         "learnt", "Repeats", "With the evidence, how often an annotator clicks an object.", REPEATS
