@@ -309,6 +309,7 @@ class MainWindow(QMainWindow):
             return
         if self._remembers:
             self._remember()
+        self.hide()  # what follows may take its time
         self.jobs.close()
         self.document.close()
         self.reopening.end()
