@@ -77,10 +77,6 @@ class Session:
         driven, work = self.driven, self.driven.work
         slider = work.bars.slider
         steps = cycle((*range(11, 25), *range(25, 5, -1), *range(7, 11)))
-        driven.measure("a step of the slider, its number painted", 16,
-                       lambda: slider.setValue(next(steps)))  # fmt: skip
-
-        shown = (work.bars, work.path, work.sides)
         driven.measure("a step of the slider, the cut moved everywhere", 16,
                        lambda: slider.setValue(next(steps)))  # fmt: skip
         far = cycle((5, 25))
@@ -95,7 +91,7 @@ class Session:
                 awaited = not np.array_equal(before, work.flagged)
 
             driven.measure("a leap of the slider, the items ranked anew", 100, leap,
-                           lambda: bool(ranked) or not awaited, (*shown, work.ranking))  # fmt: skip
+                           lambda: bool(ranked) or not awaited)  # fmt: skip
         slider.setValue(10)
         driven.settle()
 
@@ -121,7 +117,6 @@ class Session:
     def decide(self) -> None:
         """Flag and clear as when a reason has been given, undo and redo."""
         driven, work = self.driven, self.driven.work
-        here = (work.queue, work.evidence, work.history, work.bars, work.sides)
         work.choose(int(work.queue.view.lines[0].key))
         driven.settle()
         before = work.queue.current
@@ -138,14 +133,14 @@ class Session:
             return driven.decided() and work.queue.current != before
 
         driven.measure("flagged with a reason, on disk, the next one painted", 50, judging("flag"),
-                       moved, here)  # fmt: skip
+                       moved)  # fmt: skip
         driven.measure("cleared with a reason, on disk, the next one painted", 50, judging("clear"),
-                       moved, here)  # fmt: skip
+                       moved)  # fmt: skip
         driven.measure("passed over (S), the next one painted", 50,
-                       driven.deciding(lambda: driven.key(Qt.Key.Key_S)), driven.decided, here)  # fmt: skip
+                       driven.deciding(lambda: driven.key(Qt.Key.Key_S)), driven.decided)  # fmt: skip
         document = driven.window.document
-        driven.measure("undo", 50, driven.deciding(document.undo), driven.decided, here)
-        driven.measure("redo", 50, driven.deciding(document.redo), driven.decided, here)
+        driven.measure("undo", 50, driven.deciding(document.undo), driven.decided)
+        driven.measure("redo", 50, driven.deciding(document.redo), driven.decided)
         driven.settle()
 
     def look(self) -> None:
