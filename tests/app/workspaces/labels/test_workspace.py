@@ -63,7 +63,7 @@ def test_a_digit_decides_the_task_and_goes_on_and_undo_takes_it_back(fused, qtbo
     assert task_on_screen(fused) != first
     decided = fused.document.contents.review.tasks(workspace.scene.question.id)
     assert {name: one.label for name, one in decided.items()} == {first: "infected"}
-    assert f"label {first} infected" in fused.menus.undo_action.text()
+    assert f"label {first} as infected" in fused.menus.undo_action.text()
     fused.menus.undo_action.trigger()
     idle(fused, qtbot)
     assert not fused.document.contents.review.tasks(workspace.scene.question.id)
