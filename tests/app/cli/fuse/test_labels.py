@@ -57,6 +57,13 @@ def test_the_record_says_how_it_was_made(fuse, votes):
     assert not (out / "communities.csv").exists()
 
 
+@pytest.mark.parametrize("text", ["3,1\n1,3\n", "cat,dog\n3,1\n1,3\n", ",cat,dog\ncat,3,1\ndog,1,3\n"])
+def test_a_prior_may_be_a_file_with_names_or_without(fuse, votes, tmp_path, text):
+    (tmp_path / "prior.csv").write_text(text)
+    out, _ = fuse(votes, "--set", "communities=no", "--prior", tmp_path / "prior.csv")
+    assert json.loads((out / "run.json").read_text(encoding="utf-8"))["prior"] == [[3, 1], [1, 3]]
+
+
 def test_every_method_is_judged_by_the_truth(fuse, votes, tmp_path):
     out, said = fuse(votes, "--truth", write_truth(tmp_path / "truth.csv"), "--compare")
     rows = {row["method"]: row for row in rows_of(out / "evaluation.csv")}

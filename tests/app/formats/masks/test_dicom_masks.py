@@ -22,10 +22,11 @@ Edit = Callable[[pydicom.Dataset], None]
 
 @pytest.fixture
 def contours(tmp_path: Path, series: Callable[..., VolumeFile]):
-    """Write a structure set with two squares in two slices, edited."""
+    """Write a structure set with two squares in two slices, each at its own place, edited."""
     volume = series(SHAPE)
     mask = np.zeros(SHAPE, dtype=bool)
-    mask[1:3, 5:9, 6:12] = True
+    mask[1, 5:9, 6:12] = True
+    mask[2, 3:7, 8:14] = True
 
     def make(edit: Edit) -> Path:
         (path,) = write_masks(
