@@ -136,6 +136,7 @@ class CommunityCards(QWidget):
     def tell_copies(self, words: str) -> None:
         """Say, to be clicked, that some annotators copy; without words, nothing."""
         self.copies.setText(words)
+        self.copies.setAccessibleName(words or "Who copies whom")
         self.copies.setVisible(bool(words))
 
     def set_nothing(self, words: str) -> None:
