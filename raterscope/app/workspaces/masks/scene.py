@@ -15,7 +15,7 @@ from raterscope.algorithms.progress import Watch, part
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.mask_records import Volume
 from raterscope.app.formats.volumes import find_volumes, load_volume
-from raterscope.app.review import Region, fold, known_voxels
+from raterscope.app.review import Region, fold
 from raterscope.app.study import ImageEntry, RunEntry, Study, StudyError
 from raterscope.app.study.masks import mask_entries, read_masks, settled_of
 from raterscope.app.study.records import MaskRecord
@@ -193,8 +193,8 @@ def consensus_of(scene: Scene, structure: str, regions: list[Region]) -> Piece |
         corner = np.subtract(fusion.origin, origin)
         there = tuple(slice(at, at + n) for at, n in zip(corner, fusion.shape, strict=True))
         values[there] = fusion.mask[0]
-    shape = values.shape[0], values.shape[1], values.shape[2]
-    known = known_voxels(here, scene.settled, structure, origin, shape)
-    if known is not None:
-        values = np.where(known == OPEN, values, known == 1)
+    for one in settled:  # the latest has the last word
+        corner = np.subtract(one.origin, origin)
+        there = tuple(slice(at, at + n) for at, n in zip(corner, one.value.shape, strict=True))
+        np.copyto(values[there], one.value == 1, where=one.value != OPEN)
     return Piece(origin, values)
