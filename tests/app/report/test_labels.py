@@ -91,7 +91,7 @@ def test_the_disputed_task_is_told_until_it_is_decided(labels, page):
     made = page(labels)
     assert "t7" not in {row[0] for row in rows_under(made, 4)}
     assert "figures do not rest on them" in made.text
-    assert "label t7 cat" in made.text
+    assert "label t7 as cat" in made.text
     fuse(labels)
     made = page(labels)
     assert "figures do not rest on them" not in made.text
