@@ -119,7 +119,7 @@ def test_windows_have_the_means_and_intervals_of_their_comparisons(crowd, index)
     assert found.p_value == pytest.approx(stats.f_oneway(*windows).pvalue)
     pooled = np.sqrt(sum(((w - w.mean()) ** 2).sum() for w in windows) / (len(own) - 5))
     half = stats.t.ppf(0.975, len(own) - 5) * pooled / np.sqrt([len(window) for window in windows])
-    np.testing.assert_allclose(found.high - found.bias, half)
+    np.testing.assert_allclose((found.low, found.high), (found.bias - half, found.bias + half))
     assert found.timed
     assert (np.diff(found.at) > 0).all()
 
