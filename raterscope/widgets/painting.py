@@ -23,6 +23,7 @@ def paint_words(
     """Write one line of text in the painter's font, where it has no room its brief form, shortened."""
     painter.setPen(QColor(colour))
     metrics = QFontMetrics(painter.font())
+    text = text.replace("\n", " ")  # a file's name may have an end of line
     if brief and metrics.horizontalAdvance(text) > box.width():
         text = brief
     short = metrics.elidedText(text, elide, int(box.width()))
