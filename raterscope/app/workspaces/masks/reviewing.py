@@ -330,7 +330,7 @@ class Reviewing(QObject):
         else:
             self.regions = regions_of(self.scene, self.structure, decided)
             self.consensus = consensus_of(self.scene, self.structure, decided)
-            settled = any(self.regions) and not any(region.left for region in self.regions)
+            settled = bool(self.regions) and not any(region.left for region in self.regions)
             self.covered = self._blind and not settled and not drawn_whole(decided, self.structure)
             if self.covered:
                 self.drawn = consensus_of(replace(self.scene, result=None), self.structure, decided)
