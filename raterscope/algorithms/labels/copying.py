@@ -15,6 +15,9 @@ __all__ = ["Copying", "copies"]
 _LEAST_COMMON = 20
 """Tasks in common: of fewer, agreement says nothing."""
 
+_MOST_PEOPLE, _MOST_PAIRS = 1_000, 10_000
+"""Looked at are those with the most votes, and of their pairs those with the most tasks in common."""
+
 _LEAST_SHARE = 0.5
 """From this share on one copies; people who err together on hard tasks stay below it."""
 
@@ -88,11 +91,16 @@ def copies(labels: Labels, fusion: LabelFusion, watch: Watch = silent) -> Copyin
 
     people, tasks = len(labels.annotators), len(labels.tasks)
     _, first = np.unique(labels.annotator.astype(np.int64) * tasks + labels.task, return_index=True)
+    many = np.bincount(labels.annotator[first], minlength=people)
+    looked_at = np.zeros(people, dtype=bool)
+    looked_at[np.argsort(-many, kind="stable")[:_MOST_PEOPLE]] = True
+    first = first[looked_at[labels.annotator[first]]]
     who, task, said = (values[first] for values in (labels.annotator, labels.task, labels.label))
     start = np.searchsorted(who, np.arange(people + 1))
     voted = csr_array((np.ones(len(who)), (who, task)), shape=(people, tasks))
     together = (voted @ voted.T).tocoo()
-    wanted = (together.row < together.col) & (together.data >= _LEAST_COMMON)
+    wanted = np.flatnonzero((together.row < together.col) & (together.data >= _LEAST_COMMON))
+    wanted = wanted[np.argsort(-together.data[wanted], kind="stable")[:_MOST_PAIRS]]
     pairs = np.column_stack([together.row, together.col])[wanted].astype(np.int32)
     tail = float(-ndtri(_CHANCE / max(len(pairs), 1)))
     rates, posterior = np.log(fusion.confusion.mean()), np.log(np.maximum(fusion.posterior, 1e-300))

@@ -17,8 +17,8 @@ from raterscope.widgets.plots.drift_view import DriftView
 
 __all__ = ["Changed", "change_line", "drift_view", "who_changed"]
 
-LEAST = 10
-"""Who has fewer votes cannot be seen to change."""
+LEAST, MOST = 10, 2_000
+"""Who has fewer votes cannot be seen to change; so many who have the most are looked at."""
 
 MISTAKEN = 0.2
 """So many are expected to be named, of all, where nobody changes: their Bayes factors ask for it (Markov)."""
@@ -60,12 +60,13 @@ def drift_view(scene: Scene, annotator: int) -> DriftView | None:
 
 
 def who_changed(scene: Scene, analysis: Analysis, watch: Watch) -> tuple[Changed, ...]:
-    """Find who changed beyond chance, however many are looked at; who changed most comes first."""
+    """Find who changed beyond chance, of those with the most votes; who changed most comes first."""
     fusion = scene.fusion
     assert fusion is not None
     assert fusion.drift is not None
     about = fusion.drift, scene.labels, fusion
-    many = np.flatnonzero(analysis.votes_of >= LEAST)
+    many = np.argsort(-analysis.votes_of, kind="stable")[:MOST]
+    many = many[analysis.votes_of[many] >= LEAST]
     wanted = log(max(len(many), 1) * (len(fusion.classes) + 1) / MISTAKEN)
     found = []
     for at, annotator in enumerate(many.tolist()):
