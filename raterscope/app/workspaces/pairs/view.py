@@ -56,7 +56,7 @@ def covers(scene: Scene, decided: int) -> bool:
 
 
 def uncovered(scene: Scene, decided: NDArray[np.int8]) -> NDArray[np.int64]:
-    """Give the annotators of whom it is shown."""
+    """Give the annotators of whom that is shown."""
     return np.flatnonzero(decided != OPEN) if scene.blind else np.arange(len(decided))
 
 
@@ -149,7 +149,7 @@ def path_view(
     if fusion is None or scene.run is None or not len(fusion.path_at) or not len(who):
         return None
     return PathView(
-        at=fusion.path_at, bias=fusion.path[:, who], behaviour=behaviour[who],
+        at=fusion.path_at, bias=_columns(fusion.path, who), behaviour=behaviour[who],
         names=_named(scene, who), numbers=who, cut=path_cut(scene, cut),
         axis=AXES.get(scene.run.algorithm, ""), held=scene.run.algorithm == "iss",
     )  # fmt: skip
@@ -197,9 +197,13 @@ def statistics_view(
     if fusion is None or cut is None or not len(fusion.statistic):
         return None
     return StatisticsView(
-        statistic=fusion.statistic[:, who], names=_named(scene, who), numbers=who,
+        statistic=_columns(fusion.statistic, who), names=_named(scene, who), numbers=who,
         least_share=fusion.share, cut=rate_cut(scene, analysis, cut, flagged, who),
     )  # fmt: skip
+
+
+def _columns(value: NDArray[np.floating], who: NDArray[np.int64]) -> NDArray[np.floating]:
+    return value if len(who) == value.shape[1] else value[:, who]  # no copy where it is of all
 
 
 def _named(scene: Scene, who: NDArray[np.int64]) -> tuple[str, ...]:
