@@ -173,12 +173,14 @@ def test_an_image_that_truly_holds_nothing_counts_what_was_found_on_it(clicks, t
     rows = [("a.png", x, y) for x, y in CENTRES["a.png"]]
     truth = write(tmp_path / "truth.csv", ("image", "x", "y"), [*rows, ("b.png", "", "")])
     assert fuse(clicks, tmp_path / "out", "--extent", 200, 200, "--truth", truth, "--radius", 5) == 0
-    _, b, mean = rows_of(tmp_path / "out" / "evaluation.csv")
+    a, b, mean = rows_of(tmp_path / "out" / "evaluation.csv")
     assert (b["image"], b["truths"], b["detections"], b["matched"]) == ("b.png", "0", "2", "0")
     assert float(b["precision"]) == 0
     assert b["sensitivity"] == ""
     assert float(mean["precision"]) == 0.5
     assert float(mean["sensitivity"]) == 1
+    for count in ("truths", "detections", "matched"):  # counts are of all images
+        assert int(mean[count]) == int(a[count]) + int(b[count])
 
 
 def test_what_an_earlier_run_told_of_a_truth_goes_with_it(clicks, truth, tmp_path):
