@@ -154,7 +154,7 @@ def click_rows(
 
 
 def evaluation_rows(evaluations: Mapping[str, Evaluation]) -> Iterator[Row]:
-    """Give the rows of evaluation.csv: every image, then the mean of the figures and the sum of the counts."""
+    """Give the rows of evaluation.csv: every image, then the figures' mean and the sums of the counts."""
     for image, one in evaluations.items():
         hits, truths = one.true_positive, one.true_positive + one.false_negative
         figures = (one.sensitivity, one.precision, one.f_half, one.f_one, one.f_two)
