@@ -54,27 +54,33 @@ class Files(QObject):
         studies = [path for path in paths if path.suffix.lower() == ".rscope"]
         others = [path for path in paths if path.suffix.lower() != ".rscope"]
         if studies:
-            self.open_study(studies[0])
+            self.open_study(studies[0], others)
+        else:
+            self._bring(others)
         if len(studies) > 1:
             self.said.emit(f"One study at a time: {studies[0].name} is opened.")
-        if others:
-            self._importing.start(others)
 
-    def open_study(self, path: Path) -> None:
-        """Open a study in place of the present one."""
+    def open_study(self, path: Path, others: Sequence[Path] = ()) -> None:
+        """Open a study in place of the present one, and bring other files into it."""
         contents = self._document.contents
         if contents is not None and contents.path == path.absolute():  # no disk is asked here
             self.said.emit(f"{path.name} is open already.")
-            return
-        self._leaving.leave_study(partial(self._open, path))
+            self._bring(others)
+        else:
+            self._leaving.leave_study(partial(self._open, path, others))
 
     def close_study(self) -> None:
         """Close the study."""
         self._leaving.leave_study(self._document.leave)
 
-    def _open(self, path: Path) -> None:
+    def _open(self, path: Path, others: Sequence[Path]) -> None:
         self.said.emit("")  # it is of the study before
         self._document.open(path)
+        self._bring(others)
+
+    def _bring(self, others: Sequence[Path]) -> None:
+        if others:
+            self._importing.start(others)
 
     def choose_study(self) -> None:
         """Ask which study to open."""

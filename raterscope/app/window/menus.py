@@ -144,7 +144,7 @@ class Menus(QObject):
         self.recent_menu.clear()
         for path in self._recent.offered:
             action = self.recent_menu.addAction(str(path))
-            action.triggered.connect(partial(self._files.open_study, path))
+            action.triggered.connect(without_checked(partial(self._files.open_study, path)))
         self.recent_menu.setEnabled(not self.recent_menu.isEmpty())
 
 

@@ -79,6 +79,19 @@ def test_another_study_opens_when_that_is_agreed_to(opened, qtbot, at_work, tmp_
     idle(opened, qtbot)
 
 
+def test_what_is_dropped_together_with_a_study_comes_into_that_study(opened, qtbot, at_work, tmp_path):
+    Study.create(tmp_path / "other.rscope").close()
+    votes = tmp_path / "votes.csv"
+    votes.write_text("annotator,task,label\nann,t1,yes\nben,t1,no\n")
+    at_work()
+    opened.open_paths([tmp_path / "other.rscope", votes])
+    answer(opened, qtbot, "Stop it and leave")
+    qtbot.waitUntil(lambda: "2 votes" in opened.status.news, timeout=LONG)
+    idle(opened, qtbot)
+    assert opened.document.contents.path.name == "other.rscope"
+    assert opened.document.contents.annotators == ("ann", "ben")
+
+
 def test_a_report_goes_on_when_the_study_is_left_and_is_asked_about_when_the_window_closes(
     opened, qtbot, at_work
 ):
