@@ -94,7 +94,6 @@ class Session:
     def decide(self) -> None:
         """Walk the queue, decide, undo and redo."""
         driven, work = self.driven, self.driven.work
-        here = (work.task_panel, work.queue, work.history)
         before = work.tasks.current
 
         def press(keys: Iterator[Qt.Key]) -> Callable[[], None]:
@@ -112,11 +111,11 @@ class Session:
         work.tasks.select(int(work.tasks._order[0]))
         driven.settle()
         driven.measure("decided by a digit, on disk, the next task painted", 50, press(digits),
-                       lambda: driven.decided() and moved(), here)  # fmt: skip
-        driven.measure("next disputed (Tab)", 100, press(repeat(Qt.Key.Key_Tab)), moved, here[:2])
+                       lambda: driven.decided() and moved())  # fmt: skip
+        driven.measure("next disputed (Tab)", 100, press(repeat(Qt.Key.Key_Tab)), moved)
         document = driven.window.document
-        driven.measure("undo", 50, driven.deciding(document.undo), driven.decided, here)
-        driven.measure("redo", 50, driven.deciding(document.redo), driven.decided, here)
+        driven.measure("undo", 50, driven.deciding(document.undo), driven.decided)
+        driven.measure("redo", 50, driven.deciding(document.redo), driven.decided)
 
     def people(self) -> None:
         """Choose annotators, communities and cells."""
@@ -149,11 +148,10 @@ class Session:
                 work.matrix.cell_chosen.emit(*next(cells))
 
             driven.measure("a cell of everybody's matrix, its tasks listed", 100, ask_cell,
-                           lambda: bool(listed), (work.behind,))  # fmt: skip
+                           lambda: bool(listed))  # fmt: skip
             work.people.choose(work.wall.shown[:1])
             driven.settle()
-            driven.measure("a cell of one annotator, its tasks listed", 100, ask_cell, lambda: bool(listed),
-                           (work.behind,))  # fmt: skip
+            driven.measure("a cell of one annotator, its tasks listed", 100, ask_cell, lambda: bool(listed))
         work.middle_tabs.setCurrentIndex(0)
         driven.settle()
 
@@ -167,7 +165,7 @@ class Session:
                 drawn.clear()
                 work.people.choose((next(chosen),))
 
-            driven.measure("an annotator's drift drawn", 100, follow, lambda: bool(drawn), (work.drift,))
+            driven.measure("an annotator's drift drawn", 100, follow, lambda: bool(drawn))
         most = int(np.argmax(work.analysis.votes_of))
         work.people.choose((most,))
         driven.settle()
@@ -208,13 +206,13 @@ class Session:
             words = cycle(("1", "12", "9", "99", "123", ""))
             kinds = cycle((*range(1, queue.choice.count()), 0))
             driven.measure("tasks looked for by name, a letter", 100,
-                           after(lambda: queue.filter.setText(next(words))), lambda: bool(listed),
-                           (queue,))  # fmt: skip
+                           after(lambda: queue.filter.setText(next(words))),
+                           lambda: bool(listed))  # fmt: skip
             queue.filter.setText("")
             driven.settle()
             driven.measure("the queue narrowed in another way", 100,
-                           after(lambda: queue.choice.setCurrentIndex(next(kinds))), lambda: bool(listed),
-                           (queue,))  # fmt: skip
+                           after(lambda: queue.choice.setCurrentIndex(next(kinds))),
+                           lambda: bool(listed))  # fmt: skip
             queue.choice.setCurrentIndex(0)
             driven.settle()
         driven.scroll("the queue scrolled, a frame", queue.view)
