@@ -240,8 +240,8 @@ class TestRefusals:
             ([("a", "x", "y", "banana")], '"banana" is no choice'),
             ([("a", "x", "y", "nan")], '"nan" is no choice'),
             ([("", "x", "y", "left")], "field annotator"),
-            ([("a", "x", "y", "left")], "leave nothing to tell the noise by"),
-            ([("a", f"i{n}", f"i{n + 1}", "left") for n in range(9)], "leave nothing to tell the noise by"),
+            ([("a", "x", "y", "left")], "nothing to tell the noise by"),
+            ([("a", f"i{n}", f"i{n + 1}", "left") for n in range(9)], "nothing to tell the noise by"),
         ],
     )  # fmt: skip
     def test_files_that_do_not_fit(self, refusal, tmp_path, rows, words):
