@@ -77,8 +77,8 @@ class Document(QObject):
         Why something could not be done, in a sentence.
     unsaved(Unsaved)
         What the study did not take, be it that it is left by now: it has to be held until it is written.
-    kept
-        Something that would have been held is written, or has been refused for good.
+    kept(bool)
+        Something that `keep` was to write is written, or not.
     """
 
     replaced = Signal()
@@ -87,7 +87,7 @@ class Document(QObject):
     names_changed = Signal()
     refused = Signal(str)
     unsaved = Signal(object)
-    kept = Signal()
+    kept = Signal(bool)
 
     def __init__(self, jobs: Jobs, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -166,7 +166,7 @@ class Document(QObject):
         self._keeping += 1
         job.finished.connect(wanted.done)
         job.failed.connect(partial(self._on_not_kept, job, wanted))
-        job.ended.connect(self._on_kept)
+        job.ended.connect(partial(self._on_kept, job))
         return job
 
     def _ask(
@@ -248,9 +248,9 @@ class Document(QObject):
         else:
             self.unsaved.emit(replace(wanted, why=sentence))
 
-    def _on_kept(self) -> None:
+    def _on_kept(self, job: Job) -> None:
         self._keeping -= 1
-        self.kept.emit()
+        self.kept.emit(job.state == "done")
 
     def _write(self, make: Callable[[ReviewState], Decision | None]) -> Job:
         journal = self._journal

@@ -110,7 +110,7 @@ class MainWindow(QMainWindow):
         self.document.decided.connect(self._follow)
         self.document.names_changed.connect(self._on_decided)
         self.document.refused.connect(self._on_refused)
-        self.document.kept.connect(self._forget_refused)
+        self.document.kept.connect(self._on_kept)
         for bringing in (importing, exporting, self.figures, self.keeping):
             bringing.said.connect(self._on_brought)
         for bringing in (importing, self.figures, self.keeping):
@@ -168,6 +168,10 @@ class MainWindow(QMainWindow):
     def _on_refused(self, sentence: str) -> None:
         self._refused = sentence
         self.notice.show_error(sentence)
+
+    def _on_kept(self, taken: bool) -> None:
+        if taken:
+            self._forget_refused()
 
     def _forget_refused(self) -> None:
         if self.notice.text == self._refused:

@@ -4,8 +4,9 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QFileDialog, QMessageBox
 
+from raterscope.app.document import Unsaved
 from raterscope.app.review import Decision
-from raterscope.app.study import Study
+from raterscope.app.study import Study, StudyError
 from raterscope.app.window import importing
 from tests.app.driving import LONG, idle, open_study, press
 
@@ -163,6 +164,19 @@ def test_a_decision_that_has_no_room_is_said_and_the_next_one_takes_the_word_bac
     press(fused, qtbot, Qt.Key.Key_R)
     assert [one.verb for one in fused.document.contents.decisions] == ["reject"]
     assert not fused.notice.isVisible()
+
+
+def test_what_the_study_refuses_for_good_is_said_and_not_held(opened, qtbot):
+    def store(_study, _watch):
+        raise StudyError("the result for one.png does not fit its clicks; fuse again")
+
+    wanted = Unsaved(opened.document.contents.path, "Keeping the run", "the fusion", store, print)
+    opened.document.keep(wanted)
+    qtbot.waitUntil(opened.notice.isVisible, timeout=LONG)
+    idle(opened, qtbot)
+    assert opened.notice.isVisible()
+    assert opened.notice.text == "the result for one.png does not fit its clicks; fuse again."
+    assert not opened.unsaved.isVisible()
 
 
 def test_where_no_study_can_be_made_another_place_is_asked_for_and_nothing_read_anew(
