@@ -215,6 +215,18 @@ def test_runs_can_be_shown_compared_and_deleted(panel):
     assert panel.runs.ticked() == (2,)
 
 
+def test_where_all_runs_are_compared_none_has_to_be_ticked(qtbot):
+    widget = FusePanel({"plain": CLUSTERERS["plain"]}, all_compared=True)
+    qtbot.addWidget(widget)
+    compared = []
+    widget.compare_requested.connect(compared.append)
+    widget.set_runs([RunLine(2, "IBCC", "12:01", shown=True), RunLine(1, "majority vote", "11:40")])
+    widget.show()
+    assert not [tick for tick in widget.runs.findChildren(QCheckBox) if tick.isVisible()]
+    widget.runs.compare.click()
+    assert compared == [(2, 1)]
+
+
 def test_a_catalogue_without_detectors_is_one_step(qtbot):
     widget = FusePanel({"plain": CLUSTERERS["plain"]})
     qtbot.addWidget(widget)

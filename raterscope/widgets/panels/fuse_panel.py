@@ -76,6 +76,8 @@ class FusePanel(QWidget):
         What fusing one alone means, as a tooltip.
     truth : bool
         Whether imported truth can be held fixed.
+    all_compared : bool
+        Whether all runs are compared, and none has to be ticked for it.
 
     Signals
     -------
@@ -84,7 +86,7 @@ class FusePanel(QWidget):
     run_chosen, run_delete_requested : object
         Key of a run.
     compare_requested : object
-        Tuple of keys.
+        Tuple of the keys of runs.
     settings_changed
     """
 
@@ -105,6 +107,7 @@ class FusePanel(QWidget):
         item: str = "image",
         alone: str = "Alone: without what the other images say of the annotators",
         truth: bool = True,
+        all_compared: bool = False,
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
@@ -122,7 +125,7 @@ class FusePanel(QWidget):
         )
         if not truth:
             self.hold_truth.hide()
-        self.runs = RunList()
+        self.runs = RunList(all_compared=all_compared)
         self._changes = plain_label("", "disputed", wrap=True)
         self._changes.hide()
         inner = QWidget()

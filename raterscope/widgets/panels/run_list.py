@@ -41,24 +41,31 @@ class RunLine:
 class RunList(QWidget):
     """Runs, the latest first.
 
+    Parameters
+    ----------
+    all_compared : bool
+        All runs are compared, always, and none has to be ticked for it.
+
     Signals
     -------
     chosen : object
     delete_requested : object
     compare_requested : object
-        Tuple of keys, two or more.
+        Tuple of the keys ticked, two or more; of all where all are compared.
     """
 
     chosen = Signal(object)
     delete_requested = Signal(object)
     compare_requested = Signal(object)
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    def __init__(self, *, all_compared: bool = False, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        self._all_compared = all_compared
         header = Header("Runs")
         self.compare = QPushButton("Compare")
         theme.set_role(self.compare, "link")
-        self.compare.setToolTip("Compare the runs that are ticked, two or more")
+        which = "" if all_compared else " that are ticked, two or more"
+        self.compare.setToolTip(f"Compare the runs{which}")
         self.compare.clicked.connect(self._on_compare)
         header.row.addWidget(self.compare)
         self._nothing = plain_label("No run yet.", "second")
@@ -84,13 +91,14 @@ class RunList(QWidget):
             row.chosen.connect(self.chosen)
             row.delete_requested.connect(self.delete_requested)
             row.ticked.connect(self._settle)
+            row.tick.setHidden(self._all_compared)
             self._column.addWidget(row)
         self._nothing.setVisible(not runs)
         self._settle()
 
     def ticked(self) -> tuple[object, ...]:
         """Give the keys of the runs that are ticked."""
-        return tuple(row.line.key for row in self._rows if row.tick.isChecked())
+        return tuple(row.line.key for row in self._rows if row.tick.isChecked() or self._all_compared)
 
     def _settle(self) -> None:
         self.compare.setVisible(len(self._rows) > 1)

@@ -89,6 +89,7 @@ class LabelsScreen(WorkspaceScreen):
             FusePanel(
                 LABELLERS, None, QuestionSettings, titles=("Fuse the labels with",), item="question",
                 alone="Each question is fused by itself in either way", truth=False,
+                all_compared=True,
             ),
             (1, 1),
             parent,

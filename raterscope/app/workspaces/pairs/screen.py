@@ -51,6 +51,7 @@ class PairsScreen(WorkspaceScreen):
             FusePanel(
                 PATHS, titles=("Find biased annotators by",), item="question",
                 alone="Each question is fused by itself in either way", truth=False,
+                all_compared=True,
             ),
             (780, 420),
             parent,
