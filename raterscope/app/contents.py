@@ -13,6 +13,7 @@ from raterscope.app.review import (
     Decision,
     Measures,
     ReviewState,
+    Subject,
     differ,
     fold,
     read_measures,
@@ -70,6 +71,11 @@ class Contents:
     def target(self, decision: Decision) -> Decision | None:
         """Give what an undo is about in the end; any other decision itself."""
         return target_of(decision, self.review.decision)[0]
+
+    def brought_back(self, decision: Decision) -> Subject | None:
+        """Give what an undo or redo is about in the end; None for any other decision."""
+        target = self.target(decision)
+        return None if target is None or target is decision else target.subject
 
     def items_of(self, decision: Decision, kind: str) -> tuple[int, ...]:
         """Give all items that a decision of a kind, or what it undoes, is about."""

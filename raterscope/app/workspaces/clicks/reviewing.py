@@ -80,9 +80,12 @@ class Reviewing(QObject):
         else:
             self.selected.emit(self.current)
 
-    def find(self, spot: Spot) -> int | None:
-        """Find a spot of the image on screen that was listed elsewhere, perhaps as another run has it."""
-        return self._nearest(spot.x, spot.y)
+    def find(self, spot: Spot | SpotSubject) -> int | None:
+        """Find a spot that was listed elsewhere or decided, as another run may have it or before a move."""
+        here = self._nearest(spot.x, spot.y)
+        if here is None and isinstance(spot, SpotSubject) and spot.from_x is not None:
+            here = self._nearest(spot.from_x, spot.from_y or 0.0)
+        return here
 
     def select(self, index: int | None) -> None:
         """Look at a spot, or at none."""

@@ -15,7 +15,7 @@ from raterscope.app.clicks.batch import Draft
 from raterscope.app.clicks.running import Answer, Inputs, fuse_inputs, gather, keep
 from raterscope.app.document import Document
 from raterscope.app.jobs import Jobs
-from raterscope.app.review import Decision
+from raterscope.app.review import Decision, SpotSubject
 from raterscope.app.workspaces.clicks import view
 from raterscope.app.workspaces.clicks.agreeing import Agreeing
 from raterscope.app.workspaces.clicks.annotators import Annotators
@@ -86,7 +86,7 @@ class ClicksWorkspace(ClicksScreen):
         self.many = Many(document, jobs, self.grid, self.queueing, self.reviewing)
         self.menu = SpotMenu(self, self.reviewing, self.many, self.measuring, self._decide)
         self._scene: Scene | None = None
-        self._to_find: Spot | None = None
+        self._to_find: Spot | SpotSubject | None = None
         """The spot to be looked at once its image is on screen."""
         self.crops = Crops(jobs, self)
         self.on_canvas = OnCanvas(document, self.canvas, self.reviewing, self.loader, self.crops)
@@ -314,14 +314,19 @@ class ClicksWorkspace(ClicksScreen):
         self._show_undoable()
         images = contents.items_of(decision, "clicks")
         self.queueing.decided(*images)
+        back = contents.brought_back(decision)
+        back_to = back if isinstance(back, SpotSubject) else None
         if not images:
             self.annotators.refresh()
         elif self.reviewing.scene is not None and self.reviewing.scene.image.id not in images:
             if not self.grid_shown:
+                self._to_find = back_to
                 self.walk.show(images[0])
         else:
             self.explaining.remember(decision)
             self.reviewing.refresh()
+            if back_to is not None and not self.grid_shown:
+                self.reviewing.select(self.reviewing.find(back_to))
         if self.grid_shown:
             self.many.refresh()
         self.tell_stale()

@@ -114,8 +114,11 @@ class Tasks(QObject):
         self._list()
         self._show_task()
 
-    def refresh(self, item: int | None) -> None:
-        """Read the journal anew after a decision on a question, and go on where that is what was asked."""
+    def refresh(self, item: int | None, back_to: str | None = None) -> None:
+        """Read the journal anew after a decision on a question, and go on where that is what was asked.
+
+        What was undone or brought back is a task to go back to.
+        """
         if self._scene is None or (item is not None and item != self._scene.question.id):
             return
         self._read_decided()
@@ -123,6 +126,8 @@ class Tasks(QObject):
         if self._writing:
             self._writing = False
             self.go(1)
+        elif back_to is not None and back_to in self._scene.number_of:
+            self.select(self._scene.number_of[back_to])
         else:
             self._show_task()
         self.changed.emit()

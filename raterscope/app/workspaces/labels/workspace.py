@@ -16,7 +16,7 @@ from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Document
 from raterscope.app.jobs import Jobs
 from raterscope.app.labels.running import Answer, Draft, Inputs, fuse_questions, gather, keep
-from raterscope.app.review import Decision
+from raterscope.app.review import Decision, TaskSubject
 from raterscope.app.workspaces.fusing import FusionWork
 from raterscope.app.workspaces.hiding import Hiding
 from raterscope.app.workspaces.labels import view
@@ -256,7 +256,8 @@ class LabelsWorkspace(LabelsScreen):
         self.runs.show_history()
         item = contents.item_of(decision, "labels")
         if item is not None:
-            self.tasks.refresh(item)
+            back = contents.brought_back(decision)
+            self.tasks.refresh(item, back.task if isinstance(back, TaskSubject) else None)
         elif decision.annotators or (target := contents.target(decision)) is None or target.annotators:
             self.people.refresh()
             self.excluding.refresh()

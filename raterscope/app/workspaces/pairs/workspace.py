@@ -21,7 +21,7 @@ from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Document
 from raterscope.app.jobs import Jobs
 from raterscope.app.pairs.running import Answer, Inputs, fuse_questions, gather, keep
-from raterscope.app.review import Decision
+from raterscope.app.review import BiasSubject, Decision
 from raterscope.app.workspaces.fusing import FusionWork
 from raterscope.app.workspaces.hiding import Hiding
 from raterscope.app.workspaces.pairs import view
@@ -360,6 +360,9 @@ class PairsWorkspace(PairsScreen):
             self.judging.refresh()
             if not np.array_equal(decided, self.judging.decided):  # else somebody was passed over
                 self._judged(ranks=not np.array_equal(flagged, self.flagged))
+            back = contents.brought_back(decision)
+            if isinstance(back, BiasSubject) and back.annotator in self.annotators_here():
+                self.choose_annotator(back.annotator)
         self.tell_stale()
 
     def _judged(self, *, ranks: bool) -> None:

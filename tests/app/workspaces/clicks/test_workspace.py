@@ -39,6 +39,30 @@ def test_accept_reject_undo_and_redo_by_key_are_on_disk_at_once(fused, qtbot, st
         assert [decision.verb for decision in study.decisions()] == ["reject", "accept", "undo", "undo"]
 
 
+def test_undo_and_redo_lead_back_to_the_spot_that_they_are_about(fused, qtbot):
+    reviewing = fused.workspace.reviewing
+    reviewing.select(0)
+    decided = (reviewing.spot.x, reviewing.spot.y)
+    press(fused, qtbot, Qt.Key.Key_R)
+    for key in (Qt.Key.Key_Z, Qt.Key.Key_Y):
+        reviewing.select(1)
+        press(fused, qtbot, key, Qt.KeyboardModifier.ControlModifier)
+        assert (reviewing.spot.x, reviewing.spot.y) == decided
+
+
+def test_an_undo_on_another_image_leads_to_the_spot_there(fused, qtbot):
+    workspace = fused.workspace
+    here = workspace.current_item()
+    workspace.reviewing.select(0)
+    decided = (workspace.reviewing.spot.x, workspace.reviewing.spot.y)
+    press(fused, qtbot, Qt.Key.Key_R)
+    workspace.go_to(next(image.id for image in fused.document.contents.images if image.id != here))
+    idle(fused, qtbot)
+    press(fused, qtbot, Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier)
+    assert workspace.current_item() == here
+    assert (workspace.reviewing.spot.x, workspace.reviewing.spot.y) == decided
+
+
 def test_before_a_fusion_the_pane_of_evidence_says_what_to_do(opened, qtbot):
     evidence = opened.workspace.evidence
     assert "Fuse (F5)" in evidence._nothing.text()

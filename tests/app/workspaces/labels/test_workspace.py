@@ -68,6 +68,7 @@ def test_a_digit_decides_the_task_and_goes_on_and_undo_takes_it_back(fused, qtbo
     idle(fused, qtbot)
     assert not fused.document.contents.review.tasks(workspace.scene.question.id)
     assert workspace.tasks.decided[workspace.scene.number_of[first]] == OPEN
+    assert task_on_screen(fused) == first
 
 
 def test_a_digit_beyond_the_classes_and_letters_in_the_filter_decide_nothing(fused, qtbot):

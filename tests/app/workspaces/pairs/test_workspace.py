@@ -91,6 +91,7 @@ def test_clearing_an_annotator_with_a_reason_takes_the_flag_away_and_undo_gives_
     fused.menus.undo_action.trigger()
     idle(fused, qtbot)
     assert workspace.flagged[3]
+    assert workspace.queue.current == 3
 
 
 @pytest.mark.qt_log_ignore("This plugin does not support")  # of menus, of itself
