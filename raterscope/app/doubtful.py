@@ -11,10 +11,10 @@ from pathlib import Path
 
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError, plain
-from raterscope.app.formats.mask_records import VolumeFile
 from raterscope.app.formats.masks.label_maps import head_of, is_plain_image, is_voxel_file, looks_of
 from raterscope.app.formats.masks.naming import bare
-from raterscope.app.formats.voxel_files import sentences
+from raterscope.app.formats.volumes.records import VolumeFile
+from raterscope.app.formats.volumes.voxel_files import sentences
 
 __all__ = ["MOST_DECODED", "Settled", "Shape", "pictures_among", "settle_pictures", "settle_voxels"]
 
@@ -184,7 +184,7 @@ class _Picture:
 def _picture(path: Path) -> _Picture:
     from raterscope.app.formats.images import MOST_PIXELS, read_image
     from raterscope.app.formats.photographs import kind_of_file, open_photograph
-    from raterscope.app.formats.stacks import image_file, is_tiff
+    from raterscope.app.formats.volumes.stacks import image_file, is_tiff
 
     file = read_image(path)
     if file.width * file.height > MOST_PIXELS:  # shown by tiles; never decoded as a whole, as a mask is

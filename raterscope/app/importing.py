@@ -10,10 +10,10 @@ from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.clicks.reading import read_point_files, sign_points
 from raterscope.app.errors import InputError, counted, plain
 from raterscope.app.formats import ClickTable, ImageFile, PointTable, UnknownColumns, read
-from raterscope.app.formats.label_records import LabelTable, TrueLabels
-from raterscope.app.formats.mask_records import MaskTable, VolumeFile
-from raterscope.app.formats.pair_records import PairTable
+from raterscope.app.formats.labels.records import LabelTable, TrueLabels
 from raterscope.app.formats.pairs import taken_for
+from raterscope.app.formats.pairs.records import PairTable
+from raterscope.app.formats.volumes.records import MaskTable, VolumeFile
 from raterscope.app.labels.reading import are_of_labels, likelier, names_of, read_label_files, store_labels
 from raterscope.app.masks.placing import Placement, Site, place, placed_mask
 from raterscope.app.masks.raters import SignedMask, sign

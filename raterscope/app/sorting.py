@@ -11,13 +11,13 @@ from raterscope.app.doubtful import Settled, Shape, pictures_among, settle_pictu
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.images import is_image
 from raterscope.app.formats.labels import tells
-from raterscope.app.formats.mask_records import VolumeFile
 from raterscope.app.formats.masks import holds_masks
 from raterscope.app.formats.masks.label_maps import is_voxel_file
 from raterscope.app.formats.pairs import tells as tells_pairs
 from raterscope.app.formats.points import MARKS
 from raterscope.app.formats.points import tells as tells_points
 from raterscope.app.formats.records import refuse_study
+from raterscope.app.formats.volumes.records import VolumeFile
 from raterscope.app.natural import natural
 
 __all__ = ["Piles", "Sorted", "settle", "sort_files", "take_apart"]
@@ -208,8 +208,8 @@ def settle(
 
 def _sort_file(path: Path, kind: str | None, piles: Piles, watch: Watch) -> None:
     """Sort a file that was named: whatever is wrong with it is said."""
-    from raterscope.app.formats.dicom_headers import is_dicom
     from raterscope.app.formats.volumes import find_volumes
+    from raterscope.app.formats.volumes.dicom_headers import is_dicom
 
     refuse_study(path)
     if kind != "clicks" and not path.is_file():
@@ -248,9 +248,8 @@ def _sort_file(path: Path, kind: str | None, piles: Piles, watch: Watch) -> None
 
 def _sort_folder(folder: Path, kind: str | None, piles: Piles, watch: Watch) -> None:
     """Sort what lies in a folder: what cannot be read is left, and said to be."""
-    from raterscope.app.formats import dicom
-    from raterscope.app.formats.dicom_headers import is_dicom
-    from raterscope.app.formats.volumes import find_volumes, walked
+    from raterscope.app.formats.volumes import dicom, find_volumes, walked
+    from raterscope.app.formats.volumes.dicom_headers import is_dicom
 
     if kind == "volume":
         piles.volumes += find_volumes(folder, watch)
@@ -305,7 +304,7 @@ def _count(piles: Piles) -> int:
 
 
 def _may_be_masks(path: Path) -> bool:
-    from raterscope.app.formats.dicom_headers import is_dicom
+    from raterscope.app.formats.volumes.dicom_headers import is_dicom
 
     if path.suffix.casefold() in MARKS or is_voxel_file(path) or is_image(path):
         return True

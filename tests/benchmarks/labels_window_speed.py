@@ -20,7 +20,7 @@ from PySide6.QtCore import Qt
 from raterscope.algorithms.labels.fusion import LabelPlan
 from raterscope.algorithms.simulation.label_crowds import simulate_labels
 from raterscope.algorithms.simulation.label_plans import scoring_crowd
-from raterscope.app.formats.label_records import LabelTable, TrueLabels
+from raterscope.app.formats.labels.records import LabelTable, TrueLabels
 from raterscope.app.labels.running import fuse_questions, gather, keep
 from raterscope.app.review import Decision, TaskSubject
 from raterscope.app.study import Study

@@ -12,7 +12,7 @@ import msgspec
 
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.records import refuse_study
-from raterscope.app.formats.voxel_files import checked_shape, sentences
+from raterscope.app.formats.volumes.voxel_files import checked_shape, sentences
 
 __all__ = [
     "LARGEST_TEXT",

@@ -14,7 +14,7 @@ import numpy as np
 
 from raterscope.algorithms.labels.data import OPEN
 from raterscope.app.errors import InputError, counted, plain
-from raterscope.app.formats.label_records import LabelTable, TrueLabels
+from raterscope.app.formats.labels.records import LabelTable, TrueLabels
 from raterscope.app.labels.running import Question
 from raterscope.app.study.labels import UNNAMED, usual_meaning, widened, with_classes
 from raterscope.app.study.records import Scheme

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import plain
-from raterscope.app.formats.label_records import LabelTable, TrueLabels
 from raterscope.app.formats.labels import FIELDS, read_labels
+from raterscope.app.formats.labels.records import LabelTable, TrueLabels
 from raterscope.app.formats.pairs import read_pairs
 from raterscope.app.formats.tables import UnknownColumns
 from raterscope.app.study import Study

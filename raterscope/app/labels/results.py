@@ -18,7 +18,7 @@ from raterscope.algorithms.labels.intervals import accuracy_of
 from raterscope.algorithms.labels.result import LabelResult
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.formats.export import shortest, take_away, write_record, write_table
-from raterscope.app.formats.label_writers import write_annotators, write_confusion, write_labels
+from raterscope.app.formats.labels.writing import write_annotators, write_confusion, write_labels
 from raterscope.app.labels.answers import Groups, groups_of
 from raterscope.app.labels.running import Answer, digest_of, question_record
 from raterscope.app.outcome import record_of

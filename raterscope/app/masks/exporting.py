@@ -14,10 +14,10 @@ from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError, plain
 from raterscope.app.exports import Request, files_for
 from raterscope.app.formats.export import write_table
-from raterscope.app.formats.mask_records import VolumeFile
 from raterscope.app.formats.masks.export import write_masks
 from raterscope.app.formats.masks.naming import bare
 from raterscope.app.formats.masks.structures import Structure, file_names
+from raterscope.app.formats.volumes.records import VolumeFile
 from raterscope.app.masks.results import (
     AGREEMENT,
     ANNOTATORS,

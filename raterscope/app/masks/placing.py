@@ -10,7 +10,7 @@ from pathlib import Path
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.masks.gathering import cropped
-from raterscope.app.formats.resampling import explain_difference, resample
+from raterscope.app.formats.volumes.resampling import explain_difference, resample
 from raterscope.app.masks.raters import NAMELESS, SignedMask
 from raterscope.app.study.masks import PlacedMask
 from raterscope.app.who_marked import words_of

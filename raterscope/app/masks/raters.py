@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from raterscope.app.formats.mask_records import MaskTable, RaterMask
 from raterscope.app.formats.masks.naming import Named, bare
+from raterscope.app.formats.volumes.records import MaskTable, RaterMask
 from raterscope.app.who_marked import TRUTH_WORD, UnknownAnnotators, is_truth, names_by
 
 __all__ = ["NAMELESS", "SignedMask", "sign"]

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import InputError, plain
-from raterscope.app.formats.mask_records import MaskTable, VolumeFile
 from raterscope.app.formats.masks import read_masks
 from raterscope.app.formats.masks.label_maps import is_plain_image, is_voxel_file
 from raterscope.app.formats.records import ImageFile
+from raterscope.app.formats.volumes.records import MaskTable, VolumeFile
 from raterscope.app.masks.placing import Site
 from raterscope.app.study import ImageEntry
 from raterscope.app.study.places import locate

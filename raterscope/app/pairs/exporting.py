@@ -9,7 +9,7 @@ from raterscope.algorithms.pairs.knockoffs import shares
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError
 from raterscope.app.exports import Request, files_for
-from raterscope.app.formats.pair_writers import write_annotators, write_pairs, write_path, write_ranking
+from raterscope.app.formats.pairs.writing import write_annotators, write_pairs, write_path, write_ranking
 from raterscope.app.pairs.answers import Answered, decided, plan_of, read_answer
 from raterscope.app.study import Study
 from raterscope.app.study.pairs import pairs_of

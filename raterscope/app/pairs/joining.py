@@ -9,7 +9,7 @@ import numpy as np
 
 from raterscope.algorithms.pairs import Pairs
 from raterscope.app.errors import InputError, plain
-from raterscope.app.formats.pair_records import PairTable
+from raterscope.app.formats.pairs.records import PairTable
 
 __all__ = ["UNNAMED", "Asked", "by_question", "joined"]
 

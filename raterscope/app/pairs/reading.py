@@ -7,8 +7,8 @@ from pathlib import Path
 
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import plain
-from raterscope.app.formats.pair_records import PairTable
 from raterscope.app.formats.pairs import read_pairs
+from raterscope.app.formats.pairs.records import PairTable
 from raterscope.app.study import Study
 from raterscope.app.study.pairs import add_pairs
 

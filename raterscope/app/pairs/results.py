@@ -12,7 +12,7 @@ from raterscope.algorithms.pairs.fusion import PairPlan
 from raterscope.algorithms.pairs.knockoffs import shares
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.formats.export import take_away, write_record
-from raterscope.app.formats.pair_writers import write_annotators, write_path, write_ranking
+from raterscope.app.formats.pairs.writing import write_annotators, write_path, write_ranking
 from raterscope.app.outcome import record_of
 from raterscope.app.pairs.comparing import Beside, not_promised
 from raterscope.app.pairs.running import Answer, digest_of, question_record

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from raterscope.algorithms.masks.data import BoolArray
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import InputError
-from raterscope.app.formats.mask_records import Volume
+from raterscope.app.formats.volumes.records import Volume
 from raterscope.app.study import ImageEntry, Study
 from raterscope.widgets.volume.levels import PRESETS, Window, automatic_window, in_words
 

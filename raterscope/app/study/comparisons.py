@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.pairs.data import Pairs
-from raterscope.app.formats.pair_records import PairTable
+from raterscope.app.formats.pairs.records import PairTable
 from raterscope.app.study.packing import compact, packed, packed_pictures, records_of, tabled, times_of
 from raterscope.app.study.records import StudyError
 

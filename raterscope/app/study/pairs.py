@@ -7,7 +7,7 @@ import numpy as np
 from raterscope.algorithms.pairs.data import Pairs
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import counted, plain
-from raterscope.app.formats.pair_records import PairTable
+from raterscope.app.formats.pairs.records import PairTable
 from raterscope.app.study.arrivals import number_annotators, number_import
 from raterscope.app.study.comparisons import record_of_pairs
 from raterscope.app.study.labels import link_pictures

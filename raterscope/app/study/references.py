@@ -8,8 +8,8 @@ from pathlib import Path
 
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.app.errors import plain
-from raterscope.app.formats.mask_records import VolumeFile
 from raterscope.app.formats.records import ImageFile
+from raterscope.app.formats.volumes.records import VolumeFile
 from raterscope.app.study.places import Names, digest_of_files, size_of, stored_path
 from raterscope.app.study.records import ImageEntry, StudyError
 from raterscope.app.study.rows import GRID, IMAGE, grid_row, image_of

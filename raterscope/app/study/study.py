@@ -20,8 +20,8 @@ from raterscope.algorithms.masks.report import CaseResult
 from raterscope.algorithms.pairs.data import PairFusion
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import InputError, plain
-from raterscope.app.formats.mask_records import VolumeFile
 from raterscope.app.formats.records import ClickTable, ImageFile, PointTable
+from raterscope.app.formats.volumes.records import VolumeFile
 from raterscope.app.review import Decision
 from raterscope.app.study import places
 from raterscope.app.study.asked import StudyQuestions

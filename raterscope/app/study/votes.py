@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.labels.data import OPEN, ClassArray, Labels, LabelsError
-from raterscope.app.formats.label_records import LabelTable, TrueLabels
+from raterscope.app.formats.labels.records import LabelTable, TrueLabels
 from raterscope.app.study.packing import (
     compact,
     names_of,

@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from raterscope.algorithms.masks.grid import Grid
-from raterscope.app.formats.mask_records import Volume
+from raterscope.app.formats.volumes.records import Volume
 from raterscope.app.report.slices import Layer, SliceScene, colour_of, draw_slice, most_disputed
 from raterscope.app.report.volumes import window_of
 from tests.app.report.conftest import fuse

@@ -29,8 +29,8 @@ from raterscope.app.cli.results import (
 )
 from raterscope.app.cli.terminal import ProgressLine
 from raterscope.app.errors import InputError, counted, plain
-from raterscope.app.formats.label_records import LabelTable, TrueLabels
 from raterscope.app.formats.labels import read_labels
+from raterscope.app.formats.labels.records import LabelTable, TrueLabels
 from raterscope.app.formats.tables import UnknownColumns
 from raterscope.app.labels.answers import groups_of
 from raterscope.app.labels.comparing import advice_on, judgements

@@ -25,7 +25,7 @@ from raterscope.app.cli.results import (
 )
 from raterscope.app.cli.terminal import ProgressLine
 from raterscope.app.errors import InputError, counted, plain
-from raterscope.app.formats.mask_records import MaskTable, VolumeFile
+from raterscope.app.formats.volumes.records import MaskTable, VolumeFile
 from raterscope.app.masks.placing import Placement, place, placed_mask
 from raterscope.app.masks.raters import sign
 from raterscope.app.masks.reading import MaskReading, read_mask_files, sites_of

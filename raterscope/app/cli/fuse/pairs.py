@@ -31,8 +31,8 @@ from raterscope.app.cli.results import (
 )
 from raterscope.app.cli.terminal import ProgressLine
 from raterscope.app.errors import InputError, counted, plain, refuse_unknown
-from raterscope.app.formats.pair_records import PairTable
 from raterscope.app.formats.pairs import read_pairs
+from raterscope.app.formats.pairs.records import PairTable
 from raterscope.app.pairs.comparing import Beside, beside, not_promised
 from raterscope.app.pairs.joining import Asked, by_question, joined
 from raterscope.app.pairs.results import QuestionOutput, has_path, run_record, write_question

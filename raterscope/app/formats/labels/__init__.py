@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError
-from raterscope.app.formats.label_records import LabelTable, TrueLabels
+from raterscope.app.formats.labels.records import LabelTable, TrueLabels
 from raterscope.app.formats.labels.table import FIELDS
 from raterscope.app.formats.tables import Table, UnknownColumns, assign
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError, plain
-from raterscope.app.formats.label_records import LabelTable, TrueLabels
 from raterscope.app.formats.labels.gathering import Gathering, joined
+from raterscope.app.formats.labels.records import LabelTable, TrueLabels
 from raterscope.app.formats.masks.coco import annotator_of
 from raterscope.app.formats.strangers import entries, text_of
 

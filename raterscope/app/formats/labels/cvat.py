@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from raterscope.algorithms.progress import Watch, silent
-from raterscope.app.formats.label_records import LabelTable, TrueLabels
 from raterscope.app.formats.labels.gathering import Gathering, joined
+from raterscope.app.formats.labels.records import LabelTable, TrueLabels
 from raterscope.app.formats.masks.cvat import assignees
 from raterscope.app.formats.strangers import text_of
 

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from raterscope.app.errors import InputError
-from raterscope.app.formats.label_records import LabelTable, TrueLabels
 from raterscope.app.formats.labels.outputs import outputs_of
+from raterscope.app.formats.labels.records import LabelTable, TrueLabels
 from raterscope.app.formats.strangers import text_of
 
 __all__ = ["Gathering", "answer_text", "joined"]

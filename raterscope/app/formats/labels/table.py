@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import InputError, plain
-from raterscope.app.formats.label_records import LabelTable, TrueLabels
 from raterscope.app.formats.labels.columns import Coded, Columns, Head, read_columns
 from raterscope.app.formats.labels.outputs import outputs_of
+from raterscope.app.formats.labels.records import LabelTable, TrueLabels
 from raterscope.app.formats.labels.rows import (
     cells_are,
     filled_rows,

@@ -9,8 +9,8 @@ from typing import Any
 
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError
-from raterscope.app.formats.mask_records import MaskTable, RaterMask, VolumeFile
 from raterscope.app.formats.masks.naming import NOTHING, Named, bare, by_path
+from raterscope.app.formats.volumes.records import MaskTable, RaterMask, VolumeFile
 
 __all__ = ["holds_masks", "read_masks"]
 
@@ -52,8 +52,8 @@ def _holds_masks(path: Path) -> bool | None:
 
 def _dicom_kind(path: Path) -> str | None:
     """Tell segmentations and structure sets from other DICOM files, and from what is none."""
-    from raterscope.app.formats.dicom_headers import is_dicom, read_dataset
-    from raterscope.app.formats.voxel_files import sentences
+    from raterscope.app.formats.volumes.dicom_headers import is_dicom, read_dataset
+    from raterscope.app.formats.volumes.voxel_files import sentences
 
     if not is_dicom(path):
         return None

@@ -11,11 +11,11 @@ import numpy as np
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError, plain
-from raterscope.app.formats.mask_records import MaskTable
 from raterscope.app.formats.masks.gathering import Gathering
 from raterscope.app.formats.masks.naming import NOTHING, Named
 from raterscope.app.formats.masks.polygons import Patch, column_major_runs, compressed_counts, fill, paired
 from raterscope.app.formats.strangers import entries, refuse_size, text_of
+from raterscope.app.formats.volumes.records import MaskTable
 
 __all__ = ["annotator_of", "is_coco", "objects_on", "read_coco"]
 

@@ -10,12 +10,12 @@ import numpy as np
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError
-from raterscope.app.formats.mask_records import MaskTable
 from raterscope.app.formats.masks.coco import flat_grid
 from raterscope.app.formats.masks.gathering import Gathering
 from raterscope.app.formats.masks.naming import NOTHING, Named
 from raterscope.app.formats.masks.polygons import Patch, ellipse, fill, paired, rectangle, row_major_runs
 from raterscope.app.formats.strangers import refuse_size, text_of
+from raterscope.app.formats.volumes.records import MaskTable
 
 __all__ = ["assignees", "read_cvat"]
 

@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError
-from raterscope.app.formats.dicom_headers import read_dataset
-from raterscope.app.formats.mask_records import MaskTable, RaterMask, VolumeFile
 from raterscope.app.formats.masks.gathering import part_of
 from raterscope.app.formats.masks.naming import NOTHING, Named
 from raterscope.app.formats.masks.series import series_among
 from raterscope.app.formats.strangers import text_of
-from raterscope.app.formats.voxel_files import checked_shape, sentences
+from raterscope.app.formats.volumes.dicom_headers import read_dataset
+from raterscope.app.formats.volumes.records import MaskTable, RaterMask, VolumeFile
+from raterscope.app.formats.volumes.voxel_files import checked_shape, sentences
 
 __all__ = ["read_dicom_seg"]
 

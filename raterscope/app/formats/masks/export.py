@@ -8,8 +8,8 @@ from typing import Protocol
 
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.app.errors import InputError, plain
-from raterscope.app.formats.mask_records import VolumeFile
 from raterscope.app.formats.masks.structures import Structure
+from raterscope.app.formats.volumes.records import VolumeFile
 
 __all__ = ["WRITERS", "Writer", "write_masks"]
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError
-from raterscope.app.formats.mask_records import RaterMask
+from raterscope.app.formats.volumes.records import RaterMask
 
 __all__ = ["Gathering", "by_label", "cropped", "part_of"]
 

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import InputError, plain
-from raterscope.app.formats.mask_records import MaskTable, RaterMask
 from raterscope.app.formats.masks.gathering import by_label, part_of
 from raterscope.app.formats.masks.naming import NOTHING, Named
-from raterscope.app.formats.voxel_files import VoxelHead, read_all, sentences
+from raterscope.app.formats.volumes.records import MaskTable, RaterMask
+from raterscope.app.formats.volumes.voxel_files import VoxelHead, read_all, sentences
 
 __all__ = ["head_of", "is_label_map", "is_plain_image", "is_voxel_file", "looks_of", "read_label_map"]
 
@@ -52,11 +52,11 @@ def head_of(path: Path) -> VoxelHead:
     """Read the head of a NIfTI, NRRD or MetaImage file."""
     name = path.name.casefold()
     if name.endswith((".nrrd", ".nhdr")):
-        from raterscope.app.formats.nrrd_files import read_head
+        from raterscope.app.formats.volumes.nrrd_files import read_head
     elif name.endswith((".mha", ".mhd")):
-        from raterscope.app.formats.metaimage import read_head
+        from raterscope.app.formats.volumes.metaimage import read_head
     else:
-        from raterscope.app.formats.nifti import read_head
+        from raterscope.app.formats.volumes.nifti import read_head
     return read_head(path)
 
 
@@ -288,7 +288,7 @@ def _tiff_pages(path: Path) -> NDArray[Any]:
     import tifffile
 
     from raterscope.app.formats.records import refuse_study
-    from raterscope.app.formats.voxel_files import checked_shape
+    from raterscope.app.formats.volumes.voxel_files import checked_shape
 
     refuse_study(path)
     with sentences(path), tifffile.TiffFile(path) as file:

@@ -13,12 +13,12 @@ import numpy as np
 
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError
-from raterscope.app.formats.mask_records import MaskTable
 from raterscope.app.formats.masks.coco import flat_grid
 from raterscope.app.formats.masks.gathering import Gathering
 from raterscope.app.formats.masks.naming import NOTHING, Named
 from raterscope.app.formats.masks.polygons import Patch, ellipse, fill, paired, rectangle, studio_runs
 from raterscope.app.formats.strangers import entries, is_number, refuse_size, text_of
+from raterscope.app.formats.volumes.records import MaskTable
 
 __all__ = ["Annotation", "annotations_of", "is_label_studio", "is_short", "item_of", "read_label_studio"]
 

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from raterscope.app.errors import InputError
-from raterscope.app.formats.mask_records import MaskTable
 from raterscope.app.formats.masks.coco import flat_grid
 from raterscope.app.formats.masks.gathering import Gathering
 from raterscope.app.formats.masks.naming import NOTHING, Named
 from raterscope.app.formats.masks.polygons import Patch, circle, fill, paired
 from raterscope.app.formats.strangers import refuse_size, text_of
+from raterscope.app.formats.volumes.records import MaskTable
 
 __all__ = ["is_labelme", "read_labelme"]
 

@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import InputError, plain
-from raterscope.app.formats.dicom_headers import read_dataset
-from raterscope.app.formats.mask_records import MaskTable, RaterMask, VolumeFile
 from raterscope.app.formats.masks.gathering import cropped
 from raterscope.app.formats.masks.naming import NOTHING, Named, by_pattern
 from raterscope.app.formats.masks.polygons import fill
 from raterscope.app.formats.masks.series import series_among, wanted
 from raterscope.app.formats.strangers import text_of
-from raterscope.app.formats.voxel_files import sentences
+from raterscope.app.formats.volumes.dicom_headers import read_dataset
+from raterscope.app.formats.volumes.records import MaskTable, RaterMask, VolumeFile
+from raterscope.app.formats.volumes.voxel_files import sentences
 
 __all__ = ["read_rtstruct"]
 

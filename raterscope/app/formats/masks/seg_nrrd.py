@@ -11,12 +11,12 @@ import numpy as np
 
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import InputError, plain
-from raterscope.app.formats.mask_records import MaskTable, RaterMask
 from raterscope.app.formats.masks.gathering import by_label, part_of
 from raterscope.app.formats.masks.naming import NOTHING, Named
-from raterscope.app.formats.nrrd_files import read_head
 from raterscope.app.formats.strangers import text_of
-from raterscope.app.formats.voxel_files import read_all
+from raterscope.app.formats.volumes.nrrd_files import read_head
+from raterscope.app.formats.volumes.records import MaskTable, RaterMask
+from raterscope.app.formats.volumes.voxel_files import read_all
 
 __all__ = ["has_segments", "read_seg_nrrd"]
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from raterscope.app.errors import InputError, plain
-from raterscope.app.formats.mask_records import VolumeFile
+from raterscope.app.formats.volumes.records import VolumeFile
 
 __all__ = ["series_among", "wanted"]
 

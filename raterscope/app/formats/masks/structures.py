@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.export import distinct, safe
-from raterscope.app.formats.mask_records import VolumeFile
+from raterscope.app.formats.volumes.records import VolumeFile
 
 __all__ = ["Structure", "file_names", "refuse_maps", "required_source"]
 

@@ -10,10 +10,10 @@ import numpy as np
 
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.app.errors import InputError, plain
-from raterscope.app.formats.dicom_headers import read_dataset
-from raterscope.app.formats.mask_records import VolumeFile
 from raterscope.app.formats.masks.deidentify import deidentified
 from raterscope.app.formats.masks.structures import Structure, required_source
+from raterscope.app.formats.volumes.dicom_headers import read_dataset
+from raterscope.app.formats.volumes.records import VolumeFile
 from raterscope.app.formats.whole import drafting
 
 __all__ = ["write_dicom_seg"]

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.masks.grid import Grid
-from raterscope.app.formats.mask_records import VolumeFile
 from raterscope.app.formats.masks.structures import Structure, file_names
-from raterscope.app.formats.nifti import RAS_TO_LPS
+from raterscope.app.formats.volumes.nifti import RAS_TO_LPS
+from raterscope.app.formats.volumes.records import VolumeFile
 from raterscope.app.formats.whole import drafting
 
 __all__ = ["write_array", "write_nifti"]

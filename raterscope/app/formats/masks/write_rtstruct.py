@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.app.errors import InputError, plain
-from raterscope.app.formats.dicom_headers import read_dataset
-from raterscope.app.formats.mask_records import VolumeFile
 from raterscope.app.formats.masks.deidentify import deidentified
 from raterscope.app.formats.masks.outlines import outlines
 from raterscope.app.formats.masks.structures import Structure, refuse_maps, required_source
+from raterscope.app.formats.volumes.dicom_headers import read_dataset
+from raterscope.app.formats.volumes.records import VolumeFile
 from raterscope.app.formats.whole import drafting
 
 __all__ = ["write_rtstruct"]

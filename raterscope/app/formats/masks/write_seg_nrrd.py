@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.app.errors import plain
-from raterscope.app.formats.mask_records import VolumeFile
 from raterscope.app.formats.masks.structures import Structure, refuse_maps
+from raterscope.app.formats.volumes.records import VolumeFile
 from raterscope.app.formats.whole import drafting
 
 __all__ = ["write_seg_nrrd"]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError
-from raterscope.app.formats.pair_records import PairTable
+from raterscope.app.formats.pairs.records import PairTable
 from raterscope.app.formats.pairs.table import FIELDS
 
 __all__ = ["FIELDS", "read_pairs", "taken_for", "tells"]

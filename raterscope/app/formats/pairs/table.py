@@ -19,8 +19,8 @@ from raterscope.app.formats.labels.rows import (
     time_notices,
     values_of,
 )
-from raterscope.app.formats.pair_records import PairTable
 from raterscope.app.formats.pairs.choices import EXPECTED, ScaleError, choices_of
+from raterscope.app.formats.pairs.records import PairTable
 from raterscope.app.formats.tables import assign
 
 __all__ = ["FIELDS", "pairs_of"]

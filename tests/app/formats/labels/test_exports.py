@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from raterscope.app.errors import InputError
-from raterscope.app.formats.label_records import LabelTable, TrueLabels
 from raterscope.app.formats.labels import read_labels, tells
+from raterscope.app.formats.labels.records import LabelTable, TrueLabels
 
 HEADER = [
     "classification_id",

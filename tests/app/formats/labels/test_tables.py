@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from raterscope.algorithms.progress import Cancelled
 from raterscope.app.errors import InputError
 from raterscope.app.formats import UnknownColumns
-from raterscope.app.formats.label_records import LabelTable, TrueLabels
 from raterscope.app.formats.labels import read_labels, tells
 from raterscope.app.formats.labels.outputs import outputs_of
+from raterscope.app.formats.labels.records import LabelTable, TrueLabels
 
 PLAIN = "task,worker,label\nt1,ann,cat\nt1,bob,dog\nt2,ann,Zoë\n"
 VOTES = [("t1", "ann", "cat"), ("t1", "bob", "dog"), ("t2", "ann", "Zoë")]

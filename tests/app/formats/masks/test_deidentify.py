@@ -10,11 +10,11 @@ from pydicom.datadict import DicomDictionary, dictionary_VR
 from pydicom.dataelem import DataElement
 from pydicom.tag import Tag
 
-from raterscope.app.formats.mask_records import VolumeFile
 from raterscope.app.formats.masks import read_masks
 from raterscope.app.formats.masks.deidentify import deidentified
 from raterscope.app.formats.masks.export import write_masks
 from raterscope.app.formats.masks.structures import Structure
+from raterscope.app.formats.volumes.records import VolumeFile
 
 SHAPE = (3, 12, 14)
 NAME, DATE, TIME, AGE, PLACE = "Zorgenfri", "19570321", "031415", "066Y", "2.16.999.4711.20240102"

@@ -12,8 +12,8 @@ from raterscope.algorithms.progress import Cancelled
 from raterscope.app.errors import InputError
 from raterscope.app.formats import UnknownColumns
 from raterscope.app.formats.labels import read_labels
-from raterscope.app.formats.pair_records import PairTable
 from raterscope.app.formats.pairs import FIELDS, read_pairs, taken_for, tells
+from raterscope.app.formats.pairs.records import PairTable
 
 PLAIN = "annotator,left,right,choice\nann,x,y,left\nZoë,y,z,right\nann,z,x,tie\n"
 ROWS = [("ann", "x", "y", 1.0), ("Zoë", "y", "z", -1.0), ("ann", "z", "x", 0.0)]

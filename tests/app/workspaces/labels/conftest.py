@@ -10,7 +10,7 @@ from raterscope.algorithms.labels import Labels
 from raterscope.algorithms.labels.dynamic import dynibcc
 from raterscope.algorithms.labels.ibcc import ibcc
 from raterscope.app.formats.images import read_image
-from raterscope.app.formats.label_records import TrueLabels
+from raterscope.app.formats.labels.records import TrueLabels
 from raterscope.app.study import Study
 from raterscope.app.study.labels import add_true_labels, add_votes, link_pictures
 from tests.app.driving import open_study

@@ -17,9 +17,9 @@ from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.channels import channels_of
 from raterscope.app.formats.images import load_image, read_image
-from raterscope.app.formats.mask_records import Volume, VolumeFile
 from raterscope.app.formats.records import refuse_study
-from raterscope.app.formats.voxel_files import checked_shape, sentences, shown
+from raterscope.app.formats.volumes.records import Volume, VolumeFile
+from raterscope.app.formats.volumes.voxel_files import checked_shape, sentences, shown
 
 __all__ = ["image_file", "is_tiff", "load_stack", "stack_of"]
 

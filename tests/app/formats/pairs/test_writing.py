@@ -9,8 +9,8 @@ import pytest
 from raterscope.algorithms.pairs import PairFusion, Pairs
 from raterscope.algorithms.progress import Cancelled
 from raterscope.app.errors import InputError
-from raterscope.app.formats.pair_writers import write_annotators, write_pairs, write_path, write_ranking
 from raterscope.app.formats.pairs import read_pairs
+from raterscope.app.formats.pairs.writing import write_annotators, write_pairs, write_path, write_ranking
 from tests.app.tables import header_of, rows_of
 
 NAN = float("nan")

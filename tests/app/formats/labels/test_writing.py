@@ -12,8 +12,8 @@ from scipy import stats
 from raterscope.algorithms.labels.data import Confusion, Drift, Labels
 from raterscope.algorithms.progress import Cancelled
 from raterscope.app.errors import InputError
-from raterscope.app.formats.label_studio_writer import write_label_studio
-from raterscope.app.formats.label_writers import (
+from raterscope.app.formats.labels.write_label_studio import write_label_studio
+from raterscope.app.formats.labels.writing import (
     DecidedLabel,
     write_annotators,
     write_confusion,

@@ -16,7 +16,7 @@ from raterscope.algorithms.labels.data import ClassArray, FloatArray
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import plain
 from raterscope.app.formats.export import replacing
-from raterscope.app.formats.label_writers import DecidedLabel
+from raterscope.app.formats.labels.writing import DecidedLabel
 
 __all__ = ["write_label_studio"]
 

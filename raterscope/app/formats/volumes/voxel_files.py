@@ -24,7 +24,7 @@ from raterscope.algorithms.masks.grid import Grid, GridError
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.damage import in_a_sentence
-from raterscope.app.formats.mask_records import Volume, VolumeFile
+from raterscope.app.formats.volumes.records import Volume, VolumeFile
 
 __all__ = [
     "MOST_VOXELS",

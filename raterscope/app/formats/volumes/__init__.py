@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import InputError, plain
-from raterscope.app.formats.mask_records import Volume, VolumeFile
 from raterscope.app.formats.records import STUDY_SUFFIX, refuse_study
+from raterscope.app.formats.volumes.records import Volume, VolumeFile
 
 if TYPE_CHECKING:
-    from raterscope.app.formats.voxel_files import VoxelHead
+    from raterscope.app.formats.volumes.voxel_files import VoxelHead
 
 __all__ = ["find_volumes", "load_volume", "voxel_head", "walked"]
 
@@ -56,7 +56,7 @@ def find_volumes(path: Path | str, watch: Watch = silent) -> tuple[VolumeFile, .
     refuse_study(path)
     if not path.exists():
         raise InputError("is not there", file=path)
-    from raterscope.app.formats import dicom, dicom_headers
+    from raterscope.app.formats.volumes import dicom, dicom_headers
 
     if dicom_headers.is_dicom(path):
         if path.name.casefold() == _DICOMDIR:
@@ -76,19 +76,19 @@ def load_volume(file: VolumeFile, watch: Watch = silent) -> Volume:
     first = file.files[0]
     head = voxel_head(first if len(file.files) > 1 else file.path)
     if head is not None:
-        from raterscope.app.formats.voxel_files import read_volume
+        from raterscope.app.formats.volumes.voxel_files import read_volume
 
         if head.grid != file.grid:
             raise InputError("has changed since it was looked at; open it again", file=file.path)
         volume = read_volume(head, file.frames[0] if file.frames else 0, watch)
         return replace(volume, modality=file.modality, window=file.window)
-    from raterscope.app.formats import dicom_headers
+    from raterscope.app.formats.volumes import dicom_headers
 
     if dicom_headers.is_dicom(first):
-        from raterscope.app.formats.dicom_pixels import load_series
+        from raterscope.app.formats.volumes.dicom_pixels import load_series
 
         return load_series(file, watch)
-    from raterscope.app.formats.stacks import load_stack
+    from raterscope.app.formats.volumes.stacks import load_stack
 
     return load_stack(file, watch)
 
@@ -101,7 +101,7 @@ def voxel_head(path: Path) -> VoxelHead | None:
     InputError
         For a file that is of such a kind by its name or first bytes, and cannot be read.
     """
-    from raterscope.app.formats import metaimage, nifti, nrrd_files
+    from raterscope.app.formats.volumes import metaimage, nifti, nrrd_files
 
     name = _format(path)
     readers = {"nifti": nifti.read_head, "nrrd": nrrd_files.read_head, "metaimage": metaimage.read_head}
@@ -125,11 +125,11 @@ def _format(path: Path) -> str | None:
 def _single(path: Path) -> VolumeFile:
     head = voxel_head(path)
     if head is not None:
-        from raterscope.app.formats.voxel_files import as_file
+        from raterscope.app.formats.volumes.voxel_files import as_file
 
         return as_file(head)
     from raterscope.app.formats.images import is_image
-    from raterscope.app.formats.stacks import image_file
+    from raterscope.app.formats.volumes.stacks import image_file
 
     if is_image(path):
         return image_file(path)
@@ -141,7 +141,7 @@ def _single(path: Path) -> VolumeFile:
 
 
 def _in_folder(folder: Path, watch: Watch) -> tuple[VolumeFile, ...]:
-    from raterscope.app.formats import dicom, dicom_headers
+    from raterscope.app.formats.volumes import dicom, dicom_headers
 
     files = tuple(walked(folder, watch))
     scans = []
@@ -182,7 +182,7 @@ def walked(folder: Path, watch: Watch) -> Iterator[Path]:
 def _others(files: Sequence[Path], watch: Watch) -> tuple[list[VolumeFile], list[InputError]]:
     """Describe files that are no DICOM; images that are slices of one volume together."""
     from raterscope.app.formats.images import is_image
-    from raterscope.app.formats.stacks import stack_of
+    from raterscope.app.formats.volumes.stacks import stack_of
 
     found: list[VolumeFile] = []
     refused: list[InputError] = []

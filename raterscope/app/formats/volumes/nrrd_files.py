@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.records import refuse_study
-from raterscope.app.formats.voxel_files import VoxelHead, beside, checked_shape, sentences
+from raterscope.app.formats.volumes.voxel_files import VoxelHead, beside, checked_shape, sentences
 
 __all__ = ["TO_LPS", "read_head"]
 

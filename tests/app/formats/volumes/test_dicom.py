@@ -16,7 +16,7 @@ from pydicom.uid import UID
 from raterscope.algorithms.progress import Cancelled
 from raterscope.app.errors import InputError
 from raterscope.app.formats.volumes import find_volumes, load_volume
-from tests.app.formats.made_dicom import COLUMNS, ROWS, enhanced, image, save
+from tests.app.formats.volumes.made_dicom import COLUMNS, ROWS, enhanced, image, save
 
 RNG = np.random.default_rng(3)
 SLICES = RNG.integers(-1000, 2000, (6, ROWS, COLUMNS)).astype(np.int16)
@@ -277,7 +277,7 @@ def _die(path: str, frames: list[int]) -> None:
 def test_a_decoder_that_dies_leaves_the_program_alive(tmp_path: Path, monkeypatch) -> None:
     stream = imagecodecs.jpegls_encode(np.zeros((16, 16), np.uint8))
     file = only(packed(tmp_path / "k.dcm", stream, "1.2.840.10008.1.2.4.80"))
-    monkeypatch.setattr("raterscope.app.formats.dicom_pixels.decoded", _die)
+    monkeypatch.setattr("raterscope.app.formats.volumes.dicom_pixels.decoded", _die)
     with pytest.raises(InputError, match="broke its decoder"):
         load_volume(file)
 
@@ -303,7 +303,7 @@ def test_a_deflated_bomb_is_refused_and_a_deflated_image_read(tmp_path: Path, mo
     deflated = "1.2.840.10008.1.2.1.99"
     path = save(image(SLICES[0]), tmp_path / "a.dcm", deflated)
     np.testing.assert_array_equal(load_volume(only(path)).values[0], SLICES[0])
-    monkeypatch.setattr("raterscope.app.formats.dicom_headers._MOST_INFLATED", 100)
+    monkeypatch.setattr("raterscope.app.formats.volumes.dicom_headers._MOST_INFLATED", 100)
     assert "unpacks to more" in refusal(path)
 
 

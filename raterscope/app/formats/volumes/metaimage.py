@@ -11,7 +11,7 @@ import numpy as np
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.records import refuse_study
-from raterscope.app.formats.voxel_files import VoxelHead, beside, checked_shape, sentences
+from raterscope.app.formats.volumes.voxel_files import VoxelHead, beside, checked_shape, sentences
 
 __all__ = ["read_head"]
 

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.records import refuse_study
-from raterscope.app.formats.voxel_files import MOST_VOXELS, sentences
+from raterscope.app.formats.volumes.voxel_files import MOST_VOXELS, sentences
 
 __all__ = ["NATIVE", "NoImageError", "SliceHead", "is_dicom", "read_dataset", "read_heads"]
 

@@ -14,9 +14,15 @@ from numpy.typing import NDArray
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError, plain
-from raterscope.app.formats.dicom_headers import NoImageError, SliceHead, is_dicom, read_dataset, read_heads
-from raterscope.app.formats.mask_records import VolumeFile
-from raterscope.app.formats.voxel_files import checked_shape, sentences
+from raterscope.app.formats.volumes.dicom_headers import (
+    NoImageError,
+    SliceHead,
+    is_dicom,
+    read_dataset,
+    read_heads,
+)
+from raterscope.app.formats.volumes.records import VolumeFile
+from raterscope.app.formats.volumes.voxel_files import checked_shape, sentences
 
 __all__ = ["listed", "series_in", "series_of"]
 

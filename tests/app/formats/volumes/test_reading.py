@@ -18,7 +18,7 @@ from PIL import Image
 from raterscope.algorithms.progress import Cancelled
 from raterscope.app.errors import InputError
 from raterscope.app.formats.volumes import find_volumes, load_volume, voxel_head
-from raterscope.app.formats.voxel_files import read_all
+from raterscope.app.formats.volumes.voxel_files import read_all
 
 RNG = np.random.default_rng(11)
 SHAPE = (4, 5, 6)

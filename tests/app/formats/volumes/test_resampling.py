@@ -5,7 +5,7 @@ import pytest
 import SimpleITK
 
 from raterscope.algorithms.masks.grid import Grid
-from raterscope.app.formats.resampling import explain_difference, resample
+from raterscope.app.formats.volumes.resampling import explain_difference, resample
 
 RNG = np.random.default_rng(5)
 
