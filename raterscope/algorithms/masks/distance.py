@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -13,11 +14,19 @@ from raterscope.algorithms.masks.data import OPEN, BoolArray, Box, Float32Array,
 
 __all__ = ["domain", "logit_distance", "occupied", "signed_distance"]
 
+_AT_ONCE = 32
+"""Slices or rows between two looks whether the distances are still wanted."""
+
 _NOTHING = 1e-6
 """A probability up to this is background: that of the logit at the paper's clip."""
 
 
-def signed_distance(mask: BoolArray, spacing: tuple[float, float, float], clip: float) -> Float32Array:
+def signed_distance(
+    mask: BoolArray,
+    spacing: tuple[float, float, float],
+    clip: float,
+    look: Callable[[], object] = lambda: None,
+) -> Float32Array:
     """Give each voxel's Euclidean distance to the boundary of a mask, above 0 inside.
 
     The distance is that to the nearest voxel of the other kind, centre to centre, less half of the smallest
@@ -32,6 +41,8 @@ def signed_distance(mask: BoolArray, spacing: tuple[float, float, float], clip: 
         mm.
     clip : float
         Largest distance, mm. An empty mask is -`clip` all over, a full one `clip`.
+    look : callable
+        Called now and then, and may raise what is to end the work.
 
     Returns
     -------
@@ -47,12 +58,16 @@ def signed_distance(mask: BoolArray, spacing: tuple[float, float, float], clip: 
     plane = np.empty(bits.shape, dtype=np.float32)
     line = np.empty(bits.shape[1:], dtype=np.float32)
     for z in range(slices):
+        if z % _AT_ONCE == 0:
+            look()
         kernels.along_columns(bits[z], spacing[2], far, line)
         kernels.across_rows(line, spacing[1], far, plane[z])
     away = plane
     if slices > 1:
         away = np.empty_like(plane)
-        kernels.across_slices(plane, spacing[0], far, 0, rows, away)
+        for row in range(0, rows, _AT_ONCE):
+            look()
+            kernels.across_slices(plane, spacing[0], far, row, min(row + _AT_ONCE, rows), away)
     kernels.finish(away.ravel(), half, clip)
     return away
 

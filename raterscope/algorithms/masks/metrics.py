@@ -215,8 +215,8 @@ def pairwise(masks: Masks, structure: int = 0, watch: Watch = silent) -> RaterAg
         if not shapes[p].size:
             overlap[p, p] = np.nan
     for p in range(raters):
-        watch(0.5 + 0.5 * p / raters, f"comparing {masks.annotators[p]} to the others")
         for q in range(p):
+            watch(0.5 + 0.5 * (p + q / p) / raters, f"comparing {masks.annotators[p]} to the others")
             overlap[p, q] = overlap[q, p] = dice(inside[p], inside[q])
             for table, value in zip(tables.values(), _distances(shapes[p], shapes[q]), strict=True):
                 table[p, q] = table[q, p] = value

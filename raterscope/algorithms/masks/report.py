@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -81,11 +82,12 @@ def report_on(fusion: MaskFusion, masks: Masks, watch: Watch = silent) -> Report
         What was fused.
     watch : Watch
     """
+    compared = against(masks, fusion, 0, part(watch, 0.0, 0.2))
     pairs = pairwise(masks, 0, part(watch, 0.2, 0.6))
     offset, spread = _offsets(fusion, masks, part(watch, 0.6, 0.7))
     found = disputes(fusion, masks, watch=part(watch, 0.7, 1.0))
     return Report(
-        compared=against(masks, fusion, 0, part(watch, 0.0, 0.2)),
+        compared=compared,
         pair_dice=pairs.dice,
         pair_hausdorff_95=pairs.hausdorff_95,
         weight=_weight(fusion, masks),
@@ -99,18 +101,20 @@ def report_on(fusion: MaskFusion, masks: Masks, watch: Watch = silent) -> Report
 
 def _offsets(fusion: MaskFusion, masks: Masks, watch: Watch) -> tuple[FloatArray, FloatArray]:
     consensus = placed(fusion, fusion.mask[0], masks.origin, masks.shape)
-    offset, spread = np.full((2, len(masks.annotators)), np.nan)
+    people = len(masks.annotators)
+    offset, spread = np.full((2, people), np.nan)
     if not consensus.any() or consensus.all():
         return offset, spread
     side = min(masks.spacing[masks.shape[0] == 1 :])
     reach = max(_REACH, _REACH_VOXELS * side)
-    away = signed_distance(consensus, masks.spacing, reach)
+    look = partial(watch, 0.0, "measuring the outline of the consensus")
+    away = signed_distance(consensus, masks.spacing, reach, look)
     outline = np.abs(away) <= max(masks.spacing[1:]) / 2
     for p, values in enumerate(masks.values):
-        watch(p / len(masks.values), f"measuring the outline of {masks.annotators[p]}")
+        look = partial(watch, (1 + p) / (1 + people), f"measuring the outline of {masks.annotators[p]}")
         marked = values > 0.5
         if marked.any():
-            beyond = signed_distance(marked, masks.spacing, reach)[outline] - away[outline]
+            beyond = signed_distance(marked, masks.spacing, reach, look)[outline] - away[outline]
             offset[p], spread[p] = beyond.mean(), beyond.std()
     return offset, spread
 

@@ -1,5 +1,6 @@
 """Any algorithm on any masks: plans, what is trivial, several structures, what is settled."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -9,6 +10,7 @@ from raterscope.algorithms.masks.catalogue import FUSERS
 from raterscope.algorithms.masks.data import OPEN, Masks
 from raterscope.algorithms.masks.fusion import MaskPlan, fuse, stack
 from raterscope.algorithms.masks.report import report_on
+from raterscope.algorithms.progress import Cancelled
 from raterscope.algorithms.settings import SettingsError
 
 NAMES = ("a", "b", "c", "d")
@@ -24,6 +26,22 @@ def balls(radii: tuple[float, ...], size: int = 24) -> np.ndarray:
 @pytest.fixture(scope="module")
 def masks() -> Masks:
     return Masks(balls((6.0, 6.5, 7.0, 9.0)), NAMES)
+
+
+def test_the_progress_of_measuring_never_falls_and_each_step_of_it_can_be_cancelled(masks: Masks) -> None:
+    fusion, told = fuse(masks), []
+    report_on(fusion, masks, lambda fraction, words, **_: told.append((fraction, words)))
+    fractions = [fraction for fraction, _ in told]
+    assert fractions == sorted(fractions)
+    for step in range(len(told)):
+        left = iter(range(step))
+
+        def cancel(_fraction: float, _words: str, left: Iterator[int] = left, **_: object) -> None:
+            if next(left, None) is None:
+                raise Cancelled
+
+        with pytest.raises(Cancelled):
+            report_on(fusion, masks, cancel)
 
 
 @pytest.mark.parametrize("name", FUSERS)
