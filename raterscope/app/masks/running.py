@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from raterscope.algorithms.masks.data import FloatArray, MaskFusion, Masks, MasksError, Settled
@@ -48,11 +49,11 @@ class Case:
     regions: Sequence[Region] = ()
     settled: Mapping[int, Settled] = field(default_factory=dict)
 
-    def masks(self, structure: str, margin: float = MARGIN) -> Masks:
-        """Lay the masks of a structure together, what was settled held fixed."""
+    def masks(self, structure: str, look: Callable[[], object] = lambda: None) -> Masks:
+        """Lay the masks of a structure together, what was settled held fixed; see `assemble`."""
         return assemble(
-            self.records[structure], self.grid, structure, margin=margin, regions=self.regions,
-            settled=self.settled,
+            self.records[structure], self.grid, structure, margin=MARGIN, regions=self.regions,
+            settled=self.settled, look=look,
         )  # fmt: skip
 
 
@@ -89,7 +90,7 @@ def fuse_case(case: Case, plan: MaskPlan, watch: Watch = silent) -> CaseResult:
     fusions, reports = [], []
     for step, structure in enumerate(case.records):
         here = part(watch, step / len(case.records), (step + 1) / len(case.records))
-        masks = case.masks(structure)
+        masks = case.masks(structure, partial(here, 0.0, "laying the masks together"))
         fusions.append(fuse(masks, plan, watch=part(here, 0.0, _FUSED)))
         reports.append(report_on(fusions[-1], masks, part(here, _FUSED, 1.0)))
     return CaseResult(tuple(fusions), tuple(reports))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -201,6 +201,7 @@ def assemble(
     margin: float,
     regions: Sequence[Region] = (),
     settled: Mapping[int, Settled] | None = None,
+    look: Callable[[], object] = lambda: None,
 ) -> Masks:
     """Lay masks of one structure together, on the box about them all.
 
@@ -215,6 +216,8 @@ def assemble(
         Room about the masks, mm.
     regions, settled
         What the expert decided, see `known_voxels`; the box holds it too.
+    look : callable
+        Called before each mask, and may raise what is to end the work.
     """
     pieces = [(one.origin, one.values.shape) for one in records.values() if one.values.size]
     pieces += [
@@ -228,6 +231,7 @@ def assemble(
     whole = (len(records), *shape)
     values: Any = np.zeros(whole, dtype=np.float32) if soft else np.zeros(whole, dtype=np.bool_)
     for layer, record in zip(values, records.values(), strict=True):
+        look()
         if record.values.size:
             ends = [at + n for at, n in zip(record.origin, record.values.shape, strict=True)]
             there = tuple(slice(at - o, end - o) for at, end, o in zip(record.origin, ends, low, strict=True))
