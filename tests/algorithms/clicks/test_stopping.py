@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
 import pytest
 from scipy.stats import multivariate_normal, norm
 
-from raterscope.algorithms.clicks import FusionPlan, KnownSpots, fuse
+from raterscope.algorithms.clicks import FusionPlan, KnownSpots, fuse, stopping
 from raterscope.algorithms.clicks._finding import found, found_later, marks_of
 from raterscope.algorithms.clicks.history import StreamHistory
-from raterscope.algorithms.clicks.stopping import Outlook, StoppingSettings, changed, is_firm, outlook
+from raterscope.algorithms.clicks.stopping import (
+    Outlook,
+    StoppingSettings,
+    changed,
+    crowd_on,
+    is_firm,
+    outlook,
+)
 from raterscope.algorithms.evaluation import evaluate
 from raterscope.algorithms.settings import SettingsError
 from tests.algorithms.clicks.crowds import in_order, made, quantius, until
@@ -163,6 +171,20 @@ def test_sensitivity_and_precision_are_those_against_the_truth():
         truths.append((true.sensitivity, true.precision))
     assert np.mean(estimates, axis=0) == pytest.approx(np.mean(truths, axis=0), abs=0.08)
     assert np.mean(held) >= 0.75
+
+
+def test_the_less_the_crowd_is_known_the_wider_is_the_interval_of_precision(monkeypatch):
+    clicks, _ = crowd(6, seed=1, strays=4.0)
+    fusion, widths = fuse(clicks, PLAN), []
+    for variance in (0.0, 0.003, 0.02):
+
+        def less_known(*given, variance=variance):
+            return replace(crowd_on(*given), variance=variance)
+
+        monkeypatch.setattr(stopping, "crowd_on", less_known)
+        _, low, high = outlook(clicks, fusion, PLAN).precision
+        widths.append(high - low)
+    assert widths[0] < widths[1] < widths[2]
 
 
 @pytest.mark.parametrize(
