@@ -136,8 +136,11 @@ class TileStore(QObject):
             if key not in self._tiles:
                 self._tiles[key] = tile
                 self._bytes += tile.sizeInBytes()
-        while self._bytes > KEPT_BYTES and next(iter(self._tiles)) not in self._needed:
-            self._bytes -= self._tiles.popitem(last=False)[1].sizeInBytes()
+        # What came when it was no longer wanted stands behind what is needed.
+        others = [key for key in self._tiles if key not in self._needed] if self._bytes > KEPT_BYTES else []
+        for key in others:
+            if self._bytes > KEPT_BYTES:
+                self._bytes -= self._tiles.pop(key).sizeInBytes()
         if some:
             self.arrived.emit([key for key, _ in some])
         if refused and not self._failed:

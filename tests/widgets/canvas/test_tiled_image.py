@@ -1,6 +1,7 @@
 """An image by tiles looks as the whole would, and only what is in sight is read, off the GUI thread."""
 
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -135,6 +136,24 @@ def test_what_is_no_longer_in_sight_is_not_read_any_more(canvas, qtbot):
     qtbot.waitUntil(lambda: (0, 57, 57) in tiles.read, timeout=3000)
     passed = [key for key in tiles.read if key[0] == 0 and key[1] < 20]
     assert len(passed) <= 3 * tile_store.THREADS
+
+
+def test_what_comes_when_it_is_no_longer_wanted_does_not_pile_up(canvas, qtbot, monkeypatch):
+    monkeypatch.setattr(tile_store, "KEPT_BYTES", 12 * SIDE * SIDE * 4)
+    canvas.set_image(Tiles(np.full((4000, 4000), 77, dtype=np.uint8)), (0, 0, 4000, 4000))
+    store = canvas._image._picture.store
+    qtbot.waitUntil(lambda: not store._desk.wanted and not store._desk.told, timeout=3000)
+    first, then = ([(0, row, column) for column in range(10)] for row in (0, 1))
+    store.want(then)
+    qtbot.waitUntil(lambda: all(store.get(key) for key in then), timeout=3000)
+    store.want(first)
+    deadline = time.monotonic() + 3
+    while store._desk.wanted and time.monotonic() < deadline:
+        time.sleep(0.005)  # they are read, and nobody has taken them yet
+    store.want(then)
+    qtbot.waitUntil(lambda: not store._desk.told, timeout=3000)
+    assert all(store.get(key) for key in then)
+    assert len(store._tiles) <= 12
 
 
 def test_memory_is_bounded_and_what_is_in_sight_stays(canvas, qtbot, monkeypatch):
