@@ -16,7 +16,7 @@ from raterscope.app.formats.masks.label_maps import is_voxel_file
 from raterscope.app.formats.pairs import tells as tells_pairs
 from raterscope.app.formats.points import MARKS
 from raterscope.app.formats.points import tells as tells_points
-from raterscope.app.formats.records import refuse_study
+from raterscope.app.formats.records import refuse_special
 from raterscope.app.formats.volumes.records import VolumeFile
 from raterscope.app.natural import natural
 
@@ -211,7 +211,7 @@ def _sort_file(path: Path, kind: str | None, piles: Piles, watch: Watch) -> None
     from raterscope.app.formats.volumes import find_volumes
     from raterscope.app.formats.volumes.dicom_headers import is_dicom
 
-    refuse_study(path)
+    refuse_special(path)
     if kind != "clicks" and not path.is_file():
         there = "is a pipe or a device; expected a file" if path.exists() else "is not there"
         raise InputError(there, file=path)

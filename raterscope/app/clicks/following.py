@@ -22,7 +22,7 @@ from raterscope.app.clicks.results import image_record
 from raterscope.app.clicks.running import gather
 from raterscope.app.clicks.watching import Waiting, Watched, WatchPlan, follow, waiting
 from raterscope.app.formats.growing import Growth, Position, look
-from raterscope.app.formats.records import ClickTable, refuse_study
+from raterscope.app.formats.records import ClickTable, refuse_special
 from raterscope.app.outcome import Answer, Outcome
 from raterscope.app.study import Study, digest_of, streams
 
@@ -68,7 +68,7 @@ class Following:
     """
 
     def __init__(self, study: Study, wish: Wish) -> None:
-        refuse_study(wish.source)
+        refuse_special(wish.source)
         before = next((one for one in streams.streams(study) if one.source == wish.source.resolve()), None)
         since = study.last_import() if before is None else _since(before)
         settings = {"plan": wish.plan.as_dict(), "since": since, "mapping": dict(wish.mapping)}

@@ -8,7 +8,7 @@ from pathlib import Path
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.points.table import are_detections, points_of
-from raterscope.app.formats.records import ClickTable, ImageFile, PointTable, refuse_study
+from raterscope.app.formats.records import ClickTable, ImageFile, PointTable, refuse_special
 from raterscope.app.formats.tables import Table, UnknownColumns, assigned, read_table
 
 __all__ = ["KINDS", "ClickTable", "ImageFile", "PointTable", "UnknownColumns", "read"]
@@ -51,7 +51,7 @@ def read(
     path = Path(path)
     if kind not in (None, *KINDS[:3]):
         raise InputError(f"{plain(kind)} is no kind of table; expected one of {', '.join(KINDS[:3])}")
-    refuse_study(path)
+    refuse_special(path)
     if kind in ("image", None):
         from raterscope.app.formats.images import is_image, read_image
 

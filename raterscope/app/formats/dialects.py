@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from raterscope.app.errors import InputError
-from raterscope.app.formats.records import refuse_study
+from raterscope.app.formats.records import refuse_special
 
 __all__ = [
     "bytes_of", "decoded", "delimiter_of", "distinct", "encodings_of", "even", "header_of", "is_headed",
@@ -39,7 +39,7 @@ def bytes_of(path: Path, most: int = -1) -> bytes:
     InputError
         For a file that is missing, empty or too long, and for a folder.
     """
-    refuse_study(path)
+    refuse_special(path)
     try:
         size = path.stat().st_size
         if size > LONGEST_FILE:

@@ -128,7 +128,8 @@ def write_table(path: Path, columns: Sequence[str], rows: Iterable[Sequence[obje
     path : Path
     columns : sequence of str
     rows : iterable of rows
-        Numbers are written as they are; None, NaN and infinity are empty; text is made harmless.
+        Numbers are written as they are; None, NaN and infinity are empty; text is made harmless, that of
+        the header too.
 
     Returns
     -------
@@ -142,7 +143,7 @@ def write_table(path: Path, columns: Sequence[str], rows: Iterable[Sequence[obje
     """
     with replacing(path) as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(columns)
+        writer.writerow([harmless(name) for name in columns])
         writer.writerows([_cell(cell) for cell in row] for row in rows)
     return path
 

@@ -22,7 +22,7 @@ from PIL.PngImagePlugin import PngImageFile
 
 from raterscope.app.errors import InputError
 from raterscope.app.formats.damage import in_a_sentence
-from raterscope.app.formats.records import refuse_study
+from raterscope.app.formats.records import refuse_special
 from raterscope.app.formats.tiff_levels import tiff_levels
 
 __all__ = [
@@ -84,7 +84,7 @@ def kind_of_file(path: Path) -> str:
     InputError
         For a file that is none of them, or is empty.
     """
-    refuse_study(path)
+    refuse_special(path)
     with path.open("rb") as file:
         start = file.read(8)
     if not start:

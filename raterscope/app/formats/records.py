@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +14,7 @@ import numpy as np
 from raterscope.algorithms.clicks.data import FloatArray, IntArray
 from raterscope.app.errors import InputError
 
-__all__ = ["STUDY_SUFFIX", "ClickTable", "ImageFile", "PointTable", "first_seen", "refuse_study"]
+__all__ = ["STUDY_SUFFIX", "ClickTable", "ImageFile", "PointTable", "first_seen", "refuse_special"]
 
 STUDY_SUFFIX = ".rscope"
 
@@ -108,19 +109,27 @@ class ImageFile:
     pixel_size: float | None = None
 
 
-def refuse_study(path: Path) -> None:
-    """Refuse to look into a study's file, which every reader must do before it opens a file.
+def refuse_special(path: Path) -> None:
+    """Refuse a study, a pipe or a device. Every reader must call this before it opens a file.
 
     On POSIX systems a process that closes any handle on a file loses its locks on it: having read an open
-    study's first bytes, this process would no longer keep others out of it.
+    study's first bytes, this process would no longer keep others out of it. A pipe or a device may block, or
+    never end.
 
     Raises
     ------
     InputError
-        For a file that is called NAME.rscope, or a link to one.
+        For a file that is called NAME.rscope, for a pipe, socket or device, and for a link to one of them.
+        A missing file and a folder are left to the reader.
     """
     if STUDY_SUFFIX in (path.suffix.casefold(), Path(os.path.realpath(path)).suffix.casefold()):
         raise InputError("is a study; open it instead of importing it", file=path)
+    try:
+        mode = path.stat().st_mode
+    except (OSError, ValueError):
+        return
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        raise InputError("is a pipe or a device; expected a file", file=path)
 
 
 def first_seen(names: list[Any]) -> tuple[tuple[str, ...], IntArray]:

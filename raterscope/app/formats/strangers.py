@@ -5,13 +5,14 @@ from __future__ import annotations
 import gc
 import json
 import math
+import sys
 from pathlib import Path
 from typing import Any, TypeGuard
 
 import msgspec
 
 from raterscope.app.errors import InputError, plain
-from raterscope.app.formats.records import refuse_study
+from raterscope.app.formats.records import refuse_special
 from raterscope.app.formats.volumes.voxel_files import checked_shape, sentences
 
 __all__ = [
@@ -29,6 +30,9 @@ LARGEST_TEXT = 500_000_000
 _MOST_ALONG = 100_000
 _DEEPEST = 64
 _LONGEST_NAME = 200
+_MOST_DIGITS = 310
+_LARGEST_WHOLE = int(sys.float_info.max)
+"""A whole number beyond it has no float; JSON may write one."""
 
 
 def read_json(path: Path) -> Any:
@@ -65,7 +69,7 @@ def decode_json(content: bytes | str) -> Any:
     except (msgspec.DecodeError, RecursionError, UnicodeError):
         pass
     try:
-        return json.loads(content)
+        return json.loads(content, parse_int=_whole)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
     except ValueError:
@@ -120,8 +124,10 @@ def refuse_size(path: Path, *sizes: Any, field: str | None = None) -> None:
 
 
 def is_number(value: Any) -> TypeGuard[float]:
-    """Tell whether a decoded value is a finite number."""
-    return type(value) in (int, float) and math.isfinite(value)
+    """Tell whether a decoded value is a finite number that a float can hold."""
+    if type(value) is int:
+        return abs(value) <= _LARGEST_WHOLE
+    return type(value) is float and math.isfinite(value)
 
 
 def entries(value: Any) -> list[dict[str, Any]]:
@@ -136,13 +142,18 @@ def text_of(value: Any) -> str:
     return plain(str(value).strip(), _LONGEST_NAME)
 
 
+def _whole(digits: str) -> int | float:
+    """Convert a whole number; one that no float can hold is infinite, as 1e999 is."""
+    return int(digits) if len(digits) <= _MOST_DIGITS else math.copysign(math.inf, int(digits[:2]))
+
+
 def _content(path: Path) -> bytes:
     _check_text(path)
     return path.read_bytes()
 
 
 def _check_text(path: Path) -> None:
-    refuse_study(path)
+    refuse_special(path)
     with sentences(path):
         size = path.stat().st_size
     if size > LARGEST_TEXT:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from raterscope.algorithms.progress import Watch, part, silent
-from raterscope.app.formats.records import refuse_study
+from raterscope.app.formats.records import refuse_special
 from raterscope.app.study.records import ImageEntry
 
 __all__ = ["Names", "digest_of_file", "digest_of_files", "has_changed", "locate", "size_of", "stored_path"]
@@ -101,7 +101,7 @@ def digest_of_file(path: Path, watch: Watch = silent, words: str = "reading") ->
     Of a file that has been read before and not changed since, as its times tell, it is known: slides have
     gigabytes.
     """
-    refuse_study(path)
+    refuse_special(path)
     stamp = _stamp(path)
     if stamp in _DIGESTS:
         return _DIGESTS[stamp]

@@ -40,6 +40,11 @@ def test_text_that_a_spreadsheet_would_run_gets_an_apostrophe(text: str) -> None
     assert harmless(text) == "'" + text
 
 
+def test_a_header_that_a_spreadsheet_would_run_gets_an_apostrophe(tmp_path: Path) -> None:
+    path = write_table(tmp_path / "t.csv", ["=1+1: yes", "x"], [["=2", 1]])
+    assert path.read_text() == "'=1+1: yes,x\n'=2,1\n"
+
+
 @pytest.mark.parametrize("text", ["", "ann", "a=b", "-5", "+1.5e-3", "-.5", "'tis", "O'Neil", "#1"])
 def test_other_text_and_numbers_stay(text: str) -> None:
     assert harmless(text) == text

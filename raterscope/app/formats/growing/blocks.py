@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from raterscope.app.errors import InputError
-from raterscope.app.formats.records import refuse_study
+from raterscope.app.formats.records import refuse_special
 
 __all__ = ["Hash", "Stamp", "digest_of", "is_settled", "is_still", "opened", "stamp_of"]
 
@@ -67,7 +67,7 @@ def opened(path: Path) -> BinaryIO | None:
     InputError
         For what is a study, is no ordinary file, or cannot be read.
     """
-    refuse_study(path)
+    refuse_special(path)
     try:
         if not stat.S_ISREG(path.stat().st_mode):
             raise InputError("is no file with rows", file=path)

@@ -10,7 +10,7 @@ from raterscope.app.errors import plain
 from raterscope.app.formats.clicks import NEEDED, WANTED, scale_of
 from raterscope.app.formats.growing.lines import LONGEST
 from raterscope.app.formats.growing.records import Records
-from raterscope.app.formats.strangers import decode_json
+from raterscope.app.formats.strangers import decode_json, is_number
 from raterscope.app.formats.tables import Table, UnknownColumns, assign
 
 __all__ = ["HEADER", "cut_objects", "is_json"]
@@ -87,9 +87,6 @@ def _cell(told: Mapping[str, Any], key: str | None, field: str) -> str:
         return value
     if type(value) not in (int, float):
         raise ValueError(f"{plain(key)} is neither text nor a number")
-    if field == "time" and key is not None:
-        value *= scale_of(key)
-    try:
-        return repr(value)
-    except ValueError:
-        raise ValueError(f"{plain(key)} is a number without end") from None
+    if type(value) is int and not is_number(value):
+        raise ValueError(f"{plain(key)} is a number of too many digits")
+    return repr(value * scale_of(key) if field == "time" and key is not None else value)

@@ -359,10 +359,10 @@ def _blocks(
 
 
 def _write(path: Path, header: Sequence[str], blocks: Iterable[Columns]) -> Path:
-    """Write columns, a block after the other; their cells are as they are to be."""
+    """Write columns, a block after the other; their cells are made harmless already, the header is not."""
     with replacing(path) as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(header)
+        writer.writerow(_names(header))
         for columns in blocks:
             writer.writerows(zip(*columns, strict=True))
     return path
@@ -370,7 +370,7 @@ def _write(path: Path, header: Sequence[str], blocks: Iterable[Columns]) -> Path
 
 def _class_columns(classes: Sequence[str], others: Sequence[str]) -> list[str]:
     """Name the classes' columns after them, or "label (class)" where a column has that name already."""
-    return [harmless(f"{name} (class)" if name in others else name) for name in classes]
+    return [f"{name} (class)" if name in others else name for name in classes]
 
 
 def _names(names: Iterable[str]) -> list[str]:

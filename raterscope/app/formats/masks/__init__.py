@@ -10,6 +10,7 @@ from typing import Any
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError
 from raterscope.app.formats.masks.naming import NOTHING, Named, bare, by_path
+from raterscope.app.formats.records import refuse_special
 from raterscope.app.formats.volumes.records import MaskTable, RaterMask, VolumeFile
 
 __all__ = ["holds_masks", "read_masks"]
@@ -114,6 +115,7 @@ def read_masks(
         When the file cannot be read, in a sentence that says where and why.
     """
     path = Path(path)
+    refuse_special(path)
     volumes = tuple(volumes)
     names = _names(path, naming, annotator, structure)
     table = _read(path, volumes, names, naming, spacing, watch)

@@ -287,10 +287,10 @@ def _tiff_pages(path: Path) -> NDArray[Any]:
     """Read the pages of a TIFF: (pages, rows, columns) or (pages, rows, columns, 3)."""
     import tifffile
 
-    from raterscope.app.formats.records import refuse_study
+    from raterscope.app.formats.records import refuse_special
     from raterscope.app.formats.volumes.voxel_files import checked_shape
 
-    refuse_study(path)
+    refuse_special(path)
     with sentences(path), tifffile.TiffFile(path) as file:
         first = file.pages[0]
         sizes = (len(file.pages), first.imagelength, first.imagewidth)

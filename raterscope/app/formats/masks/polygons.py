@@ -117,7 +117,7 @@ def paired(values: Any) -> NDArray[np.float64]:
         raise ValueError("no list of points")
     try:
         points = np.array(values, dtype=float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ValueError("points that are no numbers") from None
     if points.ndim == 1 and len(points) % 2 == 0:
         points = points.reshape(-1, 2)

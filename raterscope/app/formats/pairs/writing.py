@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from raterscope.algorithms.pairs.data import BEHAVIOURS, FloatArray, PairFusion, Pairs
 from raterscope.algorithms.pairs.ranking import ranks
 from raterscope.algorithms.progress import Watch, silent
-from raterscope.app.formats.export import harmless, write_table
+from raterscope.app.formats.export import write_table
 
 __all__ = [
     "ANNOTATORS", "PAIRS", "PATH", "RANKING",
@@ -144,7 +144,7 @@ def write_path(path: Path, annotators: Sequence[str], fusion: PairFusion, watch:
     InputError
         When it cannot be written.
     """
-    header = (PATH, *(harmless(f"{name} (annotator)" if name == PATH else name) for name in annotators))
+    header = (PATH, *(f"{name} (annotator)" if name == PATH else name for name in annotators))
     size = max(1, _ROWS // len(header))
 
     def rows() -> Iterator[Sequence[object]]:

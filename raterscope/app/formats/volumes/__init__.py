@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import InputError, plain
-from raterscope.app.formats.records import STUDY_SUFFIX, refuse_study
+from raterscope.app.formats.records import STUDY_SUFFIX, refuse_special
 from raterscope.app.formats.volumes.records import Volume, VolumeFile
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def find_volumes(path: Path | str, watch: Watch = silent) -> tuple[VolumeFile, .
     path = Path(path)
     if path.is_dir():
         return _in_folder(path, watch)
-    refuse_study(path)
+    refuse_special(path)
     if not path.exists():
         raise InputError("is not there", file=path)
     from raterscope.app.formats.volumes import dicom, dicom_headers
@@ -109,7 +109,7 @@ def voxel_head(path: Path) -> VoxelHead | None:
 
 
 def _format(path: Path) -> str | None:
-    refuse_study(path)
+    refuse_special(path)
     name = path.name.casefold()
     for kind, endings in _VOXELS.items():
         if name.endswith(endings):

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from raterscope.app.errors import InputError, plain
-from raterscope.app.formats.records import refuse_study
+from raterscope.app.formats.records import refuse_special
 from raterscope.app.formats.volumes.voxel_files import MOST_VOXELS, sentences
 
 __all__ = ["NATIVE", "NoImageError", "SliceHead", "is_dicom", "read_dataset", "read_heads"]
@@ -127,7 +127,7 @@ class SliceHead:
 
 def is_dicom(path: Path) -> bool:
     """Tell by a file's first bytes whether it is DICOM, with or without a preamble."""
-    refuse_study(path)
+    refuse_special(path)
     try:
         with path.open("rb") as file:
             start = file.read(132)

@@ -10,7 +10,7 @@ import numpy as np
 
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.app.errors import InputError, plain
-from raterscope.app.formats.records import refuse_study
+from raterscope.app.formats.records import refuse_special
 from raterscope.app.formats.volumes.voxel_files import VoxelHead, beside, checked_shape, sentences
 
 __all__ = ["read_head"]
@@ -44,7 +44,7 @@ def read_head(path: Path) -> VoxelHead:
     InputError
         For a file that is no MetaImage, names a data file elsewhere, or claims more than 2^30 voxels.
     """
-    refuse_study(path)
+    refuse_special(path)
     with sentences(path):
         fields, end = _fields(path)
         sizes = tuple(int(word) for word in _words(fields, "DimSize"))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.app.errors import InputError
-from raterscope.app.formats.records import refuse_study
+from raterscope.app.formats.records import refuse_special
 from raterscope.app.formats.volumes.voxel_files import VoxelHead, checked_shape, sentences
 
 __all__ = ["RAS_TO_LPS", "read_head"]
@@ -42,7 +42,7 @@ def read_head(path: Path) -> VoxelHead:
     InputError
         For a file that is no NIfTI, holds no volume, or claims more than 2^30 voxels.
     """
-    refuse_study(path)
+    refuse_special(path)
     with sentences(path):
         header_path, data_path = _pair(path)
         packed = _is_gzip(header_path)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.app.errors import InputError, plain
-from raterscope.app.formats.records import refuse_study
+from raterscope.app.formats.records import refuse_special
 from raterscope.app.formats.volumes.voxel_files import VoxelHead, beside, checked_shape, sentences
 
 __all__ = ["TO_LPS", "read_head"]
@@ -66,7 +66,7 @@ def read_head(path: Path) -> VoxelHead:
     InputError
         For a file that is no NRRD, names a data file elsewhere, or claims more than 2^30 voxels.
     """
-    refuse_study(path)
+    refuse_special(path)
     with sentences(path):
         header, end = _parsed(path)
         sizes = tuple(int(size) for size in header["sizes"])

@@ -17,7 +17,7 @@ from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.channels import channels_of
 from raterscope.app.formats.images import load_image, read_image
-from raterscope.app.formats.records import refuse_study
+from raterscope.app.formats.records import refuse_special
 from raterscope.app.formats.volumes.records import Volume, VolumeFile
 from raterscope.app.formats.volumes.voxel_files import checked_shape, sentences, shown
 
@@ -33,7 +33,7 @@ _MICROMETRE = 1e-3
 
 def is_tiff(path: Path) -> bool:
     """Tell by a file's first bytes whether it is a TIFF."""
-    refuse_study(path)
+    refuse_special(path)
     try:
         with path.open("rb") as file:
             return file.read(4) in (b"II*\x00", b"MM\x00*", b"II+\x00", b"MM\x00+")

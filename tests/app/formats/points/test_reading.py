@@ -1,6 +1,7 @@
 """Files of points read: the right places, and one sentence for what is wrong."""
 
 import json
+import sys
 
 import numpy as np
 import pytest
@@ -297,7 +298,35 @@ class TestTelling:
         assert said.count("\n") == 0
 
 
-JUNK = [None, True, -1, 1.5, 1e300, "", "x", "1", [], [[]], [1], {}, {"type": "Feature"}, [[1, 2], [3]]]
+JUNK = [
+    None,
+    True,
+    -1,
+    1.5,
+    1e300,
+    10**400,
+    -(10**4400),
+    float("nan"),
+    float("-inf"),
+    "",
+    "x",
+    "1",
+    [],
+    [[]],
+    [1],
+    {},
+    {"type": "Feature"},
+    [[1, 2], [3]],
+]
+
+
+def json_text(content):
+    """Write JSON with whole numbers of any length, which `json.dumps` refuses."""
+    sys.set_int_max_str_digits(0)
+    try:
+        return json.dumps(content)
+    finally:
+        sys.set_int_max_str_digits(sys.int_info.default_max_str_digits)
 
 
 def spoilt(content, where, junk):
@@ -317,7 +346,7 @@ def spoilt(content, where, junk):
 def test_whatever_stands_where_something_else_should_is_read_or_refused(tmp_path, name, where, junk):
     marks = {("ann", "one.png"): [(1.5, 2.5), (3, 4)], ("ann", "two.png"): [(5, 6)]}
     path = WRITERS[name](tmp_path, marks)[0]
-    path.write_text(json.dumps(spoilt(json.loads(path.read_text()), where, junk)))
+    path.write_text(json_text(spoilt(json.loads(path.read_text()), where, junk)))
     tells(path)
     try:
         file = read_points(path)
