@@ -207,11 +207,16 @@ def test_the_history_says_what_is_no_longer_in_effect(qtbot):
     history.set_entries(
         [
             HistoryEntry(now, "accept spot 9", "accepted"),
-            HistoryEntry(now, "reject spot 11", "rejected", False),
+            HistoryEntry(now, "reject spot 11", "rejected", "undone"),
+            HistoryEntry(now, "take region 1", "accepted", "superseded"),
         ]
     )
     model = history.view.model()
-    assert [model.index(row).data() for row in range(2)] == ["accept spot 9", "reject spot 11 (taken back)"]
+    assert [model.index(row).data() for row in range(3)] == [
+        "accept spot 9",
+        "reject spot 11 (undone)",
+        "take region 1 (superseded)",
+    ]
     asked = []
     history.undo_requested.connect(lambda: asked.append("undo"))
     history.undo.click()

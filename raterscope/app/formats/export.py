@@ -35,7 +35,7 @@ __all__ = [
 DECISIONS = (
     "decision", "at", "who", "kind", "verb", "item", "spot", "x", "y", "from_x", "from_y", "structure",
     "region", "box", "rater", "task", "label", "annotators", "weight", "reason", "run", "about", "undoes",
-    "in_effect", "blind", "words",
+    "in_effect", "blind", "words", "standing",
 )  # fmt: skip
 
 _LONGEST = 80  # bytes; a file's name has up to three such parts, and 255 bytes are the most on most disks
@@ -173,7 +173,7 @@ def decision_rows(
             "" if one.subject is None else one.subject.kind, one.verb, _item(one, items),
             *_subject_cells(one), "; ".join(one.annotators), getattr(one.subject, "weight", None), one.reason,
             one.run, one.about, one.undoes, state.in_effect(one.id), getattr(one.subject, "blind", None),
-            state.in_words(one),
+            state.in_words(one), "" if one.verb == "undo" else state.standing(one.id),
         )  # fmt: skip
 
 

@@ -59,7 +59,7 @@ def decisions_section(told: Sequence[tuple[Decision, str]], state: ReviewState) 
     notable = sorted(range(len(told)), key=lambda at: _is_plain(told[at][0]))[:_MOST]
     shown = [told[at] for at in sorted(notable)]
     rows = [_row(one, items, state) for one, items in shown]
-    columns = ("No.", "When (UTC)", "Who", "Case", "Structure", "What", "Why", "In effect")
+    columns = ("No.", "When (UTC)", "Who", "Case", "Structure", "What", "Why", "Standing")
     kept = [at for at in range(len(columns)) if at not in (3, 4, 6) or any(row[at] for row in rows)]
     note = ""
     if len(shown) < len(told):
@@ -105,7 +105,7 @@ def _row(one: Decision, items: str, state: ReviewState) -> Sequence[str]:
         plain(getattr(_target(one, state).subject, "structure", "")),
         plain(state.in_words(one), 160),
         "" if one.annotators else plain(one.reason, 160),  # the words have it
-        "" if one.verb == "undo" else "yes" if state.in_effect(one.id) else "undone",
+        "" if one.verb == "undo" else state.standing(one.id),
     )
 
 

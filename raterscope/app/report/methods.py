@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from raterscope.app.errors import counted, plain
+from raterscope.app.errors import plain
 from raterscope.app.report.contents import Prose, Section
 from raterscope.app.report.figures import Figures
 from raterscope.app.report.runs import flat, plan_in_words
@@ -167,20 +167,9 @@ def _about(
     then = fold([one for one in decisions if one.id <= run.known])
     fixed = []
     for number in run.items:
-        if (run.kind, number) not in items:
-            continue
-        if run.kind == "masks":
-            regions = [one for one in then.regions(number) if one.voxels is not None]
-            if regions:
-                fixed.append(f"{counted(len(regions), 'region')} of {plain(items[run.kind, number])}")
-        elif run.kind == "labels":
-            tasks = then.tasks(number)
-            if tasks:
-                fixed.append(f"{counted(len(tasks), 'task')} of {plain(items[run.kind, number])}")
-        elif run.kind == "clicks":
-            spots = [one for one in then.spots(number) if one.verdict != "skipped"]
-            if spots:
-                fixed.append(f"{counted(len(spots), 'spot')} of {plain(items[run.kind, number])}")
+        settled = then.settled(run.kind, number)
+        if settled and (run.kind, number) in items:
+            fixed.append(f"{settled} of {plain(items[run.kind, number])}")
     held = (
         f"What the expert had settled was held fixed: {', '.join(fixed)}."
         if fixed

@@ -1,7 +1,7 @@
 """The expert's decisions: the journal, and what it amounts to for each kind of annotation."""
 
 from raterscope.app.review.decision import Decision, in_words, one_by_one, target_of
-from raterscope.app.review.journal import ReviewState, Weighed, differ, fold, redo, undo
+from raterscope.app.review.journal import ReviewState, Standing, Weighed, differ, fold, redo, undo
 from raterscope.app.review.measures import Measures, Shape, is_measure, read_measures
 from raterscope.app.review.measuring_subjects import CountingSubject, ScaleSubject, ShapeSubject
 from raterscope.app.review.regions import Region, known_voxels
@@ -39,6 +39,7 @@ __all__ = [
     "SpotOf",
     "SpotSubject",
     "SpotsSubject",
+    "Standing",
     "Subject",
     "TaskSubject",
     "Verdict",

@@ -7,28 +7,46 @@ what can be undone) is read off the journal by `fold`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from functools import cached_property
+from typing import Any, Literal, Protocol
 
 from raterscope.app.review.biases import BiasesOfQuestion, Judged
 from raterscope.app.review.decision import Decision, in_words, target_of
+from raterscope.app.review.last_words import LastWords
+from raterscope.app.review.measuring_subjects import CountingSubject, ScaleSubject, ShapeSubject
 from raterscope.app.review.regions import Region, RegionsOfImage
 from raterscope.app.review.spots import Flag, Spot, SpotsOfImage
 from raterscope.app.review.subjects import WeightSubject
 from raterscope.app.review.tasks import DecidedTask, TasksOfQuestion
 
-__all__ = ["ReviewState", "Weighed", "differ", "fold", "redo", "undo"]
+__all__ = ["ReviewState", "Standing", "Weighed", "differ", "fold", "redo", "undo"]
+
+
+Standing = Literal["in effect", "superseded", "no effect", "undone"]
+"""What has become of a decision.
+
+superseded: a later decision on the same subject replaced it; no effect: it skipped what was settled.
+"""
 
 
 class _OnItem(Protocol):
     """What was decided on one item, while the journal is read."""
+
+    words: LastWords
 
     def take(self, decision: Decision, item: int) -> None:
         """Let a decision in effect change what is decided on the item."""
 
     def fixed(self) -> object:
         """Give what a fusion is held to, to be compared."""
+
+    def settled_subjects(self) -> tuple[str, ...]:
+        """Say how many subjects a fusion is held to."""
+
+    def undone_since(self, now: Any, dead: Container[int]) -> list[int]:
+        """Name the decisions that a fusion was held to and that nothing replaces now."""
 
 
 _READERS: Mapping[str, Callable[[], _OnItem]] = {
@@ -39,6 +57,7 @@ _READERS: Mapping[str, Callable[[], _OnItem]] = {
 }
 
 _OF_ANNOTATORS = ("exclude", "weigh", "include")
+_MEASURES = (ScaleSubject, ShapeSubject, CountingSubject)
 
 
 @dataclass(frozen=True)
@@ -125,9 +144,70 @@ class ReviewState:
         """Give what a fusion of an item is held to, to be compared; None where nothing was decided."""
         return self._fixed.get((kind, item)) or None
 
-    def in_effect(self, decision: int) -> bool:
-        """Tell whether a decision stands; one that was undone does not."""
+    def settled(self, kind: str, item: int) -> str:
+        """Say on how many subjects of an item a fusion is held fixed: "2 regions and 1 brush stroke"."""
+        found = self._decided.get((kind, item))
+        return " and ".join(() if found is None else found.settled_subjects())
+
+    def undone_since(self, then: ReviewState, kind: str, item: int) -> list[int]:
+        """Name the decisions that a fusion from an earlier state was held to and that were undone since.
+
+        One is left out where another decision settles the same subject now: that has the last word.
+        """
+        held = then._decided.get((kind, item))
+        return [] if held is None else held.undone_since(self._decided.get((kind, item)), self._dead)
+
+    def stands(self, decision: int) -> bool:
+        """Tell whether a decision was made and not undone."""
         return decision in self._by_id and decision not in self._dead
+
+    def in_effect(self, decision: int) -> bool:
+        """Tell whether a decision counts: it was neither undone nor superseded."""
+        return self.stands(decision) and self.standing(decision) == "in effect"
+
+    def standing(self, decision: int) -> Standing:
+        """Tell what has become of a decision; of several subjects, it is in effect as long as on one."""
+        if not self.stands(decision):
+            return "undone"
+        made = self._by_id[decision]
+        if made.verb == "undo":
+            return "in effect"
+        if made.annotators:
+            return "in effect" if decision in self._last_on_annotators else "superseded"
+        if isinstance(made.subject, _MEASURES):
+            return "in effect" if decision in self._last_measures else "superseded"
+        kind = "" if made.subject is None else made.subject.kind
+        found = [self._decided[kind, one].words for one in made.items if (kind, one) in self._decided]
+        told = [words.standing(decision) for words in found]
+        for standing in ("in effect", "superseded"):
+            if standing in told:
+                return standing
+        return "no effect"
+
+    @cached_property
+    def _last_on_annotators(self) -> frozenset[int]:
+        """The last decision on each annotator."""
+        last: dict[str, int] = {}
+        for one in self._by_id.values():
+            if one.verb in _OF_ANNOTATORS and one.id not in self._dead:
+                last.update(dict.fromkeys(one.annotators, one.id))
+        return frozenset(last.values())
+
+    @cached_property
+    def _last_measures(self) -> frozenset[int]:
+        """The last decision on each scale, shape and count."""
+        last: dict[tuple[object, ...], int] = {}
+        for one in self._by_id.values():
+            subject = one.subject
+            if not isinstance(subject, _MEASURES) or one.id in self._dead:
+                continue
+            if isinstance(subject, ShapeSubject):
+                last["shape", one.item, subject.number] = one.id
+                continue
+            if isinstance(subject, ScaleSubject) and subject.everywhere:
+                last = {key: number for key, number in last.items() if key[0] != subject.form}
+            last[subject.form, None if subject.everywhere else one.item] = one.id
+        return frozenset(last.values())
 
     def decision(self, number: int) -> Decision | None:
         """Find a decision by its number."""
@@ -239,7 +319,7 @@ def undo(state: ReviewState, decision: int | None = None) -> Decision | None:
     """Make the decision that takes back the last one, or the one named; None where there is none."""
     if decision is None:
         return None if state.undoable is None else Decision(verb="undo", undoes=state.undoable.id)
-    return Decision(verb="undo", undoes=decision) if state.in_effect(decision) else None
+    return Decision(verb="undo", undoes=decision) if state.stands(decision) else None
 
 
 def redo(state: ReviewState) -> Decision | None:

@@ -103,7 +103,7 @@ def read_measures(decisions: Sequence[Decision], state: ReviewState) -> Measures
     counting: dict[int | None, CountingSubject] = {}
     for one in decisions:
         subject, image = one.subject, one.item
-        if not isinstance(subject, _SUBJECTS) or image is None or not state.in_effect(one.id):
+        if not isinstance(subject, _SUBJECTS) or image is None or not state.stands(one.id):
             continue
         if isinstance(subject, ScaleSubject):
             if subject.everywhere:

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.masks.data import OPEN, Settled
+from raterscope.app.errors import counted
 from raterscope.app.review.decision import Decision
+from raterscope.app.review.last_words import LastWords
 from raterscope.app.review.subjects import RegionSubject
 
 __all__ = ["Region", "RegionsOfImage", "known_voxels"]
 
 Box = tuple[int, int, int]
+
+_DRAWN = "draw"
+"""Paint that settles all of a region or of a structure, not a stroke alone."""
+_WHOLE_REGION = ("accept", "take", _DRAWN, "skip")
+_NOUNS = ("region", "brush stroke", "whole structure")
 
 
 @dataclass(frozen=True)
@@ -45,16 +52,74 @@ class RegionsOfImage:
 
     def __init__(self) -> None:
         self.regions: list[Region] = []
+        self.words = LastWords()
 
     def take(self, decision: Decision, _item: int) -> None:
         """Let a decision join those that stand; what it settles has the last word over earlier ones."""
         assert isinstance(decision.subject, RegionSubject)
         region = Region(decision.id, decision.verb, decision.subject, decision.run, decision.voxels)
         self.regions.append(region)
+        self._add_words(region)
+
+    def _add_words(self, region: Region) -> None:
+        """Supersede what the decision replaces: a stroke of the brush leaves what is beside it."""
+        subject = region.subject
+        words, key = self.words, _key(region)
+        if subject.whole:
+            words.supersede([one for one in words.subjects() if _structure(one) == subject.structure])
+            words.add(key, region.decision, _DRAWN)
+        elif region.verb != "paint":
+            words.add(key, region.decision, region.verb, _WHOLE_REGION)
+        elif subject.number is not None and subject.blind and not set(words.verbs(key)) - {"skip"}:
+            words.add(key, region.decision, _DRAWN, _WHOLE_REGION)  # blind, a stroke has no number
+        else:
+            words.add(key, region.decision, "paint", ("skip",))
 
     def fixed(self) -> list[int]:
         """Give what a fusion is held to."""
         return [region.decision for region in self.regions if region.voxels is not None]
+
+    def settled_subjects(self) -> tuple[str, ...]:
+        """Say how many regions, strokes and whole structures are settled."""
+        of = [_noun(subject) for subject in self.words.settled()]
+        return tuple(counted(of.count(noun), noun) for noun in _NOUNS if noun in of)
+
+    def undone_since(self, now: RegionsOfImage | None, dead: Container[int]) -> list[int]:
+        """Name the undone decisions whose voxels no other decision settles all of now."""
+        words = LastWords() if now is None else now.words
+        return [
+            one.decision
+            for one in self.regions
+            if one.voxels is not None and one.decision in dead and not _is_settled(one, words)
+        ]
+
+
+def _key(region: Region) -> Hashable:
+    """Name the subject of a decision: a region of a run, a stroke, a whole structure."""
+    subject = region.subject
+    if subject.whole:
+        return (subject.structure, "whole structure")
+    if subject.number is None:
+        return (subject.structure, "brush stroke", region.decision)
+    return (subject.structure, "region", region.run, subject.number)
+
+
+def _structure(key: Hashable) -> str:
+    assert isinstance(key, tuple)
+    return str(key[0])
+
+
+def _noun(key: Hashable) -> str:
+    assert isinstance(key, tuple)
+    return str(key[1])
+
+
+def _is_settled(region: Region, words: LastWords) -> bool:
+    """Tell whether all of a decision's voxels are settled by others."""
+    if words.verbs((region.subject.structure, "whole structure")):
+        return True
+    numbered = region.subject.number is not None and region.verb != "paint"
+    return numbered and bool(set(words.verbs(_key(region))) & {"accept", "take", _DRAWN})
 
 
 def known_voxels(

@@ -8,14 +8,16 @@ decided spot has become.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
 from raterscope.algorithms.clicks.data import FloatArray, KnownSpots
+from raterscope.app.errors import counted
 from raterscope.app.review.decision import Decision
+from raterscope.app.review.last_words import LastWords
 from raterscope.app.review.subjects import ImageSubject, SpotOf, SpotsSubject, SpotSubject
 
 __all__ = ["Flag", "Spot", "SpotsOfImage", "Verdict", "known_spots", "match"]
@@ -23,6 +25,17 @@ __all__ = ["Flag", "Spot", "SpotsOfImage", "Verdict", "known_spots", "match"]
 Verdict = Literal["accepted", "rejected", "skipped", "added"]
 
 SAME_PLACE = 1.0
+_SUPERSEDED: Mapping[str, Collection[str] | None] = {
+    "accept": ("accept", "reject", "skip"),
+    "reject": None,
+    "move": ("accept", "reject", "move", "skip"),
+    "add": (),
+    "skip": ("skip",),
+}
+"""The earlier decisions on a spot that a decision supersedes; None for all.
+
+A spot that was added or moved and is accepted then stays where it was put.
+"""
 REACH = 3.0
 SHORTEST_REACH = 3.0
 
@@ -69,6 +82,7 @@ class SpotsOfImage:
     def __init__(self) -> None:
         self.spots: list[Spot] = []
         self.flag: Flag | None = None
+        self.words = LastWords()
         self._by_decision: dict[int, list[int]] = {}
         self._by_number: dict[tuple[int, int], int] = {}
         self._by_cell: dict[tuple[int, int], list[int]] = {}
@@ -78,6 +92,7 @@ class SpotsOfImage:
         subject = decision.subject
         if isinstance(subject, ImageSubject):
             self.flag = Flag(decision.reason, decision.id) if decision.verb == "flag" else None
+            self.words.add("image", decision.id, decision.verb)
         elif isinstance(subject, SpotsSubject):
             for one in subject.by_image.get(image, ()):
                 self._judge(decision, one, one.x, one.y, one.run, one.about)
@@ -104,6 +119,7 @@ class SpotsOfImage:
             if before.verdict == "added":
                 after = replace(after, anchor_x=told.x, anchor_y=told.y)
         self.spots[index] = after
+        self.words.add(index, decision.id, verb, _SUPERSEDED[verb])
         for place in {(after.x, after.y), (after.anchor_x, after.anchor_y)}:
             self._by_cell.setdefault(_cell(*place), []).append(index)
         self._by_decision.setdefault(decision.id, []).append(index)
@@ -116,6 +132,27 @@ class SpotsOfImage:
             (spot.anchor_x, spot.anchor_y, spot.verdict != "rejected")
             for spot in self.spots
             if spot.verdict != "skipped"
+        )
+
+    def settled_subjects(self) -> tuple[str, ...]:
+        """Say how many spots are settled."""
+        many = sum(spot.verdict != "skipped" for spot in self.spots)
+        return (counted(many, "spot"),) if many else ()
+
+    def undone_since(self, now: SpotsOfImage | None, _dead: Container[int]) -> list[int]:
+        """Name the decisions on spots where nothing is settled now."""
+        return [
+            spot.decision
+            for spot in self.spots
+            if spot.verdict != "skipped" and (now is None or not now.settles(spot.anchor_x, spot.anchor_y))
+        ]
+
+    def settles(self, x: float, y: float) -> bool:
+        """Tell whether a spot that was judged, and not skipped, has its cluster at a place."""
+        return any(
+            math.hypot(self.spots[index].anchor_x - x, self.spots[index].anchor_y - y) <= SAME_PLACE
+            for index in self._near(x, y)
+            if self.spots[index].verdict != "skipped"
         )
 
     def _find(self, run: int | None, about: int | None, number: int | None, x: float, y: float) -> int | None:

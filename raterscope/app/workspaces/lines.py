@@ -49,12 +49,12 @@ def history(contents: Contents, said: dict[int, HistoryEntry] | None = None) -> 
         names = {(kind, one.id): one.name for kind, items in contents.items.items() for one in items}
     entries = []
     for one in decisions:
-        stands = contents.review.in_effect(one.id)
+        standing = contents.review.standing(one.id)
         if one.id not in said and one.at is not None:
             tone = "plain" if is_measure(one) else TONES.get(one.verb, "plain")
             said[one.id] = HistoryEntry(one.at, _words(contents, one, names), tone)
-        if said[one.id].in_effect != stands:
-            said[one.id] = replace(said[one.id], in_effect=stands)
+        if said[one.id].standing != standing:
+            said[one.id] = replace(said[one.id], standing=standing)
         entries.append(said[one.id])
     for run in contents.runs:
         entries.append(HistoryEntry(run.started, f"fuse {run_title(run)}, {_count(run)}"))

@@ -19,6 +19,7 @@ from raterscope.widgets.text_size import pixels
 
 __all__ = ["HistoryEntry", "HistoryPanel"]
 
+IN_EFFECT = "in effect"
 NARROWEST, WORDS_FROM = 240, 290
 """The least width, and that from which on both keys have their words, in pixels of the usual size."""
 
@@ -34,14 +35,14 @@ class HistoryEntry:
     words : str
         "reject spot 11".
     tone : {"accepted", "rejected", "disputed", "plain"}
-    in_effect : bool
-        False where it was taken back: struck through.
+    standing : str
+        "in effect"; else what became of it: "undone" is struck through, "superseded" and "no effect" dimmed.
     """
 
     time: datetime
     words: str
     tone: str = "plain"
-    in_effect: bool = True
+    standing: str = IN_EFFECT
 
 
 class HistoryPanel(QWidget):
@@ -105,7 +106,7 @@ class HistoryPanel(QWidget):
 
 class _HistoryKind(LineKind[HistoryEntry]):
     def words(self, line: HistoryEntry) -> str:
-        return line.words if line.in_effect else f"{line.words} (taken back)"
+        return line.words if line.standing == IN_EFFECT else f"{line.words} ({line.standing})"
 
     def tip(self, line: HistoryEntry) -> str:
         return f"{line.time.astimezone():%Y-%m-%d %H:%M:%S}  {self.words(line)}"
@@ -116,7 +117,7 @@ class _HistoryKind(LineKind[HistoryEntry]):
         painter.setFont(theme.font())
         paint_words(painter, box.adjusted(2, 0, 0, 0), f"{line.time.astimezone():%H:%M}", look.third)
         words = QFont(theme.font())
-        words.setStrikeOut(not line.in_effect)
+        words.setStrikeOut(line.standing == "undone")
         painter.setFont(words)
-        tone = tones.get(line.tone, look.second) if line.in_effect else look.third
+        tone = tones.get(line.tone, look.second) if line.standing == IN_EFFECT else look.third
         paint_words(painter, box.adjusted(50, 0, -4, 0), line.words, tone)

@@ -113,7 +113,9 @@ def test_the_experts_word_stands_in_table_volume_and_journal(study, page):
     assert ["With what the expert settled since", "1.80 ml"] in made.rows
     assert "figures do not rest on them" in made.text
     verdicts = {row[0]: row[-1] for row in made.rows if len(row) == 8 and row[0].isdecimal()}
-    assert verdicts == {"1": "undone", "2": ""} | {str(number + 2): "yes" for number in range(1, regions + 1)}
+    assert verdicts == {"1": "undone", "2": ""} | {
+        str(number + 2): "in effect" for number in range(1, regions + 1)
+    }
     fuse(study)
     again = page(study)
     assert f"{regions} regions of chest" in again.text
@@ -218,3 +220,14 @@ def test_a_cancelled_report_leaves_what_was_there(study, tmp_path):
         write_report(study, path, stop)
     assert path.read_text() == "before"
     assert sorted(one.name for one in tmp_path.glob("*report*")) == ["report.html"]
+
+
+def test_of_one_region_one_decision_is_in_effect_and_one_region_held_fixed(study, page):
+    run = fuse(study)
+    for verb in ("take", "skip", *["accept"] * 6):
+        take(study, run, verb=verb)
+    fuse(study)
+    made = page(study)
+    standing = [row[-1] for row in made.rows if len(row) == 8 and row[0].isdecimal()]
+    assert standing == ["superseded", "no effect", *["superseded"] * 5, "in effect"]
+    assert "What the expert had settled was held fixed: 1 region of chest." in made.text

@@ -144,7 +144,7 @@ def test_an_older_decision_can_be_taken_back_alone() -> None:
     decisions = added(decisions, review.undo(fold(decisions), 2))
     assert verdicts(decisions) == [(10, 0, "accepted"), (30, 0, "added")]
     state = fold(decisions)
-    assert [state.in_effect(number) for number in (1, 2, 3, 4, 9)] == [True, False, True, True, False]
+    assert [state.stands(number) for number in (1, 2, 3, 4, 9)] == [True, False, True, True, False]
     assert review.undo(state, 2) is None
     assert state.redoable == decisions[1]
 
@@ -253,7 +253,7 @@ def test_undoing_everything_leaves_nothing(moves: list[tuple[str, int, int]]) ->
 def test_what_is_undone_might_as_well_never_have_been(moves: list[tuple[str, int, int]]) -> None:
     decisions = played(moves)
     state = fold(decisions)
-    standing = [one for one in decisions if one.verb != "undo" and state.in_effect(one.id)]
+    standing = [one for one in decisions if one.verb != "undo" and state.stands(one.id)]
     again = fold(standing)
     assert shown(again)[:3] == shown(state)[:3]
 
@@ -268,7 +268,7 @@ def test_reading_on_is_reading_all_anew(moves: list[tuple[str, int, int]]) -> No
     whole = fold(decisions)
     assert shown(state) == shown(whole)
     assert state.redoable == whole.redoable
-    assert all(state.in_effect(one.id) == whole.in_effect(one.id) for one in decisions)
+    assert all(state.stands(one.id) == whole.stands(one.id) for one in decisions)
 
 
 # Several spots at once, images as a whole

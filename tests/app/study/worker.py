@@ -38,7 +38,7 @@ def work(path: Path, seed: int) -> None:
         else:
             before = study.decisions()
             state = fold(before)
-            standing = [one.id for one in before if state.in_effect(one.id)]
+            standing = [one.id for one in before if state.stands(one.id)]
             if standing and choice > 0.9:
                 decision = Decision(verb="undo", undoes=random.choice(standing))
             else:
