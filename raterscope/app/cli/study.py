@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import os
 import sys
 from collections.abc import Sequence
@@ -20,6 +19,7 @@ from raterscope.app.labels.reading import tasks_of
 from raterscope.app.masks.reading import NOTHING, AtHand, MaskReading, clicked_without_file
 from raterscope.app.pairs.reading import items_of
 from raterscope.app.study import Study
+from raterscope.app.study.new_study import new_study
 from raterscope.app.study.records import Item
 
 __all__ = ["export", "import_files"]
@@ -41,17 +41,11 @@ def import_files(options: argparse.Namespace) -> int:
                 at_hand=NOTHING if new else _at_hand(path, options.files),
                 watch=part(watch, 0.0, 0.5),
             )
-        try:
-            with Study.create(path) if new else Study.open(path) as study, by_option():
-                extent = tuple(options.extent) if options.extent else None
-                sentences = importing.store(
-                    readings, study, part(watch, 0.5, 1.0), extent=extent, may_resample=options.resample
-                )
-        except BaseException:
-            if new:  # nothing came of it
-                with contextlib.suppress(OSError):
-                    path.unlink()
-            raise
+        with new_study(path) if new else Study.open(path) as study, by_option():
+            extent = tuple(options.extent) if options.extent else None
+            sentences = importing.store(
+                readings, study, part(watch, 0.5, 1.0), extent=extent, may_resample=options.resample
+            )
     for sentence in sentences:
         print(one_line(sentence))
     return 0

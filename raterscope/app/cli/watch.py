@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
 import math
 import os
@@ -34,18 +33,28 @@ def watch(options: argparse.Namespace) -> int:
     plan = WatchPlan.make(dict(options.settings))
     extent = tuple(options.extent) if options.extent else None
     wish = Wish(options.source, plan, dict(options.mapping), extent)
-    new = not os.path.lexists(options.study)
     try:
-        with (Study.create if new else Study.open)(options.study) as study, _stopping() as stop:
+        with _made_or_opened(options.study) as study, _stopping() as stop:
             _watch(Following(study, wish), study, stop, options)
-    except InputError as error:
-        if new:  # nothing came of it
-            with contextlib.suppress(OSError, InputError):
-                _remove_empty(options.study)
-        if isinstance(error, UnknownColumns):
-            raise InputError(f"{error.what}, by --map column=field", file=error.file) from error
-        raise
+    except UnknownColumns as error:
+        raise InputError(f"{error.what}, by --map column=field", file=error.file) from error
     return 0
+
+
+@contextmanager
+def _made_or_opened(path: Path) -> Iterator[Study]:
+    """Open the study, or make it; it is removed again when nothing of the source could be read."""
+    if os.path.lexists(path):
+        with Study.open(path) as study:
+            yield study
+        return
+    with Study.create(path) as study:
+        try:
+            yield study
+        except InputError:
+            if not study.images() and not streams.streams(study):
+                study.discard()
+            raise
 
 
 def _watch(following: Following, study: Study, stop: threading.Event, options: argparse.Namespace) -> None:
@@ -60,14 +69,6 @@ def _watch(following: Following, study: Study, stop: threading.Event, options: a
         raise
     following.end(study, f"Stopped: {why}.")
     _say("stopped", why=why, run=following.keep_run(study))
-
-
-def _remove_empty(path: Path) -> None:
-    """Remove the study that was made for a source of which nothing could be read."""
-    with Study.open(path) as study:
-        empty = not study.images() and not streams.streams(study)
-    if empty:
-        path.unlink()
 
 
 def _follow(following: Following, study: Study, stop: threading.Event, options: argparse.Namespace) -> str:

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
-from uuid import uuid4
 
 from raterscope.app.errors import InputError
+from raterscope.app.formats.drafts import draft_for
 
 __all__ = ["check_place", "drafting", "whole", "write_whole"]
 
@@ -25,7 +25,7 @@ def drafting(paths: Sequence[Path]) -> Iterator[list[Path]]:
     """
     for path in paths:
         check_place(path)
-    drafts = [path.with_name(f".{uuid4().hex[:8]}.{path.name}") for path in paths]
+    drafts = [draft_for(path) for path in paths]
     try:
         yield drafts
         for draft in drafts:

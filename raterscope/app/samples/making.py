@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,8 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.progress import Watch, silent
+from raterscope.app.formats.drafts import draft_for
 from raterscope.app.outcome import Answer, Outcome, versions
 from raterscope.app.study import Study
+from raterscope.app.study.new_study import new_study
+from raterscope.app.study.opening import give_name, told
 
 __all__ = [
     "BEGUN", "Demonstrate", "Demonstrated", "keep_once", "made_whole", "write_picture", "write_pictures",
@@ -85,14 +89,17 @@ def write_pictures(
 def made_whole(path: Path) -> Iterator[Study]:
     """Give a new study to be filled, which takes its name when that is done.
 
-    What one that was cut short has left is removed.
+    A sample that another program finished meanwhile stays, and this one is dropped: they are the same.
     """
-    unfinished = path.with_name(f"unfinished-{path.name}")
-    for ending in ("", "-wal", "-shm"):  # the database's own files beside it
-        unfinished.with_name(unfinished.name + ending).unlink(missing_ok=True)
-    with Study.create(unfinished) as study:
-        yield study
-    unfinished.replace(path)
+    draft = draft_for(path)
+    try:
+        with new_study(draft) as study:
+            yield study
+        if not os.path.lexists(path):
+            with told(path, "made"):
+                give_name(draft, path)
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 def keep_once(

@@ -6,7 +6,7 @@ import sqlite3
 from pathlib import Path
 
 from raterscope.app.study.comparisons import Bench, read_bench
-from raterscope.app.study.locking import Lock
+from raterscope.app.study.opening import Hold
 from raterscope.app.study.packing import last_import_for
 from raterscope.app.study.records import PairQuestion, QuestionEntry, StudyError
 from raterscope.app.study.rows import question_of
@@ -19,8 +19,8 @@ __all__ = ["StudyQuestions"]
 class StudyQuestions(StudyRuns):
     """Annotators and questions, with the answers that were read last kept in memory."""
 
-    def __init__(self, path: Path, connection: sqlite3.Connection, lock: Lock | None) -> None:
-        super().__init__(path, connection, lock)
+    def __init__(self, path: Path, connection: sqlite3.Connection, hold: Hold | None) -> None:
+        super().__init__(path, connection, hold)
         # Nobody else changes the file while it is open, and no annotator ever changes.
         self._names: list[str] | None = None
         self._crowds: dict[tuple[int, int], Crowd] = {}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import sqlite3
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -48,14 +47,13 @@ def save_elsewhere(
     """
     path = path.resolve()
     with study.sound() as connection:
-        make(path, partial(_copied, connection, study.path, path, part(watch, 0.0, 0.5)))
-    try:
-        with Study.open(path) as copy:
+        made = make(path, partial(_copied, connection, study.path, path, part(watch, 0.0, 0.5)))
+    with Study.open(path) as copy:
+        try:
             return [work(copy, part(watch, 0.5, 1.0)) for work in works]
-    except BaseException:
-        with contextlib.suppress(OSError):
-            path.unlink()
-        raise
+        except BaseException:
+            copy.discard(made)
+            raise
 
 
 def _copied(

@@ -12,8 +12,7 @@ from types import TracebackType
 from typing import Self
 
 from raterscope.algorithms.progress import Watch, silent
-from raterscope.app.study.locking import Lock
-from raterscope.app.study.opening import connect, copy_of, create, shut, told
+from raterscope.app.study.opening import Hold, connect, copy_of, create, identity, shut, told
 from raterscope.app.study.records import StudyError, UnwrittenError
 
 __all__ = ["StudyFile"]
@@ -28,11 +27,12 @@ class StudyFile:
     Every method raises StudyError, in a sentence, when the file does not do what is asked.
     """
 
-    def __init__(self, path: Path, connection: sqlite3.Connection, lock: Lock | None) -> None:
+    def __init__(self, path: Path, connection: sqlite3.Connection, hold: Hold | None) -> None:
         self.path = path
         self._connection = connection
-        self._lock = lock
-        self._file = _identity(path)
+        self._hold = hold
+        self._file = identity(path)
+        self._made: tuple[int, int] | None = None
         self._copying = threading.Lock()
         self._closed = False
 
@@ -46,8 +46,10 @@ class StudyFile:
             When something of that name exists or the folder cannot be written.
         """
         full = Path(path).resolve()
-        create(full)
-        return cls.open(full)
+        made = create(full)
+        study = cls.open(full)
+        study._made = made
+        return study
 
     @classmethod
     def open(cls, path: Path | str, *, to_read: bool = False) -> Self:
@@ -57,7 +59,8 @@ class StudyFile:
         ----------
         path : Path or str
         to_read : bool
-            Whether it is enough to read it: then one that cannot be written is opened too.
+            It is enough to read it: then one that cannot be written is opened too, and of one that is open
+            elsewhere a snapshot, which stays as the study was then.
 
         Raises
         ------
@@ -88,6 +91,28 @@ class StudyFile:
         finally:
             self._copying.release()
 
+    def checkpoint(self) -> bool:
+        """Take what was written last over into the main file, which is complete then; False where it is not.
+
+        Called when nothing else is to be done: a copy of the file, or the file under another name, then has
+        all that was done.
+
+        Raises
+        ------
+        StudyError
+            When the disk does not do what is asked; nothing is lost.
+        """
+        if not self._copying.acquire(blocking=False):  # a copy is being made, which needs the log
+            return False
+        try:
+            if self._closed:
+                return False
+            with told(self.path, "written"):
+                (busy, *_) = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            return not busy
+        finally:
+            self._copying.release()
+
     def close(self) -> None:
         """Close the file; one plain file remains. A copy that is being made is finished first.
 
@@ -96,9 +121,24 @@ class StudyFile:
         StudyError
             When the disk is too full for that; nothing is lost.
         """
+        self._close()
+
+    def discard(self, made: tuple[int, int] | None = None) -> None:
+        """Close the study, and remove its file where it is the one that was made here.
+
+        Parameters
+        ----------
+        made : identity, optional
+            Of the file that this process made, where `create` did not.
+        """
+        self._close(made or self._made)
+
+    def _close(self, discard: tuple[int, int] | None = None) -> None:
         with self._copying:
+            if self._closed:
+                return
             self._closed = True
-            shut(self.path, self._connection, self._lock)
+            shut(self.path, self._connection, self._hold, discard)
 
     def forget(self) -> None:
         """Drop what is kept in memory of the file, as it is not what was read."""
@@ -134,7 +174,7 @@ class StudyFile:
         if self._connection.in_transaction:
             yield self._connection
             return
-        if _identity(self.path) != self._file:  # what is written now would be lost with its journal
+        if identity(self.path) != self._file:  # what is written now would be lost with its journal
             raise UnwrittenError(
                 "was moved, renamed or deleted while open; put it back to go on", file=self.path
             )
@@ -148,12 +188,3 @@ class StudyFile:
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
                 raise
-
-
-def _identity(path: Path) -> tuple[int, int] | None:
-    """Tell one file from another of the same name."""
-    try:
-        status = path.stat()
-    except OSError:
-        return None
-    return status.st_dev, status.st_ino

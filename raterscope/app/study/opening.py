@@ -5,6 +5,7 @@ file, which refuses a second open from this process or another and vanishes with
 On POSIX systems a process that closes any handle on a file loses its locks on it: so nothing else in the
 program opens the file, even the header is read through SQLite, a study must be called NAME.rscope, which all
 readers leave alone, and where somebody else's library opens it all the same, a second lock holds (`locking`).
+What another process has open can still be read, as a copy of the moment it is opened (`snapshot`).
 """
 
 from __future__ import annotations
@@ -13,18 +14,34 @@ import contextlib
 import errno
 import os
 import sqlite3
+import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
-from uuid import uuid4
+from typing import Protocol
 
 from raterscope.algorithms.progress import Watch
+from raterscope.app.formats.drafts import draft_for
 from raterscope.app.formats.records import STUDY_SUFFIX
-from raterscope.app.study.locking import IS_OPEN, Lock
+from raterscope.app.study.locking import Lock, in_use
 from raterscope.app.study.migration import OLDEST, bring_up_to_date, schema_of
-from raterscope.app.study.records import StudyError, UnwrittenError
+from raterscope.app.study.records import InUseError, StudyError, UnwrittenError
 from raterscope.app.study.schema import APPLICATION_ID, SCHEMA, VERSION
+from raterscope.app.study.snapshot import Snapshot
 
-__all__ = ["connect", "copy_into", "copy_of", "create", "make", "shut", "told"]
+__all__ = [
+    "Hold",
+    "connect",
+    "copy_into",
+    "copy_of",
+    "create",
+    "give_name",
+    "identity",
+    "make",
+    "shut",
+    "told",
+]
 
 # The largest value that is read, and up to which size of file every page is looked at when it is opened (some
 # 0.1 s). In larger files the pages of arrays are looked at when they are read, safe by zlib's checksums.
@@ -32,29 +49,39 @@ _LONGEST_VALUE = 64 << 20
 _CHECKED_WHOLE = 64 << 20
 _COPIED_AT_ONCE = 256
 """Pages; some milliseconds, for which a decision may have to wait."""
+_WHAT_IS_THERE = "SELECT type, name, tbl_name, sql FROM sqlite_schema"
+_UNLOCKED = "rw" if sys.platform == "win32" else "rw&vfs=unix-none"
+"""For a file of this process alone, be it on a disk without locks."""
 _SMALL_TABLES = ("images", "annotators", "imports", "objects", "marks", "runs", "results", "decisions")
 
 
-def create(path: Path) -> None:
-    """Make an empty study. It appears whole under its name, or not at all.
+class Hold(Protocol):
+    """What an open study holds besides its connection: its lock, or the files of a snapshot."""
+
+    def release(self) -> None:
+        """Let it go."""
+
+
+def create(path: Path) -> tuple[int, int] | None:
+    """Make an empty study and give its identity. It appears whole under its name, or not at all.
 
     Raises
     ------
     StudyError
         When something of that name exists or the folder cannot be written.
     """
-    make(path, _fill)
+    return make(path, _fill)
 
 
-def make(path: Path, fill: Callable[[sqlite3.Connection], None]) -> None:
-    """Make a study's file with what `fill` puts into it; see `create`."""
+def make(path: Path, fill: Callable[[sqlite3.Connection], None]) -> tuple[int, int] | None:
+    """Make a study's file with what `fill` puts into it, and give its identity; see `create`."""
     if path.suffix.casefold() != STUDY_SUFFIX:
         raise StudyError("is no name for a study; expected NAME.rscope", file=path)
     if os.path.lexists(path):
         raise StudyError("exists already; choose another name or open it", file=path)
     if not path.parent.is_dir():
         raise StudyError(f"cannot be made, for there is no folder {path.parent}", file=path)
-    draft = path.with_name(f".{path.name}.{uuid4().hex[:8]}")
+    draft = draft_for(path)
     try:
         with told(path, "made"):
             connection = sqlite3.connect(draft, isolation_level=None)
@@ -63,7 +90,9 @@ def make(path: Path, fill: Callable[[sqlite3.Connection], None]) -> None:
                 fill(connection)
             finally:
                 connection.close()
-            _give_name(draft, path)
+            made = identity(draft)
+            give_name(draft, path)
+        return made
     finally:
         with contextlib.suppress(OSError):  # of a read-only disk, where there is nothing to take away
             draft.unlink(missing_ok=True)
@@ -78,14 +107,15 @@ def _fill(connection: sqlite3.Connection) -> None:
     connection.execute("COMMIT")
 
 
-def connect(path: Path, *, to_read: bool = False) -> tuple[sqlite3.Connection, Lock | None]:
+def connect(path: Path, *, to_read: bool = False) -> tuple[sqlite3.Connection, Hold | None]:
     """Open a study's file for this process alone, having looked whether it is sound; see `shut`.
 
     Parameters
     ----------
     path : Path
     to_read : bool
-        Whether it is enough to read it: then one that cannot be written is opened too, beside other readers.
+        It is enough to read it: then one that cannot be written is opened too, beside other readers, and of
+        one that is open elsewhere a snapshot.
 
     Raises
     ------
@@ -95,6 +125,10 @@ def connect(path: Path, *, to_read: bool = False) -> tuple[sqlite3.Connection, L
     writable = _look_from_outside(path, to_read)
     try:
         return _connected(path, writable)
+    except InUseError:
+        if to_read:
+            return _snapshot(path)
+        raise
     except StudyError as refused:
         if to_read and writable and _is_for_want_of_room(refused.__cause__):
             with contextlib.suppress(StudyError):  # where a killed program left something to be taken in
@@ -107,22 +141,14 @@ def _connected(path: Path, writable: bool) -> tuple[sqlite3.Connection, Lock | N
     with told(path, "opened"):
         lock = Lock(path) if writable else None
     try:
-        with told(path, "opened"):
-            connection = sqlite3.connect(
-                f"{path.as_uri()}?mode={'rw' if writable else 'ro'}",
-                uri=True,
-                isolation_level=None,
-                timeout=0.0,
-                check_same_thread=False,
-            )
-            _guard(connection)
-            connection.execute("PRAGMA locking_mode=EXCLUSIVE")
+        with told(path, "opened", locked_by_us=writable):
+            connection = _open_file(path, "rw" if writable else "ro")
             version = _look_at_header(connection, path)
             # Before anything is written: a file that is refused stays as it was found, for whoever mends it.
-            _look_inside(connection, path, version)
+            _look_inside(connection, path, version, path)
             if writable:
                 _take(connection)
-                _look_for_end(connection, path)
+                _look_for_end(connection, path, path)
             if version < VERSION and not writable:
                 connection = _in_memory(connection)
             bring_up_to_date(connection, version)
@@ -135,6 +161,40 @@ def _connected(path: Path, writable: bool) -> tuple[sqlite3.Connection, Lock | N
             lock.release()
         raise
     return connection, lock
+
+
+def _snapshot(path: Path) -> tuple[sqlite3.Connection, Snapshot]:
+    """Open a copy of a study as it stands now, which another process may be changing."""
+    connection = None
+    with told(path, "copied"):
+        snapshot = Snapshot(path)
+    try:
+        with told(path, "opened"):
+            connection = _open_file(snapshot.file, _UNLOCKED)
+            version = _look_at_header(connection, path)
+            _look_inside(connection, path, version, snapshot.file)
+            connection.execute("PRAGMA journal_mode=DELETE")
+            bring_up_to_date(connection, version)
+            connection.execute("PRAGMA query_only=ON")
+    except BaseException:
+        if connection is not None:
+            connection.close()
+        snapshot.release()
+        raise
+    return connection, snapshot
+
+
+def _open_file(place: Path, mode: str) -> sqlite3.Connection:
+    connection = sqlite3.connect(
+        f"{place.as_uri()}?mode={mode}",
+        uri=True,
+        isolation_level=None,
+        timeout=0.0,
+        check_same_thread=False,
+    )
+    _guard(connection)
+    connection.execute("PRAGMA locking_mode=EXCLUSIVE")
+    return connection
 
 
 def copy_of(connection: sqlite3.Connection, watch: Watch) -> sqlite3.Connection:
@@ -164,8 +224,21 @@ def copy_into(copy: sqlite3.Connection, connection: sqlite3.Connection, watch: W
     connection.backup(copy, pages=_COPIED_AT_ONCE, progress=tell, sleep=0.005)
 
 
-def shut(path: Path, connection: sqlite3.Connection, lock: Lock | None) -> None:
+def shut(
+    path: Path,
+    connection: sqlite3.Connection,
+    hold: Hold | None,
+    discard: tuple[int, int] | None = None,
+) -> None:
     """Close the file, leaving one plain file.
+
+    Parameters
+    ----------
+    path : Path
+    connection : sqlite3.Connection
+    hold : Hold or None
+    discard : identity, optional
+        Of the file that this process made: it is removed while it is locked, unless another took its place.
 
     Raises
     ------
@@ -178,8 +251,11 @@ def shut(path: Path, connection: sqlite3.Connection, lock: Lock | None) -> None:
     except sqlite3.Error as error:
         full = _is_for_want_of_room(error)
     connection.close()
-    if lock is not None:
-        lock.release()
+    if discard is not None and identity(path) == discard:
+        with contextlib.suppress(OSError):
+            path.unlink()
+    if hold is not None:
+        hold.release()
     if full and path.exists():
         raise StudyError(
             f"is closed, but the disk is full: what was written last is in {_beside(path).name}; keep both "
@@ -188,18 +264,30 @@ def shut(path: Path, connection: sqlite3.Connection, lock: Lock | None) -> None:
         )
 
 
+def identity(path: Path) -> tuple[int, int] | None:
+    """Tell one file from another of the same name."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
 def _beside(path: Path) -> Path:
     """Name the file in which SQLite has what was written last."""
     return path.with_name(f"{path.name}-wal")
 
 
 @contextlib.contextmanager
-def told(path: Path, done: str) -> Iterator[None]:
+def told(path: Path, done: str, *, locked_by_us: bool = False) -> Iterator[None]:
     """Say what the database or the system refused, in a sentence; `done` as in "cannot be opened"."""
     kind = UnwrittenError if done == "written" else StudyError
     try:
         yield
     except sqlite3.Error as error:
+        name = getattr(error, "sqlite_errorname", "") or ""
+        if done == "opened" and name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+            raise InUseError(in_use(path, locked_by_us=locked_by_us), file=path) from error
         raise kind(_sentence(error, done), file=path) from error
     except UnicodeDecodeError as error:  # of the schema's own text, which no type of SQLite's reports
         raise StudyError(f"cannot be {done}: the file is damaged; open a backup of it", file=path) from error
@@ -207,13 +295,18 @@ def told(path: Path, done: str) -> Iterator[None]:
         raise kind(f"cannot be {done}: {error.strerror or error}", file=path) from error
 
 
-def _give_name(draft: Path, path: Path) -> None:
+def give_name(draft: Path, path: Path) -> None:
+    """Give a study that was made under another name its own, unless that is taken."""
     try:
         os.link(draft, path)  # unlike a renaming, this never replaces what somebody else has just made
     except FileExistsError:
         raise StudyError("exists already; choose another name or open it", file=path) from None
-    except OSError:  # a file system without links
-        draft.rename(path)
+    except OSError:  # a file system without links: take the name first, then give it to the draft
+        try:
+            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
+        except FileExistsError:
+            raise StudyError("exists already; choose another name or open it", file=path) from None
+        draft.replace(path)
     if hasattr(os, "O_DIRECTORY"):
         folder = os.open(path.parent, os.O_DIRECTORY)
         try:
@@ -228,6 +321,10 @@ def _guard(connection: sqlite3.Connection) -> None:
     connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
     connection.execute("PRAGMA trusted_schema=OFF")
     connection.execute("PRAGMA cell_size_check=ON")
+    configure = getattr(connection, "setconfig", None)  # from Python 3.12 on
+    if configure is not None:
+        for switch, on in (("DEFENSIVE", True), ("DQS_DDL", False), ("DQS_DML", False)):
+            configure(getattr(sqlite3, f"SQLITE_DBCONFIG_{switch}"), on)
 
 
 def _take(connection: sqlite3.Connection) -> None:
@@ -295,31 +392,38 @@ def _look_at_header(connection: sqlite3.Connection, path: Path) -> int:
     return version
 
 
-def _look_for_end(connection: sqlite3.Connection, path: Path) -> int:
-    """Refuse a file without its end; gives how long it is to be."""
+def _look_for_end(connection: sqlite3.Connection, path: Path, place: Path) -> int:
+    """Refuse a file without its end, which may be a copy in another place; gives how long it is to be."""
     pages, page = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "page_size"))
-    if path.stat().st_size < pages * page:
+    if place.stat().st_size < pages * page:
         raise StudyError("is cut short: its end is missing", file=path)
     return int(pages * page)
 
 
-def _look_inside(connection: sqlite3.Connection, path: Path, version: int) -> None:
-    size = path.stat().st_size
-    if not _beside(path).exists():  # where a killed program may have left its end
-        size = _look_for_end(connection, path)
-    found = {
-        (kind, name): sql
-        for kind, name, sql in connection.execute(
-            "SELECT type, name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
-        )
-    }
-    if found != {(sql.split()[1].lower(), sql.split()[2]): sql for sql in schema_of(version)}:
+def _look_inside(connection: sqlite3.Connection, path: Path, version: int, place: Path) -> None:
+    size = place.stat().st_size
+    if not _beside(place).exists():  # where a killed program may have left its end
+        size = _look_for_end(connection, path, place)
+    found = Counter(connection.execute(_WHAT_IS_THERE).fetchall())
+    if found != _expected(version):
         raise StudyError("is damaged or was altered: its tables are not those of a study", file=path)
     tables = [""] if size <= _CHECKED_WHOLE else [f"('{name}')" for name in _SMALL_TABLES]
     for table in tables:
         answer = connection.execute(f"PRAGMA quick_check{table}").fetchone()[0]
         if answer != "ok":
             raise StudyError(f"is damaged ({answer.splitlines()[-1]}); open a backup of it", file=path)
+
+
+@cache
+def _expected(version: int) -> Counter[tuple[str, str, str, str | None]]:
+    """List all that the schema of a version makes, what SQLite adds of itself included: nothing else may be.
+
+    A trigger may be called sqlite_something too, which SQLite itself would never have let anybody make.
+    """
+    with contextlib.closing(sqlite3.connect(":memory:")) as fresh:
+        for statement in schema_of(version):
+            fresh.execute(statement)
+        return Counter(fresh.execute(_WHAT_IS_THERE).fetchall())
 
 
 def _is_for_want_of_room(error: BaseException | None) -> bool:
@@ -331,7 +435,7 @@ def _is_for_want_of_room(error: BaseException | None) -> bool:
 def _sentence(error: sqlite3.Error, done: str) -> str:
     name = getattr(error, "sqlite_errorname", "") or ""
     if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
-        return IS_OPEN
+        return f"cannot be {done}: another program has it open; close it there first"
     if name.startswith("SQLITE_NOTADB"):
         return "is no study; expected a file NAME.rscope that Raterscope made"
     if name.startswith("SQLITE_CORRUPT") or str(error).startswith("Could not decode to UTF-8"):

@@ -17,6 +17,7 @@ from raterscope.app.errors import InputError
 __all__ = [
     "ImageEntry",
     "ImportSummary",
+    "InUseError",
     "Item",
     "MarksRecord",
     "MaskRecord",
@@ -45,6 +46,10 @@ class Item(Protocol):
 
 class StudyError(InputError):
     """A study that cannot be opened, read or written, in a sentence for people."""
+
+
+class InUseError(StudyError):
+    """A study that this program cannot have for itself: another has it open, or its disk knows no locks."""
 
 
 class UnwrittenError(StudyError):

@@ -14,8 +14,8 @@ from raterscope.algorithms.pairs.data import PairFusion
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import plain
 from raterscope.app.study.file import StudyFile
-from raterscope.app.study.locking import Lock
 from raterscope.app.study.objects import RESULTS, read_object, remove_object, write_object
+from raterscope.app.study.opening import Hold
 from raterscope.app.study.outlines import Answers, Outline
 from raterscope.app.study.records import RunEntry, RunRecord, StudyError
 from raterscope.app.study.rows import RUN, run_of, run_row
@@ -28,8 +28,8 @@ Result = Fusion | CaseResult | LabelResult | PairFusion
 class StudyRuns(StudyFile):
     """What the algorithms came to. Whether a result fits what it was made from, the whole study knows."""
 
-    def __init__(self, path: Path, connection: sqlite3.Connection, lock: Lock | None) -> None:
-        super().__init__(path, connection, lock)
+    def __init__(self, path: Path, connection: sqlite3.Connection, hold: Hold | None) -> None:
+        super().__init__(path, connection, hold)
         self._runs: dict[int, RunEntry] = {}  # no run ever changes
 
     def misfit(self, run: RunEntry, item: int, result: object) -> str | None:

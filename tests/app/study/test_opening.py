@@ -301,6 +301,31 @@ def test_a_study_with_a_foreign_trigger_is_refused(closed: Path) -> None:
     assert "altered" in refusal(closed)
 
 
+EMPTIES = "INSERT ON decisions BEGIN DELETE FROM chunks; END"
+FOREIGN = [
+    ("trigger", "sqlite_evil", "chunks", f"CREATE TRIGGER sqlite_evil AFTER {EMPTIES}"),
+    ("trigger", "decisions_stay", "decisions", f"CREATE TRIGGER decisions_stay AFTER {EMPTIES}"),
+    ("view", "sqlite_view", "sqlite_view", "CREATE VIEW sqlite_view AS SELECT 1"),
+    ("table", "sqlite_stat9", "sqlite_stat9", "CREATE VIRTUAL TABLE sqlite_stat9 USING fts5(a)"),
+    ("index", "sqlite_index", "images", "CREATE INDEX sqlite_index ON images(abs(width))"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("row", FOREIGN, ids=lambda row: row[1])
+def test_what_does_not_belong_to_a_study_is_refused_whatever_its_name(
+    closed: Path, row: tuple[str, str, str, str]
+) -> None:
+    """SQLite itself makes nothing called sqlite_something, but runs what an edited schema says."""
+    with edited(closed) as connection:
+        connection.execute("PRAGMA writable_schema=ON")
+        connection.execute("INSERT INTO sqlite_schema VALUES (?, ?, ?, 0, ?)", row)
+    before = closed.read_bytes()
+    assert "altered" in refusal(closed) or "damaged" in refusal(closed)
+    with pytest.raises(StudyError):
+        Study.open(closed, to_read=True)
+    assert closed.read_bytes() == before
+
+
 @pytest.mark.parametrize("seed", range(30))
 def test_garbage_anywhere_is_a_sentence_and_no_crash(closed: Path, seed: int) -> None:
     """Whatever bytes are wrong, each method answers or says StudyError; a file refused stays as it is."""
