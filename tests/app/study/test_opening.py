@@ -303,7 +303,7 @@ def test_a_study_with_a_foreign_trigger_is_refused(closed: Path) -> None:
 
 EMPTIES = "INSERT ON decisions BEGIN DELETE FROM chunks; END"
 FOREIGN = [
-    ("trigger", "sqlite_evil", "chunks", f"CREATE TRIGGER sqlite_evil AFTER {EMPTIES}"),
+    ("trigger", "sqlite_evil", "decisions", f"CREATE TRIGGER sqlite_evil AFTER {EMPTIES}"),
     ("trigger", "decisions_stay", "decisions", f"CREATE TRIGGER decisions_stay AFTER {EMPTIES}"),
     ("view", "sqlite_view", "sqlite_view", "CREATE VIEW sqlite_view AS SELECT 1"),
     ("table", "sqlite_stat9", "sqlite_stat9", "CREATE VIRTUAL TABLE sqlite_stat9 USING fts5(a)"),
