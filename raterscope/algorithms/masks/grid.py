@@ -5,16 +5,35 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.errors import RefusedError
 
-__all__ = ["Grid", "GridError"]
+__all__ = ["Grid", "GridError", "describe_slices"]
 
 _SAME_PLACE = 0.01
 """Of a voxel's smallest side: two grids nearer than that everywhere are one."""
+
+_EVEN = 0.01
+"""Of the nominal slice distance: slices nearer than that to even positions count as even."""
+
+_WHOLE = 0.05
+"""Of the nominal slice distance: a gap this near to a whole multiple of it is one of missing slices."""
+
+_TILTED = 0.1
+"""Degrees of gantry tilt that are worth a word."""
+
+_NAMED = 3
+"""Gaps that are named one by one."""
+
+_MOSTLY = 0.5
+"""Share of the slice distances that are nominal where the others count as gaps of missing slices."""
+
+_IN_A_ROW = 3
+"""So many distances in a row that are not nominal are a region of other slice distance, not gaps."""
 
 
 class GridError(RefusedError):
@@ -25,7 +44,9 @@ class GridError(RefusedError):
 class Grid:
     """A lattice of voxels and its place in the patient.
 
-    Arrays on it are indexed (slice, row, column); an image in two dimensions has one slice.
+    Arrays on it are indexed (slice, row, column); an image in two dimensions has one slice. Slices are
+    parallel; they may be at uneven distances (`slice_offsets`), and sheared against each other (a tilted
+    gantry). Distances between slices are along their common normal.
 
     Attributes
     ----------
@@ -36,11 +57,15 @@ class Grid:
     calibrated : bool
         False where nothing tells a voxel's size or place: one pixel then counts as one millimetre and
         letters of orientation mean nothing.
+    slice_offsets : tuple of float, optional
+        Millimetres along the normal from the first slice to each, 0 for the first, rising. None where the
+        affine alone gives every slice's position. The affine then holds the nominal slice distance.
     """
 
     shape: tuple[int, int, int]
     affine: tuple[float, ...] = (1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0)
     calibrated: bool = True
+    slice_offsets: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
         shape = tuple(int(size) for size in self.shape)
@@ -55,6 +80,17 @@ class Grid:
         lengths = np.linalg.norm(axes, axis=0)
         if lengths.min() <= 0 or abs(np.linalg.det(axes / lengths)) < 1e-3:
             raise GridError("the axes of the geometry do not span a volume.")
+        if self.slice_offsets is not None:
+            object.__setattr__(self, "slice_offsets", self._checked_offsets(self.slice_offsets))
+
+    def _checked_offsets(self, offsets: tuple[float, ...]) -> tuple[float, ...]:
+        offsets = tuple(float(value) for value in offsets)
+        if len(offsets) != self.shape[0]:
+            raise GridError(f"{len(offsets)} slice positions; expected {self.shape[0]}, one for each slice.")
+        rising = all(low < high for low, high in pairwise(offsets))
+        if not all(map(math.isfinite, offsets)) or offsets[0] != 0 or not rising:
+            raise GridError("the slice positions are not finite numbers that rise from 0.")
+        return offsets
 
     @classmethod
     def plain(
@@ -70,41 +106,150 @@ class Grid:
 
     @classmethod
     def from_matrix(
-        cls, shape: tuple[int, int, int], matrix: NDArray[np.floating], *, calibrated: bool = True
+        cls,
+        shape: tuple[int, int, int],
+        matrix: NDArray[np.floating],
+        *,
+        calibrated: bool = True,
+        slice_offsets: tuple[float, ...] | None = None,
     ) -> Grid:
-        """Make a grid of a (4, 4) or (3, 4) matrix; see `affine`."""
-        return cls(shape, tuple(np.asarray(matrix, dtype=float)[:3, :4].ravel().tolist()), calibrated)
+        """Make a grid of a (4, 4) or (3, 4) matrix; see `affine` and `slice_offsets`."""
+        affine = tuple(np.asarray(matrix, dtype=float)[:3, :4].ravel().tolist())
+        return cls(shape, affine, calibrated, slice_offsets)
 
     @cached_property
     def matrix(self) -> NDArray[np.float64]:
-        """(4, 4): takes (column, row, slice, 1) to millimetres."""
+        """(4, 4): takes (column, row, slice, 1) to millimetres; exact for slices at even distances alone."""
         return np.vstack([np.array(self.affine).reshape(3, 4), [0.0, 0.0, 0.0, 1.0]])
 
-    @property
+    @cached_property
+    def normal(self) -> NDArray[np.float64]:
+        """(3,): the unit vector across the slices, from the first to the last."""
+        across = np.cross(self.matrix[:3, 0], self.matrix[:3, 1])
+        across /= np.linalg.norm(across)
+        return across if across @ self.matrix[:3, 2] > 0 else -across
+
+    @cached_property
     def spacing(self) -> tuple[float, float, float]:
-        """Millimetres from one (slice, row, column) to the next."""
-        across, along, down = np.linalg.norm(self.matrix[:3, :3], axis=0)
-        return float(down), float(along), float(across)
+        """Millimetres from one (slice, row, column) to the next; the nominal one between uneven slices."""
+        across, along = np.linalg.norm(self.matrix[:3, :2], axis=0)
+        return float(self.normal @ self.matrix[:3, 2]), float(along), float(across)
 
     @property
     def voxel_volume(self) -> float:
-        """Cubic millimetres; of one pixel, square millimetres times the slice's spacing."""
+        """Cubic millimetres at the nominal slice distance; see `thicknesses` for uneven slices."""
         return float(abs(np.linalg.det(self.matrix[:3, :3])))
+
+    @cached_property
+    def positions(self) -> NDArray[np.float64]:
+        """(slices,): millimetres along the normal from the first slice to each."""
+        if self.slice_offsets is not None:
+            return np.array(self.slice_offsets)
+        return np.arange(self.shape[0]) * self.spacing[0]
+
+    @cached_property
+    def uneven(self) -> bool:
+        """True where some slice is not where an even distance between slices would have it."""
+        if self.slice_offsets is None:
+            return False
+        even = np.arange(self.shape[0]) * self.spacing[0]
+        return bool(np.abs(self.positions - even).max() > _EVEN * self.spacing[0])
+
+    @property
+    def uneven_positions(self) -> NDArray[np.float64] | None:
+        """`positions` where the slices are uneven, else None, as algorithms take them."""
+        return self.positions if self.uneven else None
+
+    @cached_property
+    def gaps(self) -> tuple[tuple[int, int], ...]:
+        """Where slices are missing: (the slice before the gap, how many are missing).
+
+        Empty where the distances vary otherwise: slices are missing where most distances are the nominal
+        one, and the others are whole multiples of it that do not follow each other.
+        """
+        if not self.uneven:
+            return ()
+        ratio = np.diff(self.positions) / self.spacing[0]
+        whole = np.rint(ratio)
+        if np.abs(ratio - whole).max() > _WHOLE or whole.min() < 1 or np.mean(whole == 1) < _MOSTLY:
+            return ()
+        if any((whole[at : at + _IN_A_ROW] > 1).all() for at in range(len(whole) - _IN_A_ROW + 1)):
+            return ()
+        return tuple((int(at), int(whole[at]) - 1) for at in np.flatnonzero(whole > 1))
+
+    @cached_property
+    def bounds(self) -> NDArray[np.float64]:
+        """(slices, 2): where each slice's slab begins and ends, millimetres along the normal.
+
+        A slab reaches half way to each neighbour, and as far beyond the first and the last slice. Beside
+        missing slices it reaches half of the nominal slice distance, so that a gap belongs to no slice.
+        """
+        if not self.uneven:
+            half = np.full(max(self.shape[0] - 1, 1), self.spacing[0] / 2)
+        else:
+            half = np.diff(self.positions) / 2
+        if self.gaps:
+            half = np.minimum(half, self.spacing[0] / 2)
+        count = self.shape[0]
+        before = half[np.clip(np.arange(count) - 1, 0, None)]
+        after = half[np.clip(np.arange(count), None, len(half) - 1)]
+        return np.column_stack([self.positions - before, self.positions + after])
+
+    @property
+    def thicknesses(self) -> NDArray[np.float64]:
+        """(slices,): millimetres of each slice's slab; see `bounds`."""
+        return np.asarray(self.bounds[:, 1] - self.bounds[:, 0])
 
     @property
     def flat(self) -> bool:
         """True for an image in two dimensions."""
         return self.shape[0] == 1
 
+    @property
+    def tilt(self) -> float:
+        """Degrees between the way from slice to slice and their normal (a tilted gantry)."""
+        way = self.matrix[:3, 2] / np.linalg.norm(self.matrix[:3, 2])
+        return math.degrees(math.acos(min(1.0, float(way @ self.normal))))
+
     def to_patient(self, index: NDArray[np.floating]) -> NDArray[np.float64]:
-        """Take (..., 3) places as (slice, row, column) to millimetres (x, y, z)."""
-        turned = np.asarray(index, dtype=float)[..., ::-1]
+        """Take (..., 3) places as (slice, row, column) to millimetres (x, y, z).
+
+        Between uneven slices places are linear; beyond the first and the last they follow the nominal
+        distance.
+        """
+        turned = np.array(index, dtype=float)[..., ::-1]
+        if self.slice_offsets is not None:
+            turned[..., 2] = _piecewise(turned[..., 2], np.arange(self.shape[0]), self._steps)
         return np.asarray(turned @ self.matrix[:3, :3].T + self.matrix[:3, 3])
 
     def to_index(self, place: NDArray[np.floating]) -> NDArray[np.float64]:
         """Take (..., 3) places in millimetres (x, y, z) to (slice, row, column), not rounded."""
         index = (np.asarray(place, dtype=float) - self.matrix[:3, 3]) @ np.linalg.inv(self.matrix[:3, :3]).T
+        if self.slice_offsets is not None:
+            index[..., 2] = _piecewise(index[..., 2], self._steps, np.arange(self.shape[0]))
         return np.asarray(index[..., ::-1])
+
+    @cached_property
+    def _steps(self) -> NDArray[np.float64]:
+        """Positions of the slices in nominal distances."""
+        return self.positions / self.spacing[0]
+
+    def heights(self, place: NDArray[np.floating]) -> NDArray[np.float64]:
+        """Give the millimetres along the normal from the first slice to (..., 3) places."""
+        return np.asarray((np.asarray(place, dtype=float) - self.matrix[:3, 3]) @ self.normal)
+
+    def slice_at(self, height: float) -> int | None:
+        """Give the slice nearest to a height (mm along the normal); None where no slab holds it."""
+        nearest = int(np.argmin(np.abs(self.positions - height)))
+        low, high = self.bounds[nearest]
+        room = _EVEN * self.spacing[0]
+        return nearest if low - room <= height <= high + room else None
+
+    def on_slice(self, place: NDArray[np.floating], which: int) -> NDArray[np.float64]:
+        """Project (N, 3) places on a slice along the normal: (N, 2) rows and columns, not rounded."""
+        first = self.to_patient(np.array([which, 0.0, 0.0]))
+        axes = np.column_stack([self.matrix[:3, 1], self.matrix[:3, 0], self.normal])
+        return np.asarray(((np.asarray(place, dtype=float) - first) @ np.linalg.inv(axes).T)[:, :2])
 
     def same_as(self, other: Grid) -> bool:
         """Tell whether both are the same lattice at the same place, to a hundredth of a voxel.
@@ -115,8 +260,11 @@ class Grid:
             return False
         if not (self.calibrated and other.calibrated):
             return True
-        ends = np.array(self.shape) - 1.0
-        corners = np.stack(np.meshgrid(*([0.0, end] for end in ends), indexing="ij"), axis=-1).reshape(-1, 3)
+        rows, columns = ([0.0, size - 1.0] for size in self.shape[1:])
+        slices = [0.0, self.shape[0] - 1.0]
+        if self.slice_offsets is not None or other.slice_offsets is not None:
+            slices = list(range(self.shape[0]))
+        corners = np.stack(np.meshgrid(slices, rows, columns, indexing="ij"), axis=-1).reshape(-1, 3)
         away = np.abs(self.to_patient(corners) - other.to_patient(corners)).max()
         return bool(away <= _SAME_PLACE * min(min(self.spacing), min(other.spacing)))
 
@@ -124,7 +272,11 @@ class Grid:
         """Give the grid of a part that begins at the voxel `origin`."""
         matrix = self.matrix.copy()
         matrix[:3, 3] = self.to_patient(np.array(origin, dtype=float))
-        return Grid.from_matrix(shape, matrix, calibrated=self.calibrated)
+        offsets = None
+        if self.slice_offsets is not None:
+            kept = self.slice_offsets[origin[0] : origin[0] + shape[0]]
+            offsets = tuple(offset - kept[0] for offset in kept)
+        return Grid.from_matrix(shape, matrix, calibrated=self.calibrated, slice_offsets=offsets)
 
     def letters(self, axis: int) -> tuple[str, str]:
         """Give the patient's sides at the low and the high end of an axis (0 slice, 1 row, 2 column).
@@ -144,5 +296,50 @@ class Grid:
         words = " x ".join(str(size) for size in sizes)
         if not self.calibrated:
             return words
-        steps = self.spacing[1:] if self.flat else self.spacing
-        return f"{words}, {' x '.join(f'{step:.3g}' for step in steps)} mm"
+        steps = [f"{step:.3g}" for step in (self.spacing[1:] if self.flat else self.spacing)]
+        if self.uneven and not self.gaps:
+            distances = np.diff(self.positions)
+            steps[0] = f"{distances.min():.3g} to {distances.max():.3g}"
+        missing = sum(count for _, count in self.gaps)
+        gap = f", {missing} slice{'s' if missing > 1 else ''} missing" if missing else ""
+        return f"{words}, {' x '.join(steps)} mm{gap}"
+
+
+def describe_slices(grid: Grid) -> tuple[str, ...]:
+    """Say what is missing or uneven about a grid's slices, a sentence each; empty for an even grid."""
+    found = []
+    tilted = not grid.flat and grid.tilt > _TILTED
+    if grid.gaps:
+        missing = sum(count for _, count in grid.gaps)
+        firsts = grid.to_patient(np.array([[at, 0.0, 0.0] for at in range(grid.shape[0])]))
+        heights = firsts @ grid.normal * np.sign(grid.normal[np.argmax(np.abs(grid.normal))])
+        places = []
+        for at, count in grid.gaps[:_NAMED]:
+            low, high = sorted(heights[at : at + 2])
+            number = f"{count} " if len(grid.gaps) > 1 else ""
+            places.append(f"{number}between {low:.1f} and {high:.1f} mm")
+        more = len(grid.gaps) - _NAMED
+        where = ", ".join(places) + (f", and more in {more} other places" if more > 0 else "")
+        verb = "slice is" if missing == 1 else "slices are"
+        colon = ":" if len(grid.gaps) > 1 else ""
+        gap = "gap" if len(grid.gaps) == 1 else "gaps"
+        found.append(f"{missing} {verb} missing{colon} {where}. Contours near the {gap} may be misplaced.")
+    elif grid.uneven:
+        steps = np.diff(grid.positions)
+        words = f"Slice distance varies from {steps.min():.2f} to {steps.max():.2f} mm"
+        if tilted:
+            lean = math.cos(math.radians(grid.tilt))
+            words += f" ({steps.min() / lean:.2f} to {steps.max() / lean:.2f} mm along the table)"
+        found.append(f"{words}.")
+    if tilted:
+        words = f"Slices are tilted by {grid.tilt:.1f} degrees (gantry tilt)"
+        found.append(f"{words}: sagittal and coronal views are sheared.")
+    return tuple(found)
+
+
+def _piecewise(
+    value: NDArray[np.float64], known: NDArray[np.floating], wanted: NDArray[np.floating]
+) -> NDArray[np.float64]:
+    """Interpolate linearly between pairs of `known` and `wanted`; beyond both ends at a slope of 1."""
+    inside = np.interp(value, known, wanted)
+    return np.asarray(inside + np.minimum(value - known[0], 0) + np.maximum(value - known[-1], 0))

@@ -31,15 +31,24 @@ _DECISIONS_1 = """CREATE TABLE decisions (
         id INTEGER PRIMARY KEY, at TEXT NOT NULL, who TEXT NOT NULL, verb TEXT NOT NULL, image INTEGER,
         spot INTEGER, x REAL, y REAL, from_x REAL, from_y REAL, reason TEXT NOT NULL, annotator TEXT,
         run INTEGER, about INTEGER, undoes INTEGER) STRICT"""
+_GRIDS_5 = """CREATE TABLE grids (
+        image INTEGER PRIMARY KEY REFERENCES images(id), slices INTEGER NOT NULL, affine TEXT NOT NULL,
+        calibrated INTEGER NOT NULL, modality TEXT NOT NULL, identifier TEXT NOT NULL) STRICT"""
 _WERE: Mapping[int, Mapping[str, str]] = {
     1: {"results": _RESULTS_2, "decisions": _DECISIONS_1},
-    2: {"results": _RESULTS_2, "decisions": _DECISIONS_2},
+    2: {"results": _RESULTS_2, "decisions": _DECISIONS_2, "grids": _GRIDS_5},
+    3: {"grids": _GRIDS_5},
+    4: {"grids": _GRIDS_5},
+    5: {"grids": _GRIDS_5},
 }
 """The tables of a version that are other ones now."""
 
 _NAMES = "CASE WHEN annotator IS NULL THEN '[]' ELSE json_array(annotator) END"
 _SPOT = "json_object('x', x, 'y', y, 'number', spot, 'from_x', from_x, 'from_y', from_y)"
-_TAKE_OVER = {
+_RESULTS_OVER = "INSERT INTO results SELECT image, run, object FROM results_before"
+_GRIDS_OVER = """INSERT INTO grids
+        SELECT image, slices, affine, calibrated, modality, identifier, NULL FROM grids_before"""
+_DECISIONS_OVER = {
     1: f"""INSERT INTO decisions
         SELECT id, at, who, verb, image, CASE WHEN x IS NULL THEN NULL ELSE 'clicks' END,
             CASE WHEN x IS NULL THEN NULL ELSE {_SPOT} END, NULL, reason, {_NAMES}, run, about, undoes
@@ -68,15 +77,15 @@ def bring_up_to_date(connection: sqlite3.Connection, version: int) -> None:
     connection.execute("BEGIN EXCLUSIVE")
     try:
         were = _WERE.get(version, {})
-        if were:
+        if "decisions" in were:
             for kind, name in (*_triggers(), ("INDEX", "results_by_run"), ("INDEX", "results_by_object")):
                 connection.execute(f"DROP {kind} {name}")
         for table in were:
             connection.execute(f"ALTER TABLE {table} RENAME TO {table}_before")
         _make_missing(connection, triggers=False)
-        if were:
-            connection.execute("INSERT INTO results SELECT image, run, object FROM results_before")
-            connection.execute(_TAKE_OVER[version])
+        copies = {"results": _RESULTS_OVER, "decisions": _DECISIONS_OVER.get(version), "grids": _GRIDS_OVER}
+        for table in were:
+            connection.execute(str(copies[table]))
         for table in were:
             connection.execute(f"DROP TABLE {table}_before")
         _make_missing(connection, triggers=True)

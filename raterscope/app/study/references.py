@@ -77,7 +77,7 @@ def add_volume(
     else:
         entry = add_file(connection, study, ImageFile(file.name, file.path, columns, rows), digest, names)
     connection.execute(
-        f"INSERT OR REPLACE INTO grids(image, {', '.join(GRID)}) VALUES (?, ?, ?, ?, ?, ?)",
+        f"INSERT OR REPLACE INTO grids(image, {', '.join(GRID)}) VALUES (?, ?, ?, ?, ?, ?, ?)",
         grid_row(entry.id, file.grid, file.modality, file.identifier),
     )
     return read_image_entries(connection, study, entry.id)[0]
@@ -87,7 +87,7 @@ def add_grid(connection: sqlite3.Connection, study: Path, name: str, grid: Grid)
     """Make an entry for a volume of which only the geometry is known, within the present transaction."""
     entry = add_size(connection, study, name, grid.shape[2], grid.shape[1])
     connection.execute(
-        f"INSERT INTO grids(image, {', '.join(GRID)}) VALUES (?, ?, ?, ?, ?, ?)",
+        f"INSERT INTO grids(image, {', '.join(GRID)}) VALUES (?, ?, ?, ?, ?, ?, ?)",
         grid_row(entry.id, grid, "", ""),
     )
     return read_image_entries(connection, study, entry.id)[0]

@@ -45,7 +45,7 @@ __all__ = [
 ]
 
 IMAGE = ("id", "name", "path", "width", "height", "size", "digest", "pixel_size")
-GRID = ("slices", "affine", "calibrated", "modality", "identifier")
+GRID = ("slices", "affine", "calibrated", "modality", "identifier", "slice_offsets")
 RUN = (
     "kind", "algorithm", "settings", "seed", "versions", "digest", "started", "seconds", "log", "known",
     "import", "excluded",
@@ -61,12 +61,13 @@ def image_of(row: tuple[Any, ...], path: Path) -> ImageEntry:
     entry = ImageEntry(*row[: len(IMAGE)])
     if not (0 < entry.width < math.inf and 0 < entry.height < math.inf):
         raise StudyError(f"is damaged: the size of {plain(entry.name)} is no size", file=path)
-    slices, affine, calibrated, modality, identifier = row[len(IMAGE) :]
+    slices, affine, calibrated, modality, identifier, stored = row[len(IMAGE) :]
     if slices is None:
         return entry
     try:
         numbers = msgspec.json.decode(affine, type=tuple[float, ...])
-        grid = Grid((slices, round(entry.height), round(entry.width)), numbers, bool(calibrated))
+        offsets = None if stored is None else msgspec.json.decode(stored, type=tuple[float, ...])
+        grid = Grid((slices, round(entry.height), round(entry.width)), numbers, bool(calibrated), offsets)
     except (GridError, msgspec.MsgspecError) as error:
         name = plain(entry.name)
         raise StudyError(f"is damaged: the geometry of {name} cannot be read", file=path) from error
@@ -76,7 +77,8 @@ def image_of(row: tuple[Any, ...], path: Path) -> ImageEntry:
 def grid_row(image: int, grid: Grid, modality: str, identifier: str) -> tuple[Any, ...]:
     """Write a geometry as an image's number and the columns `GRID`."""
     affine = msgspec.json.encode(grid.affine).decode()
-    return image, grid.shape[0], affine, int(grid.calibrated), modality, identifier
+    offsets = None if grid.slice_offsets is None else msgspec.json.encode(grid.slice_offsets).decode()
+    return image, grid.shape[0], affine, int(grid.calibrated), modality, identifier, offsets
 
 
 def question_of(row: tuple[Any, ...], path: Path) -> QuestionEntry:

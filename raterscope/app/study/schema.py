@@ -16,8 +16,9 @@ The file is in WAL mode while it is open and a single plain file when it is clos
     what was said of it, a JSON list of sentences. Imports are only ever added.
 ``grids``
     One row an image that has a geometry, a volume above all: slices, affine (JSON, see `Grid.affine`; rows
-    and columns are the image's height and width), calibrated, modality, and the series' UID. The path of a
-    DICOM series is its folder, which has no size; its digest is that of the files in the slices' order.
+    and columns are the image's height and width), calibrated, modality, the series' UID, and for slices at
+    uneven distances ``slice_offsets`` (JSON, see `Grid.slice_offsets`), else NULL. The path of a DICOM series
+    is its folder, which has no size; its digest is that of the files in the slices' order.
 ``questions``
     One row a question that annotators answered: its ``kind``, labels or pairs; its name, unique; ``scheme``
     (JSON), for labels the outputs and classes in the curator's order, which output means which class, and the
@@ -61,8 +62,8 @@ The file is in WAL mode while it is open and a single plain file when it is clos
 
 Version 1 had neither ``grids`` nor ``masks``, and in ``decisions`` the columns of a spot in place of the
 subject. Version 2 knew images alone as items, one annotator a decision, and no ``questions``, ``votes`` and
-``pictures``. Version 3 knew no ``streams`` and ``watched``, version 4 no ``outlines``. `migration` brings
-such files up to date.
+``pictures``. Version 3 knew no ``streams`` and ``watched``, version 4 no ``outlines``, version 5 no
+``slice_offsets``. `migration` brings such files up to date.
 
 Rows of a run and of an import appear in one transaction, whole or not at all.
 """
@@ -72,7 +73,7 @@ from __future__ import annotations
 __all__ = ["APPLICATION_ID", "SCHEMA", "VERSION"]
 
 APPLICATION_ID = 0x52536370
-VERSION = 5
+VERSION = 6
 
 SCHEMA = (
     """CREATE TABLE images (
@@ -92,7 +93,8 @@ SCHEMA = (
         ) WITHOUT ROWID, STRICT""",
     """CREATE TABLE grids (
         image INTEGER PRIMARY KEY REFERENCES images(id), slices INTEGER NOT NULL, affine TEXT NOT NULL,
-        calibrated INTEGER NOT NULL, modality TEXT NOT NULL, identifier TEXT NOT NULL) STRICT""",
+        calibrated INTEGER NOT NULL, modality TEXT NOT NULL, identifier TEXT NOT NULL,
+        slice_offsets TEXT) STRICT""",
     """CREATE TABLE masks (
         image INTEGER NOT NULL REFERENCES images(id), annotator INTEGER NOT NULL,
         structure TEXT NOT NULL, import INTEGER NOT NULL REFERENCES imports(id), voxels INTEGER NOT NULL,

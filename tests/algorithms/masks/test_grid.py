@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from raterscope.algorithms.masks.grid import Grid, GridError
+from raterscope.algorithms.masks.grid import Grid, GridError, describe_slices
 
 SHAPE, SPACING, ORIGIN = (5, 7, 9), (2.5, 0.8, 0.6), (-40.0, 12.0, 300.0)
 TURN = Rotation.from_euler("xyz", (12, -15, 30), degrees=True).as_matrix()
@@ -68,3 +68,85 @@ def test_sides_of_the_patient_are_those_of_the_nearest_axis():
 def test_what_is_no_lattice_is_refused(shape, affine):
     with pytest.raises(GridError):
         Grid(shape, tuple(np.asarray(affine).ravel()))
+
+
+HEIGHTS = (0.0, 2.5, 6.0, 7.0, 12.0)
+
+
+def uneven(offsets=HEIGHTS, shear=0.0) -> Grid:
+    """An askew lattice whose slices are at uneven distances, sheared along the columns."""
+    matrix = turned().matrix.copy()
+    matrix[:3, 2] += shear * matrix[:3, 1]
+    return Grid.from_matrix((len(offsets), *SHAPE[1:]), matrix, slice_offsets=tuple(offsets))
+
+
+@pytest.mark.parametrize("shear", [0.0, 1.3])
+def test_uneven_slices_lie_at_their_own_positions(shear):
+    grid = uneven(shear=shear)
+    way = (TURN[:, 2] * 2.5 + shear * TURN[:, 1] * 0.8) / 2.5
+    for at, height in enumerate(HEIGHTS):
+        expected = np.array(ORIGIN) + height * way + TURN[:, 1] * 0.8 * 2
+        assert grid.to_patient(np.array([at, 2, 0])) == pytest.approx(expected)
+        assert grid.to_index(expected) == pytest.approx([at, 2, 0], abs=1e-9)
+        assert grid.heights(expected) == pytest.approx(height, abs=1e-9)
+        assert grid.on_slice(expected[None], at)[0] == pytest.approx([2, 0], abs=1e-9)
+    anywhere = np.random.default_rng(1).uniform(-3, 9, (50, 3))
+    assert grid.to_index(grid.to_patient(anywhere)) == pytest.approx(anywhere)
+    assert grid.to_patient(np.array([1.5, 0, 0])) == pytest.approx(np.array(ORIGIN) + 4.25 * way)
+    assert grid.spacing == pytest.approx(SPACING)
+
+
+def test_a_part_of_uneven_slices_keeps_their_positions():
+    part = uneven().part((2, 1, 0), (3, 4, 4))
+    assert part.to_patient(np.array([2, 0, 0])) == pytest.approx(uneven().to_patient(np.array([4, 1, 0])))
+    assert part.slice_offsets == pytest.approx((0.0, 1.0, 6.0))
+
+
+def test_even_and_uneven_slices_of_one_shape_are_two_lattices():
+    moved = (0.0, 2.5, 5.0, 7.4, 10.0)
+    assert not uneven(moved).same_as(turned())
+    assert uneven(moved).same_as(uneven(moved))
+    assert uneven((0.0, 2.5, 5.0, 7.499, 10.0)).same_as(turned())
+    assert not uneven((0.0, 2.5, 5.0, 7.499, 10.0)).uneven
+    assert uneven(moved).uneven
+
+
+def test_a_slab_reaches_half_way_to_its_neighbours():
+    assert uneven().thicknesses == pytest.approx([2.5, 3.0, 2.25, 3.0, 5.0])
+    assert turned().thicknesses == pytest.approx([2.5] * 5)
+    assert Grid.plain((1, 4, 4), (3.0, 1.0, 1.0)).thicknesses == pytest.approx([3.0])
+
+
+def test_missing_slices_belong_to_no_slab():
+    grid = uneven((0.0, 2.5, 5.0, 12.5, 15.0))
+    assert grid.gaps == ((2, 2),)
+    assert grid.thicknesses == pytest.approx([2.5] * 5)
+    assert [grid.slice_at(height) for height in (-1.0, 4.0, 6.2, 7.5, 10.0, 11.5, 16.0, 16.5)] == [
+        0, 2, 2, None, None, 3, 4, None,
+    ]  # fmt: skip
+    assert describe_slices(grid)[0].startswith("2 slices are missing between ")
+    assert grid.in_words() == "5 x 7 x 9, 2.5 x 0.8 x 0.6 mm, 2 slices missing"
+
+
+def test_a_region_of_thicker_slices_is_uneven_and_not_missing():
+    grid = uneven(np.cumsum([0.0] + [2.5] * 6 + [5.0] * 5))
+    assert grid.gaps == ()
+    assert describe_slices(grid) == ("Slice distance varies from 2.50 to 5.00 mm.",)
+    assert grid.in_words() == "12 x 7 x 9, 2.5 to 5 x 0.8 x 0.6 mm"
+
+
+def test_a_tilt_is_told_and_does_not_lengthen_the_slice_distance():
+    grid = uneven((0.0, 2.5, 5.0, 7.5, 10.0), shear=2.5 / 0.8)
+    assert grid.tilt == pytest.approx(45.0)
+    assert grid.spacing == pytest.approx(SPACING)
+    assert grid.voxel_volume == pytest.approx(np.prod(SPACING))
+    assert "tilted by 45.0 degrees" in describe_slices(grid)[0]
+
+
+@pytest.mark.parametrize(
+    "offsets",
+    [(0.0, 1.0), (0.0, 1.0, 1.0, 2.0, 3.0), (1.0, 2.0, 3.0, 4.0, 5.0), (0.0, 1.0, 2.0, 3.0, np.nan)],
+)
+def test_slice_positions_that_cannot_be(offsets):
+    with pytest.raises(GridError, match="slice positions"):
+        Grid(SHAPE, turned().affine, True, offsets)

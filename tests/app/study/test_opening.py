@@ -18,8 +18,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from raterscope.algorithms.masks.grid import Grid
 from raterscope.app.review import Decision, SpotSubject
 from raterscope.app.study import Study, StudyError
+from raterscope.app.study.masks import add_case
 from raterscope.app.study.migration import schema_of
 from raterscope.app.study.objects import write_object
 from raterscope.app.study.outlines import Outline
@@ -195,7 +197,7 @@ def test_a_newer_version_is_refused(closed: Path) -> None:
     assert "newer Raterscope" in refusal(closed)
 
 
-@pytest.mark.parametrize("version", [1, 2, 3, 4])
+@pytest.mark.parametrize("version", [1, 2, 3, 4, 5])
 def test_a_study_of_an_older_format_opens_with_all_that_was_decided(closed: Path, version: int) -> None:
     with Study.open(closed) as study:
         moved = SpotSubject(number=2, x=5.0, y=4.0, from_x=3.0, from_y=4.0)
@@ -208,9 +210,49 @@ def test_a_study_of_an_older_format_opens_with_all_that_was_decided(closed: Path
         assert study.decisions() == before
         assert study.record(Decision(verb="undo", undoes=3)).id == 5
         assert study.latest_result(1) is not None
-        assert study.latest_answers() == {1: None}  # its runs keep no outline
+        if version < 5:
+            assert study.latest_answers() == {1: None}  # its runs keep no outline
     with edited(closed) as connection, pytest.raises(sqlite3.IntegrityError, match="never changed"):
         connection.execute("UPDATE decisions SET who = 'another'")
+
+
+OFFSETS = (0.0, 2.5, 5.0, 12.5)
+
+
+def with_a_case(path: Path, offsets: tuple[float, ...] | None) -> Grid:
+    """Add a volume that only its masks tell of."""
+    grid = Grid((4, 6, 7), Grid.plain((4, 6, 7), (2.5, 1, 1)).affine, True, offsets)
+    with Study.open(path) as study:
+        add_case(study, "chest", grid)
+    return grid
+
+
+def grid_in(path: Path) -> Grid | None:
+    with Study.open(path) as study:
+        return next(entry.grid for entry in study.images() if entry.name == "chest")
+
+
+@pytest.mark.parametrize("version", [2, 3, 4, 5])
+def test_volumes_of_an_older_format_keep_their_geometry(closed: Path, version: int) -> None:
+    grid = with_a_case(closed, None)
+    as_an_older_format(closed, version)
+    assert grid_in(closed) == grid
+
+
+def test_positions_of_uneven_slices_are_kept(closed: Path) -> None:
+    grid = with_a_case(closed, OFFSETS)
+    assert grid_in(closed) == grid
+
+
+@pytest.mark.parametrize(
+    "stored", ["[0.0, 2.5]", "[0.0, 2.5, 2.5, 5.0]", "[0.0, 2.5, 5.0, 1e999]", '[0, "a", 2, 3]', "{}", "x"]
+)
+def test_slice_positions_that_cannot_be_are_damage(closed: Path, stored: str) -> None:
+    with_a_case(closed, OFFSETS)
+    with edited(closed) as connection:
+        connection.execute("UPDATE grids SET slice_offsets = ?", (stored,))
+    with pytest.raises(StudyError, match="the geometry of chest cannot be read"):
+        grid_in(closed)
 
 
 COLUMNS_BEFORE = {
@@ -223,6 +265,7 @@ TABLES_SINCE = {
     2: ("questions", "votes", "pictures", "watched", "streams", "outlines"),
     3: ("watched", "streams", "outlines"),
     4: ("outlines",),
+    5: (),
 }
 
 
@@ -230,13 +273,19 @@ def as_an_older_format(path: Path, version: int) -> None:
     """Write a study as an older format had it.
 
     The first had a spot's columns, the second one annotator a decision, the third watched nothing, the fourth
-    kept no outlines.
+    kept no outlines, the fifth no slice positions.
     """
     with edited(path) as connection:
         for table in TABLES_SINCE[version]:
             connection.execute(f"DROP TABLE {table}")
         if version in COLUMNS_BEFORE:
             with_tables_before(connection, version)
+        if version > 1:
+            columns = "image, slices, affine, calibrated, modality, identifier"
+            grids = connection.execute(f"SELECT {columns} FROM grids").fetchall()
+            connection.execute("DROP TABLE grids")
+            connection.execute(next(one for one in schema_of(version) if "TABLE grids" in one))
+            connection.executemany("INSERT INTO grids VALUES (?, ?, ?, ?, ?, ?)", grids)
         connection.execute(f"PRAGMA user_version={version}")
 
 

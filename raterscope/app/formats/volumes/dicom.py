@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.masks.grid import Grid
+from raterscope.algorithms.masks.grid import Grid, describe_slices
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.volumes.dicom_headers import (
@@ -29,11 +29,14 @@ __all__ = ["listed", "series_in", "series_of"]
 _SAME_PLACE = 1e-3
 """mm: slices nearer than that along the normal lie at one place."""
 
-_UNEVEN = 0.05
-"""Of the step: a series is even when no slice is further from where an even one would have it."""
+_EXACT = 1e-4
+"""mm: slices further than that from even positions keep their own."""
 
-_TILTED = 0.1
-"""Degrees between the way from slice to slice and their normal."""
+_UNEVEN = 0.01
+"""Of the mean slice distance: where a slice is further from its even position, the median is nominal."""
+
+_SHIFTED = 0.1
+"""mm in the plane between a slice and the straight line through the first and the last."""
 
 _NAMED = 3
 _MOST_LISTED = 100_000
@@ -265,50 +268,37 @@ def _geometry(heads: list[SliceHead]) -> tuple[Grid, list[str]]:
     rows, columns = first.spacing or (1.0, 1.0)
     row, column = np.array(first.orientation[:3]), np.array(first.orientation[3:])
     down = np.cross(row, column)
+    offsets = None
     places = np.array([head.position for head in heads], dtype=float)
     if len(heads) == 1:
         if first.thickness is None:
             notices.append("does not tell how thick its slice is: it counts as one millimetre")
         down = down * step
     else:
-        down, said = _step(places, _along(heads))
+        down, offsets, said = _steps(places, _along(heads))
         notices += said
     matrix = np.column_stack([row * columns, column * rows, down, places[0]])
-    return Grid.from_matrix(shape, matrix, calibrated=first.spacing is not None), notices
+    grid = Grid.from_matrix(shape, matrix, calibrated=first.spacing is not None, slice_offsets=offsets)
+    return grid, [*(sentence.rstrip(".") for sentence in describe_slices(grid)), *notices]
 
 
-def _step(places: NDArray[np.float64], along: NDArray[np.float64]) -> tuple[NDArray[np.float64], list[str]]:
-    """Give the way from slice to slice in mm, and say where the slices do not follow it."""
+def _steps(
+    places: NDArray[np.float64], along: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], tuple[float, ...] | None, list[str]]:
+    """Give the nominal way from slice to slice (mm), and the slices' offsets where they are not even."""
     notices: list[str] = []
-    steps = np.diff(along)
     way = (places[-1] - places[0]) / (along[-1] - along[0])  # of length 1 along the normal
-    even = np.linspace(along[0], along[-1], len(along))
     step = float((along[-1] - along[0]) / (len(along) - 1))
-    if np.abs(along - even).max() > _UNEVEN * step:
-        step = float(np.median(steps))
-        notices += _unevenness(along, steps, step)
-    angle = math.degrees(math.acos(min(1.0, 1.0 / float(np.linalg.norm(way)))))
-    if angle > _TILTED:
-        notices.append(
-            f"its slices are tilted by {angle:.1f} degrees against the way from one to the next (gantry), "
-            "and kept so"
-        )
-    aside = np.abs(places - places[0] - np.outer(along - along[0], way)).max()
-    if aside > _UNEVEN * step:
+    away = float(np.abs(along - np.linspace(along[0], along[-1], len(along))).max())
+    offsets = None
+    if away > _EXACT:
+        offsets = tuple((along - along[0]).tolist())
+    if away > _UNEVEN * step:
+        step = float(np.median(np.diff(along)))
+    aside = float(np.abs(places - places[0] - np.outer(along - along[0], way)).max())
+    if aside > _SHIFTED:
         notices.append(f"its slices are shifted against each other by up to {aside:.2g} mm")
-    return step * way, notices
-
-
-def _unevenness(along: NDArray[np.float64], steps: NDArray[np.float64], step: float) -> list[str]:
-    ratio = steps / step
-    if np.abs(ratio - np.rint(ratio)).max() <= _UNEVEN and np.rint(ratio).min() >= 1:
-        missing = int(np.sum(np.rint(ratio) - 1))
-        gaps = [along[k] for k in np.flatnonzero(np.rint(ratio) > 1)]
-        words = "1 slice seems" if missing == 1 else f"{missing} slices seem"
-        words = f"{words} to be missing, behind {_at(gaps)}"
-    else:
-        words = f"the distances between its slices are not uniform, {steps.min():.3g} to {steps.max():.3g} mm"
-    return [f"{words}; {step:.3g} mm are taken throughout, so that lengths across the slices are not true"]
+    return step * way, offsets, notices
 
 
 def _at(places: Sequence[float]) -> str:

@@ -96,16 +96,19 @@ def test_the_patient_is_not_named(tmp_path: Path) -> None:
 def test_missing_slices_are_named_by_place(tmp_path: Path) -> None:
     file = only(series(tmp_path, (0.0, 2.0, 4.0, 10.0, 12.0, 14.0)))
     (notice,) = file.notices
-    assert "2 slices seem to be missing" in notice
-    assert "4.00 mm" in notice
+    assert "2 slices are missing between 4.0 and 10.0 mm. Contours near the gap may be misplaced." in notice
     assert file.grid.spacing[0] == pytest.approx(2.0)
+    assert file.grid.gaps == ((2, 2),)
+    np.testing.assert_allclose(file.grid.to_patient(np.array([3, 0, 0])), [1.0, 2.0, 10.0])
 
 
 def test_uneven_distances_are_said(tmp_path: Path) -> None:
     file = only(series(tmp_path, (0.0, 1.1, 4.0, 7.4, 9.0, 12.0)))
     (notice,) = file.notices
-    assert "not uniform, 1.1 to 3.4 mm" in notice
+    assert "Slice distance varies from 1.10 to 3.40 mm." in notice
     assert file.grid.spacing[0] == pytest.approx(2.9)
+    for slice_, height in enumerate((0.0, 1.1, 4.0, 7.4, 9.0, 12.0)):
+        np.testing.assert_allclose(file.grid.to_patient(np.array([slice_, 0, 0])), [1.0, 2.0, height])
 
 
 def test_tilt_is_said_and_kept(tmp_path: Path) -> None:
@@ -404,7 +407,10 @@ def test_real_series_as_itk_reads_them(real_data: Path, folder: str) -> None:
 def test_the_tilted_uneven_ct(real_data: Path) -> None:
     file = only(real_data / "volumes" / "ct_ge")
     said = " ".join(file.notices)
-    assert "not uniform, 1.08 to 7 mm" in said
+    assert "Slice distance varies from 1.08 to 7.00 mm (1.14 to 7.38 mm along the table)." in said
+    places = [pydicom.dcmread(path, stop_before_pixels=True).ImagePositionPatient for path in file.files]
+    index = np.array([[at, 0, 0] for at in range(len(places))])
+    np.testing.assert_allclose(file.grid.to_patient(index), np.array(places, dtype=float), atol=1e-6)
     assert "tilted by 18.5 degrees" in said
     for path, values in zip(file.files, load_volume(file).values, strict=True):
         np.testing.assert_array_equal(values, SimpleITK.GetArrayFromImage(SimpleITK.ReadImage(str(path)))[0])
