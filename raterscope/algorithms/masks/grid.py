@@ -126,8 +126,8 @@ class Grid:
     def normal(self) -> NDArray[np.float64]:
         """(3,): the unit vector across the slices, from the first to the last."""
         across = np.cross(self.matrix[:3, 0], self.matrix[:3, 1])
-        across /= np.linalg.norm(across)
-        return across if across @ self.matrix[:3, 2] > 0 else -across
+        length = np.linalg.norm(across) * np.sign(across @ self.matrix[:3, 2])
+        return np.asarray(across / length, dtype=np.float64)
 
     @cached_property
     def spacing(self) -> tuple[float, float, float]:
@@ -144,8 +144,8 @@ class Grid:
     def positions(self) -> NDArray[np.float64]:
         """(slices,): millimetres along the normal from the first slice to each."""
         if self.slice_offsets is not None:
-            return np.array(self.slice_offsets)
-        return np.arange(self.shape[0]) * self.spacing[0]
+            return np.array(self.slice_offsets, dtype=np.float64)
+        return np.arange(self.shape[0], dtype=np.float64) * self.spacing[0]
 
     @cached_property
     def uneven(self) -> bool:
@@ -219,20 +219,29 @@ class Grid:
         """
         turned = np.array(index, dtype=float)[..., ::-1]
         if self.slice_offsets is not None:
-            turned[..., 2] = _piecewise(turned[..., 2], np.arange(self.shape[0]), self._steps)
+            turned[..., 2] = _piecewise(turned[..., 2], self._numbers, self._steps)
         return np.asarray(turned @ self.matrix[:3, :3].T + self.matrix[:3, 3])
 
     def to_index(self, place: NDArray[np.floating]) -> NDArray[np.float64]:
         """Take (..., 3) places in millimetres (x, y, z) to (slice, row, column), not rounded."""
         index = (np.asarray(place, dtype=float) - self.matrix[:3, 3]) @ np.linalg.inv(self.matrix[:3, :3]).T
         if self.slice_offsets is not None:
-            index[..., 2] = _piecewise(index[..., 2], self._steps, np.arange(self.shape[0]))
+            index[..., 2] = _piecewise(index[..., 2], self._steps, self._numbers)
         return np.asarray(index[..., ::-1])
 
     @cached_property
     def _steps(self) -> NDArray[np.float64]:
         """Positions of the slices in nominal distances."""
         return self.positions / self.spacing[0]
+
+    @cached_property
+    def _numbers(self) -> NDArray[np.float64]:
+        return np.arange(self.shape[0], dtype=np.float64)
+
+    def levels(self, place: NDArray[np.floating]) -> NDArray[np.float64]:
+        """Give (..., 3) places along the axis that the slices follow, mm: z of axial slices."""
+        sign = np.sign(self.normal[np.argmax(np.abs(self.normal))])
+        return np.asarray(np.asarray(place, dtype=float) @ self.normal * sign)
 
     def heights(self, place: NDArray[np.floating]) -> NDArray[np.float64]:
         """Give the millimetres along the normal from the first slice to (..., 3) places."""
@@ -311,11 +320,10 @@ def describe_slices(grid: Grid) -> tuple[str, ...]:
     tilted = not grid.flat and grid.tilt > _TILTED
     if grid.gaps:
         missing = sum(count for _, count in grid.gaps)
-        firsts = grid.to_patient(np.array([[at, 0.0, 0.0] for at in range(grid.shape[0])]))
-        heights = firsts @ grid.normal * np.sign(grid.normal[np.argmax(np.abs(grid.normal))])
+        levels = grid.levels(grid.to_patient(np.array([[at, 0.0, 0.0] for at in range(grid.shape[0])])))
         places = []
         for at, count in grid.gaps[:_NAMED]:
-            low, high = sorted(heights[at : at + 2])
+            low, high = sorted(levels[at : at + 2])
             number = f"{count} " if len(grid.gaps) > 1 else ""
             places.append(f"{number}between {low:.1f} and {high:.1f} mm")
         more = len(grid.gaps) - _NAMED

@@ -15,8 +15,9 @@ from pydicom.uid import (
     RTStructureSetStorage,
     generate_uid,
 )
+from skimage.measure import grid_points_in_poly
 
-__all__ = ["ORIENTATIONS", "BuiltSeries", "write_contours", "write_series"]
+__all__ = ["ORIENTATIONS", "BuiltSeries", "disc", "disc_mask", "write_contours", "write_series"]
 
 _STUDY, _FRAME = "1.2.826.0.1.3680043.8.498.7", "1.2.826.0.1.3680043.8.498.8"
 
@@ -222,3 +223,23 @@ def _save(data: Dataset, path: Path, syntax: str) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     FileDataset(str(path), data, preamble=b"\0" * 128, file_meta=meta).save_as(path, enforce_file_format=True)
     return path
+
+
+def disc(
+    series: BuiltSeries, which: int, radius: float, centre: tuple[float, float] = (15.5, 19.5), *,
+    missing: bool = False, refer: bool = True,
+) -> tuple[np.ndarray, str | None]:  # fmt: skip
+    """Draw a circle of so many pixels about a (row, column) on a slice, or on a missing one."""
+    turn = np.linspace(0, 2 * np.pi, 40, endpoint=False)
+    rows, columns = centre[0] + radius * np.sin(turn), centre[1] + radius * np.cos(turn)
+    uid = (series.missing_uids if missing else series.uids)[which]
+    return series.at(which, rows, columns, missing=missing), uid if refer else None
+
+
+def disc_mask(
+    shape: tuple[int, int], radius: float, centre: tuple[float, float] = (15.5, 19.5)
+) -> np.ndarray:
+    """Give the pixels whose centres lie within the circle of `disc`."""
+    turn = np.linspace(0, 2 * np.pi, 40, endpoint=False)
+    outline = np.column_stack([centre[0] + radius * np.sin(turn), centre[1] + radius * np.cos(turn)])
+    return grid_points_in_poly(shape, outline)

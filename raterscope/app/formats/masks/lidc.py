@@ -32,7 +32,7 @@ __all__ = ["SIDE", "draw_outline", "read_lidc"]
 SIDE = 512
 """Pixels of a row and a column of every CT of the collection."""
 
-_NEAR = 0.5
+_LISTED = 30
 _MOST_SLICES = 5000
 
 
@@ -86,6 +86,7 @@ def read_lidc(
         )
     uid = text_of(next((e.text or "" for e in root.iter("SeriesInstanceUid")), ""))
     grid, slices, notices = _place(path, uid, nodules, volumes, spacing)
+    notices += _drop_unplaced(nodules, slices)
     for at, nodule in enumerate(nodules):
         watch(at / len(nodules), "filling outlines")
         _draw(path, nodule, grid, slices)
@@ -162,7 +163,7 @@ def _place(
 
 
 def _slices(path: Path, volume: VolumeFile, keys: set[tuple[str, float]]) -> dict[tuple[str, float], int]:
-    """Find the slices in a volume, by their UIDs or else by their height."""
+    """Find the slices in a volume, by their UIDs or else by their height; those that are missing are left."""
     grid = volume.grid
     directions = grid.matrix[:3, :3] / np.linalg.norm(grid.matrix[:3, :3], axis=0)
     if directions[0, 0] < 0.99 or directions[1, 1] < 0.99:
@@ -174,14 +175,32 @@ def _slices(path: Path, volume: VolumeFile, keys: set[tuple[str, float]]) -> dic
     number = {uid: at for at, uid in enumerate(volume.instances)}
     found = {}
     for uid, z in keys:
-        at = float(grid.to_index(np.array([grid.matrix[0, 3], grid.matrix[1, 3], z]))[0])
-        at = number.get(uid, at)
-        if abs(at - round(at)) > _NEAR or not 0 <= round(at) < grid.shape[0]:
-            raise InputError(
-                f"has an outline at {z:g} mm, which is no slice of {plain(volume.name, 60)}", file=path
-            )
-        found[uid, z] = round(at)
+        place = np.array([grid.matrix[0, 3], grid.matrix[1, 3], z])
+        at = number[uid] if uid in number else grid.slice_at(float(grid.heights(place)))
+        if at is not None:
+            found[uid, z] = at
+    if not found:
+        z = next(iter(keys))[1]
+        raise InputError(
+            f"has an outline at {z:g} mm, which is no slice of {plain(volume.name, 60)}", file=path
+        )
     return found
+
+
+def _drop_unplaced(nodules: list[_Nodule], slices: dict[tuple[str, float], int]) -> list[str]:
+    """Take out the outlines that lie on no slice, and list them."""
+    left: list[str] = []
+    for number, nodule in enumerate(list(nodules), 1):
+        lost = [one for one in nodule.outlines if (one.instance, one.z) not in slices]
+        left += [f"nodule {number} by reader {nodule.reader + 1} at {one.z:g} mm" for one in lost]
+        nodule.outlines = [one for one in nodule.outlines if (one.instance, one.z) in slices]
+    nodules[:] = [nodule for nodule in nodules if nodule.outlines]
+    more = f"; and {len(left) - _LISTED:,} more" if len(left) > _LISTED else ""
+    words = "; ".join(left[:_LISTED])
+    if not left:
+        return []
+    noun = "outline" if len(left) == 1 else "outlines"
+    return [f"{len(left):,} {noun} could not be placed: the CT has no slice there ({words}{more})."]
 
 
 def _draw(path: Path, nodule: _Nodule, grid: Grid, slices: dict[tuple[str, float], int]) -> None:

@@ -29,8 +29,12 @@ __all__ = ["read_rtstruct"]
 
 _CLOSED = ("CLOSED_PLANAR", "CLOSEDPLANAR_XOR")
 _KINDS = {"POINT": "points", "OPEN_PLANAR": "open contours", "OPEN_NONPLANAR": "open contours"}
-_FLAT = 0.5
 _OFF_SLICE = 0.05
+"""Of the nominal slice distance: a contour further than that from its slice lies between slices."""
+
+_LISTED = 30
+"""Contours that are named one by one in a notice."""
+
 _FINEST = 128.0
 """To a pixel: decimals of a millimetre are cut in the file, and are not taken for more than that."""
 
@@ -95,16 +99,20 @@ def _places(contour: Any) -> NDArray[np.float64]:
 
 def _fits(dataset: Any, grid: Grid) -> bool:
     """Tell whether every closed contour lies on a slice and within it."""
-    ends = np.array(grid.shape) - 0.5
+    ends = np.array(grid.shape[1:]) - 0.49
     for roi in dataset.get("ROIContourSequence") or ():
         for contour in roi.get("ContourSequence") or ():
             if str(contour.get("ContourGeometricType") or "") in _CLOSED:
                 places = _places(contour)
-                index = (
-                    grid.to_index(places.reshape(-1, 3)) if len(places) % 3 == 0 else np.full((1, 3), -1.0)
-                )
-                off = np.abs(index[:, 0] - np.rint(index[:, 0])).max(initial=0.0)
-                if off > _OFF_SLICE or (index < -0.51).any() or (index > ends + 0.01).any():
+                if not len(places) or len(places) % 3 or not np.isfinite(places).all():
+                    return False
+                heights = grid.heights(places.reshape(-1, 3))
+                which = grid.slice_at(float(heights.mean()))
+                if which is None:
+                    return False
+                off = np.abs(heights - grid.positions[which]).max()
+                index = grid.on_slice(places.reshape(-1, 3), which)
+                if off > _OFF_SLICE * grid.spacing[0] or (index < -0.51).any() or (index > ends).any():
                     return False
     return True
 
@@ -123,6 +131,7 @@ def _read(
         for one in dataset.get("StructureSetROISequence") or ()
     }
     found = []
+    unplaced: dict[tuple[str, str], list[str]] = {}
     rois = list(dataset.get("ROIContourSequence") or ())
     for at, roi in enumerate(rois):
         number = int(roi.ReferencedROINumber)
@@ -130,11 +139,12 @@ def _read(
         taken = (by_pattern(title, naming) if naming else None) or NOTHING
         contours = list(roi.get("ContourSequence") or ())
         step = part(watch, at / len(rois), (at + 1) / len(rois))
-        drawn = _drawn(path, contours, volume.grid, left_out, step)
+        annotator = taken.annotator or who.get(number, "").replace("^", " ") or operator or names.annotator
+        whose = f"{taken.structure or title} by {annotator}" if annotator else taken.structure or title
+        drawn = _drawn(path, contours, volume, left_out, unplaced, plain(whose), step)
         if drawn is None:
             continue
         origin, mask = drawn
-        annotator = taken.annotator or who.get(number, "").replace("^", " ") or operator or names.annotator
         found.append(
             RaterMask(
                 annotator,
@@ -149,22 +159,68 @@ def _read(
         reason = f" ({', '.join(f'{what} {n:,}' for what, n in left_out.items())})" if left_out else ""
         raise InputError(f"has no closed contours on {plain(volume.name, 60)}{reason}", file=path)
     moved = left_out.pop(_MOVED, 0)
-    said = [f"{moved:,} contours lie between slices and were taken to the nearest."] if moved else []
+    said = []
+    if moved:
+        words = (
+            "contour lies between slices and was" if moved == 1 else "contours lie between slices and were"
+        )
+        said.append(f"{moved:,} {words} taken to the nearest.")
+    said += [_listed(what, contours) for what, contours in unplaced.items()]
     if left_out:
         said.append(f"Left out: {', '.join(f'{what} {n:,}' for what, n in left_out.items())}.")
     return MaskTable(path, tuple(found), tuple(said))
 
 
 _MOVED = "moved"
+_SAME = 1e-6
+_NO_SLICE = (
+    "contour could not be placed: the image has no slice there",
+    "contours could not be placed: the image has no slice there",
+)
+_BEYOND = (
+    "contour could not be placed: it lies beyond the image's slices",
+    "contours could not be placed: they lie beyond the image's slices",
+)
+_ELSEWHERE = (
+    "contour lies off the slice that it refers to, and was placed on that slice",
+    "contours lie off the slices that they refer to, and were placed on those slices",
+)
+
+
+def _listed(what: tuple[str, str], contours: list[str]) -> str:
+    """Name the contours of a notice, each with structure, rater, number and position."""
+    more = f"; and {len(contours) - _LISTED:,} more" if len(contours) > _LISTED else ""
+    return f"{len(contours):,} {what[len(contours) > 1]} ({'; '.join(contours[:_LISTED])}{more})."
+
+
+def _slices_by_uid(volume: VolumeFile) -> dict[tuple[str, int | None], int]:
+    """Give each slice by its UID and, in a file of several frames, by the frame (from 1)."""
+    if volume.frames:
+        pairs = zip(volume.instances, volume.frames, strict=False)
+        return {(uid, frame + 1): at for at, (uid, frame) in enumerate(pairs)}
+    return {(uid, None): at for at, uid in enumerate(volume.instances) if uid}
+
+
+def _referred_slice(contour: Any, slices: dict[tuple[str, int | None], int]) -> int | None:
+    """Find the one slice that a contour refers to."""
+    found: set[int | None] = set()
+    for image in contour.get("ContourImageSequence") or ():
+        uid = str(image.get("ReferencedSOPInstanceUID", ""))
+        frames = image.get("ReferencedFrameNumber")
+        single = isinstance(frames, (int, str)) and str(frames).isdigit()
+        found.add(slices.get((uid, None), slices.get((uid, int(str(frames)))) if single else None))
+    return found.pop() if len(found) == 1 else None
 
 
 def _drawn(
-    path: Path, contours: list[Any], grid: Grid, left_out: Counter[str], watch: Watch
-) -> tuple[tuple[int, int, int], NDArray[np.bool_]] | None:
+    path: Path, contours: list[Any], volume: VolumeFile, left_out: Counter[str],
+    unplaced: dict[tuple[str, str], list[str]], whose: str, watch: Watch,
+) -> tuple[tuple[int, int, int], NDArray[np.bool_]] | None:  # fmt: skip
     """Fill a structure's contours; None where it has no closed ones."""
+    grid, slices = volume.grid, _slices_by_uid(volume)
     planes: dict[int, list[NDArray[np.float64]]] = {}
     closed = 0
-    for contour in contours:
+    for number, contour in enumerate(contours, 1):
         kind = str(contour.get("ContourGeometricType") or "")
         if kind not in _CLOSED:
             left_out[_KINDS.get(kind, "contours of an unknown kind")] += 1
@@ -173,17 +229,28 @@ def _drawn(
         if not len(places) or len(places) % 3 or not np.isfinite(places).all():
             raise InputError("has a contour whose places are no points", file=path, field="ContourData")
         closed += 1
-        index = grid.to_index(places.reshape(-1, 3))
-        along = index[:, 0]
-        middle = float(along.mean())
-        if np.abs(along - middle).max() > _FLAT:
+        places = places.reshape(-1, 3)
+        heights = grid.heights(places)
+        middle = float(heights.mean())
+        where = f"{whose}, contour {number} at {float(grid.levels(places).mean()):.2f} mm"
+        which = _referred_slice(contour, slices)
+        referred = which is not None
+        if which is None:
+            which = grid.slice_at(middle)
+        if np.abs(heights - middle).max() > grid.spacing[0] / 2:
             left_out["contours across the slices"] += 1
-        elif not 0 <= round(middle) < grid.shape[0]:
-            left_out["contours beyond the slices"] += 1
+        elif which is None:
+            beyond = middle < grid.bounds[0, 0] or middle > grid.bounds[-1, 1]
+            unplaced.setdefault(_BEYOND if beyond else _NO_SLICE, []).append(where)
         else:
-            left_out[_MOVED] += abs(middle - round(middle)) > _OFF_SLICE
-            outline = np.rint(index[:, :0:-1] * _FINEST) / _FINEST
-            planes.setdefault(round(middle), []).append(outline)
+            off = abs(middle - float(grid.positions[which]))
+            low, high = grid.bounds[which]
+            if referred and not low - off * _SAME <= middle <= high + off * _SAME:
+                unplaced.setdefault(_ELSEWHERE, []).append(f"{where}, {off:.2f} mm from the slice")
+            else:
+                left_out[_MOVED] += off > _OFF_SLICE * grid.spacing[0]
+            outline = np.rint(grid.on_slice(places, which)[:, ::-1] * _FINEST) / _FINEST
+            planes.setdefault(which, []).append(outline)
     if not closed:
         return None
     patches = {}

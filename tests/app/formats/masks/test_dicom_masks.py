@@ -80,10 +80,32 @@ def test_contours_between_slices(contours) -> None:
     make, volume, mask = contours
     table = read_masks(make(lambda dataset: shifted(dataset, 1.0)), [volume])
     np.testing.assert_array_equal(table.masks[0].whole(), mask)
-    assert table.notices == ("1 contours lie between slices and were taken to the nearest.",)
+    assert table.notices == ("1 contour lies between slices and was taken to the nearest.",)
+
+
+def test_a_contour_belongs_to_the_slice_it_refers_to(contours) -> None:
+    make, volume, mask = contours
     table = read_masks(make(lambda dataset: shifted(dataset, 100.0)), [volume])
+    np.testing.assert_array_equal(table.masks[0].whole(), mask)
+    assert table.notices == (
+        "1 contour lies off the slice that it refers to, and was placed on that slice "
+        "(liver_anna, contour 1 at 157.50 mm, 100.00 mm from the slice).",
+    )
+
+
+def test_a_contour_beyond_the_slices_is_listed(contours) -> None:
+    make, volume, _ = contours
+
+    def beyond(dataset: pydicom.Dataset) -> None:
+        shifted(dataset, 100.0)
+        del first(dataset).ContourImageSequence
+
+    table = read_masks(make(beyond), [volume])
     assert table.masks[0].whole().any(axis=(1, 2)).tolist() == [False, False, True, False]
-    assert table.notices == ("Left out: contours beyond the slices 1.",)
+    assert table.notices == (
+        "1 contour could not be placed: it lies beyond the image's slices "
+        "(liver_anna, contour 1 at 157.50 mm).",
+    )
 
 
 def test_what_is_no_closed_contour_is_left_out(contours) -> None:
