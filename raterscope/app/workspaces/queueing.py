@@ -13,6 +13,7 @@ from raterscope.app.document import Document
 from raterscope.app.errors import counted
 from raterscope.app.review import ReviewState
 from raterscope.app.study import Study
+from raterscope.app.workspaces.order import Part
 from raterscope.widgets.panels.queue_panel import QueueItem, QueuePanel
 
 __all__ = ["Queueing", "Summary"]
@@ -32,6 +33,10 @@ class Summary(Protocol):
     @property
     def disputed(self) -> int:
         """How much is left to be looked at."""
+
+    @property
+    def parts(self) -> Sequence[Part]:
+        """What is reviewed in one go each; of what is not fused, nothing."""
 
     @property
     def doubt(self) -> float:
@@ -119,6 +124,7 @@ class Queueing(QObject):
         self._waiting: list[int] = []
         self._reading = False
         self.current: int | None = None
+        self._part = ""
 
     @property
     def results(self) -> Mapping[int, Any]:
@@ -178,6 +184,13 @@ class Queueing(QObject):
         """Mark the image that is on screen."""
         self.current = image
         self._panel.set_current(image)
+        self._show_progress()
+
+    def select_part(self, name: str) -> None:
+        """Name the part of the image on screen that is reviewed: its structure."""
+        if name != self._part:
+            self._part = name
+            self._show_progress()
 
     def step(self, by: int) -> None:
         """Go to the next or previous image of the queue."""
@@ -199,6 +212,26 @@ class Queueing(QObject):
     def most_disputed(self) -> int | None:
         """Give the image at the head of the queue that still has something disputed."""
         return next((image for image in self._order if self._summary(image).disputed), None)
+
+    def units(self) -> list[tuple[tuple[int, str], Part]]:
+        """List what is reviewed in one go, by image and name of the part, in the order of the queue."""
+        return [((image, part.name), part) for image in self._order for part in self._summary(image).parts]
+
+    def nothing_left(self) -> str:
+        """Say that nothing is left to go to, or why that is not known yet."""
+        known = [self._summary(image) for image in self._order]
+        image, item = self._nouns
+        unfused = sum(not one.fused for one in known)
+        if self._reading or self._waiting:
+            return "Results are still being read; try again in a moment."
+        if any(one.disputed for one in known):
+            return f"No other disputed {item} is left in this study."
+        if unfused == len(known):
+            return f"Press Fuse (F5) to find disputed {item}s."
+        if unfused:
+            are = "is" if unfused == 1 else "are"
+            return f"Nothing fused is disputed; {counted(unfused, image)} {are} not fused yet: press F5."
+        return "Nothing disputed is left in this study."
 
     def _read_on(self) -> None:
         if self._reading or not self._waiting:
@@ -288,20 +321,40 @@ class Queueing(QObject):
                 )
         self._panel.set_items([self._lines[image] for image in self._order if image in names])
         self._panel.set_current(self.current)
-        self._show_progress([self._summary(image) for image in names])
+        self._show_progress()
 
-    def _show_progress(self, known: Sequence[Summary]) -> None:
+    def _show_progress(self) -> None:
+        """Say how far the review has come: here, in the study, and how many images are done."""
+        known = [self._summary(image) for image in self._order]
         if not known:
             self._panel.set_progress(0.0)
             return
-        image, spot = self._nouns
+        image, item = self._nouns
         settled, left = sum(one.done for one in known), sum(one.disputed for one in known)
+        skipped = sum(part.skipped for one in known for part in one.parts)
         unfused = sum(not one.fused for one in known)
-        rest = f"no disputed {spot} left"
+        rest = f"no disputed {item} left"
         if unfused:
             rest = "not fused yet" if unfused == len(known) else f"{unfused:,} not fused yet"
-        self._panel.set_progress(
-            settled / len(known),
-            f"{settled:,} of {counted(len(known), image)} settled",
-            f"{counted(left, f'disputed {spot}')} left" if left else rest,
+        if left:
+            rest = f"{left:,} left in the study"
+            rest += f", {skipped:,} skipped" if skipped else ""
+        words = (rest, f"{settled:,} of {counted(len(known), image)} settled")
+        here = self._here()
+        self._panel.set_progress(settled / len(known), *((here,) if here else ()), *words)
+
+    def _here(self) -> str:
+        """Say how far the image on screen has come: "Case 2 of 8 - GTV: 3 of 5 decided"."""
+        if self.current not in self._order:
+            return ""
+        summary = self._summary(self.current)
+        part = next((one for one in summary.parts if one.name in (self._part, "")), None)
+        place = (
+            f"{self._nouns[0].capitalize()} {self._order.index(self.current) + 1:,} of {len(self._order):,}"
         )
+        place += f" - {part.name}" if part is not None and part.name else ""
+        if not summary.fused:
+            return f"{place}: not fused yet"
+        if part is None or not part.total:
+            return f"{place}: nothing disputed"
+        return f"{place}: {part.total - part.left:,} of {part.total:,} decided"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from PySide6.QtCore import QEvent, QObject, Qt, Signal
@@ -41,12 +42,9 @@ class Walk(QObject):
     -------
     arrived(scene)
         The scene to be shown.
-    disputed_wanted
-        It was gone to for what is disputed in it.
     """
 
     arrived = Signal(object)
-    disputed_wanted = Signal()
 
     def __init__(
         self,
@@ -64,7 +62,8 @@ class Walk(QObject):
         self._runs = runs
         self._kind = kind
         self._on_screen: int | None = None
-        self._for_disputed = False
+        self._then: Callable[[], object] | None = None
+        """What is to be done once the image that is wanted is on screen."""
         self._for_now = False
         """Whether the image on screen is there for want of a better one."""
         self._canvas = canvas
@@ -77,7 +76,7 @@ class Walk(QObject):
         """Begin anew: another study."""
         self._loader.forget()
         self._on_screen = None
-        self._for_disputed = False
+        self._then = None
         self._keep()
         self._queueing.reset()
 
@@ -109,6 +108,7 @@ class Walk(QObject):
 
     def show(self, image: int | None) -> None:
         """Ask for an image's scene."""
+        self._then = None
         if image is not None:
             self._queueing.select(image)
             self._loader.show(image, self._runs.run_of(image))
@@ -123,14 +123,11 @@ class Walk(QObject):
         if image != self._on_screen:
             self.show(image)
 
-    def go_on(self) -> bool:
-        """Go to the next image with something disputed; tells whether there is one."""
-        image = self._queueing.most_disputed()
-        if image is None or image == self._queueing.current:
-            return False
-        self._for_disputed = True
+    def visit(self, image: int, then: Callable[[], object]) -> None:
+        """Go to an image, and do something there unless another one is wanted meanwhile."""
+        self._keep()
         self.show(image)
-        return True
+        self._then = then
 
     def _images(self) -> list[int]:
         contents = self._document.contents
@@ -151,15 +148,15 @@ class Walk(QObject):
 
     def _on_loaded(self, scene: Any) -> None:
         self._on_screen = scene.image.id
+        then, self._then = self._then, None
         self.arrived.emit(scene)
         self._runs.list_runs(scene.image.name, scene.run)
         contents, following = self._document.contents, self._queueing.after(scene.image.id)
         entry = contents.image(following) if contents and following is not None else None
         if entry is not None:
             self._loader.prefetch(entry)
-        if self._for_disputed:
-            self._for_disputed = False
-            self.disputed_wanted.emit()
+        if then is not None:
+            then()
 
     def _on_results(self) -> None:
         self._queueing.reread(self._images())

@@ -9,7 +9,8 @@ from PySide6.QtCore import QObject, Signal
 from raterscope.app.document import Document
 from raterscope.app.review import Decision, SpotSubject
 from raterscope.app.workspaces.clicks.scene import Scene
-from raterscope.app.workspaces.clicks.spots import Spot, spots_of
+from raterscope.app.workspaces.clicks.spots import DISPUTED, Spot, spots_of
+from raterscope.app.workspaces.order import ELSEWHERE, Elsewhere, next_item
 
 __all__ = ["Reviewing"]
 
@@ -19,6 +20,12 @@ NEAR = 20.0
 class Reviewing(QObject):
     """The spots of the image on screen and the one selected.
 
+    Parameters
+    ----------
+    document : Document
+    elsewhere : callable
+        Goes on with other images; see `next_item`.
+
     Signals
     -------
     spots_changed
@@ -26,20 +33,25 @@ class Reviewing(QObject):
     selected(int or None)
         Index of the spot looked at.
     exhausted
-        Nothing disputed is left on this image.
-    vain(str)
+        No other disputed spot is left, here or on other images.
+    said(str)
         Why nothing can be decided here now.
     """
 
     spots_changed = Signal()
     selected = Signal(object)
     exhausted = Signal()
-    vain = Signal(str)
+    said = Signal(str)
 
-    def __init__(self, document: Document, parent: QObject | None = None) -> None:
+    def __init__(self, document: Document, elsewhere: Elsewhere, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._document = document
+        self._elsewhere = elsewhere
         self._go_on = False
+        self._by_hand = False
+        """Whether the expert chose the spot itself: only then may a decision on it be changed."""
+        self._walked: tuple[float, int] | None = None
+        """Rank of the last spot of the walk that was looked at: from there it goes on."""
         self.blind = False
         """What others say of a spot is hidden until it is decided."""
         self.scene: Scene | None = None
@@ -66,17 +78,20 @@ class Reviewing(QObject):
         same = self.scene is not None and scene is not None and scene.image.id == self.scene.image.id
         kept = self.spot if same else None
         self.scene = scene
+        if not same:
+            self._walked = None
         self._read()
-        self.select(self._nearest(kept.x, kept.y) if kept is not None else None)
+        self.go_to(self._nearest(kept.x, kept.y) if kept is not None else None)
 
     def refresh(self) -> None:
         """Read the spots anew after a decision, and go on to the next where the decision asked for it."""
         kept = self.spot
+        self._by_hand = False
         self._read()
         self.current = self._same(kept) if kept is not None else None
         if self._go_on:
             self._go_on = False
-            self.next_disputed()
+            self.next_disputed(finish=True)
         else:
             self.selected.emit(self.current)
 
@@ -87,42 +102,62 @@ class Reviewing(QObject):
             here = self._nearest(spot.from_x, spot.from_y or 0.0)
         return here
 
-    def select(self, index: int | None) -> None:
+    def go_to(self, index: int | None) -> None:
         """Look at a spot, or at none."""
+        self._by_hand = False
         self.current = index if index is not None and 0 <= index < len(self.spots) else None
+        spot = self.spot
+        if spot is not None and DISPUTED[0] < spot.posterior < DISPUTED[1]:
+            self._walked = self._rank(self.current or 0)
         self.selected.emit(self.current)
 
-    def next_disputed(self, step: int = 1) -> None:
-        """Go to the next disputed spot, the most doubtful first, round the end; skipped ones come last."""
-        order = sorted(
-            (i for i, spot in enumerate(self.spots) if spot.state == "disputed" and i != self.current),
-            key=self._rank,
-        )
-        if not order:
-            self.selected.emit(self.current)
-            if self.spot is None or self.spot.state != "disputed":
-                self.exhausted.emit()
-            return
-        if self.current is None:
-            self.select(order[0 if step > 0 else -1])
-            return
-        here = self._rank(self.current)
-        ahead = [i for i in order if (self._rank(i) > here) == (step > 0)]
-        self.select((ahead or order)[0 if step > 0 else -1])
+    def select(self, index: int | None) -> None:
+        """Look at a spot that the expert chose; a decision on it may then be changed."""
+        self.go_to(index)
+        self._by_hand = self.current is not None
 
-    def _rank(self, index: int) -> tuple[bool, float, int]:
+    def next_disputed(self, step: int = 1, *, finish: bool = False) -> None:
+        """Go to the next disputed spot, the most doubtful first, then to what follows in the queue."""
+        following = next_item(self._waiting, self._rank, self._walked, step, self._elsewhere, finish=finish)
+        if following is None:
+            self.selected.emit(self.current)
+            self.exhausted.emit()
+        elif following != ELSEWHERE:
+            self.go_to(following)
+
+    def enter(self, step: int, skipped: bool) -> None:
+        """Begin with the first disputed spot of an image that was gone to, or with the last one."""
+        waiting = sorted(self._waiting(skipped), key=self._rank)
+        self.go_to(waiting[0 if step > 0 else -1] if waiting else None)
+
+    def _waiting(self, skipped: bool) -> list[int]:
+        """List the spots here that are still to be decided, without the one looked at."""
+        return [
+            i
+            for i, spot in enumerate(self.spots)
+            if spot.state == "disputed" and spot.skipped == skipped and i != self.current
+        ]
+
+    def _rank(self, index: int) -> tuple[float, int]:
         spot = self.spots[index]
-        return spot.skipped, -min(spot.posterior, 1 - spot.posterior), spot.number
+        return -min(spot.posterior, 1 - spot.posterior), spot.number
 
     def decide(self, verb: str) -> None:
         """Accept, reject or skip the spot, and go on to the next disputed one when that is on disk."""
         spot, scene = self.spot, self.scene
         if self._go_on or self.is_past():  # the last one is still on its way to the disk
             return
-        if spot is None or scene is None:
+        if spot is None or scene is None or (verb == "skip" and spot.skipped):
             self.next_disputed()
             return
+        if spot.decided and (verb == "skip" or not self._by_hand):
+            self.said.emit(
+                f"Spot {spot.number} is decided already ({spot.state}). Undo, or click it, to change that; "
+                "Tab goes on."
+            )
+            return
         self._go_on = True
+        self._by_hand = False
         subject = SpotSubject(x=spot.x, y=spot.y, number=spot.number, blind=self.covers(spot))
         job = self._document.record(
             Decision(
@@ -159,7 +194,7 @@ class Reviewing(QObject):
         """Tell whether what is shown is past, and say that nothing can be decided on it."""
         past = self.scene is not None and self.scene.replayed
         if past:
-            self.vain.emit("This is a replay: leave it (Esc) to decide.")
+            self.said.emit("This is a replay: leave it (Esc) to decide.")
         return past
 
     def _on_written(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from raterscope.app.errors import counted
 from raterscope.app.study import Study
 from raterscope.app.study.outlines import Answers
 from raterscope.app.workspaces.clicks.spots import DISPUTED, Known, Settling
+from raterscope.app.workspaces.order import Part
 
 __all__ = ["Summary", "read_outlines", "read_results", "summarize"]
 
@@ -21,7 +23,8 @@ __all__ = ["Summary", "read_outlines", "read_results", "summarize"]
 class Summary:
     """One image in a line of the queue.
 
-    `doubt` is the number of answers expected to be wrong or, while clicks come, to change yet.
+    `doubt` is the number of answers expected to be wrong or, while clicks come, to change yet; `at_first`
+    and `skipped` are the disputed spots before any decision, and those left that the expert skipped.
     """
 
     fused: bool
@@ -30,6 +33,8 @@ class Summary:
     disputed: int
     decided: int
     doubt: float
+    at_first: int = 0
+    skipped: int = 0
     settling: Settling | None = None
     flag: str | None = None
 
@@ -37,6 +42,11 @@ class Summary:
     def counts(self) -> dict[str, int]:
         """What the queue can be narrowed by."""
         return {"detections": self.detections, "disputed": self.disputed, "decided": self.decided}
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """All disputed spots of an image are reviewed in one go."""
+        return (Part("", self.at_first, self.disputed - self.skipped, self.skipped),) if self.fused else ()
 
     def in_words(self) -> str:
         """Say it: "27 detections, 3 disputed"."""
@@ -88,36 +98,52 @@ def summarize(image: int, known: Known | None, state: review.ReviewState) -> Sum
     """Say an image's line of the queue, as `spots_of` would count."""
     known = known or Known()
     answers, flag = known.answers, state.flag(image)
-    detections, disputed, decided, doubt = _count(answers, state.spots(image))
+    counts = _count(answers, state.spots(image))
     return Summary(
         fused=answers is not None,
         looked=answers is not None and answers.looked > 0,
-        detections=detections,
-        disputed=disputed,
-        decided=decided,
-        doubt=doubt if known.settling is None else known.settling.expected,
+        detections=counts.detections,
+        disputed=counts.disputed,
+        decided=counts.decided,
+        doubt=counts.doubt if known.settling is None else known.settling.expected,
+        at_first=counts.at_first,
+        skipped=counts.skipped,
         settling=known.settling,
         flag=None if flag is None else flag.reason,
     )
 
 
-def _count(answers: Answers | None, decided: Sequence[review.Spot]) -> tuple[int, int, int, float]:
+class _Counts(NamedTuple):
+    detections: int
+    disputed: int
+    decided: int
+    doubt: float
+    at_first: int = 0
+    skipped: int = 0
+
+
+def _count(answers: Answers | None, decided: Sequence[review.Spot]) -> _Counts:
     """Count what is there, what is disputed, what is decided, and add up the doubt."""
     judged = [spot for spot in decided if spot.verdict != "skipped"]
     if answers is None:
-        return sum(spot.verdict != "rejected" for spot in judged), 0, len(judged), 0.0
+        return _Counts(sum(spot.verdict != "rejected" for spot in judged), 0, len(judged), 0.0)
     posterior = answers.posterior
     disputed = (posterior > DISPUTED[0]) & (posterior < DISPUTED[1])
+    at_first, skipped = int(disputed.sum()), np.zeros(len(posterior), dtype=bool)
     present = np.where(disputed, posterior >= 0.5, answers.detected)
     doubt = np.nan_to_num(np.minimum(posterior, 1.0 - posterior))
     alone = 0
     matched = review.match(decided, answers.mean, answers.covariance)
     for spot, cluster in zip(decided, matched, strict=True):
         if spot.verdict == "skipped":
+            if cluster is not None:
+                skipped[cluster] = True
             continue
         there = spot.verdict != "rejected"
         if cluster is None:
             alone += there
         else:
             present[cluster], disputed[cluster], doubt[cluster] = there, False, 0.0
-    return int(present.sum()) + alone, int(disputed.sum()), len(judged), float(doubt.sum())
+    passed_over = int((disputed & skipped).sum())
+    detections = int(present.sum()) + alone
+    return _Counts(detections, int(disputed.sum()), len(judged), float(doubt.sum()), at_first, passed_over)

@@ -41,6 +41,7 @@ from raterscope.app.workspaces.clicks.summaries import read_outlines, read_resul
 from raterscope.app.workspaces.fusing import FusionWork
 from raterscope.app.workspaces.hiding import Hiding
 from raterscope.app.workspaces.loading import SceneLoader
+from raterscope.app.workspaces.order import next_unit
 from raterscope.app.workspaces.queueing import Queueing
 from raterscope.app.workspaces.returning import numbers_in
 from raterscope.app.workspaces.runs import Runs
@@ -68,7 +69,7 @@ class ClicksWorkspace(ClicksScreen):
             "Names, votes and the model's answers are shown.",
         )  # fmt: skip
         self.loader = SceneLoader(document, jobs, read_scene, load_pixels, self)
-        self.reviewing = Reviewing(document, self)
+        self.reviewing = Reviewing(document, self._go_elsewhere, self)
         self.queueing = Queueing(
             document, self.queue, "clicks", read_results, summarize, self, outline=read_outlines,
             nouns=("image", "spot"),
@@ -108,7 +109,6 @@ class ClicksWorkspace(ClicksScreen):
         self._document.decided.connect(self._on_decided)
         self.queue.item_chosen.connect(self._on_item_chosen)
         self.walk.arrived.connect(self._show_scene)
-        self.walk.disputed_wanted.connect(self.reviewing.next_disputed)
         self.evidence.run_chosen.connect(self.runs.choose)
         self.canvas.image_refused.connect(self._on_image_refused)
         self.loader.refused.connect(self.refused)
@@ -144,7 +144,7 @@ class ClicksWorkspace(ClicksScreen):
         self.measuring.refused.connect(self.refused)
         for tabs in (self.middle_tabs, self.right_tabs):
             tabs.currentChanged.connect(self.annotators.refresh_stale)
-        self.reviewing.vain.connect(self.said)
+        self.reviewing.said.connect(self.said)
         self.hiding.changed.connect(self._on_hiding)
 
     def _make_actions(self) -> None:
@@ -222,7 +222,7 @@ class ClicksWorkspace(ClicksScreen):
             self.choose_annotator(told["annotator"])
         numbers = [spot.number for spot in self.reviewing.spots]
         if told.get("spot") in numbers:
-            self.reviewing.select(numbers.index(told["spot"]))
+            self.reviewing.go_to(numbers.index(told["spot"]))
         place = numbers_in(told.get("view"), 3)
         if place is not None and place[2] > 0:
             self.canvas.look_from(*place)
@@ -272,7 +272,7 @@ class ClicksWorkspace(ClicksScreen):
         self.reviewing.show(scene)
         self.explaining.follow()
         if self._to_find is not None:
-            self.reviewing.select(self.reviewing.find(self._to_find))
+            self.reviewing.go_to(self.reviewing.find(self._to_find))
             self._to_find = None
         if self.grid_shown:
             self.many.refresh()
@@ -299,11 +299,16 @@ class ClicksWorkspace(ClicksScreen):
     def _on_spots(self) -> None:
         self.status_changed.emit(view.status(self.reviewing.scene, self.reviewing.spots))
 
+    def _go_elsewhere(self, step: int, skipped: bool, _finish: bool) -> bool:
+        """Go on with the next image that has something to be decided; tells whether there is one."""
+        here = None if self._scene is None else self._scene.image.id
+        found = next_unit(self.queueing.units(), (here, ""), step, skipped=skipped)
+        if found is not None:
+            self.walk.visit(found[0], partial(self.reviewing.enter, step, skipped))
+        return found is not None
+
     def _on_exhausted(self) -> None:
-        """Go on with the next disputed image, when there is one."""
-        scene = self.reviewing.scene
-        if not self.walk.go_on() and scene is not None and scene.fusion is not None:
-            self.said.emit("Nothing disputed is left in this study.")
+        self.said.emit(self.queueing.nothing_left())
 
     # What the expert does
 
@@ -325,8 +330,10 @@ class ClicksWorkspace(ClicksScreen):
         else:
             self.explaining.remember(decision)
             self.reviewing.refresh()
-            if back_to is not None and not self.grid_shown:
-                self.reviewing.select(self.reviewing.find(back_to))
+            added = decision.subject if decision.verb == "add" else None
+            to_find = added if isinstance(added, SpotSubject) else back_to
+            if to_find is not None and not self.grid_shown:
+                self.reviewing.go_to(self.reviewing.find(to_find))
         if self.grid_shown:
             self.many.refresh()
         self.tell_stale()

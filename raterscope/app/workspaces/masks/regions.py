@@ -16,6 +16,7 @@ from raterscope.app.review import Region, ReviewState
 from raterscope.app.study import Study
 from raterscope.app.study.records import MaskRecord
 from raterscope.app.workspaces.masks.scene import Piece, Scene
+from raterscope.app.workspaces.order import Part
 
 __all__ = [
     "CaseSummary",
@@ -78,6 +79,7 @@ class CaseSummary:
     disputed: int
     doubt: float
     unit: str = "ml"
+    parts: tuple[Part, ...] = ()
     flag: ClassVar[None] = None
     counts: ClassVar[Mapping[str, int]] = {}
 
@@ -159,18 +161,19 @@ def summarize(image: int, known: Any, state: ReviewState) -> CaseSummary:
     if run is None:
         return CaseSummary(raters, False, 0, 0, 0.0, unit)
     decided = state.regions(image)
-    total = left = 0
+    parts: list[Part] = []
     doubt = 0.0
     for one in structures:
-        last = _last_words(decided, str(one.get("structure", "")), run)
+        name = str(one.get("structure", ""))
+        last = _last_words(decided, name, run)
         volumes = one.get("disputed_ml", [])
-        total += len(volumes)
-        for number, volume in enumerate(volumes, start=1):
-            said = last.get(number, last.get(None))
-            if said is None or said.verb == "skip":
-                left += 1
-                doubt += float(volume)
-    return CaseSummary(raters, True, total, left, doubt, unit)
+        verbs = {number: last.get(number, last.get(None)) for number in range(1, len(volumes) + 1)}
+        opened = [number for number, said in verbs.items() if said is None]
+        skipped = [number for number, said in verbs.items() if said is not None and said.verb == "skip"]
+        doubt += sum(float(volumes[number - 1]) for number in (*opened, *skipped))
+        parts.append(Part(name, len(volumes), len(opened), len(skipped)))
+    total, left = sum(part.total for part in parts), sum(part.left for part in parts)
+    return CaseSummary(raters, True, total, left, doubt, unit, tuple(parts))
 
 
 def _last_words(decided: Sequence[Region], structure: str, run: int) -> dict[int | None, Region]:

@@ -18,6 +18,7 @@ from raterscope.app.jobs import Job, Jobs
 from raterscope.app.review import Decision, Region, RegionSubject
 from raterscope.app.workspaces.masks.regions import DisputedRegion, drawn_whole, regions_of, version_of
 from raterscope.app.workspaces.masks.scene import Piece, Scene, consensus_of, read_settled
+from raterscope.app.workspaces.order import ELSEWHERE, Elsewhere, next_item
 from raterscope.widgets.volume.layers import Stroke
 
 __all__ = ["Reviewing"]
@@ -28,6 +29,13 @@ UNCOVERED = "What the raters drew and the model says is shown now; Tab goes on."
 
 class Reviewing(QObject):
     """The disputed regions of the structure on screen, the one selected, and the consensus as it stands.
+
+    Parameters
+    ----------
+    document : Document
+    jobs : Jobs
+    elsewhere : callable
+        Goes on with other structures and cases; see `next_item`.
 
     Signals
     -------
@@ -42,7 +50,7 @@ class Reviewing(QObject):
     uncovered
         What others say of the structure is hidden from now on, or no longer: see `covered`.
     exhausted
-        Nothing disputed is left on this case.
+        No other disputed region is left, here or elsewhere.
     said(str)
         Why something was not done.
     """
@@ -55,11 +63,20 @@ class Reviewing(QObject):
     exhausted = Signal()
     said = Signal(str)
 
-    def __init__(self, document: Document, jobs: Jobs, parent: QObject | None = None) -> None:
+    def __init__(
+        self,
+        document: Document,
+        jobs: Jobs,
+        elsewhere: Elsewhere,
+        parent: QObject | None = None,
+    ) -> None:
         super().__init__(parent)
         self._document = document
         self._jobs = jobs
+        self._elsewhere = elsewhere
         self._go_on = False
+        self._by_hand = False
+        """Whether the expert chose the region itself: only then may a decision on it be changed."""
         self._painted: dict[int, None] = {}
         self._unwritten: deque[Settled] = deque()
         self.scene: Scene | None = None
@@ -104,29 +121,62 @@ class Reviewing(QObject):
             self._unwritten.clear()
         self._painted.clear()
         self._read()
-        self.select(kept if kept is not None and kept < len(self.regions) else None)
+        self.go_to(kept if kept is not None and kept < len(self.regions) else None)
 
-    def select(self, index: int | None) -> None:
+    def go_to(self, index: int | None) -> None:
         """Look at a region, or at none."""
+        self._by_hand = False
         self.current = index if index is not None and 0 <= index < len(self.regions) else None
         self.selected.emit(self.region)
 
-    def next_disputed(self, step: int = 1) -> None:
-        """Go to the next disputed region, the most doubtful first, round the end; skipped ones last."""
-        order = sorted(
-            (i for i, region in enumerate(self.regions) if region.left and i != self.current),
-            key=lambda i: (self.regions[i].state == "skipped", i),
-        )
-        if not order:
+    def select(self, index: int | None) -> None:
+        """Look at a region that the expert chose; a decision on it may then be changed."""
+        self.go_to(index)
+        self._by_hand = self.current is not None
+
+    def next_disputed(self, step: int = 1, *, finish: bool = False) -> None:
+        """Go to the next disputed region, of this structure or of what follows in the queue."""
+        following = next_item(self._waiting, int, self.current, step, self._elsewhere, finish=finish)
+        if following is None:
             self.selected.emit(self.region)
-            if self.region is None or not self.region.left:
-                self.exhausted.emit()
+            self.exhausted.emit()
+        elif following != ELSEWHERE:
+            self.go_to(following)
+
+    def enter(self, step: int, skipped: bool) -> None:
+        """Begin with the first region of a structure that was gone to, or with the last one."""
+        waiting = self._waiting(skipped)
+        self.go_to(waiting[0 if step > 0 else -1] if waiting else None)
+
+    def _waiting(self, skipped: bool) -> list[int]:
+        """List the regions here that are still to be settled, without the one looked at."""
+        wanted = "skipped" if skipped else "open"
+        return [i for i, one in enumerate(self.regions) if one.state == wanted and i != self.current]
+
+    def return_to(self, target: Decision) -> None:
+        """Go where a region was opened or settled again; a stroke is where one looks."""
+        scene, subject = self.scene, target.subject
+        if not isinstance(subject, RegionSubject) or subject.number is None:
             return
-        here = -1 if self.current is None else self.current
-        ahead = [i for i in order if (i > here) == (step > 0)]
-        self.select((ahead or order)[0 if step > 0 else -1])
+        if target.verb == "paint" and not subject.blind:
+            return
+        shown = scene is not None and scene.run is not None and scene.run.id == target.run
+        if shown and subject.structure == self.structure and subject.number - 1 != self.current:
+            self.go_to(subject.number - 1)
 
     # Decisions
+
+    def _may_decide(self) -> bool:
+        """Refuse to change what is settled, unless the expert chose the region by hand."""
+        region = self.region
+        if region is None or region.left or self._by_hand:
+            return True
+        how = f"taken from {region.rater}" if region.rater and not self.covered else region.state
+        self.said.emit(
+            f"Region {region.number} is settled already ({how}). Undo, or click its box, to change that; "
+            "Tab goes on."
+        )
+        return False
 
     def accept(self) -> None:
         """Settle the region as the consensus has it; blind, as it is drawn, or all of the structure."""
@@ -135,7 +185,7 @@ class Reviewing(QObject):
             self._settle_drawn(region)
         elif region is None or self.consensus is None:
             self.next_disputed()
-        else:
+        elif self._may_decide():
             self._decide("accept", region, version_of(region, self.consensus))
 
     def take(self, rater: str) -> None:
@@ -144,12 +194,17 @@ class Reviewing(QObject):
         if region is None or scene is None or rater not in scene.masks[self.structure] or self.covers(region):
             self.said.emit("Choose a disputed region first; Tab goes to the next.")
             return
+        if not self._may_decide():
+            return
         self._decide("take", region, version_of(region, scene.masks[self.structure][rater]), rater)
 
     def skip(self) -> None:
         """Pass the region over; it comes again at the end."""
-        if self.region is None:
+        if self.region is None or self.region.state == "skipped":
             self.next_disputed()
+        elif not self.region.left:
+            self._by_hand = False  # what is settled cannot be skipped
+            self._may_decide()
         else:
             self._decide("skip", self.region, None)
 
@@ -189,7 +244,7 @@ class Reviewing(QObject):
             return
         if decision is not target:
             self._forget_unpainted()
-            self._return_to(target)
+            self.return_to(target)
         if decision is target and decision.voxels is not None and self._unwritten:
             self._on_settled(scene, decision.voxels, self._unwritten.popleft())
         elif target.voxels is not None and target.voxels not in scene.settled:
@@ -227,6 +282,7 @@ class Reviewing(QObject):
         if self._go_on:  # the last one is still on its way to the disk
             return
         self._go_on = True
+        self._by_hand = False
         covered = self.covered
         job = self._record(verb, settled, region, rater)
         job.finished.connect(partial(self._on_written, region, covered))
@@ -276,7 +332,7 @@ class Reviewing(QObject):
         if covered and not self.covered:
             self.said.emit(UNCOVERED)
         else:
-            self.next_disputed()
+            self.next_disputed(finish=True)
 
     def _on_not_written(self, settled: Settled, _sentence: str) -> None:
         self._unwritten = deque(one for one in self._unwritten if one is not settled)
@@ -303,17 +359,6 @@ class Reviewing(QObject):
             if one.verb == "paint" and one.subject.shape[0] == 1
         }
         self._painted = {at: None for at in self._painted if at in painted}
-
-    def _return_to(self, target: Decision) -> None:
-        """Go where a region was opened or settled again; a stroke is where one looks."""
-        scene, subject = self.scene, target.subject
-        if not isinstance(subject, RegionSubject) or subject.number is None:
-            return
-        if target.verb == "paint" and not subject.blind:
-            return
-        shown = scene is not None and scene.run is not None and scene.run.id == target.run
-        if shown and subject.structure == self.structure and subject.number - 1 != self.current:
-            self.select(subject.number - 1)
 
     def _refresh(self) -> None:
         covered = self.covered

@@ -14,7 +14,7 @@ from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Document
 from raterscope.app.jobs import Jobs
 from raterscope.app.masks.running import Answer, Draft, Inputs, fuse_cases, gather, keep
-from raterscope.app.review import Decision
+from raterscope.app.review import Decision, RegionSubject
 from raterscope.app.workspaces.fusing import FusionWork
 from raterscope.app.workspaces.hiding import Hiding
 from raterscope.app.workspaces.loading import SceneLoader
@@ -27,6 +27,7 @@ from raterscope.app.workspaces.masks.regions import DisputedRegion, read_summari
 from raterscope.app.workspaces.masks.reviewing import Reviewing
 from raterscope.app.workspaces.masks.scene import Piece, Scene, load_pixels, read_scene
 from raterscope.app.workspaces.masks.screen import BOUND, MasksScreen
+from raterscope.app.workspaces.order import next_unit
 from raterscope.app.workspaces.queueing import Queueing
 from raterscope.app.workspaces.returning import numbers_in
 from raterscope.app.workspaces.runs import Runs
@@ -49,7 +50,7 @@ class MasksWorkspace(MasksScreen):
             "What raters drew and what the model says is shown.",
         )  # fmt: skip
         self.loader = SceneLoader(document, jobs, read_scene, load_pixels, self)
-        self.reviewing = Reviewing(document, jobs, self)
+        self.reviewing = Reviewing(document, jobs, self._go_elsewhere, self)
         self.queueing = Queueing(
             document, self.queue, "masks", read_summaries, summarize, self, nouns=("case", "region")
         )
@@ -62,6 +63,8 @@ class MasksWorkspace(MasksScreen):
         self.consensuses = Alternatives(self.alternatives, self)
         self.on_slices = OnSlices(document, jobs, self, self.reviewing, self.raters, self.loader)
         self._notices = ""
+        self._wanted: tuple[int, str] | None = None
+        """The structure with which a case that is on its way is to begin."""
         self._connect()
         self._make_actions()
         self._on_replaced()
@@ -72,13 +75,12 @@ class MasksWorkspace(MasksScreen):
         self._document.decided.connect(self._on_decided)
         self.queue.item_chosen.connect(self._on_item_chosen)
         self.walk.arrived.connect(self._show_scene)
-        self.walk.disputed_wanted.connect(self.reviewing.next_disputed)
         self.loader.refused.connect(self.refused)
         review = self.reviewing
         review.regions_changed.connect(self._on_regions)
         review.selected.connect(self._on_selected)
-        review.retold.connect(self._show_region)
         review.exhausted.connect(self._on_exhausted)
+        review.retold.connect(self._show_region)
         review.said.connect(self.said)
         review.uncovered.connect(self._show_structure)
         self.hiding.changed.connect(review.set_blind)
@@ -159,15 +161,13 @@ class MasksWorkspace(MasksScreen):
     def return_to(self, told: Mapping[str, Any]) -> None:
         """Select structure, region and rater, and look at the slices that one did."""
         super().return_to(told)
-        scene, structure = self.reviewing.scene, told.get("structure")
-        if scene is not None and structure in scene.structures and structure != self.reviewing.structure:
-            self.maps.set_structures(scene.structures, structure)
-            self._on_structure(structure)
+        if isinstance(told.get("structure"), str):
+            self._show_one(told["structure"])
         if told.get("layout") in ("three", *self.volume.planes):
             self.volume.set_layout(told["layout"])
         numbers = [region.number for region in self.reviewing.regions]
         if told.get("region") in numbers:
-            self.reviewing.select(numbers.index(told["region"]))
+            self.reviewing.go_to(numbers.index(told["region"]))
         if told.get("rater") in self.annotators_here():
             self.choose_annotator(told["rater"])
         place = numbers_in(told.get("crosshair"), 3)
@@ -199,9 +199,13 @@ class MasksWorkspace(MasksScreen):
         elif another:
             self.on_slices.begin(scene)
         structures = () if scene is None else scene.structures
+        if scene is not None and self._wanted is not None and self._wanted[0] == scene.image.id:
+            structure = self._wanted[1]
+        self._wanted = None
         if structure not in structures:
             structure = structures[0] if structures else ""
         self.maps.set_structures(structures, structure)
+        self.queueing.select_part(structure)
         self.reviewing.show(scene, structure)
         self._show_structure()
         if scene is not None and scene.missing:
@@ -230,6 +234,7 @@ class MasksWorkspace(MasksScreen):
         self.bound.set_trace(trace.objective, converged=trace.converged)
 
     def _on_structure(self, name: str) -> None:
+        self.queueing.select_part(name)
         self.reviewing.show(self.reviewing.scene, name)
         self._show_structure()
         self.on_slices.go_to_structure()
@@ -266,21 +271,50 @@ class MasksWorkspace(MasksScreen):
         if contents is None:
             return
         self.region_panel.set_undoable(self.runs.show_history())
-        image = contents.item_of(decision, "masks")
+        image, target = contents.item_of(decision, "masks"), contents.target(decision)
+        subject = None if target is None or target is decision else target.subject
+        back = subject if isinstance(subject, RegionSubject) and subject.number is not None else None
         self.queueing.decided(*contents.items_of(decision, "masks"))
         if image is None:
             self.raters.show(self.reviewing.scene, self.reviewing.structure, covered=self.reviewing.covered)
         elif image != self.current_item():
-            self.walk.show(image)
+            if back is not None and target is not None:
+                self._wanted = image, back.structure
+                self.walk.visit(image, partial(self.reviewing.return_to, target))
+            else:
+                self.walk.show(image)
         else:
+            if back is not None:
+                self._show_one(back.structure)
             self.reviewing.decided(decision)
         self.tell_stale()
 
-    def _on_exhausted(self) -> None:
-        """Go on with the next disputed image, when there is one."""
+    def _go_elsewhere(self, step: int, skipped: bool, finish: bool) -> bool:
+        """Go on with the next structure or case that has something to be settled; tells whether there is."""
+        here, units = (self.current_item(), self.reviewing.structure), self.queueing.units()
+        of_case = [unit for unit in units if unit[0][0] == here[0]]
+        found = next_unit(of_case, here, step, skipped=skipped) if finish else None
+        found = found or next_unit(units, here, step, skipped=skipped)
+        if found is None:
+            return False
+        image, structure = found
+        if image == self.current_item():
+            self._show_one(structure)
+            self.reviewing.enter(step, skipped)
+        else:
+            self._wanted = found
+            self.walk.visit(image, partial(self.reviewing.enter, step, skipped))
+        return True
+
+    def _show_one(self, structure: str) -> None:
+        """Show a structure of the case on screen, unless it is shown."""
         scene = self.reviewing.scene
-        if not self.walk.go_on() and scene is not None and scene.result is not None:
-            self.said.emit("Nothing disputed is left in this study.")
+        if scene is not None and structure in scene.structures and structure != self.reviewing.structure:
+            self.maps.set_structures(scene.structures, structure)
+            self._on_structure(structure)
+
+    def _on_exhausted(self) -> None:
+        self.said.emit(self.queueing.nothing_left())
 
     def _toggle_tool(self, tool: str) -> None:
         chosen = "look" if self.volume.tool == tool else tool

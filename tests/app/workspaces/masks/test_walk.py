@@ -1,0 +1,183 @@
+"""One queue through regions, structures and cases: Tab and A reach everything and overwrite nothing."""
+
+import re
+from collections import Counter
+
+import numpy as np
+import pytest
+from PySide6.QtCore import Qt
+
+from raterscope.algorithms.masks.fusion import MaskPlan
+from raterscope.algorithms.masks.grid import Grid
+from raterscope.algorithms.progress import silent
+from raterscope.app.masks.running import fuse_cases, gather, keep
+from raterscope.app.study import Study
+from raterscope.app.study.masks import PlacedMask, add_case, add_masks
+from tests.app.driving import idle, open_study
+from tests.app.workspaces.masks.driving import go_to, key, states
+from tests.app.workspaces.masks.made import READERS, SHAPE, SPACING, ball
+from tests.app.workspaces.walking import decisions, left, nothing_left, walk
+
+BUMPS = {
+    ("first", "liver"): 2, ("first", "spleen"): 1,
+    ("second", "liver"): 1, ("second", "spleen"): 2,
+    ("third", "liver"): 0, ("third", "spleen"): 1,
+}  # fmt: skip
+PLACES = ((16.0, 20.0, 31.0), (16.0, 20.0, 9.0))
+"""Where one reader goes beyond the others."""
+
+
+def drawn(bumps: int) -> dict[str, np.ndarray]:
+    masks = {name: ball(8.0 + 0.25 * number) for number, name in enumerate(READERS)}
+    for centre in PLACES[:bumps]:
+        masks["dan"] = masks["dan"] | ball(5.0, centre)
+    return masks
+
+
+@pytest.fixture(scope="session")
+def several(tmp_path_factory):
+    """Three cases of two structures each, fused."""
+    path = tmp_path_factory.mktemp("several") / "several.rscope"
+    with Study.create(path) as study:
+        cases = {name: add_case(study, name, Grid.plain(SHAPE, SPACING, calibrated=True)).id
+                 for name in ("first", "second", "third")}  # fmt: skip
+        masks = [
+            PlacedMask(cases[case], reader, structure, (0, 0, 0), mask)
+            for (case, structure), bumps in BUMPS.items()
+            for reader, mask in drawn(bumps).items()
+        ]
+        add_masks(study, masks, "masks")
+        inputs = gather(list(cases.values()), study, silent)
+        keep(fuse_cases(inputs, MaskPlan.make("laplace"), silent), study)
+    return path
+
+
+@pytest.fixture
+def walked(window, qtbot, several, tmp_path):
+    path = tmp_path / several.name
+    path.write_bytes(several.read_bytes())
+    open_study(window, qtbot, path)
+    return window, path
+
+
+def total() -> int:
+    return sum(BUMPS.values())
+
+
+def check_counts(window):
+    """The line of the structure, the lines of the queue and the line at the bottom say the same."""
+    workspace = window.workspace
+    lines = [re.match(r"(\d+) disputed", item.detail) for item in workspace.queue.shown()]
+    assert sum(int(found[1]) for found in lines if found) == left(window)
+    regions = workspace.reviewing.regions
+    open_here = sum(region.left for region in regions)
+    told = workspace.queue._progress.accessibleName()
+    name, structure = workspace.reviewing.scene.image.name, workspace.reviewing.structure
+    number = [item.key for item in sorted(workspace.queue.shown(), key=lambda item: item.key)]
+    assert len(number) == 3
+    assert re.search(rf"Case \d of 3 - {structure}: ", told)
+    words = f"{len(regions) - open_here} of {len(regions)} decided" if regions else "nothing disputed"
+    assert f"{structure}: {words}" in told
+    status = window.status._text.text()
+    assert name in status
+    assert (f"{open_here} of {len(regions)} region" in status) or not regions
+    if nothing_left(window):
+        assert left(window) == 0
+
+
+def test_accept_alone_reaches_every_region_of_every_structure_and_case_once(walked, qtbot):
+    window, path = walked
+    assert left(window) == total()
+    seen = walk(window, qtbot, [Qt.Key.Key_A], window.workspace.volume, lambda: check_counts(window))
+    assert seen[-1] == 0
+    assert sorted(seen, reverse=True) == seen
+    for _ in range(6):
+        key(window, qtbot, Qt.Key.Key_A)
+    assert "settled already" in window.status.news
+    made = decisions(window, path)
+    assert [one.verb for one in made] == ["accept"] * total()
+    told = Counter((one.item, one.subject.structure, one.subject.number) for one in made)
+    assert len(told) == total()
+
+
+def test_tab_alone_visits_every_region_and_comes_round_again(walked, qtbot):
+    window, _ = walked
+    review = window.workspace.reviewing
+    seen = []
+    for _ in range(2 * total()):
+        key(window, qtbot, Qt.Key.Key_Tab)
+        seen.append((review.scene.image.name, review.structure, review.region.number))
+    assert len(set(seen)) == total()
+    assert seen[: total()] == seen[total() :]
+    back = []
+    for _ in range(total()):
+        key(window, qtbot, Qt.Key.Key_Tab, Qt.KeyboardModifier.ShiftModifier)
+        back.append((review.scene.image.name, review.structure, review.region.number))
+    assert back == [*seen[: total() - 1][::-1], seen[total() - 1]]
+
+
+def test_what_was_skipped_comes_when_all_else_is_decided(walked, qtbot):
+    window, path = walked
+    key(window, qtbot, Qt.Key.Key_Tab)
+    review = window.workspace.reviewing
+    skipped = (review.scene.image.id, review.structure, review.region.number)
+    key(window, qtbot, Qt.Key.Key_S)
+    assert "1 skipped" in window.workspace.queue._progress.accessibleName()
+    assert left(window) == total()
+    walk(window, qtbot, [Qt.Key.Key_A], window.workspace.volume)
+    made = decisions(window, path)
+    assert [one.verb for one in made] == ["skip", *["accept"] * total()]
+    last = made[-1]
+    assert (last.item, last.subject.structure, last.subject.number) == skipped
+
+
+def test_no_key_changes_a_settled_region_until_it_is_chosen_by_hand(walked, qtbot):
+    window, path = walked
+    workspace = window.workspace
+    walk(window, qtbot, [Qt.Key.Key_A], workspace.volume)
+    for which in (Qt.Key.Key_A, Qt.Key.Key_S):
+        key(window, qtbot, which)
+        assert "settled already" in window.status.news
+    workspace.region_panel.take_requested.emit("dan")
+    idle(window, qtbot)
+    assert len(window.document.contents.decisions) == total()
+    number = workspace.reviewing.region.number
+    workspace.volume.box_clicked.emit(number)
+    workspace.region_panel.take_requested.emit("dan")
+    idle(window, qtbot)
+    assert states(window)[number - 1] == "taken"
+    workspace.region_panel.take_requested.emit("ann")
+    idle(window, qtbot)
+    assert len(decisions(window, path)) == total() + 1
+
+
+def test_undo_leads_back_to_the_structure_and_case_of_the_region(walked, qtbot):
+    window, _ = walked
+    review = window.workspace.reviewing
+    seen = []
+    key(window, qtbot, Qt.Key.Key_A)
+    for _ in range(total()):
+        seen.append((review.scene.image.name, review.structure, review.region.number))
+        key(window, qtbot, Qt.Key.Key_A)
+    for one in reversed(seen):
+        key(window, qtbot, Qt.Key.Key_Z)
+        assert (review.scene.image.name, review.structure, review.region.number) == one
+        assert review.region.state == "open"
+    assert left(window) == total()
+
+
+def test_a_case_that_is_not_fused_yet_is_named_when_nothing_else_is_left(window, qtbot, several, tmp_path):
+    path = tmp_path / several.name
+    path.write_bytes(several.read_bytes())
+    with Study.open(path) as study:
+        case = add_case(study, "fourth", Grid.plain(SHAPE, SPACING, calibrated=True))
+        masks = [PlacedMask(case.id, name, "liver", (0, 0, 0), ball(8.0)) for name in READERS]
+        add_masks(study, masks, "masks")
+    open_study(window, qtbot, path)
+    for _ in range(total() + 1):
+        key(window, qtbot, Qt.Key.Key_A)
+    key(window, qtbot, Qt.Key.Key_Tab)
+    assert "1 case is not fused yet" in window.status.news
+    assert not nothing_left(window)
+    go_to(window, qtbot, "fourth")
+    assert "not fused yet" in window.workspace.queue._progress.accessibleName()
