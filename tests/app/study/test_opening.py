@@ -445,12 +445,19 @@ def test_a_bomb_in_a_chunk_is_damage(closed: Path) -> None:
         study.clicks(1)
 
 
-OPEN = """
+DROP_RIGHTS = """
 import os, sys
 from raterscope.app.study import Study, StudyError
-from raterscope.app.study.migration import schema_of
+with Study.open(sys.argv[2]) as study:  # loads every module: another user may be denied the checkout
+    study.clicks(1), study.decisions(), study.record(study.decisions()[0])
+try:
+    Study.open(sys.argv[2] + "-missing.rscope")
+except StudyError:
+    pass
 if os.geteuid() == 0:
     os.setuid(65534)
+"""
+OPEN = DROP_RIGHTS + """
 try:
     Study.open(sys.argv[1])
 except StudyError as error:
@@ -458,9 +465,9 @@ except StudyError as error:
 """
 
 
-def opened_without_rights(path: Path) -> str:
-    """Open a study in a process that is not root, and give what it says."""
-    result = subprocess.run([sys.executable, "-c", OPEN, str(path)], capture_output=True, text=True)
+def run_without_rights(code: str, path: Path, own: Path) -> str:
+    """Run code on a study in a process that is not root; `own` is a study for it to write to before."""
+    result = subprocess.run([sys.executable, "-c", code, str(path), str(own)], capture_output=True, text=True)
     return result.stdout + result.stderr
 
 
@@ -472,14 +479,14 @@ def test_what_may_not_be_written_is_refused(closed: Path) -> None:
         shutil.copy(closed, copy)
         copy.chmod(0o666)
         folder.chmod(0o555)
-        assert "copy.rscope: lies in a folder that cannot be written" in opened_without_rights(copy)
+        assert "copy.rscope: lies in a folder that cannot be written" in run_without_rights(OPEN, copy, closed)
         folder.chmod(0o777)
         copy.chmod(0o444)
-        assert "copy.rscope: cannot be written" in opened_without_rights(copy)
+        assert "copy.rscope: cannot be written" in run_without_rights(OPEN, copy, closed)
         copy.chmod(0o000)
-        assert "copy.rscope: cannot be read" in opened_without_rights(copy)
+        assert "copy.rscope: cannot be read" in run_without_rights(OPEN, copy, closed)
         copy.chmod(0o666)
-        assert opened_without_rights(copy) == ""
+        assert run_without_rights(OPEN, copy, closed) == ""
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid"), reason="needs POSIX permissions")
@@ -495,21 +502,15 @@ def test_what_may_not_be_written_can_be_read(closed: Path, version: int) -> None
         copy.chmod(0o444)
         copy.parent.chmod(0o555)
         before = copy.read_bytes()
-        told = subprocess.run([sys.executable, "-c", READ, str(copy)], capture_output=True, text=True)
-        assert told.stdout.splitlines()[0] == f"{many} 1", told.stderr
-        assert "copy.rscope: cannot be written" in told.stdout.splitlines()[1]
+        lines = run_without_rights(READ, copy, closed).splitlines()
+        assert lines[0] == f"{many} 1", lines
+        assert "copy.rscope: cannot be written" in lines[1]
         assert copy.read_bytes() == before
         assert [path.name for path in copy.parent.iterdir()] == [copy.name]
         copy.parent.chmod(0o755)
 
 
-READ = """
-import os, sys
-from raterscope.app.study import Study, StudyError
-from raterscope.app.study.migration import schema_of
-import raterscope.algorithms.clicks.data
-if os.geteuid() == 0:
-    os.setuid(65534)
+READ = DROP_RIGHTS + """
 with Study.open(sys.argv[1], to_read=True) as study:
     print(len(study.clicks(1)), len(study.decisions()))
     try:
