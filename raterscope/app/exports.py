@@ -13,6 +13,7 @@ from raterscope.algorithms.progress import Cancelled, Watch, part, silent
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.export import distinct, make_folder, safe
 from raterscope.app.formats.records import STUDY_SUFFIX
+from raterscope.app.formats.whole import removing_new_files
 from raterscope.app.study import Study
 
 __all__ = [
@@ -250,7 +251,8 @@ def write_export(export: Export, study: Study, request: Request, watch: Watch = 
     folder = _folder_of(request)
     there = folder.exists()
     try:
-        return write(study, request, watch)
+        with removing_new_files(Cancelled):
+            return write(study, request, watch)
     except (InputError, Cancelled):
         if not there:
             with suppress(OSError):  # there is none, or what was written before is in it

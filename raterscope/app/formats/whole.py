@@ -4,14 +4,37 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from pathlib import Path
 from typing import BinaryIO
 
 from raterscope.app.errors import InputError
 from raterscope.app.formats.drafts import draft_for
 
-__all__ = ["check_place", "drafting", "whole", "write_whole"]
+__all__ = ["check_place", "drafting", "removing_new_files", "whole", "write_whole"]
+
+
+_new_files: ContextVar[list[Path] | None] = ContextVar("new_files", default=None)
+
+
+@contextmanager
+def removing_new_files(*causes: type[BaseException]) -> Iterator[None]:
+    """Remove the files that were written inside when one of these exceptions ends it.
+
+    A file that replaced another one stays: the other one is gone.
+    """
+    written: list[Path] = []
+    token = _new_files.set(written)
+    try:
+        yield
+    except causes:
+        for path in written:
+            with suppress(OSError):
+                path.unlink()
+        raise
+    finally:
+        _new_files.reset(token)
 
 
 @contextmanager
@@ -32,7 +55,10 @@ def drafting(paths: Sequence[Path]) -> Iterator[list[Path]]:
             with draft.open("rb+") as file:
                 os.fsync(file.fileno())
         for draft, path in zip(drafts, paths, strict=True):
+            new = None if path.exists() else _new_files.get()
             draft.replace(path)
+            if new is not None:
+                new.append(path)
     except OSError as error:
         raise InputError(f"cannot be written: {error.strerror or error}", file=paths[0]) from error
     finally:

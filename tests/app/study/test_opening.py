@@ -457,15 +457,18 @@ except StudyError:
 if os.geteuid() == 0:
     os.setuid(65534)
 """
-OPEN = DROP_RIGHTS + """
+OPEN = (
+    DROP_RIGHTS
+    + """
 try:
     Study.open(sys.argv[1])
 except StudyError as error:
     print(error)
 """
+)
 
 
-def run_without_rights(code: str, path: Path, own: Path) -> str:
+def denied(code: str, path: Path, own: Path) -> str:
     """Run code on a study in a process that is not root; `own` is a study for it to write to before."""
     result = subprocess.run([sys.executable, "-c", code, str(path), str(own)], capture_output=True, text=True)
     return result.stdout + result.stderr
@@ -479,14 +482,14 @@ def test_what_may_not_be_written_is_refused(closed: Path) -> None:
         shutil.copy(closed, copy)
         copy.chmod(0o666)
         folder.chmod(0o555)
-        assert "copy.rscope: lies in a folder that cannot be written" in run_without_rights(OPEN, copy, closed)
+        assert "copy.rscope: lies in a folder that cannot be written" in denied(OPEN, copy, closed)
         folder.chmod(0o777)
         copy.chmod(0o444)
-        assert "copy.rscope: cannot be written" in run_without_rights(OPEN, copy, closed)
+        assert "copy.rscope: cannot be written" in denied(OPEN, copy, closed)
         copy.chmod(0o000)
-        assert "copy.rscope: cannot be read" in run_without_rights(OPEN, copy, closed)
+        assert "copy.rscope: cannot be read" in denied(OPEN, copy, closed)
         copy.chmod(0o666)
-        assert run_without_rights(OPEN, copy, closed) == ""
+        assert denied(OPEN, copy, closed) == ""
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid"), reason="needs POSIX permissions")
@@ -502,7 +505,7 @@ def test_what_may_not_be_written_can_be_read(closed: Path, version: int) -> None
         copy.chmod(0o444)
         copy.parent.chmod(0o555)
         before = copy.read_bytes()
-        lines = run_without_rights(READ, copy, closed).splitlines()
+        lines = denied(READ, copy, closed).splitlines()
         assert lines[0] == f"{many} 1", lines
         assert "copy.rscope: cannot be written" in lines[1]
         assert copy.read_bytes() == before
@@ -510,7 +513,9 @@ def test_what_may_not_be_written_can_be_read(closed: Path, version: int) -> None
         copy.parent.chmod(0o755)
 
 
-READ = DROP_RIGHTS + """
+READ = (
+    DROP_RIGHTS
+    + """
 with Study.open(sys.argv[1], to_read=True) as study:
     print(len(study.clicks(1)), len(study.decisions()))
     try:
@@ -518,3 +523,4 @@ with Study.open(sys.argv[1], to_read=True) as study:
     except StudyError as error:
         print(error)
 """
+)

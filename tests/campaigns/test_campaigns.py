@@ -1,0 +1,60 @@
+"""The campaigns' short forms: some cases each, always the same ones."""
+
+import warnings
+from pathlib import Path
+
+import pytest
+
+from raterscope.app.errors import InputError
+from tests.campaigns import cancel, mutate
+from tests.campaigns.harness import Outcome, Summary, error_outcome, sentence_defect
+from tests.campaigns.samples import READERS, samples_of
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_every_sample_can_be_read(reader: str, tmp_path: Path) -> None:
+    """A sample that is refused as it is would test nothing but its refusal."""
+    for number, sample in enumerate(samples_of(reader)):
+        folder = tmp_path / str(number)
+        for name, content in sample.files.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_bytes(content)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            assert mutate.read_sample(folder, sample) == "read"
+
+
+def test_mutated_files(capsys) -> None:
+    assert mutate.main(["--files", "1", "--made", "--seconds", "600"]) == 0
+    assert "total" in capsys.readouterr().out
+
+
+def test_a_message_is_one_sentence_that_names_the_file() -> None:
+    assert not sentence_defect("a.csv, line 3: is empty.", ["a.csv"])
+    assert "line break" in sentence_defect("a.csv: is\nempty.")
+    assert "no file" in sentence_defect("is empty.", ["a.csv"])
+    assert "no sentence" in sentence_defect("KeyError")
+    assert not error_outcome("r", InputError("is empty", file="a.csv"), ["a.csv"]).defect
+    assert "KeyError" in error_outcome("r", KeyError("x")).defect
+
+
+def test_defects_set_the_exit_status(capsys) -> None:
+    summary = Summary("Made up", 7)
+    summary.add(0, Outcome("reader", "read"))
+    assert summary.end() == 0
+    summary.add(3, Outcome("reader", "raised", "KeyError"))
+    assert summary.end() == 1
+    shown = capsys.readouterr()
+    assert "reader, case 3: KeyError" in shown.out
+    assert "--seed 7 --case 3" in shown.err
+
+
+@pytest.mark.parametrize(
+    "operation",
+    ["export masks weights nifti", "export clicks detections napari", "import masks", "fuse pairs lasso",
+     "fuse labels gibbs", "report clicks html", "watch clicks"],
+)  # fmt: skip
+def test_cancelled_operations(operation: str, capsys) -> None:
+    """Exports of several files left those that they had written."""
+    assert cancel.main(["--operation", operation, "--cases", "4", "--seconds", "600"]) == 0
+    assert "cancelled" in capsys.readouterr().out
