@@ -69,6 +69,8 @@ class Request:
         Numbers of images or questions; empty for all.
     deidentify : bool
         Leave out whatever could tell the patient.
+    resample : bool
+        Take uneven or tilted slices to a regular grid where the format holds regular grids alone.
     """
 
     what: str
@@ -76,6 +78,7 @@ class Request:
     path: Path
     items: tuple[int, ...] = ()
     deidentify: bool = False
+    resample: bool = False
 
 
 class Writer(Protocol):

@@ -153,7 +153,8 @@ def add_masks(parser: Parser, who: str = "who drew the masks, where it is one fo
                              "{annotator}/{item}")  # fmt: skip
     parser.add_argument("--structure", metavar="NAME", help="what the masks show, where no file says")
     parser.add_argument("--resample", action="store_true",
-                        help="take masks that were made on another grid to that of their image")  # fmt: skip
+                        help="take masks that were made on another grid to that of their image; fuse: write "
+                             "uneven or tilted slices on a regular grid")  # fmt: skip
 
 
 def add_jobs(parser: Parser) -> None:

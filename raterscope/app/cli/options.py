@@ -151,6 +151,9 @@ def _describe_study_commands(commands: Commands) -> None:
     add_items(leaving)
     leaving.add_argument("--deidentify", action="store_true",
                          help="leave out of DICOM files whatever could tell the patient")  # fmt: skip
+    leaving.add_argument("--resample", action="store_true",
+                         help="write uneven or tilted slices on a regular grid, in formats that hold nothing "
+                              "else (nifti, seg.nrrd)")  # fmt: skip
     add_output(leaving, "OUT", "a file; masks of several images, or tables of several questions, go into a "
                "folder of this name")  # fmt: skip
 

@@ -69,6 +69,7 @@ def export(options: argparse.Namespace) -> int:
             path=options.output,
             items=tuple(one.id for one in _named(study, options, found)) if options.item else (),
             deidentify=options.deidentify,
+            resample=options.resample,
         )
         written = write_export(found, study, request, watch)
     for path in written:

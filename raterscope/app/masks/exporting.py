@@ -137,7 +137,13 @@ def _write_case(
             for at, (name, make) in enumerate(group)
         ]
         written += write_masks(
-            file, request.format, made, case.entry.lattice, source=source, deidentify=request.deidentify
+            file,
+            request.format,
+            made,
+            case.entry.lattice,
+            source=source,
+            deidentify=request.deidentify,
+            resample=request.resample,
         )
     return written
 

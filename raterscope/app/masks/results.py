@@ -231,7 +231,11 @@ def _write_maps(
 
 def _write_map(path: Path, values: NDArray[Any], grid: Grid) -> Path:
     from raterscope.app.formats.masks.write_nifti import write_array
+    from raterscope.app.formats.volumes.resampling import regular_grid, resample, why_not_regular
 
+    if why_not_regular(grid):
+        regular = regular_grid(grid)
+        values, grid = resample(values, grid, regular), regular
     with drafting([path]) as (draft,):
         write_array(draft, values, grid)
     return path

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -14,8 +15,11 @@ from raterscope.app.contents import Contents
 from raterscope.app.document import Document
 from raterscope.app.exports import EXPORTS, FORMATS, Export, Request, write_export
 from raterscope.app.formats.export import safe
+from raterscope.app.formats.masks.export import REGULAR
 from raterscope.app.formats.masks.naming import bare
+from raterscope.app.formats.volumes.resampling import why_not_regular
 from raterscope.app.study import Study
+from raterscope.app.window.asking import ask
 
 __all__ = ["Exporting", "entries_of"]
 
@@ -66,7 +70,23 @@ class Exporting(QObject):
         format_name = filters.get(chosen, formats[0])
         path = _ended(Path(name), format_name, formats)
         items = () if item is None else (item,)
-        self._write(export, Request(export.what, format_name, path, items, deidentify))
+        request = Request(export.what, format_name, path, items, deidentify)
+        entries = contents.images if item is None else [contents.image(item)]
+        reasons = [why_not_regular(entry.lattice) for entry in entries if entry is not None]
+        reason = next(filter(None, reasons), "")
+        if format_name not in REGULAR or not reason:
+            self._write(export, request)
+            return
+        ask(
+            self._window,
+            f"Export {export.title.lower()}",
+            "Resample to a regular grid?",
+            f"{reason}. This format holds regular grids alone: edges may shift by half a voxel. "
+            "DICOM SEG and RTSTRUCT keep every slice where it is.",
+            "Resample",
+            "Cancel",
+            partial(self._write, export, replace(request, resample=True)),
+        )
 
     def _start_folder(self, contents: Contents, export: Export) -> None:
         """Ask for the folder of a file for each question, and for their format where there are several."""

@@ -26,6 +26,7 @@ from raterscope.app.cli.results import (
 from raterscope.app.cli.terminal import ProgressLine
 from raterscope.app.errors import InputError, counted, plain
 from raterscope.app.formats.volumes.records import MaskTable, VolumeFile
+from raterscope.app.formats.volumes.resampling import why_not_regular
 from raterscope.app.masks.placing import Placement, place, placed_mask
 from raterscope.app.masks.raters import sign
 from raterscope.app.masks.reading import MaskReading, read_mask_files, sites_of
@@ -50,6 +51,7 @@ def fuse_masks(options: argparse.Namespace) -> int:
         with by_option():
             placement, tables, notices = _read(options, part(watch, 0.0, 0.2))
         cases, truths, said = _cases(placement)
+        _refuse_irregular(cases, may_resample=options.resample)
         make_folder(options.output)
         inputs = Inputs(dict.fromkeys(cases, 0), cases)
         each = fuse_together if options.together else fuse_case
@@ -167,6 +169,17 @@ def _cases(placement: Placement) -> tuple[dict[str, Case], dict[str, dict[str, M
         if not known[names[at]]:
             said.append(f"the truth of {plain(names[at])} is of another structure than the masks")
     return cases, known, said
+
+
+def _refuse_irregular(cases: Mapping[str, Case], *, may_resample: bool) -> None:
+    """Refuse before anything is fused what NIfTI cannot hold, unless it may be resampled."""
+    for name, case in cases.items():
+        reason = why_not_regular(case.grid)
+        if reason and not may_resample:
+            words = (
+                "Add --resample to write a regular grid, or import the masks into a study and export DICOM"
+            )
+            raise InputError(f"{plain(name)} cannot be written as NIfTI: {reason}. {words}")
 
 
 def _write(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
@@ -10,8 +11,10 @@ from raterscope.algorithms.masks.grid import Grid
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.masks.structures import Structure
 from raterscope.app.formats.volumes.records import VolumeFile
+from raterscope.app.formats.volumes.resampling import regular_grid, why_not_regular
+from raterscope.app.formats.volumes.resampling import resample as resampled
 
-__all__ = ["WRITERS", "Writer", "write_masks"]
+__all__ = ["INSTEAD", "REGULAR", "WRITERS", "Writer", "write_masks"]
 
 
 class Writer(Protocol):
@@ -61,6 +64,11 @@ WRITERS: dict[str, Callable[[], Writer]] = {
 }
 """By the format's name: a call loads the writer."""
 
+REGULAR = ("nifti", "seg.nrrd")
+"""Formats that hold slices at even distances and axes at right angles alone."""
+
+INSTEAD = "Resample to a regular grid (--resample, or when the window asks), or write DICOM SEG or RTSTRUCT"
+
 
 def write_masks(
     path: Path | str,
@@ -70,6 +78,7 @@ def write_masks(
     *,
     source: VolumeFile | None = None,
     deidentify: bool = False,
+    resample: bool = False,
 ) -> list[Path]:
     """Write structures in one of the formats of `WRITERS`.
 
@@ -85,6 +94,9 @@ def write_masks(
         The DICOM series that was marked, which DICOM SEG and RTSTRUCT refer to.
     deidentify : bool
         Leave out of a DICOM file whatever could tell the patient; the names of structures are kept.
+    resample : bool
+        Take structures to a regular grid where the slices are uneven or tilted and the format holds regular
+        grids alone.
 
     Returns
     -------
@@ -108,4 +120,10 @@ def write_masks(
                 f" {' x '.join(map(str, grid.shape))}",
                 file=path,
             )
+    if kind in REGULAR and (reason := why_not_regular(grid)):
+        if not resample:
+            raise InputError(f"cannot be written: {reason}. {INSTEAD}", file=path)
+        regular = regular_grid(grid)
+        structures = [replace(one, values=resampled(one.values, grid, regular)) for one in structures]
+        grid = regular
     return WRITERS[kind]()(path, structures, grid, source=source, deidentify=deidentify)

@@ -2,12 +2,19 @@
 
 from pathlib import Path
 
+import highdicom
 import numpy as np
+import pydicom
 import pytest
+import SimpleITK
 
+from raterscope.algorithms.masks.grid import Grid
 from raterscope.app.errors import InputError
 from raterscope.app.formats.masks import read_masks
+from raterscope.app.formats.masks.export import write_masks
+from raterscope.app.formats.masks.structures import Structure
 from raterscope.app.formats.volumes import find_volumes
+from raterscope.app.formats.volumes.resampling import resample
 from tests.app.formats.dicom_builder import (
     ORIENTATIONS,
     BuiltSeries,
@@ -85,8 +92,6 @@ def test_contours_at_other_positions_do_not_fit(tmp_path: Path) -> None:
 
 
 def test_the_tilted_uneven_ct_keeps_contours_on_their_slices(real_data: Path, tmp_path: Path) -> None:
-    import pydicom
-
     (volume,) = find_volumes(real_data / "volumes" / "ct_ge")
     heads = [pydicom.dcmread(path, stop_before_pixels=True) for path in volume.files]
     turn = np.array(heads[0].ImageOrientationPatient, dtype=float)
@@ -109,3 +114,98 @@ def test_the_tilted_uneven_ct_keeps_contours_on_their_slices(real_data: Path, tm
         assert np.flatnonzero(whole.any(axis=(1, 2))).tolist() == [20, 21, 22, 23]
         np.testing.assert_array_equal(whole[21], disc_mask((512, 512), 20.3, (250.0, 200.0)))
         assert table.notices == ()
+
+
+GEOMETRIES = {
+    "even": {},
+    "uneven": {"positions": UNEVEN},
+    "missing": {"missing": (4, 5, 9)},
+    "tilted": {"tilt": 18.5},
+    "tilted and uneven": {"tilt": 18.5, "positions": UNEVEN},
+}
+
+
+@pytest.mark.parametrize("orientation", ["axial", "oblique"])
+@pytest.mark.parametrize("name", GEOMETRIES)
+def test_written_contours_lie_in_the_planes_of_their_slices(tmp_path, name, orientation) -> None:
+    series = write_series(tmp_path / "ct", orientation=orientation, **GEOMETRIES[name])
+    (volume,) = find_volumes(series.folder)
+    mask = expected(series)
+    tumour = [Structure("tumour", mask)]
+    (path,) = write_masks(tmp_path / "a", "rtstruct", tumour, volume.grid, source=volume)
+    normal = np.cross(series.row, series.column)
+    contours = pydicom.dcmread(path).ROIContourSequence[0].ContourSequence
+    assert len(contours) == len(series.uids)
+    for contour in contours:
+        at = series.uids.index(contour.ContourImageSequence[0].ReferencedSOPInstanceUID)
+        places = np.array(contour.ContourData, dtype=float).reshape(-1, 3)
+        assert np.abs((places - series.places[at]) @ normal).max() < 1e-3
+    np.testing.assert_array_equal(read_masks(path, [volume]).masks[0].whole(), mask)
+
+
+@pytest.mark.parametrize("name", GEOMETRIES)
+def test_written_segments_lie_at_the_positions_of_their_slices(tmp_path: Path, name: str) -> None:
+    series = write_series(tmp_path / "ct", **GEOMETRIES[name])
+    (volume,) = find_volumes(series.folder)
+    mask = expected(series)
+    (path,) = write_masks(
+        tmp_path / "a", "dicom-seg", [Structure("tumour", mask)], volume.grid, source=volume
+    )
+    found = highdicom.seg.segread(path)
+    for frame, pixels in zip(found.PerFrameFunctionalGroupsSequence, found.pixel_array, strict=True):
+        place = np.array(frame.PlanePositionSequence[0].ImagePositionPatient, dtype=float)
+        at = int(np.abs(series.places - place).max(axis=1).argmin())
+        assert np.abs(series.places[at] - place).max() < 1e-3
+        np.testing.assert_array_equal(pixels, mask[at])
+
+
+@pytest.mark.parametrize("kind", ["nifti", "seg.nrrd"])
+@pytest.mark.parametrize("name", [name for name in GEOMETRIES if name != "even"])
+def test_formats_of_regular_grids_refuse_or_resample(tmp_path: Path, name: str, kind: str) -> None:
+    series = write_series(tmp_path / "ct", **GEOMETRIES[name])
+    (volume,) = find_volumes(series.folder)
+    mask = expected(series)
+    tumour = [Structure("tumour", mask)]
+    with pytest.raises(InputError, match=r"cannot be written: .*\. Resample to a regular grid \(--resample"):
+        write_masks(tmp_path / "a", kind, tumour, volume.grid)
+    (path,) = write_masks(tmp_path / "a", kind, tumour, volume.grid, resample=True)
+    image = SimpleITK.ReadImage(path)
+    values = SimpleITK.GetArrayFromImage(image)
+    compared = 0
+    for slice_, row, column in np.ndindex(values.shape):
+        place = np.array(image.TransformIndexToPhysicalPoint((column, row, slice_)))
+        index = volume.grid.to_index(place)
+        at = volume.grid.slice_at(float(volume.grid.heights(place)))
+        if at is None or (np.abs(index[1:] - np.rint(index[1:])) > 1e-3).any():
+            continue  # in a gap, or between the pixels of a tilted slice
+        inside = -0.5 < index[1] < 31.5 and -0.5 < index[2] < 39.5
+        low, high = volume.grid.bounds[at]
+        height = float(volume.grid.heights(place))
+        if min(abs(height - low), abs(height - high)) < 1e-3:
+            continue
+        assert values[slice_, row, column] == (inside and mask[at, round(index[1]), round(index[2])])
+        compared += 1
+    assert compared > 1000
+    ours = mask.sum(axis=(1, 2)) @ volume.grid.thicknesses
+    assert values.sum() * image.GetSpacing()[2] == pytest.approx(ours, rel=0.06)
+
+
+def test_a_gap_of_missing_slices_stays_empty(tmp_path: Path) -> None:
+    series = write_series(tmp_path / "ct", missing=(4, 5, 6))
+    (volume,) = find_volumes(series.folder)
+    mask = np.ones(volume.grid.shape, dtype=bool)
+    (path,) = write_masks(tmp_path / "a", "nifti", [Structure("a", mask)], volume.grid, resample=True)
+    values = SimpleITK.GetArrayFromImage(SimpleITK.ReadImage(path))
+    assert values.any(axis=(1, 2)).tolist() == [True] * 4 + [False] * 3 + [True] * 5
+
+
+def test_a_mask_on_a_regular_grid_is_taken_to_uneven_slices(tmp_path: Path) -> None:
+    series = write_series(tmp_path / "ct", positions=UNEVEN)
+    (volume,) = find_volumes(series.folder)
+    fine = Grid.from_matrix(
+        (91, 32, 40), volume.grid.matrix @ np.diag([1, 1, 0.5 / volume.grid.spacing[0], 1])
+    )
+    heights = np.arange(91) * 0.5
+    mask = np.broadcast_to(((heights > 8) & (heights < 23))[:, None, None], fine.shape)
+    found = resample(mask, fine, volume.grid)
+    assert found.any(axis=(1, 2)).tolist() == [8 < height < 23 for height in UNEVEN]
