@@ -7,12 +7,13 @@ says so and the picture in memory is changed. So the window never shows as done 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import QObject, Qt, Signal
 
 from raterscope.algorithms.progress import Watch, part
 from raterscope.app import review
@@ -28,7 +29,7 @@ from raterscope.app.errors import InputError
 from raterscope.app.jobs import Job, Jobs, Lane
 from raterscope.app.review import Decision, ReviewState
 from raterscope.app.study import Study
-from raterscope.app.study.records import UnwrittenError
+from raterscope.app.study.records import Standing, UnwrittenError
 
 __all__ = ["Document", "Unsaved"]
 
@@ -79,6 +80,10 @@ class Document(QObject):
         What the study did not take, be it that it is left by now: it has to be held until it is written.
     kept(bool)
         Something that `keep` was to write is written, or not.
+    rested(Standing)
+        Whether the file has all that was done, and where it is, has changed; see `standing`.
+    followed(Path, Path)
+        The study is opened at another place than where it was before.
     """
 
     replaced = Signal()
@@ -88,6 +93,10 @@ class Document(QObject):
     refused = Signal(str)
     unsaved = Signal(object)
     kept = Signal(bool)
+    rested = Signal(object)
+    followed = Signal(object, object)
+
+    _stood = Signal(object, object)
 
     def __init__(self, jobs: Jobs, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -102,6 +111,8 @@ class Document(QObject):
         self._study: Study | None = None
         self._journal: Journal | None = None
         self._opening = False
+        self.standing = Standing()
+        self._stood.connect(self._on_stood, Qt.ConnectionType.QueuedConnection)
         self._hiding: frozenset[str] = frozenset()
         """The workspaces that want names to be hidden."""
 
@@ -117,10 +128,20 @@ class Document(QObject):
 
     def open(self, path: Path, *, create: bool = False) -> None:
         """Open or create a study in place of the present one, which stays open should that fail."""
+        self._open(path, create, [finishing for left, finishing in self._finishing if _same(left, path)])
+
+    def follow(self, path: Path) -> None:
+        """Close the study, which is no longer where it was opened, and open it at another place."""
+        if self.contents is not None:
+            before = self.contents.path
+            self.leave()
+            self._open(path, False, [finishing for _, finishing in self._finishing])
+            self.followed.emit(before, path)
+
+    def _open(self, path: Path, create: bool, before: Sequence[Lane]) -> None:
         self._opening = True
         lane = Lane(f"study {path.name}")
-        before = [finishing for left, finishing in self._finishing if _same(left, path)]
-        work = partial(_open, path, create, before)
+        work = partial(_open, path, create, before, lane, self._tell_standing)
         job = self._jobs.start(f"Opening {path.name}", work, lane=lane, quiet=True)
         job.finished.connect(partial(self._on_opened, lane))
         job.failed.connect(partial(self._on_not_opened, lane))
@@ -264,9 +285,12 @@ class Document(QObject):
         """Let the study's thread do what it was asked for, close the file and end, without waiting for it."""
         study, lane = self._study, self._lane
         self._study = self._lane = self._journal = None
+        if self.standing != Standing():
+            self.standing = Standing()
+            self.rested.emit(self.standing)
         self._finishing = [(path, one) for path, one in self._finishing if not one.over]
         if study is not None and lane is not None:
-            job = self._jobs.start("Closing the study", partial(_close, study), lane=lane, quiet=True)
+            job = self._jobs.start("Closing the study", partial(_close, study, lane), lane=lane, quiet=True)
             job.failed.connect(self.refused)
             lane.finish()
             self._finishing.append((study.path, lane))
@@ -282,6 +306,16 @@ class Document(QObject):
         self._opening = False
         lane.close()
         self.refused.emit(sentence)
+
+    def _tell_standing(self, lane: Lane, standing: Standing) -> None:
+        """Bring news of the file out of the study's thread."""
+        with suppress(RuntimeError):  # the program is at its end, and this object with it
+            self._stood.emit(lane, standing)
+
+    def _on_stood(self, lane: Lane, standing: Standing) -> None:
+        if lane is self._lane:
+            self.standing = standing
+            self.rested.emit(standing)
 
     def _read_again(self) -> None:
         if self._journal is not None:
@@ -306,10 +340,33 @@ def _same(path: Path, other: Path) -> bool:
     return path.resolve() == other.resolve()
 
 
-def _open(path: Path, create: bool, before: Sequence[Lane], watch: Watch) -> tuple[Study, Journal, Contents]:
-    for lane in before:  # it is being closed: two of us cannot have it open
-        lane.wait()
-    return open_study(path, create, watch)
+def _open(
+    path: Path,
+    create: bool,
+    before: Sequence[Lane],
+    lane: Lane,
+    tell: Callable[[Lane, Standing], object],
+    watch: Watch,
+) -> tuple[Study, Journal, Contents]:
+    for earlier in before:  # it is being closed: two of us cannot have it open
+        earlier.wait()
+    opened = open_study(path, create, watch)
+    lane.rest = _resting(opened[0], partial(tell, lane))
+    return opened
+
+
+def _resting(study: Study, tell: Callable[[Standing], object]) -> Callable[[], None]:
+    """Make what the study's thread does when it has nothing else to do; ``tell(standing)`` is of changes."""
+    told = Standing()
+
+    def rest() -> None:
+        nonlocal told
+        standing = study.rest()
+        if standing != told:
+            told = standing
+            tell(standing)
+
+    return rest
 
 
 def _read_copy(study: Study, work: Callable[[Study, Watch], Any], watch: Watch) -> Any:
@@ -317,5 +374,6 @@ def _read_copy(study: Study, work: Callable[[Study, Watch], Any], watch: Watch) 
         return work(copy, watch)
 
 
-def _close(study: Study, _watch: Watch) -> None:
+def _close(study: Study, lane: Lane, _watch: Watch) -> None:
+    lane.rest = None
     study.close()

@@ -28,6 +28,7 @@ Work = Callable[[Watch], Any]
 REPORT_SECONDS = 0.05
 PARTIAL_SECONDS = 0.15
 PATIENCE_SECONDS = 0.5
+REST_SECONDS = 1.0
 LEAVING_MS = 20
 GIVES_WAY = 5
 """How much more willingly than the window and the study long work leaves a processor to others (`nice`).
@@ -253,9 +254,16 @@ def _unexpected(error: Exception) -> str:
 
 
 class Lane:
-    """A thread that does its jobs one after the other: the study's, whose database has one owner."""
+    """A thread that does its jobs one after the other: the study's, whose database has one owner.
+
+    Attributes
+    ----------
+    rest : callable or None
+        Called in the thread whenever it has had nothing to do for a second.
+    """
 
     def __init__(self, name: str) -> None:
+        self.rest: Callable[[], object] | None = None
         self._queue: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
@@ -283,7 +291,15 @@ class Lane:
         self.wait()
 
     def _run(self) -> None:
-        while (job := self._queue.get()) is not None:
+        while True:
+            try:
+                job = self._queue.get(timeout=None if self.rest is None else REST_SECONDS)
+            except queue.Empty:
+                if self.rest is not None:
+                    self.rest()
+                continue
+            if job is None:
+                return
             job.execute()
             del job
 

@@ -48,6 +48,8 @@ def save_elsewhere(
     path = path.resolve()
     with study.sound() as connection:
         made = make(path, partial(_copied, connection, study.path, path, part(watch, 0.0, 0.5)))
+    if not works:
+        return []
     with Study.open(path) as copy:
         try:
             return [work(copy, part(watch, 0.5, 1.0)) for work in works]

@@ -12,8 +12,9 @@ from types import TracebackType
 from typing import Self
 
 from raterscope.algorithms.progress import Watch, silent
-from raterscope.app.study.opening import Hold, connect, copy_of, create, identity, shut, told
-from raterscope.app.study.records import StudyError, UnwrittenError
+from raterscope.app.study.opening import Hold, connect, copy_of, create, identity, log_of, shut, told
+from raterscope.app.study.present_place import present_place
+from raterscope.app.study.records import Standing, StudyError, UnwrittenError
 
 __all__ = ["StudyFile"]
 
@@ -33,6 +34,7 @@ class StudyFile:
         self._hold = hold
         self._file = identity(path)
         self._made: tuple[int, int] | None = None
+        self._complete_at = connection.total_changes
         self._copying = threading.Lock()
         self._closed = False
 
@@ -112,6 +114,24 @@ class StudyFile:
             return not busy
         finally:
             self._copying.release()
+
+    def rest(self) -> Standing:
+        """Complete the main file when nothing else is to be done, and tell where it is.
+
+        Cheap where nothing was written since: it looks at the file's name.
+        """
+        changes = self._connection.total_changes
+        why = ""
+        if changes != self._complete_at:
+            try:
+                if self.checkpoint():
+                    self._complete_at = changes
+            except StudyError as error:
+                why = str(error)
+        log = None if changes == self._complete_at else log_of(self.path)
+        if identity(self.path) == self._file:
+            return Standing(log=log if why else None, why=why)
+        return Standing(True, present_place(self._file), log, why)
 
     def close(self) -> None:
         """Close the file; one plain file remains. A copy that is being made is finished first.

@@ -26,7 +26,7 @@ from raterscope.app.study.records import InUseError
 if sys.platform != "win32":
     import fcntl
 
-__all__ = ["NO_LOCKS", "Lock", "in_use"]
+__all__ = ["NO_LOCKS", "Lock", "in_use", "is_held"]
 
 NO_LOCKS = (
     "cannot be opened to change it: the file system of its folder has no locks, so another program could "
@@ -76,6 +76,23 @@ def in_use(study: Path, *, locked_by_us: bool = False) -> str:
         return NO_LOCKS
     owner = "" if locked_by_us else _owner(_lock_file(study))
     return f"is open already, {owner or 'here or in another program'}; close it there first"
+
+
+def is_held(study: Path) -> bool:
+    """Tell whether a process has a study of this name open, be its file there or not."""
+    if sys.platform == "win32":
+        return _lock_file(study).exists()
+    try:
+        handle = os.open(_lock_file(study), os.O_RDONLY | os.O_NOFOLLOW)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(handle)
+    return False
 
 
 def _lock_file(study: Path) -> Path:

@@ -24,6 +24,7 @@ from typing import Protocol
 from raterscope.algorithms.progress import Watch
 from raterscope.app.formats.drafts import draft_for
 from raterscope.app.formats.records import STUDY_SUFFIX
+from raterscope.app.study.left_log import refuse_left_log
 from raterscope.app.study.locking import Lock, in_use
 from raterscope.app.study.migration import OLDEST, bring_up_to_date, schema_of
 from raterscope.app.study.records import InUseError, StudyError, UnwrittenError
@@ -38,6 +39,7 @@ __all__ = [
     "create",
     "give_name",
     "identity",
+    "log_of",
     "make",
     "shut",
     "told",
@@ -147,6 +149,7 @@ def _connected(path: Path, writable: bool) -> tuple[sqlite3.Connection, Lock | N
             # Before anything is written: a file that is refused stays as it was found, for whoever mends it.
             _look_inside(connection, path, version, path)
             if writable:
+                refuse_left_log(path)
                 _take(connection)
                 _look_for_end(connection, path, path)
             if version < VERSION and not writable:
@@ -258,7 +261,7 @@ def shut(
         hold.release()
     if full and path.exists():
         raise StudyError(
-            f"is closed, but the disk is full: what was written last is in {_beside(path).name}; keep both "
+            f"is closed, but the disk is full: what was written last is in {log_of(path).name}; keep both "
             "together, and open the study once there is room",
             file=path,
         )
@@ -273,8 +276,8 @@ def identity(path: Path) -> tuple[int, int] | None:
     return status.st_dev, status.st_ino
 
 
-def _beside(path: Path) -> Path:
-    """Name the file in which SQLite has what was written last."""
+def log_of(path: Path) -> Path:
+    """Name the file beside a study in which SQLite has what was written last."""
     return path.with_name(f"{path.name}-wal")
 
 
@@ -402,7 +405,7 @@ def _look_for_end(connection: sqlite3.Connection, path: Path, place: Path) -> in
 
 def _look_inside(connection: sqlite3.Connection, path: Path, version: int, place: Path) -> None:
     size = place.stat().st_size
-    if not _beside(place).exists():  # where a killed program may have left its end
+    if not log_of(place).exists():  # where a killed program may have left its end
         size = _look_for_end(connection, path, place)
     found = Counter(connection.execute(_WHAT_IS_THERE).fetchall())
     if found != _expected(version):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from datetime import datetime
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -26,6 +27,7 @@ __all__ = [
     "RunEntry",
     "RunRecord",
     "Scheme",
+    "Standing",
     "StudyError",
     "TruePoints",
     "UnwrittenError",
@@ -54,6 +56,28 @@ class InUseError(StudyError):
 
 class UnwrittenError(StudyError):
     """A study that took nothing: what was to be written may be written later, or elsewhere."""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Where the file of an open study is, and whether it has all that was done.
+
+    Attributes
+    ----------
+    moved : bool
+        It is no longer where it was opened: it was moved, renamed, deleted or replaced.
+    place : Path or None
+        Where it is now, as far as the system says; None for a deleted file.
+    log : Path or None
+        The file beside the study that has what was done last; None where the study itself is complete.
+    why : str
+        Why it is not complete, in a sentence.
+    """
+
+    moved: bool = False
+    place: Path | None = None
+    log: Path | None = None
+    why: str = ""
 
 
 @dataclass(frozen=True)

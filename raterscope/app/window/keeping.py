@@ -7,47 +7,28 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from PySide6.QtCore import QObject, Qt, Signal
-from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QPushButton, QWidget
+from PySide6.QtCore import QObject, Signal
+from PySide6.QtWidgets import QFileDialog, QWidget
 
 from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Document, Unsaved
 from raterscope.app.jobs import Job, Jobs
 from raterscope.app.study import Study
 from raterscope.app.study.elsewhere import save_elsewhere
+from raterscope.app.window.action_bar import ActionBar
 from raterscope.app.window.asking import ask
 from raterscope.app.window.importing import STUDIES
-from raterscope.widgets import theme
-from raterscope.widgets.parts import plain_label
 
 __all__ = ["Keeping", "UnsavedBar"]
 
 
-class UnsavedBar(QWidget):
+class UnsavedBar(ActionBar):
     """Under the top bar: what is not saved and why, and what can be done. It stays until that is done."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setObjectName("noticeBar")
-        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        tone = plain_label("Not saved")
-        tone.setObjectName("noticeTone")
-        tone.setProperty("tone", "error")
-        self.words = plain_label(wrap=True, selectable=True)
-        self.again = QPushButton("Try again")
-        self.elsewhere = QPushButton("Save elsewhere…")
+        super().__init__("Not saved", ("Try again", "Save elsewhere…", "Discard…"), parent)
+        self.again, self.elsewhere, self.discard = self.buttons
         self.elsewhere.setToolTip("Save a copy of the study with it in another place, and go on there")
-        self.discard = QPushButton("Discard…")
-        theme.set_role(self.again, "primary")
-        row = QHBoxLayout(self)
-        row.setContentsMargins(12, 6, 12, 6)
-        row.setSpacing(8)
-        row.addWidget(tone)
-        row.addWidget(self.words, 1)
-        for button in (self.again, self.elsewhere, self.discard):
-            button.setAutoDefault(True)  # Return presses it, as in a dialog
-            row.addWidget(button)
-        self.hide()
 
 
 class Keeping(QObject):
@@ -79,6 +60,7 @@ class Keeping(QObject):
         self._writing = 0
         document.unsaved.connect(self._hold)
         document.kept.connect(self.changed)
+        document.followed.connect(self._follow)
         bar.again.clicked.connect(self.try_again)
         bar.elsewhere.clicked.connect(self.choose_elsewhere)
         bar.discard.clicked.connect(self._ask_to_discard)
@@ -138,6 +120,10 @@ class Keeping(QObject):
         """Let go what is held."""
         self._held.clear()
         self._show()
+
+    def _follow(self, before: Path, now: Path) -> None:
+        """Hold what was of a study that was moved for the study where it is now."""
+        self._held = [replace(one, study=now) if one.study == before else one for one in self._held]
 
     def _start(self, title: str, work: Callable[[Watch], object]) -> Job:
         """Do something with a study that is not open."""

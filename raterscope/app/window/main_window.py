@@ -24,6 +24,7 @@ from raterscope.app.window.importing import Importing
 from raterscope.app.window.keeping import Keeping, UnsavedBar
 from raterscope.app.window.leaving import Leaving
 from raterscope.app.window.menus import Menus
+from raterscope.app.window.moving import MovedBar, Moving, saved_in_words
 from raterscope.app.window.parts import NoticeBar, StatusLine, TopBar
 from raterscope.app.window.recent import Recent
 from raterscope.app.window.reopening import OfferBar, Reopening
@@ -65,6 +66,8 @@ class MainWindow(QMainWindow):
         importing = Importing(self.document, self.jobs, self)
         exporting = Exporting(self.document, self._current_item, self)
         self.figures = Figures(self.document, self.jobs, self._current_item, self)
+        self.moved = MovedBar(self)
+        self.moving = Moving(self.document, self.moved, self)
         self.unsaved = UnsavedBar(self)
         self.keeping = Keeping(self.document, self.jobs, self.unsaved, self)
         self.leaving = Leaving(self.document, self.jobs, self.keeping, self)
@@ -90,7 +93,7 @@ class MainWindow(QMainWindow):
         column = QVBoxLayout(centre)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
-        for piece in (self.bar, self.unsaved, self.notice, self.offer, self._pages, self.status):
+        for piece in (self.bar, self.moved, self.unsaved, self.notice, self.offer, self._pages, self.status):
             column.addWidget(piece, 1 if piece is self._pages else 0)
         self.setCentralWidget(centre)
 
@@ -115,7 +118,8 @@ class MainWindow(QMainWindow):
             bringing.said.connect(self._on_brought)
         for bringing in (importing, self.figures, self.keeping):
             bringing.refused.connect(self.notice.show_error)
-        for one in (self.files, self.leaving):
+        self.document.rested.connect(self._show_kept)
+        for one in (self.files, self.leaving, self.moving):
             one.said.connect(self.status.set_news)
         self.files.searched.connect(self.notice.hide)
         self._restore()
@@ -179,7 +183,11 @@ class MainWindow(QMainWindow):
 
     def _on_decided(self) -> None:
         self.menus.follow_study()
-        self.status.set_kept("every decision saved" if self.document.contents else "")
+        self._show_kept()
+
+    def _show_kept(self) -> None:
+        """Say whether the study has everything: only what its thread has seen on the disk."""
+        self.status.set_kept(saved_in_words(self.document.standing) if self.document.contents else "")
 
     def _follow(self, decision: Decision) -> None:
         """Go where an undo or redo changes something, should that be in another workspace."""

@@ -105,6 +105,58 @@ def test_a_snapshot_takes_no_change_and_leaves_nothing(path: Path, monkeypatch: 
         assert list(folder.iterdir()) == []
 
 
+LEAVING = """
+import os, signal, sys
+from pathlib import Path
+from raterscope.app.review import Decision
+from raterscope.app.study import Study
+study, new = Study.open(sys.argv[1]), Path(sys.argv[2])
+wrong = Decision(verb="exclude", annotators=("kim",), reason="careless")
+study.record(wrong)
+study.rest()
+study.record(wrong)
+study.record(wrong)
+study.path.rename(new)
+if sys.argv[3] == "rested":
+    assert study.rest().place == new
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_study_that_was_renamed_before_a_crash_has_every_decision_once_it_rested(path: Path) -> None:
+    new = path.with_name("renamed.rscope")
+    with process(LEAVING, path, new, "rested") as other:
+        other.wait()
+    for left in path.parent.glob(f"{path.name}*"):
+        left.unlink()
+    with Study.open(new) as study:
+        assert len(study.decisions()) == 3
+
+
+def test_decisions_left_under_a_former_name_are_told_and_can_be_taken_in(path: Path) -> None:
+    new = path.with_name("renamed.rscope")
+    with process(LEAVING, path, new, "at once") as other:
+        other.wait()
+    other_study = path.with_name("unrelated.rscope")
+    for seed in (None, 2):  # the log is not this one's, be it empty or not
+        with Study.open(other_study) if other_study.exists() else Study.create(other_study) as study:
+            if seed:
+                study.add_clicks(a_table(seed, ("b.png",)))
+    log = path.with_name(f"{path.name}-wal")
+    before = new.read_bytes(), log.read_bytes()
+    for to_read in (False, True):
+        with pytest.raises(StudyError) as refused:
+            Study.open(new, to_read=to_read)
+        words = str(refused.value)
+        assert words.startswith("renamed.rscope: was renamed while it was open, and its last changes ")
+        assert "(2 decisions) are in shared.rscope-wal beside it" in words
+        assert "Rename that file to renamed.rscope-wal" in words
+    assert (new.read_bytes(), log.read_bytes()) == before
+    log.rename(new.with_name(f"{new.name}-wal"))
+    with Study.open(new) as study:
+        assert len(study.decisions()) == 3
+
+
 def test_an_import_never_removes_a_study_that_another_process_made_meanwhile(tmp_path: Path) -> None:
     study, few, many = (tmp_path / name for name in ("new.rscope", "few.csv", "many.csv"))
     few.write_text("annotator,task,label\n" + "".join(f"w{i % 9},t{i},{i % 2}\n" for i in range(90)))
