@@ -1,21 +1,16 @@
 """How the inner loops are compiled; only modules of kernels import this, for it loads numba.
 
-What is compiled is kept beside the modules, or else in the user's cache folder. Where neither can be written,
-as in a read-only installation without a home, it is kept in a folder for temporary files, and where there is
-none either it is compiled at each start. The environment variable NUMBA_CACHE_DIR names another folder.
+What is compiled is kept beside the modules, or else in the user's cache folder, or in the folder that the
+environment variable NUMBA_CACHE_DIR names. Where none can be written, it is compiled at each start.
 """
 
 from __future__ import annotations
 
 import logging
-import os
-import stat
-import tempfile
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from numba import config, njit
+from numba import njit
 
 __all__ = ["Array", "compiled"]
 
@@ -43,10 +38,6 @@ def compiled(
         try:
             return njit(cache=True, **options)(kernel)  # type: ignore[no-any-return]
         except RuntimeError:  # nowhere to keep it
-            _keep_elsewhere()
-        try:
-            return njit(cache=True, **options)(kernel)  # type: ignore[no-any-return]
-        except RuntimeError:
             _tell_once()
             return njit(cache=False, **options)(kernel)  # type: ignore[no-any-return]
 
@@ -54,23 +45,6 @@ def compiled(
 
 
 _TOLD: list[bool] = []
-
-
-def _keep_elsewhere() -> None:
-    """Let numba keep what it compiles in a folder for temporary files that is this user's alone.
-
-    Code in it is run: a folder that another user made there is left alone.
-    """
-    user = os.getuid() if hasattr(os, "getuid") else 0
-    try:
-        folder = Path(tempfile.gettempdir()) / f"raterscope-compiled-{user}"
-        folder.mkdir(mode=0o700, exist_ok=True)
-        found = folder.lstat()
-    except OSError:
-        return
-    mine = not hasattr(os, "getuid") or (found.st_uid == user and not found.st_mode & 0o077)
-    if stat.S_ISDIR(found.st_mode) and mine:
-        config.CACHE_DIR = os.environ["NUMBA_CACHE_DIR"] = str(folder)
 
 
 def _tell_once() -> None:

@@ -75,11 +75,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _act(arguments: list[str]) -> int:
+    from raterscope.app.compiled import choose_folder
     from raterscope.app.workers import THREADS
 
     # Before numpy is loaded. The arrays are small, and threads would only wait for each other.
     for name in THREADS:
         os.environ.setdefault(name, "1")
+    choose_folder()
     if not arguments or (arguments[0] not in COMMANDS and not arguments[0].startswith("-")):
         return _window(arguments)
     options = options_of(arguments)

@@ -8,10 +8,18 @@ from pathlib import Path
 import pytest
 
 READ_ONLY = """
-import sys, tempfile
+import os, sys, tempfile
+from pathlib import Path
 from numba.core import caching
+import raterscope
 caching.CacheImpl._locator_classes = [caching.UserProvidedCacheLocator]  # none of the usual places
 tempfile.tempdir = sys.argv[1]
+access, installed = os.access, Path(raterscope.__file__).parent
+os.access = lambda path, mode: Path(path) not in (installed, Path("/proc")) and access(path, mode)
+
+from raterscope.app.compiled import choose_folder
+choose_folder()
+caching.config.CACHE_DIR = os.environ.get("NUMBA_CACHE_DIR", "")  # which numba reads when it is loaded
 from raterscope.algorithms.compiling import compiled
 
 def double(x):
@@ -23,41 +31,45 @@ def half(x):
 print(compiled()(double)(21), compiled()(half)(42))
 """
 
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc, where nobody can make a folder")
 
-def fused_with_temporary_files_in(folder: Path) -> subprocess.CompletedProcess[str]:
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "temporary").mkdir()
+    return tmp_path / "temporary"
+
+
+def computed(folder: Path) -> subprocess.CompletedProcess[str]:
     script = folder.parent / "script.py"  # numba asks for the source's file
     script.write_text(READ_ONLY)
     environment = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
-    environment["PYTHONPATH"] = str(Path(__file__).parents[2])
+    environment |= {"PYTHONPATH": str(Path(__file__).parents[2]), "XDG_CACHE_HOME": "/proc/nowhere"}
     words = [sys.executable, str(script), str(folder)]
     return subprocess.run(words, capture_output=True, text=True, env=environment)
 
 
-def test_a_read_only_installation_keeps_what_is_compiled_in_a_temporary_folder(tmp_path: Path) -> None:
-    folder = tmp_path / "temporary"
-    folder.mkdir()
-    done = fused_with_temporary_files_in(folder)
+def test_a_read_only_installation_keeps_what_is_compiled_in_a_temporary_folder(folder: Path) -> None:
+    done = computed(folder)
     assert (done.stdout, done.stderr) == ("42 21.0\n", "")
     (kept,) = folder.iterdir()
     assert len(list(kept.rglob("*.nbc"))) == 2
-    if os.name != "nt":
-        assert kept.stat().st_mode & 0o077 == 0
+    assert kept.stat().st_mode & 0o077 == 0
 
 
-def test_without_any_folder_it_compiles_at_each_start_and_says_so_once(tmp_path: Path) -> None:
-    done = fused_with_temporary_files_in(tmp_path / "nowhere")
+def test_without_any_folder_it_compiles_at_each_start_and_says_so_once(folder: Path) -> None:
+    folder.rmdir()
+    done = computed(folder)
     assert done.stdout == "42 21.0\n"
     assert done.stderr.count("\n") == 1
     assert "NUMBA_CACHE_DIR" in done.stderr
 
 
-@pytest.mark.skipif(os.name == "nt", reason="needs POSIX permissions")
-def test_a_folder_that_others_can_write_is_not_run_from(tmp_path: Path) -> None:
-    (tmp_path / "temporary").mkdir()
-    foreign = tmp_path / "temporary" / f"raterscope-compiled-{os.getuid()}"
+def test_a_folder_that_others_can_write_is_not_run_from(folder: Path) -> None:
+    foreign = folder / f"raterscope-compiled-{os.getuid()}"
     foreign.mkdir()
     foreign.chmod(0o777)
-    done = fused_with_temporary_files_in(tmp_path / "temporary")
+    done = computed(folder)
     assert done.stdout == "42 21.0\n"
     assert "NUMBA_CACHE_DIR" in done.stderr
     assert list(foreign.iterdir()) == []

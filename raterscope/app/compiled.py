@@ -1,0 +1,48 @@
+"""Folder for compiled code where its usual places cannot be written, as in a read-only installation."""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+from pathlib import Path
+
+import raterscope
+
+__all__ = ["choose_folder"]
+
+_VARIABLE = "NUMBA_CACHE_DIR"
+
+
+def choose_folder() -> None:
+    """Name a folder for temporary files, this user's alone, to numba and to all processes that are started.
+
+    Only where neither the installation nor the user's cache folder can be written, and before numba is loaded.
+    """
+    if _VARIABLE in os.environ or _can_be_written(Path(raterscope.__file__).parent):
+        return
+    from platformdirs import user_cache_path
+
+    if not _can_be_written(user_cache_path("numba")):
+        folder = _private_folder()
+        if folder is not None:
+            os.environ[_VARIABLE] = str(folder)
+
+
+def _can_be_written(folder: Path) -> bool:
+    """Tell whether a folder, or the one in which it is to be made, can be written."""
+    there = next((place for place in (folder, *folder.parents) if place.exists()), None)
+    return there is not None and there.is_dir() and os.access(there, os.W_OK)
+
+
+def _private_folder() -> Path | None:
+    """Make the folder; None where another user can write into it, for the code in it is run."""
+    user = os.getuid() if hasattr(os, "getuid") else None
+    try:
+        folder = Path(tempfile.gettempdir()) / f"raterscope-compiled-{user or 0}"
+        folder.mkdir(mode=0o700, exist_ok=True)
+        found = folder.lstat()
+    except OSError:
+        return None
+    mine = user is None or (found.st_uid == user and not found.st_mode & 0o077)
+    return folder if stat.S_ISDIR(found.st_mode) and mine else None
