@@ -17,9 +17,10 @@ _VARIABLE = "NUMBA_CACHE_DIR"
 def choose_folder() -> None:
     """Name a folder for temporary files, this user's alone, to numba and to all processes that are started.
 
-    Only where neither the installation nor the user's cache folder can be written, and before numba is loaded.
+    To be called before numba is loaded. Nothing is named where the installation or the user's cache folder can
+    be written.
     """
-    if _VARIABLE in os.environ or _can_be_written(Path(raterscope.__file__).parent):
+    if _VARIABLE in os.environ or os.access(Path(raterscope.__file__).parent, os.W_OK):
         return
     from platformdirs import user_cache_path
 
@@ -30,9 +31,12 @@ def choose_folder() -> None:
 
 
 def _can_be_written(folder: Path) -> bool:
-    """Tell whether a folder, or the one in which it is to be made, can be written."""
-    there = next((place for place in (folder, *folder.parents) if place.exists()), None)
-    return there is not None and there.is_dir() and os.access(there, os.W_OK)
+    """Tell whether files can be made in a folder, which numba would make too."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return False
+    return os.access(folder, os.W_OK)
 
 
 def _private_folder() -> Path | None:

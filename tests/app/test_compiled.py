@@ -15,7 +15,7 @@ import raterscope
 caching.CacheImpl._locator_classes = [caching.UserProvidedCacheLocator]  # none of the usual places
 tempfile.tempdir = sys.argv[1]
 access, installed = os.access, Path(raterscope.__file__).parent
-os.access = lambda path, mode: Path(path) not in (installed, Path("/proc")) and access(path, mode)
+os.access = lambda path, mode: Path(path) != installed and access(path, mode)
 
 from raterscope.app.compiled import choose_folder
 choose_folder()
