@@ -17,8 +17,8 @@ _VARIABLE = "NUMBA_CACHE_DIR"
 def choose_folder() -> None:
     """Name a folder for temporary files, this user's alone, to numba and to all processes that are started.
 
-    To be called before numba is loaded. Nothing is named where the installation or the user's cache folder can
-    be written.
+    To be called before numba is loaded. Nothing is named where the installation or the cache folder can be
+    written.
     """
     if _VARIABLE in os.environ or os.access(Path(raterscope.__file__).parent, os.W_OK):
         return
