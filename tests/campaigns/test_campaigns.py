@@ -1,12 +1,15 @@
 """The campaigns' short forms: some cases each, always the same ones."""
 
+import os
+import subprocess
+import sys
 import warnings
 from pathlib import Path
 
 import pytest
 
 from raterscope.app.errors import InputError
-from tests.campaigns import cancel, mutate
+from tests.campaigns import cancel, mutate, torn
 from tests.campaigns.harness import Outcome, Summary, error_outcome, sentence_defect
 from tests.campaigns.samples import READERS, samples_of
 
@@ -58,3 +61,17 @@ def test_cancelled_operations(operation: str, capsys) -> None:
     """Exports of several files left those that they had written."""
     assert cancel.main(["--operation", operation, "--cases", "4", "--seconds", "600"]) == 0
     assert "cancelled" in capsys.readouterr().out
+
+
+def test_torn_files(capsys) -> None:
+    assert torn.main(["--cases", "60", "--seconds", "600"]) == 0
+    assert "main file" in capsys.readouterr().out
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_killed_processes() -> None:
+    """In a process of its own, for forks of one with threads may hang."""
+    command = [sys.executable, "-m", "tests.campaigns.kill", "--cases", "10", "--seconds", "600"]
+    ended = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[2])
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert "decisions" in ended.stdout

@@ -144,6 +144,8 @@ def _connected(path: Path, writable: bool) -> tuple[sqlite3.Connection, Lock | N
         lock = Lock(path) if writable else None
     try:
         with told(path, "opened", locked_by_us=writable):
+            if writable and log_of(path).exists():
+                _look_beside_log(path)
             connection = _open_file(path, "rw" if writable else "ro")
             version = _look_at_header(connection, path)
             # Before anything is written: a file that is refused stays as it was found, for whoever mends it.
@@ -187,7 +189,21 @@ def _snapshot(path: Path) -> tuple[sqlite3.Connection, Snapshot]:
     return connection, snapshot
 
 
-def _open_file(place: Path, mode: str) -> sqlite3.Connection:
+def _look_beside_log(path: Path) -> None:
+    """Look inside a study beside which a killed program left its log, without changing either.
+
+    A connection that can write takes the log into the file when it is closed, even into a damaged one.
+    """
+    connection = _open_file(path, "ro", alone=False)
+    try:
+        _look_inside(connection, path, _look_at_header(connection, path), path)
+    finally:
+        connection.close()
+        with contextlib.suppress(OSError):
+            path.with_name(f"{path.name}-shm").unlink()
+
+
+def _open_file(place: Path, mode: str, *, alone: bool = True) -> sqlite3.Connection:
     connection = sqlite3.connect(
         f"{place.as_uri()}?mode={mode}",
         uri=True,
@@ -196,7 +212,8 @@ def _open_file(place: Path, mode: str) -> sqlite3.Connection:
         check_same_thread=False,
     )
     _guard(connection)
-    connection.execute("PRAGMA locking_mode=EXCLUSIVE")
+    if alone:
+        connection.execute("PRAGMA locking_mode=EXCLUSIVE")
     return connection
 
 

@@ -86,6 +86,30 @@ def test_of_a_large_file_the_tables_are_looked_at(closed: Path, monkeypatch: pyt
     assert "damaged" in refusal(closed)
 
 
+def test_a_damaged_study_with_the_log_of_a_killed_program_stays_as_it_was(
+    closed: Path, tmp_path: Path
+) -> None:
+    """The database takes such a log into the file when a connection that can write is closed."""
+    killed = tmp_path / "killed.rscope"
+    log = tmp_path / "killed.rscope-wal"
+    with Study.open(closed) as study:
+        study.record(Decision(verb="skip", item=1, subject=SpotSubject(x=0.0, y=0.0)))
+        shutil.copy(closed, killed)
+        shutil.copy(tmp_path / "smears.rscope-wal", log)
+    sound = killed.read_bytes()
+    damaged = bytearray(sound)
+    damaged[4096:8192] = bytes(4096)
+    killed.write_bytes(damaged)
+    before = log.read_bytes()
+    assert "damaged" in refusal(killed)
+    assert killed.read_bytes() == damaged
+    assert log.read_bytes() == before
+    assert not (tmp_path / "killed.rscope-shm").exists()
+    killed.write_bytes(sound)
+    with Study.open(killed) as study:
+        assert [one.verb for one in study.decisions()] == ["accept", "skip"]
+
+
 def test_damaged_arrays_are_found_when_they_are_read(closed: Path) -> None:
     with edited(closed) as connection:
         (chunk,) = connection.execute("SELECT data FROM chunks WHERE object = 1").fetchone()
