@@ -6,14 +6,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-import numpy as np
-
 from raterscope.algorithms.masks.grid import Grid
-from raterscope.algorithms.progress import Watch, silent
+from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import InputError, plain
+from raterscope.app.formats.masks.drawings import Drawing, column_major, outlined, united
 from raterscope.app.formats.masks.gathering import Gathering
 from raterscope.app.formats.masks.naming import NOTHING, Named
-from raterscope.app.formats.masks.polygons import Patch, column_major_runs, compressed_counts, fill, paired
+from raterscope.app.formats.masks.polygons import paired
+from raterscope.app.formats.masks.runs import compressed_counts, counted_runs
 from raterscope.app.formats.strangers import entries, refuse_size, text_of
 from raterscope.app.formats.volumes.records import MaskTable
 
@@ -60,27 +60,26 @@ def read_coco(
     }
     gathering = Gathering(path)
     people: dict[str | None, None] = {}
-    for field, one, (item, grid) in objects_on(path, content["annotations"], images, watch):
+    for field, one, (item, grid) in objects_on(path, content["annotations"], images, part(watch, 0.0, 0.5)):
         try:
-            patch = _patch(one.get("segmentation"), (grid.shape[1], grid.shape[2]))
+            drawing = _drawing(one.get("segmentation"), (grid.shape[1], grid.shape[2]))
         except ValueError as error:
             raise InputError(f"cannot be read: it has {error}", file=path, field=field) from None
-        if patch is None:
+        if drawing is None:
             gathering.left_out["objects without a mask"] += 1
             continue
         who = annotator_of(one) or names.annotator
         people[who] = None
         category = one.get("category_id")
         structure = categories.get(category, "") if type(category) in (int, str) else ""
-        top, left, mask = patch
         gathering.look(who, item, grid)
-        gathering.add(who, item, structure, (0, top, left), mask[None])
+        gathering.add(who, item, structure, drawing, field)
     if not people:
         raise InputError("has no masks; expected polygons or run lengths", file=path)
     for item, grid in images.values():
         for who in people:
             gathering.look(who, item, grid)
-    return MaskTable(path, gathering.masks(), tuple(gathering.notices()))
+    return MaskTable(path, gathering.masks(part(watch, 0.5, 1.0)), tuple(gathering.notices()))
 
 
 def objects_on(
@@ -137,7 +136,7 @@ def annotator_of(one: dict[str, Any]) -> str | None:
     return None
 
 
-def _patch(segmentation: Any, shape: tuple[int, int]) -> Patch | None:
+def _drawing(segmentation: Any, shape: tuple[int, int]) -> Drawing | None:
     if isinstance(segmentation, dict):
         size, counts = segmentation.get("size"), segmentation.get("counts")
         if not isinstance(size, list) or tuple(size) != shape:
@@ -146,16 +145,8 @@ def _patch(segmentation: Any, shape: tuple[int, int]) -> Patch | None:
             counts = compressed_counts(counts)
         if not isinstance(counts, list):
             raise ValueError("no run lengths")
-        return 0, 0, column_major_runs(counts, shape)
+        return column_major(counted_runs(counts, shape[0] * shape[1]), shape)
     if not isinstance(segmentation, list) or not segmentation:
         return None
-    rows = shape[0]
-    pieces = [fill([paired(polygon) - 0.5], shape) for polygon in segmentation]
-    found = [piece for piece in pieces if piece is not None]
-    if len(found) == 1:
-        return found[0]
     # Polygons of one object are parts of it, and not holes: their union.
-    whole = np.zeros((rows, shape[1]), dtype=np.bool_)
-    for top, left, mask in found:
-        whole[top : top + mask.shape[0], left : left + mask.shape[1]] |= mask
-    return 0, 0, whole
+    return united([outlined([paired(polygon) - 0.5], shape) for polygon in segmentation])

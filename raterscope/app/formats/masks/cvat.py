@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 
 from raterscope.algorithms.masks.grid import Grid
-from raterscope.algorithms.progress import Watch, silent
+from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import InputError
 from raterscope.app.formats.masks.coco import flat_grid
+from raterscope.app.formats.masks.drawings import Drawing, outlined, row_major
 from raterscope.app.formats.masks.gathering import Gathering
 from raterscope.app.formats.masks.naming import NOTHING, Named
-from raterscope.app.formats.masks.polygons import Patch, ellipse, fill, paired, rectangle, row_major_runs
+from raterscope.app.formats.masks.polygons import ellipse, paired, rectangle
+from raterscope.app.formats.masks.runs import counted_runs
 from raterscope.app.formats.strangers import refuse_size, text_of
 from raterscope.app.formats.volumes.records import MaskTable
 
@@ -45,7 +47,7 @@ def read_cvat(
         gathering.left_out["tracks of a video"] += len(root.findall("track"))
     shapes = 0
     for at, image in enumerate(images):
-        watch(at / len(images), "reading images")
+        watch(0.5 * at / len(images), "reading images")
         item = text_of(image.get("name", "")) or f"image {at + 1}"
         grid = _grid(path, image, item, spacing)
         who = tasks.get(image.get("task_id", ""), whole) or names.annotator
@@ -55,21 +57,18 @@ def read_cvat(
                 gathering.left_out[_KINDS.get(shape.tag, "other shapes")] += 1
                 continue
             shapes += 1
+            field = f"{shape.tag} on {item}"
             try:
-                patch = _patch(path, shape, (grid.shape[1], grid.shape[2]))
+                drawing = _drawing(path, shape, (grid.shape[1], grid.shape[2]))
             except ValueError as error:
-                raise InputError(
-                    f"cannot be read: it has {error}", file=path, field=f"{shape.tag} on {item}"
-                ) from None
-            top, left, mask = patch or (0, 0, np.zeros((0, 0), dtype=np.bool_))
-            gathering.add(
-                who, item, text_of(shape.get("label", "")), (0, top, left), mask[None], box=shape.tag == "box"
-            )
+                raise InputError(f"cannot be read: it has {error}", file=path, field=field) from None
+            label = text_of(shape.get("label", ""))
+            gathering.add(who, item, label, drawing, field, box=shape.tag == "box")
     if not shapes and root.find("track") is not None:
         raise InputError("follows objects through a video; export it as CVAT for images 1.1", file=path)
     if not shapes:
         raise InputError("has no masks; expected polygons, masks or ellipses on images", file=path)
-    return MaskTable(path, gathering.masks(), tuple(gathering.notices()))
+    return MaskTable(path, gathering.masks(part(watch, 0.5, 1.0)), tuple(gathering.notices()))
 
 
 def assignees(root: Any) -> tuple[str | None, dict[str, str]]:
@@ -120,13 +119,13 @@ def _numbers(shape: Any, *keys: str) -> list[float]:
     return values
 
 
-def _patch(path: Path, shape: Any, size: tuple[int, int]) -> Patch | None:
+def _drawing(path: Path, shape: Any, size: tuple[int, int]) -> Drawing:
     turned = float(shape.get("rotation") or 0.0)
     if shape.tag == "mask":
         return _mask(path, shape, size)
     if shape.tag == "ellipse":
         x, y, across, down = _numbers(shape, "cx", "cy", "rx", "ry")
-        return fill([ellipse(x, y, across, down, turned) - 0.5], size)
+        return outlined([ellipse(x, y, across, down, turned) - 0.5], size)
     if shape.tag == "box":
         left, top, right, bottom = _numbers(shape, "xtl", "ytl", "xbr", "ybr")
         corners = rectangle(0.0, 0.0, right - left, bottom - top)
@@ -134,12 +133,12 @@ def _patch(path: Path, shape: Any, size: tuple[int, int]) -> Patch | None:
         centred = corners - middle
         turn = np.radians(turned)
         cosine, sine = np.cos(turn), np.sin(turn)
-        return fill([centred @ [[cosine, sine], [-sine, cosine]] + middle + [left, top] - 0.5], size)
+        return outlined([centred @ [[cosine, sine], [-sine, cosine]] + middle + [left, top] - 0.5], size)
     pairs = [point.split(",") for point in (shape.get("points") or "").split(";")]
-    return fill([paired(pairs) - 0.5], size)
+    return outlined([paired(pairs) - 0.5], size)
 
 
-def _mask(path: Path, shape: Any, size: tuple[int, int]) -> Patch:
+def _mask(path: Path, shape: Any, size: tuple[int, int]) -> Drawing:
     rows, columns, top, left = (_whole(shape.get(key)) for key in ("height", "width", "top", "left"))
     refuse_size(path, rows, columns, field="mask")
     if rows is None or columns is None or top is None or left is None:
@@ -147,4 +146,4 @@ def _mask(path: Path, shape: Any, size: tuple[int, int]) -> Patch:
     if not (0 <= top <= size[0] - rows and 0 <= left <= size[1] - columns):
         raise ValueError("a mask beyond its image")
     counts = [_whole(count) for count in (shape.get("rle") or "").split(",")]
-    return top, left, row_major_runs(counts, (rows, columns))
+    return row_major(counted_runs(counts, rows * columns), (rows, columns), (top, left))

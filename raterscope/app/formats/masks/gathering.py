@@ -14,11 +14,15 @@ from numpy.typing import NDArray
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError
+from raterscope.app.formats.masks.drawings import Drawing
+from raterscope.app.formats.masks.polygons import Box
 from raterscope.app.formats.volumes.records import RaterMask
 
-__all__ = ["Gathering", "by_label", "cropped", "part_of"]
+__all__ = ["Gathering", "by_label", "cropped", "part_of", "refuse_total"]
 
 _MOST_KEPT = 2_000_000_000
+_ALWAYS_KEPT = 300_000_000
+_KEPT_A_BYTE = 20
 _MOST_STRUCTURES = 20
 _MOST_BOXES = 1_000_000
 
@@ -70,15 +74,33 @@ def by_label(
             yield label, (box[0].start, box[1].start, box[2].start), values[box] == label
 
 
-@dataclass
-class _Mark:
-    origin: Origin
-    values: NDArray[np.bool_]
+def refuse_total(path: Path, voxels: int) -> None:
+    """Refuse marks that have more voxels in all than a file of its size may ask for.
+
+    Parameters
+    ----------
+    path : Path
+        The file; a small one may ask for 300 million, and for 20 more with each byte that it has.
+    voxels : int
+        In the boxes of all its marks together, counted before any is drawn.
+
+    Raises
+    ------
+    InputError
+    """
+    most = min(_MOST_KEPT, _ALWAYS_KEPT + _KEPT_A_BYTE * path.stat().st_size)
+    if voxels > most:
+        words = f"marks {voxels / 1e6:,.0f} million pixels in all"
+        raise InputError(f"{words}; expected {most // 1_000_000:,} million at most, cut it up", file=path)
+
+
+Key = tuple[str | None, str | None, str]
+"""Annotator, image and structure."""
 
 
 @dataclass
 class Gathering:
-    """Collects the marks of a file.
+    """Collects the marks of a file, and draws them once it is known what they add up to.
 
     Attributes
     ----------
@@ -88,95 +110,70 @@ class Gathering:
 
     path: Path
     left_out: Counter[str] = field(default_factory=Counter)
-    _marks: dict[tuple[str | None, str | None, str], _Mark] = field(default_factory=dict)
-    _boxes: list[tuple[tuple[str | None, str | None, str], Origin, NDArray[np.bool_]]] = field(
-        default_factory=list
-    )
+    _marks: dict[Key, list[tuple[str, Drawing]]] = field(default_factory=dict)
+    _boxes: dict[Key, list[tuple[str, Drawing]]] = field(default_factory=dict)
     _looks: dict[tuple[str | None, str | None], Grid] = field(default_factory=dict)
-    _kept: int = 0
 
     def look(self, annotator: str | None, item: str | None, grid: Grid) -> None:
         """Note that somebody looked at an image."""
         self._looks.setdefault((annotator, item), grid)
 
     def add(
-        self, annotator: str | None, item: str | None, structure: str, origin: Origin,
-        values: NDArray[np.bool_], *, box: bool = False,
+        self, annotator: str | None, item: str | None, structure: str, drawing: Drawing, field: str = "",
+        *, box: bool = False,
     ) -> None:  # fmt: skip
         """Add a mark to what the annotator marked as that structure on an image that was looked at.
 
         A box says where something is and not what shape it has: boxes count only in a file of boxes alone.
-
-        Raises
-        ------
-        InputError
-            When all marks together have more voxels than are kept.
+        `field` says where in the file the mark is, for sentences.
         """
-        key = (annotator, item, structure)
-        if not values.any():
-            self._marks.setdefault(key, _Mark((0, 0, 0), np.zeros((0, 0, 0), dtype=np.bool_)))
-            return
-        origin, part = cropped(values, origin)
-        self._count(part.size)
-        if box:
-            self._boxes.append((key, origin, part.astype(np.bool_, copy=False)))
-            return
-        self._unite(key, origin, part.astype(np.bool_, copy=False))
+        marks = self._boxes if box and drawing.pixels else self._marks
+        marks.setdefault((annotator, item, structure), []).append((field, drawing))
 
-    def _unite(
-        self, key: tuple[str | None, str | None, str], origin: Origin, part: NDArray[np.bool_]
-    ) -> None:
-        before = self._marks.get(key)
-        if before is None or not before.values.size:
-            self._marks[key] = _Mark(origin, part)
-            return
-        low = np.minimum(before.origin, origin)
-        high = np.maximum(np.add(before.origin, before.values.shape), np.add(origin, part.shape))
-        shape = tuple((high - low).tolist())
-        if shape == before.values.shape:
-            both = before.values
-        else:
-            self._count(int(np.prod(shape)) - before.values.size)
-            both = np.zeros(shape, dtype=np.bool_)
-            both[_within(low, before.origin, before.values.shape)] = before.values
-        both[_within(low, origin, part.shape)] |= part
-        self._marks[key] = _Mark((int(low[0]), int(low[1]), int(low[2])), both)
+    def _drawn(self, pieces: list[tuple[str, Drawing]]) -> tuple[Origin, NDArray[np.bool_]]:
+        """Draw what one annotator marked as a structure on an image."""
+        whole = _around(pieces)
+        values = np.zeros((1, whole[2], whole[3]), dtype=np.bool_)
+        for where, drawing in pieces:
+            try:
+                patch = drawing.draw()
+            except ValueError as error:
+                raise InputError(
+                    f"cannot be read: it has {error}", file=self.path, field=where or None
+                ) from None
+            if patch is not None:
+                row, column, mask = patch[0] - whole[0], patch[1] - whole[1], patch[2]
+                values[0, row : row + mask.shape[0], column : column + mask.shape[1]] |= mask
+        return cropped(values, (0, whole[0], whole[1]))
 
-    def _count(self, voxels: int) -> None:
-        self._kept += voxels
-        if self._kept > _MOST_KEPT:
-            raise InputError(
-                f"marks more than {_MOST_KEPT // 1_000_000} million pixels in all; cut it into smaller files",
-                file=self.path,
-            )
-
-    def masks(self) -> tuple[RaterMask, ...]:
+    def masks(self, watch: Watch = silent) -> tuple[RaterMask, ...]:
         """Give the masks.
 
         Who looked at an image and did not mark a structure that others of the file marked there has an empty
         mask of it; on an image where nobody marked anything that holds for all structures of the file.
+
+        Raises
+        ------
+        InputError
+            For a mark that cannot be drawn, and for more pixels in all than the file may ask for.
         """
-        if not self._marks:
-            for key, origin, part in self._boxes:
-                self._unite(key, origin, part)
-            filled = len(self._boxes)
-            self._boxes = []
-            if filled:
-                self.left_out["filled boxes"] = 0
+        if not self._marks and self._boxes:
+            self._marks, self._boxes = self._boxes, {}
+            self.left_out["filled boxes"] = 0
+        refuse_total(self.path, sum(map(_pixels_of, self._marks.values())))
         marked: dict[str | None, dict[str, None]] = {}
         for _, item, structure in self._marks:
             marked.setdefault(item, {})[structure] = None
         every = dict.fromkeys(structure for _, _, structure in self._marks)
-        boxed = {key for key, _, _ in self._boxes}
         fallback = every if 0 < len(every) <= _MOST_STRUCTURES else {}
         found = []
-        none = np.zeros((0, 0, 0), dtype=np.bool_)
-        for (annotator, item), grid in self._looks.items():
+        for at, ((annotator, item), grid) in enumerate(self._looks.items()):
+            watch(at / len(self._looks), "drawing marks")
             for structure in marked.get(item, fallback):
-                mark = self._marks.get((annotator, item, structure))
-                if mark is None and (annotator, item, structure) in boxed:
+                key = (annotator, item, structure)
+                if key not in self._marks and key in self._boxes:
                     continue  # there is something, of a shape that is not known
-                origin, values = ((0, 0, 0), none) if mark is None else (mark.origin, mark.values)
+                origin, values = self._drawn(self._marks.get(key, []))
                 found.append(RaterMask(annotator, item, structure, grid, origin, values))
         return tuple(found)
 
@@ -186,15 +183,23 @@ class Gathering:
         if "filled boxes" in self.left_out:
             said.append("The file holds boxes alone: each was taken for a mask, filled.")
         if self._boxes:
-            self.left_out["boxes"] += len(self._boxes)
+            self.left_out["boxes"] += sum(map(len, self._boxes.values()))
         found = [f"{name} {count:,}" for name, count in self.left_out.items() if count]
         if found:
             said.append(f"Left out, for they are no masks: {', '.join(found)}.")
         return said
 
 
-def _within(low: NDArray[np.int64], origin: Origin, shape: tuple[int, ...]) -> tuple[slice, ...]:
-    return tuple(
-        slice(int(at - first), int(at - first) + size)
-        for first, at, size in zip(low, origin, shape, strict=True)
-    )
+def _around(pieces: list[tuple[str, Drawing]]) -> Box:
+    boxes = [drawing.box for _, drawing in pieces if drawing.pixels]
+    if not boxes:
+        return 0, 0, 0, 0
+    top, left = (min(box[k] for box in boxes) for k in (0, 1))
+    bottom, right = (max(box[k] + box[k + 2] for box in boxes) for k in (0, 1))
+    return top, left, bottom - top, right - left
+
+
+def _pixels_of(pieces: list[tuple[str, Drawing]]) -> int:
+    """Count the pixels that are drawn, and those of the mask that they make together."""
+    whole = _around(pieces)
+    return sum(drawing.pixels for _, drawing in pieces) + (whole[2] * whole[3] if len(pieces) > 1 else 0)

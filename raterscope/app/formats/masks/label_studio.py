@@ -11,12 +11,14 @@ from urllib.parse import unquote
 
 import numpy as np
 
-from raterscope.algorithms.progress import Watch, silent
+from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import InputError
 from raterscope.app.formats.masks.coco import flat_grid
+from raterscope.app.formats.masks.drawings import Drawing, outlined, row_major
 from raterscope.app.formats.masks.gathering import Gathering
 from raterscope.app.formats.masks.naming import NOTHING, Named
-from raterscope.app.formats.masks.polygons import Patch, ellipse, fill, paired, rectangle, studio_runs
+from raterscope.app.formats.masks.polygons import ellipse, paired, rectangle
+from raterscope.app.formats.masks.runs import studio_runs
 from raterscope.app.formats.strangers import entries, is_number, refuse_size, text_of
 from raterscope.app.formats.volumes.records import MaskTable
 
@@ -60,7 +62,7 @@ def read_label_studio(
     gathering = Gathering(path)
     shapes = 0
     for at, task in enumerate(content):
-        watch(at / len(content), "reading tasks")
+        watch(0.5 * at / len(content), "reading tasks")
         if not isinstance(task, dict):
             raise InputError("is no task", file=path, field=f"task {at + 1}")
         item = item_of(task, at)
@@ -81,20 +83,17 @@ def read_label_studio(
                 gathering.look(annotator, item, flat_grid(*own, spacing))
                 shapes += 1
                 try:
-                    patch = _patch(kind, region["value"], own)
+                    drawing = _drawing(kind, region["value"], own)
                 except ValueError as error:
                     raise InputError(f"cannot be read: it has {error}", file=path, field=field) from None
-                top, left, mask = patch or (0, 0, np.zeros((0, 0), dtype=np.bool_))
-                gathering.add(
-                    annotator, item, _label(region["value"], region), (0, top, left), mask[None],
-                    box=kind == "rectangle",
-                )  # fmt: skip
+                label = _label(region["value"], region)
+                gathering.add(annotator, item, label, drawing, field, box=kind == "rectangle")
             if size is not None and not any(_kind(region) in _FILLED for region in regions):
                 refuse_size(path, *size)
                 gathering.look(annotator, item, flat_grid(*size, spacing))
     if not shapes:
         raise InputError("has no masks; expected brushes, polygons or ellipses", file=path)
-    masks = gathering.masks()
+    masks = gathering.masks(part(watch, 0.5, 1.0))
     return MaskTable(path, masks, tuple(gathering.notices()))
 
 
@@ -197,16 +196,16 @@ def _label(value: dict[str, Any], region: dict[str, Any]) -> str:
     return ""
 
 
-def _patch(kind: str, value: dict[str, Any], size: tuple[int, int]) -> Patch | None:
+def _drawing(kind: str, value: dict[str, Any], size: tuple[int, int]) -> Drawing:
     rows, columns = size
     if kind == "brush":
         packed = value["rle"]
         if value.get("format") not in ("rle", None) or not isinstance(packed, list):
             raise ValueError("no packed runs")
-        return 0, 0, (studio_runs(packed, rows * columns)[:, 3] > 0).reshape(size)
+        return row_major(studio_runs(packed, rows * columns), size)
     scale = np.array([columns, rows]) / 100.0
     if kind == "polygon":
-        return fill([paired(value.get("points")) * scale - 0.5], size)
+        return outlined([paired(value.get("points")) * scale - 0.5], size)
     keys = ("x", "y", "radiusX", "radiusY") if kind == "ellipse" else ("x", "y", "width", "height")
     numbers = [value.get(key) for key in keys]
     turned = value.get("rotation") or 0.0
@@ -215,4 +214,4 @@ def _patch(kind: str, value: dict[str, Any], size: tuple[int, int]) -> Patch | N
         raise ValueError("places that are no numbers")
     x, y, across, down = places[:4] * np.tile(scale, 2)
     draw = ellipse if kind == "ellipse" else rectangle
-    return fill([draw(x, y, across, down, places[4]) - 0.5], size)
+    return outlined([draw(x, y, across, down, places[4]) - 0.5], size)

@@ -8,15 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from raterscope.app.formats.masks.drawings import Drawing, column_major, row_major
 from raterscope.app.formats.masks.outlines import outlines
-from raterscope.app.formats.masks.polygons import (
-    column_major_runs,
-    compressed_counts,
-    fill,
-    rectangle,
-    row_major_runs,
-    studio_runs,
-)
+from raterscope.app.formats.masks.polygons import fill, rectangle
+from raterscope.app.formats.masks.runs import compressed_counts, counted_runs, studio_runs
 
 SHAPE = (12, 15)
 
@@ -26,6 +21,15 @@ def drawn(*polygons: object, shape: tuple[int, int] = SHAPE) -> np.ndarray:
     patch = fill([np.array(polygon, dtype=float) for polygon in polygons], shape)
     if patch is not None:
         top, left, mask = patch
+        whole[top : top + mask.shape[0], left : left + mask.shape[1]] = mask
+    return whole
+
+
+def pixels_of(drawing: Drawing, shape: tuple[int, int]) -> np.ndarray:
+    whole = np.zeros(shape, dtype=bool)
+    if (patch := drawing.draw()) is not None:
+        top, left, mask = patch
+        assert mask.size <= drawing.pixels
         whole[top : top + mask.shape[0], left : left + mask.shape[1]] = mask
     return whole
 
@@ -86,8 +90,19 @@ def test_pixels_that_touch_at_a_corner_have_outlines_of_their_own() -> None:
 
 @given(arrays(bool, st.tuples(st.integers(1, 7), st.integers(1, 7))))
 def test_runs_down_the_columns_and_along_the_rows(mask: np.ndarray) -> None:
-    np.testing.assert_array_equal(column_major_runs(runs(mask.T.ravel()), mask.shape), mask)
-    np.testing.assert_array_equal(row_major_runs(runs(mask.ravel()), mask.shape), mask)
+    down = column_major(counted_runs(runs(mask.T.ravel()), mask.size), mask.shape)
+    along = row_major(counted_runs(runs(mask.ravel()), mask.size), mask.shape)
+    for drawing in (down, along):
+        np.testing.assert_array_equal(pixels_of(drawing, mask.shape), mask)
+        if not mask.any():
+            assert drawing.pixels == 0
+
+
+def test_the_box_of_runs_is_no_larger_than_their_pixels() -> None:
+    mask = np.zeros((30, 40), dtype=bool)
+    mask[5:9, 11:14] = True
+    assert column_major(counted_runs(runs(mask.T.ravel()), mask.size), mask.shape).box == (5, 11, 4, 3)
+    assert row_major(counted_runs(runs(mask.ravel()), mask.size), mask.shape, (2, 1)).box == (7, 12, 4, 3)
 
 
 def runs(values: np.ndarray) -> list[int]:
@@ -103,7 +118,7 @@ def runs(values: np.ndarray) -> list[int]:
 @pytest.mark.parametrize("counts", [[3], [0, 10], [-1, 10], [4, 5.0], ["9"], [2**70, 1], [True] * 9])
 def test_runs_that_do_not_fill_the_mask_are_refused(counts: list[object]) -> None:
     with pytest.raises(ValueError, match="run lengths"):
-        row_major_runs(counts, (3, 3))
+        counted_runs(counts, 9)
 
 
 def packed(counts: list[int]) -> str:
@@ -152,8 +167,9 @@ def brush(values: list[int], *, repeat: bool) -> list[int]:
 @given(st.lists(st.sampled_from([0, 17, 255]), min_size=4, max_size=60), st.booleans())
 def test_brushes(values: list[int], repeat: bool) -> None:
     values = values[: len(values) // 4 * 4]
-    found = studio_runs(brush(values, repeat=repeat), len(values) // 4)
-    assert found.ravel().tolist() == values
+    shape = (1, len(values) // 4)
+    found = pixels_of(row_major(studio_runs(brush(values, repeat=repeat), shape[1]), shape), shape)
+    assert found.ravel().tolist() == [value > 0 for value in values[3::4]]
 
 
 def test_a_brush_is_not_believed() -> None:
