@@ -23,6 +23,7 @@ __all__ = [
 ]  # fmt: skip
 
 LONGEST_FILE, _LONGEST_UNPACKED = 2 << 30, 512 << 20
+_ALWAYS_UNPACKED, _UNPACKED_A_BYTE = 32 << 20, 50
 LONGEST_CELL = LONGEST_LINE = 16 << 20
 _DELIMITERS = (",", ";", "\t", "|")
 _BATCH = 10_000
@@ -71,6 +72,7 @@ class _Unpacked(RawIOBase):
     def __init__(self, path: Path, packed: BinaryIO) -> None:
         self._path, self._packed = path, packed
         self._stream, self._read = gzip.GzipFile(fileobj=packed), 0
+        self._most = min(_LONGEST_UNPACKED, _ALWAYS_UNPACKED + _UNPACKED_A_BYTE * path.stat().st_size)
 
     def readable(self) -> bool:
         """Say that it can be read."""
@@ -83,8 +85,8 @@ class _Unpacked(RawIOBase):
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise InputError("is damaged: what gzip packed cannot be unpacked", file=self._path) from error
         self._read += len(data)
-        if self._read > _LONGEST_UNPACKED:
-            most = _LONGEST_UNPACKED >> 20
+        if self._read > self._most:
+            most = self._most >> 20
             raise InputError(f"unpacks to more than {most} MB; unpack it first", file=self._path)
         buffer[: len(data)] = data
         return len(data)

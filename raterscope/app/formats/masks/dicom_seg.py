@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.masks.grid import Grid
-from raterscope.algorithms.progress import Watch, silent
+from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import InputError
-from raterscope.app.formats.masks.gathering import part_of
+from raterscope.app.formats.masks.gathering import part_of, refuse_total
 from raterscope.app.formats.masks.naming import NOTHING, Named
 from raterscope.app.formats.masks.series import series_among
 from raterscope.app.formats.strangers import text_of
@@ -66,10 +66,13 @@ def read_dicom_seg(
         checked_shape(path, (max(count, 1), rows, columns))
         frames = _frames(dataset, max(count, 1))
         grid, slices = _grid(path, dataset, frames, (rows, columns), volumes)
+        refuse_total(path, len(frames) * rows * columns)
+        if _kind(dataset) != "LABELMAP":
+            chosen = _chosen(_numbers(dataset), frames)
+            refuse_total(path, sum(_slices_of(some, slices) for some in chosen.values()) * rows * columns)
         watch(0.1, "decoding frames")
         pixels = _pixels(path, (len(frames), rows, columns))
-        watch(0.5, "looking at segments")
-        return _table(path, dataset, frames, pixels, grid, slices, names)
+        return _table(path, dataset, frames, pixels, grid, slices, names, part(watch, 0.5, 1.0))
 
 
 def _frames(dataset: Any, count: int) -> list[_Frame]:
@@ -214,29 +217,66 @@ def _pixels(path: Path, shape: tuple[int, int, int]) -> NDArray[Any]:
     return np.asarray(dataset.pixel_array).reshape(shape)
 
 
+def _kind(dataset: Any) -> str:
+    return str(dataset.get("SegmentationType", "BINARY"))
+
+
+def _numbers(dataset: Any) -> list[int]:
+    """Give the segments' numbers, without that of a label map's background."""
+    numbers = [int(segment.SegmentNumber) for segment in dataset.SegmentSequence]
+    if _kind(dataset) == "LABELMAP":
+        return [number for number in numbers if number not in (0, dataset.get("PixelPaddingValue"))]
+    return numbers
+
+
+def _chosen(numbers: list[int], frames: list[_Frame]) -> dict[int, list[int]]:
+    """Give the frames of each segment; one that names no segment is of all."""
+    found: dict[int, list[int]] = {number: [] for number in numbers}
+    for at, frame in enumerate(frames):
+        for number in found if frame.segment is None else [frame.segment]:
+            if number in found:
+                found[number].append(at)
+    return found
+
+
+def _marked(numbers: list[int], pixels: NDArray[Any]) -> dict[int, list[int]]:
+    """Give the frames of a label map on which each segment is."""
+    found: dict[int, list[int]] = {number: [] for number in numbers}
+    for at, plane in enumerate(pixels):
+        for number in np.unique(plane).tolist():
+            if number in found:
+                found[number].append(at)
+    return found
+
+
+def _slices_of(chosen: list[int], slices: list[int]) -> int:
+    """Count the slices from the first to the last of some frames."""
+    return max(slices[at] for at in chosen) - min(slices[at] for at in chosen) + 1 if chosen else 0
+
+
 def _table(
     path: Path, dataset: Any, frames: list[_Frame], pixels: NDArray[Any], grid: Grid, slices: list[int],
-    names: Named,
+    names: Named, watch: Watch,
 ) -> MaskTable:  # fmt: skip
-    kind = str(dataset.get("SegmentationType", "BINARY"))
+    kind, numbers = _kind(dataset), _numbers(dataset)
     creator = text_of(str(dataset.get("ContentCreatorName") or "").replace("^", " ").strip())
     largest = float(dataset.get("MaximumFractionalValue") or 255)
     item = next(iter(_series(dataset)), "") or names.item
+    frames_of = _marked(numbers, pixels) if kind == "LABELMAP" else _chosen(numbers, frames)
+    total = sum(_slices_of(some, slices) for some in frames_of.values())
+    refuse_total(path, total * grid.shape[1] * grid.shape[2])
     found: list[RaterMask] = []
-    for segment in dataset.SegmentSequence:
+    for order, segment in enumerate(dataset.SegmentSequence):
+        watch(order / len(dataset.SegmentSequence), "looking at segments")
         number = int(segment.SegmentNumber)
-        if kind == "LABELMAP" and number in (0, dataset.get("PixelPaddingValue")):  # the background
+        if number not in frames_of:
             continue
         label = text_of(str(segment.get("SegmentLabel") or "")) or f"segment {number}"
-        if kind == "LABELMAP":
-            chosen = [at for at in range(len(frames)) if (pixels[at] == number).any()]
-        else:
-            chosen = [at for at, frame in enumerate(frames) if frame.segment in (number, None)]
-        low, high = (
-            (min(slices[at] for at in chosen), max(slices[at] for at in chosen) + 1) if chosen else (0, 0)
-        )
+        chosen = frames_of[number]
+        low = min((slices[at] for at in chosen), default=0)
         values: NDArray[Any] = np.zeros(
-            (high - low, *grid.shape[1:]), dtype=np.float32 if kind == "FRACTIONAL" else np.bool_
+            (_slices_of(chosen, slices), *grid.shape[1:]),
+            dtype=np.float32 if kind == "FRACTIONAL" else np.bool_,
         )
         for at in chosen:
             plane = pixels[at]

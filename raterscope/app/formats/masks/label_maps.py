@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,9 @@ _ENOUGH = 4_000_000
 
 _ALIKE = 0.8
 """Share of equal neighbours: 0.9 in patches ten pixels across, up to 0.7 in dark photographs."""
+
+_BAND = 256
+"""Rows that are looked at together."""
 
 _VOXEL_SUFFIXES = (".nii", ".nii.gz", ".hdr", ".nrrd", ".nhdr", ".mha", ".mhd")
 _IMAGE_SUFFIXES = (".png", ".tif", ".tiff", ".bmp")
@@ -252,20 +256,40 @@ def _pixels(path: Path) -> tuple[NDArray[Any], NDArray[np.uint32] | None]:
 
 
 def _counted(path: Path, pages: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.uint32] | None]:
-    red, green, blue = (pages[..., channel].astype(np.uint32) for channel in range(3))
-    if np.array_equal(red, green) and np.array_equal(green, blue):
+    if all((band[..., :1] == band).all() for band in _bands(pages)):
         return pages[None, ..., 0], None
-    packed = red << 16 | green << 8 | blue
-    colours, number, count = np.unique(packed, return_inverse=True, return_counts=True)
-    if len(colours) > _MOST_COLOURS:
-        raise InputError(
-            f"has {len(colours):,} colours; expected a mask with one colour a structure", file=path
-        )
+    colours, count = np.zeros(0, dtype=np.uint32), np.zeros(0, dtype=np.int64)
+    for band in _bands(pages):
+        packed = _packed(band).ravel()
+        # A mask changes its colour seldom along a row: the runs of one colour are sorted, and not the pixels.
+        first = np.flatnonzero(np.concatenate([[True], packed[1:] != packed[:-1]]))
+        lengths = np.diff(np.append(first, len(packed)))
+        colours, place = np.unique(np.concatenate([colours, packed[first]]), return_inverse=True)
+        count = np.bincount(place, weights=np.concatenate([count, lengths])).astype(np.int64)
+        if len(colours) > _MOST_COLOURS:
+            words = f"has more than {_MOST_COLOURS} colours; expected a mask with one colour a structure"
+            raise InputError(words, file=path)
     ground = 0 if colours[0] == 0 else int(np.argmax(count))
     order = np.concatenate([[ground], np.delete(np.arange(len(colours)), ground)])
     rank = np.empty(len(order), dtype=np.uint8)
     rank[order] = np.arange(len(order))
-    return rank[number].reshape(1, *packed.shape), colours[order]
+    values = np.empty(pages.shape[:-1], dtype=np.uint8)
+    for into, band in zip(_bands(values, 2), _bands(pages), strict=True):
+        into[...] = rank[np.searchsorted(colours, _packed(band))]
+    return values[None], colours[order]
+
+
+def _bands(pages: NDArray[Any], inner: int = 3) -> Iterator[NDArray[Any]]:
+    """Give an image piece by piece, some rows of a page at a time; `inner` axes belong to one page."""
+    for page in pages.reshape(-1, *pages.shape[-inner:]):
+        for row in range(0, len(page), _BAND):
+            yield page[row : row + _BAND]
+
+
+def _packed(pixels: NDArray[Any]) -> NDArray[np.uint32]:
+    """Make red, green and blue one number."""
+    red, green, blue = (pixels[..., channel].astype(np.uint32) for channel in range(3))
+    return np.asarray(red << 16 | green << 8 | blue, dtype=np.uint32)
 
 
 def _pillow(path: Path) -> NDArray[Any]:
@@ -277,7 +301,11 @@ def _pillow(path: Path) -> NDArray[Any]:
         if image.width * image.height > MOST_PIXELS:
             raise InputError(f"claims more than {MOST_PIXELS // 1_000_000} million pixels", file=path)
         if image.mode in ("RGB", "RGBA"):
-            return np.asarray(image.convert("RGB"))[None]
+            colours = np.empty((1, image.height, image.width, 3), dtype=np.uint8)
+            for row in range(0, image.height, _BAND):
+                band = image.crop((0, row, image.width, min(row + _BAND, image.height)))
+                colours[0, row : row + _BAND] = np.asarray(band)[..., :3]
+            return colours
         if image.mode == "1":
             return np.asarray(image).astype(np.uint8)[None]
         return np.asarray(image.getchannel(0) if image.mode == "LA" else image)[None]
@@ -288,7 +316,7 @@ def _tiff_pages(path: Path) -> NDArray[Any]:
     import tifffile
 
     from raterscope.app.formats.records import refuse_special
-    from raterscope.app.formats.volumes.voxel_files import checked_shape
+    from raterscope.app.formats.volumes.voxel_files import checked_shape, refuse_packed
 
     refuse_special(path)
     with sentences(path), tifffile.TiffFile(path) as file:
@@ -298,6 +326,7 @@ def _tiff_pages(path: Path) -> NDArray[Any]:
         checked_shape(path, tuple(first.chunks))
         if first.dtype is None or first.dtype.kind not in "buif" or first.imagedepth != 1:
             raise InputError("has pixels of an unknown type; expected masks", file=path)
+        refuse_packed(path, math.prod((*sizes, first.samplesperpixel)) * first.dtype.itemsize)
         pages = []
         for page in file.pages:
             if page.shape != first.shape or page.dtype != first.dtype or page.chunks != first.chunks:

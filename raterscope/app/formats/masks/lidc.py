@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError, plain
-from raterscope.app.formats.masks.gathering import cropped
+from raterscope.app.formats.masks.gathering import cropped, refuse_total
 from raterscope.app.formats.masks.polygons import fill
 from raterscope.app.formats.masks.series import series_among, wanted
 from raterscope.app.formats.strangers import text_of
@@ -34,6 +34,7 @@ SIDE = 512
 
 _LISTED = 30
 _MOST_SLICES = 5000
+_MOST_NODULES = 600
 
 
 @dataclass
@@ -87,6 +88,10 @@ def read_lidc(
     uid = text_of(next((e.text or "" for e in root.iter("SeriesInstanceUid")), ""))
     grid, slices, notices = _place(path, uid, nodules, volumes, spacing)
     notices += _drop_unplaced(nodules, slices)
+    if len(nodules) > _MOST_NODULES:
+        words = f"has {len(nodules):,} nodules of 3 mm and more; expected {_MOST_NODULES} at most"
+        raise InputError(words, file=path)
+    refuse_total(path, sum(_voxels(nodule, slices) for nodule in nodules))
     for at, nodule in enumerate(nodules):
         watch(at / len(nodules), "filling outlines")
         _draw(path, nodule, grid, slices)
@@ -201,6 +206,14 @@ def _drop_unplaced(nodules: list[_Nodule], slices: dict[tuple[str, float], int])
         return []
     noun = "outline" if len(left) == 1 else "outlines"
     return [f"{len(left):,} {noun} could not be placed: the CT has no slice there ({words}{more})."]
+
+
+def _voxels(nodule: _Nodule, slices: dict[tuple[str, float], int]) -> int:
+    """Count the voxels of the box around a nodule, or those of all its outlines where that is more."""
+    points = np.concatenate([outline.points for outline in nodule.outlines])
+    at = [slices[outline.instance, outline.z] for outline in nodule.outlines]
+    columns, rows = (np.ptp(points, axis=0) + 1).tolist()
+    return int(rows * columns * max(max(at) - min(at) + 1, len(at)))
 
 
 def _draw(path: Path, nodule: _Nodule, grid: Grid, slices: dict[tuple[str, float], int]) -> None:

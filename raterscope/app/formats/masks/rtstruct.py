@@ -5,6 +5,7 @@ Contours of one structure on one slice are combined by even-odd, so that one wit
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -16,9 +17,9 @@ from numpy.typing import NDArray
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import InputError, plain
-from raterscope.app.formats.masks.gathering import cropped
+from raterscope.app.formats.masks.drawings import Drawing, outlined
+from raterscope.app.formats.masks.gathering import cropped, refuse_total
 from raterscope.app.formats.masks.naming import NOTHING, Named, by_pattern
-from raterscope.app.formats.masks.polygons import fill
 from raterscope.app.formats.masks.series import series_among, wanted
 from raterscope.app.formats.strangers import text_of
 from raterscope.app.formats.volumes.dicom_headers import read_dataset
@@ -26,6 +27,9 @@ from raterscope.app.formats.volumes.records import MaskTable, RaterMask, VolumeF
 from raterscope.app.formats.volumes.voxel_files import sentences
 
 __all__ = ["read_rtstruct"]
+
+Planes = dict[int, Drawing]
+"""What a structure's contours fill on each slice."""
 
 _CLOSED = ("CLOSED_PLANAR", "CLOSEDPLANAR_XOR")
 _KINDS = {"POINT": "points", "OPEN_PLANAR": "open contours", "OPEN_NONPLANAR": "open contours"}
@@ -130,31 +134,28 @@ def _read(
         int(one.ROINumber): text_of(str(one.get("ROIName") or ""))
         for one in dataset.get("StructureSetROISequence") or ()
     }
-    found = []
     unplaced: dict[tuple[str, str], list[str]] = {}
     rois = list(dataset.get("ROIContourSequence") or ())
+    drawn: list[tuple[str | None, str, Planes]] = []
     for at, roi in enumerate(rois):
         number = int(roi.ReferencedROINumber)
+        contours = list(roi.get("ContourSequence") or ())
         title = titles.get(number) or f"structure {number}"
         taken = (by_pattern(title, naming) if naming else None) or NOTHING
-        contours = list(roi.get("ContourSequence") or ())
-        step = part(watch, at / len(rois), (at + 1) / len(rois))
         annotator = taken.annotator or who.get(number, "").replace("^", " ") or operator or names.annotator
-        whose = f"{taken.structure or title} by {annotator}" if annotator else taken.structure or title
-        drawn = _drawn(path, contours, volume, left_out, unplaced, plain(whose), step)
-        if drawn is None:
-            continue
-        origin, mask = drawn
-        found.append(
-            RaterMask(
-                annotator,
-                names.item or volume.identifier or volume.name,
-                taken.structure or title,
-                volume.grid,
-                origin,
-                mask,
-            )
-        )
+        structure = taken.structure or title
+        whose = plain(f"{structure} by {annotator}" if annotator else structure)
+        step = part(watch, 0.5 * at / len(rois), 0.5 * (at + 1) / len(rois))
+        planes = _planes(path, contours, volume, left_out, unplaced, whose, step)
+        if planes is not None:
+            drawn.append((annotator, structure, planes))
+    refuse_total(path, sum(math.prod(_around(planes)[1]) for _, _, planes in drawn))
+    found = []
+    item = names.item or volume.identifier or volume.name
+    for at, (annotator, structure, planes) in enumerate(drawn):
+        step = part(watch, 0.5 + 0.5 * at / len(drawn), 0.5 + 0.5 * (at + 1) / len(drawn))
+        origin, mask = _filled(planes, step)
+        found.append(RaterMask(annotator, item, structure, volume.grid, origin, mask))
     if not found:
         reason = f" ({', '.join(f'{what} {n:,}' for what, n in left_out.items())})" if left_out else ""
         raise InputError(f"has no closed contours on {plain(volume.name, 60)}{reason}", file=path)
@@ -212,15 +213,16 @@ def _referred_slice(contour: Any, slices: dict[tuple[str, int | None], int]) -> 
     return found.pop() if len(found) == 1 else None
 
 
-def _drawn(
+def _planes(
     path: Path, contours: list[Any], volume: VolumeFile, left_out: Counter[str],
     unplaced: dict[tuple[str, str], list[str]], whose: str, watch: Watch,
-) -> tuple[tuple[int, int, int], NDArray[np.bool_]] | None:  # fmt: skip
-    """Fill a structure's contours; None where it has no closed ones."""
+) -> Planes | None:  # fmt: skip
+    """Give what a structure's contours fill on each slice; None where it has no closed ones."""
     grid, slices = volume.grid, _slices_by_uid(volume)
     planes: dict[int, list[NDArray[np.float64]]] = {}
     closed = 0
     for number, contour in enumerate(contours, 1):
+        watch(number / len(contours), "reading contours")
         kind = str(contour.get("ContourGeometricType") or "")
         if kind not in _CLOSED:
             left_out[_KINDS.get(kind, "contours of an unknown kind")] += 1
@@ -253,23 +255,25 @@ def _drawn(
             planes.setdefault(which, []).append(outline)
     if not closed:
         return None
-    patches = {}
-    for at, (which, outlines) in enumerate(planes.items()):
+    return {which: outlined(outlines, grid.shape[1:]) for which, outlines in planes.items()}
+
+
+def _around(planes: Planes) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
+    """Give the first voxel and the shape of the box around a structure."""
+    boxes = [(which, *one.box) for which, one in planes.items() if one.pixels]
+    if not boxes:
+        return (0, 0, 0), (0, 0, 0)
+    low = np.min([box[:3] for box in boxes], axis=0).tolist()
+    high = np.max([(z + 1, y + rows, x + columns) for z, y, x, rows, columns in boxes], axis=0).tolist()
+    return (low[0], low[1], low[2]), (high[0] - low[0], high[1] - low[1], high[2] - low[2])
+
+
+def _filled(planes: Planes, watch: Watch) -> tuple[tuple[int, int, int], NDArray[np.bool_]]:
+    low, shape = _around(planes)
+    whole = np.zeros(shape, dtype=np.bool_)
+    for at, (which, drawing) in enumerate(planes.items()):
         watch(at / len(planes), "filling contours")
-        if (patch := fill(outlines, grid.shape[1:])) is not None:
-            patches[which] = patch
-    if not patches:
-        return (0, 0, 0), np.zeros((0, 0, 0), dtype=np.bool_)
-    low = (min(patches), min(top for top, _, _ in patches.values()), min(at for _, at, _ in patches.values()))
-    high = (
-        max(patches) + 1,
-        max(top + mask.shape[0] for top, _, mask in patches.values()),
-        max(left + mask.shape[1] for _, left, mask in patches.values()),
-    )
-    whole = np.zeros(tuple(end - start for start, end in zip(low, high, strict=True)), dtype=np.bool_)
-    for which, (top, left, mask) in patches.items():
-        rows, columns = mask.shape
-        whole[which - low[0], top - low[1] : top - low[1] + rows, left - low[2] : left - low[2] + columns] = (
-            mask
-        )
+        if (patch := drawing.draw()) is not None:
+            top, left, mask = patch[0] - low[1], patch[1] - low[2], patch[2]
+            whole[which - low[0], top : top + mask.shape[0], left : left + mask.shape[1]] = mask
     return cropped(whole, low)

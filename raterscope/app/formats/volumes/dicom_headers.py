@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import math
 import zlib
@@ -22,7 +23,12 @@ NATIVE = ("1.2.840.10008.1.2", "1.2.840.10008.1.2.1")
 """Pixels as they are, the lowest byte first."""
 
 _DEFLATED = "1.2.840.10008.1.2.1.99"
-_MOST_INFLATED = 1 << 30
+_MOST_INFLATED, _INFLATED_A_BYTE = 256 << 20, 20
+"""Bytes that a deflated file may unpack to: always, and with each byte that it has."""
+
+_LONGEST_HEAD = 32 << 20
+_TRAILING = 1 << 20
+_PIXELS = 0x7FE0
 _PREAMBLE = 144
 """Bytes before those that the group length of the file's head counts."""
 
@@ -148,7 +154,7 @@ def read_dataset(path: Path, *, pixels: bool) -> Any:
     Raises
     ------
     InputError
-        For a file that is none, or that unpacks to more than 1 GiB.
+        For a file that is none, or that unpacks to more than its size allows.
     """
     return _read(path, pixels=pixels)[0]
 
@@ -180,7 +186,12 @@ def _read(path: Path, *, pixels: bool, tags: Sequence[str] | None = None) -> tup
 
     if not is_dicom(path):
         raise InputError("is no DICOM file", file=path)
-    _refuse_bomb(path)
+    packed = _deflated_from(path)
+    if packed is not None:
+        data, head = _head_of_deflated(path, packed, tags if not pixels else None)
+        if not pixels:
+            return data, 0
+        _refuse_bomb(path, packed, head + _pixel_bytes(path, data) + _TRAILING)
     with path.open("rb") as file:
         data = pydicom.dcmread(
             file,
@@ -191,23 +202,77 @@ def _read(path: Path, *, pixels: bool, tags: Sequence[str] | None = None) -> tup
         return data, file.tell()
 
 
-def _refuse_bomb(path: Path) -> None:
-    """Refuse a deflated file that does not fit: pydicom inflates it whole before it reads a tag."""
+def _deflated_from(path: Path) -> int | None:
+    """Give where the deflated part of a file begins; None for a file that has none."""
     import pydicom
 
     with path.open("rb") as file:
         start = file.read(1024)
-        if start[128:132] != b"DICM" or _DEFLATED.encode() not in start:
-            return
-        meta = pydicom.filereader.read_file_meta_info(path)
-        file.seek(_PREAMBLE + int(meta.FileMetaInformationGroupLength))
-        state, size = zlib.decompressobj(-zlib.MAX_WBITS), 0
+    if start[128:132] != b"DICM" or _DEFLATED.encode() not in start:
+        return None
+    meta = pydicom.filereader.read_file_meta_info(path)
+    if meta.get("TransferSyntaxUID") != _DEFLATED:
+        return None
+    return _PREAMBLE + int(meta.FileMetaInformationGroupLength)
+
+
+def _inflated(path: Path, begin: int) -> Iterator[bytes]:
+    """Inflate a file bit by bit."""
+    with path.open("rb") as file:
+        file.seek(begin)
+        state = zlib.decompressobj(-zlib.MAX_WBITS)
         while packed := file.read(1 << 16):
             while packed and not state.eof:
-                size += len(state.decompress(packed, 1 << 20))
+                yield state.decompress(packed, 1 << 20)
                 packed = state.unconsumed_tail
-                if size > _MOST_INFLATED:
-                    raise InputError("unpacks to more than 1 GiB", file=path)
+
+
+def _head_of_deflated(path: Path, begin: int, tags: Sequence[str] | None) -> tuple[Any, int]:
+    """Read what stands before the pixels of a deflated file, and its size; pydicom would inflate all."""
+    import pydicom
+    from pydicom.tag import Tag
+
+    head = bytearray()
+    whole = True
+    for piece in _inflated(path, begin):
+        head += piece
+        if len(head) > _LONGEST_HEAD:
+            whole = False
+            break
+    stream = io.BytesIO(head)
+    try:
+        data = pydicom.filereader.read_dataset(
+            stream,
+            is_implicit_VR=False,
+            is_little_endian=True,
+            stop_when=lambda tag, *_: tag.group == _PIXELS,
+            specific_tags=None if tags is None else [Tag(tag) for tag in tags],
+        )
+    except EOFError:
+        if whole:
+            raise
+        words = f"unpacks to more than {_LONGEST_HEAD >> 20} MB before its pixels"
+        raise InputError(f"{words}; expected a smaller head", file=path) from None
+    data.file_meta = pydicom.filereader.read_file_meta_info(path)
+    return data, stream.tell()
+
+
+def _pixel_bytes(path: Path, data: Any) -> int:
+    """Give the bytes of pixels that a file claims; 0 for one without pixels."""
+    return -(-_form(path, data).size // 8) if "Rows" in data else 0
+
+
+def _refuse_bomb(path: Path, begin: int, most: int) -> None:
+    """Refuse a deflated file that holds more than it says, or than fits: pydicom inflates it whole."""
+    most = min(most, _MOST_INFLATED + _INFLATED_A_BYTE * path.stat().st_size)
+    size = 0
+    for piece in _inflated(path, begin):
+        size += len(piece)
+        if size > most:
+            raise InputError(
+                f"unpacks to more than the {most / 1e6:,.0f} MB that its size allows; store it unpacked",
+                file=path,
+            )
 
 
 @dataclass(frozen=True)

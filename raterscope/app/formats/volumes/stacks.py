@@ -19,7 +19,7 @@ from raterscope.app.formats.channels import channels_of
 from raterscope.app.formats.images import load_image, read_image
 from raterscope.app.formats.records import refuse_special
 from raterscope.app.formats.volumes.records import Volume, VolumeFile
-from raterscope.app.formats.volumes.voxel_files import checked_shape, sentences, shown
+from raterscope.app.formats.volumes.voxel_files import checked_shape, refuse_packed, sentences, shown
 
 __all__ = ["image_file", "is_tiff", "load_stack", "stack_of"]
 
@@ -184,6 +184,7 @@ def _slice_axis(path: Path, series: Any) -> tuple[int | None, tuple[str, ...]]:
     if "Y" not in axes or "X" not in axes:
         raise InputError(f"has the axes {plain(axes)}; expected planes of rows and columns", file=path)
     checked_shape(path, tuple(shape))
+    refuse_packed(path, math.prod(shape) * np.dtype(series.dtype).itemsize)
     longer = [k for k, name in enumerate(axes) if name not in "YXS" and shape[k] > 1]
     if not longer:
         return None, ()

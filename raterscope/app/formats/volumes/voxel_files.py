@@ -34,6 +34,7 @@ __all__ = [
     "checked_shape",
     "read_all",
     "read_volume",
+    "refuse_packed",
     "sentences",
     "shown",
 ]
@@ -42,8 +43,10 @@ MOST_VOXELS = 2**30
 """In one volume; a scan of the whole body at half a millimetre has half as many."""
 
 _CHUNK = 4 << 20
-_MOST_PACKED = 1100
-"""To one: no stream of gzip or zlib unpacks to more times its size (RFC 1951 allows 1032)."""
+_ALWAYS_UNPACKED, _UNPACKED_A_BYTE = 768 << 20, 20
+"""Bytes that packed voxels may unpack to: always, and with each packed byte; labels pack 1000 to one."""
+
+_LONGEST_WORD = 40
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,6 +196,19 @@ def checked_shape(path: Path, shape: tuple[int, ...]) -> None:
         raise InputError(f"claims {words} voxels; expected {MOST_VOXELS:,} at most", file=path)
 
 
+def refuse_packed(path: Path, unpacked: int) -> None:
+    """Refuse an image whose pixels would take more bytes than a file of its size may unpack to.
+
+    Raises
+    ------
+    InputError
+    """
+    most = _ALWAYS_UNPACKED + _UNPACKED_A_BYTE * path.stat().st_size
+    if unpacked > most:
+        words = f"claims {unpacked / 1e6:,.0f} MB of pixels; expected {most / 1e6:,.0f} MB at most"
+        raise InputError(f"{words}, cut it up", file=path)
+
+
 def beside(path: Path, name: str) -> Path:
     """Find the data file that a detached header names, in the header's own folder or below.
 
@@ -238,12 +254,11 @@ def _read_values(head: VoxelHead, start: int, count: int, watch: Watch) -> NDArr
         size = head.dtype.itemsize
         before, length = head.within + start * size, count * size
         available = head.data.stat().st_size - head.offset
-        most = available * _MOST_PACKED if head.packing in ("gzip", "zlib") else available
-        if head.packing != "bzip2" and before + length > most:
-            raise InputError(
-                f"holds {max(0, available)} bytes of voxels; its header claims {before + length}",
-                file=head.path,
-            )
+        most = available if not head.packing else _ALWAYS_UNPACKED + _UNPACKED_A_BYTE * available
+        if before + length > most:
+            room = f"holds {max(0, available):,} bytes of {'packed ' if head.packing else ''}voxels"
+            rest = f"; expected {most:,} at most, store it unpacked" if head.packing else ""
+            raise InputError(f"{room}, and its header claims {before + length:,}{rest}", file=head.path)
         data = np.empty(length, dtype=np.uint8)
         with head.data.open("rb") as file:
             file.seek(head.offset)
@@ -309,10 +324,14 @@ def _fill(stream: _Stream, room: memoryview, watch: Watch, path: Path) -> None:
 
 
 def _read_text(head: VoxelHead, start: int, count: int) -> NDArray[Any]:
-    longest = 40 * (start + count)  # no number takes more letters than that
+    longest = _LONGEST_WORD * (start + count)  # no number takes more letters than that
     with head.data.open("rb") as file:
         file.seek(head.offset)
         words = file.read(longest).split(maxsplit=start + count)[start : start + count]
+    if any(len(word) > _LONGEST_WORD for word in words):
+        raise InputError(
+            f"has a word of more than {_LONGEST_WORD} characters; expected numbers", file=head.path
+        )
     if len(words) < count:
         raise InputError(f"is cut short: {len(words)} of {count} voxels are there", file=head.path)
     return np.array(words).astype(np.float64).astype(head.dtype.newbyteorder("="))

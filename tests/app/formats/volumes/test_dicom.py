@@ -306,8 +306,16 @@ def test_a_deflated_bomb_is_refused_and_a_deflated_image_read(tmp_path: Path, mo
     deflated = "1.2.840.10008.1.2.1.99"
     path = save(image(SLICES[0]), tmp_path / "a.dcm", deflated)
     np.testing.assert_array_equal(load_volume(only(path)).values[0], SLICES[0])
-    monkeypatch.setattr("raterscope.app.formats.volumes.dicom_headers._MOST_INFLATED", 100)
-    assert "unpacks to more" in refusal(path)
+    monkeypatch.setattr("raterscope.app.formats.volumes.dicom_headers._LONGEST_HEAD", 100)
+    assert "before its pixels" in refusal(path)
+
+
+def test_a_deflated_file_unpacks_to_no_more_than_its_pixels(tmp_path: Path) -> None:
+    data = image(SLICES[0], DataSetTrailingPadding=bytes(2 << 20))
+    path = save(data, tmp_path / "a.dcm", "1.2.840.10008.1.2.1.99")
+    file = only(path)
+    with pytest.raises(InputError, match="unpacks to more"):
+        load_volume(file)
 
 
 @pytest.mark.parametrize(
