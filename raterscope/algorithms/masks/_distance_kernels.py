@@ -6,7 +6,14 @@ import numpy as np
 
 from raterscope.algorithms.compiling import Array, compiled
 
-__all__ = ["across_rows", "across_slices", "along_columns", "finish", "mark_occupied"]
+__all__ = [
+    "across_rows",
+    "across_slices",
+    "across_uneven_slices",
+    "along_columns",
+    "finish",
+    "mark_occupied",
+]
 
 
 @compiled()
@@ -112,6 +119,23 @@ def across_slices(squared: Array, step: float, far: float, begin: int, end: int,
     """Carry signed squared distances across the first axis of (Z, Y, X), for the rows `begin` to `end`."""
     for y in range(begin, end):
         across_rows(squared[:, y, :], step, far, out[:, y, :])
+
+
+@compiled(error_model="numpy")
+def across_uneven_slices(squared: Array, places: Array, far: float, begin: int, end: int, out: Array) -> None:
+    """Do what `across_slices` does, for slices at (Z,) `places` in mm."""
+    slices, _, width = squared.shape
+    best = np.empty(width, np.float32)
+    for y in range(begin, end):
+        for z in range(slices):
+            here = squared[z, y]
+            best[:] = np.abs(here)
+            for other in range(slices):
+                away = (places[other] - places[z]) ** 2
+                if other != z and away < far:
+                    _lower(here, squared[other, y], away, best)
+            for x in range(width):
+                out[z, y, x] = best[x] if here[x] > 0 else -best[x]
 
 
 @compiled(error_model="numpy", fastmath={"nnan", "ninf", "nsz"})

@@ -10,7 +10,7 @@ import numpy as np
 
 from raterscope.algorithms.compiling import Array, compiled
 
-__all__ = ["boundary", "squared_distance"]
+__all__ = ["across_uneven_slices", "boundary", "squared_distance"]
 
 
 @compiled()
@@ -83,6 +83,26 @@ def _envelope(value: Array, step: float, place: Array, border: Array) -> None:
             k += 1
         away = (q - place[k]) * step
         value[q] = away * away + height[k]
+
+
+@compiled()
+def across_uneven_slices(squared: Array, place: Array) -> None:
+    """Carry squared distances (Z, Y, X) in the plane across slices at (Z,) `place` in mm, in place."""
+    slices, rows, columns = squared.shape
+    line = np.empty(slices)
+    for y in range(rows):
+        for x in range(columns):
+            some = False
+            for z in range(slices):
+                line[z] = squared[z, y, x]
+                some |= line[z] < np.inf
+            if not some:
+                continue
+            for z in range(slices):
+                best = line[z]
+                for other in range(slices):
+                    best = min(best, line[other] + (place[other] - place[z]) ** 2)
+                squared[z, y, x] = best
 
 
 @compiled()

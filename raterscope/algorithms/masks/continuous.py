@@ -247,7 +247,8 @@ def _distances(
             one = values if values.ndim == 3 else values[structure]
             out[p] = logit_distance(np.asarray(one, dtype=np.float32), settings.clip, settings.slope)
         else:
-            out[p] = signed_distance(values == structure + 1, masks.spacing, settings.clip)
+            mask = values == structure + 1
+            out[p] = signed_distance(mask, masks.spacing, settings.clip, positions=masks.positions)
     return out
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.errors import RefusedError
+from raterscope.algorithms.masks.grid import slab_bounds
 
 __all__ = [
     "OPEN",
@@ -21,6 +23,8 @@ __all__ = [
     "Masks",
     "MasksError",
     "Settled",
+    "cut_positions",
+    "volumes_of",
 ]
 
 BoolArray = NDArray[np.bool_]
@@ -59,6 +63,8 @@ class Masks:
         The whole image's shape; by default that of `values`.
     known : (Z, Y, X) int8, optional
         What the expert settled: 0 background, s structure s - 1, `OPEN` elsewhere. Fusion holds it fixed.
+    slice_positions : (slices of the whole image,) float64, optional
+        Millimetres across the slices, where their distances are uneven; see `Grid.uneven_positions`.
     """
 
     values: NDArray[np.bool_] | NDArray[np.uint8] | NDArray[np.float32]
@@ -68,6 +74,7 @@ class Masks:
     origin: Box = (0, 0, 0)
     frame: Box | None = None
     known: NDArray[np.int8] | None = None
+    slice_positions: FloatArray | None = None
 
     def __post_init__(self) -> None:
         values = self.values
@@ -93,6 +100,8 @@ class Masks:
         )
         if not fits:
             raise MasksError(f"masks of {self.shape} at {self.origin} do not lie within {frame}.")
+        if self.slice_positions is not None and self.slice_positions.shape != frame[:1]:
+            raise MasksError(f"{len(self.slice_positions)} slice positions; expected {frame[0]}.")
         if self.known is not None:
             if self.known.shape != self.shape or self.known.dtype != np.int8:
                 raise MasksError(f"settled voxels of {self.known.shape}; expected {self.shape}.")
@@ -122,8 +131,17 @@ class Masks:
 
     @property
     def voxel_volume(self) -> float:
-        """Cubic millimetres."""
+        """Cubic millimetres at the nominal slice distance."""
         return float(np.prod(self.spacing))
+
+    @property
+    def positions(self) -> FloatArray | None:
+        """Positions of the slices of the part, mm; None where they are even."""
+        return cut_positions(self.slice_positions, self.origin[0], self.shape[0])
+
+    def volumes(self, values: NDArray[Any]) -> FloatArray:
+        """Give the cubic millimetres of (..., Z, Y, X) marks or shares on the part; (...)."""
+        return volumes_of(values, self.spacing, self.slice_positions, self.origin[0])
 
     def without(self, annotators: set[str]) -> Masks:
         """Leave raters out.
@@ -230,6 +248,8 @@ class MaskFusion:
         The consensuses of a mixture, the heaviest first; empty where there is but one.
     notices : tuple of str
         What the person should know, a sentence each: how ties went, that one rater is returned as is.
+    slice_positions : (slices of the whole image,) float64, optional
+        As of `Masks`.
     """
 
     algorithm: str
@@ -251,6 +271,7 @@ class MaskFusion:
     traces: tuple[MaskTrace, ...]
     alternatives: tuple[Alternative, ...] = ()
     notices: tuple[str, ...] = ()
+    slice_positions: FloatArray | None = None
 
     @property
     def shape(self) -> Box:
@@ -260,9 +281,49 @@ class MaskFusion:
 
     @property
     def voxel_volume(self) -> float:
-        """Cubic millimetres."""
+        """Cubic millimetres at the nominal slice distance."""
         return float(np.prod(self.spacing))
+
+    @property
+    def positions(self) -> FloatArray | None:
+        """Positions of the slices of the part, mm; None where they are even."""
+        return cut_positions(self.slice_positions, self.origin[0], self.shape[0])
+
+    def volumes(self, values: NDArray[Any]) -> FloatArray:
+        """Give the cubic millimetres of (..., Z, Y, X) marks or shares on the part; (...)."""
+        return volumes_of(values, self.spacing, self.slice_positions, self.origin[0])
 
     def doubt(self) -> Float32Array:
         """Give 1 where a voxel may as well belong as not, 0 where it is certain; (S, Z, Y, X)."""
         return np.asarray(1.0 - np.abs(2.0 * self.probability - 1.0), dtype=np.float32)
+
+
+def cut_positions(positions: FloatArray | None, first: int, count: int) -> FloatArray | None:
+    """Give the positions of some slices; None where all are even."""
+    return None if positions is None else positions[first : first + count]
+
+
+def volumes_of(
+    values: NDArray[Any], spacing: tuple[float, float, float], positions: FloatArray | None, first: int = 0
+) -> FloatArray:
+    """Add up the cubic millimetres of voxels, each slice with the thickness of its own slab.
+
+    Parameters
+    ----------
+    values : (..., Z, Y, X)
+        Marks, or shares of voxels.
+    spacing : (slice, row, column)
+        mm.
+    positions : (slices of the whole image,), optional
+        mm, where the slices are uneven.
+    first : int
+        The first slice of `values` in the whole image.
+    """
+    if values.dtype == np.bool_:
+        each = np.count_nonzero(values, axis=(-2, -1)).astype(np.float64)
+    else:
+        each = values.sum(axis=(-2, -1), dtype=np.float64)
+    if positions is None:
+        return np.asarray(each.sum(axis=-1) * np.prod(spacing))
+    bounds = slab_bounds(positions, spacing[0])[first : first + each.shape[-1]]
+    return np.asarray(each @ (bounds[:, 1] - bounds[:, 0]) * (spacing[1] * spacing[2]))

@@ -12,7 +12,17 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.masks.data import OPEN, BoolArray, Box, Float32Array, FloatArray, MaskFusion, Masks
+from raterscope.algorithms.masks.data import (
+    OPEN,
+    BoolArray,
+    Box,
+    Float32Array,
+    FloatArray,
+    MaskFusion,
+    Masks,
+    cut_positions,
+)
+from raterscope.algorithms.masks.grid import slab_bounds
 from raterscope.algorithms.masks.metrics import distance_to, placed
 from raterscope.algorithms.masks.patterns import box_of, labels_of
 from raterscope.algorithms.progress import Watch, silent
@@ -94,6 +104,15 @@ class _Scene:
     doubt: Float32Array
     weight: NDArray[np.uint8] | None
     spacing: tuple[float, float, float]
+    positions: FloatArray | None
+    thickness: FloatArray
+    """mm, of each slice's slab."""
+
+    def volume(self, values: NDArray[np.generic], first: int = 0) -> float:
+        """Give the cubic millimetres of (Z, Y, X) marks or shares that begin at a slice of the box."""
+        each = values.sum(axis=(1, 2), dtype=np.float64)
+        area = self.spacing[1] * self.spacing[2]
+        return float(each @ self.thickness[first : first + len(each)]) * area
 
 
 def disputes(
@@ -140,20 +159,27 @@ def disputes(
     return tuple(sorted(regions, key=lambda region: -region.doubt_ml))
 
 
-def tolerance_of(consensus: BoolArray, spacing: tuple[float, float, float]) -> float:
+def tolerance_of(
+    consensus: BoolArray, spacing: tuple[float, float, float], volume: float | None = None
+) -> float:
     """Give the difference of outlines, in mm, that is not worth a look, by the consensus, (Z, Y, X).
 
     It is 1.5 mm, or 1.5 times the side of a voxel in the plane, or 8 % of `radius_of`, whichever is most.
     """
-    return max(_TOLERANCE, _VOXELS * min(spacing[1:]), _SHARE * radius_of(consensus, spacing))
+    return max(_TOLERANCE, _VOXELS * min(spacing[1:]), _SHARE * radius_of(consensus, spacing, volume))
 
 
-def radius_of(consensus: BoolArray, spacing: tuple[float, float, float]) -> float:
-    """Give the radius (mm) of a ball as large as a mask, in an image of a disc."""
+def radius_of(
+    consensus: BoolArray, spacing: tuple[float, float, float], volume: float | None = None
+) -> float:
+    """Give the radius (mm) of a ball as large as a mask, in an image of a disc.
+
+    `volume` is the mask's in mm³, where its slices are uneven.
+    """
     size = float(np.count_nonzero(consensus))
     if consensus.shape[0] == 1:
         return float(np.sqrt(size * spacing[1] * spacing[2] / np.pi))
-    return float(np.cbrt(size * np.prod(spacing) * 0.75 / np.pi))
+    return float(np.cbrt((size * np.prod(spacing) if volume is None else volume) * 0.75 / np.pi))
 
 
 def in_words(dispute: Dispute, names: Sequence[str], unit: str = "mm") -> str:
@@ -192,6 +218,8 @@ def dispute_by_slice(fusion: MaskFusion) -> FloatArray:
     """Give the model's volume of doubt in each slice of the whole image, all structures together; (Z,) ml."""
     ml = np.zeros(fusion.frame[0])
     each = fusion.doubt().sum(axis=(0, 2, 3), dtype=np.float64) * fusion.voxel_volume / 1000.0
+    if fusion.slice_positions is not None:
+        each *= _thicknesses(fusion)[fusion.origin[0] :][: len(each)] / fusion.spacing[0]
     ml[fusion.origin[0] : fusion.origin[0] + len(each)] = each
     return ml
 
@@ -228,7 +256,17 @@ def _scene(
         if fusion.weight is None
         else np.stack([placed(fusion, one, origin, shape) for one in fusion.weight[structure]]),
         spacing=fusion.spacing,
+        positions=cut_positions(fusion.slice_positions, origin[0], shape[0]),
+        thickness=_thicknesses(fusion)[origin[0] : origin[0] + shape[0]],
     )
+
+
+def _thicknesses(fusion: MaskFusion) -> FloatArray:
+    """Give the slabs of all slices of the image, mm."""
+    if fusion.slice_positions is None:
+        return np.full(fusion.frame[0], fusion.spacing[0])
+    bounds = slab_bounds(fusion.slice_positions, fusion.spacing[0])
+    return np.asarray(bounds[:, 1] - bounds[:, 0])
 
 
 def _regions(
@@ -236,45 +274,67 @@ def _regions(
 ) -> list[Dispute]:
     from scipy import ndimage
 
-    consensus, spacing = scene.consensus, scene.spacing
+    consensus, spacing, positions = scene.consensus, scene.spacing, scene.positions
     marked = consensus if consensus.any() else np.asarray(scene.masks.any(axis=0))
     if not marked.any():
         return []
-    tolerance = tolerance_of(marked, spacing) if tolerance is None else tolerance
+    size = None if positions is None else scene.volume(marked)
+    tolerance = tolerance_of(marked, spacing, size) if tolerance is None else tolerance
     beyond_depth = (
-        distance_to(consensus, spacing) if marked is consensus else _thickness(marked, spacing, flat)
+        distance_to(consensus, spacing, positions) if marked is consensus else _thickness(marked, scene, flat)
     )
     depth = np.zeros(scene.masks.shape, dtype=np.float32)
     for p, mask in enumerate(scene.masks):
         if mask.any():
             differ = (mask ^ consensus) & ~scene.settled
-            depth[p] = np.where(mask, beyond_depth, distance_to(mask, spacing)) * differ
+            depth[p] = np.where(mask, beyond_depth, distance_to(mask, spacing, positions)) * differ
     deepest = depth.max(axis=0)
-    cores, count = _cores(deepest, tolerance, radius_of(marked, spacing), spacing)
+    cores, count = _cores(deepest, tolerance, radius_of(marked, spacing, size), scene)
     if not count:
         return []
-    away, nearest = ndimage.distance_transform_edt(cores == 0, sampling=spacing, return_indices=True)
-    part = np.where((deepest > 0) & (away <= 2 * tolerance), cores[tuple(nearest)], 0)
-    voxel = float(np.prod(spacing))
+    away, nearest = _nearest(cores, count, scene)
+    part = np.where((deepest > 0) & (away <= 2 * tolerance), nearest, 0)
     ball = np.pi * tolerance**2 * spacing[0] if flat else 4 / 3 * np.pi * tolerance**3
-    least = max(ball, _LEAST * np.count_nonzero(marked) * voxel)
+    least = max(ball, _LEAST * scene.volume(marked))
     found = []
     for number, crop in enumerate(ndimage.find_objects(part, count), 1):
         region = part[crop] == number
-        if np.count_nonzero(region) * voxel >= least:
+        if scene.volume(region, crop[0].start) >= least:
             found.append(_described(scene, depth, region, crop, tolerance, structure, origin))
     return found if marked is consensus else [replace(one, reach=float("nan"), away=()) for one in found]
 
 
-def _thickness(marked: BoolArray, spacing: tuple[float, float, float], flat: bool) -> Float32Array:
+def _nearest(
+    cores: NDArray[np.int32], count: int, scene: _Scene
+) -> tuple[NDArray[np.floating], NDArray[np.int32]]:
+    """Give each voxel's distance (mm) to the nearest core, and that core's number."""
+    from scipy import ndimage
+
+    if scene.positions is None:
+        away, at = ndimage.distance_transform_edt(cores == 0, sampling=scene.spacing, return_indices=True)
+        return away, cores[tuple(at)]
+    away = np.full(cores.shape, np.inf, dtype=np.float32)
+    nearest = np.zeros_like(cores)
+    for number in range(1, count + 1):
+        there = distance_to(cores == number, scene.spacing, scene.positions)
+        nearest[there < away] = number
+        away = np.minimum(away, there)
+    return away, nearest
+
+
+def _thickness(marked: BoolArray, scene: _Scene, flat: bool) -> Float32Array:
     """Give each voxel's distance (mm) to where nobody marks, which is all beyond the box."""
     edge = ((0, 0) if flat else (1, 1), (1, 1), (1, 1))
-    away = distance_to(~np.pad(marked, edge), spacing)
+    positions = scene.positions
+    if positions is not None and not flat:
+        step = scene.spacing[0]
+        positions = np.concatenate([[positions[0] - step], positions, [positions[-1] + step]])
+    away = distance_to(~np.pad(marked, edge), scene.spacing, positions)
     return np.ascontiguousarray(away[:, 1:-1, 1:-1] if flat else away[1:-1, 1:-1, 1:-1])
 
 
 def _cores(
-    depth: Float32Array, tolerance: float, radius: float, spacing: tuple[float, float, float]
+    depth: Float32Array, tolerance: float, radius: float, scene: _Scene
 ) -> tuple[NDArray[np.int32], int]:
     """Give each voxel deeper than the tolerance the number of its core; one core a peak within the radius.
 
@@ -292,7 +352,9 @@ def _cores(
     beneath = reconstruction(np.maximum(depth - height, 0), depth, footprint=touching)
     peaks = np.argwhere((whole > 0) & (depth - beneath >= height * (1 - 1e-6)))
     peaks = peaks[np.argsort(-depth[tuple(peaks.T)], kind="stable")]
-    owner, place = whole[tuple(peaks.T)], peaks * np.array(spacing)
+    owner, place = whole[tuple(peaks.T)], peaks * np.array(scene.spacing)
+    if scene.positions is not None:
+        place[:, 0] = scene.positions[peaks[:, 0]]
     left = np.ones(len(peaks), dtype=np.bool_)
     markers = np.zeros(depth.shape, dtype=np.int32)
     number = 0
@@ -325,7 +387,6 @@ def _described(
     weight = float("nan")
     if scene.weight is not None:
         weight = float(scene.weight[leader][crop][local[leader] > 0].mean()) / 255.0
-    ml = float(np.prod(scene.spacing)) / 1000.0
     z, y, x = (at + cut.start for at, cut in zip(origin, crop, strict=True))
     deep, high, wide = region.shape
     return Dispute(
@@ -333,8 +394,8 @@ def _described(
         origin=(z, y, x),
         shape=(deep, high, wide),
         bits=np.packbits(region),
-        volume_ml=float(np.count_nonzero(region)) * ml,
-        doubt_ml=float(scene.doubt[crop][region].sum(dtype=np.float64)) * ml,
+        volume_ml=scene.volume(region, crop[0].start) / 1000.0,
+        doubt_ml=scene.volume(scene.doubt[crop] * region, crop[0].start) / 1000.0,
         beyond=beyond,
         short=short,
         leader=leader,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -10,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.masks.data import OPEN, BoolArray, Box, Float32Array, Masks
+from raterscope.algorithms.masks.data import OPEN, BoolArray, Box, Float32Array, FloatArray, Masks
+from raterscope.algorithms.masks.patterns import with_margin
 
 __all__ = ["domain", "logit_distance", "occupied", "signed_distance"]
 
@@ -26,6 +26,7 @@ def signed_distance(
     spacing: tuple[float, float, float],
     clip: float,
     look: Callable[[], object] = lambda: None,
+    positions: FloatArray | None = None,
 ) -> Float32Array:
     """Give each voxel's Euclidean distance to the boundary of a mask, above 0 inside.
 
@@ -43,6 +44,8 @@ def signed_distance(
         Largest distance, mm. An empty mask is -`clip` all over, a full one `clip`.
     look : callable
         Called now and then, and may raise what is to end the work.
+    positions : (Z,), optional
+        mm across the slices, where those are uneven.
 
     Returns
     -------
@@ -53,7 +56,7 @@ def signed_distance(
 
     bits = np.ascontiguousarray(mask).view(np.uint8)
     slices, rows, _ = bits.shape
-    half = _smallest_side(spacing, slices) / 2
+    half = _smallest_side(spacing, slices, positions) / 2
     far = (clip + half) ** 2 * (1 + 1e-6)
     plane = np.empty(bits.shape, dtype=np.float32)
     line = np.empty(bits.shape[1:], dtype=np.float32)
@@ -67,7 +70,11 @@ def signed_distance(
         away = np.empty_like(plane)
         for row in range(0, rows, _AT_ONCE):
             look()
-            kernels.across_slices(plane, spacing[0], far, row, min(row + _AT_ONCE, rows), away)
+            end = min(row + _AT_ONCE, rows)
+            if positions is None:
+                kernels.across_slices(plane, spacing[0], far, row, end, away)
+            else:
+                kernels.across_uneven_slices(plane, np.array(positions), far, row, end, away)
     kernels.finish(away.ravel(), half, clip)
     return away
 
@@ -106,17 +113,16 @@ def domain(masks: Masks, margin: float) -> Masks:
         return masks
     assert masks.frame is not None
     low, high = box
-    wide = [math.ceil(margin / step) for step in masks.spacing]
     frame = masks.frame
-    begin = [max(0, at + a - n) for at, a, n in zip(masks.origin, low, wide, strict=True)]
-    end = [min(size, at + b + n) for at, b, n, size in zip(masks.origin, high, wide, frame, strict=True)]
+    first, last = ([at + edge for at, edge in zip(masks.origin, edges, strict=True)] for edges in (low, high))
+    begin, end = with_margin(first, last, masks.spacing, margin, frame, masks.slice_positions)
     if tuple(begin) == masks.origin and tuple(b - a for a, b in zip(begin, end, strict=True)) == masks.shape:
         return masks
     source, target = [], []
     for a, b, at, size in zip(begin, end, masks.origin, masks.shape, strict=True):
-        first, last = max(a, at), min(b, at + size)
-        source.append(slice(first - at, last - at))
-        target.append(slice(first - a, last - a))
+        low_end, high_end = max(a, at), min(b, at + size)
+        source.append(slice(low_end - at, high_end - at))
+        target.append(slice(low_end - a, high_end - a))
     shape = tuple(b - a for a, b in zip(begin, end, strict=True))
     values = np.zeros((*masks.values.shape[:-3], *shape), dtype=masks.values.dtype)
     values[..., target[0], target[1], target[2]] = masks.values[..., source[0], source[1], source[2]]
@@ -151,5 +157,7 @@ def _as_bytes(layer: NDArray[Any]) -> NDArray[np.uint8]:
     return np.ascontiguousarray(layer).view(np.uint8)
 
 
-def _smallest_side(spacing: tuple[float, float, float], slices: int) -> float:
-    return min(spacing[1:] if slices == 1 else spacing)
+def _smallest_side(spacing: tuple[float, float, float], slices: int, positions: FloatArray | None) -> float:
+    if slices == 1:
+        return min(spacing[1:])
+    return min(spacing) if positions is None else min(float(np.diff(positions).min()), *spacing[1:])

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.errors import RefusedError
 
-__all__ = ["Grid", "GridError", "describe_slices"]
+__all__ = ["Grid", "GridError", "describe_slices", "gaps_between", "slab_bounds"]
 
 _SAME_PLACE = 0.01
 """Of a voxel's smallest side: two grids nearer than that everywhere are one."""
@@ -167,15 +167,7 @@ class Grid:
         Empty where the distances vary otherwise: slices are missing where most distances are the nominal
         one, and the others are whole multiples of it that do not follow each other.
         """
-        if not self.uneven:
-            return ()
-        ratio = np.diff(self.positions) / self.spacing[0]
-        whole = np.rint(ratio)
-        if np.abs(ratio - whole).max() > _WHOLE or whole.min() < 1 or np.mean(whole == 1) < _MOSTLY:
-            return ()
-        if any((whole[at : at + _IN_A_ROW] > 1).all() for at in range(len(whole) - _IN_A_ROW + 1)):
-            return ()
-        return tuple((int(at), int(whole[at]) - 1) for at in np.flatnonzero(whole > 1))
+        return gaps_between(self.positions, self.spacing[0]) if self.uneven else ()
 
     @cached_property
     def bounds(self) -> NDArray[np.float64]:
@@ -184,16 +176,7 @@ class Grid:
         A slab reaches half way to each neighbour, and as far beyond the first and the last slice. Beside
         missing slices it reaches half of the nominal slice distance, so that a gap belongs to no slice.
         """
-        if not self.uneven:
-            half = np.full(max(self.shape[0] - 1, 1), self.spacing[0] / 2)
-        else:
-            half = np.diff(self.positions) / 2
-        if self.gaps:
-            half = np.minimum(half, self.spacing[0] / 2)
-        count = self.shape[0]
-        before = half[np.clip(np.arange(count) - 1, 0, None)]
-        after = half[np.clip(np.arange(count), None, len(half) - 1)]
-        return np.column_stack([self.positions - before, self.positions + after])
+        return slab_bounds(self.positions, self.spacing[0])
 
     @property
     def thicknesses(self) -> NDArray[np.float64]:
@@ -343,6 +326,30 @@ def describe_slices(grid: Grid) -> tuple[str, ...]:
         words = f"Slices are tilted by {grid.tilt:.1f} degrees (gantry tilt)"
         found.append(f"{words}: sagittal and coronal views are sheared.")
     return tuple(found)
+
+
+def gaps_between(positions: NDArray[np.float64], nominal: float) -> tuple[tuple[int, int], ...]:
+    """Give (the slice before, how many are missing) for each gap; see `Grid.gaps`."""
+    ratio = np.diff(positions) / nominal
+    whole = np.rint(ratio)
+    if not len(whole) or np.abs(ratio - whole).max() > _WHOLE or whole.min() < 1:
+        return ()
+    if np.mean(whole == 1) < _MOSTLY:
+        return ()
+    if any((whole[at : at + _IN_A_ROW] > 1).all() for at in range(len(whole) - _IN_A_ROW + 1)):
+        return ()
+    return tuple((int(at), int(whole[at]) - 1) for at in np.flatnonzero(whole > 1))
+
+
+def slab_bounds(positions: NDArray[np.float64], nominal: float) -> NDArray[np.float64]:
+    """Give where each slice's slab begins and ends, (slices, 2) mm; see `Grid.bounds`."""
+    count = len(positions)
+    half = np.diff(positions) / 2 if count > 1 else np.array([nominal / 2])
+    if gaps_between(positions, nominal):
+        half = np.minimum(half, nominal / 2)
+    before = half[np.clip(np.arange(count) - 1, 0, None)]
+    after = half[np.clip(np.arange(count), None, len(half) - 1)]
+    return np.column_stack([positions - before, positions + after])
 
 
 def _piecewise(

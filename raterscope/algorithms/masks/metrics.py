@@ -19,7 +19,16 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from raterscope.algorithms.masks.data import BoolArray, Box, Float32Array, FloatArray, MaskFusion, Masks
+from raterscope.algorithms.masks.data import (
+    BoolArray,
+    Box,
+    Float32Array,
+    FloatArray,
+    MaskFusion,
+    Masks,
+    cut_positions,
+    volumes_of,
+)
 from raterscope.algorithms.masks.patterns import box_of, labels_of
 from raterscope.algorithms.progress import Watch, silent
 
@@ -137,16 +146,25 @@ def surface_of(mask: BoolArray) -> BoolArray:
     return surface
 
 
-def distance_to(marked: BoolArray, spacing: Spacing) -> Float32Array:
-    """Give each voxel's exact distance (mm) to the nearest marked one, inf where none is; (Z, Y, X)."""
-    from raterscope.algorithms.masks._surface_kernels import squared_distance
+def distance_to(marked: BoolArray, spacing: Spacing, positions: FloatArray | None = None) -> Float32Array:
+    """Give each voxel's exact distance (mm) to the nearest marked one, inf where none is; (Z, Y, X).
+
+    `positions`, (Z,) mm, are those of slices at uneven distances.
+    """
+    from raterscope.algorithms.masks._surface_kernels import across_uneven_slices, squared_distance
 
     away = np.empty(marked.shape, dtype=np.float32)
-    squared_distance(marked, np.array(spacing, dtype=np.float64), away)
+    steps = np.array(spacing, dtype=np.float64)
+    if positions is None:
+        squared_distance(marked, steps, away)
+    else:
+        for z in range(len(marked)):
+            squared_distance(marked[z : z + 1], steps, away[z : z + 1])
+        across_uneven_slices(away, np.array(positions, dtype=np.float64))
     return np.sqrt(away, out=away)
 
 
-def compare(a: BoolArray, b: BoolArray, spacing: Spacing) -> Comparison:
+def compare(a: BoolArray, b: BoolArray, spacing: Spacing, positions: FloatArray | None = None) -> Comparison:
     """Compare a mask to a reference.
 
     Parameters
@@ -155,6 +173,8 @@ def compare(a: BoolArray, b: BoolArray, spacing: Spacing) -> Comparison:
         The mask, and the reference.
     spacing : (slice, row, column)
         mm.
+    positions : (Z,), optional
+        mm across the slices, where those are uneven.
 
     Raises
     ------
@@ -165,10 +185,12 @@ def compare(a: BoolArray, b: BoolArray, spacing: Spacing) -> Comparison:
         raise ValueError(f"masks of {a.shape} and {b.shape} voxels; expected one shape.")
     found = box_of(np.stack([a, b]).view(np.uint8))
     if found is None:
-        return _comparison(_empty(), _empty(), 0, a.size, spacing)
+        return _comparison(_empty(), _empty(), 0, a.size, 0.0)
     crop = tuple(slice(at, at + n) for at, n in zip(*found, strict=True))
-    one, other = (_shape(np.ascontiguousarray(mask[crop]), spacing) for mask in (a, b))
-    return _comparison(one, other, int(np.count_nonzero(a & b)), a.size, spacing)
+    cut = None if positions is None else positions[crop[0]]
+    one, other = (_shape(np.ascontiguousarray(mask[crop]), spacing, cut) for mask in (a, b))
+    difference = float(volumes_of(a, spacing, positions) - volumes_of(b, spacing, positions))
+    return _comparison(one, other, int(np.count_nonzero(a & b)), a.size, difference)
 
 
 def against(
@@ -192,26 +214,32 @@ def against(
     """
     if isinstance(reference, MaskFusion):
         reference = placed(reference, reference.mask[structure], masks.origin, masks.shape)
-    judged, target = _cropped(masks, structure, reference)
-    other = _shape(target, masks.spacing)
+    judged, target, cut, first = _cropped(masks, structure, reference)
+    other = _shape(target, masks.spacing, cut)
     rows = []
+
+    def volume(mask: BoolArray) -> float:
+        return float(volumes_of(mask, masks.spacing, masks.slice_positions, first))
+
+    size = volume(target)
     for p, mask in enumerate(judged):
         watch(p / len(judged), f"measuring {masks.annotators[p]}")
         common = int(np.count_nonzero(mask & target))
-        rows.append(_comparison(_shape(mask, masks.spacing), other, common, reference.size, masks.spacing))
+        shape = _shape(mask, masks.spacing, cut)
+        rows.append(_comparison(shape, other, common, reference.size, volume(mask) - size))
     return tuple(rows)
 
 
 def pairwise(masks: Masks, structure: int = 0, watch: Watch = silent) -> RaterAgreement:
     """Compare every pair of raters on one structure; probabilities count as marked above one half."""
-    inside, _ = _cropped(masks, structure)
+    inside, _, cut, _ = _cropped(masks, structure)
     raters = len(inside)
     tables = {name: np.zeros((raters, raters)) for name in ("hausdorff", "hausdorff_95", "mean")}
     overlap = np.eye(raters)
     shapes = []
     for p, mask in enumerate(inside):
         watch(0.5 * p / raters, f"measuring {masks.annotators[p]}")
-        shapes.append(_shape(mask, masks.spacing))
+        shapes.append(_shape(mask, masks.spacing, cut))
         if not shapes[p].size:
             overlap[p, p] = np.nan
     for p in range(raters):
@@ -266,13 +294,18 @@ def placed(fusion: MaskFusion, values: NDArray[Value], origin: Box, shape: Box) 
 
 def _cropped(
     masks: Masks, structure: int, reference: BoolArray | None = None
-) -> tuple[list[BoolArray], BoolArray]:
-    """Cut the raters' masks of a structure, and a reference, to the box around all that is marked."""
+) -> tuple[list[BoolArray], BoolArray, FloatArray | None, int]:
+    """Cut the raters' masks of a structure, and a reference, to the box around all that is marked.
+
+    Also gives the positions of its slices, where they are uneven, and the first one's number in the image.
+    """
     labels = labels_of(masks)
     found = box_of(labels, None if reference is None else reference.view(np.int8))
     crop = tuple(slice(at, at + n) for at, n in zip(*(found or ((0, 0, 0), (1, 1, 1))), strict=True))
     judged = [np.ascontiguousarray(label[crop] == structure + 1) for label in labels]
-    return judged, np.zeros_like(judged[0]) if reference is None else np.ascontiguousarray(reference[crop])
+    target = np.zeros_like(judged[0]) if reference is None else np.ascontiguousarray(reference[crop])
+    first = masks.origin[0] + crop[0].start
+    return judged, target, cut_positions(masks.slice_positions, first, len(target)), first
 
 
 def _empty() -> _Shape:
@@ -280,9 +313,9 @@ def _empty() -> _Shape:
     return _Shape(0, nothing, np.full((1, 1, 1), np.inf, dtype=np.float32))
 
 
-def _shape(mask: BoolArray, spacing: Spacing) -> _Shape:
+def _shape(mask: BoolArray, spacing: Spacing, positions: FloatArray | None) -> _Shape:
     surface = surface_of(mask)
-    return _Shape(int(np.count_nonzero(mask)), surface, distance_to(surface, spacing))
+    return _Shape(int(np.count_nonzero(mask)), surface, distance_to(surface, spacing, positions))
 
 
 def _distances(a: _Shape, b: _Shape) -> tuple[float, float, float]:
@@ -298,7 +331,8 @@ def _distances(a: _Shape, b: _Shape) -> tuple[float, float, float]:
     )
 
 
-def _comparison(a: _Shape, b: _Shape, common: int, voxels: int, spacing: Spacing) -> Comparison:
+def _comparison(a: _Shape, b: _Shape, common: int, voxels: int, difference: float) -> Comparison:
+    """Compare shapes; `difference` of their volumes is in mm³."""
     either = a.size + b.size - common
     outside = voxels - b.size
     nan = float("nan")
@@ -309,7 +343,7 @@ def _comparison(a: _Shape, b: _Shape, common: int, voxels: int, spacing: Spacing
         hausdorff=hausdorff,
         hausdorff_95=hausdorff_95,
         mean_surface_distance=mean,
-        volume_difference=(a.size - b.size) * float(np.prod(spacing)) / 1000.0,
+        volume_difference=difference / 1000.0,
         sensitivity=common / b.size if b.size else nan,
         specificity=1.0 - (a.size - common) / outside if outside else nan,
     )

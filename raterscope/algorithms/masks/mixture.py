@@ -148,7 +148,8 @@ def _distances(masks: Masks, settings: MixtureSettings, watch: Watch) -> Float32
                     values.astype(np.float32, copy=False), settings.clip, settings.slope
                 )
             else:
-                found[p, s] = signed_distance(values == s + 1, masks.spacing, settings.clip)
+                mask = values == s + 1
+                found[p, s] = signed_distance(mask, masks.spacing, settings.clip, positions=masks.positions)
     return found
 
 
@@ -169,9 +170,12 @@ def _grouped(masks: Masks, distances: Float32Array, settings: MixtureSettings, w
 def _errors(masks: Masks, distances: Float32Array, clip: float, watch: Watch) -> RaterErrors:
     """Add up the structures' products; the places of each count by its share of the squares."""
     use = np.ones(masks.shape, dtype=np.bool_) if masks.known is None else masks.known == OPEN
-    count = len(masks.structures)
+    count, spacing = len(masks.structures), masks.spacing
+    if masks.positions is not None and masks.shape[0] > 1:  # how far errors reach is by the mean distance
+        mean = float(masks.positions[-1] - masks.positions[0]) / (masks.shape[0] - 1)
+        spacing = (mean, *spacing[1:])
     each = [
-        rater_errors(distances[:, s], masks.spacing, clip, use, part(watch, s / count, (s + 1) / count))
+        rater_errors(distances[:, s], spacing, clip, use, part(watch, s / count, (s + 1) / count))
         for s in range(count)
     ]
     squares = np.array([one.products.trace() for one in each])

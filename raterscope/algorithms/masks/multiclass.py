@@ -135,11 +135,15 @@ def log_ratios(masks: Masks, clip: float, slope: float, watch: Watch = silent) -
                 out[p, :, z] = _of_probabilities(slices.astype(np.float64), clip * slope) / slope
             continue
         values = masks.values[p]
-        half_background = np.float32(0.5) * signed_distance(values == 0, masks.spacing, clip)
+        half_background = np.float32(0.5) * signed_distance(
+            values == 0, masks.spacing, clip, positions=masks.positions
+        )
         for s in range(size):
             watch((p + s / size) / raters, "measuring distances")
             out[p, s] = (
-                np.float32(0.5) * signed_distance(values == s + 1, masks.spacing, clip) - half_background
+                np.float32(0.5)
+                * signed_distance(values == s + 1, masks.spacing, clip, positions=masks.positions)
+                - half_background
             )
     return out
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.masks.data import OPEN, Box, Masks
+from raterscope.algorithms.masks.data import OPEN, Box, FloatArray, Masks
 from raterscope.algorithms.progress import Watch, silent
 
-__all__ = ["Patterns", "box_of", "labels_of", "patterns_of", "widened"]
+__all__ = ["Patterns", "box_of", "labels_of", "patterns_of", "widened", "with_margin"]
 
 IntArray = NDArray[np.int64]
 LabelArray = NDArray[np.uint8]
@@ -131,16 +132,32 @@ def box_of(
     return (z[0], y[0], x[0]), (z[1] - z[0], y[1] - y[0], x[1] - x[0])
 
 
-def widened(
-    box: tuple[Box, Box], spacing: tuple[float, float, float], margin: float, within: Box
-) -> tuple[Box, Box]:
+def with_margin(
+    first: Sequence[int], past: Sequence[int], spacing: tuple[float, float, float], margin: float,
+    within: Box, positions: FloatArray | None = None,
+) -> tuple[list[int], list[int]]:  # fmt: skip
     """Widen a box on all sides by a margin, no further than a grid of shape `within` goes.
 
-    A box is its first voxel and its shape; `spacing` (slice, row, column) and `margin` are in mm.
+    A box is its first voxel and the one past its last; `spacing` (slice, row, column), `margin` and the
+    `positions` of uneven slices of that grid are in mm.
     """
     steps = [math.ceil(margin / step) for step in spacing]
-    low = [max(at - more, 0) for at, more in zip(box[0], steps, strict=True)]
-    high = [min(at + size + more, whole) for at, size, more, whole in zip(*box, steps, within, strict=True)]
+    low = [max(at - more, 0) for at, more in zip(first, steps, strict=True)]
+    high = [min(at + more, whole) for at, more, whole in zip(past, steps, within, strict=True)]
+    if positions is not None:
+        nearest, farthest = positions[first[0]] - margin, positions[past[0] - 1] + margin
+        low[0] = max(0, int(np.searchsorted(positions, nearest, "right")) - 1)
+        high[0] = min(within[0], int(np.searchsorted(positions, farthest, "left")) + 1)
+    return low, high
+
+
+def widened(
+    box: tuple[Box, Box], spacing: tuple[float, float, float], margin: float, within: Box,
+    positions: FloatArray | None = None,
+) -> tuple[Box, Box]:  # fmt: skip
+    """Widen a box of its first voxel and its shape; see `with_margin`."""
+    past = [at + size for at, size in zip(*box, strict=True)]
+    low, high = with_margin(box[0], past, spacing, margin, within, positions)
     z, y, x = (stop - start for start, stop in zip(low, high, strict=True))
     return (low[0], low[1], low[2]), (z, y, x)
 
@@ -159,7 +176,9 @@ def patterns_of(masks: Masks, margin: float = 0.0, watch: Watch = silent) -> Pat
     """
     labels, classes = labels_of(masks), len(masks.structures) + 1
     found = box_of(labels, masks.known, watch)
-    origin, shape = widened(found or ((0, 0, 0), (1, 1, 1)), masks.spacing, margin, masks.shape)
+    origin, shape = widened(
+        found or ((0, 0, 0), (1, 1, 1)), masks.spacing, margin, masks.shape, masks.positions
+    )
     box = tuple(slice(at, at + size) for at, size in zip(origin, shape, strict=True))
     watch(1.0, "comparing the raters voxel by voxel")
     row, table = _merged(labels[:, *box], None if masks.known is None else masks.known[box], classes)

@@ -116,7 +116,8 @@ def _votes(masks: Masks, structure: int, settings: PSTAPLESettings, watch: Watch
         if masks.values.dtype == np.float32:
             out[p] = values if values.ndim == 3 else values[structure]
         else:
-            distance = signed_distance(values == structure + 1, masks.spacing, settings.margin)
+            mask = values == structure + 1
+            distance = signed_distance(mask, masks.spacing, settings.margin, positions=masks.positions)
             out[p] = 1.0 / (1.0 + np.exp(-settings.slope * distance))
     return out
 

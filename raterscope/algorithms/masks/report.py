@@ -95,7 +95,7 @@ def report_on(fusion: MaskFusion, masks: Masks, watch: Watch = silent) -> Report
         spread=spread,
         disputes=found,
         by_slice=dispute_by_slice(fusion),
-        volume_ml=float(fusion.mask[0].sum()) * fusion.voxel_volume / 1000.0,
+        volume_ml=float(fusion.volumes(fusion.mask[0])) / 1000.0,
     )
 
 
@@ -108,13 +108,15 @@ def _offsets(fusion: MaskFusion, masks: Masks, watch: Watch) -> tuple[FloatArray
     side = min(masks.spacing[masks.shape[0] == 1 :])
     reach = max(_REACH, _REACH_VOXELS * side)
     look = partial(watch, 0.0, "measuring the outline of the consensus")
-    away = signed_distance(consensus, masks.spacing, reach, look)
+    positions = masks.positions
+    away = signed_distance(consensus, masks.spacing, reach, look, positions)
     outline = np.abs(away) <= max(masks.spacing[1:]) / 2
     for p, values in enumerate(masks.values):
         look = partial(watch, (1 + p) / (1 + people), f"measuring the outline of {masks.annotators[p]}")
         marked = values > 0.5
         if marked.any():
-            beyond = signed_distance(marked, masks.spacing, reach, look)[outline] - away[outline]
+            whole = signed_distance(marked, masks.spacing, reach, look, positions)
+            beyond = whole[outline] - away[outline]
             offset[p], spread[p] = beyond.mean(), beyond.std()
     return offset, spread
 

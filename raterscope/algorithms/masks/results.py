@@ -80,4 +80,5 @@ def fused(
         specificity=unknown if specificity is None else specificity,
         traces=traces,
         notices=tuple(said),
+        slice_positions=masks.slice_positions,
     )

@@ -13,7 +13,9 @@ from raterscope.algorithms.masks.metrics import dice, distance_to
 __all__ = ["interpolate"]
 
 
-def interpolate(slices: Mapping[int, BoolArray], spacing: tuple[float, float, float]) -> dict[int, BoolArray]:
+def interpolate(
+    slices: Mapping[int, BoolArray], spacing: tuple[float, float, float], positions: FloatArray | None = None
+) -> dict[int, BoolArray]:
     """Fill in the masks between drawn slices by shape-based interpolation.
 
     Each drawn mask becomes its signed distance in the plane, and the slices between two drawn ones are where
@@ -28,6 +30,8 @@ def interpolate(slices: Mapping[int, BoolArray], spacing: tuple[float, float, fl
         What is drawn, by slice, all of one shape. From or to a slice that is drawn empty nothing is filled.
     spacing : (slice, row, column)
         mm.
+    positions : (slices of the whole image,), optional
+        mm, where the slices are uneven.
 
     Returns
     -------
@@ -39,13 +43,14 @@ def interpolate(slices: Mapping[int, BoolArray], spacing: tuple[float, float, fl
     for low, high in pairwise(drawn):
         first, second = slices[low], slices[high]
         if high - low > 1 and first.any() and second.any():
-            found.update(_between(low, first, high, second, spacing))
+            found.update(_between(low, first, high, second, spacing, positions))
     return found
 
 
 def _between(
-    low: int, first: BoolArray, high: int, second: BoolArray, spacing: tuple[float, float, float]
-) -> dict[int, BoolArray]:
+    low: int, first: BoolArray, high: int, second: BoolArray, spacing: tuple[float, float, float],
+    positions: FloatArray | None,
+) -> dict[int, BoolArray]:  # fmt: skip
     rows, columns = np.nonzero(first | second)
     top, left = int(rows.min()), int(columns.min())
     height, width = int(rows.max()) - top + 1, int(columns.max()) - left + 1
@@ -62,6 +67,8 @@ def _between(
     found = {}
     for at in range(low + 1, high):
         share = (at - low) / (high - low)
+        if positions is not None:
+            share = float((positions[at] - positions[low]) / (positions[high] - positions[low]))
         inside = (1 - share) * distances[0] + share * distances[1] > 0
         inside = _moved(inside, np.round(share * shift).astype(int))
         mask = np.zeros_like(first)

@@ -195,7 +195,8 @@ def distances(masks: Masks, settings: RobustSettings, watch: Watch = silent) -> 
         if layer.dtype == np.float32:
             out[p] = logit_distance(layer, settings.clip, settings.slope)
         else:
-            out[p] = signed_distance(layer.astype(bool, copy=False), masks.spacing, settings.clip)
+            mask = layer.astype(bool, copy=False)
+            out[p] = signed_distance(mask, masks.spacing, settings.clip, positions=masks.positions)
     return out
 
 
@@ -231,7 +232,9 @@ def _fuse(
             found = resume(found, single(data, state))
         spacing, radius = _bumps(masks, settings)
         variance = float(found.rater[2].mean())
-        found.prior = SpatialPrior(masks.shape, masks.spacing, spacing, radius, found.t, variance, floor)
+        found.prior = SpatialPrior(
+            masks.shape, masks.spacing, spacing, radius, found.t, variance, floor, masks.positions
+        )
         tolerance *= _SLACK
 
     def result() -> MaskFusion:
@@ -246,11 +249,12 @@ def _bumps(masks: Masks, settings: RobustSettings) -> tuple[float, float]:
     radius = settings.spatial_radius
     if radius is None:
         share = 0.5 if masks.values.dtype == np.float32 else 0
-        voxels = max(1.0, float((masks.values > share).sum()) / len(masks.values))
+        mean = float(masks.volumes(masks.values > share).sum()) / len(masks.values)
+        volume = max(masks.voxel_volume, mean)
         if masks.shape[0] == 1:
-            size = math.sqrt(voxels * masks.spacing[1] * masks.spacing[2] / math.pi)
+            size = math.sqrt(volume / masks.spacing[0] / math.pi)
         else:
-            size = (voxels * masks.voxel_volume * 3 / (4 * math.pi)) ** (1 / 3)
+            size = (volume * 3 / (4 * math.pi)) ** (1 / 3)
         radius = max(2 * side_length(masks.spacing, masks.shape), size / 6)
     return settings.spatial_spacing or radius / 2, radius
 
@@ -291,6 +295,7 @@ def _result(name: str, masks: Masks, found: Fit, slope: float) -> MaskFusion:
         specificity=none.copy(),
         traces=(MaskTrace(np.array(found.objective), found.converged),),
         notices=notices,
+        slice_positions=masks.slice_positions,
     )
 
 

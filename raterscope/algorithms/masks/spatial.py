@@ -14,13 +14,17 @@ __all__ = ["SpatialPrior", "bumps"]
 _CHUNK = 500_000
 
 
-def bumps(size: int, step: float, spacing: float, radius: float) -> FloatArray:
+def bumps(
+    size: int, step: float, spacing: float, radius: float, positions: FloatArray | None = None
+) -> FloatArray:
     """Give Gaussian bumps along an axis, unnormalised, the first at voxel 0; (size, bumps).
 
-    size : voxels; step, spacing, radius : mm, from voxel to voxel, from bump to bump, and standard deviation.
+    size : voxels; step, spacing, radius : mm, from voxel to voxel, from bump to bump, and standard deviation;
+    positions : (size,) mm, of voxels that are not even.
     """
-    place = np.arange(size) * step
-    centre = np.arange(max(1, math.ceil(size * step / spacing))) * spacing
+    place = np.arange(size) * step if positions is None else positions - positions[0]
+    length = size * step if positions is None else float(place[-1]) + step
+    centre = np.arange(max(1, math.ceil(length / spacing))) * spacing
     return np.asarray(np.exp(-((place[:, None] - centre) ** 2) / (2 * radius**2)))
 
 
@@ -49,11 +53,13 @@ class SpatialPrior:
 
     def __init__(
         self, shape: Box, steps: tuple[float, float, float], spacing: float, radius: float,
-        t: Float32Array | FloatArray, variance: float, floor: float,
+        t: Float32Array | FloatArray, variance: float, floor: float, positions: FloatArray | None = None,
     ) -> None:  # fmt: skip
         self.shape, self._floor = shape, floor
+        along = (positions, None, None)
         self._axes = [
-            _axis(bumps(size, step, spacing, radius)) for size, step in zip(shape, steps, strict=True)
+            _axis(bumps(size, step, spacing, radius, at))
+            for size, step, at in zip(shape, steps, along, strict=True)
         ]
         z, y, x = (axis.power for axis in self._axes)
         self._power = z[:, None, None] * y[:, None] * x

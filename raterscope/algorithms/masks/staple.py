@@ -128,7 +128,8 @@ def counted_voxels(masks: Masks, patterns: Patterns, domain: str, margin: float)
         return math.prod(patterns.shape)
     origin, shape = patterns.marked
     z, y, x = (at + start for at, start in zip(origin, masks.origin, strict=True))
-    return math.prod(widened(((z, y, x), shape), masks.spacing, margin, frame)[1])
+    whole = widened(((z, y, x), shape), masks.spacing, margin, frame, masks.slice_positions)
+    return math.prod(whole[1])
 
 
 def background_in_words(masks: Masks, voxels: int, domain: str) -> str:

@@ -190,11 +190,11 @@ def dispute_rows(fusion: MaskFusion, report: Report) -> Iterator[Row]:
 def _evaluation_rows(output: CaseOutput, structure: str) -> Iterator[Row]:
     """Compare the consensus and everybody with the truth, over the whole image."""
     truth = whole_record(output.truth[structure], output.grid)
-    spacing = output.grid.spacing
+    spacing, positions = output.grid.spacing, output.grid.uneven_positions
     fusion = next(one for one in output.result.fusions if one.structures[0] == structure)
-    yield (CONSENSUS, *_figures(compare(whole(fusion, fusion.mask[0]), truth, spacing)))
+    yield (CONSENSUS, *_figures(compare(whole(fusion, fusion.mask[0]), truth, spacing, positions)))
     for name, record in output.masks[structure].items():
-        yield (name, *_figures(compare(whole_record(record, output.grid), truth, spacing)))
+        yield (name, *_figures(compare(whole_record(record, output.grid), truth, spacing, positions)))
 
 
 def _figures(one: Comparison) -> Iterator[str]:

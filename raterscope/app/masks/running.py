@@ -154,6 +154,8 @@ def digest_of(cases: Iterable[Case]) -> str:
     found = Fingerprint()
     for case in sorted(cases, key=lambda one: one.name):
         found.texts(case.name, str(case.grid.shape), repr(case.grid.affine))
+        if case.grid.uneven:
+            found.texts(repr(case.grid.slice_offsets))
         for structure, raters in sorted(case.records.items()):
             for name, record in raters.items():
                 values = record.values

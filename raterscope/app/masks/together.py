@@ -49,7 +49,10 @@ def stacked(case: Case, margin: float = MARGIN) -> Masks:
             labels[layer] = structures.index(structure) + 1
     if twice:
         raise MasksError("somebody marked a voxel as two structures; fuse each structure by itself.")
-    return Masks(values, names, case.grid.spacing, structures, laid.origin, case.grid.shape)
+    return Masks(
+        values, names, case.grid.spacing, structures, laid.origin, case.grid.shape,
+        slice_positions=laid.slice_positions,
+    )  # fmt: skip
 
 
 def fuse_together(case: Case, plan: MaskPlan, watch: Watch = silent) -> CaseResult:

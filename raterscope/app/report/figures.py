@@ -9,7 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.annotators.agreement import MaskAgreement, mask_agreement
-from raterscope.algorithms.masks.data import OPEN, BoolArray, Float32Array, FloatArray, MaskFusion, Masks
+from raterscope.algorithms.masks.data import (
+    OPEN,
+    BoolArray,
+    Float32Array,
+    FloatArray,
+    MaskFusion,
+    Masks,
+    volumes_of,
+)
 from raterscope.algorithms.masks.metrics import Comparison, against, compare, placed
 from raterscope.algorithms.masks.report import Report
 from raterscope.algorithms.progress import Watch, part, silent
@@ -182,10 +190,10 @@ def read_figures(
                 report=report,
                 masks=masks,
                 agreement=mask_agreement(masks, watch=step),
-                volumes=(masks.values > 0.5).sum(axis=(1, 2, 3)) * masks.voxel_volume / 1000.0,
+                volumes=masks.volumes(masks.values > 0.5) / 1000.0,
                 decided=decided,
                 final=Piece(origin, final),
-                final_ml=float(np.count_nonzero(final)) * masks.voxel_volume / 1000.0,
+                final_ml=float(volumes_of(final, masks.spacing, masks.slice_positions, origin[0])) / 1000.0,
                 differs=not np.array_equal(placed(fusion, fusion.mask[0], origin, shape), final),
                 even=int(np.count_nonzero(fusion.probability == 0.5)),
                 doubt=_doubt(
@@ -217,9 +225,14 @@ def _against_truth(fusion: MaskFusion, masks: Masks, record: MaskRecord) -> Agai
     truth = np.zeros(shape, dtype=np.bool_)
     if record.values.size:
         truth[_within(origin, record.origin, _shape(record.values))] = record.values > 0.5
-    whole = Masks(values, masks.annotators, masks.spacing, masks.structures, origin=origin, frame=masks.frame)
+    whole = Masks(
+        values, masks.annotators, masks.spacing, masks.structures, origin=origin, frame=masks.frame,
+        slice_positions=masks.slice_positions,
+    )  # fmt: skip
     consensus = placed(fusion, fusion.mask[0], origin, shape)
-    return AgainstTruth(record, against(whole, truth), compare(consensus, truth, masks.spacing))
+    return AgainstTruth(
+        record, against(whole, truth), compare(consensus, truth, masks.spacing, whole.positions)
+    )
 
 
 def _around(pieces: Sequence[tuple[Box, Box]]) -> tuple[Box, Box]:

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from raterscope.algorithms.masks.data import volumes_of
+from raterscope.algorithms.masks.patterns import with_margin
 from raterscope.algorithms.progress import Watch, part
 from raterscope.app.errors import counted, plain
 from raterscope.app.report.contents import Block, Facts, Gallery, Notices, Picture, Section, Swatch, Table
@@ -238,8 +240,11 @@ def _slice(scene: SliceScene, figures: Figures, units: Units, index: int) -> Pic
         if one.origin[0] <= index < one.origin[0] + one.shape[0]
     ]
     at = index - figures.masks.origin[0]
-    ml = float(figures.doubt[at].sum(dtype=np.float64)) if 0 <= at < len(figures.doubt) else 0.0
-    words = [f"{units.amount(ml * figures.masks.voxel_volume / 1000.0)} of doubt"]
+    masks, ml = figures.masks, 0.0
+    if 0 <= at < len(figures.doubt):
+        here = figures.doubt[at : at + 1]
+        ml = float(volumes_of(here, masks.spacing, masks.slice_positions, index)) / 1000.0
+    words = [f"{units.amount(ml)} of doubt"]
     if regions:
         words.append(f"region{'' if len(regions) == 1 else 's'} {', '.join(regions)}")
     plane = scene.plane().name if grid.calibrated else ""
@@ -250,9 +255,11 @@ def _slice(scene: SliceScene, figures: Figures, units: Units, index: int) -> Pic
 def _roomy(figures: Figures) -> tuple[np.ndarray, tuple[int, int, int]]:
     """Give the consensus in a box with some room about it, and the box's origin."""
     grid, piece = figures.entry.lattice, figures.final
-    room = np.array([int(np.ceil(_ROOM / step)) for step in grid.spacing])
-    low = np.maximum(np.array(piece.origin) - room, 0)
-    high = np.minimum(np.add(piece.origin, piece.values.shape) + room, grid.shape)
+    past = [at + n for at, n in zip(piece.origin, piece.values.shape, strict=True)]
+    low, high = map(
+        np.array,
+        with_margin(piece.origin, past, grid.spacing, _ROOM, grid.shape, grid.uneven_positions),
+    )
     inside = np.zeros(tuple(high - low), dtype=bool)
     corner = np.array(piece.origin) - low
     inside[tuple(slice(a, a + n) for a, n in zip(corner, piece.values.shape, strict=True))] = piece.values

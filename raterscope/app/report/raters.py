@@ -139,7 +139,6 @@ def alternatives_table(figures: Figures, units: Units) -> Table | None:
     found = figures.fusion.alternatives
     if len(found) < 2:
         return None
-    ml = figures.fusion.voxel_volume / 1000.0
     rows = []
     for number, one in enumerate(found, start=1):
         followers = [
@@ -147,7 +146,7 @@ def alternatives_table(figures: Figures, units: Units) -> Table | None:
             for name, chance in zip(figures.fusion.annotators, one.responsibility, strict=True)
             if chance > 0.05
         ]
-        size = units.amount(float(one.mask[0].sum()) * ml)
+        size = units.amount(float(figures.fusion.volumes(one.mask[0])) / 1000.0)
         rows.append((str(number), f"{100 * one.weight:.0f} %", size, ", ".join(followers)))
     return Table(
         "Alternative consensuses",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.masks.data import Masks, Settled
 from raterscope.algorithms.masks.grid import Grid
+from raterscope.algorithms.masks.patterns import with_margin
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import plain
 from raterscope.app.review import Region, known_voxels
@@ -241,6 +241,7 @@ def assemble(
         values=values,
         annotators=tuple(records),
         spacing=grid.spacing,
+        slice_positions=grid.uneven_positions,
         structures=(structure,),
         origin=low,
         frame=grid.shape,
@@ -256,8 +257,10 @@ def _box(pieces: Sequence[tuple[Box, tuple[int, ...]]], grid: Grid, margin: floa
     else:
         low = np.min([origin for origin, _ in pieces], axis=0)
         high = np.max([np.add(origin, shape) for origin, shape in pieces], axis=0)
-    room = np.array([math.ceil(margin / step) + 1 for step in grid.spacing])
-    low, high = np.maximum(low - room, 0), np.minimum(high + room, grid.shape)
+    begin, end = with_margin(
+        low.tolist(), high.tolist(), grid.spacing, margin, grid.shape, grid.uneven_positions
+    )
+    low, high = np.maximum(np.array(begin) - 1, 0), np.minimum(np.array(end) + 1, grid.shape)
     return (int(low[0]), int(low[1]), int(low[2])), (int(high[0]), int(high[1]), int(high[2]))
 
 

@@ -180,6 +180,11 @@ def _misfit_of_fusion(fusion: MaskFusion, frame: tuple[int, int, int]) -> str | 
         return f"its maps lie at {fusion.origin} in {fusion.frame} voxels, not in {frame}"
     if not all(np.isfinite(step) and step > 0 for step in fusion.spacing):
         return "its spacing is no length"
+    places = fusion.slice_positions
+    if places is not None and not (
+        places.shape == frame[:1] and np.isfinite(places).all() and (np.diff(places) > 0).all()
+    ):
+        return "its slice positions are none"
     if not np.isfinite(fusion.probability).all():
         return "a probability is no number"
     return None

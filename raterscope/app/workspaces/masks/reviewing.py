@@ -11,6 +11,7 @@ import numpy as np
 from PySide6.QtCore import QObject, Signal
 
 from raterscope.algorithms.masks.data import OPEN, BoolArray, Settled
+from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.masks.review import interpolate
 from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Document
@@ -232,7 +233,7 @@ class Reviewing(QObject):
             self.said.emit("There is no slice between those that you painted.")
             return
         keys = {at: _slice_of(consensus, at) for at in painted}
-        work = partial(_interpolated, keys, consensus, scene.image.lattice.spacing)
+        work = partial(_interpolated, keys, consensus, scene.image.lattice)
         job = self._jobs.start("Filling in slices", work, quiet=True)
         job.finished.connect(partial(self._on_interpolated, scene))
         job.failed.connect(self.said)
@@ -431,11 +432,11 @@ def _slice_of(piece: Piece, at: int) -> BoolArray:
 
 
 def _interpolated(
-    keys: Mapping[int, BoolArray], consensus: Piece, spacing: tuple[float, float, float], watch: Watch
+    keys: Mapping[int, BoolArray], consensus: Piece, grid: Grid, watch: Watch
 ) -> Settled | None:
     """Settle what changes on the slices between those drawn; None where nothing does."""
     watch(0.0, "filling in slices")
-    filled = interpolate(keys, spacing)
+    filled = interpolate(keys, grid.spacing, grid.uneven_positions)
     if not filled:
         return None
     first, last = min(filled), max(filled)
