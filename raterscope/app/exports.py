@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +14,7 @@ from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.export import distinct, make_folder, safe
 from raterscope.app.formats.records import STUDY_SUFFIX
 from raterscope.app.formats.whole import removing_new_files
-from raterscope.app.study import Study
+from raterscope.app.study import ImageEntry, Study
 
 __all__ = [
     "EXPORTS",
@@ -25,16 +25,21 @@ __all__ = [
     "files_for",
     "find_export",
     "format_of",
+    "usual_format",
     "write_export",
 ]
 
 
 @dataclass(frozen=True)
 class FileFormat:
-    """A format of files: how their names end, and what they are called in a dialog."""
+    """A format of files: how their names end, and what they are called in a dialog.
+
+    `tag` is what names of files tell formats of one suffix apart by.
+    """
 
     suffix: str
     words: str
+    tag: str = ""
 
 
 FORMATS = {
@@ -44,8 +49,8 @@ FORMATS = {
     "napari": FileFormat(".csv", "Layers of points of napari (*.csv)"),
     "nifti": FileFormat(".nii.gz", "NIfTI (*.nii.gz *.nii)"),
     "seg.nrrd": FileFormat(".seg.nrrd", "Segmentations of 3D Slicer (*.seg.nrrd)"),
-    "dicom-seg": FileFormat(".dcm", "DICOM segmentations (*.dcm)"),
-    "rtstruct": FileFormat(".dcm", "DICOM structure sets (*.dcm)"),
+    "dicom-seg": FileFormat(".dcm", "DICOM segmentations (*.dcm)", "_seg"),
+    "rtstruct": FileFormat(".dcm", "DICOM structure sets (*.dcm)", "_rtstruct"),
     "crowd-kit": FileFormat(".csv", "Tables of crowd-kit (*.csv)"),
     "label-studio": FileFormat(".json", "Tasks of Label Studio (*.json)"),
 }
@@ -68,9 +73,13 @@ class Request:
     items : tuple of int
         Numbers of images or questions; empty for all.
     deidentify : bool
-        Leave out whatever could tell the patient.
+        Leave out whatever could tell the patient or the raters.
     resample : bool
         Take uneven or tilted slices to a regular grid where the format holds regular grids alone.
+    with_images : bool
+        Write the images too, de-identified; everything then goes into a folder.
+    say : callable
+        Called with every sentence that the person should read.
     """
 
     what: str
@@ -79,6 +88,8 @@ class Request:
     items: tuple[int, ...] = ()
     deidentify: bool = False
     resample: bool = False
+    with_images: bool = False
+    say: Callable[[str], object] = lambda _sentence: None
 
 
 class Writer(Protocol):
@@ -142,9 +153,9 @@ EXPORTS = (
     Export("weights", ("masks",), "Raters' weights", ("nifti",), _MAPS, by_case=True, deidentifies=True),
     Export("alternatives", ("masks",), "Alternatives", _EVERY_MASK, _MAPS, by_case=True, deidentifies=True),
     Export("annotators", ("clicks",), "Annotators", ("csv",), _CLICKS),
-    Export("annotators", ("masks",), "Annotators", ("csv",), _TABLES),
-    Export("agreement", ("masks",), "Agreement", ("csv",), _TABLES),
-    Export("disputes", ("masks",), "Disputed regions", ("csv",), _TABLES),
+    Export("annotators", ("masks",), "Annotators", ("csv",), _TABLES, deidentifies=True),
+    Export("agreement", ("masks",), "Agreement", ("csv",), _TABLES, deidentifies=True),
+    Export("disputes", ("masks",), "Disputed regions", ("csv",), _TABLES, deidentifies=True),
     Export("clicks", ("clicks",), "Clicks", ("csv",), _CLICKS),
     Export("counts", ("clicks",), "Counts", ("csv",), "clicks.parasitaemia:export_counts"),
     Export("measurements", ("clicks",), "Measurements", ("csv",), "clicks.measurements:export_measurements"),
@@ -179,7 +190,14 @@ def find_export(what: str, kinds: Sequence[str]) -> Export:
     raise InputError(f"there is no {plain(what)} of {' or '.join(kinds)}")
 
 
-def format_of(export: Export, path: Path, given: str | None = None) -> str:
+def usual_format(export: Export, images: Iterable[ImageEntry]) -> str:
+    """Choose the format in which something leaves unless another is asked for: DICOM for DICOM series."""
+    series = [bool(image.identifier) for image in images]
+    dicom = next((name for name in export.formats if FORMATS[name].suffix == ".dcm"), None)
+    return dicom if dicom is not None and series and all(series) else export.formats[0]
+
+
+def format_of(export: Export, path: Path, given: str | None = None, usual: str | None = None) -> str:
     """Choose the format: the one given, else what the file's name tells, else the usual one.
 
     Raises
@@ -200,7 +218,7 @@ def format_of(export: Export, path: Path, given: str | None = None) -> str:
         raise InputError(
             f"{export.what} leaves in another format; expected a name that ends in {expected}", file=path
         )
-    return (fitting or export.formats)[0]
+    return fitting[0] if fitting else usual or export.formats[0]
 
 
 def files_for(
@@ -208,24 +226,25 @@ def files_for(
 ) -> Iterator[tuple[Item, Path, Watch]]:
     """Give one item after the other, by its name, the file that it is written to.
 
-    Several go into a folder, each into a file called as it is; so does one, where the folder is there.
+    Several go into a folder, each into a file called as it is; so does one, where the folder is there or its
+    images come too.
 
     Raises
     ------
     InputError
         When the folder cannot be made.
     """
-    folder, suffix = _folder_of(request), FORMATS[request.format].suffix
-    alone = len(items) == 1 and not request.path.is_dir()
+    form = FORMATS[request.format]
+    folder = _folder_of(request)
+    alone = len(items) == 1 and not request.path.is_dir() and not request.with_images
     if not alone:
         make_folder(folder)
     taken: set[str] = set()
     for step, (item, name) in enumerate(items):
         here = part(watch, step / len(items), (step + 1) / len(items))
         here(0.0, f"writing {request.what} of {plain(name)}")
-        path = (
-            request.path if alone else folder / f"{distinct(f'{safe(name)}_{request.what}', taken)}{suffix}"
-        )
+        title = distinct(f"{safe(name)}_{request.what}{form.tag}", taken)
+        path = request.path if alone else folder / f"{title}{form.suffix}"
         yield item, path, here
 
 
@@ -248,7 +267,11 @@ def write_export(export: Export, study: Study, request: Request, watch: Watch = 
     if STUDY_SUFFIX in (path.suffix.casefold(), path.resolve().suffix.casefold()):
         raise InputError("is a study's name, which the export would replace; choose another", file=path)
     if request.deidentify and not export.deidentifies:
-        raise InputError(f"--deidentify is for masks and maps; {export.what} names images and annotators")
+        raise InputError(f"{export.what} cannot be de-identified; --deidentify is for what comes of masks")
+    if request.with_images and not request.deidentify:
+        raise InputError("--with-images goes with --deidentify; the original images stay where they are")
+    if request.with_images and not export.by_case:
+        raise InputError(f"{export.what} is a table; --with-images goes with masks and maps")
     module, function = export.place.split(":")
     write: Writer = getattr(importlib.import_module(f"raterscope.app.{module}"), function)
     folder = _folder_of(request)

@@ -73,6 +73,7 @@ def _parser() -> Parser:
     _describe_demo(commands)
     _describe_study_commands(commands)
     _describe_report(commands)
+    _describe_structures(commands)
     _describe_watch(commands)
     describe_fuse(commands)
     return parser
@@ -147,10 +148,15 @@ def _describe_study_commands(commands: Commands) -> None:
     leaving.add_argument("--format", metavar="FORMAT",
                          help="csv for tables; geojson (QuPath), coco or napari for detections too; nifti, "
                               "seg.nrrd, dicom-seg or rtstruct for masks; csv, label-studio or crowd-kit "
-                              "for labels (default: what the name of OUT tells)")  # fmt: skip
+                              "for labels (default: what the name of OUT tells, else dicom-seg for masks "
+                              "on DICOM series)")  # fmt: skip
     add_items(leaving)
     leaving.add_argument("--deidentify", action="store_true",
-                         help="leave out of DICOM files whatever could tell the patient")  # fmt: skip
+                         help="leave out whatever could tell the patient: names and dates in DICOM files, "
+                              "names of images and raters in files and their names")  # fmt: skip
+    leaving.add_argument("--with-images", action="store_true",
+                         help="with --deidentify: write the images into the folder OUT too, so that "
+                              "another program shows the masks on them")  # fmt: skip
     leaving.add_argument("--resample", action="store_true",
                          help="write uneven or tilted slices on a regular grid, in formats that hold nothing "
                               "else (nifti, seg.nrrd)")  # fmt: skip
@@ -169,6 +175,32 @@ def _describe_report(commands: Commands) -> None:
     add_study(report)
     report.add_argument("--item", metavar="ITEM", help="only this image or question (default: all)")
     add_output(report, "REPORT", "a name that ends in .html or .pdf")
+
+
+def _describe_structures(commands: Commands) -> None:
+    command = add_command(
+        commands,
+        "structures",
+        "show or choose what structures stand for: codes, colours, roles",
+        "Lists the structures of a study's masks and what each stands for in DICOM SEG, RTSTRUCT and\n"
+        ".seg.nrrd: as files said, as usual names (TG-263) tell, or as chosen here, which has the last word\n"
+        "and can be undone in the window.",
+    )
+    add_study(command)
+    command.add_argument("structure", nargs="?", metavar="STRUCTURE", help="only this one; needed to choose")
+    command.add_argument("--type", metavar="CODE",
+                         help="what it is, as SCT:80891009, as words that name one code (Heart), or as "
+                              "SCHEME:VALUE=MEANING for a code of another dictionary")  # fmt: skip
+    command.add_argument("--category", metavar="CODE",
+                         help="what kind of thing that is (default: Anatomical Structure)")  # fmt: skip
+    command.add_argument("--side", choices=("left", "right", "both", "none"), help="side of the body")
+    command.add_argument("--region", metavar="CODE", help="where in the body it is")
+    command.add_argument("--colour", metavar="#RRGGBB", help="colour in other programs")
+    command.add_argument("--role", metavar="ROLE",
+                         help="RT ROI interpreted type: GTV, CTV, PTV, ORGAN, AVOIDANCE, EXTERNAL ..., or "
+                              "none")  # fmt: skip
+    command.add_argument("--label", metavar="NAME", help="name in exports, as a TG-263 name")
+    command.add_argument("--find", metavar="TEXT", help="list the codes whose meaning holds these words")
 
 
 def _describe_watch(commands: Commands) -> None:

@@ -25,6 +25,7 @@ COMMANDS = {
     "run": "cli.run:run",
     "export": "cli.study:export",
     "report": "cli.report:report",
+    "structures": "cli.structures:structures",
     "watch": "cli.watch:watch",
     "fuse": "",
 }

@@ -13,7 +13,7 @@ from raterscope.app import importing
 from raterscope.app.cli.items import ASKED, chosen
 from raterscope.app.cli.questions import by_option
 from raterscope.app.cli.terminal import ProgressLine, one_line
-from raterscope.app.exports import Export, Request, find_export, format_of, write_export
+from raterscope.app.exports import Export, Request, find_export, format_of, usual_format, write_export
 from raterscope.app.formats.points import tells as tells_points
 from raterscope.app.labels.reading import tasks_of
 from raterscope.app.masks.reading import NOTHING, AtHand, MaskReading, clicked_without_file
@@ -61,20 +61,32 @@ def _at_hand(path: Path, files: Sequence[Path]) -> AtHand:
 
 def export(options: argparse.Namespace) -> int:
     """Write what a study holds as a table, masks or maps."""
+    notices: list[str] = []
     with Study.open(options.study, to_read=True) as study, ProgressLine(sys.stderr) as watch:
         found = find_export(options.what, _kinds(study) if options.kind is None else [options.kind])
+        items = tuple(one.id for one in _named(study, options, found)) if options.item else ()
         request = Request(
             what=options.what,
-            format=format_of(found, options.output, options.format),
+            format=format_of(found, options.output, options.format, _usual(study, found, items)),
             path=options.output,
-            items=tuple(one.id for one in _named(study, options, found)) if options.item else (),
+            items=items,
             deidentify=options.deidentify,
             resample=options.resample,
+            with_images=options.with_images,
+            say=notices.append,
         )
         written = write_export(found, study, request, watch)
+    for notice in notices:
+        print(f"note: {one_line(notice)}", file=sys.stderr)
     for path in written:
         print(path)
     return 0
+
+
+def _usual(study: Study, found: Export, items: Sequence[int]) -> str:
+    """Choose the format for the images that are written, where neither option nor name says which."""
+    masked = {one.id for one in study.items()["masks"]} if "masks" in found.kinds else set()
+    return usual_format(found, [one for one in study.images() if one.id in (items or masked)])
 
 
 def _named(study: Study, options: argparse.Namespace, found: Export) -> Sequence[Item]:

@@ -22,6 +22,7 @@ from raterscope.app.review import (
     Decision,
     RegionSubject,
     SpotSubject,
+    StructureSubject,
     TaskSubject,
     fold,
     one_by_one,
@@ -193,6 +194,8 @@ def _subject_cells(decision: Decision) -> Sequence[object]:
         sides = zip("zyx", subject.origin, subject.shape, strict=True)
         box = " ".join(f"{name} {first}-{first + count - 1}" for name, first, count in sides)
         return (*[None] * 5, subject.structure, subject.number, box, subject.rater, None, None)
+    if isinstance(subject, StructureSubject):
+        return (*[None] * 5, subject.structure, *[None] * 5)
     if isinstance(subject, BiasSubject):
         return (*[None] * 8, subject.annotator, None, None)
     if isinstance(subject, TaskSubject):

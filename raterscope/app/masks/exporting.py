@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from raterscope.algorithms.masks.data import OPEN, BoolArray, MaskFusion
 from raterscope.algorithms.masks.report import CaseResult, Report
-from raterscope.algorithms.progress import Watch, silent
+from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.app.coding import NOTHING_CODED, Coding
 from raterscope.app.errors import InputError, plain
 from raterscope.app.exports import Request, files_for
 from raterscope.app.formats.export import write_table
+from raterscope.app.formats.masks.deidentify import Deidentifier, identifying_words
 from raterscope.app.formats.masks.export import write_masks
 from raterscope.app.formats.masks.naming import bare
 from raterscope.app.formats.masks.structures import Structure, file_names
 from raterscope.app.formats.volumes.records import VolumeFile
+from raterscope.app.masks.pseudonyms import case_pseudonym, deidentifier_of, with_pseudonyms
 from raterscope.app.masks.results import (
     AGREEMENT,
     ANNOTATORS,
@@ -29,6 +32,7 @@ from raterscope.app.masks.results import (
     uncertainty_of,
     whole,
 )
+from raterscope.app.masks.structures import codings_of
 from raterscope.app.review import Region, fold, known_voxels
 from raterscope.app.study import ImageEntry, Study
 from raterscope.app.study.masks import settled_of
@@ -38,8 +42,17 @@ __all__ = ["export_maps", "export_table", "settled_consensus"]
 _COLOURS = ((230, 159, 0), (86, 180, 233), (0, 158, 115), (240, 228, 66), (0, 114, 178), (213, 94, 0))
 
 _Make = Callable[[], np.ndarray]
-_Later = tuple[str, _Make]
-"""A structure's name, and what makes its map when it is written."""
+_DICOM = ("dicom-seg", "rtstruct")
+
+
+@dataclass(frozen=True, eq=False)
+class _Later:
+    """A structure's name, what it stands for, and what makes its map when it is written."""
+
+    name: str
+    coding: Coding
+    make: _Make
+
 
 Rows = Callable[[MaskFusion, Report], Iterator[Row]]
 _ROWS: dict[str, tuple[tuple[str, ...], Rows]] = {
@@ -68,24 +81,29 @@ def export_maps(study: Study, request: Request, watch: Watch = silent) -> list[P
     InputError
         When nothing was fused yet, the run has no such map, or the format does not hold it.
     """
-    cases = {case: _structures(study, case, request) for case in _fused(study, request.items)}
+    by = deidentifier_of(study) if request.deidentify else None
+    cases = {case: _structures(study, case, request) for case in _fused(study, request.items, by)}
     empty = [case for case, structures in cases.items() if not structures]
     if len(empty) == len(cases) or (empty and request.items):
         name = plain(empty[0].entry.name)
         raise InputError(f"the latest run on {name} has no {request.what}; another algorithm may have")
-    full = [(case, bare(Path(case.entry.name))) for case, structures in cases.items() if structures]
+    full = [(case, _file_stem(case.entry, by)) for case, structures in cases.items() if structures]
     written: list[Path] = []
     for case, path, here in files_for(request, full, watch):
-        written += _write_case(study, case, cases[case], request, path, here)
+        share = 0.5 if request.with_images else 1.0
+        written += _write_case(study, case, cases[case], request, path, by, part(here, 0.0, share))
+        if request.with_images and by is not None:
+            written += _write_images(study, case.entry, request, path.parent, by, part(here, share, 1.0))
     return written
 
 
 def export_table(study: Study, request: Request, watch: Watch = silent) -> list[Path]:
     """Write annotators, agreement or disputed regions of all images in one table; see `exports.Writer`."""
     columns, rows_of = _ROWS[request.what]
+    by = deidentifier_of(study) if request.deidentify else None
     rows = (
-        (case.entry.name, fusion.structures[0], *row)
-        for case in _fused(study, request.items)
+        (_title(case.entry, by), _clean(fusion.structures[0], by), *row)
+        for case in _fused(study, request.items, by)
         for fusion, report in zip(case.result.fusions, case.result.reports, strict=True)
         for row in rows_of(fusion, report)
     )
@@ -107,34 +125,67 @@ def _known(study: Study, fusion: MaskFusion, regions: Sequence[Region]) -> np.nd
     return known_voxels(regions, settled_of(study, regions), fusion.structures[0], origin, fusion.frame)
 
 
-def _fused(study: Study, items: Sequence[int]) -> Iterator[_Fused]:
+def _fused(study: Study, items: Sequence[int], by: Deidentifier | None = None) -> Iterator[_Fused]:
     state = fold(study.decisions())
     found = False
     for entry in study.images():
         latest = study.latest_result(entry.id, "masks") if not items or entry.id in items else None
         if latest is not None:
             found = True
-            yield _Fused(entry, latest[1], state.regions(entry.id))
+            result = latest[1]
+            if by is not None:
+                fusions = tuple(with_pseudonyms(fusion, by) for fusion in result.fusions)
+                result = replace(result, fusions=fusions)
+            yield _Fused(entry, result, state.regions(entry.id))
         elif entry.id in items:
             raise InputError(f"has no run yet on {plain(entry.name)}; fuse its masks first", file=study.path)
     if not found:
         raise InputError("has no run of masks yet; `raterscope run` makes one", file=study.path)
 
 
+def _file_stem(entry: ImageEntry, by: Deidentifier | None) -> str:
+    return bare(Path(entry.name)) if by is None else case_pseudonym(entry)
+
+
+def _title(entry: ImageEntry, by: Deidentifier | None) -> str:
+    return entry.name if by is None else case_pseudonym(entry)
+
+
+def _clean(name: str, by: Deidentifier | None, identifying: Collection[str] = ()) -> str:
+    """Take names of people out of a structure's name."""
+    return name if by is None else by.text(name, identifying, "structure")
+
+
 def _write_case(
-    study: Study, case: _Fused, structures: Sequence[_Later], request: Request, path: Path, watch: Watch
+    study: Study,
+    case: _Fused,
+    structures: Sequence[_Later],
+    request: Request,
+    path: Path,
+    by: Deidentifier | None,
+    watch: Watch,
 ) -> list[Path]:
-    source = _source(study, case.entry) if request.format in ("dicom-seg", "rtstruct") else None
+    source = _source(study, case.entry, needed=request.format in _DICOM)
+    if by is not None:
+        known = _identifying(source)
+        structures = [
+            replace(
+                one,
+                name=_clean(one.name, by, known),
+                coding=replace(one.coding, label=_clean(one.coding.label, by, known)),
+            )
+            for one in structures
+        ]
     several = request.format == "nifti" and request.what != "consensus" and len(structures) > 1
     # Maps are made one at a time: those of all raters may not fit into memory together.
     groups = [[one] for one in structures] if several else [structures]
-    paths = file_names(path, ".nii.gz", [name for name, _ in structures]) if several else [path]
+    paths = file_names(path, ".nii.gz", [one.name for one in structures]) if several else [path]
     written = []
     for step, (file, group) in enumerate(zip(paths, groups, strict=True)):
         watch(step / len(groups), f"writing {plain(file.name)}")
         made = [
-            Structure(name, make(), _COLOURS[(step + at) % len(_COLOURS)])
-            for at, (name, make) in enumerate(group)
+            Structure(one.name, one.make(), _COLOURS[(step + at) % len(_COLOURS)], one.coding)
+            for at, one in enumerate(group)
         ]
         written += write_masks(
             file,
@@ -142,35 +193,73 @@ def _write_case(
             made,
             case.entry.lattice,
             source=source,
-            deidentify=request.deidentify,
+            deidentify=by,
             resample=request.resample,
         )
     return written
 
 
+def _write_images(
+    study: Study, entry: ImageEntry, request: Request, folder: Path, by: Deidentifier, watch: Watch
+) -> list[Path]:
+    """Write a case's images without what could tell the patient: DICOM beside DICOM, else NIfTI."""
+    from raterscope.app.formats.masks.write_images import write_dicom_images, write_nifti_image
+
+    source = _source(study, entry, needed=True, images=True)
+    if source is None:
+        raise InputError(f"has no image of {case_pseudonym(entry)}; export its masks alone", file=study.path)
+    stem = folder / case_pseudonym(entry)
+    if request.format in _DICOM:
+        written, warnings = write_dicom_images(stem.with_name(f"{stem.name}_images"), source, by, watch)
+    else:
+        written, warnings = write_nifti_image(stem.with_name(f"{stem.name}_image.nii.gz"), source, watch)
+    for sentence in warnings:
+        request.say(sentence)
+    return written
+
+
+def _identifying(source: VolumeFile | None) -> frozenset[str]:
+    """List the names and numbers that identify somebody in a DICOM series."""
+    from raterscope.app.formats.volumes.dicom_headers import read_dataset
+
+    return frozenset() if source is None else identifying_words(read_dataset(source.files[0], pixels=False))
+
+
 def _structures(study: Study, case: _Fused, request: Request) -> list[_Later]:
-    return [one for fusion in case.result.fusions for one in _of_structure(study, case, fusion, request)]
+    coding_of = codings_of(study)
+    return [
+        one
+        for fusion in case.result.fusions
+        for one in _of_structure(study, case, fusion, request, coding_of(fusion.structures[0]))
+    ]
 
 
-def _of_structure(study: Study, case: _Fused, fusion: MaskFusion, request: Request) -> list[_Later]:
+def _of_structure(
+    study: Study, case: _Fused, fusion: MaskFusion, request: Request, coding: Coding
+) -> list[_Later]:
     """Name what is to be written of one structure, each with what makes it."""
     name = fusion.structures[0]
     several = len(case.result.fusions) > 1
     if request.what == "consensus":
-        return [(name, lambda: settled_consensus(study, fusion, case.regions))]
+        return [_Later(name, coding, lambda: settled_consensus(study, fusion, case.regions))]
     if request.what == "probability":
-        return [(name, lambda: _settled_probability(study, fusion, case.regions))]
+        return [_Later(name, coding, lambda: _settled_probability(study, fusion, case.regions))]
     if request.what == "uncertainty":
-        return [(name, lambda: whole(fusion, uncertainty_of(fusion)))]
+        return [_Later(name, coding, lambda: whole(fusion, uncertainty_of(fusion)))]
     if request.what == "alternatives":
+        unnamed, title = replace(coding, label=""), coding.label or name
         return [
-            (f"{name} {number} ({100 * one.weight:.0f} %)", _later(fusion, one.mask[0]))
+            _Later(f"{title} {number} ({100 * one.weight:.0f} %)", unnamed, _later(fusion, one.mask[0]))
             for number, one in enumerate(fusion.alternatives, start=1)
         ]
     if fusion.weight is None:
         return []
     return [
-        (f"{name} {rater}" if several else rater, _later(fusion, fusion.weight[0, p], np.float32(255)))
+        _Later(
+            f"{name} {rater}" if several else rater,
+            NOTHING_CODED,
+            _later(fusion, fusion.weight[0, p], np.float32(255)),
+        )
         for p, rater in enumerate(fusion.annotators)
     ]
 
@@ -185,16 +274,18 @@ def _settled_probability(study: Study, fusion: MaskFusion, regions: Sequence[Reg
     return values if known is None else np.where(known == OPEN, values, (known == 1).astype(np.float32))
 
 
-def _source(study: Study, entry: ImageEntry) -> VolumeFile | None:
-    """Find the DICOM series that an image is, which a DICOM file refers to."""
+def _source(study: Study, entry: ImageEntry, *, needed: bool, images: bool = False) -> VolumeFile | None:
+    """Find the DICOM series that an image is, which a DICOM file refers to; with `images` any image."""
     from raterscope.app.formats.volumes import find_volumes
 
+    if not (needed or entry.identifier):
+        return None
     place = study.locate(entry)
-    if place is None and entry.path is not None:
+    if place is None and entry.path is not None and needed:
         raise InputError(
             f"is not where it was; the export refers to it: find {plain(entry.path)}", file=entry.name
         )
-    if place is None or not entry.identifier:
+    if place is None or not (images or entry.identifier):
         return None
     found = [one for one in find_volumes(place) if one.identifier == entry.identifier]
     return next((one for one in found if one.grid.same_as(entry.lattice)), None)

@@ -139,11 +139,11 @@ def placed_mask(one: SignedMask, image: int, grid: Grid) -> PlacedMask:
     """
     mask = one.mask
     if mask.grid.same_as(grid):
-        return PlacedMask(image, one.annotator, one.structure, mask.origin, mask.values)
+        return PlacedMask(image, one.annotator, one.structure, mask.origin, mask.values, mask.coding)
     origin, values = cropped(resample(mask.whole(), mask.grid, grid))
     if mask.values.any() and not values.any():
         raise InputError("marks nothing that lies within the image it is taken to", file=one.file)
-    return PlacedMask(image, one.annotator, one.structure, origin, values)
+    return PlacedMask(image, one.annotator, one.structure, origin, values, mask.coding)
 
 
 def _site_of(

@@ -6,6 +6,7 @@ from raterscope.app.review.measures import Measures, Shape, is_measure, read_mea
 from raterscope.app.review.measuring_subjects import CountingSubject, ScaleSubject, ShapeSubject
 from raterscope.app.review.regions import Region, known_voxels
 from raterscope.app.review.spots import Flag, Spot, Verdict, known_spots, match
+from raterscope.app.review.structures import described_structures
 from raterscope.app.review.subjects import (
     SUBJECTS,
     BiasSubject,
@@ -14,6 +15,7 @@ from raterscope.app.review.subjects import (
     SpotOf,
     SpotsSubject,
     SpotSubject,
+    StructureSubject,
     Subject,
     TaskSubject,
     WeightSubject,
@@ -40,11 +42,13 @@ __all__ = [
     "SpotSubject",
     "SpotsSubject",
     "Standing",
+    "StructureSubject",
     "Subject",
     "TaskSubject",
     "Verdict",
     "Weighed",
     "WeightSubject",
+    "described_structures",
     "differ",
     "fold",
     "in_words",

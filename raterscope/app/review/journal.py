@@ -18,7 +18,7 @@ from raterscope.app.review.last_words import LastWords
 from raterscope.app.review.measuring_subjects import CountingSubject, ScaleSubject, ShapeSubject
 from raterscope.app.review.regions import Region, RegionsOfImage
 from raterscope.app.review.spots import Flag, Spot, SpotsOfImage
-from raterscope.app.review.subjects import WeightSubject
+from raterscope.app.review.subjects import StructureSubject, WeightSubject
 from raterscope.app.review.tasks import DecidedTask, TasksOfQuestion
 
 __all__ = ["ReviewState", "Standing", "Weighed", "differ", "fold", "redo", "undo"]
@@ -174,7 +174,7 @@ class ReviewState:
             return "in effect"
         if made.annotators:
             return "in effect" if decision in self._last_on_annotators else "superseded"
-        if isinstance(made.subject, _MEASURES):
+        if isinstance(made.subject, (*_MEASURES, StructureSubject)):
             return "in effect" if decision in self._last_measures else "superseded"
         kind = "" if made.subject is None else made.subject.kind
         found = [self._decided[kind, one].words for one in made.items if (kind, one) in self._decided]
@@ -195,10 +195,12 @@ class ReviewState:
 
     @cached_property
     def _last_measures(self) -> frozenset[int]:
-        """The last decision on each scale, shape and count."""
+        """The last decision on each scale, shape, count and structure."""
         last: dict[tuple[object, ...], int] = {}
         for one in self._by_id.values():
             subject = one.subject
+            if isinstance(subject, StructureSubject) and one.id not in self._dead:
+                last[subject.form, subject.structure] = one.id
             if not isinstance(subject, _MEASURES) or one.id in self._dead:
                 continue
             if isinstance(subject, ShapeSubject):

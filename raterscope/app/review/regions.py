@@ -56,7 +56,8 @@ class RegionsOfImage:
 
     def take(self, decision: Decision, _item: int) -> None:
         """Let a decision join those that stand; what it settles has the last word over earlier ones."""
-        assert isinstance(decision.subject, RegionSubject)
+        if not isinstance(decision.subject, RegionSubject):  # what a structure stands for settles no voxel
+            return
         region = Region(decision.id, decision.verb, decision.subject, decision.run, decision.voxels)
         self.regions.append(region)
         self._add_words(region)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar, get_args
 
+from raterscope.app.coding import Coding
 from raterscope.app.review.measuring_subjects import CountingSubject, ScaleSubject, ShapeSubject
 from raterscope.widgets.figures import part_of_one
 
@@ -21,6 +22,7 @@ __all__ = [
     "SpotOf",
     "SpotSubject",
     "SpotsSubject",
+    "StructureSubject",
     "Subject",
     "TaskSubject",
     "WeightSubject",
@@ -263,6 +265,35 @@ def _slices(origin: Box, shape: Box) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
+class StructureSubject:
+    """A structure of masks, on all images: say what it stands for in exports.
+
+    Attributes
+    ----------
+    structure : str
+    coding : Coding
+        All of it: it replaces what files said.
+    """
+
+    kind: ClassVar[str] = "masks"
+    form: ClassVar[str] = "structure"
+    verbs: ClassVar[tuple[str, ...]] = ("describe",)
+
+    structure: str
+    coding: Coding
+
+    def refuse(self, _verb: str) -> str | None:
+        """Say what is missing for a verb; None where nothing is."""
+        return None if self.structure else "structure"
+
+    def in_words(self, verb: str) -> str:
+        """Say what is done to it: "describe liver as Liver, ORGAN"."""
+        named = self.coding.type.meaning if self.coding.type is not None else ""
+        what = ", ".join(one for one in (named, self.coding.role) if one)
+        return f"{verb} {self.structure}{f' as {what}' if what else ''}"
+
+
+@dataclass(frozen=True, kw_only=True)
 class TaskSubject:
     """A task of a question: say which class is true of it, or pass it over.
 
@@ -316,6 +347,6 @@ class BiasSubject:
 OfClicks = (
     SpotSubject | SpotsSubject | ImageSubject | WeightSubject | ScaleSubject | ShapeSubject | CountingSubject
 )
-Subject = OfClicks | RegionSubject | TaskSubject | BiasSubject
+Subject = OfClicks | RegionSubject | StructureSubject | TaskSubject | BiasSubject
 SUBJECTS: dict[str, type[Subject]] = {subject.form: subject for subject in get_args(Subject)}
 """What is decided on, by the name under which the study keeps it."""

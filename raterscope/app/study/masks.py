@@ -14,6 +14,7 @@ from raterscope.algorithms.masks.data import Masks, Settled
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.masks.patterns import with_margin
 from raterscope.algorithms.progress import Watch, silent
+from raterscope.app.coding import NOTHING_CODED, Coding, merged
 from raterscope.app.errors import plain
 from raterscope.app.review import Region, known_voxels
 from raterscope.app.study.arrivals import number_annotators, number_import
@@ -21,6 +22,7 @@ from raterscope.app.study.objects import read_object, write_object
 from raterscope.app.study.places import Names
 from raterscope.app.study.records import ImageEntry, MaskRecord, RunEntry, StudyError
 from raterscope.app.study.references import add_grid, read_image_entries
+from raterscope.app.study.structures import store_codings
 from raterscope.app.study.study import Study
 
 __all__ = [
@@ -55,6 +57,8 @@ class PlacedMask:
     origin : (slice, row, column)
     values : (Z, Y, X) bool or float32
         Cropped; of no voxels where nothing was marked.
+    coding : Coding
+        What the file says that the structure stands for.
     """
 
     image: int
@@ -62,6 +66,7 @@ class PlacedMask:
     structure: str
     origin: Box
     values: NDArray[np.bool_] | NDArray[np.float32]
+    coding: Coding = NOTHING_CODED
 
 
 @dataclass(frozen=True)
@@ -124,7 +129,16 @@ def add_masks(
                 "VALUES (?, ?, ?, ?, ?, ?)",
                 (*key, number, voxels, write_object(connection, record_of(mask))),
             )
+        store_codings(study, connection, _codings(masks))
     return _in_words(masks, replaced, notices)
+
+
+def _codings(masks: Sequence[PlacedMask]) -> dict[str, Coding]:
+    found: dict[str, Coding] = {}
+    for one in masks:
+        if one.coding != NOTHING_CODED:
+            found[one.structure] = merged(found.get(one.structure, NOTHING_CODED), one.coding)
+    return found
 
 
 def mask_entries(study: Study, image: int | None = None, run: RunEntry | None = None) -> list[MaskEntry]:

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import secrets
 import sqlite3
 from collections.abc import Mapping
 
 from raterscope.app.study.schema import SCHEMA, VERSION
 
-__all__ = ["OLDEST", "bring_up_to_date", "schema_of"]
+__all__ = ["EXPORT_KEY", "KEY_BYTES", "OLDEST", "add_key", "bring_up_to_date", "schema_of"]
 
 OLDEST = 1
+EXPORT_KEY = "export"
+KEY_BYTES = 32
 
 _SINCE = {
     2: ("TABLE grids", "TABLE masks", "INDEX masks_by_object"),
     3: ("TABLE questions", "TABLE votes", "TABLE pictures", "INDEX votes_by_object"),
     4: ("TABLE streams", "TABLE watched", "INDEX watched_by_stream", "INDEX watched_by_object"),
     5: ("TABLE outlines", "INDEX outlines_by_object"),
+    7: ("TABLE structures", "TABLE keys"),
 }
 """What came with a version and was nowhere before."""
+
+_KEYS_SINCE = 7
 
 _RESULTS_2 = """CREATE TABLE results (
         image INTEGER NOT NULL REFERENCES images(id),
@@ -70,8 +76,11 @@ def schema_of(version: int) -> tuple[str, ...]:
     )
 
 
-def bring_up_to_date(connection: sqlite3.Connection, version: int) -> None:
-    """Change a sound file of an older version to the present one, whole or not at all."""
+def bring_up_to_date(connection: sqlite3.Connection, version: int, *, lasting: bool = True) -> None:
+    """Change a sound file of an older version to the present one, whole or not at all.
+
+    A copy that does not last gets no key: what is exported with it could not be told again.
+    """
     if version == VERSION:
         return
     connection.execute("BEGIN EXCLUSIVE")
@@ -89,12 +98,20 @@ def bring_up_to_date(connection: sqlite3.Connection, version: int) -> None:
         for table in were:
             connection.execute(f"DROP TABLE {table}_before")
         _make_missing(connection, triggers=True)
+        if version < _KEYS_SINCE and lasting:
+            add_key(connection)
         connection.execute(f"PRAGMA user_version={VERSION}")
         connection.execute("COMMIT")
     except BaseException:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
+
+
+def add_key(connection: sqlite3.Connection) -> None:
+    """Store a new random key for de-identified exports, within the present transaction."""
+    value = secrets.token_bytes(KEY_BYTES)
+    connection.execute("INSERT INTO keys(name, value) VALUES (?, ?)", (EXPORT_KEY, value))
 
 
 def _make_missing(connection: sqlite3.Connection, *, triggers: bool) -> None:

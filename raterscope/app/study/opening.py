@@ -26,7 +26,7 @@ from raterscope.app.formats.drafts import draft_for
 from raterscope.app.formats.records import STUDY_SUFFIX
 from raterscope.app.study.left_log import refuse_left_log
 from raterscope.app.study.locking import Lock, in_use
-from raterscope.app.study.migration import OLDEST, bring_up_to_date, schema_of
+from raterscope.app.study.migration import OLDEST, add_key, bring_up_to_date, schema_of
 from raterscope.app.study.records import InUseError, StudyError, UnwrittenError
 from raterscope.app.study.schema import APPLICATION_ID, SCHEMA, VERSION
 from raterscope.app.study.snapshot import Snapshot
@@ -104,6 +104,7 @@ def _fill(connection: sqlite3.Connection) -> None:
     connection.execute("BEGIN")
     for statement in SCHEMA:
         connection.execute(statement)
+    add_key(connection)
     connection.execute(f"PRAGMA application_id={APPLICATION_ID}")
     connection.execute(f"PRAGMA user_version={VERSION}")
     connection.execute("COMMIT")
@@ -156,7 +157,7 @@ def _connected(path: Path, writable: bool) -> tuple[sqlite3.Connection, Lock | N
                 _look_for_end(connection, path, path)
             if version < VERSION and not writable:
                 connection = _in_memory(connection)
-            bring_up_to_date(connection, version)
+            bring_up_to_date(connection, version, lasting=writable)
             if not writable:
                 connection.execute("PRAGMA query_only=ON")
     except BaseException:
@@ -179,7 +180,7 @@ def _snapshot(path: Path) -> tuple[sqlite3.Connection, Snapshot]:
             version = _look_at_header(connection, path)
             _look_inside(connection, path, version, snapshot.file)
             connection.execute("PRAGMA journal_mode=DELETE")
-            bring_up_to_date(connection, version)
+            bring_up_to_date(connection, version, lasting=False)
             connection.execute("PRAGMA query_only=ON")
     except BaseException:
         if connection is not None:

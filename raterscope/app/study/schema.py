@@ -31,6 +31,13 @@ The file is in WAL mode while it is open and a single plain file when it is clos
 ``masks``
     One row a mask: image, structure, annotator, import; ``object`` holds where it begins and its voxels,
     which `voxels` counts. Of several imports of the same mask the last counts; truth is by annotator -1.
+``structures``
+    One row a structure of which the files of masks tell more than its name; ``coding`` (JSON, see
+    `coding.Coding`): coded category and type, colour, role, in which exports state it. What the expert says
+    instead is in ``decisions``.
+``keys``
+    One row, "export": 32 random bytes, the secret from which de-identified exports make identifiers. Whoever
+    has it and an original identifier finds the new one; it leaves in no export.
 ``marks``
     One row an import and image. ``object`` holds the marks of that import on that image: for clicks
     annotators, x, y, time and who looked; for truth x and y.
@@ -63,7 +70,7 @@ The file is in WAL mode while it is open and a single plain file when it is clos
 Version 1 had neither ``grids`` nor ``masks``, and in ``decisions`` the columns of a spot in place of the
 subject. Version 2 knew images alone as items, one annotator a decision, and no ``questions``, ``votes`` and
 ``pictures``. Version 3 knew no ``streams`` and ``watched``, version 4 no ``outlines``, version 5 no
-``slice_offsets``. `migration` brings such files up to date.
+``slice_offsets``, version 6 no ``structures`` and ``keys``. `migration` brings such files up to date.
 
 Rows of a run and of an import appear in one transaction, whole or not at all.
 """
@@ -73,7 +80,7 @@ from __future__ import annotations
 __all__ = ["APPLICATION_ID", "SCHEMA", "VERSION"]
 
 APPLICATION_ID = 0x52536370
-VERSION = 6
+VERSION = 7
 
 SCHEMA = (
     """CREATE TABLE images (
@@ -101,6 +108,8 @@ SCHEMA = (
         object INTEGER NOT NULL REFERENCES objects(id),
         PRIMARY KEY (image, structure, annotator, import)) WITHOUT ROWID, STRICT""",
     "CREATE INDEX masks_by_object ON masks(object)",
+    "CREATE TABLE structures (name TEXT PRIMARY KEY, coding TEXT NOT NULL) WITHOUT ROWID, STRICT",
+    "CREATE TABLE keys (name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID, STRICT",
     """CREATE TABLE runs (
         id INTEGER PRIMARY KEY AUTOINCREMENT, kind TEXT NOT NULL, algorithm TEXT NOT NULL,
         settings TEXT NOT NULL, seed INTEGER, versions TEXT NOT NULL, digest TEXT NOT NULL,

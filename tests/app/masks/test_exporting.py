@@ -162,7 +162,9 @@ def test_refusals(study, tmp_path, refusal):
     assert "is a study's name" in ask("consensus", out="s.rscope")
     assert "no alternatives" in ask("alternatives")
     assert "holds no image" in ask("consensus", "--item", "belly")
-    assert "--deidentify" in ask("annotators", "--deidentify", out="a.csv")
+    assert "--deidentify" in ask("decisions", "--deidentify", out="a.csv")
+    assert "goes with --deidentify" in ask("consensus", "--with-images", out="a")
+    assert "is a table" in ask("annotators", "--deidentify", "--with-images", out="a.csv")
     assert refusal("run", study, "oem").startswith("s.rscope: holds no clicks")
     assert "laplace" in refusal("run", study, "guess")
 
@@ -219,7 +221,7 @@ class TestRealSeries:
         out = tmp_path / "seg.dcm"
         run("export", study, "--what", "consensus", "--deidentify", "-o", out)
         written = pydicom.dcmread(out)
-        for keyword in ("PatientName", "PatientID", "StudyDate", "InstitutionName"):
-            told = str(written.get(keyword) or "")
-            assert not told
+        for keyword in ("StudyDate", "InstitutionName", "PatientBirthDate", "PatientSex"):
+            assert not str(written.get(keyword) or "")
+        assert written.PatientID == written.PatientName != head.PatientID
         assert written.StudyInstanceUID != head.StudyInstanceUID

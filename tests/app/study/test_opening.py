@@ -221,7 +221,7 @@ def test_a_newer_version_is_refused(closed: Path) -> None:
     assert "newer Raterscope" in refusal(closed)
 
 
-@pytest.mark.parametrize("version", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize("version", [1, 2, 3, 4, 5, 6])
 def test_a_study_of_an_older_format_opens_with_all_that_was_decided(closed: Path, version: int) -> None:
     with Study.open(closed) as study:
         moved = SpotSubject(number=2, x=5.0, y=4.0, from_x=3.0, from_y=4.0)
@@ -256,7 +256,7 @@ def grid_in(path: Path) -> Grid | None:
         return next(entry.grid for entry in study.images() if entry.name == "chest")
 
 
-@pytest.mark.parametrize("version", [2, 3, 4, 5])
+@pytest.mark.parametrize("version", [2, 3, 4, 5, 6])
 def test_volumes_of_an_older_format_keep_their_geometry(closed: Path, version: int) -> None:
     grid = with_a_case(closed, None)
     as_an_older_format(closed, version)
@@ -285,26 +285,28 @@ COLUMNS_BEFORE = {
     2: "id, at, who, verb, item, kind, subject, voxels, reason, annotators ->> 0, run, about, undoes",
 }
 TABLES_SINCE = {
-    1: ("grids", "masks", "questions", "votes", "pictures", "watched", "streams", "outlines"),
-    2: ("questions", "votes", "pictures", "watched", "streams", "outlines"),
-    3: ("watched", "streams", "outlines"),
-    4: ("outlines",),
-    5: (),
-}
+    1: ("grids", "masks", "questions", "votes", "pictures", "watched", "streams", "outlines",
+        "structures", "keys"),
+    2: ("questions", "votes", "pictures", "watched", "streams", "outlines", "structures", "keys"),
+    3: ("watched", "streams", "outlines", "structures", "keys"),
+    4: ("outlines", "structures", "keys"),
+    5: ("structures", "keys"),
+    6: ("structures", "keys"),
+}  # fmt: skip
 
 
 def as_an_older_format(path: Path, version: int) -> None:
     """Write a study as an older format had it.
 
     The first had a spot's columns, the second one annotator a decision, the third watched nothing, the fourth
-    kept no outlines, the fifth no slice positions.
+    kept no outlines, the fifth no slice positions, the sixth no codes of structures and no key of exports.
     """
     with edited(path) as connection:
         for table in TABLES_SINCE[version]:
             connection.execute(f"DROP TABLE {table}")
         if version in COLUMNS_BEFORE:
             with_tables_before(connection, version)
-        if version > 1:
+        if 1 < version < 6:
             columns = "image, slices, affine, calibrated, modality, identifier"
             grids = connection.execute(f"SELECT {columns} FROM grids").fetchall()
             connection.execute("DROP TABLE grids")

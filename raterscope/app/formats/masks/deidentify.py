@@ -1,15 +1,28 @@
-"""De-identified DICOM: what may stay is listed, and whatever is not listed goes."""
+"""De-identified DICOM: what may stay is listed, and whatever is not listed goes.
+
+References
+----------
+DICOM PS3.15, annex E: Attribute Confidentiality Profiles.
+DICOM PS3.16, context group 7050: De-identification Methods.
+DICOM PS3.5, annex B.2: UIDs that are derived from a UUID.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import Any
+from uuid import UUID
 
 from raterscope import __version__
+from raterscope.app.coding import ROLES
 
-__all__ = ["deidentified"]
+__all__ = ["Deidentifier", "burned_in", "deidentified", "identifying_words"]
 
-_KEPT = frozenset(
+_KEPT_IN_MASKS = frozenset(
     {
         "SpecificCharacterSet", "SOPClassUID", "SOPInstanceUID", "StudyInstanceUID", "SeriesInstanceUID",
         "FrameOfReferenceUID", "Modality", "SeriesNumber", "InstanceNumber", "ImageType",
@@ -38,12 +51,51 @@ _KEPT = frozenset(
         "ReferencedFrameOfReferenceUID", "ROIName", "ROIGenerationAlgorithm", "ROIContourSequence",
         "ROIDisplayColor", "ReferencedROINumber", "ContourSequence", "ContourGeometricType",
         "NumberOfContourPoints", "ContourData", "RTROIObservationsSequence", "ObservationNumber",
-        "RTROIInterpretedType", "ApprovalStatus",
+        "RTROIInterpretedType", "ApprovalStatus", "AnatomicRegionSequence", "LongCodeValue", "URNCodeValue",
+        "RTROIIdentificationCodeSequence", "SegmentedPropertyTypeModifierCodeSequence",
+    }
+)  # fmt: skip
+_KEPT_IN_IMAGES = frozenset(
+    {
+        "SpecificCharacterSet", "SOPClassUID", "SOPInstanceUID", "StudyInstanceUID", "SeriesInstanceUID",
+        "FrameOfReferenceUID", "Modality", "SeriesNumber", "InstanceNumber", "AcquisitionNumber", "ImageType",
+        "PatientPosition", "NumberOfFrames", "Rows", "Columns", "SamplesPerPixel",
+        "PhotometricInterpretation", "PlanarConfiguration", "BitsAllocated", "BitsStored", "HighBit",
+        "PixelRepresentation", "PixelAspectRatio", "PixelData", "PixelPaddingValue",
+        "PixelPaddingRangeLimit", "RescaleSlope", "RescaleIntercept", "RescaleType", "WindowCenter",
+        "WindowWidth", "VOILUTFunction", "PresentationLUTShape", "PixelIntensityRelationship",
+        "PixelIntensityRelationshipSign", "LossyImageCompression", "LossyImageCompressionRatio",
+        "LossyImageCompressionMethod", "BurnedInAnnotation", "RecognizableVisualFeatures",
+        "RedPaletteColorLookupTableDescriptor", "GreenPaletteColorLookupTableDescriptor",
+        "BluePaletteColorLookupTableDescriptor", "RedPaletteColorLookupTableData",
+        "GreenPaletteColorLookupTableData", "BluePaletteColorLookupTableData",
+        "ImagePositionPatient", "ImageOrientationPatient", "SliceLocation", "PixelSpacing",
+        "ImagerPixelSpacing", "SliceThickness", "SpacingBetweenSlices", "GantryDetectorTilt", "TableHeight",
+        "RotationDirection", "KVP", "XRayTubeCurrent", "ExposureTime", "Exposure",
+        "ReconstructionDiameter", "DataCollectionDiameter", "DistanceSourceToDetector",
+        "DistanceSourceToPatient", "FocalSpots", "GeneratorPower", "SingleCollimationWidth",
+        "TotalCollimationWidth", "SpiralPitchFactor", "MagneticFieldStrength", "ScanningSequence",
+        "SequenceVariant", "ScanOptions", "MRAcquisitionType", "AngioFlag", "RepetitionTime", "EchoTime",
+        "InversionTime", "NumberOfAverages", "ImagingFrequency", "EchoNumbers", "EchoTrainLength",
+        "PercentSampling", "PercentPhaseFieldOfView", "PixelBandwidth", "AcquisitionMatrix",
+        "InPlanePhaseEncodingDirection", "FlipAngle", "TemporalPositionIdentifier",
+        "NumberOfTemporalPositions", "DiffusionBValue", "DiffusionGradientOrientation", "Units",
+        "CountsSource", "SeriesType", "NumberOfSlices", "NumberOfTimeSlices", "CorrectedImage",
+        "DecayCorrection", "DecayFactor", "FrameReferenceTime", "ImageIndex", "ActualFrameDuration",
+        "SharedFunctionalGroupsSequence", "PerFrameFunctionalGroupsSequence", "PixelMeasuresSequence",
+        "PlaneOrientationSequence", "PlanePositionSequence", "FrameContentSequence", "FrameAcquisitionNumber",
+        "InStackPositionNumber", "TemporalPositionIndex", "DimensionIndexValues", "FrameAnatomySequence",
+        "FrameLaterality", "FrameVOILUTSequence", "PixelValueTransformationSequence",
+        "CTImageFrameTypeSequence", "MRImageFrameTypeSequence", "PETFrameTypeSequence", "FrameType",
+        "PixelPresentation", "VolumetricProperties", "VolumeBasedCalculationTechnique",
+        "ComplexImageComponent", "AcquisitionContrast", "DimensionOrganizationSequence",
+        "DimensionOrganizationUID", "DimensionOrganizationType", "DimensionIndexSequence",
+        "DimensionIndexPointer", "FunctionalGroupPointer",
     }
 )  # fmt: skip
 _EMPTIED = frozenset(
     {
-        "PatientName", "PatientID", "PatientBirthDate", "PatientSex", "StudyDate", "StudyTime", "StudyID",
+        "PatientBirthDate", "PatientSex", "StudyDate", "StudyTime", "StudyID",
         "AccessionNumber", "ReferringPhysicianName", "ContentCreatorName", "ContentDescription",
         "PositionReferenceIndicator", "Laterality", "StructureSetDate", "StructureSetTime",
         "ROIInterpreter", "OperatorsName",
@@ -61,37 +113,142 @@ _REPLACED = {
 }
 """What the standard wants there with a value."""
 
+_REPLACED_IN_IMAGES = _REPLACED | dict.fromkeys(
+    ("Manufacturer", "ManufacturerModelName", "DeviceSerialNumber", "SoftwareVersions"), "REMOVED"
+)
+
 _STANDARD = "1.2.840.10008."
 _PLACES = 0x30060050
 _NUMBERS = re.compile(rb"[-+.eE0-9\\ ]*\0?")
 _CHARACTERS = re.compile(r"|ISO_IR \d{1,3}|ISO 2022 IR \d{1,3}|GB18030|GBK")
 _WORDS = frozenset(
     {
-        "", "00", "01", "3D", "APPROVED", "AUTOMATIC", "AVOIDANCE", "BINARY", "CLOSEDPLANAR_XOR",
-        "CLOSED_PLANAR", "CONSENSUS", "CTV", "DERIVED", "EXTERNAL", "FRACTIONAL", "GTV", "LABELMAP", "MANUAL",
-        "MONOCHROME2", "NO", "OCCUPANCY", "OPEN_NONPLANAR", "OPEN_PLANAR", "ORGAN", "PALETTE COLOR", "POINT",
-        "PRIMARY", "PROBABILITY", "PTV", "REJECTED", "RTSTRUCT", "SEG", "SEGMENTATION", "SEMIAUTOMATIC",
-        "UNAPPROVED", "UNDEFINED", "YES",
+        *ROLES,
+        "", "00", "01", "2D", "3D", "ADD", "ADMIN", "APPROVED", "ATTN", "AUTOMATIC", "AXIAL", "B",
+        "BINARY", "BQML", "CC", "CLOSEDPLANAR_XOR", "CLOSED_PLANAR", "CNTS", "COL", "COLOR", "CONSENSUS",
+        "CONSTANT_ANGLE", "CPS", "CR", "CT", "CW", "DCAL", "DECY", "DERIVED", "DIFFUSION", "DIS2D",
+        "DIS3D", "DISP", "DISTORTED", "DTIM", "DX", "DYNAMIC", "EMISSION", "EP", "ES", "F", "FFDL", "FFDR",
+        "FFE", "FFP", "FFS", "FILTERED", "FLAIR", "FRACTIONAL", "GATED", "GML", "GR", "HELIX", "HFDL",
+        "HFDR", "HFP", "HFS", "I", "IDENTITY", "IMAGE", "IMAGINARY", "INVERSE", "IP", "IR", "ISO_10918_1",
+        "ISO_13818_2", "ISO_14495_1", "ISO_14496_10", "ISO_15444_1", "L", "LABELMAP", "LIN", "LINEAR",
+        "LINEAR_EXACT", "LOCALIZER", "LOG", "M", "MAGNITUDE", "MANUAL", "MAX_IP", "MG", "MIN_IP", "MIXED",
+        "MONOCHROME", "MONOCHROME1", "MONOCHROME2", "MP", "MPR", "MR", "MTC", "M_FFE", "M_SE", "N", "NM",
+        "NO", "NONE", "NORM", "OCCUPANCY", "OP", "OPEN_NONPLANAR", "OPEN_PLANAR", "ORIGINAL", "OSP", "OT",
+        "P", "PALETTE COLOR", "PERFUSION", "PHASE", "POINT", "PRIMARY", "PROBABILITY", "PROPCPS",
+        "PROTON_DENSITY", "PT", "R", "RADL", "RAN", "REAL", "RECON", "REFORMATTED", "REJECTED",
+        "REPROJECTION", "RESAMPLED", "RF", "RGB", "RM", "ROW", "ROWCOL", "RTSTRUCT", "SAMPLED", "SC",
+        "SCAT", "SE", "SECONDARY", "SEG", "SEGMENTATION", "SEMIAUTOMATIC", "SIGMOID", "SK", "SP", "SS",
+        "START", "STATIC", "SUB", "T1", "T2", "T2_STAR", "TRANSMISSION", "TRSS", "TRUE_COLOR",
+        "UNAPPROVED", "UNCORRECTED", "UNDEFINED", "UNKNOWN", "US", "VOLUME", "W", "WHOLE BODY",
+        "WHOLE_BODY", "XA", "XC", "Y", "YBR_FULL", "YBR_FULL_422", "YBR_ICT", "YBR_RCT", "YES",
     }
 )  # fmt: skip
 """What may stand where the standard has words of its own: others would fit a name in capitals."""
 
+_RESCALED = frozenset({"HU", "US", "OD", "PCT", "MGML", "HU_MOD", "Z_EFF", "ED", "EDW"})
+"""Units of pixels, which stand where any text may."""
+
 _METHOD = "Raterscope: only listed attributes kept, UIDs replaced"
+_PROFILE = ("113100", "Basic Application Confidentiality Profile")
+_CLEAN_DESCRIPTORS = ("113105", "Clean Descriptors Option")
+_MASKS = frozenset({"1.2.840.10008.5.1.4.1.1.66.4", "1.2.840.10008.5.1.4.1.1.66.7",
+                    "1.2.840.10008.5.1.4.1.1.481.3"})  # fmt: skip
+_IDENTIFYING = (
+    "PatientName", "PatientID", "OtherPatientIDs", "OtherPatientNames", "PatientBirthName",
+    "PatientMotherBirthName", "AccessionNumber", "StudyID", "InstitutionName", "StationName",
+    "ReferringPhysicianName", "PerformingPhysicianName", "PhysiciansOfRecord", "OperatorsName",
+    "NameOfPhysiciansReadingStudy", "RequestingPhysician", "InstitutionalDepartmentName",
+)  # fmt: skip
+_SHORTEST = 3
+_LETTERED = frozenset({"US", "SC", "XC", "ES", "OT", "XA", "RF", "GM", "OP", "DOC"})
+"""Modalities whose devices write text into the picture."""
+_CAPTURED = frozenset(
+    {"SCREEN SAVE", "SCREEN_CAPTURE", "SCREENSHOT", "SCREEN CAPTURE", "CAPTURE", "DOSE_INFO"}
+)
+_CAPTURE_CLASS = "1.2.840.10008.5.1.4.1.1.7"
 
 
-def deidentified(dataset: Any, uids: dict[str, str] | None = None) -> Any:
-    """Copy a segmentation or structure set without what could tell the patient.
+@dataclass(frozen=True)
+class Deidentifier:
+    """Replaces identifiers by others that are always the same for one key, and cannot be led back without it.
 
-    Attributes stay if they are on a list: geometry, voxels, contours, references, codes, and the names of
-    structures and algorithms, which whoever writes them answers for. Private and unknown attributes,
-    overlays, names, dates, institutions, serial numbers, comments and descriptions go. UIDs become others.
+    Attributes
+    ----------
+    key : bytes
+        Secret.
+    names : dict of str to str
+        What people are called in the file: the annotators, by their names.
+    """
+
+    key: bytes = field(repr=False)
+    names: dict[str, str] = field(default_factory=dict)
+
+    def uid(self, uid: str) -> str:
+        """Give the new UID; those that the standard itself defines stay."""
+        if not uid or uid.startswith(_STANDARD):
+            return uid
+        return f"2.25.{UUID(bytes=self._digest('uid', uid)[:16], version=4).int}"
+
+    def patient(self, dataset: Any) -> str:
+        """Give the name and number of a patient, the same in all files that have one number."""
+        told = str(
+            dataset.get("PatientID") or dataset.get("PatientName") or dataset.get("StudyInstanceUID") or ""
+        )
+        return f"P{self._digest('patient', told).hex()[:10].upper()}"
+
+    def text(self, text: str, identifying: Iterable[str] = (), instead: str = "") -> str:
+        """Replace annotators' names in a text; all of it where it holds what identifies somebody."""
+        words = _words(text)
+        for name, new in self.names.items():
+            if len(name) >= _SHORTEST and _holds(words, _words(name)):
+                text = re.sub(re.escape(name), new, text, flags=re.IGNORECASE)
+                words = _words(text)
+        return instead if any(_holds(words, _words(one)) for one in identifying) else text
+
+    def _digest(self, what: str, value: str) -> bytes:
+        return hmac.digest(self.key, f"{what}\0{value.strip()}".encode(), hashlib.sha256)
+
+
+def identifying_words(dataset: Any) -> frozenset[str]:
+    """List the names and numbers in a file that identify somebody, and parts of them."""
+    found: set[str] = set()
+    for keyword in _IDENTIFYING:
+        for value in _several(dataset.get(keyword)):
+            whole = str(value).strip()
+            found |= {whole, *re.split(r"[\^=\s,]+", whole)}
+    return frozenset(one for one in found if len(one) >= _SHORTEST)
+
+
+def burned_in(dataset: Any) -> str | None:
+    """Say why text may be burned into the pixels of an image; None where nothing speaks for it."""
+    told = str(dataset.get("BurnedInAnnotation") or "").strip().upper()
+    if told == "NO":
+        return None
+    if told == "YES":
+        return "says that text is burned into its pixels"
+    modality = str(dataset.get("Modality") or "").strip().upper()
+    kinds = {str(one).strip().upper() for one in _several(dataset.get("ImageType"))}
+    if kinds & _CAPTURED or str(dataset.get("SOPClassUID", "")).startswith(_CAPTURE_CLASS):
+        return "is a captured screen, which often shows names"
+    if modality in _LETTERED:
+        return f"is of modality {modality}, whose devices often write names into the picture"
+    return None
+
+
+def deidentified(dataset: Any, by: Deidentifier) -> Any:
+    """Copy an image, segmentation or structure set without what could tell the patient.
+
+    Attributes stay if they are on a list: geometry, voxels, contours, references, codes, how the scanner was
+    set, and the names of structures and algorithms, cleaned of names of people. Private and unknown
+    attributes, overlays, names, dates, institutions, serial numbers, comments and descriptions go. UIDs
+    become others. Pixels stay as they are: where text may be burned into them, the file does not state that
+    the patient's identity was removed.
 
     Parameters
     ----------
     dataset : pydicom.Dataset
-    uids : dict, optional
-        Old UID to new one, filled on the way. With the same for several files, what refers to each other
-        still does.
+    by : Deidentifier
+        With the same for several files, what refers to each other still does.
 
     Returns
     -------
@@ -99,55 +256,100 @@ def deidentified(dataset: Any, uids: dict[str, str] | None = None) -> Any:
         With a file's meta information of its own, to be saved by `save_as`.
     """
     from pydicom.dataset import FileMetaDataset
+    from pydicom.uid import ImplicitVRLittleEndian
 
-    uids = {} if uids is None else uids
-    copy = _copied(dataset, uids)
-    copy.PatientIdentityRemoved = "YES"
+    masks = str(dataset.get("SOPClassUID", "")) in _MASKS
+    lists = (_KEPT_IN_MASKS, _REPLACED) if masks else (_KEPT_IN_IMAGES, _REPLACED_IN_IMAGES)
+    work = _Copying(by, *lists, identifying_words(dataset))
+    copy = work.copied(dataset)
+    copy.PatientName = copy.PatientID = by.patient(dataset)
+    copy.PatientIdentityRemoved = "YES" if masks or burned_in(dataset) is None else "NO"
     copy.DeidentificationMethod = _METHOD
+    copy.DeidentificationMethodCodeSequence = [
+        _method(*one) for one in ((_PROFILE, _CLEAN_DESCRIPTORS) if masks else (_PROFILE,))
+    ]
     copy.LongitudinalTemporalInformationModified = "REMOVED"
+    meta = getattr(dataset, "file_meta", None) or {}
     copy.file_meta = FileMetaDataset()
     copy.file_meta.MediaStorageSOPClassUID = copy.SOPClassUID
     copy.file_meta.MediaStorageSOPInstanceUID = copy.SOPInstanceUID
-    copy.file_meta.TransferSyntaxUID = dataset.file_meta.TransferSyntaxUID
+    copy.file_meta.TransferSyntaxUID = meta.get("TransferSyntaxUID", ImplicitVRLittleEndian)
     return copy
 
 
-def _copied(dataset: Any, uids: dict[str, str]) -> Any:
+def _method(value: str, meaning: str) -> Any:
     from pydicom.dataset import Dataset
 
-    copy = Dataset()
-    for tag in list(dataset.keys()):
-        if tag.is_private or tag.group >> 8 in (0x50, 0x60):
-            continue
-        raw = dataset.get_item(tag)
-        if tag == _PLACES and isinstance(raw.value, bytes):  # numbers by the million, taken as they are
-            if _NUMBERS.fullmatch(raw.value):
-                copy[tag] = raw
-            continue
-        element = dataset[tag]
-        keyword = element.keyword
-        if keyword in _EMPTIED:
-            setattr(copy, keyword, None)
-        elif keyword in _REPLACED:
-            setattr(copy, keyword, _REPLACED[keyword])
-        elif keyword in _KEPT:
-            _keep(copy, element, uids)
-    return copy
+    item = Dataset()
+    item.CodeValue, item.CodingSchemeDesignator, item.CodeMeaning = value, "DCM", meaning
+    return item
 
 
-def _keep(copy: Any, element: Any, uids: dict[str, str]) -> None:
-    from pydicom.datadict import dictionary_VR
+@dataclass(frozen=True)
+class _Copying:
+    """One file's copy: what is kept, and what must not stand in it."""
 
-    allowed = dictionary_VR(element.tag)
-    if element.VR not in (allowed, *allowed.split(" or ")):
-        return
-    if element.VR == "SQ":
-        setattr(copy, element.keyword, [_copied(item, uids) for item in element.value])
-    elif element.VR == "UI":
-        values = [_renamed(str(uid), uids) for uid in _several(element.value)]
-        setattr(copy, element.keyword, values if element.VM > 1 else values[0] if values else None)
-    elif element.VR != "CS" or all(_is_word(str(value)) for value in _several(element.value)):
-        setattr(copy, element.keyword, element.value)
+    by: Deidentifier
+    kept: frozenset[str]
+    replaced: dict[str, str]
+    identifying: frozenset[str]
+
+    def copied(self, dataset: Any, sequence: str = "") -> Any:
+        """Copy a dataset, or an item of a sequence: codes stand in sequences of codes alone."""
+        from pydicom.datadict import keyword_for_tag
+        from pydicom.dataset import Dataset
+
+        copy = Dataset()
+        kept = self.kept if sequence in _CODED or sequence.endswith("CodeSequence") else self.kept - _OF_CODES
+        for tag in list(dataset.keys()):
+            if tag.is_private or tag.group >> 8 in (0x50, 0x60):
+                continue
+            keyword = keyword_for_tag(tag)
+            if keyword in _EMPTIED:
+                setattr(copy, keyword, None)
+            elif keyword in self.replaced:
+                setattr(copy, keyword, self.replaced[keyword])
+            elif keyword in kept:
+                raw = dataset.get_item(tag)
+                if tag == _PLACES and isinstance(raw.value, bytes):  # numbers by the million, as they are
+                    if _NUMBERS.fullmatch(raw.value):
+                        copy[tag] = raw
+                else:
+                    self._keep(copy, dataset[tag])
+        return copy
+
+    def _keep(self, copy: Any, element: Any) -> None:
+        from pydicom.datadict import dictionary_VR
+
+        allowed, keyword = dictionary_VR(element.tag), element.keyword
+        if element.VR not in (allowed, *allowed.split(" or ")):
+            return
+        values = _several(element.value)
+        if element.VR == "SQ":
+            setattr(copy, keyword, [self.copied(item, keyword) for item in element.value])
+        elif element.VR == "UI":
+            uids = [self.by.uid(str(uid)) for uid in values]
+            setattr(copy, keyword, uids if element.VM > 1 else uids[0] if uids else None)
+        elif keyword in ("ImageType", "FrameType", "CorrectedImage", "SequenceVariant", "ScanOptions"):
+            setattr(copy, keyword, [one for one in map(str, values) if _is_word(one)])
+        elif element.VR == "CS":
+            if all(_is_word(str(value)) for value in values):
+                setattr(copy, keyword, element.value)
+        elif keyword == "RescaleType":
+            if str(element.value) in _RESCALED:
+                setattr(copy, keyword, element.value)
+        elif keyword in _NAMED:
+            setattr(copy, keyword, self.by.text(str(element.value or ""), self.identifying, "structure"))
+        else:
+            copy[element.tag] = element
+
+
+_OF_CODES = frozenset({"CodeValue", "LongCodeValue", "URNCodeValue", "CodingSchemeDesignator", "CodeMeaning"})
+_CODED = frozenset({"AnatomicRegionSequence"})
+"""Sequences of codes whose names do not tell so."""
+
+_NAMED = frozenset({"SegmentLabel", "ROIName"})
+"""Names that people chose."""
 
 
 def _is_word(value: str) -> bool:
@@ -155,15 +357,17 @@ def _is_word(value: str) -> bool:
 
 
 def _several(value: Any) -> list[Any]:
+    from pydicom.multival import MultiValue
+
     if value is None:
         return []
-    return list(value) if not isinstance(value, (str, bytes)) and hasattr(value, "__iter__") else [value]
+    return list(value) if isinstance(value, (MultiValue, list, tuple)) else [value]
 
 
-def _renamed(uid: str, uids: dict[str, str]) -> str:
-    """Give the new UID; those that the standard itself defines stay."""
-    from pydicom.uid import generate_uid
+def _words(text: str) -> list[str]:
+    return [one for one in re.split(r"[\W_]+", text.casefold()) if one]
 
-    if uid.startswith(_STANDARD):
-        return uid
-    return uids.setdefault(uid, str(generate_uid(prefix=None)))
+
+def _holds(words: list[str], part: list[str]) -> bool:
+    """Tell whether words hold others, one after the other."""
+    return bool(part) and any(words[at : at + len(part)] == part for at in range(len(words)))

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import InputError
+from raterscope.app.formats.masks.coded import segment_coding
 from raterscope.app.formats.masks.gathering import part_of, refuse_total
 from raterscope.app.formats.masks.naming import NOTHING, Named
 from raterscope.app.formats.masks.series import series_among
@@ -288,5 +289,6 @@ def _table(
         algorithm = text_of(str(segment.get("SegmentAlgorithmName") or ""))
         drawn = str(segment.get("SegmentAlgorithmType", "")) == "MANUAL"
         annotator = creator or ("" if drawn else algorithm) or names.annotator
-        found.append(part_of(annotator, item or None, label, grid, values, (low, 0, 0)))
+        coding = segment_coding(segment)
+        found.append(part_of(annotator, item or None, label, grid, values, (low, 0, 0), coding))
     return MaskTable(path, tuple(found))

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.app.errors import InputError, plain
+from raterscope.app.formats.masks.deidentify import Deidentifier
 from raterscope.app.formats.masks.structures import Structure
 from raterscope.app.formats.volumes.records import VolumeFile
 from raterscope.app.formats.volumes.resampling import regular_grid, why_not_regular
@@ -27,7 +28,7 @@ class Writer(Protocol):
         grid: Grid,
         *,
         source: VolumeFile | None = None,
-        deidentify: bool = False,
+        deidentify: Deidentifier | None = None,
     ) -> list[Path]:
         """Write, and give the files."""
 
@@ -77,7 +78,7 @@ def write_masks(
     grid: Grid,
     *,
     source: VolumeFile | None = None,
-    deidentify: bool = False,
+    deidentify: Deidentifier | None = None,
     resample: bool = False,
 ) -> list[Path]:
     """Write structures in one of the formats of `WRITERS`.
@@ -92,8 +93,8 @@ def write_masks(
     grid : Grid
     source : VolumeFile, optional
         The DICOM series that was marked, which DICOM SEG and RTSTRUCT refer to.
-    deidentify : bool
-        Leave out of a DICOM file whatever could tell the patient; the names of structures are kept.
+    deidentify : Deidentifier, optional
+        Leave out of a DICOM file whatever could tell the patient.
     resample : bool
         Take structures to a regular grid where the slices are uneven or tilted and the format holds regular
         grids alone.

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.progress import Watch, silent
+from raterscope.app.coding import NOTHING_CODED, Coding
 from raterscope.app.errors import InputError
 from raterscope.app.formats.masks.drawings import Drawing
 from raterscope.app.formats.masks.polygons import Box
@@ -45,11 +46,11 @@ def cropped(values: NDArray[Voxel], origin: Origin = (0, 0, 0)) -> tuple[Origin,
 
 def part_of(
     annotator: str | None, item: str | None, structure: str, grid: Grid, values: NDArray[Voxel],
-    origin: Origin = (0, 0, 0),
+    origin: Origin = (0, 0, 0), coding: Coding = NOTHING_CODED,
 ) -> RaterMask:  # fmt: skip
     """Make a mask on a grid, or on a part of it from `origin`, into a record."""
     at, kept = cropped(values, origin)
-    return RaterMask(annotator, item, structure, grid, at, kept)
+    return RaterMask(annotator, item, structure, grid, at, kept, coding)
 
 
 def by_label(

@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.app.coding import Coding
 from raterscope.app.errors import InputError, plain
+from raterscope.app.formats.masks.coded import roi_coding
 from raterscope.app.formats.masks.drawings import Drawing, outlined
 from raterscope.app.formats.masks.gathering import cropped, refuse_total
 from raterscope.app.formats.masks.naming import NOTHING, Named, by_pattern
@@ -125,10 +127,8 @@ def _read(
     path: Path, dataset: Any, volume: VolumeFile, names: Named, naming: str | None, watch: Watch
 ) -> MaskTable:
     left_out: Counter[str] = Counter()
-    who = {
-        int(one.ReferencedROINumber): text_of(str(one.get("ROIInterpreter") or ""))
-        for one in dataset.get("RTROIObservationsSequence") or ()
-    }
+    observed = {int(one.ReferencedROINumber): one for one in dataset.get("RTROIObservationsSequence") or ()}
+    who = {number: text_of(str(one.get("ROIInterpreter") or "")) for number, one in observed.items()}
     operator = text_of(str(dataset.get("OperatorsName") or "").replace("^", " "))
     titles = {
         int(one.ROINumber): text_of(str(one.get("ROIName") or ""))
@@ -136,7 +136,7 @@ def _read(
     }
     unplaced: dict[tuple[str, str], list[str]] = {}
     rois = list(dataset.get("ROIContourSequence") or ())
-    drawn: list[tuple[str | None, str, Planes]] = []
+    drawn: list[tuple[str | None, str, Coding, Planes]] = []
     for at, roi in enumerate(rois):
         number = int(roi.ReferencedROINumber)
         contours = list(roi.get("ContourSequence") or ())
@@ -148,14 +148,14 @@ def _read(
         step = part(watch, 0.5 * at / len(rois), 0.5 * (at + 1) / len(rois))
         planes = _planes(path, contours, volume, left_out, unplaced, whose, step)
         if planes is not None:
-            drawn.append((annotator, structure, planes))
-    refuse_total(path, sum(math.prod(_around(planes)[1]) for _, _, planes in drawn))
+            drawn.append((annotator, structure, roi_coding(roi, observed.get(number)), planes))
+    refuse_total(path, sum(math.prod(_around(planes)[1]) for *_, planes in drawn))
     found = []
     item = names.item or volume.identifier or volume.name
-    for at, (annotator, structure, planes) in enumerate(drawn):
+    for at, (annotator, structure, coding, planes) in enumerate(drawn):
         step = part(watch, 0.5 + 0.5 * at / len(drawn), 0.5 + 0.5 * (at + 1) / len(drawn))
         origin, mask = _filled(planes, step)
-        found.append(RaterMask(annotator, item, structure, volume.grid, origin, mask))
+        found.append(RaterMask(annotator, item, structure, volume.grid, origin, mask, coding))
     if not found:
         reason = f" ({', '.join(f'{what} {n:,}' for what, n in left_out.items())})" if left_out else ""
         raise InputError(f"has no closed contours on {plain(volume.name, 60)}{reason}", file=path)

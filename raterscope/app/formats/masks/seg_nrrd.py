@@ -11,6 +11,7 @@ import numpy as np
 
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import InputError, plain
+from raterscope.app.formats.masks.coded import terminology_coding
 from raterscope.app.formats.masks.gathering import by_label, part_of
 from raterscope.app.formats.masks.naming import NOTHING, Named
 from raterscope.app.formats.strangers import text_of
@@ -20,7 +21,7 @@ from raterscope.app.formats.volumes.voxel_files import read_all
 
 __all__ = ["has_segments", "read_seg_nrrd"]
 
-_FIELD = re.compile(r"Segment(\d{1,6})_(Name|LabelValue|Layer)")
+_FIELD = re.compile(r"Segment(\d{1,6})_(Name|LabelValue|Layer|Color|Tags)")
 _MOST_SEGMENTS = 10_000
 
 
@@ -62,7 +63,8 @@ def read_seg_nrrd(path: Path, names: Named = NOTHING, watch: Watch = silent) -> 
         masks = by_label(layers[layer], list(labels.values()), step)
         for number, (_, origin, mask) in zip(labels, masks, strict=True):
             name = text_of(segments[number].get("Name", "")) or f"segment {number + 1}"
-            found[number] = part_of(names.annotator, names.item, name, head.grid, mask, origin)
+            coding = terminology_coding(segments[number].get("Tags", ""), segments[number].get("Color", ""))
+            found[number] = part_of(names.annotator, names.item, name, head.grid, mask, origin, coding)
     notices = tuple(f"{plain(path.name)}: {one}." for one in head.notices)
     return MaskTable(path, tuple(found[number] for number in sorted(found)), notices)
 

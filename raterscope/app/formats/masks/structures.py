@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+from uuid import NAMESPACE_OID, uuid5
 
 import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.masks.grid import Grid
+from raterscope.app.coding import NOTHING_CODED, Coding, Colour
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.export import distinct, safe
 from raterscope.app.formats.volumes.records import VolumeFile
 
-__all__ = ["Structure", "file_names", "refuse_maps", "required_source"]
+__all__ = ["Structure", "file_names", "missing_uids", "refuse_maps", "required_source"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,12 +30,25 @@ class Structure:
     values : (Z, Y, X) bool or float32
         On the whole grid: a mask; a probability, 0 to 1; for NIfTI any map.
     colour : (red, green, blue)
-        0 to 255.
+        0 to 255; used where the coding has none.
+    coding : Coding
+        What it stands for.
     """
 
     name: str
     values: NDArray[np.bool_] | NDArray[np.float32]
-    colour: tuple[int, int, int] = (230, 159, 0)
+    colour: Colour = (230, 159, 0)
+    coding: Coding = NOTHING_CODED
+
+    @property
+    def title(self) -> str:
+        """The name in files."""
+        return self.coding.label or self.name
+
+    @property
+    def shade(self) -> Colour:
+        """The colour in files."""
+        return self.coding.colour or self.colour
 
 
 def required_source(path: Path, source: VolumeFile | None, grid: Grid) -> VolumeFile:
@@ -53,6 +69,16 @@ def required_source(path: Path, source: VolumeFile | None, grid: Grid) -> Volume
             f"is on a grid of {grid.in_words()}; the series has {source.grid.in_words()}", file=path
         )
     return source
+
+
+def missing_uids(head: Any) -> tuple[str, str]:
+    """Give the frame of reference and the study of a series; or new ones, always the same."""
+    series = str(head.get("SeriesInstanceUID") or head.get("SOPInstanceUID") or "")
+    made = [f"2.25.{uuid5(NAMESPACE_OID, f'{series} {what}').int}" for what in ("frame", "study")]
+    return (
+        str(head.get("FrameOfReferenceUID") or made[0]),
+        str(head.get("StudyInstanceUID") or made[1]),
+    )
 
 
 def refuse_maps(path: Path, structures: Sequence[Structure], instead: str) -> None:

@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 
 from raterscope.algorithms.masks.grid import Grid
+from raterscope.app.coding import TISSUE, Code
 from raterscope.app.errors import InputError, plain
-from raterscope.app.formats.masks.deidentify import deidentified
-from raterscope.app.formats.masks.structures import Structure, required_source
+from raterscope.app.formats.masks.coded import code_item
+from raterscope.app.formats.masks.deidentify import Deidentifier, deidentified
+from raterscope.app.formats.masks.structures import Structure, missing_uids, required_source
 from raterscope.app.formats.volumes.dicom_headers import read_dataset
 from raterscope.app.formats.volumes.records import VolumeFile
 from raterscope.app.formats.whole import drafting
@@ -29,7 +31,7 @@ _WANTED = (
 
 def write_dicom_seg(
     path: Path, structures: Sequence[Structure], grid: Grid, *, source: VolumeFile | None = None,
-    deidentify: bool = False,
+    deidentify: Deidentifier | None = None,
 ) -> list[Path]:  # fmt: skip
     """Write masks as a binary segmentation, or probabilities as a fractional one, to 1/510 exact.
 
@@ -51,7 +53,6 @@ def write_dicom_seg(
     if masks and maps:
         files, kinds = [file, file.with_name(f"{file.stem}_probability.dcm")], [masks, maps]
     heads = _completed([read_dataset(one, pixels=False) for one in source.files], grid)
-    uids: dict[str, str] = {}
     with drafting(files) as drafts:
         for number, (draft, some) in enumerate(zip(drafts, kinds, strict=True)):
             try:
@@ -61,18 +62,15 @@ def write_dicom_seg(
                     f"cannot be written: the series lacks what a segmentation refers to ({plain(error)})",
                     file=path,
                 ) from error
-            if deidentify:
-                dataset = deidentified(dataset, uids)
+            if deidentify is not None:
+                dataset = deidentified(dataset, deidentify)
             dataset.save_as(draft, enforce_file_format=True)
     return files
 
 
 def _completed(heads: list[Any], grid: Grid) -> list[Any]:
     """Put into the heads of the slices what the standard wants there and scanners leave out."""
-    from pydicom.uid import generate_uid
-
-    frame = heads[0].get("FrameOfReferenceUID") or generate_uid(prefix=None)
-    study = heads[0].get("StudyInstanceUID") or generate_uid(prefix=None)
+    frame, study = missing_uids(heads[0])
     for head in heads:
         for keyword in _WANTED:
             if keyword not in head:
@@ -96,6 +94,31 @@ def _positions(grid: Grid) -> list[Any]:
     ]
 
 
+def _described(number: int, structure: Structure, method: Any) -> Any:
+    """Describe a segment; of a structure of which nothing is known, that it is tissue."""
+    import highdicom
+    from pydicom.sr.coding import Code as Concept
+
+    def concept(code: Code) -> Any:
+        return Concept(code.value, code.scheme, code.meaning)
+
+    coding = structure.coding
+    described = highdicom.seg.SegmentDescription(
+        segment_number=number,
+        segment_label=plain(structure.title, _LONGEST_LABEL).replace("\\", "/") or f"structure {number}",
+        segmented_property_category=concept(coding.category or TISSUE),
+        segmented_property_type=concept(coding.type or TISSUE),
+        algorithm_type=highdicom.seg.SegmentAlgorithmTypeValues.SEMIAUTOMATIC,
+        algorithm_identification=method,
+        anatomic_regions=None if coding.region is None else [concept(coding.region)],
+        display_color=highdicom.color.CIELabColor.from_rgb(*structure.shade),
+    )
+    if coding.modifier is not None:
+        kind = described.SegmentedPropertyTypeCodeSequence[0]
+        kind.SegmentedPropertyTypeModifierCodeSequence = [code_item(coding.modifier)]
+    return described
+
+
 def _segmentation(heads: Sequence[Any], structures: Sequence[Structure], number: int, grid: Grid) -> Any:
     import warnings
 
@@ -108,18 +131,7 @@ def _segmentation(heads: Sequence[Any], structures: Sequence[Structure], number:
     method = highdicom.AlgorithmIdentificationSequence(
         name="Raterscope", family=codes.cid7162.ClusterAnalysis, version=__version__
     )
-    segments = [
-        highdicom.seg.SegmentDescription(
-            segment_number=at,
-            segment_label=plain(one.name, _LONGEST_LABEL).replace("\\", "/") or f"structure {at}",
-            segmented_property_category=codes.SCT.Tissue,
-            segmented_property_type=codes.SCT.Tissue,
-            algorithm_type=highdicom.seg.SegmentAlgorithmTypeValues.SEMIAUTOMATIC,
-            algorithm_identification=method,
-            display_color=highdicom.color.CIELabColor.from_rgb(*one.colour),
-        )
-        for at, one in enumerate(structures, start=1)
-    ]
+    segments = [_described(at, one, method) for at, one in enumerate(structures, start=1)]
     binary = structures[0].values.dtype == np.bool_
     kinds = highdicom.seg.SegmentationTypeValues
     with warnings.catch_warnings():

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.masks.grid import Grid
+from raterscope.app.formats.masks.deidentify import Deidentifier
 from raterscope.app.formats.masks.structures import Structure, file_names
 from raterscope.app.formats.volumes.nifti import RAS_TO_LPS
 from raterscope.app.formats.volumes.records import VolumeFile
@@ -27,7 +28,7 @@ def write_nifti(
     grid: Grid,
     *,
     source: VolumeFile | None = None,  # noqa: ARG001 - as every writer of masks takes it
-    deidentify: bool = False,  # noqa: ARG001 - there is nothing to take out
+    deidentify: Deidentifier | None = None,  # noqa: ARG001 - there is nothing to take out
 ) -> list[Path]:
     """Write one file of all masks, label k the k-th of them, where they do not overlap; else one file each.
 

@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.app.errors import InputError, plain
-from raterscope.app.formats.masks.deidentify import deidentified
+from raterscope.app.formats.masks.coded import add_codes
+from raterscope.app.formats.masks.deidentify import Deidentifier, deidentified
 from raterscope.app.formats.masks.outlines import outlines
-from raterscope.app.formats.masks.structures import Structure, refuse_maps, required_source
+from raterscope.app.formats.masks.structures import Structure, missing_uids, refuse_maps, required_source
 from raterscope.app.formats.volumes.dicom_headers import read_dataset
 from raterscope.app.formats.volumes.records import VolumeFile
 from raterscope.app.formats.whole import drafting
@@ -39,7 +40,7 @@ _SERIES_NUMBER = 910
 
 def write_rtstruct(
     path: Path, structures: Sequence[Structure], grid: Grid, *, source: VolumeFile | None = None,
-    deidentify: bool = False,
+    deidentify: Deidentifier | None = None,
 ) -> list[Path]:  # fmt: skip
     """Write each mask as a structure. See `export.write_masks`."""
     source = required_source(path, source, grid)
@@ -49,8 +50,8 @@ def write_rtstruct(
     file = path if path.suffix.casefold() == ".dcm" else path.with_name(path.name + ".dcm")
     heads = [read_dataset(one, pixels=False) for one in source.files]
     dataset = _structure_set(structures, grid, heads)
-    if deidentify:
-        dataset = deidentified(dataset)
+    if deidentify is not None:
+        dataset = deidentified(dataset, deidentify)
     with drafting([file]) as (draft,):
         dataset.save_as(draft, enforce_file_format=True)
     return [file]
@@ -68,7 +69,8 @@ def _structure_set(structures: Sequence[Structure], grid: Grid, heads: Sequence[
         if keyword in first:
             dataset[keyword] = first[keyword]
         elif keyword not in ("SpecificCharacterSet", "StudyDescription"):
-            setattr(dataset, keyword, generate_uid(prefix=None) if keyword.endswith("UID") else None)
+            setattr(dataset, keyword, None)
+    dataset.FrameOfReferenceUID, dataset.StudyInstanceUID = missing_uids(first)
     dataset.SOPClassUID, dataset.SOPInstanceUID = _CLASS, generate_uid(prefix=None)
     dataset.SeriesInstanceUID, dataset.SeriesNumber = generate_uid(prefix=None), _SERIES_NUMBER
     dataset.Modality, dataset.OperatorsName, dataset.InstanceNumber = "RTSTRUCT", None, 1
@@ -116,9 +118,9 @@ def _add(dataset: Any, number: int, structure: Structure, grid: Grid, heads: Seq
 
     roi, contours, observation = Dataset(), Dataset(), Dataset()
     roi.ROINumber, roi.ReferencedFrameOfReferenceUID = number, dataset.FrameOfReferenceUID
-    roi.ROIName = plain(structure.name, _LONGEST_NAME).replace("\\", "/") or f"structure {number}"
+    roi.ROIName = plain(structure.title, _LONGEST_NAME).replace("\\", "/") or f"structure {number}"
     roi.ROIGenerationAlgorithm = "SEMIAUTOMATIC"
-    contours.ROIDisplayColor = list(structure.colour)
+    contours.ROIDisplayColor = list(structure.shade)
     contours.ReferencedROINumber = number
     contours.ContourSequence = []
     for at in np.flatnonzero(structure.values.any(axis=(1, 2))).tolist():
@@ -126,7 +128,8 @@ def _add(dataset: Any, number: int, structure: Structure, grid: Grid, heads: Seq
         for outline in outlines(np.asarray(structure.values[at], dtype=np.bool_)):
             contours.ContourSequence.append(_contour(outline, at, grid, head))
     observation.ObservationNumber = observation.ReferencedROINumber = number
-    observation.RTROIInterpretedType, observation.ROIInterpreter = "", None
+    observation.RTROIInterpretedType, observation.ROIInterpreter = structure.coding.role, None
+    add_codes(observation, structure.coding)
     dataset.StructureSetROISequence.append(roi)
     dataset.ROIContourSequence.append(contours)
     dataset.RTROIObservationsSequence.append(observation)

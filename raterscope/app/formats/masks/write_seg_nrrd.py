@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.app.errors import plain
+from raterscope.app.formats.masks.coded import terminology_tag
+from raterscope.app.formats.masks.deidentify import Deidentifier
 from raterscope.app.formats.masks.structures import Structure, refuse_maps
 from raterscope.app.formats.volumes.records import VolumeFile
 from raterscope.app.formats.whole import drafting
@@ -27,7 +29,7 @@ def write_seg_nrrd(
     grid: Grid,
     *,
     source: VolumeFile | None = None,  # noqa: ARG001 - as every writer of masks takes it
-    deidentify: bool = False,  # noqa: ARG001 - there is nothing to take out
+    deidentify: Deidentifier | None = None,  # noqa: ARG001 - there is nothing to take out
 ) -> list[Path]:
     """Write each mask as a segment; segments share a layer as long as they do not overlap.
 
@@ -89,12 +91,12 @@ def _header(
     for number, (one, (layer, label)) in enumerate(zip(structures, placed, strict=True)):
         prefix = f"Segment{number}_"
         header[prefix + "ID"] = f"Segment_{number + 1}"
-        header[prefix + "Name"] = _ascii(one.name) or f"segment {number + 1}"
-        header[prefix + "Color"] = " ".join(f"{value / 255:.6f}" for value in one.colour)
+        header[prefix + "Name"] = _ascii(one.title) or f"segment {number + 1}"
+        header[prefix + "Color"] = " ".join(f"{value / 255:.6f}" for value in one.shade)
         header[prefix + "Extent"] = extent
         header[prefix + "Layer"] = str(layer)
         header[prefix + "LabelValue"] = str(label)
-        header[prefix + "Tags"] = "|"
+        header[prefix + "Tags"] = terminology_tag(one.coding)
     header["Segmentation_MasterRepresentation"] = "Binary labelmap"
     header["Segmentation_ContainedRepresentationNames"] = "Binary labelmap|"
     header["Segmentation_ReferenceImageExtentOffset"] = "0 0 0"

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.masks.grid import Grid
+from raterscope.app.coding import NOTHING_CODED, Coding
 
 __all__ = ["MaskTable", "RaterMask", "Volume", "VolumeFile"]
 
@@ -89,6 +90,8 @@ class RaterMask:
         The first voxel of `values` in the grid.
     values : (Z, Y, X) bool or float32
         A mask, or probabilities 0 to 1, cropped to what is not 0; of no voxels where nothing was marked.
+    coding : Coding
+        What the file says that the structure stands for.
     """
 
     annotator: str | None
@@ -97,6 +100,7 @@ class RaterMask:
     grid: Grid
     origin: tuple[int, int, int]
     values: NDArray[np.bool_] | NDArray[np.float32]
+    coding: Coding = NOTHING_CODED
 
     def whole(self) -> NDArray[np.bool_] | NDArray[np.float32]:
         """Give the mask on the whole grid."""

@@ -11,12 +11,13 @@ from pydicom.dataelem import DataElement
 from pydicom.tag import Tag
 
 from raterscope.app.formats.masks import read_masks
-from raterscope.app.formats.masks.deidentify import deidentified
+from raterscope.app.formats.masks.deidentify import Deidentifier, deidentified
 from raterscope.app.formats.masks.export import write_masks
 from raterscope.app.formats.masks.structures import Structure
 from raterscope.app.formats.volumes.records import VolumeFile
 
 SHAPE = (3, 12, 14)
+BY = Deidentifier(b"k" * 32, {"Mary Miller": "rater-1"})
 NAME, DATE, TIME, AGE, PLACE = "Zorgenfri", "19570321", "031415", "066Y", "2.16.999.4711.20240102"
 # What the file is there to tell, by names that its writer chose.
 CONTENT = {
@@ -87,13 +88,13 @@ def planted(request, tmp_path: Path, series: Callable[..., VolumeFile]):
 def test_nothing_that_tells_the_patient_is_left(planted, tmp_path: Path) -> None:
     dataset = planted
     path = tmp_path / "b.dcm"
-    deidentified(dataset).save_as(path, enforce_file_format=True)
+    deidentified(dataset, BY).save_as(path, enforce_file_format=True)
     content = path.read_bytes().upper()
     assert [secret for secret in SECRETS if secret.upper() in content] == []
     read = pydicom.dcmread(path)
     assert read.PatientIdentityRemoved == "YES"
     assert read.DeidentificationMethod
-    assert read.PatientName == ""
+    assert read.PatientName == read.PatientID == BY.patient(dataset)
     assert read.StudyDate == ""
     assert read.SOPInstanceUID == read.file_meta.MediaStorageSOPInstanceUID != dataset.SOPInstanceUID
     assert NAME.encode() in dataset.preamble  # the dataset that was given is as it was
@@ -103,7 +104,7 @@ def test_nothing_that_tells_the_patient_is_left(planted, tmp_path: Path) -> None
 def test_the_mask_is_left(tmp_path: Path, series: Callable[..., VolumeFile], blobs, kind: str) -> None:
     volume, mask = series((4, 20, 30)), blobs((4, 20, 30))
     structures = [Structure("liver", mask)]
-    (path,) = write_masks(tmp_path / "a", kind, structures, volume.grid, source=volume, deidentify=True)
+    (path,) = write_masks(tmp_path / "a", kind, structures, volume.grid, source=volume, deidentify=BY)
     (one,) = read_masks(path, [volume]).masks
     assert one.structure == "liver"
     np.testing.assert_array_equal(one.whole(), mask)
@@ -118,7 +119,7 @@ def test_references_stay_references(tmp_path: Path, series: Callable[..., Volume
     mask = np.ones(SHAPE, dtype=bool)
     share = np.full(SHAPE, 0.5, dtype=np.float32)
     structures = [Structure("m", mask), Structure("p", share)]
-    files = write_masks(tmp_path / "a", "dicom-seg", structures, volume.grid, source=volume, deidentify=True)
+    files = write_masks(tmp_path / "a", "dicom-seg", structures, volume.grid, source=volume, deidentify=BY)
     one, other = (pydicom.dcmread(file) for file in files)
     assert one.StudyInstanceUID == other.StudyInstanceUID
     assert one.SOPInstanceUID != other.SOPInstanceUID

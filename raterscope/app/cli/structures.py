@@ -1,0 +1,124 @@
+"""`raterscope structures`: what the structures of a study stand for in exports, shown or chosen."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+from typing import Any
+
+from raterscope.app.cli.terminal import one_line
+from raterscope.app.coding import ROLES, Code, Coding
+from raterscope.app.errors import InputError, plain
+from raterscope.app.formats.masks.terminology import CATEGORIES, LATERALITIES, find_code
+from raterscope.app.masks.structures import known_coding, source_of
+from raterscope.app.review import Decision, StructureSubject
+from raterscope.app.study import Study
+from raterscope.app.study.masks import mask_entries
+from raterscope.app.study.structures import chosen_codings, imported_codings
+
+__all__ = ["structures"]
+
+_FROM = {"chosen": "chosen", "file": "from a file", "name": "by its name", "": "unknown"}
+_NAMED = 5
+
+
+def structures(options: argparse.Namespace) -> int:
+    """List structures and what they stand for, or choose it for one of them."""
+    if options.find is not None:
+        for code in find_code(options.find):
+            print(f"{code.scheme}:{code.value}\t{one_line(code.meaning)}")
+        return 0
+    changes = _changes(options)
+    if changes and options.structure is None:
+        raise InputError("name the structure that stands for this; without one, structures are listed")
+    with Study.open(options.study, to_read=not changes) as study:
+        images: dict[str, int] = {}
+        for entry in mask_entries(study):
+            images.setdefault(entry.structure, entry.image)
+        if not images:
+            raise InputError("holds no masks; `raterscope import` reads them", file=study.path)
+        names = list(images) if options.structure is None else [_named(images, options.structure)]
+        if changes:
+            chosen, imported = chosen_codings(study), imported_codings(study)
+            try:
+                coding = replace(known_coding(chosen, imported, names[0]), **changes)
+            except ValueError as error:
+                raise InputError(str(error)) from error
+            subject = StructureSubject(structure=names[0], coding=coding)
+            study.record(Decision(verb="describe", item=images[names[0]], subject=subject))
+        chosen, imported = chosen_codings(study), imported_codings(study)
+    for name in names:
+        told = _in_words(known_coding(chosen, imported, name))
+        print(one_line(f"{plain(name)}: {told} ({_FROM[source_of(chosen, imported, name)]})"))
+    return 0
+
+
+def _named(images: dict[str, int], name: str) -> str:
+    found = [one for one in images if one == name] or [
+        one for one in images if one.casefold() == name.casefold()
+    ]
+    if not found:
+        raise InputError(f"there is no structure {plain(name)}; there is {', '.join(map(plain, images))}")
+    return found[0]
+
+
+def _changes(options: argparse.Namespace) -> dict[str, Any]:
+    changes: dict[str, Any] = {}
+    for name in ("type", "category", "region"):
+        text = getattr(options, name)
+        if text is not None:
+            changes[name] = _code(text, CATEGORIES if name == "category" else ())
+    if options.type is not None and options.category is None:
+        changes["category"] = next(one for one in CATEGORIES if one.value == "91723000")
+    if options.side is not None:
+        changes["modifier"] = LATERALITIES.get(options.side)
+    if options.colour is not None:
+        changes["colour"] = _colour(options.colour)
+    if options.role is not None:
+        role = options.role.upper().replace(" ", "_")
+        if role not in (*ROLES, "NONE"):
+            raise InputError(f"{plain(options.role)} is no role; expected none or one of {', '.join(ROLES)}")
+        changes["role"] = "" if role == "NONE" else role
+    if options.label is not None:
+        changes["label"] = options.label
+    return changes
+
+
+def _code(text: str, among: tuple[Code, ...]) -> Code:
+    """Understand SCHEME:VALUE=MEANING, a value alone, or the words of a meaning."""
+    told, _, meaning = text.partition("=")
+    if meaning:
+        scheme, _, value = told.partition(":")
+        try:
+            return Code(value.strip(), scheme.strip(), meaning.strip())
+        except ValueError as error:
+            raise InputError(f"{plain(text)}: {error}") from error
+    wanted = text.strip().casefold()
+    found = [
+        one
+        for one in among
+        if wanted in (one.value, f"{one.scheme}:{one.value}".casefold(), one.meaning.casefold())
+    ] or ([] if among else list(find_code(text)))
+    exact = [one for one in found if one.meaning.casefold() == wanted]
+    if len(exact) == 1 or len(found) == 1:
+        return (exact or found)[0]
+    listed = ", ".join(f"{one.scheme}:{one.value} {one.meaning}" for one in (found or list(among))[:_NAMED])
+    more = f"; it may be {listed}" if listed else "; --find TEXT lists codes"
+    raise InputError(f"{plain(text)} is not the name of one code{more}")
+
+
+def _colour(text: str) -> tuple[int, int, int]:
+    digits = text.strip().removeprefix("#")
+    if len(digits) != 6 or any(one not in "0123456789abcdefABCDEF" for one in digits):
+        raise InputError(f"{plain(text)} is no colour; expected red, green and blue as in #e69f00")
+    return int(digits[:2], 16), int(digits[2:4], 16), int(digits[4:], 16)
+
+
+def _in_words(coding: Coding) -> str:
+    kind = coding.type
+    words = [f"{kind.meaning} ({kind.scheme}:{kind.value})" if kind is not None else "no code"]
+    words += [one.meaning for one in (coding.modifier, coding.region, coding.category) if one is not None]
+    words += [coding.role] if coding.role else []
+    words += ["#{:02x}{:02x}{:02x}".format(*coding.colour)] if coding.colour is not None else []
+    words += [f"exported as {coding.label}"] if coding.label else []
+    return ", ".join(words)

@@ -1,0 +1,116 @@
+"""What a structure stands for: coded category and type, colour, role in radiotherapy, name in exports."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+
+__all__ = ["NOTHING_CODED", "ROLES", "TISSUE", "Code", "Coding", "Colour", "coding_over", "merged"]
+
+Colour = tuple[int, int, int]
+
+ROLES = (
+    "GTV", "CTV", "PTV", "ORGAN", "AVOIDANCE", "EXTERNAL", "TREATED_VOLUME", "IRRAD_VOLUME", "BOLUS",
+    "CAVITY", "CONTRAST_AGENT", "CONTROL", "DOSE_REGION", "DOSE_MEASUREMENT", "SUPPORT", "FIXATION",
+    "MARKER", "REGISTRATION", "ISOCENTER", "BRACHY_CHANNEL", "BRACHY_ACCESSORY", "BRACHY_SRC_APP",
+    "BRACHY_CHNL_SHLD",
+)  # fmt: skip
+"""Defined terms of RT ROI Interpreted Type (DICOM PS3.3, C.8.8.8.1), the usual ones first."""
+
+_VALUE = re.compile(r"[^\\\x00-\x1f]{1,64}")
+_SCHEME = re.compile(r"[\w .+-]{1,16}")
+_ROLE = re.compile(r"[A-Z0-9_ ]{0,16}")
+_LONGEST = 64
+
+
+@dataclass(frozen=True)
+class Code:
+    """A concept of a coding scheme.
+
+    Attributes
+    ----------
+    value, scheme : str
+        "80891009" of "SCT".
+    meaning : str
+    """
+
+    value: str
+    scheme: str
+    meaning: str
+
+    def __post_init__(self) -> None:
+        if not (_VALUE.fullmatch(self.value) and _SCHEME.fullmatch(self.scheme)):
+            raise ValueError(f"{self.scheme}:{self.value} is no code; expected a scheme and a value.")
+        if not _VALUE.fullmatch(self.meaning):
+            raise ValueError(f"the code {self.value} has no meaning of up to {_LONGEST} characters.")
+
+    def same_as(self, other: Code | None) -> bool:
+        """Tell whether both are one concept, whatever words they are told in."""
+        return other is not None and (self.value, self.scheme) == (other.value, other.scheme)
+
+
+TISSUE = Code("85756007", "SCT", "Tissue")
+"""What a segmentation states where nothing is known of a structure."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Coding:
+    """What is known of a structure besides its name; what is None or empty is unknown.
+
+    Attributes
+    ----------
+    category, type, modifier : Code, optional
+        Segmented property category and type, and what modifies the type: the side of the body.
+    region : Code, optional
+        Anatomic region, for a type that may be anywhere.
+    colour : (red, green, blue), optional
+        0 to 255.
+    role : str
+        RT ROI interpreted type, one of `ROLES`.
+    label : str
+        Name in exports, where it is another than the structure's.
+    """
+
+    category: Code | None = None
+    type: Code | None = None
+    modifier: Code | None = None
+    region: Code | None = None
+    colour: Colour | None = None
+    role: str = ""
+    label: str = ""
+
+    def __post_init__(self) -> None:
+        if self.colour is not None and not (
+            len(self.colour) == 3 and all(0 <= value <= 255 for value in self.colour)
+        ):
+            raise ValueError(f"the colour {self.colour}; expected red, green and blue, 0 to 255.")
+        if not _ROLE.fullmatch(self.role):
+            raise ValueError(f"the role {self.role[:20]!r}; expected one such as {', '.join(ROLES[:6])}.")
+        if len(self.label) > _LONGEST or any(ord(one) < 32 for one in self.label) or "\\" in self.label:
+            raise ValueError(f"the name in exports; expected up to {_LONGEST} characters of text.")
+
+    @property
+    def specific(self) -> bool:
+        """Whether the type says more than that it is tissue."""
+        return self.type is not None and not self.type.same_as(TISSUE)
+
+
+NOTHING_CODED = Coding()
+
+
+def coding_over(above: Coding, below: Coding) -> Coding:
+    """Fill what one coding does not say from another; codes stay together, for they belong together."""
+    codes = below if above.type is None else above
+    return replace(
+        codes,
+        colour=above.colour or below.colour,
+        role=above.role or below.role,
+        label=above.label or below.label,
+    )
+
+
+def merged(before: Coding, new: Coding) -> Coding:
+    """Merge the codings of two files: the earlier one keeps what it says, unless that is only tissue."""
+    if new.specific and not before.specific:
+        before = replace(before, category=None, type=None, modifier=None, region=None)
+    return coding_over(before, new)
