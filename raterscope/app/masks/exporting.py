@@ -212,7 +212,8 @@ def _write_images(
     if request.format in _DICOM:
         written, warnings = write_dicom_images(stem.with_name(f"{stem.name}_images"), source, by, watch)
     else:
-        written, warnings = write_nifti_image(stem.with_name(f"{stem.name}_image.nii.gz"), source, watch)
+        file = stem.with_name(f"{stem.name}_image.nii.gz")
+        written, warnings = write_nifti_image(file, source, watch, resample=request.resample)
     for sentence in warnings:
         request.say(sentence)
     return written

@@ -5,13 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 from raterscope.algorithms.progress import Watch, part, silent
-from raterscope.app.errors import plain
+from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.export import make_folder
 from raterscope.app.formats.masks.deidentify import Deidentifier, burned_in, deidentified
 from raterscope.app.formats.masks.write_nifti import write_array
 from raterscope.app.formats.volumes import load_volume
 from raterscope.app.formats.volumes.dicom_headers import is_dicom, read_dataset
 from raterscope.app.formats.volumes.records import VolumeFile
+from raterscope.app.formats.volumes.resampling import regular_grid, why_not_regular
+from raterscope.app.formats.volumes.resampling import resample as resampled
 from raterscope.app.formats.volumes.voxel_files import sentences
 from raterscope.app.formats.whole import drafting
 
@@ -60,19 +62,42 @@ def write_dicom_images(
     ]
 
 
-def write_nifti_image(path: Path, source: VolumeFile, watch: Watch = silent) -> tuple[list[Path], list[str]]:
+def write_nifti_image(
+    path: Path, source: VolumeFile, watch: Watch = silent, *, resample: bool = False
+) -> tuple[list[Path], list[str]]:
     """Write a volume's values as NIfTI, which tells nothing but values and geometry.
+
+    Parameters
+    ----------
+    path : Path
+    source : VolumeFile
+    watch : Watch
+    resample : bool
+        Take uneven or tilted slices to a regular grid.
 
     Returns
     -------
     files : list of Path
     warnings : list of str
         See `write_dicom_images`.
+
+    Raises
+    ------
+    InputError
+        When the volume is in colour, NIfTI does not hold its grid, or a file cannot be read or written.
     """
     volume = load_volume(source, part(watch, 0.0, 0.8))
+    if volume.values.ndim != 3:
+        raise InputError("is in colour; export its masks alone, or as DICOM", file=path)
+    values, grid = volume.values, volume.grid
+    if reason := why_not_regular(grid):
+        if not resample:
+            raise InputError(f"cannot be written: {reason}. Resample to a regular grid", file=path)
+        grid = regular_grid(grid)
+        values = resampled(values, volume.grid, grid)
     first = source.files[0]
     why = burned_in(read_dataset(first, pixels=False)) if is_dicom(first) else None
     with drafting([path]) as (draft,):
-        write_array(draft, volume.values, volume.grid)
+        write_array(draft, values, grid)
     warning = f"{plain(path.name)}: the file {why}. Look at the pixels before you pass them on."
     return [path], [] if why is None else [warning]
