@@ -29,6 +29,8 @@ class Theme:
         Doubt; always with dashes.
     on_accent : str
         Words on the accent.
+    painted : str
+        What the expert paints into an image; no annotator's colour, nor any other, in anybody's eyes.
     """
 
     name: str
@@ -45,6 +47,7 @@ class Theme:
     rejected: str
     disputed: str
     on_accent: str
+    painted: str
 
 
 DARK = Theme(
@@ -62,6 +65,7 @@ DARK = Theme(
     rejected="#f07a2b",
     disputed="#ffd166",
     on_accent="#0d0f11",
+    painted="#22ffbb",
 )
 
 LIGHT = Theme(
@@ -79,6 +83,7 @@ LIGHT = Theme(
     rejected="#7d2a00",
     disputed="#8a6100",
     on_accent="#ffffff",
+    painted="#22ffbb",
 )
 
 ANNOTATOR_COLOURS = (

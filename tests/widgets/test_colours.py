@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from raterscope.widgets import theme
-from raterscope.widgets.tokens import ANNOTATOR_COLOURS
+from raterscope.widgets.tokens import ANNOTATOR_COLOURS, UNNAMED
 
 LEAST = 10.0
 """CIEDE2000; 1 is just noticed side by side, 10 at a glance."""
@@ -108,3 +108,11 @@ def test_annotators_differ_in_colour(seen):
 @pytest.mark.parametrize("look", [theme.DARK, theme.LIGHT], ids=lambda look: look.name)
 def test_accepted_rejected_and_disputed_differ_in_colour_too(look, seen):
     assert _least((look.accent, look.rejected, look.disputed), seen) >= LEAST
+
+
+@pytest.mark.parametrize("seen", list(SEEN_AS))
+def test_what_is_painted_looks_like_no_rater_and_no_consensus(seen):
+    look = theme.DARK
+    painted = lab(look.painted, seen)
+    others = (*ANNOTATOR_COLOURS, UNNAMED, "#ffffff", "#000000", look.accent, look.rejected, look.disputed)
+    assert min(difference(painted, lab(other, seen)) for other in others) >= LEAST

@@ -108,7 +108,7 @@ def paint_brush(
     """Paint the disc that would be covered, with a plus or a minus and its radius beside it."""
     x, y = viewport.to_screen(*place)
     reach = radius * viewport.scale
-    hue = theme.DARK.accent if puts_in else theme.DARK.rejected
+    hue = theme.DARK.painted
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     painter.setBrush(Qt.BrushStyle.NoBrush)
     line = Qt.PenStyle.SolidLine if puts_in else Qt.PenStyle.DashLine

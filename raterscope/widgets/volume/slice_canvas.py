@@ -30,7 +30,7 @@ LOOK_SHARE = 0.4
 HALO_FROM = 1.8
 """Width of a line from which on it has a dark edge: the consensus is to be seen on bright tissue."""
 
-BAND_ALPHA = 80
+BAND_ALPHA, STROKE_ALPHA = 80, 120
 CHIPS_ROOM = 36
 
 
@@ -263,8 +263,8 @@ class SliceCanvas(QWidget):
         for outline, path in seen:
             self._stroke_path(painter, path, outline.colour, outline.width, dashed=outline.dashed)
         if EDIT in paths:
-            painter.fillPath(paths[EDIT], theme.colour(theme.DARK.accent, 45))
-            self._stroke_path(painter, paths[EDIT], theme.DARK.accent, 2.0, dashed=False)
+            painter.fillPath(paths[EDIT], theme.colour(theme.DARK.painted, 45))
+            self._stroke_path(painter, paths[EDIT], theme.DARK.painted, 2.0, dashed=False)
 
     def _stroke_path(
         self, painter: QPainter, path: QPainterPath, colour: str, width: float, *, dashed: bool
@@ -286,8 +286,8 @@ class SliceCanvas(QWidget):
         if stroke is not None:
             preview = stroke.preview()
             if preview is not None:
-                hue = theme.DARK.accent if stroke.puts_in else theme.DARK.rejected
-                picture = mask_picture(preview[0], theme.colour(hue, 120))
+                hue = theme.DARK.painted if stroke.puts_in else theme.DARK.canvas
+                picture = mask_picture(preview[0], theme.colour(hue, STROKE_ALPHA))
                 painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, False)
                 painter.drawImage(overlay.on_screen(view, preview[1]), picture)
         if scene.tool != "look" and self._pointer is not None:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 from PySide6.QtCore import QObject, Signal
 
-from raterscope.algorithms.masks.data import OPEN, BoolArray, Settled
+from raterscope.algorithms.masks.data import OPEN, Settled
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.masks.review import interpolate
 from raterscope.algorithms.progress import Watch
+from raterscope.app.contents import Written
 from raterscope.app.document import Document
 from raterscope.app.jobs import Job, Jobs
 from raterscope.app.review import Decision, Region, RegionSubject
@@ -78,7 +80,10 @@ class Reviewing(QObject):
         self._go_on = False
         self._by_hand = False
         """Whether the expert chose the region itself: only then may a decision on it be changed."""
-        self._painted: dict[int, None] = {}
+        self._strokes: set[int] = set()
+        """Decisions that painted on one slice since slices were filled in last."""
+        self._stroked = ""
+        """The structure that they are of."""
         self._unwritten: deque[Settled] = deque()
         self.scene: Scene | None = None
         self.structure = ""
@@ -120,7 +125,9 @@ class Reviewing(QObject):
         self.scene, self.structure = scene, structure
         if not same:
             self._unwritten.clear()
-        self._painted.clear()
+        if not same or structure != self._stroked:
+            self._strokes.clear()
+            self._stroked = structure
         self._read()
         self.go_to(kept if kept is not None and kept < len(self.regions) else None)
 
@@ -214,26 +221,28 @@ class Reviewing(QObject):
         touched = np.argwhere(stroke.values != OPEN)
         if self.scene is None or not len(touched):
             return
-        if stroke.values.shape[0] == 1:
-            self._painted[stroke.origin[0]] = None
         settled = _trimmed(Settled(stroke.origin, stroke.values))
         here = self.region
         if here is not None and (self.covers(here) or not _touches(here, settled)):
             here = None  # blind, a region is settled when the expert says so, not by a first stroke
-        self._record("paint", settled, here)
+        job = self._record("paint", settled, here)
+        if stroke.values.shape[0] == 1:
+            job.finished.connect(self._on_stroke)
 
     def interpolate(self) -> None:
-        """Fill in the slices between those that were painted last."""
+        """Fill in the slices between those that were painted last, as they are painted and nowhere else."""
         scene, consensus = self.scene, self.mended
-        painted = sorted(self._painted)
+        known = {} if scene is None else scene.settled
+        of = [one.voxels for one in self._decisions() if one.decision in self._strokes]
+        strokes = [known[voxels] for voxels in of if voxels is not None and voxels in known]
+        painted = sorted({stroke.origin[0] for stroke in strokes})
         if scene is None or consensus is None or len(painted) < 2:
             self.said.emit("Paint on two slices of the large view; those between them are then filled in.")
             return
         if painted[-1] - painted[0] + 1 == len(painted):
             self.said.emit("There is no slice between those that you painted.")
             return
-        keys = {at: _slice_of(consensus, at) for at in painted}
-        work = partial(_interpolated, keys, consensus, scene.image.lattice)
+        work = partial(_interpolated, strokes, consensus, scene.image.lattice)
         job = self._jobs.start("Filling in slices", work, quiet=True)
         job.finished.connect(partial(self._on_interpolated, scene))
         job.failed.connect(self.said)
@@ -244,7 +253,6 @@ class Reviewing(QObject):
         if scene is None or not target:
             return
         if decision is not target:
-            self._forget_unpainted()
             self.return_to(target)
         if decision is target and decision.voxels is not None and self._unwritten:
             self._on_settled(scene, decision.voxels, self._unwritten.popleft())
@@ -349,17 +357,11 @@ class Reviewing(QObject):
         if settled is None:
             self.said.emit("The slices between are as they should be already.")
             return
-        self._painted.clear()
+        self._strokes.clear()
         self._record("paint", settled, None)
 
-    def _forget_unpainted(self) -> None:
-        """Leave out slices whose strokes were all taken back: nothing is to be filled in up to them."""
-        painted = {
-            one.subject.origin[0]
-            for one in self._decisions()
-            if one.verb == "paint" and one.subject.shape[0] == 1
-        }
-        self._painted = {at: None for at in self._painted if at in painted}
+    def _on_stroke(self, written: Written) -> None:
+        self._strokes.add(written.decision.id)
 
     def _refresh(self) -> None:
         covered = self.covered
@@ -426,24 +428,44 @@ def _touches(region: DisputedRegion, settled: Settled) -> bool:
     return bool((high > low).all())
 
 
-def _slice_of(piece: Piece, at: int) -> BoolArray:
-    inside = piece.origin[0] <= at < piece.origin[0] + piece.values.shape[0]
-    return piece.values[at - piece.origin[0]] if inside else np.zeros(piece.values.shape[1:], dtype=np.bool_)
+def _interpolated(strokes: Sequence[Settled], consensus: Piece, grid: Grid, watch: Watch) -> Settled | None:
+    """Settle the slices between strokes, as far as the area painted reaches; None where nothing changes.
 
-
-def _interpolated(
-    keys: Mapping[int, BoolArray], consensus: Piece, grid: Grid, watch: Watch
-) -> Settled | None:
-    """Settle what changes on the slices between those drawn; None where nothing does."""
+    What was put in and what was taken out are each interpolated from slice to slice (see `interpolate`).
+    """
     watch(0.0, "filling in slices")
-    filled = interpolate(keys, grid.spacing, grid.uneven_positions)
-    if not filled:
+    low = np.min([one.origin for one in strokes], axis=0)
+    high = np.max([np.add(one.origin, one.value.shape) for one in strokes], axis=0)
+    painted = np.full(tuple(high - low), OPEN, dtype=np.int8)
+    for one in strokes:  # the latest has the last word
+        there = _within(one.origin, one.value.shape, low)
+        np.copyto(painted[there], one.value, where=one.value != OPEN)
+    first, keys = int(low[0]), [int(at) for at in np.flatnonzero((painted != OPEN).any(axis=(1, 2)))]
+    value = np.full(painted.shape, OPEN, dtype=np.int8)
+    for put_in in (0, 1):
+        slices = {first + at: np.asarray(painted[at] == put_in) for at in keys}
+        for at, area in interpolate(slices, grid.spacing, grid.uneven_positions).items():
+            value[at - first][area] = put_in
+    before = np.zeros(value.shape, dtype=np.bool_)
+    low_shared, high_shared = (
+        np.maximum(low, consensus.origin),
+        np.minimum(high, np.add(consensus.origin, consensus.values.shape)),
+    )
+    if (high_shared > low_shared).all():
+        extent = tuple(int(n) for n in high_shared - low_shared)
+        before[_within(low_shared, extent, low)] = consensus.values[
+            _within(low_shared, extent, consensus.origin)
+        ]
+    if not ((value != OPEN) & (value != before)).any():
         return None
-    first, last = min(filled), max(filled)
-    value = np.full((last - first + 1, *consensus.values.shape[1:]), OPEN, dtype=np.int8)
-    for at, mask in filled.items():
-        changed = mask != _slice_of(consensus, at)
-        value[at - first][changed] = mask[changed]
-    if not (value != OPEN).any():
-        return None
-    return _trimmed(Settled((first, consensus.origin[1], consensus.origin[2]), value))
+    return _trimmed(Settled((int(low[0]), int(low[1]), int(low[2])), value))
+
+
+def _within(
+    origin: Sequence[int] | NDArray[np.integer],
+    shape: Sequence[int],
+    corner: Sequence[int] | NDArray[np.integer],
+) -> tuple[slice, ...]:
+    """Give the place of a box in a part of the image that begins at a corner."""
+    begins = np.subtract(origin, corner)
+    return tuple(slice(int(at), int(at) + n) for at, n in zip(begins, shape, strict=True))

@@ -8,6 +8,7 @@ from raterscope.app.study import Study
 from raterscope.widgets.volume.layers import Stroke
 from tests.app.driving import idle
 from tests.app.workspaces.masks.driving import consensus, key, states
+from tests.app.workspaces.masks.made import SHAPE
 
 
 def test_brush_and_eraser_mend_the_consensus_stroke_by_stroke(fused_masks, qtbot):
@@ -99,3 +100,22 @@ def test_a_stroke_that_could_not_be_written_is_not_shown_as_another(fused_masks,
     idle(fused_masks, qtbot)
     assert not consensus(fused_masks)[1].any()
     assert consensus(fused_masks)[4, 30:35, 30:35].all()
+
+
+def test_slices_between_change_only_where_the_painted_area_reaches(fused_masks, qtbot):
+    """The consensus has another shape on every slice: outside of the painted area it stays as it is."""
+    workspace = fused_masks.workspace
+    before = consensus(fused_masks)
+    bump = np.ones((1, 5, 5), dtype=np.int8)
+    gap = np.zeros((1, 3, 3), dtype=np.int8)
+    for at in (5, 11):
+        workspace.volume.painted.emit(Stroke((at, 26, 18), bump, "axial", at))
+        workspace.volume.painted.emit(Stroke((at, 19, 19), gap, "axial", at))
+        idle(fused_masks, qtbot)
+    key(fused_masks, qtbot, Qt.Key.Key_I)
+    after = consensus(fused_masks)
+    assert after[6:11, 26:31, 18:23].all()
+    assert not after[6:11, 19:22, 19:22].any()
+    elsewhere = np.ones(SHAPE, dtype=bool)
+    elsewhere[5:12, 26:31, 18:23] = elsewhere[5:12, 19:22, 19:22] = False
+    np.testing.assert_array_equal(after[elsewhere], before[elsewhere])
