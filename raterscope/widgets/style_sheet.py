@@ -150,6 +150,9 @@ QPushButton#workspaceTab:checked {{ background: {t.raised}; color: {t.text}; fon
 QPushButton#workspaceTab:focus {{ border-color: {t.accent}; }}
 QLabel#statusNews {{ font-size: {caption}px; }}
 QLabel#statusText, QLabel#statusKept {{ color: {t.second}; font-size: {caption}px; }}
+QWidget#standingNotes {{ background: {t.raised}; border-bottom: 1px solid {t.line}; }}
+QLabel#standingTag {{ font-weight: bold; color: {t.surface}; background: {t.disputed}; border-radius: 3px;
+    padding: 1px 6px; }}
 QWidget#noticeBar {{ background: {t.raised}; border-bottom: 1px solid {t.line}; }}
 QLabel#noticeTone {{ font-weight: bold; color: {t.accent}; }}
 QLabel#noticeTone[tone="error"] {{ color: {t.rejected}; }}

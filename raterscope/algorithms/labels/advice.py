@@ -88,12 +88,6 @@ def advice(
         said += _of_swaps(labels, fusion)
     if fusion.drift is None:
         said += _of_change(labels, fusion)
-    if not fusion.trace.converged:
-        last = f" (the last change of a probability was {fusion.trace.change[-1]:.2g})"
-        said.append(
-            f"The iteration ended before it came to rest{last if len(fusion.trace.change) else ''}:"
-            " allow for more iterations."
-        )
     return tuple(said)
 
 

@@ -8,7 +8,8 @@ import numpy as np
 
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.clicks.running import counted_in
-from raterscope.app.errors import counted
+from raterscope.app.convergence import of_clicks
+from raterscope.app.errors import counted, plain
 from raterscope.app.report.click_evaluation import against_truth
 from raterscope.app.report.click_pictures import images_found
 from raterscope.app.report.click_tables import (
@@ -17,7 +18,7 @@ from raterscope.app.report.click_tables import (
     measurements_table,
     parasitaemia_table,
 )
-from raterscope.app.report.contents import Block, Facts, Section
+from raterscope.app.report.contents import Block, Facts, Notices, Section
 from raterscope.app.report.counted import CountedImage
 from raterscope.app.report.runs import run_in_words
 from raterscope.app.review import Measures
@@ -37,10 +38,25 @@ def clicks_section(
     last = max((one.run for one in found), key=lambda run: run.id)
     weighed = counted_in(last, study.decisions())
     people = annotators_table(found, weighed, excluded, part(watch, 0.0, 0.2))
-    blocks: list[Block | None] = [_facts(found, measures), counts_table(found), *against_truth(found)]
+    blocks: list[Block | None] = [_unsettled(found), _facts(found, measures), counts_table(found)]
+    blocks += against_truth(found)
     blocks += [parasitaemia_table(found, measures), people, measurements_table(found, measures)]
     blocks.append(images_found(study, found, measures, part(watch, 0.2, 1.0)))
     return Section("Clicks", [block for block in blocks if block is not None], breaks=True)
+
+
+def _unsettled(found: Sequence[CountedImage]) -> Notices | None:
+    """Say which images' results did not converge, with advice; None where all did."""
+    of: dict[str, list[str]] = {}
+    for one in found:
+        words = of_clicks(one.fusion, one.run.settings)
+        if words:
+            of.setdefault(words, []).append(plain(one.entry.name))
+    sentences = []
+    for words, names in of.items():
+        others = f" and {counted(len(names) - 1, 'other image')}" if len(names) > 1 else ""
+        sentences.append(f"{names[0]}{others}: {words}")
+    return Notices(sentences) if sentences else None
 
 
 def _facts(found: Sequence[CountedImage], measures: Measures) -> Facts:

@@ -87,6 +87,8 @@ class Figures:
         0 where the expert settled it.
     left_out : sequence of str
         Raters of the structure whom the expert had excluded.
+    absent : sequence of str
+        Raters of the case who have no mask of the structure.
     truth : AgainstTruth, optional
     """
 
@@ -105,6 +107,7 @@ class Figures:
     even: int
     doubt: Float32Array
     left_out: Sequence[str] = ()
+    absent: Sequence[str] = ()
     truth: AgainstTruth | None = None
 
     def without_maps(self) -> Figures:
@@ -154,6 +157,8 @@ def read_figures(
     run, result = latest
     every = mask_entries(study, entry.id)
     truths = {one.structure for one in every if one.annotator is None}
+    of_run = dict.fromkeys(one.annotator for one in mask_entries(study, entry.id, run))
+    everybody = [name for name in of_run if name is not None]
     settled = settled_of(study, regions)
     found = []
     for done, (fusion, report) in enumerate(zip(result.fusions, result.reports, strict=True)):
@@ -200,6 +205,7 @@ def read_figures(
                     fusion, masks, known_voxels(decided, settled, structure, masks.origin, masks.shape)
                 ),
                 left_out=[name for name in run.excluded if name in raters],
+                absent=[name for name in everybody if name not in raters],
                 truth=truth,
             )
         )

@@ -9,6 +9,7 @@ import numpy as np
 from raterscope.algorithms.labels.data import OPEN, FloatArray
 from raterscope.algorithms.labels.drift import change_points, row_over_time
 from raterscope.algorithms.progress import Watch, silent
+from raterscope.app.convergence import of_labels
 from raterscope.app.errors import counted, plain
 from raterscope.app.labels.answers import Answered, Groups
 from raterscope.app.report.answered import AnsweredQuestion
@@ -42,7 +43,8 @@ def question_section(found: AnsweredQuestion, watch: Watch = silent) -> Section:
     """Tell of one question."""
     watch(0.0, "drawing")
     blocks: list[Block] = [_facts(found)]
-    notices = [plain(one, 400) for one in found.advice]
+    unsettled = of_labels(found.answered.result.fusion, found.answered.run.settings)
+    notices = [plain(one, 400) for one in (unsettled, *found.advice) if one]
     if notices:
         blocks.append(Notices(notices))
     if found.judged:

@@ -9,6 +9,7 @@ import numpy as np
 from raterscope.algorithms.masks.data import volumes_of
 from raterscope.algorithms.masks.patterns import with_margin
 from raterscope.algorithms.progress import Watch, part
+from raterscope.app.convergence import of_masks
 from raterscope.app.errors import counted, plain
 from raterscope.app.report.contents import Block, Facts, Gallery, Notices, Picture, Section, Swatch, Table
 from raterscope.app.report.figures import Figures
@@ -155,7 +156,9 @@ def _structure(
         facts.append(("Consensus against the known truth", words))
     facts.append(("Fit", _fit(figures)))
     facts += [("Note", plain(sentence, 400)) for sentence in fusion.notices]
-    blocks: list[Block] = [Facts(facts), _gallery(study, figures, voxels, numbers, units, watch)]
+    unsettled = of_masks(fusion, figures.run.settings)
+    blocks: list[Block] = [Facts(facts), *([Notices([unsettled])] if unsettled else [])]
+    blocks += [_gallery(study, figures, voxels, numbers, units, watch)]
     if regions:
         blocks.append(disputes_table(figures, units))
     blocks.append(raters_table(figures, units, numbers, excluded))

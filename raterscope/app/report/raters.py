@@ -48,8 +48,10 @@ def raters_table(
         columns[f"HD95, truth, {unit}"] = [units.mm(one.hausdorff_95) for one in figures.truth.raters]
     rows: list[list[Cell | str]] = []
     for p, name in enumerate(fusion.annotators):
-        cell = _named(name, numbers, since=name in excluded)
+        cell = _named(name, numbers, since=name in excluded, nothing=not figures.volumes[p])
         rows.append([cell, *(cells[p] for cells in columns.values())])
+    for name in figures.absent:
+        rows.append([_named(name, numbers, nothing=True), *[NONE] * len(columns)])
     for name in figures.left_out:
         reason = plain(excluded.get(name, "")) or "no reason given"
         shown = _named(name, numbers)
@@ -167,9 +169,10 @@ def _verdict(region: Region | None) -> str:
     ]
 
 
-def _named(name: str, numbers: Mapping[str, int], *, since: bool = False) -> Cell:
+def _named(name: str, numbers: Mapping[str, int], *, since: bool = False, nothing: bool = False) -> Cell:
     swatch = colour_of(numbers[name]) if name in numbers else ""
-    return Cell(plain(name, 40) + (" (excluded since)" if since else ""), swatch=swatch)
+    words = [word for word, holds in (("excluded since", since), ("drew nothing", nothing)) if holds]
+    return Cell(plain(name, 40) + (f" ({', '.join(words)})" if words else ""), swatch=swatch)
 
 
 def _bias(value: float) -> str:

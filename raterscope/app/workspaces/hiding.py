@@ -49,6 +49,11 @@ class Hiding(QObject):
         """What the Review menu offers."""
         return self._words, KEY, self.toggle
 
+    @property
+    def note(self) -> str:
+        """What is said as long as it hides."""
+        return f"{self._told[True]} {KEY} shows it."
+
     def toggle(self) -> None:
         """Hide, or show again, and say so."""
         self.set(not self.on)

@@ -17,6 +17,7 @@ from raterscope.widgets.panels.fuse_panel import FusePanel
 from raterscope.widgets.panels.history_panel import HistoryPanel
 from raterscope.widgets.panels.jobs_panel import JobsPanel
 from raterscope.widgets.scrolled import Scrolled
+from raterscope.widgets.standing_notes import StandingNotes
 from raterscope.widgets.text_size import text_size
 
 if TYPE_CHECKING:
@@ -98,8 +99,10 @@ class WorkspaceScreen(QWidget):
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         across, down = Qt.Orientation.Horizontal, Qt.Orientation.Vertical
+        self.notes = StandingNotes(self)
+        column.addWidget(self.notes)
         self.whole = _splitter(across, self)
-        column.addWidget(self.whole)
+        column.addWidget(self.whole, 1)
         Scrolled(queue, self.whole)
         self.middle = _splitter(down, self.whole)
         self.upper, self.bottom = _splitter(across, self.middle), _splitter(across, self.middle)
@@ -172,6 +175,7 @@ class WorkspaceScreen(QWidget):
             if slot == self.hiding.toggle:
                 action.setCheckable(True)
                 self.hiding.changed.connect(action.setChecked)
+                self.hiding.changed.connect(self._on_blind)
             for place in walked if "Tab" in keys else (self,):
                 place.addAction(action)
             self.actions_made.append(action)
@@ -183,6 +187,13 @@ class WorkspaceScreen(QWidget):
             shortcut = QShortcut(QKeySequence(str(digit)), self)
             shortcut.setContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
             shortcut.activated.connect(partial(slot, digit - 1))
+
+    def say_converged(self, words: str) -> None:
+        """Say for as long as a result is shown that it did not converge; with no words, that it did."""
+        self.notes.set_note("Not converged", words)
+
+    def _on_blind(self, blind: bool) -> None:
+        self.notes.set_note("Blind", self.hiding.note if blind else "")
 
     def fuse_again(self) -> None:
         """Fuse with the settings and the scope that the panel shows."""

@@ -58,6 +58,8 @@ class RaterRow:
         In mm.
     excluded : bool
     excluded_reason : str
+    note : str
+        What stands beside the name: "drew nothing".
 
     All figures are NaN where not known.
     """
@@ -74,6 +76,7 @@ class RaterRow:
     specificity: float = math.nan
     excluded: bool = False
     excluded_reason: str = ""
+    note: str = ""
 
     def figure(self, column: str) -> float:
         """Give a figure by the name of its column."""
@@ -159,7 +162,7 @@ def _words(value: float, column: str) -> str:
 
 def _spoken(row: RaterRow, column: str) -> str:
     if column == "rater":
-        return row.name + (", excluded" if row.excluded else "")
+        return ", ".join(part for part in (row.name, "excluded" if row.excluded else "", row.note) if part)
     value = row.figure(column)
     if math.isnan(value):
         return f"{column} not known"
@@ -171,4 +174,4 @@ def _tip(row: RaterRow, column: str) -> str:
         return f"{row.name}: {_spoken(row, column)}"
     known = [_spoken(row, column) for column in FIGURES if not math.isnan(row.figure(column))]
     why = f"excluded: {row.excluded_reason}" if row.excluded_reason else "excluded" if row.excluded else ""
-    return f"{row.name}: " + (", ".join(part for part in (why, *known) if part) or "not fused yet")
+    return f"{row.name}: " + (", ".join(part for part in (why, row.note, *known) if part) or "not fused yet")

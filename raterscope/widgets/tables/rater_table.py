@@ -33,7 +33,7 @@ NOTHING = "Import the masks of several raters: whom to trust is said here."
 WIDTHS = {
     "weight": 60, "bias mm": 68, "spread": 58, "dof": 44, "Dice": 46, "HD95": 50, "sens.": 50, "spec.": 50,
 }  # fmt: skip
-NAME_WIDTH = 92
+NAME_WIDTH, NOTE_WIDTH = 92, 84
 EDGES = 24
 """Above, between and below the titles and the raters."""
 MOST_IN_SIGHT = 9
@@ -226,7 +226,8 @@ class RaterTable(QWidget):
         hidden = len(self.model.hidden & {row.name for row in self.model.rows})
         aside = f"{hidden} hidden" if hidden else "1-9 for one alone"
         self._header.set_aside(aside if self.model.rows else "")
-        room = self.width() - pixels(NAME_WIDTH) - self.view.verticalScrollBar().sizeHint().width()
+        name_width = NAME_WIDTH + (NOTE_WIDTH if any(row.note for row in self.model.rows) else 0)
+        room = self.width() - pixels(name_width) - self.view.verticalScrollBar().sizeHint().width()
         for name in LAST_KEPT:
             known = self.model.known(name)
             room -= pixels(WIDTHS[name]) if known else 0
@@ -255,6 +256,9 @@ class _RaterDelegate(QStyledItemDelegate):
             if shown:
                 paint_rater(painter, sample, row.number)
             name = box.adjusted(38, 0, -4, 0)
+            if row.note:
+                paint_words(painter, name, row.note, look.disputed, side=Qt.AlignmentFlag.AlignRight)
+                name.setRight(name.right() - NOTE_WIDTH)
             paint_words(painter, name, row.name, tone, elide=Qt.TextElideMode.ElideMiddle)
         elif column == "weight" and row.weight == row.weight:
             bar = QRectF(box.left() + 8, box.center().y() - 3, box.width() - 16, 6)

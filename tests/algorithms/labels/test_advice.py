@@ -122,12 +122,6 @@ def test_a_vote_that_is_better_beyond_chance_is_told() -> None:
     assert advice(labels, fusion, assess(fusion.posterior, truth, labels.classes), vote) == ()
 
 
-def test_an_iteration_that_was_cut_off_is_told() -> None:
-    labels, _ = simulated(300, 12, 5, 3, np.full((12, 300), 0.7))
-    said = advice(labels, ibcc(labels, IBCCSettings(iterations=2)))
-    assert any("before it came to rest" in one for one in said)
-
-
 @pytest.mark.parametrize("method", METHODS)
 def test_votes_are_not_warned_against(method: object) -> None:
     labels, _ = pathologists(0)

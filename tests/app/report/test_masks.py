@@ -13,10 +13,11 @@ from raterscope.algorithms.masks.fusion import MaskPlan
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.progress import Cancelled
 from raterscope.app.errors import InputError
+from raterscope.app.masks.running import fuse_cases, gather, keep
 from raterscope.app.report import write_report
 from raterscope.app.report.agreement import holm
 from raterscope.app.review import Decision, RegionSubject
-from raterscope.app.study.masks import add_case, add_masks
+from raterscope.app.study.masks import PlacedMask, add_case, add_masks
 from tests.app.report.conftest import WICKED, a_block, fuse
 
 
@@ -231,3 +232,26 @@ def test_of_one_region_one_decision_is_in_effect_and_one_region_held_fixed(study
     standing = [row[-1] for row in made.rows if len(row) == 8 and row[0].isdecimal()]
     assert standing == ["superseded", "no effect", *["superseded"] * 5, "in effect"]
     assert "What the expert had settled was held fixed: 1 region of chest." in made.text
+
+
+def test_non_convergence_stands_above_the_figures_with_the_setting_to_change(study, page):
+    inputs = gather([entry.id for entry in study.images()], study)
+    keep(fuse_cases(inputs, MaskPlan.make("laplace", {"max_iterations": "1"})), study)
+    text = page(study).text
+    assert "did not converge in 1 iteration:" in text
+    assert "“Iterations”" in text
+    assert text.index("did not converge") < text.index("Raters against the consensus")
+    fuse(study, "majority")
+    assert "did not converge" not in page(study).text
+
+
+def test_a_rater_who_drew_nothing_of_a_structure_is_listed(study, page):
+    case = study.images()[0].id
+    low, high = (3, 15, 15), (8, 25, 25)
+    blank = PlacedMask(case, "Cem", "node", low, np.zeros((5, 10, 10), dtype=bool))
+    add_masks(study, [a_block(case, "Ada", low, high, "node"), blank], "made")
+    fuse(study)
+    text = page(study).text
+    assert "Cem (drew nothing)" in text
+    assert f"{WICKED} (drew nothing)" in text
+    assert "Ada (drew nothing)" not in text

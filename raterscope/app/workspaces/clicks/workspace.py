@@ -13,6 +13,7 @@ from raterscope.algorithms.clicks.assignment import AssignmentSettings
 from raterscope.algorithms.progress import Watch
 from raterscope.app.clicks.batch import Draft
 from raterscope.app.clicks.running import Answer, Inputs, fuse_inputs, gather, keep
+from raterscope.app.convergence import of_clicks
 from raterscope.app.document import Document
 from raterscope.app.jobs import Jobs
 from raterscope.app.review import Decision, SpotSubject
@@ -279,6 +280,9 @@ class ClicksWorkspace(ClicksScreen):
         self.on_canvas.show()
         if scene is not None and scene.missing:
             self.refused.emit(scene.missing)
+        fusion = None if scene is None else scene.fusion
+        run = None if scene is None else scene.run
+        self.say_converged(of_clicks(fusion, run.settings) if fusion and run else "")
         self.comparing.show_scene(scene)
         self.plotting.show_scene(scene)
         self.asking.show(scene)

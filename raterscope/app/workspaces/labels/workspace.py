@@ -13,6 +13,7 @@ from PySide6.QtWidgets import QWidget
 
 from raterscope.algorithms.labels.fusion import LabelPlan, QuestionSettings
 from raterscope.algorithms.progress import Watch
+from raterscope.app.convergence import of_labels
 from raterscope.app.document import Document
 from raterscope.app.jobs import Jobs
 from raterscope.app.labels.running import Answer, Draft, Inputs, fuse_questions, gather, keep
@@ -174,6 +175,8 @@ class LabelsWorkspace(LabelsScreen):
         # What is drawn slowly has a turn of its own, so that events come between.
         QTimer.singleShot(0, self, partial(self._show_plots, scene))
         fusion = None if scene is None else scene.fusion
+        run = None if scene is None else scene.run
+        self.say_converged(of_labels(fusion, run.settings) if fusion and run else "")
         told = () if fusion is None else fusion.notices
         advice = () if analysis is None else analysis.advice
         together = analysis is not None and analysis.err_together

@@ -53,6 +53,8 @@ class Scene:
     votes : mapping of structure to Votes
     settled : mapping of `Region.voxels` to Settled
         Of all decisions on the case that stand.
+    nothing : mapping of structure to the annotators of the case who drew nothing of it
+        In an empty mask, or without one.
     """
 
     image: ImageEntry
@@ -64,6 +66,7 @@ class Scene:
     result: CaseResult | None
     votes: Mapping[str, Votes] = field(default_factory=dict)
     settled: Mapping[int, Settled] = field(default_factory=dict)
+    nothing: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def structures(self) -> tuple[str, ...]:
@@ -132,7 +135,16 @@ def read_scene(image: int, run: int | None, study: Study, watch: Watch) -> Scene
         result=result,
         votes={name: _votes(masks[name]) for name in structures},
         settled=settled_of(study, fold(study.decisions()).regions(image)),
+        nothing={name: _nothing(name, masks) for name in structures},
     )
+
+
+def _nothing(structure: str, masks: Mapping[str, Mapping[str, MaskRecord]]) -> tuple[str, ...]:
+    """Name the annotators of a case who drew nothing of a structure."""
+    here = masks[structure]
+    drew = {name for name, one in here.items() if one.values.size and (one.values > 0.5).any()}
+    everybody = dict.fromkeys(name for each in masks.values() for name in each)
+    return tuple(name for name in everybody if name not in drew)
 
 
 def _votes(masks: Mapping[str, MaskRecord]) -> Votes:

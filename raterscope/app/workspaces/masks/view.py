@@ -37,6 +37,7 @@ __all__ = [
 CONSENSUS, TRUTH, DRAWN = "the consensus", "the truth", "what you drew"
 """Keys of outlines that are nobody's; no annotator's name holds a line break."""
 HIDDEN = "Hidden until you have settled it as you drew it; H shows it."
+DREW_NOTHING = "drew nothing"
 _WHITE, _TRUTH_COLOUR = "#ffffff", "#8a96a2"
 _CONSENSUS_WIDTH, _RATER_WIDTH, _CHOSEN_WIDTH = 2.2, 1.3, 2.0
 
@@ -77,14 +78,22 @@ def drawn_outline(drawn: Piece | None) -> list[Outline]:
 def rater_rows(
     scene: Scene, structure: str, numbers: Mapping[str, int], excluded: Mapping[str, str]
 ) -> list[RaterRow]:
-    """Give a line a rater: what the model says, and how the rater's mask stands to the consensus."""
+    """Give a line a rater: what the model says, and how the rater's mask stands to the consensus.
+
+    Raters of the case who drew nothing of the structure are listed too, in an empty mask or without one.
+    """
     fusion, report = scene.fusion(structure), scene.report(structure)
-    rows = []
+    rows: list[RaterRow] = []
+    drawn = scene.masks.get(structure, {})
+    nothing = scene.nothing.get(structure, ())
     heaviest = 1.0 if report is None else float(np.max(report.weight))
-    for name in scene.masks.get(structure, {}):
+    for name in drawn:
         number, out = numbers.get(name, 0), name in excluded
+        note = DREW_NOTHING if name in nothing else ""
         if fusion is None or report is None or name not in fusion.annotators:
-            rows.append(RaterRow(number, name, excluded=out, excluded_reason=excluded.get(name, "")))
+            rows.append(
+                RaterRow(number, name, excluded=out, excluded_reason=excluded.get(name, ""), note=note)
+            )
             continue
         p = fusion.annotators.index(name)
         compared = report.compared[p]
@@ -102,8 +111,14 @@ def rater_rows(
                 specificity=compared.specificity,
                 excluded=out,
                 excluded_reason=excluded.get(name, ""),
+                note=note,
             )
         )
+    rows += [
+        RaterRow(numbers.get(name, 0), name, excluded=name in excluded,
+                 excluded_reason=excluded.get(name, ""), note=DREW_NOTHING)
+        for name in nothing if name not in drawn
+    ]  # fmt: skip
     shown = {row.name for row in rows}
     rows += [
         RaterRow(numbers.get(name, 0), name, excluded=True, excluded_reason=reason)

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QWidget
 from raterscope.algorithms.masks.data import MaskTrace
 from raterscope.algorithms.masks.fusion import MaskPlan
 from raterscope.algorithms.progress import Watch
+from raterscope.app.convergence import of_masks
 from raterscope.app.document import Document
 from raterscope.app.jobs import Jobs
 from raterscope.app.masks.running import Answer, Draft, Inputs, fuse_cases, gather, keep
@@ -226,6 +227,8 @@ class MasksWorkspace(MasksScreen):
         at_once = fusion is not None and not len(fusion.traces[0].objective)
         self.bound.set_nothing(f"{fusion.algorithm} takes no iterations." if fusion and at_once else BOUND)
         self._show_trace(fusion.traces[0] if fusion else MaskTrace())
+        run = None if scene is None else scene.run
+        self.say_converged(of_masks(fusion, run.settings) if fusion and run else "")
         self.consensuses.show(None if covered else fusion, self._document.numbers)
         self.on_slices.show()
         self.region_panel.set_tools_enabled(scene is not None, scene is not None)

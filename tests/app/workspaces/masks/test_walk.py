@@ -13,7 +13,7 @@ from raterscope.algorithms.progress import silent
 from raterscope.app.masks.running import fuse_cases, gather, keep
 from raterscope.app.study import Study
 from raterscope.app.study.masks import PlacedMask, add_case, add_masks
-from tests.app.driving import idle, open_study
+from tests.app.driving import LONG, idle, open_study
 from tests.app.workspaces.masks.driving import go_to, key, states
 from tests.app.workspaces.masks.made import READERS, SHAPE, SPACING, ball
 from tests.app.workspaces.walking import decisions, left, nothing_left, walk
@@ -181,3 +181,27 @@ def test_a_case_that_is_not_fused_yet_is_named_when_nothing_else_is_left(window,
     assert not nothing_left(window)
     go_to(window, qtbot, "fourth")
     assert "not fused yet" in window.workspace.queue._progress.accessibleName()
+
+
+def test_raters_who_drew_nothing_of_a_structure_are_listed(window, qtbot, tmp_path):
+    path = tmp_path / "nothing.rscope"
+    with Study.create(path) as study:
+        case = add_case(study, "first", Grid.plain(SHAPE, SPACING, calibrated=True)).id
+        masks = [PlacedMask(case, name, "liver", (0, 0, 0), ball(8.0)) for name in READERS]
+        masks += [PlacedMask(case, name, "spleen", (0, 0, 0), ball(8.0)) for name in READERS[:2]]
+        masks.append(PlacedMask(case, READERS[2], "spleen", (0, 0, 0), np.zeros(SHAPE, dtype=bool)))
+        add_masks(study, masks, "masks")
+    open_study(window, qtbot, path)
+    table, maps = window.workspace.table, window.workspace.maps
+    assert [row.note for row in table.model.rows] == [""] * 4
+    maps.structure.setCurrentIndex(maps.structure.findText("spleen"))
+    idle(window, qtbot)
+    for fused in (False, True):
+        if fused:
+            key(window, qtbot, Qt.Key.Key_F5)
+            qtbot.waitUntil(lambda: bool(window.document.contents.runs), timeout=LONG)
+            idle(window, qtbot)
+        notes = {row.name: row.note for row in table.model.rows}
+        assert notes == {"ann": "", "ben": "", "cat": "drew nothing", "dan": "drew nothing"}
+        said = [table.model.index(row, 0).data(Qt.ItemDataRole.AccessibleTextRole) for row in range(4)]
+        assert sum("drew nothing" in words for words in said) == 2

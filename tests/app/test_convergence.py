@@ -1,0 +1,84 @@
+"""Non-convergence is said with the setting that limits the iteration, for every algorithm that has one."""
+
+import numpy as np
+import pytest
+
+from raterscope.algorithms.clicks import Clicks, FusionPlan
+from raterscope.algorithms.clicks import fuse as fuse_clicks
+from raterscope.algorithms.clicks.catalogue import CLUSTERERS, DETECTORS
+from raterscope.algorithms.labels import Labels
+from raterscope.algorithms.labels.catalogue import LABELLERS
+from raterscope.algorithms.labels.fusion import LabelPlan
+from raterscope.algorithms.masks import Masks
+from raterscope.algorithms.masks.catalogue import FUSERS
+from raterscope.algorithms.masks.fusion import MaskPlan
+from raterscope.app import convergence
+
+
+@pytest.mark.parametrize(
+    "algorithm",
+    [*FUSERS.values(), *LABELLERS.values(), *CLUSTERERS.values(), *DETECTORS.values()],
+    ids=lambda algorithm: algorithm.name,
+)
+def test_whatever_limits_an_iteration_is_known(algorithm):
+    limits = [
+        spec for spec in algorithm.settings.specs() if "At most." in spec.help or "Most iter" in spec.help
+    ]
+    values = {spec.name: spec.default for spec in limits}
+    words = convergence._words(algorithm, values, [7])
+    assert f"{algorithm.title} did not converge in 7 iterations" in words
+    for spec in limits:
+        assert f"“{spec.label}”" in words
+
+
+def three_masks() -> Masks:
+    rng = np.random.default_rng(1)
+    values = np.zeros((3, 4, 20, 20), dtype=bool)
+    for number in range(3):
+        values[number, 1:3, 5 : 14 + number, 5:15] = True
+    values ^= rng.random(values.shape) < 0.02
+    return Masks(values, ("a", "b", "c"), (1.0, 1.0, 1.0))
+
+
+def test_masks_that_did_not_converge_are_told_from_those_that_did():
+    plan = MaskPlan.make("laplace", {"max_iterations": "1"})
+    (fusion, *_) = fused_masks(plan)
+    words = convergence.of_masks(fusion, plan.as_dict())
+    assert "did not converge in 1 iteration" in words
+    assert "“Iterations”" in words
+    assert "(now 1)" in words
+    enough = MaskPlan.make("laplace")
+    assert convergence.of_masks(fused_masks(enough)[0], enough.as_dict()) == ""
+
+
+def fused_masks(plan):
+    from raterscope.algorithms.masks.fusion import fuse
+
+    return [fuse(three_masks(), plan)]
+
+
+def test_a_run_that_was_asked_for_so_many_iterations_is_not_blamed():
+    task, who = np.divmod(np.arange(40), 4)
+    said = np.random.default_rng(2).integers(0, 2, 40)
+    labels = Labels(
+        who.astype(np.int32), task.astype(np.int32), said, tuple("abcd"), tuple(f"t{n}" for n in range(10)),
+        ("x", "y"), ("x", "y"),
+    )  # fmt: skip
+    from raterscope.algorithms.labels.fusion import fuse
+
+    for tolerance, blamed in (("1e-12", True), ("0", False)):
+        plan = LabelPlan.make("ibcc", {"iterations": "1", "tolerance": tolerance})
+        words = convergence.of_labels(fuse(labels, plan).fusion, plan.as_dict())
+        assert bool(words) == blamed
+
+
+def test_clicks_name_the_step_that_did_not_converge():
+    rng = np.random.default_rng(1)
+    clicks = Clicks(
+        rng.normal(50, 2, 60), rng.normal(50, 2, 60), np.arange(60) % 6, tuple("abcdef"), (0, 0, 100, 100)
+    )
+    plan = FusionPlan.make(texts={"detection_iterations": "1", "detection_tolerance": "1e-15"})
+    words = convergence.of_clicks(fuse_clicks(clicks, plan), plan.as_dict())
+    assert DETECTORS["dem"].title in words
+    assert "“Detection iterations”" in words
+    assert CLUSTERERS["oem"].title not in words
