@@ -258,7 +258,10 @@ def in_workers(
                     fresh.recv()
                     give(fresh)
                     continue
-                summary.add(at.pop(pipe)[0], outcome)
+                case, row, _ = at.pop(pipe)
+                if isinstance(outcome, str):
+                    outcome = Outcome(row, "failed", outcome)
+                summary.add(case, outcome)
                 give(pipe)
             for pipe, (_, _, since) in list(at.items()):
                 if time.monotonic() - since > limits.wall:
@@ -299,4 +302,7 @@ def _serve(pipe: Connection, function: Callable[..., Outcome], limits: Limits) -
             arguments = pipe.recv()
             used = time.process_time()
             resource.setrlimit(resource.RLIMIT_CPU, (int(used + limits.cpu) + 1, hard))
-            pipe.send(function(*arguments))
+            try:
+                pipe.send(function(*arguments))
+            except Exception as error:  # a defect of the campaign
+                pipe.send(f"the campaign failed: {error_outcome('', error).defect or error}")

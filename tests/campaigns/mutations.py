@@ -10,7 +10,7 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
-__all__ = ["mutated"]
+__all__ = ["VALUES", "list_places", "mutated"]
 
 HEAD = 600
 """Bytes at the beginning, where binary formats keep their header."""
@@ -148,7 +148,7 @@ def _edit_json(content: bytes, random: Random, other: bytes) -> bytes:
     try:
         document = json.loads(content)
         places: list[tuple[Any, Any]] = []
-        _list_places(document, places)
+        list_places(document, places)
         if not places:
             return json.dumps(random.choice(VALUES)).encode()
         for _time in range(random.choice((1, 1, 2, 5))):
@@ -165,13 +165,13 @@ def _edit_json(content: bytes, random: Random, other: bytes) -> bytes:
         return _flip(content, random, other)
 
 
-def _list_places(value: Any, places: list[tuple[Any, Any]]) -> None:
+def list_places(value: Any, places: list[tuple[Any, Any]]) -> None:
     """List the places of a document, at most some thousands."""
     keys = list(value) if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()
     for key in list(keys)[:500]:
         if len(places) < 5000:
             places.append((value, key))
-            _list_places(value[key], places)
+            list_places(value[key], places)
 
 
 _BINARY = (_flip, _flip, _cut, _remove, _repeat, _splice, _blank, _edit_head, _edit_head, _edit_head,

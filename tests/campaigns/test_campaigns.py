@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from raterscope.app.errors import InputError
-from tests.campaigns import cancel, mutate, torn
+from tests.campaigns import cancel, damage, mutate, torn
 from tests.campaigns.harness import Outcome, Summary, error_outcome, sentence_defect
 from tests.campaigns.samples import READERS, samples_of
 
@@ -68,10 +68,16 @@ def test_torn_files(capsys) -> None:
     assert "main file" in capsys.readouterr().out
 
 
+def test_damaged_studies(capsys) -> None:
+    assert damage.main(["--cases", "3", "--window", "0", "--seconds", "600"]) == 0
+    assert "opened" in capsys.readouterr().out
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_killed_processes() -> None:
+@pytest.mark.parametrize(("name", "cases"), [("kill", 10), ("two", 4)])
+def test_forked_processes(name: str, cases: int) -> None:
     """In a process of its own, for forks of one with threads may hang."""
-    command = [sys.executable, "-m", "tests.campaigns.kill", "--cases", "10", "--seconds", "600"]
+    command = [sys.executable, "-m", f"tests.campaigns.{name}", "--cases", str(cases), "--seconds", "600"]
     ended = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[2])
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert "decisions" in ended.stdout
