@@ -282,7 +282,7 @@ def _store(
         sentences.append(f"{table.path.name}: {summary.in_words()}")
     told: list[str] = []
     numbers = _numbers(study, placement.sites, entries)
-    grids = {entry.id: entry.lattice for entry in study.images()}
+    grids = {entry.id: entry.lattice for entry in study.images()} if readings.masks else {}
     for done, file in enumerate(readings.masks, start=len(tables)):
         step = part(watch, share + (1 - share) * done / parts, share + (1 - share) * (done + 1) / parts)
         pairs = zip(placement.masks, placement.where, strict=True)

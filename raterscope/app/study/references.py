@@ -30,11 +30,12 @@ def read_image_entries(
     connection: sqlite3.Connection, study: Path, number: int | None = None
 ) -> list[ImageEntry]:
     """Read the entries in the order in which they came, or one alone."""
-    rows = connection.execute(
-        f"SELECT {', '.join(IMAGE + GRID)} FROM images LEFT JOIN grids ON grids.image = images.id "
-        "WHERE ?1 IS NULL OR id = ?1 ORDER BY id",
-        (number,),
-    )
+    select = f"SELECT {', '.join(IMAGE + GRID)} FROM images LEFT JOIN grids ON grids.image = images.id"
+    # Two statements: with one for both cases SQLite looks through all images to find one.
+    if number is None:
+        rows = connection.execute(f"{select} ORDER BY id")
+    else:
+        rows = connection.execute(f"{select} WHERE id = ?", (number,))
     return [image_of(row, study) for row in rows]
 
 

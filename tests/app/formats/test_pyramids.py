@@ -236,6 +236,16 @@ def test_a_pyramid_is_made_once_and_known_by_content(tmp_path, colours, cache):
     np.testing.assert_array_equal(whole(open_pyramid(tmp_path / "b.png", cache=cache)), 255 - colours)
 
 
+def test_a_very_long_pyramid_is_made_once(tmp_path, cache):
+    path = tmp_path / "strip.tif"
+    tifffile.imwrite(path, np.zeros(((1 << 20) + 600, 3), dtype=np.uint8), rowsperstrip=4096)
+    open_pyramid(path, cache=cache)
+    (kept,) = cache.folder.iterdir()
+    before = kept.stat().st_ino
+    open_pyramid(path, cache=cache)
+    assert [one.stat().st_ino for one in cache.folder.iterdir()] == [before]
+
+
 @pytest.mark.parametrize("harm", ["cut", "magic", "index", "empty"])
 def test_what_was_damaged_is_made_anew(tmp_path, colours, cache, harm):
     save(tmp_path / "a.png", colours, "png")

@@ -32,6 +32,23 @@ def points(name: str, x: list[float], y: list[float]) -> PointTable:
 # Clicks
 
 
+def test_the_work_for_an_image_does_not_grow_with_the_images_of_the_table(tmp_path: Path) -> None:
+    def steps(images: int) -> int:
+        """Count what SQLite does, in hundreds of its instructions."""
+        names = tuple(f"{n}.png" for n in range(images))
+        table = PointTable(
+            Path("truth.csv"), names, np.arange(images), np.ones(images), np.ones(images),
+            dict.fromkeys(range(images), (40.0, 30.0)),
+        )  # fmt: skip
+        done = []
+        with Study.create(tmp_path / f"{images}.rscope") as study:
+            study._connection.set_progress_handler(lambda: done.append(1) and None, 100)
+            study.add_truth(table)
+        return len(done)
+
+    assert steps(1600) < 6 * steps(400)
+
+
 def test_clicks_come_back_by_image_in_the_order_of_the_file(study: Study) -> None:
     table = a_table(3, ("b.png", "a.png"), clicks=50)
     shuffled = np.random.default_rng(0).permutation(len(table))

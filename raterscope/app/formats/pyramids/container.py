@@ -25,7 +25,6 @@ _TAIL = struct.Struct("<QIIIBHI8s")
 """Where the index is, its number of tiles; width, height, colour, side; the index's checksum; magic."""
 _ENTRY = np.dtype([("offset", "<u8"), ("size", "<u4"), ("sum", "<u4")])
 _THREADS = 2
-_LONGEST_SIDE = 1 << 20
 
 
 class DamagedError(InputError):
@@ -176,7 +175,7 @@ def _read_index(file: BinaryIO) -> tuple[Pyramid, NDArray[np.void]]:
     where, count, width, height, colour, side, checksum, magic = _TAIL.unpack(file.read(_TAIL.size))
     if magic != _MAGIC or where + count * _ENTRY.itemsize + _TAIL.size != size:
         raise DamagedError
-    if not (0 < width <= _LONGEST_SIDE and 0 < height <= _LONGEST_SIDE and 16 <= side <= 4096):
+    if not (width and height and 16 <= side <= 4096):
         raise DamagedError
     pyramid = Pyramid(width, height, bool(colour), side)
     grids = [pyramid.grid(level) for level in _all_levels(pyramid)]
