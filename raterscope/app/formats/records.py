@@ -14,7 +14,15 @@ import numpy as np
 from raterscope.algorithms.clicks.data import FloatArray, IntArray
 from raterscope.app.errors import InputError
 
-__all__ = ["STUDY_SUFFIX", "ClickTable", "ImageFile", "PointTable", "first_seen", "refuse_special"]
+__all__ = [
+    "STUDY_SUFFIX",
+    "ClickTable",
+    "ImageFile",
+    "PointTable",
+    "first_seen",
+    "refuse_name",
+    "refuse_special",
+]
 
 STUDY_SUFFIX = ".rscope"
 
@@ -110,26 +118,39 @@ class ImageFile:
 
 
 def refuse_special(path: Path) -> None:
-    """Refuse a study, a pipe or a device. Every reader must call this before it opens a file.
+    """Refuse a study, a pipe, a device, a name that is no text: every reader does before it opens a file.
 
     On POSIX systems a process that closes any handle on a file loses its locks on it: having read an open
     study's first bytes, this process would no longer keep others out of it. A pipe or a device may block, or
-    never end.
+    never end. A name that is not UTF-8 fits neither a study nor an export.
 
     Raises
     ------
     InputError
-        For a file that is called NAME.rscope, for a pipe, socket or device, and for a link to one of them.
+        For a file that is called NAME.rscope, for a pipe, socket or device, and for a link to one of them;
+        for a name that is not UTF-8.
         A missing file and a folder are left to the reader.
     """
     if STUDY_SUFFIX in (path.suffix.casefold(), Path(os.path.realpath(path)).suffix.casefold()):
         raise InputError("is a study; open it instead of importing it", file=path)
+    refuse_name(path, path.name)
     try:
         mode = path.stat().st_mode
     except (OSError, ValueError):
         return
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
         raise InputError("is a pipe or a device; expected a file", file=path)
+
+
+def refuse_name(path: Path, name: str) -> None:
+    """Refuse a file or folder whose name, on disk, is bytes that are not UTF-8.
+
+    Raises
+    ------
+    InputError
+    """
+    if not name.isascii() and any("\ud800" <= letter <= "\udfff" for letter in name):
+        raise InputError("has a name or folder that is not UTF-8; rename it", file=path)
 
 
 def first_seen(names: list[Any]) -> tuple[tuple[str, ...], IntArray]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from raterscope.algorithms.progress import Watch, part, silent
-from raterscope.app.formats.records import refuse_special
+from raterscope.app.formats.records import refuse_name, refuse_special
 from raterscope.app.study.records import ImageEntry
 
 __all__ = ["Names", "digest_of_file", "digest_of_files", "has_changed", "locate", "size_of", "stored_path"]
@@ -47,7 +47,9 @@ class Names:
 def stored_path(path: Path, study: Path) -> str:
     """Write a path as the study keeps it: relative, with forward slashes, when beside or below the study."""
     path = path.resolve()
-    return path.relative_to(study.parent).as_posix() if path.is_relative_to(study.parent) else str(path)
+    kept = path.relative_to(study.parent).as_posix() if path.is_relative_to(study.parent) else str(path)
+    refuse_name(path, kept)
+    return kept
 
 
 def locate(entry: ImageEntry, study: Path) -> Path | None:

@@ -4,6 +4,7 @@ import base64
 import bz2
 import gzip
 import json
+import os
 import struct
 import subprocess
 import sys
@@ -53,6 +54,16 @@ def test_a_device_is_never_read(tmp_path: Path, read, ending: str) -> None:
     path.symlink_to("/dev/null")
     with pytest.raises(InputError, match="is a pipe or a device"):
         read(path)
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize("read", READERS, ids=lambda read: read.__name__)
+def test_a_name_that_is_no_text_is_refused(tmp_path: Path, read, ending: str) -> None:
+    path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/sm\xe9ar." + ending.encode()))
+    path.write_bytes(b"x")
+    with pytest.raises(InputError, match="is not UTF-8; rename it") as caught:
+        read(path)
+    str(caught.value).encode()
 
 
 def samples() -> dict[str, object]:
