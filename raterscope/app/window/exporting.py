@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -13,13 +13,15 @@ from PySide6.QtWidgets import QFileDialog, QInputDialog, QWidget
 from raterscope.algorithms.progress import Watch
 from raterscope.app.contents import Contents
 from raterscope.app.document import Document
-from raterscope.app.exports import EXPORTS, FORMATS, Export, Request, write_export
+from raterscope.app.exports import EXPORTS, FORMATS, Export, Request, usual_format, write_export
 from raterscope.app.formats.export import safe
 from raterscope.app.formats.masks.export import REGULAR
 from raterscope.app.formats.masks.naming import bare
 from raterscope.app.formats.volumes.resampling import why_not_regular
+from raterscope.app.masks.pseudonyms import case_pseudonym
 from raterscope.app.study import Study
 from raterscope.app.window.asking import ask
+from raterscope.widgets.dialogs.deidentified_export import DeidentifiedExportDialog
 
 __all__ = ["Exporting", "entries_of"]
 
@@ -29,8 +31,8 @@ def entries_of(kind: str) -> Iterator[tuple[str, Export, bool]]:
     for export in EXPORTS:
         if kind in export.kinds:
             yield f"{export.title}…", export, False
-            if export.deidentifies and any(FORMATS[name].suffix == ".dcm" for name in export.formats):
-                yield f"{export.title}, de-identified…", export, True
+            if export.deidentifies:
+                yield f"{export.title}…", export, True
 
 
 class Exporting(QObject):
@@ -59,22 +61,64 @@ class Exporting(QObject):
             self._start_folder(contents, export)
             return
         item = self._item() if export.by_case else None
-        formats = [name for name in export.formats if not deidentify or FORMATS[name].suffix == ".dcm"]
+        if deidentify and export.by_case:
+            self._ask_how(contents, export, item)
+            return
+        formats = _formats(contents, export, item)
+        place = self._file(export, _proposed(contents, export, item, formats[0], deidentify), formats)
+        if place is not None:
+            path, format_name = place
+            items = () if item is None else (item,)
+            self._check_grid(contents, export, Request(export.what, format_name, path, items, deidentify))
+
+    def _ask_how(self, contents: Contents, export: Export, item: int | None) -> None:
+        """Ask in which format something leaves de-identified, and whether its images do."""
+        words = {FORMATS[name].words: name for name in _formats(contents, export, item)}
+        image = None if item is None else contents.image(item)
+        images = image is not None and image.path is not None
+        dialog = DeidentifiedExportDialog(export.title, list(words), images, self._window)
+        dialog.accepted.connect(partial(self._start_deidentified, contents, export, item, words, dialog))
+        dialog.open()
+
+    def _start_deidentified(
+        self,
+        contents: Contents,
+        export: Export,
+        item: int | None,
+        words: Mapping[str, str],
+        dialog: DeidentifiedExportDialog,
+    ) -> None:
+        """Ask where it goes: images and masks together into a folder."""
+        format_name, with_images = words[dialog.format], dialog.with_images
+        items = () if item is None else (item,)
+        path: Path | None
+        if with_images:
+            title = f"Export {export.title.lower()}: a folder for masks and images"
+            name = QFileDialog.getExistingDirectory(self._window, title, str(contents.path.parent))
+            path = Path(name) if name else None
+        else:
+            proposed = _proposed(contents, export, item, format_name, True)
+            place = self._file(export, proposed, [format_name])
+            path = None if place is None else place[0]
+        if path is not None:
+            request = Request(export.what, format_name, path, items, True, with_images=with_images)
+            self._check_grid(contents, export, request)
+
+    def _file(self, export: Export, proposed: Path, formats: Sequence[str]) -> tuple[Path, str] | None:
+        """Ask for a file and its format."""
         filters = {FORMATS[name].words: name for name in formats}
-        proposed = _proposed(contents, export, item, FORMATS[formats[0]].suffix)
         name, chosen = QFileDialog.getSaveFileName(
             self._window, f"Export {export.title.lower()}", str(proposed), ";;".join(filters)
         )
-        if not name:
-            return
         format_name = filters.get(chosen, formats[0])
-        path = _ended(Path(name), format_name, formats)
-        items = () if item is None else (item,)
-        request = Request(export.what, format_name, path, items, deidentify)
-        entries = contents.images if item is None else [contents.image(item)]
-        reasons = [why_not_regular(entry.lattice) for entry in entries if entry is not None]
+        return (_ended(Path(name), format_name, formats), format_name) if name else None
+
+    def _check_grid(self, contents: Contents, export: Export, request: Request) -> None:
+        """Write, having asked where slices are uneven and the format holds even ones alone."""
+        entries = [entry for entry in contents.images if entry.id in request.items] or contents.images
+        reasons = [why_not_regular(entry.lattice) for entry in entries]
         reason = next(filter(None, reasons), "")
-        if format_name not in REGULAR or not reason:
+        if request.format not in REGULAR or not reason:
             self._write(export, request)
             return
         ask(
@@ -110,13 +154,26 @@ class Exporting(QObject):
         self.said.emit(words)
 
 
-def _proposed(contents: Contents, export: Export, item: int | None, suffix: str) -> Path:
+def _formats(contents: Contents, export: Export, item: int | None) -> list[str]:
+    """List the formats, that of the case first: DICOM for a DICOM series."""
+    image = None if item is None else contents.image(item)
+    usual = usual_format(export, () if image is None else (image,))
+    return [usual, *(name for name in export.formats if name != usual)]
+
+
+def _proposed(
+    contents: Contents, export: Export, item: int | None, format_name: str, deidentify: bool
+) -> Path:
+    """Propose a name, which identifies nobody where what is written does not."""
     image = None if item is None else contents.image(item)
     stem = contents.path.stem if image is None else safe(bare(Path(image.name)))
-    return contents.path.with_name(f"{stem}-{export.what}{suffix}")
+    if deidentify:
+        stem = "study" if image is None else case_pseudonym(image)
+    form = FORMATS[format_name]
+    return contents.path.with_name(f"{stem}-{export.what}{form.tag}{form.suffix}")
 
 
-def _ended(path: Path, format_name: str, formats: list[str]) -> Path:
+def _ended(path: Path, format_name: str, formats: Sequence[str]) -> Path:
     """Give the name the ending of the format, in place of another format's."""
     name = path.name
     for other in formats:
@@ -126,7 +183,7 @@ def _ended(path: Path, format_name: str, formats: list[str]) -> Path:
 
 
 def _write(export: Export, request: Request, study: Study, watch: Watch) -> str:
-    written = write_export(export, study, request, watch)
-    if len(written) == 1:
-        return f"{written[0]} is written."
-    return f"{written[0]} and {len(written) - 1:,} more are written."
+    notices: list[str] = []
+    written = write_export(export, study, replace(request, say=notices.append), watch)
+    more = f" and {len(written) - 1:,} more are" if len(written) > 1 else " is"
+    return " ".join([f"{written[0]}{more} written.", *notices])

@@ -62,6 +62,7 @@ class Menus(QObject):
         menu.addSeparator()
         self._action(menu, "Import files…", QKeySequence("Ctrl+I"), files.choose_files)
         self.export_menu = menu.branch("Export")
+        self.deidentified_menu = Menu("De-identified", self.export_menu)
         report = self._action(menu, "Report…", None, files.write_report)
         missing = self._action(menu, "Find missing images…", None, files.find_images)
         close = self._action(menu, "Close the study", QKeySequence("Ctrl+W"), files.close_study)
@@ -135,9 +136,13 @@ class Menus(QObject):
         self.review_menu.clear()
         self.review_menu.addActions(review)
         self.export_menu.clear()
+        self.deidentified_menu.clear()
         for words, export, deidentify in entries_of(kind):
-            action = self.export_menu.addAction(words)
+            action = (self.deidentified_menu if deidentify else self.export_menu).addAction(words)
             action.triggered.connect(without_checked(partial(self._exporting.start, export, deidentify)))
+        if not self.deidentified_menu.isEmpty():
+            self.export_menu.addSeparator()
+            self.export_menu.addMenu(self.deidentified_menu)
 
     def fill_recent(self) -> None:
         """Offer the studies that were opened lately."""

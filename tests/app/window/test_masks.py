@@ -1,18 +1,27 @@
 """Volumes and masks brought into the window."""
 
+from pathlib import Path
+
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QFileDialog, QMessageBox
 
 from raterscope.algorithms.masks.fusion import MaskPlan
+from raterscope.app.coding import Code
+from raterscope.app.exports import FORMATS
 from raterscope.app.formats.masks import read_masks
 from raterscope.app.importing import read_files, store
+from raterscope.app.masks.reading import MaskReading
 from raterscope.app.masks.running import fuse_cases, gather, keep
+from raterscope.app.review import described_structures
 from raterscope.app.study import Study
 from raterscope.app.study.masks import mask_entries
 from raterscope.app.window.palette import Palette
+from raterscope.widgets.dialogs.deidentified_export import DeidentifiedExportDialog
+from raterscope.widgets.dialogs.structure import StructureDialog
 from raterscope.widgets.dialogs.who_marked import WhoMarkedDialog
-from tests.app.driving import LONG, idle
+from tests.app.driving import LONG, idle, press
+from tests.app.masks.dicom_cases import a_patient, two_raters
 from tests.app.masks.made import a_ball, a_volume, four_raters, write
 
 
@@ -101,7 +110,7 @@ def test_the_consensus_of_the_case_on_screen_leaves_in_the_chosen_format(
     fused_masks, qtbot, tmp_path, monkeypatch
 ):
     words = [action.text() for action in fused_masks.menus.export_menu.actions()]
-    assert {"Consensus…", "Consensus, de-identified…", "Raters' weights…", "Decisions…"} <= set(words)
+    assert {"Consensus…", "De-identified", "Raters' weights…", "Decisions…"} <= set(words)
     assert "Detections…" not in words
     asked = []
 
@@ -120,10 +129,74 @@ def test_the_consensus_of_the_case_on_screen_leaves_in_the_chosen_format(
     assert mask.values.any()
 
 
+def deidentified_dialog(window):
+    actions = window.menus.deidentified_menu.actions()
+    next(action for action in actions if action.text() == "Consensus…").trigger()
+    return next(one for one in window.findChildren(DeidentifiedExportDialog) if one.isVisible())
+
+
+def test_a_series_leaves_with_its_images_and_without_names(window, qtbot, folder, monkeypatch):
+    volume = a_patient(folder / "ct")
+    path = folder / "s.rscope"
+    with Study.create(path) as study:
+        for file in two_raters(folder, volume):
+            reading = MaskReading(annotator=file.stem)
+            store(read_files([volume.path, file], reading=reading), study)
+        keep(fuse_cases(gather([1], study), MaskPlan.make("majority")), study)
+    window.open_paths([path])
+    qtbot.waitUntil(lambda: window.workspace is not None, timeout=LONG)
+    window.show_workspace("masks")
+    qtbot.waitUntil(lambda: window.workspace.current_item() is not None, timeout=LONG)
+    idle(window, qtbot)
+    out = folder / "out"
+    out.mkdir()
+    monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *_: str(out))
+    dialog = deidentified_dialog(window)
+    assert dialog.format == FORMATS["dicom-seg"].words  # of a DICOM case
+    dialog.images.click()
+    dialog.accepting.click()
+    qtbot.waitUntil(lambda: "more are written" in window.status.news, timeout=LONG)
+    idle(window, qtbot)
+    assert (out / "case-001_consensus_seg.dcm").is_file()
+    assert len(list((out / "case-001_images").iterdir())) == volume.grid.shape[0]
+
+    # What a structure stands for is chosen beside it, and taken back by undo.
+    press(window, qtbot, Qt.Key.Key_K, on=window.workspace.volume)
+    qtbot.waitUntil(lambda: window.findChild(StructureDialog) is not None, timeout=LONG)
+    dialog = window.findChild(StructureDialog)
+    qtbot.waitUntil(dialog.search.isEnabled, timeout=LONG)
+    assert "Heart" in dialog.chosen_words.text()
+    dialog.search.setText("liver")
+    dialog.codes.setCurrentRow(0)
+    dialog.role.setCurrentText("AVOIDANCE")
+    dialog.accepting.click()
+    qtbot.waitUntil(lambda: len(window.document.contents.decisions) == 1, timeout=LONG)
+    idle(window, qtbot)
+    contents = window.document.contents
+    assert contents.words(contents.decisions[0]) == "describe pump as Liver, AVOIDANCE"
+    coding = described_structures(contents.decisions, contents.review)["pump"]
+    assert coding.type == Code("10200004", "SCT", "Liver")
+    assert coding.colour == (206, 110, 84)  # the file's
+    window.document.undo()
+    qtbot.waitUntil(lambda: len(window.document.contents.decisions) == 2, timeout=LONG)
+    idle(window, qtbot)
+    contents = window.document.contents
+    assert described_structures(contents.decisions, contents.review) == {}
+
+
 def test_an_export_that_needs_a_series_says_so(fused_masks, qtbot, tmp_path, monkeypatch):
-    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(tmp_path / "seg.dcm"), ""))
-    words = [action.text() for action in fused_masks.menus.export_menu.actions()]
-    fused_masks.menus.export_menu.actions()[words.index("Consensus, de-identified…")].trigger()
+    asked = []
+
+    def answer(_parent, _title, proposed, _filters):
+        asked.append(proposed)
+        return str(tmp_path / "seg.dcm"), ""
+
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", answer)
+    dialog = deidentified_dialog(fused_masks)
+    assert dialog.images.isHidden()  # these cases have masks alone
+    dialog.formats.setCurrentText(FORMATS["dicom-seg"].words)
+    dialog.accepting.click()
+    assert Path(asked[0]).name == "case-001-consensus_seg.dcm"
     qtbot.waitUntil(fused_masks.notice.isVisible, timeout=LONG)
     idle(fused_masks, qtbot)
     assert "without the DICOM series" in fused_masks.notice.text

@@ -180,15 +180,15 @@ def find_code(text: str) -> tuple[Code, ...]:
     if exact:
         return tuple(exact)
     words = text.casefold().split()
-    fitting = [one for one in concepts() if all(word in one.meaning.casefold() for word in words)]
-    order = {one: at for at, one in enumerate(fitting)}
+    fitting = [(meaning, one) for meaning, one in _folded() if all(word in meaning for word in words)]
     wanted = " ".join(words)
+    fitting.sort(key=lambda pair: 0 if pair[0] == wanted else 1 if pair[0].startswith(wanted) else 2)
+    return tuple(one for _, one in fitting[:_MOST_FOUND])
 
-    def rank(one: Code) -> tuple[int, int]:
-        meaning = one.meaning.casefold()
-        return (0 if meaning == wanted else 1 if meaning.startswith(wanted) else 2, order[one])
 
-    return tuple(sorted(fitting, key=rank)[:_MOST_FOUND])
+@cache
+def _folded() -> tuple[tuple[str, Code], ...]:
+    return tuple((one.meaning.casefold(), one) for one in concepts())
 
 
 @cache

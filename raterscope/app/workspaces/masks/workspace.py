@@ -22,6 +22,7 @@ from raterscope.app.workspaces.loading import SceneLoader
 from raterscope.app.workspaces.masks import view
 from raterscope.app.workspaces.masks.alternatives import Alternatives
 from raterscope.app.workspaces.masks.comparing import Comparing
+from raterscope.app.workspaces.masks.describing import Describing
 from raterscope.app.workspaces.masks.on_slices import OnSlices
 from raterscope.app.workspaces.masks.raters import Raters
 from raterscope.app.workspaces.masks.regions import DisputedRegion, read_summaries, summarize
@@ -61,6 +62,7 @@ class MasksWorkspace(MasksScreen):
         self.comparing = Comparing(document, jobs)
         self.tabs.addTab(self.comparing, "Runs")
         self.raters = Raters(document, jobs, self)
+        self.describing = Describing(document, jobs, self)
         self.consensuses = Alternatives(self.alternatives, self)
         self.on_slices = OnSlices(document, jobs, self, self.reviewing, self.raters, self.loader)
         self._notices = ""
@@ -100,6 +102,7 @@ class MasksWorkspace(MasksScreen):
         self.fuse_panel.run_requested.connect(self._on_run_requested)
         self.fuse_panel.compare_requested.connect(self._on_compare_requested)
         self.comparing.refused.connect(self.refused)
+        self.describing.refused.connect(self.said)
         self.comparing.run_chosen.connect(self.runs.choose)
         self.runs.ended.connect(self.on_slices.show_consensus)
         self.fusing.partial.connect(self._on_partial)
@@ -116,6 +119,7 @@ class MasksWorkspace(MasksScreen):
             ("Eraser", "E", partial(self._toggle_tool, "eraser")),
             ("Interpolate between painted slices", "I", review.interpolate),
             ("Next map", "D", self.maps.next_map),
+            ("Code and colour of the structure", "K", self._describe),
             self.hiding.action,
             ("Next case", "PgDown", partial(self.queueing.step, 1)),
             ("Previous case", "PgUp", partial(self.queueing.step, -1)),
@@ -326,6 +330,9 @@ class MasksWorkspace(MasksScreen):
         self.on_slices.show_mended()
         if chosen != "look":
             self.volume.setFocus()
+
+    def _describe(self) -> None:
+        self.describing.start(self.current_item(), self.reviewing.structure)
 
     def _leave(self) -> None:
         self.volume.set_tool("look")
