@@ -26,6 +26,8 @@ __all__ = ["CHUNK", "LARGEST", "DamagedError", "pack", "unpack"]
 CHUNK = 1 << 20
 LARGEST = 1 << 30
 _LARGEST_HEADER = 16 << 20
+_KINDS = {"f": "fiu", "i": "iu", "b": "b"}
+"""The kinds of numbers that an array may have which is declared as one."""
 _DTYPES = ("|b1", "|i1", "|u1", "<i2", "<u2", "<i4", "<u4", "<i8", "<u8", "<f4", "<f8")
 
 Record = TypeVar("Record")
@@ -114,8 +116,11 @@ def _make(kind: type[Record], values: Any, raw: memoryview, start: int) -> Recor
     if not isinstance(values, dict) or not _needed(cast(Any, kind)) <= set(values) <= set(wanted):
         raise DamagedError(f"a record does not have the fields of a {kind.__name__}")
     made: dict[str, Any] = {}
+    hints = _hints(cast(Any, kind))
     for name, value in values.items():
         if isinstance(value, dict):
+            if len(value) != 1:
+                raise DamagedError(f"{kind.__name__}.{name} is of an unknown form")
             ((form, content),) = value.items()
             inner = wanted[name]
             if form == "array":
@@ -129,8 +134,66 @@ def _make(kind: type[Record], values: Any, raw: memoryview, start: int) -> Recor
             else:
                 raise DamagedError(f"{kind.__name__}.{name} is of an unknown form")
         else:
-            made[name] = tuple(value) if isinstance(value, list) else value
+            made[name] = tuple(_tupled(value)) if isinstance(value, list) else value
+        if not _fits(hints[name], made[name]):
+            expected, found = _expected(hints[name]), _words(made[name])
+            raise DamagedError(f"{kind.__name__}.{name}: expected {expected}, found {found}")
     return kind(**made)
+
+
+def _tupled(values: list[Any]) -> Iterator[Any]:
+    return (tuple(_tupled(value)) if isinstance(value, list) else value for value in values)
+
+
+def _fits(hint: Any, value: object) -> bool:
+    """Tell whether a value is of the type that a field is declared to have."""
+    origin = typing.get_origin(hint)
+    if origin in (typing.Union, types.UnionType):
+        return any(_fits(choice, value) for choice in typing.get_args(hint))
+    if origin is np.ndarray:
+        return isinstance(value, np.ndarray) and value.dtype.kind in _KINDS[_kind(hint)]
+    if origin is tuple:
+        return isinstance(value, tuple) and _fits_tuple(typing.get_args(hint), value)
+    if hint is float:
+        return isinstance(value, (int, float)) and not isinstance(value, bool)
+    if hint is int:
+        return isinstance(value, int) and not isinstance(value, bool)
+    return not isinstance(hint, type) or isinstance(value, hint)
+
+
+def _fits_tuple(hints: tuple[Any, ...], value: tuple[object, ...]) -> bool:
+    if len(hints) == 2 and hints[1] is Ellipsis:
+        return all(_fits(hints[0], one) for one in value)
+    return len(hints) == len(value) and all(map(_fits, hints, value))
+
+
+def _kind(hint: Any) -> str:
+    """Give the kind of number in an array of a declared type: f, i or b."""
+    (dtype,) = typing.get_args(typing.get_args(hint)[1])
+    kind: str = np.dtype(dtype).kind
+    return "i" if kind == "u" else kind
+
+
+def _expected(hint: Any) -> str:
+    """Say what a field is declared to have."""
+    choices = typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
+    (first, *_) = [one for one in choices if one is not types.NoneType]
+    if typing.get_origin(first) is np.ndarray:
+        return {"f": "an array of numbers", "i": "an array of whole numbers"}.get(
+            _kind(first), "an array of truth values"
+        )
+    if typing.get_origin(first) is tuple:
+        return "a list of what belongs there"
+    return {float: "a number", int: "a whole number", str: "text", bool: "true or false"}.get(
+        first, "a record"
+    )
+
+
+def _words(value: object) -> str:
+    if isinstance(value, np.ndarray):
+        return f"an array of {value.dtype.name}"
+    names = {type(None): "nothing", bool: "true or false", int: "a number", float: "a number", str: "text"}
+    return names.get(type(value), "a list" if isinstance(value, tuple) else "a record")
 
 
 def _array(content: Any, raw: memoryview, start: int) -> np.ndarray:
@@ -153,7 +216,7 @@ def _array(content: Any, raw: memoryview, start: int) -> np.ndarray:
 @cache
 def _fields(kind: type[Any]) -> dict[str, type[Any] | None]:
     """Name the fields, each with the dataclass that it, or its tuple, holds, if it holds one."""
-    hints = typing.get_type_hints(kind)
+    hints = _hints(cast(Any, kind))
     found: dict[str, type[Any] | None] = {}
     for field in dataclasses.fields(kind):
         hint = hints[field.name]
@@ -163,6 +226,12 @@ def _fields(kind: type[Any]) -> dict[str, type[Any] | None]:
         records = [one for one in choices if isinstance(one, type) and dataclasses.is_dataclass(one)]
         found[field.name] = records[0] if records else None
     return found
+
+
+@cache
+def _hints(kind: type[Any]) -> dict[str, Any]:
+    """Give the declared type of each field."""
+    return typing.get_type_hints(kind)
 
 
 @cache

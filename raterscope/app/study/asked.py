@@ -30,8 +30,16 @@ class StudyQuestions(StudyRuns):
         """List the annotators in the order of first appearance, which gives each a colour for good."""
         if self._names is None:
             with self.sound():
-                rows = self._connection.execute("SELECT name FROM annotators ORDER BY id")
-                self._names = [name for (name,) in rows]
+                rows = self._connection.execute("SELECT id, name FROM annotators ORDER BY id").fetchall()
+            for place, (number, name) in enumerate(rows):
+                if number != place or not name.strip():
+                    expected = f"number {place}" if number != place else "a name"
+                    raise StudyError(
+                        f"is damaged: annotators, row {place + 1}: expected {expected}, found "
+                        f"{number if number != place else 'an empty one'}",
+                        file=self.path,
+                    )
+            self._names = [name for _, name in rows]
         return list(self._names)
 
     def forget_names(self) -> None:

@@ -18,6 +18,7 @@ from raterscope.app.coding import NOTHING_CODED, Coding, merged
 from raterscope.app.errors import plain
 from raterscope.app.review import Region, known_voxels
 from raterscope.app.study.arrivals import number_annotators, number_import
+from raterscope.app.study.misfits import misfit_of_mask
 from raterscope.app.study.objects import read_object, write_object
 from raterscope.app.study.places import Names
 from raterscope.app.study.records import ImageEntry, MaskRecord, RunEntry, StudyError
@@ -166,7 +167,7 @@ def mask_entries(study: Study, image: int | None = None, run: RunEntry | None = 
     return [
         MaskEntry(at, None if who == TRUTH else _name(study, names, who), structure, voxels)
         for at, who, structure, voxels in rows
-        if who == TRUTH or names[who] not in excluded
+        if who == TRUTH or _name(study, names, who) not in excluded
     ]
 
 
@@ -185,7 +186,7 @@ def read_masks(
     truth : bool
         Give the truth instead, under the name "truth"; empty where there is none.
     """
-    names = study.annotators()
+    names, frame = study.annotators(), study.image(image).lattice.shape
     excluded = set() if run is None else set(run.excluded)
     with study.sound() as connection:
         rows = connection.execute(
@@ -199,6 +200,13 @@ def read_masks(
             )
             for who, number, _ in rows
         }
+    for name, record in found.items():
+        wrong = misfit_of_mask(record, frame)
+        if wrong is not None:
+            raise StudyError(
+                f"is damaged: masks, {plain(structure)} by {plain(name)} on image {image}: {wrong}",
+                file=study.path,
+            )
     return {name: record for name, record in found.items() if name not in excluded}
 
 

@@ -6,6 +6,8 @@ otherwise show itself as an index out of range somewhere on the screen.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from raterscope.algorithms.annotators.communities import Communities
@@ -13,11 +15,17 @@ from raterscope.algorithms.clicks.data import Clicks
 from raterscope.algorithms.clicks.results import Fusion
 from raterscope.algorithms.labels.data import OPEN
 from raterscope.algorithms.labels.result import LabelResult
-from raterscope.algorithms.masks.data import MaskFusion
+from raterscope.algorithms.masks.data import MaskFusion, Settled
 from raterscope.algorithms.masks.report import CaseResult, Report
 from raterscope.algorithms.pairs.data import BEHAVIOURS, PairFusion
+from raterscope.algorithms.pairs.knockoffs import HIGHEST_RATE
+from raterscope.app.errors import plain
+from raterscope.app.study.records import MaskRecord
 
-__all__ = ["misfit_of_clicks", "misfit_of_labels", "misfit_of_masks", "misfit_of_pairs"]
+__all__ = [
+    "misfit_of_clicks", "misfit_of_labels", "misfit_of_mask", "misfit_of_masks", "misfit_of_pairs",
+    "misfit_of_settled",
+]  # fmt: skip
 
 
 def misfit_of_clicks(fusion: Fusion, clicks: Clicks) -> str | None:
@@ -51,6 +59,8 @@ def misfit_of_clicks(fusion: Fusion, clicks: Clicks) -> str | None:
         return "mark points at a mark that is not there"
     if k and not -1 <= clustering.nearest.min() <= clustering.nearest.max() < m:
         return "nearest points at a cluster that is not there"
+    if not _are_shares(detection.posterior):
+        return "a posterior is not between 0 and 1"
     if not np.isfinite(clustering.mean).all() or not np.isfinite(clustering.covariance).all():
         return "a cluster's place is no number"
     return None
@@ -75,15 +85,19 @@ def misfit_of_labels(result: LabelResult, tasks: int, annotators: int, votes: in
             ("drift", fusion.drift.alpha, (steps, classes, outputs)),
             ("start", fusion.drift.start, (annotators + 1,)),
         ]
+        if fusion.drift.start.shape != (annotators + 1,):
+            return f"start has the shape {fusion.drift.start.shape}, not {(annotators + 1,)}"
         if steps > votes or (np.diff(fusion.drift.start) < 0).any() or fusion.drift.start[-1] != steps:
             return f"its {steps} steps are not those of {votes} votes"
+        if steps and not 0 <= fusion.drift.vote.min() <= fusion.drift.vote.max() < votes:
+            return "a step is of a vote that there is not"
     for name, array, shape in shapes:
         if array is not None and array.shape != shape:
             return f"{name} has the shape {array.shape}, not {shape}"
     if tasks and not OPEN <= fusion.known.min() <= fusion.known.max() < classes:
         return "a task is known to be of a class that there is not"
-    if not np.isfinite(fusion.posterior).all():
-        return "a probability is no number"
+    if not _are_shares(fusion.posterior):
+        return "a probability is not between 0 and 1"
     if not (np.isfinite(fusion.confusion.alpha).all() and (fusion.confusion.alpha > 0).all()):
         return "a confusion matrix is no pseudo-counts"
     if not 0.0 < fusion.power <= 1.0:
@@ -125,16 +139,22 @@ def misfit_of_pairs(fusion: PairFusion, annotators: int, items: int) -> str | No
     for name, array, shape in shapes:
         if array.shape != shape:
             return f"{name} has the shape {array.shape}, not {shape}"
+    if not 0.0 < fusion.rate <= HIGHEST_RATE:
+        return f"its rate of false discoveries is {fusion.rate:g}"
     if annotators and not 0 <= fusion.behaviour.min() <= fusion.behaviour.max() < len(BEHAVIOURS):
         return "an annotator behaves in no known way"
     return None
 
 
-def misfit_of_masks(result: CaseResult, frame: tuple[int, int, int]) -> str | None:
-    """Say why a fusion of masks cannot be one of an image of this shape; None where it can."""
+def misfit_of_masks(result: CaseResult, frame: tuple[int, int, int], annotators: Sequence[str]) -> str | None:
+    """Say why a fusion of masks cannot be one of these annotators and an image of this shape."""
     if not len(result.fusions) == len(result.reports) > 0:
         return f"{len(result.fusions)} fusions have {len(result.reports)} reports"
+    known = set(annotators)
     for fusion, report in zip(result.fusions, result.reports, strict=True):
+        unknown = [name for name in fusion.annotators if name not in known]
+        if unknown:
+            return f"it is of the annotator {plain(unknown[0])}, whom the study does not have"
         wrong = _misfit_of_fusion(fusion, frame) or _misfit_of_report(report, len(fusion.annotators), frame)
         if wrong is not None:
             return wrong
@@ -185,9 +205,45 @@ def _misfit_of_fusion(fusion: MaskFusion, frame: tuple[int, int, int]) -> str | 
         places.shape == frame[:1] and np.isfinite(places).all() and (np.diff(places) > 0).all()
     ):
         return "its slice positions are none"
-    if not np.isfinite(fusion.probability).all():
-        return "a probability is no number"
+    if not _are_shares(fusion.probability):
+        return "a probability is not between 0 and 1"
     return None
+
+
+def misfit_of_mask(record: MaskRecord, frame: tuple[int, int, int]) -> str | None:
+    """Say why a mask cannot be one on an image of this shape; None where it can."""
+    if (record.mask is None) == (record.probability is None):
+        return "expected truth values or probabilities"
+    wrong = _misfit_of_box(record.origin, record.values, frame)
+    if wrong is None and record.probability is not None and not _are_shares(record.probability):
+        return "a probability is not between 0 and 1"
+    return wrong
+
+
+def misfit_of_settled(settled: Settled) -> str | None:
+    """Say why voxels cannot be those that a decision settled; None where they can."""
+    if settled.value.size and not OPEN <= settled.value.min() <= settled.value.max() <= 1:
+        return "a voxel is neither inside nor outside nor open"
+    return _misfit_of_box(settled.origin, settled.value, None)
+
+
+def _misfit_of_box(
+    origin: tuple[int, int, int], values: np.ndarray, frame: tuple[int, int, int] | None
+) -> str | None:
+    if values.ndim != 3:
+        return f"its voxels have {values.ndim} axes, not 3"
+    ends = [at + n for at, n in zip(origin, values.shape, strict=True)]
+    if values.size and (min(origin) < 0 or (frame is not None and any(np.array(ends) > frame))):
+        return f"its voxels lie at {origin} to {tuple(ends)}, outside of the image"
+    return None
+
+
+def _are_shares(values: np.ndarray) -> bool:
+    """Tell whether all lie between 0 and 1, but for rounding; NaN does not."""
+    return bool(((values >= -_ROUNDING) & (values <= 1 + _ROUNDING)).all())
+
+
+_ROUNDING = 1e-3
 
 
 _PER_COMPARER = (

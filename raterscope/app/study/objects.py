@@ -53,7 +53,9 @@ def read_object(connection: sqlite3.Connection, number: int, kind: type[Record],
             raise DamagedError("a record is missing")
         return unpack(kind, row[0], (data for (data,) in chunks))
     except DamagedError as error:
-        raise StudyError(f"is damaged ({error}); open a backup of it", file=path) from error
+        raise StudyError(
+            f"is damaged (objects, row {number}: {error}); open a backup of it", file=path
+        ) from error
 
 
 def remove_object(connection: sqlite3.Connection, number: int) -> None:

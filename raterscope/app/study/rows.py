@@ -169,6 +169,10 @@ def read_imports(
             columns.append(record.time)
         if record.looked.ndim != 1 or any(column.shape != (len(record.x),) for column in columns):
             raise StudyError("is damaged: the columns of its marks differ in length", file=path)
+        if not (np.isfinite(record.x).all() and np.isfinite(record.y).all()):
+            raise StudyError(
+                f"is damaged: marks on image {image_id}: expected finite coordinates, found others", file=path
+            )
     return records
 
 

@@ -120,7 +120,10 @@ class StudyRuns(StudyFile):
             if entry.kind not in RESULTS:
                 raise StudyError(f"holds a run of an unknown kind, {plain(entry.kind)}", file=self.path)
             result = read_object(self._connection, row[0], RESULTS[entry.kind], self.path)
-            wrong = self.misfit(entry, item, result)
+            try:
+                wrong = self.misfit(entry, item, result)
+            except (TypeError, ValueError, IndexError, OverflowError) as error:  # as of no axis
+                wrong = f"its arrays do not belong together ({error})"
             if wrong is not None:
                 raise StudyError(f"is damaged: in run {run_id}, {wrong}", file=self.path)
             return result

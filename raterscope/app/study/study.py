@@ -31,6 +31,7 @@ from raterscope.app.study.misfits import (
     misfit_of_labels,
     misfit_of_masks,
     misfit_of_pairs,
+    misfit_of_settled,
 )
 from raterscope.app.study.objects import read_object, write_object
 from raterscope.app.study.opening import told
@@ -317,14 +318,18 @@ class Study(StudyQuestions):
     def settled(self, voxels: int) -> Settled:
         """Give the voxels that a decision settled, by `Decision.voxels`."""
         with self.sound():
-            return read_object(self._connection, voxels, Settled, self.path)
+            settled = read_object(self._connection, voxels, Settled, self.path)
+        wrong = misfit_of_settled(settled)
+        if wrong is not None:
+            raise StudyError(f"is damaged: objects, row {voxels}: {wrong}", file=self.path)
+        return settled
 
     def misfit(self, run: RunEntry, item: int, result: object) -> str | None:
         """Say why a result cannot be one of an item as it was when the run began; None where it can."""
         if isinstance(result, Fusion):
             return misfit_of_clicks(result, self.clicks(item, run))
         if isinstance(result, CaseResult):
-            return misfit_of_masks(result, self.image(item).lattice.shape)
+            return misfit_of_masks(result, self.image(item).lattice.shape, self.annotators())
         if isinstance(result, PairFusion):
             bench = self.bench(item, run.imported)
             return misfit_of_pairs(result, len(bench.people), len(bench.items))

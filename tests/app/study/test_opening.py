@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import json
 import os
 import shutil
 import sqlite3
@@ -9,11 +10,12 @@ import subprocess
 import sys
 import tempfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from random import Random
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,6 +27,7 @@ from raterscope.app.study.masks import add_case
 from raterscope.app.study.migration import schema_of
 from raterscope.app.study.objects import write_object
 from raterscope.app.study.outlines import Outline
+from raterscope.app.study.records import MarksRecord
 from raterscope.app.study.schema import VERSION
 from tests.app.study.made import a_fusion, a_run, a_table
 
@@ -117,7 +120,7 @@ def test_damaged_arrays_are_found_when_they_are_read(closed: Path) -> None:
     data[data.index(chunk[2000:2100]) + 50] ^= 1
     closed.write_bytes(data)
     with Study.open(closed) as study:
-        with pytest.raises(StudyError, match=r"smears\.rscope: is damaged \(a chunk does not decompress\)"):
+        with pytest.raises(StudyError, match=r"damaged \(objects, row 1: a chunk does not decompress\)"):
             study.clicks(1)
         assert len(study.clicks(2)) == 3000
 
@@ -550,3 +553,84 @@ with Study.open(sys.argv[1], to_read=True) as study:
         print(error)
 """
 )
+
+
+def rewritten(path: Path, number: int, change: Callable[[dict[str, Any]], object]) -> None:
+    """Change what one stored record says of itself."""
+    with edited(path) as connection:
+        rows = connection.execute("SELECT data FROM chunks WHERE object = ? ORDER BY part", (number,))
+        raw = b"".join(zlib.decompress(data) for (data,) in rows)
+        end = 8 + int.from_bytes(raw[:8], "little")
+        values = json.loads(raw[8:end])
+        change(values)
+        header = json.dumps(values).encode()
+        new = len(header).to_bytes(8, "little") + header + raw[end:]
+        connection.execute("DELETE FROM chunks WHERE object = ?", (number,))
+        connection.execute("INSERT INTO chunks VALUES (?, 0, ?)", (number, zlib.compress(new)))
+        connection.execute("UPDATE objects SET size = ? WHERE id = ?", (len(new), number))
+
+
+@pytest.mark.parametrize(
+    ("value", "found"),
+    [
+        (5, "found a number"),
+        ({}, "of an unknown form"),
+        ({"a": 1, "b": 2}, "of an unknown form"),
+        ("x", "found text"),
+        (None, "found nothing"),
+        ([1.5, 2.5], "found a list"),
+        ({"array": ["|b1", [3], 0]}, "found an array of bool"),
+    ],
+    ids=str,
+)
+def test_what_stands_in_place_of_an_array_is_damage_and_the_rest_is_read(
+    closed: Path, value: object, found: str
+) -> None:
+    rewritten(closed, 1, lambda values: values.update(x=value))
+    with Study.open(closed) as study:
+        with pytest.raises(StudyError) as caught:
+            study.clicks(1)
+        assert str(caught.value).startswith("smears.rscope: is damaged (objects, row 1: MarksRecord.x")
+        assert found in str(caught.value)
+        assert len(study.clicks(2)) == 3000
+        assert len(study.decisions()) == 1
+
+
+def test_an_array_without_an_axis_is_damage(closed: Path) -> None:
+    def flatten(values: dict[str, Any]) -> None:
+        values["clustering"]["record"]["mean"]["array"][1] = []
+
+    rewritten(closed, 3, flatten)
+    with Study.open(closed) as study, pytest.raises(StudyError, match="is damaged: in run 1"):
+        study.result(1, 1)
+
+
+def test_numbers_that_are_none_are_damage(closed: Path) -> None:
+    with Study.open(closed) as study:
+        fusion = study.result(1, 1)
+        lost = replace(fusion.detection, posterior=np.full(5, np.nan))
+        with pytest.raises(StudyError, match="a posterior is not between 0 and 1"):
+            study.add_run(a_run(), {1: replace(fusion, detection=lost)})
+        truth = MarksRecord(np.array([np.nan]), np.array([1.0]), np.zeros(1, int), np.zeros(0, int), None)
+        with study.change() as connection:
+            number = write_object(connection, truth)
+            connection.execute("INSERT INTO imports VALUES (9, 'truth', 'f', '', '[]')")
+            connection.execute("INSERT INTO marks VALUES (1, 9, 'truth', ?)", (number,))
+        with pytest.raises(StudyError, match=r"damaged: marks on image 1: expected finite coordinates"):
+            study.truth(1)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ("name = ''", "annotators, row 3: expected a name, found an empty one"),
+        ("id = 70", "expected number 2, found 3"),
+    ],
+)
+def test_annotators_that_are_none_are_damage_in_a_sentence(closed: Path, change: str, words: str) -> None:
+    with edited(closed) as connection:
+        connection.execute(f"UPDATE annotators SET {change} WHERE id = 2")
+    with Study.open(closed) as study:
+        with pytest.raises(StudyError, match=words):
+            study.annotators()
+        assert len(study.decisions()) == 1
