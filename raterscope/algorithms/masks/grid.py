@@ -254,7 +254,7 @@ class Grid:
             return True
         rows, columns = ([0.0, size - 1.0] for size in self.shape[1:])
         slices = [0.0, self.shape[0] - 1.0]
-        if self.slice_offsets is not None or other.slice_offsets is not None:
+        if self.uneven or other.uneven:
             slices = list(range(self.shape[0]))
         corners = np.stack(np.meshgrid(slices, rows, columns, indexing="ij"), axis=-1).reshape(-1, 3)
         away = np.abs(self.to_patient(corners) - other.to_patient(corners)).max()

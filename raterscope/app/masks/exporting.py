@@ -36,6 +36,7 @@ from raterscope.app.masks.structures import codings_of
 from raterscope.app.review import Region, fold, known_voxels
 from raterscope.app.study import ImageEntry, Study
 from raterscope.app.study.masks import settled_of
+from raterscope.app.study.references import taken_as_even
 
 __all__ = ["export_maps", "export_table", "settled_consensus"]
 
@@ -289,4 +290,7 @@ def _source(study: Study, entry: ImageEntry, *, needed: bool, images: bool = Fal
     if place is None or not (images or entry.identifier):
         return None
     found = [one for one in find_volumes(place) if one.identifier == entry.identifier]
-    return next((one for one in found if one.grid.same_as(entry.lattice)), None)
+    same = next((one for one in found if one.grid.same_as(entry.lattice)), None)
+    if same is None and (why := taken_as_even(entry, found)):
+        raise InputError(f"is no longer on the grid of its series{why}", file=entry.name)
+    return same

@@ -127,7 +127,7 @@ def run_record(answer: Answer, name: str, inputs: Sequence[Mapping[str, object]]
     )  # fmt: skip
     if outcome.fusion is not None:
         record["uncertainty"] = uncertainty_words(outcome.fusion.fusions[0])
-    return record | {"images": [case_record(outcome)]}
+    return record | {"images": [case_record(outcome, answer.inputs.given[name])]}
 
 
 def uncertainty_of(fusion: MaskFusion) -> Float32Array:

@@ -10,7 +10,7 @@ from typing import Any
 
 from raterscope.algorithms.masks.data import FloatArray, MaskFusion, Masks, MasksError, Settled
 from raterscope.algorithms.masks.fusion import MaskPlan, fuse
-from raterscope.algorithms.masks.grid import Grid
+from raterscope.algorithms.masks.grid import Grid, describe_slices
 from raterscope.algorithms.masks.report import CaseResult, report_on
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app import outcome, running
@@ -115,13 +115,15 @@ def keep(answer: Answer, study: Study, watch: Watch = silent) -> int:
         kind="masks",
         algorithm=answer.plan.algorithm,
         digest=digest_of(answer.inputs.given.values()),
-        log={"images": [case_record(one) for one in answer.outcomes.values()]},
+        log={"images": [case_record(one, answer.inputs.given[one.item]) for one in answer.outcomes.values()]},
     )
 
 
-def case_record(ended: Outcome[CaseResult]) -> dict[str, Any]:
+def case_record(ended: Outcome[CaseResult], case: Case) -> dict[str, Any]:
     """Say how the fusion of a case went, ready for JSON: iterations, bound, doubt, agreement, seconds."""
     record: dict[str, Any] = {"image": ended.item, "seconds": round(ended.seconds, 4)}
+    if said := describe_slices(case.grid):
+        record["notices"] = list(said)
     if ended.fusion is None:
         return record | {"problem": ended.problem}
     structures = []

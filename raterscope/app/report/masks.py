@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from raterscope.algorithms.masks.data import volumes_of
+from raterscope.algorithms.masks.grid import describe_slices
 from raterscope.algorithms.masks.patterns import with_margin
 from raterscope.algorithms.progress import Watch, part
 from raterscope.app.convergence import of_masks
@@ -77,7 +78,9 @@ def case_section(
         ("Structures", ", ".join(plain(one.structure) for one in found)),
         ("Run", run_in_words(run)),
     ]
-    blocks: list[Block] = [Notices(voxels.notices)] if voxels.notices else []
+    said = describe_slices(entry.lattice)
+    others = [one for one in voxels.notices if not any(sentence.rstrip(".") in one for sentence in said)]
+    blocks: list[Block] = [Notices([*said, *others])] if said or others else []
     if len(found) == 1:
         own, *rest = inner[0].blocks
         assert isinstance(own, Facts)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sqlite3
+from collections.abc import Iterable
 from pathlib import Path
 
 from raterscope.algorithms.masks.grid import Grid
@@ -22,6 +23,7 @@ __all__ = [
     "point_to",
     "read_image_entries",
     "refuse_other_size",
+    "taken_as_even",
     "volume_again",
 ]
 
@@ -133,6 +135,19 @@ def volume_again(entry: ImageEntry, path: Path) -> tuple[Path, str]:
     if not found:
         raise StudyError(f"does not hold {plain(entry.name)}, {entry.lattice.in_words()}", file=path)
     return found[0].path, digest_of_files(found[0].files)
+
+
+def taken_as_even(entry: ImageEntry, found: Iterable[VolumeFile]) -> str:
+    """Say it where an older version took slices for even that are not: masks were then moved; else empty."""
+    grid = entry.lattice
+    if grid.slice_offsets is not None:
+        return ""
+    if any(one.grid.shape == grid.shape and one.grid.uneven for one in found):
+        return (
+            "; an older Raterscope took its slices as even and may have moved masks: import the series and "
+            "its masks into a new study"
+        )
+    return ""
 
 
 def refuse_other_size(file: ImageFile, entry: ImageEntry) -> None:

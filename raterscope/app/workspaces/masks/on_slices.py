@@ -7,6 +7,7 @@ from functools import partial
 import numpy as np
 from PySide6.QtCore import QObject
 
+from raterscope.algorithms.masks.grid import describe_slices
 from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Document
 from raterscope.app.jobs import Jobs
@@ -22,6 +23,10 @@ from raterscope.app.workspaces.masks.screen import MasksScreen
 from raterscope.widgets.volume.layers import HeatMap
 
 __all__ = ["OnSlices"]
+
+
+SLICES = "Slices"
+"""Tag of the note on slices that are missing, uneven or tilted."""
 
 
 class OnSlices(QObject):
@@ -58,6 +63,7 @@ class OnSlices(QObject):
     def begin(self, scene: Scene) -> None:
         """Make way for another case: the volume of the one before goes."""
         self._volume.set_volume(None, scene.image.lattice, modality=scene.image.modality)
+        self._screen.notes.set_note(SLICES, " ".join(describe_slices(scene.image.lattice)))
         self._screen.table.leave_solo()
         self._show_hidden()
 

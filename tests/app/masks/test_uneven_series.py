@@ -1,0 +1,155 @@
+"""A CT with missing slices from import to export: everything stays where the patient has it."""
+
+import json
+
+import highdicom
+import numpy as np
+import pydicom
+import pytest
+import SimpleITK
+
+from raterscope.app.cli import main
+from raterscope.app.formats.volumes import find_volumes
+from raterscope.app.study import Study
+from tests.app.formats.dicom_builder import disc, disc_mask, write_contours, write_series
+
+SHAPE, MISSING = (60, 32, 40), range(20, 30)
+SPOTS = (12, 15, 18, 19, 20, 21, 25, 30)
+RATERS = {"anna": 6.3, "bo": 6.3, "cy": 8.2}
+
+
+@pytest.fixture(scope="module")
+def case(tmp_path_factory):
+    """A CT of which 10 of 60 slices are missing, and three raters' structure sets."""
+    folder = tmp_path_factory.mktemp("missing")
+    series = write_series(folder / "ct", SHAPE, missing=MISSING)
+    files = []
+    for name, radius in RATERS.items():
+        discs = [disc(series, at, radius) for at in SPOTS]
+        if name == "cy":
+            discs.append(disc(series, 4, radius, missing=True))
+        files.append(write_contours(folder / f"{name}.dcm", series, {"tumour": discs}, rater=name))
+    study = folder / "case.rscope"
+    assert main(["import", str(study), str(series.folder), *map(str, files)]) == 0
+    assert main(["run", str(study), "majority"]) == 0
+    return folder, series, files, study
+
+
+def expected(series) -> np.ndarray:
+    mask = np.zeros((len(series.uids), *SHAPE[1:]), dtype=bool)
+    mask[list(SPOTS)] = disc_mask(SHAPE[1:], 6.3)
+    return mask
+
+
+def test_what_is_missing_and_what_could_not_be_placed_is_said(case, capsys, tmp_path) -> None:
+    _, series, files, _ = case
+    capsys.readouterr()
+    assert main(["import", str(tmp_path / "a.rscope"), str(series.folder), *map(str, files)]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "10 slices are missing between 87.5 and 115.0 mm. Contours near the gap may be misplaced." in said
+    assert "could not be placed: the image has no slice there (tumour by cy, contour 9 at 100.00 mm)" in said
+
+
+def test_masks_and_volumes_are_those_of_the_slices(case) -> None:
+    _, series, _, study = case
+    with Study.open(study) as opened:
+        (entry,) = opened.images()
+        assert entry.lattice.gaps == ((19, 10),)
+        result = opened.latest_result(entry.id, "masks")[1]
+    fusion, report = result.fusions[0], result.reports[0]
+    area = 0.8 * 0.8
+    assert report.volume_ml == pytest.approx(expected(series).sum() * area * 2.5 / 1000)
+    assert fusion.slice_positions == pytest.approx(entry.lattice.positions)
+
+
+def test_exported_contours_lie_on_their_slices(case, tmp_path) -> None:
+    _, series, _, study = case
+    out = tmp_path / "out.dcm"
+    export = ["export", str(study), "--what", "consensus", "--format", "rtstruct", "-o", str(out)]
+    assert main(export) == 0
+    contours = pydicom.dcmread(out).ROIContourSequence[0].ContourSequence
+    found = np.zeros((len(series.uids), *SHAPE[1:]), dtype=bool)
+    for contour in contours:
+        at = series.uids.index(contour.ContourImageSequence[0].ReferencedSOPInstanceUID)
+        places = np.array(contour.ContourData, dtype=float).reshape(-1, 3)
+        assert np.abs(places[:, 2] - series.places[at][2]).max() < 1e-3
+        from skimage.measure import grid_points_in_poly
+
+        outline = (places[:, 1::-1] - series.places[at][1::-1]) / 0.8
+        found[at] ^= grid_points_in_poly(SHAPE[1:], outline)
+    np.testing.assert_array_equal(found, expected(series))
+
+
+def test_exported_segments_lie_on_their_slices(case, tmp_path) -> None:
+    _, series, _, study = case
+    out = tmp_path / "seg.dcm"
+    export = ["export", str(study), "--what", "consensus", "--format", "dicom-seg", "-o", str(out)]
+    assert main(export) == 0
+    segmentation = highdicom.seg.segread(out)
+    assert segmentation.NumberOfFrames == len(SPOTS)
+    for frame, pixels in zip(
+        segmentation.PerFrameFunctionalGroupsSequence, segmentation.pixel_array, strict=True
+    ):
+        place = np.array(frame.PlanePositionSequence[0].ImagePositionPatient, dtype=float)
+        at = int(np.abs(series.places - place).max(axis=1).argmin())
+        assert np.abs(series.places[at] - place).max() < 1e-3
+        np.testing.assert_array_equal(pixels.astype(bool), expected(series)[at])
+
+
+def test_nifti_is_refused_or_resampled(case, tmp_path, capsys) -> None:
+    _, series, _, study = case
+    out = tmp_path / "out.nii.gz"
+    export = ["export", str(study), "--what", "consensus", "-o", str(out)]
+    assert main(export) == 1
+    assert "--resample" in capsys.readouterr().err
+    assert not out.exists()
+    assert main([*export, "--resample"]) == 0
+    image = SimpleITK.ReadImage(out)
+    values = SimpleITK.GetArrayFromImage(image)
+    assert values.shape == SHAPE
+    for at, place in enumerate(series.places):
+        index = image.TransformPhysicalPointToIndex(place.tolist())
+        there = np.array(image.TransformIndexToPhysicalPoint(index))
+        assert np.abs(there - place).max() < 1e-3
+        np.testing.assert_array_equal(values[index[2]].astype(bool), expected(series)[at])
+    assert not values[list(MISSING)].any()
+
+
+def test_fusing_files_refuses_or_resamples(case, tmp_path, capsys) -> None:
+    _, series, files, _ = case
+    fuse = ["fuse", "masks", *map(str, files), "--image", str(series.folder), "--algorithm", "majority"]
+    out = tmp_path / "out"
+    assert main([*fuse, "-o", str(out)]) == 1
+    said = capsys.readouterr().err
+    assert "10 slices are missing between 87.5 and 115.0 mm" in said
+    assert "--resample" in said
+    assert main([*fuse, "-o", str(out), "--resample"]) == 0
+    values = SimpleITK.GetArrayFromImage(SimpleITK.ReadImage(out / "consensus_mask.nii.gz"))
+    kept = [at for at in range(SHAPE[0]) if at not in MISSING]
+    np.testing.assert_array_equal(values[kept].astype(bool), expected(series))
+    record = json.loads((out / "run.json").read_text())
+    assert "10 slices are missing" in record["images"][0]["notices"][0]
+
+
+def test_the_report_says_what_is_missing(case, tmp_path) -> None:
+    *_, study = case
+    assert main(["report", str(study), "-o", str(tmp_path / "report.html")]) == 0
+    page = (tmp_path / "report.html").read_text()
+    assert page.count("10 slices are missing between 87.5 and 115.0 mm.") == 1
+
+
+def test_a_study_that_took_slices_as_even_says_so(case, tmp_path, capsys) -> None:
+    from dataclasses import replace
+
+    from raterscope.app.study.masks import PlacedMask, add_masks
+
+    _, series, _, _ = case
+    (volume,) = find_volumes(series.folder)
+    path = tmp_path / "old.rscope"
+    with Study.create(path) as study:
+        (entry,) = study.add_volumes([replace(volume, grid=replace(volume.grid, slice_offsets=None))])
+        add_masks(study, [PlacedMask(entry.id, "a", "t", (0, 0, 0), expected(series))], "a")
+    assert main(["run", str(path), "majority"]) == 0
+    out = str(tmp_path / "out.dcm")
+    assert main(["export", str(path), "--what", "consensus", "--format", "rtstruct", "-o", out]) == 1
+    assert "took its slices as even" in capsys.readouterr().err
