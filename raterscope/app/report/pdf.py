@@ -58,6 +58,17 @@ def as_pdf(contents: Contents, watch: Watch = silent) -> bytes:
     """
     application = _application()
     timers = QEventLoop()  # a document starts timers, for which a thread that Qt did not start has no place
+    paper = _Paper()
+    try:
+        return _written(paper, contents, watch)
+    finally:
+        # Here, whatever was raised: collected later in another thread, they could not stop their timers.
+        delete(paper)
+        delete(timers)
+        del application
+
+
+def _written(paper: _Paper, contents: Contents, watch: Watch) -> bytes:
     buffer = QBuffer()
     buffer.open(QIODevice.OpenModeFlag.WriteOnly)
     writer = QPdfWriter(buffer)
@@ -70,7 +81,6 @@ def as_pdf(contents: Contents, watch: Watch = silent) -> bytes:
         QPageLayout.Unit.Millimeter,
     )  # fmt: skip
     writer.setPageLayout(layout)
-    paper = _Paper()
     paper.setDocumentMargin(0)
     paper.documentLayout().setPaintDevice(writer)
     paper.setDefaultFont(QFont("DejaVu Sans", 9))
@@ -99,10 +109,7 @@ def as_pdf(contents: Contents, watch: Watch = silent) -> bytes:
             )
     finally:
         painter.end()
-        delete(paper)  # here: collected later in another thread, it could not stop its timers
-    data = bytes(buffer.data().data())
-    del timers, application
-    return data
+    return bytes(buffer.data().data())
 
 
 def _application() -> QGuiApplication | None:

@@ -12,6 +12,7 @@ from PIL import Image
 from PySide6.QtCore import QSizeF, QUrl
 from PySide6.QtGui import QImage, QTextDocument
 
+from raterscope.algorithms.progress import Cancelled
 from raterscope.app.cli import main
 from raterscope.app.report import write_report
 from raterscope.app.report.contents import Contents, Notices, Prose, Section, Table, shortened
@@ -57,6 +58,34 @@ def test_paper_with_tables_is_taken_away_in_the_thread_that_made_it(qapp, qtlog)
     thread = threading.Thread(target=as_pdf, args=(contents,))
     thread.start()
     thread.join()
+    gc.collect()
+    assert [record.message for record in qtlog.records] == []
+
+
+@pytest.mark.parametrize("calls", [1, 3])
+def test_a_pdf_that_is_cancelled_leaves_nothing_to_another_thread(qapp, qtlog, calls):
+    from raterscope.app.report.pdf import as_pdf
+
+    table = Table("Head of a table", ("First", "Second"), [[f"row {n}", "word"] for n in range(300)])
+    contents = Contents("Made", [], [Section(title, [table]) for title in ("One", "Another")])
+    raised, told = [], []
+
+    def watch(*_, **__):
+        told.append(1)
+        if len(told) == calls:
+            raise Cancelled
+
+    def work():
+        try:
+            as_pdf(contents, watch)
+        except Cancelled as error:
+            raised.append(error)  # whose frames hold the paper until another thread lets go of them
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert raised
+    raised.clear()
     gc.collect()
     assert [record.message for record in qtlog.records] == []
 
