@@ -41,19 +41,19 @@ class BrushStroke:
         """Draw the disc on to a place of the plane, in a straight line from the last."""
         begin = self._last if self._last is not None else (x, y)
         self._last = (x, y)
-        wide, high = self.plane.spacing[self.plane.across], self.plane.spacing[self.plane.down]
-        rows, columns = self._covered.shape
-        first_column = max(0, int((min(x, begin[0]) - self.radius) / wide) - 1)
-        first_row = max(0, int((min(y, begin[1]) - self.radius) / high) - 1)
-        last_column = min(columns, int((max(x, begin[0]) + self.radius) / wide) + 2)
-        last_row = min(rows, int((max(y, begin[1]) + self.radius) / high) + 2)
+        plane = self.plane
+        across, down = plane.centres(plane.across), plane.centres(plane.down)
+        first_column, last_column = _reached(across, min(x, begin[0]), max(x, begin[0]), self.radius)
+        first_row, last_row = _reached(down, min(y, begin[1]), max(y, begin[1]), self.radius)
         if last_column <= first_column or last_row <= first_row:
             return
-        across = (np.arange(first_column, last_column) + 0.5) * wide
-        down = (np.arange(first_row, last_row) + 0.5)[:, None] * high
+        across, down = across[first_column:last_column], down[first_row:last_row, None]
         covered = _near(across, down, begin, (x, y), self.radius)
-        row, column = int(y // high) - first_row, int(x // wide) - first_column
-        if 0 <= row < covered.shape[0] and 0 <= column < covered.shape[1]:
+        left, top, right, bottom = plane.extent
+        below = plane.first_cell(plane.index_at(x, y, (self.index,) * 3), (1, 1, 1))
+        row, column = below[0] - first_row, below[1] - first_column
+        inside = left <= x < right and top <= y < bottom
+        if inside and 0 <= row < covered.shape[0] and 0 <= column < covered.shape[1]:
             covered[row, column] = True
         self._covered[first_row:last_row, first_column:last_column] |= covered
         box = first_row, first_column, last_row, last_column
@@ -67,8 +67,12 @@ class BrushStroke:
         if self._bounds is None:
             return None
         top, left, bottom, right = self._bounds
-        wide, high = self.plane.spacing[self.plane.across], self.plane.spacing[self.plane.down]
-        return self._covered[top:bottom, left:right], (left * wide, top * high, right * wide, bottom * high)
+        plane, origin, size = self.plane, [0, 0, 0], [1, 1, 1]
+        for axis, first, last in ((plane.down, top, bottom), (plane.across, left, right)):
+            origin[axis] = plane.shape[axis] - last if plane.reversed[axis] else first
+            size[axis] = last - first
+        box = plane.box_of((origin[0], origin[1], origin[2]), tuple(size))
+        return plane.evenly(self._covered[top:bottom, left:right], (top, left)), box
 
     def finished(self) -> Stroke | None:
         """Give the voxels; None where none was covered."""
@@ -85,6 +89,13 @@ class BrushStroke:
             origin[axis] = plane.shape[axis] - last if plane.reversed[axis] else first
         crop = np.ascontiguousarray(plane.uncut(values), dtype=np.int8)
         return Stroke((origin[0], origin[1], origin[2]), crop, plane.name, self.index)
+
+
+def _reached(centres: NDArray[np.float64], low: float, high: float, radius: float) -> tuple[int, int]:
+    """Give the first and the one past the last voxel that a stroke may touch, and one more on each side."""
+    first = int(np.searchsorted(centres, low - radius)) - 1
+    last = int(np.searchsorted(centres, high + radius)) + 1
+    return max(0, first), min(len(centres), last)
 
 
 def _near(

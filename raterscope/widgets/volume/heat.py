@@ -31,8 +31,9 @@ def heat_picture(heat: HeatMap, plane: Plane, index: int) -> tuple[QImage, Box] 
     cut = plane.cut_crop(heat.values, heat.origin, index)
     if cut is None:
         return None
+    shown = plane.evenly(*cut)
     span = (heat.high - heat.low) or 1.0
-    share = cut[0].astype(np.float32)
+    share = shown.astype(np.float32)
     share *= np.float32(heat.scale * 255.0 / span)
     share -= np.float32(heat.low * 255.0 / span)
     np.nan_to_num(share, copy=False, nan=0.0)

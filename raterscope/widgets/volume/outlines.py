@@ -41,12 +41,13 @@ def path_on(shape: Shape, plane: Plane, index: int) -> QPainterPath:
     cut = plane.cut_crop(shape.values, shape.origin, index)
     if cut is None:
         return path
-    part, (row, column) = cut
-    first = np.array([column + 0.5, row + 0.5])
-    size = np.array([plane.spacing[plane.across], plane.spacing[plane.down]])
+    part, (row, column) = plane.with_gaps(*cut)
     for level in shape.levels:
         for line in contours(part, level):
-            path.addPolygon(QPolygonF([QPointF(x, y) for x, y in ((line + first) * size).tolist()]))
+            x = plane.to_place(plane.across, line[:, 0] + (column + 0.5))
+            y = plane.to_place(plane.down, line[:, 1] + (row + 0.5))
+            points = [QPointF(*point) for point in zip(x.tolist(), y.tolist(), strict=True)]
+            path.addPolygon(QPolygonF(points))
             path.closeSubpath()
     return path
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import permutations
 from typing import Any
 
@@ -17,6 +18,12 @@ Index = tuple[int, int, int]
 Box = tuple[float, float, float, float]
 
 PLANES = ("axial", "coronal", "sagittal")
+
+_GAP = 1e-6
+"""Of the nominal slice distance: slabs that are further apart have missing slices between them."""
+
+_FINE, _MOST_FINE = 0.1, 1024
+"""mm of a pixel across uneven slices, and how many there are at most."""
 
 _NORMAL = {"axial": 2, "coronal": 1, "sagittal": 0}
 """The patient's direction (x to the left, y to the back, z to the head) that each plane is looked along."""
@@ -44,8 +51,11 @@ class Plane:
         whether the slices' order is turned so that it goes from head to feet, front to back, right to left.
     shape : (slices, rows, columns)
     spacing : (slice, row, column)
+        The nominal distance between slices that are uneven.
     letters : (left, right, top, bottom)
         The patient's sides; empty where nothing tells them.
+    slabs : tuple of (begin, position, end), optional
+        Of slices at uneven distances, mm from the begin of the first; see `Grid.bounds`.
     """
 
     name: str
@@ -56,6 +66,7 @@ class Plane:
     shape: Index
     spacing: tuple[float, float, float]
     letters: tuple[str, str, str, str]
+    slabs: tuple[tuple[float, float, float], ...] | None = None
 
     @property
     def slices(self) -> int:
@@ -65,8 +76,71 @@ class Plane:
     @property
     def extent(self) -> Box:
         """Left, top, right, bottom of the plane."""
-        across, down = self.across, self.down
-        return 0.0, 0.0, self.shape[across] * self.spacing[across], self.shape[down] * self.spacing[down]
+        return 0.0, 0.0, float(self.edges(self.across)[-1]), float(self.edges(self.down)[-1])
+
+    @cached_property
+    def _uneven(self) -> tuple[NDArray[np.float64], NDArray[np.intp], NDArray[np.float64]] | None:
+        """Edges of the cells along the slice axis on the screen, each slice's cell, and its position.
+
+        Missing slices are a cell of their own.
+        """
+        if self.slabs is None:
+            return None
+        slabs = np.array(self.slabs)
+        if self.reversed[0]:
+            slabs = (slabs[-1, 2] - slabs)[::-1, ::-1]
+        edges, cells = [float(slabs[0, 0])], []
+        for begin, _, end in slabs.tolist():
+            if begin > edges[-1] + _GAP * self.spacing[0]:
+                edges.append(begin)
+            cells.append(len(edges) - 1)
+            edges.append(end)
+        return np.array(edges), np.array(cells, dtype=np.intp), slabs[:, 1]
+
+    def edges(self, axis: int) -> NDArray[np.float64]:
+        """Give where cells begin and end along an axis of the screen."""
+        if axis == 0 and self._uneven is not None:
+            return self._uneven[0]
+        return np.arange(self.shape[axis] + 1, dtype=np.float64) * self.spacing[axis]
+
+    def centres(self, axis: int) -> NDArray[np.float64]:
+        """Give the places of voxels along an axis of the screen; of uneven slices their true positions."""
+        if axis == 0 and self._uneven is not None:
+            return self._uneven[2]
+        return (np.arange(self.shape[axis], dtype=np.float64) + 0.5) * self.spacing[axis]
+
+    def to_place(self, axis: int, cells: NDArray[np.floating]) -> NDArray[np.float64]:
+        """Take numbers of cells along an axis of the screen, not rounded, to places."""
+        if axis == 0 and self._uneven is not None:
+            edges = self._uneven[0]
+            return np.asarray(np.interp(cells, np.arange(len(edges)), edges))
+        return np.asarray(cells * self.spacing[axis])
+
+    def with_gaps(self, part: NDArray[Any], first: tuple[int, int]) -> tuple[NDArray[Any], tuple[int, int]]:
+        """Put empty rows or columns where slices are missing into a part of a cut that begins at a cell."""
+        if self._uneven is None or self.normal == 0 or not part.size:
+            return part, first
+        at = 0 if self.down == 0 else 1
+        cells = self._uneven[1][first[at] : first[at] + part.shape[at]]
+        wide = list(part.shape)
+        wide[at] = int(cells[-1] - cells[0]) + 1
+        found = np.zeros(wide, dtype=part.dtype)
+        found[(slice(None),) * at + (cells - cells[0],)] = part
+        begin = [*first]
+        begin[at] = int(cells[0])
+        return found, (begin[0], begin[1])
+
+    def evenly(self, part: NDArray[Any], first: tuple[int, int] = (0, 0)) -> NDArray[Any]:
+        """Spread a part of a cut that begins at a cell over pixels of one size, as it lies in its box."""
+        if self._uneven is None or self.normal == 0 or not part.size:
+            return part
+        part, first = self.with_gaps(part, first)
+        at = 0 if self.down == 0 else 1
+        edges = self._uneven[0][first[at] : first[at] + part.shape[at] + 1]
+        count = int(np.clip(np.ceil((edges[-1] - edges[0]) / _FINE), len(edges) - 1, _MOST_FINE))
+        places = edges[0] + (np.arange(count) + 0.5) * (edges[-1] - edges[0]) / count
+        cells = np.clip(np.searchsorted(edges, places, "right") - 1, 0, len(edges) - 2)
+        return np.asarray(np.take(part, cells, axis=at))
 
     @property
     def next_up(self) -> int:
@@ -116,23 +190,41 @@ class Plane:
     def box_of(self, origin: Index, shape: tuple[int, ...]) -> Box:
         """Give left, top, right, bottom of a part of the volume on the plane."""
         row, column = self.first_cell(origin, shape)
-        high, wide = self.spacing[self.down], self.spacing[self.across]
-        left, top = column * wide, row * high
-        return left, top, left + shape[self.across] * wide, top + shape[self.down] * high
+        left, right = self._span(self.across, column, shape[self.across])
+        top, bottom = self._span(self.down, row, shape[self.down])
+        return left, top, right, bottom
+
+    def _span(self, axis: int, first: int, count: int) -> tuple[float, float]:
+        if axis == 0 and self._uneven is not None and count:
+            edges, cells, _ = self._uneven
+            return float(edges[cells[first]]), float(edges[cells[first + count - 1] + 1])
+        begin = first * self.spacing[axis]
+        return begin, begin + count * self.spacing[axis]
 
     def place_of(self, index: Index) -> tuple[float, float]:
         """Give the middle of a voxel on the plane."""
-        left, top, right, bottom = self.box_of(index, (1, 1, 1))
-        return (left + right) / 2, (top + bottom) / 2
+        row, column = self.first_cell(index, (1, 1, 1))
+        return float(self.centres(self.across)[column]), float(self.centres(self.down)[row])
 
     def index_at(self, x: float, y: float, present: Index) -> Index:
         """Give the voxel at a place of the plane, held to the volume, in the slice of `present`."""
         index = list(present)
         for axis, place in ((self.across, x), (self.down, y)):
             last = self.shape[axis] - 1
-            cell = min(max(int(np.floor(place / self.spacing[axis])), 0), last)
+            if axis == 0 and self._uneven is not None:
+                cell = self._nearest_slice(place)
+            else:
+                cell = min(max(int(np.floor(place / self.spacing[axis])), 0), last)
             index[axis] = last - cell if self.reversed[axis] else cell
         return index[0], index[1], index[2]
+
+    def _nearest_slice(self, place: float) -> int:
+        """Give the slice, in the screen's order, whose slab holds a place, or the nearest one in a gap."""
+        assert self._uneven is not None
+        edges, cells, positions = self._uneven
+        at = int(np.searchsorted(edges, place, "right")) - 1
+        found = np.flatnonzero(cells == at)
+        return int(found[0]) if len(found) else int(np.argmin(np.abs(positions - place)))
 
 
 def planes_of(grid: Grid) -> dict[str, Plane]:
@@ -147,6 +239,10 @@ def planes_of(grid: Grid) -> dict[str, Plane]:
     towards = [float(grid.matrix[best[axis], 2 - axis]) > 0 for axis in range(3)]
     # Along x and y the screen goes as the patient's system does; along z against it, the head at the top.
     turned = tuple(towards[axis] if best[axis] == 2 else not towards[axis] for axis in range(3))
+    slabs = None
+    if grid.uneven:
+        bounds = np.column_stack([grid.bounds[:, 0], grid.positions, grid.bounds[:, 1]]) - grid.bounds[0, 0]
+        slabs = tuple((begin, at, end) for begin, at, end in bounds.tolist())
     made = {}
     for name in PLANES:
         normal = axis_of[_NORMAL[name]]
@@ -159,6 +255,6 @@ def planes_of(grid: Grid) -> dict[str, Plane]:
             ends += [high, low] if turned[axis] else [low, high]
         made[name] = Plane(
             name, normal, down, across, (turned[0], turned[1], turned[2]), grid.shape, grid.spacing,
-            (ends[0], ends[1], ends[2], ends[3]),
+            (ends[0], ends[1], ends[2], ends[3]), slabs,
         )  # fmt: skip
     return made

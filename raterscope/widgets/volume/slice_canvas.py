@@ -236,7 +236,8 @@ class SliceCanvas(QWidget):
             painter.fillRect(QRectF(x, y, far_x - x, far_y - y), QColor(theme.DARK.surface))
         else:
             if self._picture is None or self._picture[:2] != (scene.levels, index):
-                picture = to_picture(scene.levels.to_bytes(plane.cut(scene.values, index)))
+                cut = scene.levels.to_bytes(plane.cut(scene.values, index))
+                picture = to_picture(plane.evenly(cut))
                 self._picture = (scene.levels, index, picture)
             draw_part(painter, self._picture[2], plane.extent, view.scale, rect, smooth=True)
         if scene.heat is not None and not scene.bare:

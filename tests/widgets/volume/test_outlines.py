@@ -76,3 +76,17 @@ def test_the_old_line_stays_until_the_new_one_is_found_and_goes_with_its_mask(ou
     with qtbot.waitSignal(outliner.ready, timeout=3000):
         pass
     assert outliner.paths(AXIAL, 4, ["a"])["a"].boundingRect().width() == 5.0
+
+
+def test_outlines_do_not_cross_a_gap_of_missing_slices():
+    offsets = (0.0, 2.0, 4.0, 14.0, 16.0, 18.0)
+    grid = Grid.from_matrix((6, 9, 9), np.diag([1.0, 1.0, -2.0, 1.0]), slice_offsets=offsets)
+    plane = planes_of(grid)["coronal"]
+    mask = np.zeros((6, 9, 9), dtype=bool)
+    mask[1:5, 3:6, 3:6] = True
+    path = path_on(Shape(mask, (0, 0, 0)), plane, 4)
+    assert path.contains(QPointF(4.5, 5.9))
+    assert not path.contains(QPointF(4.5, 10.0))
+    assert path.contains(QPointF(4.5, 15.0))
+    box = path.boundingRect()
+    assert (box.top(), box.bottom()) == pytest.approx((2.0, 18.0), abs=0.6)

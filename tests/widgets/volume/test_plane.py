@@ -82,3 +82,42 @@ def test_an_image_has_one_plane_and_where_nothing_tells_the_sides_no_letters():
 def test_a_place_beyond_the_edge_is_held_to_the_volume():
     plane = planes_of(Grid.plain(SHAPE, SPACING, calibrated=True))["axial"]
     assert plane.index_at(-50, 1000, (2, 0, 0)) == (2, 4, 0)
+
+
+POSITIONS = (0.0, 3.0, 6.0, 21.0, 24.0, 27.0)
+UNEVEN = (0.0, 3.0, 4.0, 11.0, 14.0, 17.0)
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+@pytest.mark.parametrize("positions", [POSITIONS, UNEVEN], ids=["missing", "uneven"])
+def test_slices_are_seen_at_their_true_positions(positions, sign):
+    """The head is at the top of the screen, whichever way the slices are counted."""
+    matrix = np.diag([0.8, 0.5, 3.0 * sign, 1.0])
+    grid = Grid.from_matrix((6, 5, 6), matrix, slice_offsets=positions)
+    plane = planes_of(grid)["coronal"]
+    total = grid.bounds[-1, 1] - grid.bounds[0, 0]
+    assert plane.extent == pytest.approx((0.0, 0.0, 6 * 0.8, total))
+    for at, position in enumerate(positions):
+        from_first = position - grid.bounds[0, 0]
+        y = total - from_first if sign > 0 else from_first
+        x, down = plane.place_of((at, 2, 3))
+        assert (x, down) == pytest.approx((3.5 * 0.8, y))
+        assert plane.index_at(x, down, (0, 2, 0)) == (at, 2, 3)
+        _, top, _, bottom = plane.box_of((at, 2, 0), (1, 1, 6))
+        assert bottom - top == pytest.approx(grid.thicknesses[at])
+        assert top < y < bottom
+
+
+def test_a_gap_is_empty_on_the_screen_and_goes_to_the_nearest_slice():
+    grid = Grid.from_matrix((6, 5, 6), np.diag([0.8, 0.5, -3.0, 1.0]), slice_offsets=POSITIONS)
+    plane = planes_of(grid)["coronal"]
+    cut = plane.cut(np.ones((6, 5, 6), dtype=np.uint8), 2)
+    shown = plane.evenly(cut)
+    step = plane.extent[3] / len(shown)
+    filled = (np.arange(len(shown)) + 0.5) * step
+    assert np.array_equal(shown[:, 0] == 0, (filled > 9.0) & (filled < 21.0))
+    assert plane.index_at(1.0, 10.0, (0, 2, 0))[0] == 2
+    assert plane.index_at(1.0, 20.0, (0, 2, 0))[0] == 3
+    axial = planes_of(grid)["axial"]
+    assert axial.extent == pytest.approx((0.0, 0.0, 4.8, 2.5))
+    assert axial.evenly(np.ones((5, 6))).shape == (5, 6)
