@@ -154,7 +154,7 @@ class StructureDialog(QDialog):
         edit = self.label.lineEdit()
         assert edit is not None
         edit.setMaxLength(64)
-        edit.setPlaceholderText(offer.suggested_label or name)
+        edit.setPlaceholderText(name)
         self.use_label = QPushButton(f"Use {offer.suggested_label}")
         self.use_label.setVisible(offer.suggested_label not in ("", chosen.label))
         self.use_label.clicked.connect(self._use_label)

@@ -10,6 +10,8 @@ import numpy as np
 from pydicom.dataset import Dataset, FileDataset, FileMetaDataset
 from pydicom.uid import (
     CTImageStorage,
+    EnhancedCTImageStorage,
+    EnhancedMRImageStorage,
     ExplicitVRLittleEndian,
     ImplicitVRLittleEndian,
     RTStructureSetStorage,
@@ -17,7 +19,15 @@ from pydicom.uid import (
 )
 from skimage.measure import grid_points_in_poly
 
-__all__ = ["ORIENTATIONS", "BuiltSeries", "disc", "disc_mask", "write_contours", "write_series"]
+__all__ = [
+    "ORIENTATIONS",
+    "BuiltSeries",
+    "disc",
+    "disc_mask",
+    "write_contours",
+    "write_enhanced",
+    "write_series",
+]
 
 _STUDY, _FRAME = "1.2.826.0.1.3680043.8.498.7", "1.2.826.0.1.3680043.8.498.8"
 
@@ -154,6 +164,52 @@ def write_series(
         missing_uids=tuple(uid for uid, _ in left),
         missing_places=np.array([place for _, place in left]).reshape(-1, 3),
     )
+
+
+def write_enhanced(
+    path: Path,
+    shape: tuple[int, int, int] = (12, 32, 40),
+    spacing: tuple[float, float, float] = (2.5, 0.8, 0.8),
+    *,
+    modality: str = "CT",
+    orientation: str = "axial",
+    origin: tuple[float, float, float] = (-20.0, -30.0, 40.0),
+    series: str = "1.2.826.0.1.3680043.8.498.2",
+) -> BuiltSeries:
+    """Write an enhanced multi-frame CT or MR of random values, its slices from the last to the first."""
+    turn = np.array(ORIENTATIONS[orientation], dtype=float)
+    row, column = turn[:3], turn[3:]
+    places = np.array(origin) + np.outer(np.arange(shape[0]) * spacing[0], np.cross(row, column))
+    places = np.round(places, 6)
+    values = np.random.default_rng(2).integers(0, 1000, shape).astype(np.uint16)
+    data = Dataset()
+    data.SOPClassUID = EnhancedCTImageStorage if modality == "CT" else EnhancedMRImageStorage
+    data.SOPInstanceUID = f"{series}.1"
+    data.StudyInstanceUID, data.SeriesInstanceUID, data.FrameOfReferenceUID = _STUDY, series, _FRAME
+    data.PatientName, data.PatientID, data.Modality = "Test^Person", "4711", modality
+    data.SeriesNumber, data.InstanceNumber, data.ImageType = 4, 1, ["ORIGINAL", "PRIMARY", "VOLUME", "NONE"]
+    data.NumberOfFrames, data.Rows, data.Columns = shape
+    data.SamplesPerPixel, data.PhotometricInterpretation = 1, "MONOCHROME2"
+    data.BitsAllocated = data.BitsStored = 16
+    data.HighBit, data.PixelRepresentation = 15, 0
+    measures, plane, shared, rescale = Dataset(), Dataset(), Dataset(), Dataset()
+    measures.PixelSpacing, measures.SliceThickness = [spacing[1], spacing[2]], spacing[0]
+    plane.ImageOrientationPatient = turn.tolist()
+    rescale.RescaleSlope, rescale.RescaleIntercept, rescale.RescaleType = 1, 0, "US"
+    shared.PixelMeasuresSequence, shared.PlaneOrientationSequence = [measures], [plane]
+    shared.PixelValueTransformationSequence = [rescale]
+    data.SharedFunctionalGroupsSequence = [shared]
+    data.PerFrameFunctionalGroupsSequence = []
+    for place in places[::-1]:
+        frame, position, content = Dataset(), Dataset(), Dataset()
+        position.ImagePositionPatient = place.tolist()
+        content.StackID, content.InStackPositionNumber = "1", len(data.PerFrameFunctionalGroupsSequence) + 1
+        frame.PlanePositionSequence, frame.FrameContentSequence = [position], [content]
+        data.PerFrameFunctionalGroupsSequence.append(frame)
+    data.PixelData = values[::-1].tobytes()
+    _save(data, path, ExplicitVRLittleEndian)
+    uid = data.SOPInstanceUID
+    return BuiltSeries(path.parent, (path,), (uid,) * shape[0], places, row, column, spacing, series)
 
 
 def write_contours(

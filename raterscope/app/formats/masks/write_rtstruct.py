@@ -34,6 +34,8 @@ _OF_PATIENT = (
     "FrameOfReferenceUID", "PositionReferenceIndicator",
 )  # fmt: skip
 _LONGEST_NAME = 64
+_Slice = tuple[Any, int | None]
+"""A file's head, and which of its frames from 1; None for a file of one image."""
 _PLACES = 0x30060050
 _SERIES_NUMBER = 910
 
@@ -49,7 +51,8 @@ def write_rtstruct(
         raise InputError("cannot be written: its series does not tell where it lies; write NIfTI", file=path)
     file = path if path.suffix.casefold() == ".dcm" else path.with_name(path.name + ".dcm")
     heads = [read_dataset(one, pixels=False) for one in source.files]
-    dataset = _structure_set(structures, grid, heads)
+    slices = _slices(heads, source)
+    dataset = _structure_set(structures, grid, heads, slices)
     if deidentify is not None:
         dataset = deidentified(dataset, deidentify)
     with drafting([file]) as (draft,):
@@ -57,7 +60,9 @@ def write_rtstruct(
     return [file]
 
 
-def _structure_set(structures: Sequence[Structure], grid: Grid, heads: Sequence[Any]) -> Any:
+def _structure_set(
+    structures: Sequence[Structure], grid: Grid, heads: Sequence[Any], slices: Sequence[_Slice]
+) -> Any:
     from pydicom.dataset import Dataset, FileMetaDataset
     from pydicom.uid import ImplicitVRLittleEndian, generate_uid
 
@@ -83,7 +88,7 @@ def _structure_set(structures: Sequence[Structure], grid: Grid, heads: Sequence[
     dataset.StructureSetROISequence, dataset.ROIContourSequence = [], []
     dataset.RTROIObservationsSequence = []
     for number, one in enumerate(structures, start=1):
-        _add(dataset, number, one, grid, heads)
+        _add(dataset, number, one, grid, slices)
     dataset.file_meta = FileMetaDataset()
     dataset.file_meta.MediaStorageSOPClassUID = _CLASS
     dataset.file_meta.MediaStorageSOPInstanceUID = dataset.SOPInstanceUID
@@ -92,11 +97,20 @@ def _structure_set(structures: Sequence[Structure], grid: Grid, heads: Sequence[
     return dataset
 
 
-def _image(head: Any) -> Any:
+def _slices(heads: Sequence[Any], source: VolumeFile) -> list[_Slice]:
+    """Give the image that each slice is: a file's only one, or a frame."""
+    if source.frames:
+        return [(heads[0], frame + 1) for frame in source.frames]
+    return [(head, None) for head in heads]
+
+
+def _image(head: Any, frame: int | None = None) -> Any:
     from pydicom.dataset import Dataset
 
     image = Dataset()
     image.ReferencedSOPClassUID, image.ReferencedSOPInstanceUID = head.SOPClassUID, head.SOPInstanceUID
+    if frame is not None:
+        image.ReferencedFrameNumber = frame
     return image
 
 
@@ -113,7 +127,7 @@ def _reference(dataset: Any, heads: Sequence[Any]) -> Any:
     return frame
 
 
-def _add(dataset: Any, number: int, structure: Structure, grid: Grid, heads: Sequence[Any]) -> None:
+def _add(dataset: Any, number: int, structure: Structure, grid: Grid, slices: Sequence[_Slice]) -> None:
     from pydicom.dataset import Dataset
 
     roi, contours, observation = Dataset(), Dataset(), Dataset()
@@ -124,9 +138,8 @@ def _add(dataset: Any, number: int, structure: Structure, grid: Grid, heads: Seq
     contours.ReferencedROINumber = number
     contours.ContourSequence = []
     for at in np.flatnonzero(structure.values.any(axis=(1, 2))).tolist():
-        head = heads[at] if len(heads) == grid.shape[0] else heads[0]
         for outline in outlines(np.asarray(structure.values[at], dtype=np.bool_)):
-            contours.ContourSequence.append(_contour(outline, at, grid, head))
+            contours.ContourSequence.append(_contour(outline, at, grid, slices[at]))
     observation.ObservationNumber = observation.ReferencedROINumber = number
     observation.RTROIInterpretedType, observation.ROIInterpreter = structure.coding.role, None
     add_codes(observation, structure.coding)
@@ -135,14 +148,14 @@ def _add(dataset: Any, number: int, structure: Structure, grid: Grid, heads: Seq
     dataset.RTROIObservationsSequence.append(observation)
 
 
-def _contour(outline: NDArray[np.float64], at: int, grid: Grid, head: Any) -> Any:
+def _contour(outline: NDArray[np.float64], at: int, grid: Grid, image: _Slice) -> Any:
     from pydicom.dataelem import RawDataElement
     from pydicom.dataset import Dataset
     from pydicom.tag import Tag
 
     index = np.column_stack([np.full(len(outline), float(at)), outline[:, ::-1]])
     contour = Dataset()
-    contour.ContourImageSequence = [_image(head)]
+    contour.ContourImageSequence = [_image(*image)]
     contour.ContourGeometricType = "CLOSED_PLANAR"
     contour.NumberOfContourPoints = len(outline)
     # As bytes: pydicom would look at each of what may be a million numbers.
