@@ -10,7 +10,7 @@ import numpy as np
 
 from raterscope.algorithms.compiling import Array, compiled
 
-__all__ = ["across_uneven_slices", "boundary", "squared_distance"]
+__all__ = ["across_slices", "across_uneven_slices", "boundary", "squared_distance"]
 
 
 @compiled()
@@ -86,11 +86,14 @@ def _envelope(value: Array, step: float, place: Array, border: Array) -> None:
 
 
 @compiled()
-def across_uneven_slices(squared: Array, place: Array) -> None:
-    """Carry squared distances (Z, Y, X) in the plane across slices at (Z,) `place` in mm, in place."""
-    slices, rows, columns = squared.shape
+def across_uneven_slices(squared: Array, place: Array, first: int, last: int) -> None:
+    """Carry squared distances (Z, Y, X) in the plane across slices at (Z,) `place` in mm, in place.
+
+    Only rows from `first` to before `last` are filled in.
+    """
+    slices, _, columns = squared.shape
     line = np.empty(slices)
-    for y in range(rows):
+    for y in range(first, last):
         for x in range(columns):
             some = False
             for z in range(slices):
@@ -107,7 +110,7 @@ def across_uneven_slices(squared: Array, place: Array) -> None:
 
 @compiled()
 def squared_distance(surface: Array, spacing: Array, out: Array) -> None:
-    """Fill in the squared distance (mm) of each voxel's centre to the nearest marked one.
+    """Fill in the squared distance (mm) of each voxel's centre to the nearest marked one of its slice.
 
     Parameters
     ----------
@@ -117,7 +120,7 @@ def squared_distance(surface: Array, spacing: Array, out: Array) -> None:
         inf where nothing is marked.
     """
     slices, rows, columns = surface.shape
-    longest = max(slices, rows, columns)
+    longest = max(rows, columns)
     place, border, line = np.empty(longest, np.int64), np.empty(longest + 1), np.empty(longest)
     for z in range(slices):
         for y in range(rows):
@@ -135,12 +138,20 @@ def squared_distance(surface: Array, spacing: Array, out: Array) -> None:
             _envelope(line[:rows], spacing[1], place, border)
             for y in range(rows):
                 out[z, y, x] = line[y]
-    if slices == 1:
-        return
-    for y in range(rows):
+
+
+@compiled()
+def across_slices(squared: Array, step: float, first: int, last: int) -> None:
+    """Carry squared distances (Z, Y, X) in the plane across slices `step` mm apart, in place.
+
+    Only rows from `first` to before `last` are filled in.
+    """
+    slices, _, columns = squared.shape
+    place, border, line = np.empty(slices, np.int64), np.empty(slices + 1), np.empty(slices)
+    for y in range(first, last):
         for x in range(columns):
             for z in range(slices):
-                line[z] = out[z, y, x]
-            _envelope(line[:slices], spacing[0], place, border)
+                line[z] = squared[z, y, x]
+            _envelope(line, step, place, border)
             for z in range(slices):
-                out[z, y, x] = line[z]
+                squared[z, y, x] = line[z]

@@ -6,8 +6,9 @@ region is disputed where some rater's outline is farther from the consensus's th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -152,9 +153,10 @@ def disputes(
     shape = (high[0] - low[0], high[1] - low[1], high[2] - low[2])
     regions: list[Dispute] = []
     for s, name in enumerate(fusion.structures):
-        watch(s / len(fusion.structures), f"looking for disputes about {name}")
+        look = partial(watch, s / len(fusion.structures), f"looking for disputes about {name}")
+        look()
         scene = _scene(fusion, masks, labels, s, origin, shape)
-        regions += _regions(scene, s, origin, tolerance, fusion.frame[0] == 1)
+        regions += _regions(scene, s, origin, tolerance, fusion.frame[0] == 1, look)
     watch(1.0, f"{len(regions)} disputed regions")
     return tuple(sorted(regions, key=lambda region: -region.doubt_ml))
 
@@ -270,7 +272,12 @@ def _thicknesses(fusion: MaskFusion) -> FloatArray:
 
 
 def _regions(
-    scene: _Scene, structure: int, origin: Box, tolerance: float | None, flat: bool
+    scene: _Scene,
+    structure: int,
+    origin: Box,
+    tolerance: float | None,
+    flat: bool,
+    look: Callable[[], object],
 ) -> list[Dispute]:
     from scipy import ndimage
 
@@ -281,18 +288,24 @@ def _regions(
     size = None if positions is None else scene.volume(marked)
     tolerance = tolerance_of(marked, spacing, size) if tolerance is None else tolerance
     beyond_depth = (
-        distance_to(consensus, spacing, positions) if marked is consensus else _thickness(marked, scene, flat)
+        distance_to(consensus, spacing, positions, look)
+        if marked is consensus
+        else _thickness(marked, scene, flat)
     )
     depth = np.zeros(scene.masks.shape, dtype=np.float32)
     for p, mask in enumerate(scene.masks):
+        look()
         if mask.any():
             differ = (mask ^ consensus) & ~scene.settled
-            depth[p] = np.where(mask, beyond_depth, distance_to(mask, spacing, positions)) * differ
+            depth[p] = np.where(mask, beyond_depth, distance_to(mask, spacing, positions, look)) * differ
     deepest = depth.max(axis=0)
+    look()
     cores, count = _cores(deepest, tolerance, radius_of(marked, spacing, size), scene)
     if not count:
         return []
+    look()
     away, nearest = _nearest(cores, count, scene)
+    look()
     part = np.where((deepest > 0) & (away <= 2 * tolerance), nearest, 0)
     ball = np.pi * tolerance**2 * spacing[0] if flat else 4 / 3 * np.pi * tolerance**3
     least = max(ball, _LEAST * scene.volume(marked))

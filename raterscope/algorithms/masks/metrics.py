@@ -12,8 +12,9 @@ voxel of A to the nearest one of B:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 import numpy as np
@@ -47,6 +48,9 @@ __all__ = [
 ]
 
 Spacing = tuple[float, float, float]
+
+_AT_ONCE = 1_000_000
+"""Voxels between two looks whether distances are still wanted."""
 Value = TypeVar("Value", bound=np.generic)
 
 
@@ -146,21 +150,36 @@ def surface_of(mask: BoolArray) -> BoolArray:
     return surface
 
 
-def distance_to(marked: BoolArray, spacing: Spacing, positions: FloatArray | None = None) -> Float32Array:
+def distance_to(
+    marked: BoolArray,
+    spacing: Spacing,
+    positions: FloatArray | None = None,
+    look: Callable[[], object] = lambda: None,
+) -> Float32Array:
     """Give each voxel's exact distance (mm) to the nearest marked one, inf where none is; (Z, Y, X).
 
-    `positions`, (Z,) mm, are those of slices at uneven distances.
+    `positions`, (Z,) mm, are those of slices at uneven distances. `look` is called at least once for each
+    million voxels of each axis, and may raise what ends the work.
     """
-    from raterscope.algorithms.masks._surface_kernels import across_uneven_slices, squared_distance
+    from raterscope.algorithms.masks._surface_kernels import (
+        across_slices,
+        across_uneven_slices,
+        squared_distance,
+    )
 
+    slices, rows, columns = marked.shape
     away = np.empty(marked.shape, dtype=np.float32)
     steps = np.array(spacing, dtype=np.float64)
-    if positions is None:
-        squared_distance(marked, steps, away)
-    else:
-        for z in range(len(marked)):
-            squared_distance(marked[z : z + 1], steps, away[z : z + 1])
-        across_uneven_slices(away, np.array(positions, dtype=np.float64))
+    slab, band = (max(1, _AT_ONCE // max(1, plane)) for plane in (rows * columns, slices * columns))
+    for z in range(0, slices, slab):
+        look()
+        squared_distance(marked[z : z + slab], steps, away[z : z + slab])
+    for y in range(0, rows if slices > 1 else 0, band):
+        look()
+        if positions is None:
+            across_slices(away, steps[0], y, min(y + band, rows))
+        else:
+            across_uneven_slices(away, np.array(positions, dtype=np.float64), y, min(y + band, rows))
     return np.sqrt(away, out=away)
 
 
@@ -215,7 +234,7 @@ def against(
     if isinstance(reference, MaskFusion):
         reference = placed(reference, reference.mask[structure], masks.origin, masks.shape)
     judged, target, cut, first = _cropped(masks, structure, reference)
-    other = _shape(target, masks.spacing, cut)
+    other = _shape(target, masks.spacing, cut, partial(watch, 0.0, "measuring the reference"))
     rows = []
 
     def volume(mask: BoolArray) -> float:
@@ -223,9 +242,10 @@ def against(
 
     size = volume(target)
     for p, mask in enumerate(judged):
-        watch(p / len(judged), f"measuring {masks.annotators[p]}")
+        look = partial(watch, p / len(judged), f"measuring {masks.annotators[p]}")
+        look()
         common = int(np.count_nonzero(mask & target))
-        shape = _shape(mask, masks.spacing, cut)
+        shape = _shape(mask, masks.spacing, cut, look)
         rows.append(_comparison(shape, other, common, reference.size, volume(mask) - size))
     return tuple(rows)
 
@@ -238,8 +258,9 @@ def pairwise(masks: Masks, structure: int = 0, watch: Watch = silent) -> RaterAg
     overlap = np.eye(raters)
     shapes = []
     for p, mask in enumerate(inside):
-        watch(0.5 * p / raters, f"measuring {masks.annotators[p]}")
-        shapes.append(_shape(mask, masks.spacing, cut))
+        look = partial(watch, 0.5 * p / raters, f"measuring {masks.annotators[p]}")
+        look()
+        shapes.append(_shape(mask, masks.spacing, cut, look))
         if not shapes[p].size:
             overlap[p, p] = np.nan
     for p in range(raters):
@@ -313,9 +334,11 @@ def _empty() -> _Shape:
     return _Shape(0, nothing, np.full((1, 1, 1), np.inf, dtype=np.float32))
 
 
-def _shape(mask: BoolArray, spacing: Spacing, positions: FloatArray | None) -> _Shape:
+def _shape(
+    mask: BoolArray, spacing: Spacing, positions: FloatArray | None, look: Callable[[], object] = lambda: None
+) -> _Shape:
     surface = surface_of(mask)
-    return _Shape(int(np.count_nonzero(mask)), surface, distance_to(surface, spacing, positions))
+    return _Shape(int(np.count_nonzero(mask)), surface, distance_to(surface, spacing, positions, look))
 
 
 def _distances(a: _Shape, b: _Shape) -> tuple[float, float, float]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -191,12 +192,13 @@ def distances(masks: Masks, settings: RobustSettings, watch: Watch = silent) -> 
         raise MasksError(f"masks of {len(masks.structures)} structures; expected one at a time.")
     out = np.empty(masks.values.shape, dtype=np.float32)
     for p, layer in enumerate(masks.values):
-        watch(p / len(out), "measuring distances")
+        look = partial(watch, p / len(out), "measuring distances")
+        look()
         if layer.dtype == np.float32:
             out[p] = logit_distance(layer, settings.clip, settings.slope)
         else:
             mask = layer.astype(bool, copy=False)
-            out[p] = signed_distance(mask, masks.spacing, settings.clip, positions=masks.positions)
+            out[p] = signed_distance(mask, masks.spacing, settings.clip, look, masks.positions)
     return out
 
 

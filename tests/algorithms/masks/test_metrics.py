@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import ndimage
 
+from raterscope.algorithms.masks import _surface_kernels, metrics
 from raterscope.algorithms.masks.metrics import (
     against,
     compare,
@@ -17,6 +18,7 @@ from raterscope.algorithms.masks.metrics import (
     wilcoxon,
 )
 from raterscope.algorithms.masks.voting import majority
+from raterscope.algorithms.progress import Cancelled
 from tests.algorithms.masks.staple_cases import ball, named
 
 SPACING = (2.5, 0.7, 0.9)
@@ -53,6 +55,55 @@ def test_distances_are_simpleitks():
     ours = compare(A, B, SPACING)
     assert ours.hausdorff == pytest.approx(peer.GetHausdorffDistance(), rel=1e-5)
     assert 0 < ours.mean_surface_distance < ours.hausdorff_95 < ours.hausdorff
+
+
+@pytest.mark.parametrize("positions", [None, np.cumsum(np.linspace(1.0, 3.0, 9))], ids=["even", "uneven"])
+def test_no_more_voxels_than_agreed_are_worked_on_between_two_looks(monkeypatch, positions):
+    """So that cancelling is noticed soon however large the mask; and the blocks give what the whole gives."""
+    rng = np.random.default_rng(5)
+    marked = rng.random((9, 13, 17)) < 0.02
+    whole = distance_to(marked, SPACING, positions)
+    most, work, longest = 250, [0], [0]
+
+    def counted(name):
+        real = getattr(_surface_kernels, name)
+
+        def run(*arguments):
+            rows = arguments[-1] - arguments[-2] if name != "squared_distance" else None
+            voxels = arguments[0].size if rows is None else 9 * 17 * rows
+            work[0] += voxels
+            longest[0] = max(longest[0], work[0])
+            return real(*arguments)
+
+        return run
+
+    for name in ("squared_distance", "across_slices", "across_uneven_slices"):
+        monkeypatch.setattr(_surface_kernels, name, counted(name))
+    monkeypatch.setattr(metrics, "_AT_ONCE", most)
+    blocks = distance_to(marked, SPACING, positions, lambda: work.__setitem__(0, 0))
+    np.testing.assert_array_equal(blocks, whole)
+    assert 0 < longest[0] <= most
+
+
+@pytest.mark.parametrize("work", [pairwise, lambda masks, watch: against(masks, A, watch=watch)])
+def test_measuring_stops_at_the_look_that_says_so(monkeypatch, work):
+    monkeypatch.setattr(metrics, "_AT_ONCE", 1000)
+    calls = []
+
+    def watch(*_, **__):
+        calls.append(1)
+        if len(calls) == stop:
+            raise Cancelled
+
+    stop = 0
+    work(named(np.stack([A, B])), watch=watch)
+    every = len(calls)
+    assert every > 8
+    for stop in (3, every // 2):
+        calls.clear()
+        with pytest.raises(Cancelled):
+            work(named(np.stack([A, B])), watch=watch)
+        assert len(calls) == stop
 
 
 @pytest.mark.parametrize("shape", [(9, 13, 17), (1, 20, 30), (5, 1, 9)])
