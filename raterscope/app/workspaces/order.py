@@ -6,7 +6,10 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-__all__ = ["ELSEWHERE", "Elsewhere", "Part", "next_item", "next_unit"]
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["ELSEWHERE", "Elsewhere", "Part", "ends", "next_item", "next_unit"]
 
 Elsewhere = Callable[[int, bool, bool], bool]
 Key = TypeVar("Key", bound=Hashable)
@@ -90,6 +93,15 @@ def next_item(
         if order:
             return order[0]
     return None
+
+
+def ends(rows: NDArray[np.integer], here: int | None, step: int) -> list[int]:
+    """Give those of many rows among which `next_item` chooses: the next one ahead and the first of all."""
+    if not len(rows):
+        return []
+    ahead = rows if here is None else rows[rows > here] if step > 0 else rows[rows < here]
+    place = 0 if step > 0 else -1
+    return sorted({int(one[place]) for one in (ahead, rows) if len(one)})
 
 
 def next_unit(units: Sequence[tuple[Key, Part]], here: Hashable, step: int, *, skipped: bool) -> Key | None:

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QByteArray, QEvent, Qt, QTimer, Signal
 from PySide6.QtGui import QAction, QKeySequence, QResizeEvent, QShortcut, QShowEvent
-from PySide6.QtWidgets import QApplication, QSplitter, QTabWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QApplication,
+    QSplitter,
+    QTabWidget,
+    QVBoxLayout,
+    QWidget,
+)
 
 from raterscope.widgets import theme
 from raterscope.widgets.menu import without_checked
@@ -157,8 +164,13 @@ class WorkspaceScreen(QWidget):
         ----------
         described : sequence of (words, keys, slot)
         walked : sequence of QWidget
-            Where Tab walks what is disputed; in forms and tables it moves the focus.
+            Where Tab walks what is disputed, as it does in every list and table; in forms it moves the focus.
         """
+        lists = [
+            one
+            for one in self.findChildren(QAbstractItemView)
+            if not self.fuse_panel.isAncestorOf(one) and _in_place(one, self)
+        ]
         everywhere: tuple[Described, ...] = (
             ("Fuse again", "F5", self.fuse_again),
             ("Next region of the window", "F6", partial(self.go_to_region, 1)),
@@ -176,7 +188,7 @@ class WorkspaceScreen(QWidget):
                 action.setCheckable(True)
                 self.hiding.changed.connect(action.setChecked)
                 self.hiding.changed.connect(self._on_blind)
-            for place in walked if "Tab" in keys else (self,):
+            for place in (*walked, *lists) if "Tab" in keys else (self,):
                 place.addAction(action)
             self.actions_made.append(action)
 
@@ -386,6 +398,14 @@ def _splitter(direction: Qt.Orientation, parent: QWidget) -> QSplitter:
 def _takes_keys(widget: QWidget) -> bool:
     by_tab = bool(widget.focusPolicy() & Qt.FocusPolicy.TabFocus)
     return by_tab and widget.isVisible() and widget.isEnabled()
+
+
+def _in_place(view: QAbstractItemView, screen: QWidget) -> bool:
+    """Tell whether a list stands in the screen itself, and not in what a choice opens."""
+    place: QWidget | None = view
+    while place is not None and place is not screen and not place.isWindow():
+        place = place.parentWidget()
+    return place is screen
 
 
 def _holds(region: QWidget, widget: QWidget | None) -> bool:

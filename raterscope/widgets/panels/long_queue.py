@@ -116,15 +116,32 @@ class LongQueue(QueueFrame):
 
     def go(self, by: int) -> None:
         """Go some lines down, or up where `by` is below 0, past the done ones, and say so."""
-        lines = self.view.lines
         row = self._row(self._current)
         # Where what was current has left the list, the first one shown is the next.
-        row = row + by if row >= 0 else 0
+        self._go_from(row + by if row >= 0 else 0, by)
+
+    def begin(self, by: int) -> None:
+        """Go to the first line that is not done, or to the last where `by` is below 0, and say so."""
+        self._go_from(0 if by > 0 else len(self.view.lines) - 1, by)
+
+    def _go_from(self, row: int, by: int) -> None:
+        lines = self.view.lines
         while 0 <= row < len(lines):
             if not lines[row].done:
                 self.view.go_to(row)
                 return
             row += 1 if by > 0 else -1
+
+    @property
+    def order(self) -> NDArray[np.integer]:
+        """Which ones are listed, and in which order."""
+        return np.empty(0, dtype=np.int64) if self._shown is None else self._shown.order
+
+    @property
+    def row(self) -> int | None:
+        """The line of the current one; None where it is not listed."""
+        row = self._row(self._current)
+        return None if row < 0 else row
 
     def why_empty(self, key: str) -> str:
         """Say why nothing is of a kind, by its key among the filters."""

@@ -106,10 +106,12 @@ class QueueFrame(QWidget):
         self.filter.setAccessibleName(f"Filter {title.lower()} by name")
         self._nothing = plain_label("", "second", wrap=True)
         self._nothing.hide()
+        self._progress = _Progress()
+        self._progress.hide()
         self._top = QVBoxLayout()
         self._top.setContentsMargins(12, 12, 12, 4)
         self._top.setSpacing(8)
-        for widget in (self.header, self.filter, choice, self._nothing):
+        for widget in (self.header, self._progress, self.filter, choice, self._nothing):
             self._top.addWidget(widget)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
@@ -120,6 +122,10 @@ class QueueFrame(QWidget):
     def add_above(self, widget: QWidget) -> None:
         """Put something above the title, such as what tells whose queue it is."""
         self._top.insertWidget(0, widget)
+
+    def set_progress(self, share: float, *words: str) -> None:
+        """Say how far one has come, a line a sentence; without words, nothing."""
+        self._progress.show_progress(share, words)
 
     def say_empty(self, words: str) -> None:
         """Say why no line is there; no words where some are."""
@@ -174,19 +180,12 @@ class QueuePanel(QueueFrame):
         self._kind = QueueKind()
         self.view: LineList[QueueItem] = LineList(self._kind, title)
         super().__init__(title, choosing, self.view, parent)
-        self._progress = _Progress()
-        self._top.insertWidget(1, self._progress)
-        self._progress.hide()
         self.filter.textChanged.connect(self._refilter)
         self.choice.currentIndexChanged.connect(self._refilter)
         self.many.valueChanged.connect(self._refilter)
         self.view.selectionModel().currentChanged.connect(self._on_current)
         self._quiet = False
         self._refilter()
-
-    def set_progress(self, share: float, *words: str) -> None:
-        """Say how far one has come, a line a sentence; without words, nothing."""
-        self._progress.show_progress(share, words)
 
     def set_items(self, items: Sequence[QueueItem]) -> None:
         """Show items in the order given, the done ones last; what is current stays, and the list's place."""

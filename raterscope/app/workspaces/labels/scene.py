@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from raterscope.algorithms.labels import Confusion, LabelFusion, Labels
 from raterscope.algorithms.labels.advice import advice
 from raterscope.algorithms.labels.assessment import Assessment, assess
-from raterscope.algorithms.labels.data import ClassArray, FloatArray
+from raterscope.algorithms.labels.data import OPEN, ClassArray, FloatArray
 from raterscope.algorithms.labels.drift import moved
 from raterscope.algorithms.labels.intervals import accuracy_of, credible, crowd
 from raterscope.algorithms.labels.result import LabelResult
@@ -71,6 +71,21 @@ class Scene:
     def classes(self) -> tuple[str, ...]:
         """As the answer has them, or without one the question."""
         return self.labels.classes if self.result is None else self.result.fusion.classes
+
+
+CERTAIN = 0.05
+"""A task of less doubt is not waiting for a decision."""
+
+
+def disputed_tasks(question: int, study: Study) -> frozenset[str] | None:
+    """Name the tasks of a question that its answer leaves in doubt; None without an answer."""
+    shown, result = study.result_shown(question, "labels", None)
+    if shown is None or result is None:
+        return None
+    fusion = result.fusion
+    names = study.crowd(question, shown.imported).tasks
+    waits = (fusion.entropy() > CERTAIN) & (fusion.known == OPEN)
+    return frozenset(names[task] for task in np.flatnonzero(waits).tolist())
 
 
 def read_scene(question: int, run: int | None, study: Study, watch: Watch) -> Scene:

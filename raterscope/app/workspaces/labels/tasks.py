@@ -16,7 +16,8 @@ from raterscope.app.document import Document
 from raterscope.app.jobs import Jobs
 from raterscope.app.review import Decision, TaskSubject
 from raterscope.app.workspaces.labels import view
-from raterscope.app.workspaces.labels.scene import Analysis, Scene
+from raterscope.app.workspaces.labels.scene import CERTAIN, Analysis, Scene
+from raterscope.app.workspaces.order import ELSEWHERE, Elsewhere, ends, next_item
 from raterscope.app.workspaces.pictures import Pictures
 from raterscope.widgets.panels.task_list import TaskList
 from raterscope.widgets.panels.task_panel import TaskPanel
@@ -26,8 +27,8 @@ __all__ = ["FEW", "Tasks", "in_order"]
 FEW = 3
 """A task with fewer votes has few."""
 
-CERTAIN = 0.05
-"""A task of less doubt is not waiting for a decision."""
+DISPUTED = ("", "undecided")
+"""The filter at first, beneath which Tab walks what is disputed; beneath another one, all that is listed."""
 
 
 class Tasks(QObject):
@@ -40,17 +41,31 @@ class Tasks(QObject):
     changed
         What is decided has changed.
     exhausted
-        Nothing is left in the queue.
+        Nothing is left to be decided, here or in other questions.
+    said(str)
+        Why something was not done.
     """
 
     selected = Signal(object)
     changed = Signal()
     exhausted = Signal()
+    said = Signal(str)
 
     def __init__(
-        self, document: Document, jobs: Jobs, queue: TaskList, panel: TaskPanel, pictures: Pictures
+        self,
+        document: Document,
+        jobs: Jobs,
+        queue: TaskList,
+        panel: TaskPanel,
+        pictures: Pictures,
+        elsewhere: Elsewhere,
     ) -> None:
         super().__init__(queue)
+        self._elsewhere = elsewhere
+        self._by_hand = False
+        """Whether the expert chose the task itself: only then may a decision on it be changed."""
+        self._entering: tuple[int, int, bool] | None = None
+        """The question that is gone to, the step, and whether for what was skipped."""
         self._document = document
         self._jobs = jobs
         self._queue = queue
@@ -60,7 +75,7 @@ class Tasks(QObject):
         self._analysis: Analysis | None = None
         self._order: NDArray[np.int64] = np.empty(0, dtype=np.int64)
         self._asked = 0
-        self._wanted = ("", "undecided")
+        self._wanted = DISPUTED
         self._members: frozenset[int] = frozenset()
         self._writing = False
         self._begin = False
@@ -77,6 +92,11 @@ class Tasks(QObject):
     def current(self) -> int | None:
         """The task looked at."""
         return self._queue.current
+
+    @property
+    def walks_disputed(self) -> bool:
+        """Whether Tab walks what is disputed, and not a list that was narrowed to something else."""
+        return self._wanted == DISPUTED
 
     @property
     def waiting(self) -> int:
@@ -97,6 +117,8 @@ class Tasks(QObject):
         self._pictures.set_tasks(scene.pictures)
         another = before is None or before.question.id != scene.question.id
         first = before is not None and before.fusion is None and scene.fusion is not None
+        if self._entering is not None and self._entering[0] != scene.question.id:
+            self._entering = None
         self._begin = another or first  # where the most disputed is known only now, one begins with it
         self._read_decided()
         self._sort()
@@ -123,47 +145,91 @@ class Tasks(QObject):
             return
         self._read_decided()
         self._list()
+        self._by_hand = False
         if self._writing:
             self._writing = False
-            self.go(1)
+            self.go(1, finish=True)
         elif back_to is not None and back_to in self._scene.number_of:
-            self.select(self._scene.number_of[back_to])
+            self.go_to(self._scene.number_of[back_to])
         else:
             self._show_task()
         self.changed.emit()
 
-    def select(self, task: int | None) -> None:
+    def go_to(self, task: int | None) -> None:
         """Look at a task."""
+        self._by_hand = False
         self._queue.select(task)
         self._show_task()
         self.selected.emit(task)
 
-    def go(self, by: int) -> None:
-        """Go to the next task that waits for a decision, or the one before."""
-        here = self._queue.current
-        self._queue.go(by)
-        if self._queue.current == here:
+    def select(self, task: int | None) -> None:
+        """Look at a task that the expert chose; a decision on it may then be changed."""
+        self.go_to(task)
+        self._by_hand = task is not None
+
+    def enter(self, question: int, step: int, skipped: bool) -> None:
+        """Begin a question that is gone to with the first task that waits for a decision."""
+        self._entering = question, step, skipped
+
+    def go(self, step: int, *, finish: bool = False) -> None:
+        """Go to the next task that waits for a decision, of this question or another one."""
+        here = self._queue.row
+        elsewhere = self._elsewhere if self._wanted == DISPUTED else _nowhere
+        found = next_item(
+            lambda skipped: ends(self._waiting(skipped), here, step), int, here, step, elsewhere,
+            finish=finish,
+        )  # fmt: skip
+        if found is None:
             self._show_task()
-            if by > 0:
-                self.exhausted.emit()
+            self.exhausted.emit()
+        elif found != ELSEWHERE:
+            self.go_to(int(self._queue.order[found]))
+
+    def _waiting(self, skipped: bool) -> NDArray[np.int64]:
+        """List the rows of tasks that wait for a decision, without the one looked at."""
+        scene, analysis, order = self._scene, self._analysis, self._queue.order
+        if scene is None or analysis is None:
+            return np.empty(0, dtype=np.int64)
+        waits = self.decided[order] == OPEN
+        if scene.fusion is not None:
+            waits &= scene.fusion.known[order] == OPEN
+        if self._wanted == DISPUTED and analysis.entropy is not None:
+            waits &= analysis.entropy[order] > CERTAIN
+        waits &= np.isin(order, list(self._skipped())) == skipped
+        if self._queue.row is not None:
+            waits[self._queue.row] = False
+        return np.flatnonzero(waits)
 
     def decide(self, number: int) -> None:
         """Say which class is true of the task, and go on to the next when that is on disk."""
         scene, task = self._scene, self.current
         if scene is None or task is None:
             self.go(1)
-        elif number < len(scene.classes):
+        elif number < len(scene.classes) and self._may_decide():
             self._record(Decision(
                 verb="label", item=scene.question.id, run=None if scene.run is None else scene.run.id,
                 subject=TaskSubject(task=scene.labels.tasks[task], label=scene.classes[number]),
             ))  # fmt: skip
 
     def skip(self) -> None:
-        """Pass over the task."""
+        """Pass over the task; it comes again at the end."""
         scene, task = self._scene, self.current
-        if scene is not None and task is not None:
+        if task is not None and task in self._skipped():
+            self.go(1)
+        elif scene is not None and task is not None and self._may_decide(skip=True):
             subject = TaskSubject(task=scene.labels.tasks[task])
             self._record(Decision(verb="skip", item=scene.question.id, subject=subject))
+
+    def _may_decide(self, *, skip: bool = False) -> bool:
+        """Refuse to change what is decided, unless the expert chose the task by hand."""
+        scene, task = self._scene, self.current
+        if scene is None or task is None or self.decided[task] == OPEN or (self._by_hand and not skip):
+            return True
+        self.said.emit(
+            f"{scene.labels.tasks[task]} is decided already ({scene.classes[self.decided[task]]}). "
+            "Press C to take that back, or choose it in the list, to change that; Tab goes on."
+        )
+        return False
 
     def clear(self) -> None:
         """Take back what was decided about the task."""
@@ -227,9 +293,15 @@ class Tasks(QObject):
             return
         self._order = order
         self._list()
-        if self._begin:
+        entering, self._entering = self._entering, None
+        if self._begin and entering is not None:
             self._begin = False
-            self.select(int(order[0]) if len(order) else None)
+            self._queue.select(None)
+            rows = self._waiting(entering[2])
+            self.go_to(int(order[rows[0 if entering[1] > 0 else -1]]) if len(rows) else None)
+        elif self._begin:
+            self._begin = False
+            self.go_to(int(order[0]) if len(order) else None)
         else:
             self._show_task()
         self.changed.emit()
@@ -252,6 +324,10 @@ class Tasks(QObject):
     def _on_picture(self, task: int, _picture: QImage | None) -> None:
         if task == self.current:
             self._show_task()
+
+
+def _nowhere(_step: int, _skipped: bool, _finish: bool) -> bool:
+    return False
 
 
 def in_order(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -17,7 +17,7 @@ from raterscope.app.convergence import of_labels
 from raterscope.app.document import Document
 from raterscope.app.jobs import Jobs
 from raterscope.app.labels.running import Answer, Draft, Inputs, fuse_questions, gather, keep
-from raterscope.app.review import Decision, TaskSubject
+from raterscope.app.review import Decision, ReviewState, TaskSubject
 from raterscope.app.workspaces.fusing import FusionWork
 from raterscope.app.workspaces.hiding import Hiding
 from raterscope.app.workspaces.labels import view
@@ -27,9 +27,11 @@ from raterscope.app.workspaces.labels.behind import behind_cell
 from raterscope.app.workspaces.labels.excluding import Excluding
 from raterscope.app.workspaces.labels.measuring import Measuring
 from raterscope.app.workspaces.labels.people import People
-from raterscope.app.workspaces.labels.scene import Analysis, Scene, analyse, read_scene
+from raterscope.app.workspaces.labels.scene import Analysis, Scene, analyse, disputed_tasks, read_scene
 from raterscope.app.workspaces.labels.screen import LabelsScreen
 from raterscope.app.workspaces.labels.tasks import Tasks
+from raterscope.app.workspaces.left import QuestionsLeft
+from raterscope.app.workspaces.order import next_unit
 from raterscope.app.workspaces.pictures import Pictures
 from raterscope.app.workspaces.questions import Questions
 from raterscope.app.workspaces.runs import Runs
@@ -65,7 +67,8 @@ class LabelsWorkspace(LabelsScreen):
             document, jobs, self.question, self.runs, "labels", "votes", read_scene, analyse
         )
         self.pictures = Pictures(document, jobs, self)
-        self.tasks = Tasks(document, jobs, self.queue, self.task_panel, self.pictures)
+        self.tasks = Tasks(document, jobs, self.queue, self.task_panel, self.pictures, self._go_elsewhere)
+        self.left = QuestionsLeft(document, self.runs, self.queue, "labels", disputed_tasks, _settled)
         self.people = People(document, jobs, self)
         self.excluding = Excluding(document, jobs, self)
         self.asking = Asking(jobs, self)
@@ -84,6 +87,7 @@ class LabelsWorkspace(LabelsScreen):
         self.hiding.changed.connect(self._on_hiding)
         self.tasks.changed.connect(self._show_status)
         self.tasks.exhausted.connect(self._on_exhausted)
+        self.tasks.said.connect(self.said)
         self.task_panel.annotator_chosen.connect(self._on_voter)
         self.people.chosen.connect(self._on_people)
         self.people.community_chosen.connect(self._on_community)
@@ -147,7 +151,7 @@ class LabelsWorkspace(LabelsScreen):
             here = {name: number for number, name in enumerate(self.annotators_here())}
             self.people.choose([here[name] for name in names if isinstance(name, str) and name in here])
         if self.scene is not None and isinstance(task, int) and 0 <= task < len(self.scene.labels.tasks):
-            self.tasks.select(task)
+            self.tasks.go_to(task)
 
     def _on_replaced(self) -> None:
         self.runs.forget()
@@ -157,12 +161,14 @@ class LabelsWorkspace(LabelsScreen):
 
     def _on_changed(self) -> None:
         self.runs.show_history()
+        self.left.reread()
         self.questions.refresh()
         self.describe.setEnabled(self.questions.current is not None)
         self.tell_stale()
 
     def _show(self, scene: Scene | None, analysis: Analysis | None) -> None:
         self.scene, self.analysis = scene, analysis
+        self.left.select(None if scene is None else scene.question.id)
         self.measuring.stop()
         self.tasks.show(scene, analysis)
         self.people.show(scene, analysis)
@@ -257,6 +263,7 @@ class LabelsWorkspace(LabelsScreen):
         if contents is None:
             return
         self.runs.show_history()
+        self.left.recount()
         item = contents.item_of(decision, "labels")
         if item is not None:
             back = contents.brought_back(decision)
@@ -268,7 +275,17 @@ class LabelsWorkspace(LabelsScreen):
 
     def _on_exhausted(self) -> None:
         if self.scene is not None and self.scene.fusion is not None:
-            self.said.emit("Nothing more in this list waits for a decision.")
+            in_list = "Nothing more in this list waits for a decision."
+            self.said.emit(self.left.nothing_left() if self.tasks.walks_disputed else in_list)
+
+    def _go_elsewhere(self, step: int, skipped: bool, _finish: bool) -> bool:
+        """Go on with the next question in which something waits for a decision; tells whether there is."""
+        here = None if self.scene is None else self.scene.question.id
+        found = next_unit(self.left.units(), here, step, skipped=skipped)
+        if found is not None:
+            self.tasks.enter(found, step, skipped)
+            self.questions.show(found)
+        return found is not None
 
     def _on_describe(self) -> None:
         if self.scene is None:
@@ -321,6 +338,10 @@ class LabelsWorkspace(LabelsScreen):
     def _on_compare_requested(self, _runs: Sequence[int]) -> None:
         self.close_fuse_panel()
         self.left_tabs.setCurrentWidget(self.comparing)
+
+
+def _settled(review: ReviewState, question: int) -> tuple[Collection[str], Collection[str]]:
+    return review.tasks(question).keys(), review.skipped_tasks(question)
 
 
 def _fuse(plan: LabelPlan, inputs: Inputs, watch: Watch) -> Answer:

@@ -12,7 +12,8 @@ from PySide6.QtGui import QGuiApplication
 from raterscope.algorithms.pairs.data import BoolArray
 from raterscope.app.document import Document
 from raterscope.app.review import BiasSubject, Decision
-from raterscope.app.workspaces.pairs.scene import CLEARED, FLAGGED, Scene
+from raterscope.app.workspaces.order import Elsewhere
+from raterscope.app.workspaces.pairs.scene import CLEARED, FLAGGED, OPEN, Scene
 from raterscope.app.workspaces.pairs.screen import PairsScreen
 from raterscope.widgets.dialogs.reason import ReasonDialog
 from raterscope.widgets.menu import Menu, without_checked
@@ -36,17 +37,25 @@ class Judging(QObject):
     Signals
     -------
     said(str)
+    exhausted
+        Nobody else is left to be judged in the list.
     """
 
     said = Signal(str)
+    exhausted = Signal()
 
-    def __init__(self, document: Document, screen: PairsScreen) -> None:
+    def __init__(self, document: Document, screen: PairsScreen, elsewhere: Elsewhere) -> None:
         super().__init__(screen)
+        self._elsewhere = elsewhere
+        self._by_hand = False
+        """Whether the expert chose the annotator itself: only then may a decision be changed."""
         self._document = document
         self._screen = screen
         self._scene: Scene | None = None
         self.decided: NDArray[np.int8] = np.empty(0, dtype=np.int8)
         """What was decided of each annotator: OPEN, FLAGGED or CLEARED."""
+        for place in (screen.queue, screen.path, screen.sides, screen.bars):
+            place.chosen.connect(self._on_chosen)
         screen.evidence.flag_requested.connect(partial(self.judge, "flag"))
         screen.evidence.clear_requested.connect(partial(self.judge, "clear"))
         screen.evidence.skip_requested.connect(partial(self.judge, "skip"))
@@ -70,13 +79,37 @@ class Judging(QObject):
             if name in judged:
                 self.decided[at] = STATES[judged[name].verb]
 
+    def go(self, step: int) -> bool:
+        """Go to the next annotator who is not decided, of any question; tells whether there is one."""
+        queue = self._screen.queue
+        here = queue.current
+        queue.go(step)
+        found = queue.current != here or self._elsewhere(step, False, False)
+        if not found:
+            queue.begin(step)
+            found = queue.current != here
+        self._by_hand = False
+        if not found:
+            self.exhausted.emit()
+        return found
+
+    def _on_chosen(self, annotator: int | None) -> None:
+        self._by_hand = annotator is not None
+
     def judge(self, verb: str) -> None:
         """Flag, clear or skip the annotator looked at; the first two with a reason."""
         scene, annotator = self._scene, self._screen.queue.current
         if scene is None or annotator is None:
-            self._screen.queue.go(1)
+            self.go(1)
             return
         name = scene.pairs.annotators[annotator]
+        if self.decided[annotator] != OPEN and (verb == "skip" or not self._by_hand):
+            how = "flagged" if self.decided[annotator] == FLAGGED else "cleared"
+            self.said.emit(
+                f"{scene.names[annotator]} is {how} by you already. Undo, or choose them in the list, "
+                "to change that; Tab goes on."
+            )
+            return
         if verb == "skip":
             self.record(verb, name)
             return
@@ -92,13 +125,18 @@ class Judging(QObject):
         if scene is None:
             return
         # Where those decided leave the list, the next one is found while this one is still in it.
-        self._screen.queue.go(1)
-        self._document.record(
+        found = self.go(1)
+        job = self._document.record(
             Decision(
                 verb=verb, item=scene.question.id, subject=BiasSubject(annotator=name), reason=reason,
                 run=None if scene.run is None else scene.run.id,
             )
         )  # fmt: skip
+        if not found:
+            job.finished.connect(self._on_last)
+
+    def _on_last(self, _written: object) -> None:
+        self.exhausted.emit()  # what was said before is forgotten with the decision
 
     def set_aside(self, flagged: BoolArray) -> None:
         """Leave the flagged out of the fusions of every kind in this study."""

@@ -32,6 +32,7 @@ __all__ = [
     "Ranking",
     "Scene",
     "analyse",
+    "annotators_asked",
     "cut_at",
     "rank",
     "read_scene",
@@ -79,6 +80,15 @@ class Scene:
     def plus(self) -> bool:
         """Whether cuts are those of knockoff+, which promise their rate."""
         return self.run is None or bool(self.run.settings.get("settings", {}).get("plus", True))
+
+
+def annotators_asked(question: int, study: Study) -> frozenset[str] | None:
+    """Name the annotators of a question that are to be judged; None without an answer."""
+    shown, fusion = study.result_shown(question, "pairs", None)
+    if shown is None or fusion is None:
+        return None
+    pairs = pairs_of(study, question, shown)
+    return frozenset(pairs.annotators[who] for who in np.unique(pairs.annotator).tolist())
 
 
 def read_scene(question: int, run: int | None, study: Study, watch: Watch) -> Scene:

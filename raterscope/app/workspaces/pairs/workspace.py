@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -21,14 +21,24 @@ from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Document
 from raterscope.app.jobs import Jobs
 from raterscope.app.pairs.running import Answer, Inputs, fuse_questions, gather, keep
-from raterscope.app.review import BiasSubject, Decision
+from raterscope.app.review import BiasSubject, Decision, ReviewState
 from raterscope.app.workspaces.fusing import FusionWork
 from raterscope.app.workspaces.hiding import Hiding
+from raterscope.app.workspaces.left import QuestionsLeft
+from raterscope.app.workspaces.order import next_unit
 from raterscope.app.workspaces.pairs import view
 from raterscope.app.workspaces.pairs.comparing import Comparing
 from raterscope.app.workspaces.pairs.cutting import Cutting
 from raterscope.app.workspaces.pairs.judging import Judging
-from raterscope.app.workspaces.pairs.scene import CLEARED, FLAGGED, Analysis, Scene, analyse, read_scene
+from raterscope.app.workspaces.pairs.scene import (
+    CLEARED,
+    FLAGGED,
+    Analysis,
+    Scene,
+    analyse,
+    annotators_asked,
+    read_scene,
+)
 from raterscope.app.workspaces.pairs.screen import PairsScreen
 from raterscope.app.workspaces.pictures import Pictures
 from raterscope.app.workspaces.questions import Questions
@@ -60,7 +70,8 @@ class PairsWorkspace(PairsScreen):
             document, jobs, self.question, self.runs, "pairs", "comparisons", read_scene, analyse
         )
         self.cutting = Cutting(jobs, self)
-        self.judging = Judging(document, self)
+        self.judging = Judging(document, self, self._go_elsewhere)
+        self.left = QuestionsLeft(document, self.runs, self.queue, "pairs", annotators_asked, _settled)
         self.comparing = Comparing(document, self.methods, self)
         self.pictures = Pictures(document, jobs, self)
         self._connect()
@@ -83,6 +94,7 @@ class PairsWorkspace(PairsScreen):
         self.cutting.ranked.connect(self._on_ranked)
         self.cutting.refused.connect(self.refused)
         self.judging.said.connect(self.said)
+        self.judging.exhausted.connect(self._on_exhausted)
         self.ranking.pair_chosen.connect(self._on_pair)
         self.ranking.picture_wanted.connect(partial(self._on_picture_wanted, self.ranking))
         self.between.picture_wanted.connect(partial(self._on_picture_wanted, self.between))
@@ -95,8 +107,8 @@ class PairsWorkspace(PairsScreen):
 
     def _make_actions(self) -> None:
         described = (
-            ("Next annotator", "Tab", partial(self.queue.go, 1)),
-            ("Previous annotator", "Shift+Tab", partial(self.queue.go, -1)),
+            ("Next annotator", "Tab", partial(self.judging.go, 1)),
+            ("Previous annotator", "Shift+Tab", partial(self.judging.go, -1)),
             ("Flag as biased", "F", partial(self.judging.judge, "flag")),
             ("Clear of bias", "C", partial(self.judging.judge, "clear")),
             ("Skip", "S", partial(self.judging.judge, "skip")),
@@ -159,12 +171,14 @@ class PairsWorkspace(PairsScreen):
 
     def _on_changed(self) -> None:
         self.runs.show_history()
+        self.left.reread()
         self.questions.refresh()
         self.tell_stale()
 
     def _show(self, scene: Scene | None, analysis: Analysis | None) -> None:
         kept = self._kept(scene, analysis)
         self.scene = None if scene is None else replace(scene, blind=self.hiding.on)
+        self.left.select(None if scene is None else scene.question.id)
         self.analysis, self._evidence, self._between = analysis, None, None
         self.cutting.show(scene, analysis)
         self.judging.show(self.scene)
@@ -355,6 +369,7 @@ class PairsWorkspace(PairsScreen):
         if contents is None:
             return
         self.runs.show_history()
+        self.left.recount()
         if contents.item_of(decision, "pairs") is not None:
             decided, flagged = self.judging.decided, self.flagged
             self.judging.refresh()
@@ -364,6 +379,18 @@ class PairsWorkspace(PairsScreen):
             if isinstance(back, BiasSubject) and back.annotator in self.annotators_here():
                 self.choose_annotator(back.annotator)
         self.tell_stale()
+
+    def _go_elsewhere(self, step: int, skipped: bool, _finish: bool) -> bool:
+        """Go on with the next question in which somebody is left to be judged; tells whether there is."""
+        here = None if self.scene is None else self.scene.question.id
+        units = self.left.units() if self._filter == ("", "undecided") else []
+        found = next_unit(units, here, step, skipped=skipped)
+        if found is not None:
+            self.questions.show(found)
+        return found is not None
+
+    def _on_exhausted(self) -> None:
+        self.said.emit(self.left.nothing_left())
 
     def _judged(self, *, ranks: bool) -> None:
         """Show whom the expert flags and clears, and what follows if others are flagged now than before."""
@@ -388,6 +415,10 @@ class PairsWorkspace(PairsScreen):
     def _on_compare_requested(self, _runs: Sequence[int]) -> None:
         self.close_fuse_panel()
         self.left_tabs.setCurrentWidget(self.methods)
+
+
+def _settled(review: ReviewState, question: int) -> tuple[Collection[str], Collection[str]]:
+    return review.judged(question).keys(), ()
 
 
 def _fuse(plan: PairPlan, inputs: Inputs, watch: Watch) -> Answer:

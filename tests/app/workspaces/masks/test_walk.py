@@ -13,7 +13,7 @@ from raterscope.algorithms.progress import silent
 from raterscope.app.masks.running import fuse_cases, gather, keep
 from raterscope.app.study import Study
 from raterscope.app.study.masks import PlacedMask, add_case, add_masks
-from tests.app.driving import LONG, idle, open_study
+from tests.app.driving import LONG, idle, open_study, press
 from tests.app.workspaces.masks.driving import go_to, key, states
 from tests.app.workspaces.masks.made import READERS, SHAPE, SPACING, ball
 from tests.app.workspaces.walking import decisions, left, nothing_left, walk
@@ -205,3 +205,19 @@ def test_raters_who_drew_nothing_of_a_structure_are_listed(window, qtbot, tmp_pa
         assert notes == {"ann": "", "ben": "", "cat": "drew nothing", "dan": "drew nothing"}
         said = [table.model.index(row, 0).data(Qt.ItemDataRole.AccessibleTextRole) for row in range(4)]
         assert sum("drew nothing" in words for words in said) == 2
+
+
+def test_tab_goes_on_from_every_list_and_ctrl_f6_reaches_the_rest(walked, qtbot):
+    window, _ = walked
+    workspace = window.workspace
+    seen = set()
+    for view in (workspace.table.view, workspace.queue.view, workspace.history.view):
+        press(window, qtbot, Qt.Key.Key_Tab, on=view)
+        review = workspace.reviewing
+        seen.add((review.scene.image.name, review.structure, review.region.number))
+    assert len(seen) == 3
+    press(window, qtbot, Qt.Key.Key_F6, Qt.KeyboardModifier.ControlModifier, on=workspace.queue.view)
+    assert window.focusWidget() is not workspace.queue.view
+    before = workspace.reviewing.region
+    press(window, qtbot, Qt.Key.Key_Tab, on=workspace.queue.filter)  # in a form it moves the focus
+    assert workspace.reviewing.region is before

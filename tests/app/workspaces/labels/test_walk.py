@@ -1,0 +1,93 @@
+"""One queue through the tasks of all questions: digits reach everything and overwrite nothing."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from PySide6.QtCore import Qt
+
+from raterscope.algorithms.labels.fusion import LabelPlan
+from raterscope.app.importing import read_files, store
+from raterscope.app.labels.running import fuse_questions, gather, keep
+from raterscope.app.study import Study
+from tests.app.driving import open_study, press
+from tests.app.workspaces.walking import decisions, left, nothing_left, walk
+
+QUESTIONS = ("Is it infected?", "Is it torn?")
+DISPUTED = {QUESTIONS[0]: (0, 3, 4), QUESTIONS[1]: (1, 5)}
+TASKS = 7
+
+
+@pytest.fixture
+def walked(window, qtbot, tmp_path):
+    """Two questions about seven tasks, on some of which two of five people say otherwise."""
+    rows = ["annotator,question,task,label"]
+    for question, disputed in DISPUTED.items():
+        for task in range(TASKS):
+            for who in range(5):
+                label = "no" if task in disputed and who < 2 else "yes"
+                rows.append(f'ann {who},"{question}",cell-{task},{label}')
+        rows.append(f'ann 5,"{question}",cell-6,yes')
+    (tmp_path / "votes.csv").write_text("\n".join(rows) + "\n")
+    path = tmp_path / "two.rscope"
+    with Study.create(path) as study:
+        store(read_files([tmp_path / "votes.csv"]), study)
+        asked = [one.id for one in study.questions()]
+        keep(fuse_questions(gather(asked, study), LabelPlan.make("majority")), study)
+    open_study(window, qtbot, path)
+    return window, path
+
+
+def check_counts(window):
+    workspace = window.workspace
+    told = workspace.queue._progress.accessibleName()
+    whole = len(DISPUTED[workspace.scene.question.name])
+    here = workspace.tasks.waiting
+    assert f"of 2: {whole - here} of {whole} decided" in told
+    assert f"{here} undecided and in doubt" in window.status._text.text()
+    if nothing_left(window):
+        assert left(window) == 0
+
+
+def test_digits_alone_reach_every_disputed_task_of_both_questions_once(walked, qtbot):
+    window, path = walked
+    total = sum(map(len, DISPUTED.values()))
+    assert left(window) == total
+    view = window.workspace.queue.view
+    seen = walk(window, qtbot, [Qt.Key.Key_1, Qt.Key.Key_2], view, lambda: check_counts(window))
+    assert seen[-1] == 0
+    for which in (Qt.Key.Key_1, Qt.Key.Key_2, Qt.Key.Key_S):
+        press(window, qtbot, which, on=view)
+        assert "decided already" in window.status.news
+    made = decisions(window, path)
+    assert len(made) == total
+    assert max(Counter((one.item, one.subject.task) for one in made).values()) == 1
+    assert {one.subject.task for one in made} == {f"cell-{n}" for few in DISPUTED.values() for n in few}
+
+
+def test_skipped_tasks_come_last_and_a_decided_one_is_changed_when_it_is_chosen(walked, qtbot):
+    window, path = walked
+    workspace, view = window.workspace, window.workspace.queue.view
+    first = workspace.tasks.current
+    name = workspace.scene.labels.tasks[first]
+    press(window, qtbot, Qt.Key.Key_S, on=view)
+    assert "1 skipped" in workspace.queue._progress.accessibleName()
+    walk(window, qtbot, [Qt.Key.Key_1], view, lambda: check_counts(window))
+    workspace.queue.chosen.emit(workspace.tasks.current)
+    press(window, qtbot, Qt.Key.Key_2, on=view)
+    made = decisions(window, path)
+    assert [one.verb for one in made] == ["skip", *["label"] * 6]
+    assert made[5].subject.task == made[6].subject.task == name
+    assert made[5].subject.label != made[6].subject.label
+
+
+def test_tab_goes_round_both_questions(walked, qtbot):
+    window, _ = walked
+    workspace = window.workspace
+    seen = []
+    for _ in range(10):
+        press(window, qtbot, Qt.Key.Key_Tab, on=workspace.wall)
+        seen.append((workspace.scene.question.name, workspace.tasks.current))
+    assert len(set(seen)) == 5
+    assert seen[:5] == seen[5:]
+    assert np.unique([name for name, _ in seen]).size == 2

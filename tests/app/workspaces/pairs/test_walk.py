@@ -1,0 +1,61 @@
+"""Annotators of pairs are walked and judged one by one; nobody who is decided is judged again unasked."""
+
+from PySide6.QtCore import Qt
+
+from raterscope.app.review import BiasSubject, Decision
+from raterscope.widgets.dialogs.reason import ReasonDialog
+from tests.app.driving import idle
+from tests.app.workspaces.pairs.driving import key
+from tests.app.workspaces.pairs.made import PEOPLE
+from tests.app.workspaces.walking import left, nothing_left
+
+FEW = 5
+
+
+def leave(window, qtbot, few):
+    """Clear all annotators but a few, as another expert did before."""
+    question = window.workspace.scene.question.id
+    for name in window.workspace.scene.pairs.annotators[few:]:
+        subject = BiasSubject(annotator=name)
+        window.document.record(Decision(verb="clear", item=question, subject=subject))
+    idle(window, qtbot)
+    window.workspace.choose(window.workspace.queue.first)
+    assert left(window) == few
+
+
+def judge(window, qtbot, which) -> bool:
+    key(window, qtbot, which)
+    dialogs = [one for one in window.workspace.findChildren(ReasonDialog) if one.isVisible()]
+    for dialog in dialogs:
+        dialog.accept()
+    idle(window, qtbot)
+    return bool(dialogs)
+
+
+def test_flagging_and_clearing_alone_reach_everybody_once(fused, qtbot):
+    workspace = fused.workspace
+    assert left(fused) == PEOPLE
+    leave(fused, qtbot, FEW)
+    keys = [Qt.Key.Key_F, Qt.Key.Key_C]
+    for step in range(FEW):
+        assert not nothing_left(fused)
+        assert judge(fused, qtbot, keys[step % 2])
+        assert left(fused) == FEW - step - 1
+    assert nothing_left(fused)
+    assert not judge(fused, qtbot, Qt.Key.Key_F)
+    assert "by you already" in fused.status.news
+    made = fused.document.contents.decisions
+    assert len({one.subject.annotator for one in made}) == len(made) == PEOPLE
+    last = workspace.queue.current
+    workspace.queue.chosen.emit(last)
+    assert judge(fused, qtbot, Qt.Key.Key_F)
+
+
+def test_tab_goes_round_those_who_are_left(fused, qtbot):
+    leave(fused, qtbot, 2)
+    seen = []
+    for _ in range(4):
+        key(fused, qtbot, Qt.Key.Key_Tab)
+        seen.append(fused.workspace.queue.current)
+    assert len(set(seen)) == 2
+    assert seen[:2] == seen[2:]
