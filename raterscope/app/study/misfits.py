@@ -6,7 +6,7 @@ otherwise show itself as an index out of range somewhere on the screen.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Set
 
 import numpy as np
 
@@ -146,15 +146,17 @@ def misfit_of_pairs(fusion: PairFusion, annotators: int, items: int) -> str | No
     return None
 
 
-def misfit_of_masks(result: CaseResult, frame: tuple[int, int, int], annotators: Sequence[str]) -> str | None:
-    """Say why a fusion of masks cannot be one of these annotators and an image of this shape."""
+def misfit_of_masks(
+    result: CaseResult, frame: tuple[int, int, int], raters: Mapping[str, Set[str]]
+) -> str | None:
+    """Say why a fusion of masks cannot be one of these raters, by structure, and an image of this shape."""
     if not len(result.fusions) == len(result.reports) > 0:
         return f"{len(result.fusions)} fusions have {len(result.reports)} reports"
-    known = set(annotators)
     for fusion, report in zip(result.fusions, result.reports, strict=True):
-        unknown = [name for name in fusion.annotators if name not in known]
+        of_it = raters.get(next(iter(fusion.structures), ""), frozenset())
+        unknown = [name for name in fusion.annotators if name not in of_it]
         if unknown:
-            return f"it is of the annotator {plain(unknown[0])}, whom the study does not have"
+            return f"it is of a mask by {plain(unknown[0])} that the study does not have"
         wrong = _misfit_of_fusion(fusion, frame) or _misfit_of_report(report, len(fusion.annotators), frame)
         if wrong is not None:
             return wrong

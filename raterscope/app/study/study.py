@@ -329,13 +329,25 @@ class Study(StudyQuestions):
         if isinstance(result, Fusion):
             return misfit_of_clicks(result, self.clicks(item, run))
         if isinstance(result, CaseResult):
-            return misfit_of_masks(result, self.image(item).lattice.shape, self.annotators())
+            return misfit_of_masks(result, self.image(item).lattice.shape, self._raters(item, run.imported))
         if isinstance(result, PairFusion):
             bench = self.bench(item, run.imported)
             return misfit_of_pairs(result, len(bench.people), len(bench.items))
         assert isinstance(result, LabelResult)
         crowd = self.crowd(item, run.imported)
         return misfit_of_labels(result, len(crowd.tasks), len(crowd.people), len(crowd.task))
+
+    def _raters(self, image: int, last: int | None) -> dict[str, set[str]]:
+        """Give who drew each structure of an image, up to an import."""
+        names, found = self.annotators(), dict[str, set[str]]()
+        with self.sound() as connection:
+            for structure, who in connection.execute(
+                "SELECT DISTINCT structure, annotator FROM masks WHERE image = ? AND import <= ?",
+                (image, 2**62 if last is None else last),
+            ):
+                if 0 <= who < len(names):
+                    found.setdefault(structure, set()).add(names[who])
+        return found
 
     def name_of(self, kind: str, item: int) -> str:
         """Give the name of an item."""
