@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from raterscope.app.errors import InputError
-from tests.campaigns import cancel, damage, mutate, torn
+from tests.campaigns import cancel, damage, fuzz, mutate, torn
 from tests.campaigns.harness import Outcome, Summary, error_outcome, sentence_defect
 from tests.campaigns.samples import READERS, samples_of
 
@@ -73,11 +73,31 @@ def test_damaged_studies(capsys) -> None:
     assert "opened" in capsys.readouterr().out
 
 
+def ended_well(name: str, *arguments: str) -> str:
+    """Run a campaign in a process of its own, and give what it printed."""
+    command = [sys.executable, "-m", f"tests.campaigns.{name}", *arguments]
+    ended = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[2])
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    return ended.stdout
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.parametrize(("name", "cases"), [("kill", 10), ("two", 4)])
 def test_forked_processes(name: str, cases: int) -> None:
-    """In a process of its own, for forks of one with threads may hang."""
-    command = [sys.executable, "-m", f"tests.campaigns.{name}", "--cases", str(cases), "--seconds", "600"]
-    ended = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[2])
-    assert ended.returncode == 0, ended.stdout + ended.stderr
-    assert "decisions" in ended.stdout
+    """Not in the process of the tests: forks of one with threads may hang."""
+    assert "decisions" in ended_well(name, "--cases", str(cases), "--seconds", "600")
+
+
+def test_a_day_of_review() -> None:
+    assert "largest log" in ended_well("day", "--decisions", "30", "--images", "2")
+
+
+def test_fuzzed_parsers() -> None:
+    pytest.importorskip("atheris")
+    assert "run-lengths" in ended_well("fuzz", "--reader", "run-lengths", "--seconds", "2")
+
+
+def test_fuzzing_says_what_it_lacks(monkeypatch: pytest.MonkeyPatch, capsys) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert fuzz.main(["--seconds", "1"]) == 0
+    assert "atheris is not installed" in capsys.readouterr().out
