@@ -8,6 +8,8 @@ import nrrd
 import numpy as np
 import pydicom
 import pytest
+from pydicom.sr.codedict import codes
+from pydicom.uid import generate_uid
 
 from raterscope.app.errors import InputError
 from raterscope.app.formats.masks import holds_masks, read_masks
@@ -183,6 +185,44 @@ def test_a_label_map_with_missing_slices(real_data: Path) -> None:
     (liver,) = read_masks(path).masks
     assert (liver.structure, liver.annotator, liver.grid.shape) == ("Liver", "Doe John", (3, 38, 24))
     assert liver.whole().any(axis=(1, 2)).tolist() == [True, False, True]
+    seg = highdicom.seg.segread(path)
+    volume = seg.get_volume(combine_segments=False, allow_missing_positions=True)
+    array = volume.array[..., list(seg.segment_numbers).index(1)]
+    for at in range(len(array)):
+        which = liver.grid.to_index(volume.map_indices_to_reference(np.array([[at, 0, 0]]))[0])
+        np.testing.assert_allclose(which, np.rint(which), atol=1e-3)
+        np.testing.assert_array_equal(liver.whole()[round(float(which[0]))], array[at] > 0)
+
+
+def test_a_label_map_of_several_segments(tmp_path: Path, series: Callable[..., VolumeFile], blobs) -> None:
+    needed = ("PatientBirthDate", "PatientSex", "AccessionNumber", "StudyID", "StudyTime")
+    volume = series(SHAPE, ReferringPhysicianName="", **dict.fromkeys(needed, ""))
+    labels = np.where(blobs(SHAPE), 1, 0).astype(np.uint8)
+    labels[2:, 14:, 20:] = 2
+    segments = [
+        highdicom.seg.SegmentDescription(
+            number, name, codes.SCT.AnatomicalStructure, code, "MANUAL",
+            display_color=highdicom.color.CIELabColor.from_rgb(*colour),
+        )
+        for number, name, code, colour in (
+            (1, "pump", codes.SCT.Heart, (200, 10, 20)), (2, "left kidney", codes.SCT.Kidney, (5, 90, 250))
+        )
+    ]  # fmt: skip
+    seg = highdicom.seg.Segmentation(
+        [pydicom.dcmread(file) for file in volume.files], labels, "LABELMAP", segments,
+        series_instance_uid=generate_uid(), series_number=7, sop_instance_uid=generate_uid(),
+        instance_number=1, manufacturer="Maker", manufacturer_model_name="Model", software_versions="1",
+        device_serial_number="1",
+    )  # fmt: skip
+    seg.save_as(tmp_path / "map.dcm")
+    read = read_masks(tmp_path / "map.dcm", [volume]).masks
+    assert [(one.structure, one.coding.type.meaning, one.coding.colour) for one in read] == [
+        ("pump", "Heart", (200, 10, 20)),
+        ("left kidney", "Kidney", (5, 90, 250)),
+    ]
+    for label, one in enumerate(read, 1):
+        assert one.grid.same_as(volume.grid)
+        np.testing.assert_array_equal(one.whole(), labels == label)
 
 
 def test_slides_are_refused(real_data: Path) -> None:
