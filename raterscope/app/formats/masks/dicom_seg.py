@@ -133,42 +133,46 @@ def _grid(
             raise InputError("has frames that are not parallel; expected slices of one volume", file=path)
     volume = series_among(volumes, _series(dataset), ())
     volume = volume or next(iter(volumes), None)
-    referred = None if volume is None else _referred_slices(frames, shape, volume)
-    try:
-        own, slices = _own_grid(path, frames, shape)
-    except InputError:
-        if volume is None or referred is None:
-            raise
-        return volume.grid, referred
-    if volume is None:
-        return own, slices
-    places = np.stack([frame.position for frame in frames if frame.position is not None])
-    index = volume.grid.to_index(places)
-    fits = (
-        volume.grid.shape[1:] == shape
-        and np.abs(index[:, 1:]).max() <= _UNEVEN
-        and np.abs(index[:, 0] - np.rint(index[:, 0])).max() <= _UNEVEN
-        and np.rint(index[:, 0]).min() >= 0
-        and np.rint(index[:, 0]).max() < volume.grid.shape[0]
-        and np.allclose(volume.grid.matrix[:3, :2], own.matrix[:3, :2], atol=_UNEVEN / max(shape))
-    )
-    if not fits:
-        return (own, slices) if referred is None else (volume.grid, referred)
-    return volume.grid, np.rint(index[:, 0]).astype(int).tolist()
+    if volume is not None:
+        slices = _slices_by_position(frames, shape, volume) or _referred_slices(frames, shape, volume)
+        if slices is not None:
+            return volume.grid, slices
+    return _own_grid(path, frames, shape)
 
 
-def _referred_slices(frames: list[_Frame], shape: tuple[int, int], volume: VolumeFile) -> list[int] | None:
-    """Find each frame's slice by the image it says it was drawn on; None unless all have rows like theirs."""
-    first = frames[0]
+def _rows_alike(first: _Frame, shape: tuple[int, int], volume: VolumeFile) -> bool:
+    """Tell whether frames have rows and columns like a volume's."""
     assert first.turn is not None
     assert first.spacing is not None
     across, down = np.array(first.turn[:3]) * first.spacing[1], np.array(first.turn[3:]) * first.spacing[0]
     plane = np.column_stack([across, down])
-    number = {instance: at for at, instance in enumerate(volume.instances)}
-    found = [number.get(frame.source or "") for frame in frames]
-    alike = volume.grid.shape[1:] == shape and np.allclose(
+    return volume.grid.shape[1:] == shape and np.allclose(
         volume.grid.matrix[:3, :2], plane, atol=_UNEVEN / max(shape)
     )
+
+
+def _slices_by_position(frames: list[_Frame], shape: tuple[int, int], volume: VolumeFile) -> list[int] | None:
+    """Find each frame's slice by its true position; None unless every frame lies on one."""
+    if not _rows_alike(frames[0], shape, volume):
+        return None
+    places = np.stack([frame.position for frame in frames if frame.position is not None])
+    grid = volume.grid
+    found = [grid.slice_at(float(height)) for height in grid.heights(places)]
+    for place, at in zip(places, found, strict=True):
+        if at is None:
+            return None
+        away = np.abs(grid.on_slice(place[None], at)[0]).max()
+        off = abs(float(grid.heights(place) - grid.positions[at]))
+        if away > _UNEVEN or off > _UNEVEN * grid.spacing[0]:
+            return None
+    return [at for at in found if at is not None]
+
+
+def _referred_slices(frames: list[_Frame], shape: tuple[int, int], volume: VolumeFile) -> list[int] | None:
+    """Find each frame's slice by the image it says it was drawn on; None unless all have rows like theirs."""
+    number = {instance: at for at, instance in enumerate(volume.instances)}
+    found = [number.get(frame.source or "") for frame in frames]
+    alike = _rows_alike(frames[0], shape, volume)
     return [at for at in found if at is not None] if alike and None not in found else None
 
 
@@ -197,7 +201,9 @@ def _own_grid(path: Path, frames: list[_Frame], shape: tuple[int, int]) -> tuple
         way = (places[highest] - places[lowest]) / int(slices.max())
     off = np.abs(places - (places[lowest] + slices[:, None] * way)).max()
     if np.abs(number - slices).max() > _UNEVEN or off > _UNEVEN * min(step, *first.spacing) + _SAME:
-        raise InputError("has frames at uneven distances; expected slices of one volume", file=path)
+        raise InputError(
+            "has frames at uneven distances; add the folder of the series that they were drawn on", file=path
+        )
     whole = (int(slices.max()) + 1, *shape)
     checked_shape(path, whole)
     matrix = np.column_stack([across * first.spacing[1], down * first.spacing[0], way, places[lowest]])

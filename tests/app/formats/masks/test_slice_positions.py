@@ -209,3 +209,80 @@ def test_a_mask_on_a_regular_grid_is_taken_to_uneven_slices(tmp_path: Path) -> N
     mask = np.broadcast_to(((heights > 8) & (heights < 23))[:, None, None], fine.shape)
     found = resample(mask, fine, volume.grid)
     assert found.any(axis=(1, 2)).tolist() == [8 < height < 23 for height in UNEVEN]
+
+
+@pytest.mark.parametrize("name", GEOMETRIES)
+def test_segments_come_back_by_position_without_their_references(tmp_path: Path, name: str) -> None:
+    series = write_series(tmp_path / "ct", **GEOMETRIES[name])
+    (volume,) = find_volumes(series.folder)
+    mask = expected(series)
+    mask[[2, 7]] = False
+    tumour = [Structure("tumour", mask)]
+    (path,) = write_masks(tmp_path / "a", "dicom-seg", tumour, volume.grid, source=volume)
+    dataset = pydicom.dcmread(path)
+    for frame in dataset.PerFrameFunctionalGroupsSequence:
+        del frame.DerivationImageSequence
+    dataset.save_as(path)
+    (one,) = read_masks(path, [volume]).masks
+    np.testing.assert_array_equal(one.whole(), mask)
+
+
+def test_a_series_of_one_slice_or_of_two_orientations_is_no_trouble(tmp_path: Path) -> None:
+    one = write_series(tmp_path / "one", (1, 32, 40))
+    (volume,) = find_volumes(one.folder)
+    assert volume.notices == ()
+    table = read_masks(drawn(tmp_path / "one.dcm", one), [volume])
+    np.testing.assert_array_equal(table.masks[0].whole(), expected(one))
+    assert write_masks(tmp_path / "one", "nifti", [Structure("a", expected(one))], volume.grid)
+    both = write_series(tmp_path / "two", positions=UNEVEN)
+    other = write_series(tmp_path / "side", (5, 32, 40), orientation="sagittal")
+    for at, file in enumerate(other.files):
+        data = pydicom.dcmread(file)
+        data.SOPInstanceUID = data.file_meta.MediaStorageSOPInstanceUID = f"1.2.3.{at + 1}"
+        data.save_as(both.folder / f"side{at}.dcm")
+    found = find_volumes(both.folder)
+    assert [file.grid.shape[0] for file in found] == [12, 5]
+    assert all("different shapes, orientations or spacings" in file.notices[0] for file in found)
+    table = read_masks(drawn(tmp_path / "two.dcm", both), found)
+    np.testing.assert_array_equal(table.masks[0].whole(), expected(both))
+
+
+def test_a_second_image_at_the_place_of_a_slice_is_left_out_and_said(tmp_path: Path) -> None:
+    series = write_series(tmp_path / "ct", missing=(4, 5))
+    data = pydicom.dcmread(series.files[3])
+    data.SOPInstanceUID = data.file_meta.MediaStorageSOPInstanceUID = "1.2.3.4"
+    data.InstanceNumber = 99
+    data.save_as(series.folder / "again.dcm")
+    (volume,) = find_volumes(series.folder)
+    assert volume.grid.shape[0] == 10
+    assert volume.grid.gaps == ((3, 2),)
+    assert "1 slice lies at the place of another" in " ".join(volume.notices)
+    table = read_masks(drawn(tmp_path / "a.dcm", series), [volume])
+    np.testing.assert_array_equal(table.masks[0].whole(), expected(series))
+
+
+def test_the_tilted_uneven_ct_leaves_as_nifti_at_its_own_places(real_data: Path, tmp_path: Path) -> None:
+    """Voxels of the resampled file lie where the CT's slabs have them, read back with SimpleITK."""
+    (volume,) = find_volumes(real_data / "volumes" / "ct_ge")
+    mask = np.zeros(volume.grid.shape, dtype=bool)
+    mask[12:16, 200:300, 150:260] = True
+    one = [Structure("a", mask)]
+    with pytest.raises(InputError, match="Slice distance varies from"):
+        write_masks(tmp_path / "a", "nifti", one, volume.grid)
+    (path,) = write_masks(tmp_path / "a", "nifti", one, volume.grid, resample=True)
+    image = SimpleITK.ReadImage(path)
+    values = SimpleITK.GetArrayFromImage(image)
+    direction = np.array(image.GetDirection()).reshape(3, 3)
+    np.testing.assert_allclose(direction.T @ direction, np.eye(3), atol=1e-6)
+    inside = np.argwhere(values)
+    edge = 0.5 + 1e-3 / 0.48
+    for slice_, row, column in inside[:: len(inside) // 500].tolist():
+        place = np.array(image.TransformIndexToPhysicalPoint((column, row, slice_)))
+        at = volume.grid.slice_at(float(volume.grid.heights(place)))
+        assert at in (12, 13, 14, 15)
+        rows, columns = volume.grid.to_index(place)[1:]
+        assert 200 - edge <= rows <= 299 + edge
+        assert 150 - edge <= columns <= 259 + edge
+    spacing = image.GetSpacing()
+    ours = mask.sum(axis=(1, 2)) @ volume.grid.thicknesses * 0.4882812**2
+    assert values.sum() * np.prod(spacing) == pytest.approx(ours, rel=0.05)
