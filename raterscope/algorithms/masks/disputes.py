@@ -300,7 +300,7 @@ def _regions(
             depth[p] = np.where(mask, beyond_depth, distance_to(mask, spacing, positions, look)) * differ
     deepest = depth.max(axis=0)
     look()
-    cores, count = _cores(deepest, tolerance, radius_of(marked, spacing, size), scene)
+    cores, count = _cores(deepest, tolerance, radius_of(marked, spacing, size), scene, look)
     if not count:
         return []
     look()
@@ -311,6 +311,7 @@ def _regions(
     least = max(ball, _LEAST * scene.volume(marked))
     found = []
     for number, crop in enumerate(ndimage.find_objects(part, count), 1):
+        look()
         region = part[crop] == number
         if scene.volume(region, crop[0].start) >= least:
             found.append(_described(scene, depth, region, crop, tolerance, structure, origin))
@@ -347,7 +348,7 @@ def _thickness(marked: BoolArray, scene: _Scene, flat: bool) -> Float32Array:
 
 
 def _cores(
-    depth: Float32Array, tolerance: float, radius: float, scene: _Scene
+    depth: Float32Array, tolerance: float, radius: float, scene: _Scene, look: Callable[[], object]
 ) -> tuple[NDArray[np.int32], int]:
     """Give each voxel deeper than the tolerance the number of its core; one core a peak within the radius.
 
@@ -362,7 +363,9 @@ def _cores(
     if not count:
         return whole, 0
     height = _PROMINENCE * tolerance
+    look()
     beneath = reconstruction(np.maximum(depth - height, 0), depth, footprint=touching)
+    look()
     peaks = np.argwhere((whole > 0) & (depth - beneath >= height * (1 - 1e-6)))
     peaks = peaks[np.argsort(-depth[tuple(peaks.T)], kind="stable")]
     owner, place = whole[tuple(peaks.T)], peaks * np.array(scene.spacing)
@@ -377,6 +380,7 @@ def _cores(
         markers[tuple(peaks[first])] = number
         left &= (owner != owner[first]) | (((place - place[first]) ** 2).sum(axis=1) > radius**2)
         left[first] = False
+    look()
     return watershed(-depth, markers, connectivity=touching, mask=whole > 0), number
 
 
