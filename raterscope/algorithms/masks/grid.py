@@ -324,7 +324,8 @@ def describe_slices(grid: Grid) -> tuple[str, ...]:
         found.append(f"{words}.")
     if tilted:
         words = f"Slices are tilted by {grid.tilt:.1f} degrees (gantry tilt)"
-        found.append(f"{words}: sagittal and coronal views are sheared.")
+        views = "sagittal and coronal views are sheared"
+        found.append(f"{words}: {views}, and distances between slices leave the tilt out.")
     return tuple(found)
 
 
