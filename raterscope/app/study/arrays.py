@@ -135,6 +135,9 @@ def _make(kind: type[Record], values: Any, raw: memoryview, start: int) -> Recor
                 raise DamagedError(f"{kind.__name__}.{name} is of an unknown form")
         else:
             made[name] = tuple(_tupled(value)) if isinstance(value, list) else value
+            if typing.get_args(hints[name])[:1] == (float,) and isinstance(made[name], tuple):
+                # JSON has no word for a number that is not known
+                made[name] = tuple(math.nan if one is None else one for one in made[name])
         if not _fits(hints[name], made[name]):
             expected, found = _expected(hints[name]), _words(made[name])
             raise DamagedError(f"{kind.__name__}.{name}: expected {expected}, found {found}")

@@ -14,6 +14,7 @@ from hypothesis.extra import numpy as arrays
 
 from raterscope.algorithms.clicks.data import Clicks, KnownSpots
 from raterscope.algorithms.clicks.results import Fusion
+from raterscope.algorithms.masks.disputes import Dispute
 from raterscope.app.study.arrays import CHUNK, DamagedError, pack, unpack
 from tests.app.study.made import a_fusion
 
@@ -117,3 +118,14 @@ def test_an_array_that_declares_more_than_is_there_is_damage() -> None:
     raw = len(header).to_bytes(8, "little") + header
     with pytest.raises(DamagedError, match="more than is there"):
         unpack(Inner, len(raw), [zlib.compress(raw)])
+
+
+def test_numbers_of_a_list_that_are_not_known_come_back_as_such():
+    dispute = Dispute(
+        structure=0, origin=(0, 0, 0), shape=(1, 1, 1), bits=np.zeros(1, dtype=np.uint8), volume_ml=1.0,
+        doubt_ml=1.0, beyond=(0,), short=(), leader=0, reach=1.0, weight=0.5, away=(2.5, float("nan")),
+    )  # fmt: skip
+    size, chunks = pack(dispute)
+    again = unpack(Dispute, size, chunks)
+    assert again.away[0] == 2.5
+    assert np.isnan(again.away[1])

@@ -188,12 +188,16 @@ def test_raters_who_drew_nothing_of_a_structure_are_listed(window, qtbot, tmp_pa
     with Study.create(path) as study:
         case = add_case(study, "first", Grid.plain(SHAPE, SPACING, calibrated=True)).id
         masks = [PlacedMask(case, name, "liver", (0, 0, 0), ball(8.0)) for name in READERS]
-        masks += [PlacedMask(case, name, "spleen", (0, 0, 0), ball(8.0)) for name in READERS[:2]]
+        far = ball(8.0) | ball(
+            5.0, PLACES[0]
+        )  # a disputed region, from which who drew nothing has no distance
+        masks += [PlacedMask(case, name, "spleen", (0, 0, 0), ball(8.0)) for name in (*READERS[:2], "eve")]
+        masks.append(PlacedMask(case, "fay", "spleen", (0, 0, 0), far))
         masks.append(PlacedMask(case, READERS[2], "spleen", (0, 0, 0), np.zeros(SHAPE, dtype=bool)))
         add_masks(study, masks, "masks")
     open_study(window, qtbot, path)
     table, maps = window.workspace.table, window.workspace.maps
-    assert [row.note for row in table.model.rows] == [""] * 4
+    assert {row.name for row in table.model.rows if row.note} == {"eve", "fay"}
     maps.structure.setCurrentIndex(maps.structure.findText("spleen"))
     idle(window, qtbot)
     for fused in (False, True):
@@ -202,9 +206,12 @@ def test_raters_who_drew_nothing_of_a_structure_are_listed(window, qtbot, tmp_pa
             qtbot.waitUntil(lambda: bool(window.document.contents.runs), timeout=LONG)
             idle(window, qtbot)
         notes = {row.name: row.note for row in table.model.rows}
-        assert notes == {"ann": "", "ben": "", "cat": "drew nothing", "dan": "drew nothing"}
-        said = [table.model.index(row, 0).data(Qt.ItemDataRole.AccessibleTextRole) for row in range(4)]
+        nothing = dict.fromkeys(("cat", "dan"), "drew nothing")
+        assert notes == dict.fromkeys(("ann", "ben", "eve", "fay"), "") | nothing
+        said = [table.model.index(row, 0).data(Qt.ItemDataRole.AccessibleTextRole) for row in range(6)]
         assert sum("drew nothing" in words for words in said) == 2
+    assert window.workspace.reviewing.regions
+    assert not window.notice.isVisible()
 
 
 def test_tab_goes_on_from_every_list_and_ctrl_f6_reaches_the_rest(walked, qtbot):
