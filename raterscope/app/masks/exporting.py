@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -70,6 +70,8 @@ class _Fused:
     entry: ImageEntry
     result: CaseResult
     regions: Sequence[Region]
+    identifying: frozenset[str] = frozenset()
+    """Names and numbers that must not stand in what is written."""
 
 
 def export_maps(study: Study, request: Request, watch: Watch = silent) -> list[Path]:
@@ -103,9 +105,11 @@ def export_table(study: Study, request: Request, watch: Watch = silent) -> list[
     columns, rows_of = _ROWS[request.what]
     by = deidentifier_of(study) if request.deidentify else None
     rows = (
-        (_title(case.entry, by), _clean(fusion.structures[0], by), *row)
+        (_title(case.entry, by), _clean(case, fusion.structures[0], number, by), *row)
         for case in _fused(study, request.items, by)
-        for fusion, report in zip(case.result.fusions, case.result.reports, strict=True)
+        for number, (fusion, report) in enumerate(
+            zip(case.result.fusions, case.result.reports, strict=True), start=1
+        )
         for row in rows_of(fusion, report)
     )
     watch(0.0, f"writing {request.what}")
@@ -133,11 +137,12 @@ def _fused(study: Study, items: Sequence[int], by: Deidentifier | None = None) -
         latest = study.latest_result(entry.id, "masks") if not items or entry.id in items else None
         if latest is not None:
             found = True
-            result = latest[1]
+            result, known = latest[1], frozenset[str]()
             if by is not None:
                 fusions = tuple(with_pseudonyms(fusion, by) for fusion in result.fusions)
                 result = replace(result, fusions=fusions)
-            yield _Fused(entry, result, state.regions(entry.id))
+                known = _identifying(_source(study, entry, needed=False))
+            yield _Fused(entry, result, state.regions(entry.id), known)
         elif entry.id in items:
             raise InputError(f"has no run yet on {plain(entry.name)}; fuse its masks first", file=study.path)
     if not found:
@@ -152,9 +157,9 @@ def _title(entry: ImageEntry, by: Deidentifier | None) -> str:
     return entry.name if by is None else case_pseudonym(entry)
 
 
-def _clean(name: str, by: Deidentifier | None, identifying: Collection[str] = ()) -> str:
-    """Take names of people out of a structure's name."""
-    return name if by is None else by.text(name, identifying, "structure")
+def _clean(case: _Fused, name: str, number: int, by: Deidentifier | None) -> str:
+    """Take raters' names out of a structure's name; one that holds the patient's becomes its number."""
+    return name if by is None else by.text(name, case.identifying, f"structure {number}")
 
 
 def _write_case(
@@ -167,16 +172,14 @@ def _write_case(
     watch: Watch,
 ) -> list[Path]:
     source = _source(study, case.entry, needed=request.format in _DICOM)
-    if by is not None:
-        known = _identifying(source)
-        structures = [
-            replace(
-                one,
-                name=_clean(one.name, by, known),
-                coding=replace(one.coding, label=_clean(one.coding.label, by, known)),
-            )
-            for one in structures
-        ]
+    structures = [
+        replace(
+            one,
+            name=_clean(case, one.name, number, by),
+            coding=replace(one.coding, label=_clean(case, one.coding.label, number, by)),
+        )
+        for number, one in enumerate(structures, start=1)
+    ]
     several = request.format == "nifti" and request.what != "consensus" and len(structures) > 1
     # Maps are made one at a time: those of all raters may not fit into memory together.
     groups = [[one] for one in structures] if several else [structures]

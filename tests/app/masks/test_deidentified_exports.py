@@ -9,6 +9,7 @@ import pytest
 
 from raterscope.app.cli import main
 from raterscope.app.formats.masks import read_masks
+from raterscope.app.formats.masks.deidentify import Deidentifier
 from raterscope.app.formats.masks.structures import Structure
 from raterscope.app.formats.volumes import find_volumes, load_volume
 from raterscope.app.study import Study, StudyError
@@ -173,10 +174,37 @@ def test_names_of_people_in_names_of_structures_go(tmp_path, call, series):
         out.mkdir(exist_ok=True)
         call("export", study, "--what", "consensus", "--format", kind, "--deidentify", "-o", out / name)
         read = [one.structure for one in read_masks(out / name, [series]).masks]
-        assert read == ["GTV rater-1", "structure"]
+        assert read == ["GTV rater-1", "structure 2"]
         content = (out / name).read_bytes().upper()
         assert b"ZORGENFRI" not in content
         assert b"ABLE" not in content
+
+
+def test_tables_do_not_name_the_patient_either(tmp_path, call, series):
+    structures = [Structure("tumour ZORGENFRI", box(1, 4, 4, 14, 5, 15))]
+    file = segmented(tmp_path / "Dr Able.dcm", series, structures)
+    study = a_study(tmp_path / "s.rscope", call, series, [file])
+    call("export", study, "--what", "annotators", "--deidentify", "-o", tmp_path / "a.csv")
+    assert [row["structure"] for row in rows_of(tmp_path / "a.csv")] == ["structure 1"]
+
+
+@pytest.mark.parametrize(
+    ("name", "clean"),
+    [
+        ("GTV_Dr_Able", "GTV_rater-1"),
+        ("gtv dr able 2", "gtv rater-1 2"),
+        ("GTV JD", "GTV rater-2"),
+        ("Able", "Able"),  # no rater is called so
+        ("JDistal", "JDistal"),
+        ("rater-2", "rater-3"),  # as a rater was called before
+    ],
+)
+def test_only_whole_names_are_replaced_and_each_once(name, clean):
+    by = Deidentifier(
+        b"k" * 32, {"Dr Able": "rater-1", "JD": "rater-2", "rater-2": "rater-3", "L": "rater-4"}
+    )
+    assert by.text(name) == clean
+    assert by.text(f"{name} left L") == f"{clean} left L"
 
 
 def test_weights_and_tables_name_raters_by_number(study, tmp_path, call):

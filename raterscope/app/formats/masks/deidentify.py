@@ -14,6 +14,7 @@ import hmac
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 from uuid import UUID
 
@@ -159,7 +160,7 @@ _IDENTIFYING = (
     "ReferringPhysicianName", "PerformingPhysicianName", "PhysiciansOfRecord", "OperatorsName",
     "NameOfPhysiciansReadingStudy", "RequestingPhysician", "InstitutionalDepartmentName",
 )  # fmt: skip
-_SHORTEST = 3
+_SHORTEST, _SHORTEST_NAME = 3, 2
 _LETTERED = frozenset({"US", "SC", "XC", "ES", "OT", "XA", "RF", "GM", "OP", "DOC"})
 """Modalities whose devices write text into the picture."""
 _CAPTURED = frozenset(
@@ -198,25 +199,42 @@ class Deidentifier:
 
     def text(self, text: str, identifying: Iterable[str] = (), instead: str = "") -> str:
         """Replace annotators' names in a text; all of it where it holds what identifies somebody."""
+        if self._named is not None:
+            text = self._named.sub(lambda found: self._pseudonyms[tuple(_words(found[0]))], text)
         words = _words(text)
-        for name, new in self.names.items():
-            if len(name) >= _SHORTEST and _holds(words, _words(name)):
-                text = re.sub(re.escape(name), new, text, flags=re.IGNORECASE)
-                words = _words(text)
         return instead if any(_holds(words, _words(one)) for one in identifying) else text
+
+    @cached_property
+    def _pseudonyms(self) -> dict[tuple[str, ...], str]:
+        told = {tuple(_words(name)): new for name, new in self.names.items()}
+        return {words: new for words, new in told.items() if len("".join(words)) >= _SHORTEST_NAME}
+
+    @cached_property
+    def _named(self) -> re.Pattern[str] | None:
+        """Any annotator's name as words of their own, however they are parted; the longest names first."""
+        names = sorted(self._pseudonyms, key=lambda words: -len("".join(words)))
+        if not names:
+            return None
+        each = "|".join(r"[\W_]+".join(map(re.escape, words)) for words in names)
+        return re.compile(rf"(?<![^\W_])(?:{each})(?![^\W_])", re.IGNORECASE)
 
     def _digest(self, what: str, value: str) -> bytes:
         return hmac.digest(self.key, f"{what}\0{value.strip()}".encode(), hashlib.sha256)
 
 
 def identifying_words(dataset: Any) -> frozenset[str]:
-    """List the names and numbers in a file that identify somebody, and parts of them."""
+    """List the names and numbers in a file that identify somebody, and the parts of names."""
+    from pydicom.valuerep import PersonName
+
     found: set[str] = set()
     for keyword in _IDENTIFYING:
         for value in _several(dataset.get(keyword)):
             whole = str(value).strip()
-            found |= {whole, *re.split(r"[\^=\s,]+", whole)}
-    return frozenset(one for one in found if len(one) >= _SHORTEST)
+            if len(whole) >= _SHORTEST:
+                found.add(whole)
+            if isinstance(value, PersonName):
+                found |= {one for one in re.split(r"[\^=\s,]+", whole) if len(one) >= _SHORTEST_NAME}
+    return frozenset(found)
 
 
 def burned_in(dataset: Any) -> str | None:
