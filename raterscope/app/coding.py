@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-__all__ = ["NOTHING_CODED", "ROLES", "TISSUE", "Code", "Coding", "Colour", "coding_over", "merged"]
+__all__ = ["NOTHING_CODED", "ROLES", "TISSUE", "Code", "Coding", "Colour", "merged"]
 
 Colour = tuple[int, int, int]
 
@@ -98,19 +98,15 @@ class Coding:
 NOTHING_CODED = Coding()
 
 
-def coding_over(above: Coding, below: Coding) -> Coding:
-    """Fill what one coding does not say from another; codes stay together, for they belong together."""
-    codes = below if above.type is None else above
+def merged(before: Coding, new: Coding) -> Coding:
+    """Fill what one coding does not say from another; codes stay together, for they belong together.
+
+    That a structure is tissue gives way to whatever says more.
+    """
+    codes = before if before.specific or (before.type is not None and not new.specific) else new
     return replace(
         codes,
-        colour=above.colour or below.colour,
-        role=above.role or below.role,
-        label=above.label or below.label,
+        colour=before.colour or new.colour,
+        role=before.role or new.role,
+        label=before.label or new.label,
     )
-
-
-def merged(before: Coding, new: Coding) -> Coding:
-    """Merge the codings of two files: the earlier one keeps what it says, unless that is only tissue."""
-    if new.specific and not before.specific:
-        before = replace(before, category=None, type=None, modifier=None, region=None)
-    return coding_over(before, new)

@@ -250,6 +250,16 @@ class TestChosen:
             assert study.decisions() == []
 
 
+@pytest.mark.parametrize(("name", "meaning"), [("Heart", "Heart"), ("spot", "Tissue")])
+def test_a_usual_name_tells_more_than_that_something_is_tissue(tmp_path, run, series, name, meaning):
+    """Tissue is what programs state where nobody chose a code."""
+    file = segmented(tmp_path / "a.dcm", series, [Structure(name, box(1, 4, 4, 14, 5, 15))])
+    study = tmp_path / "s.rscope"
+    run("import", study, series.path, file, "--annotator", "able")
+    with Study.open(study) as opened:
+        assert codings_of(opened)(name).type.meaning == meaning
+
+
 def test_a_usual_name_alone_is_enough(tmp_path, run, series):
     file = segmented(tmp_path / "a.dcm", series, [Structure("GTV", box(1, 4, 4, 14, 5, 15))], "rtstruct")
     study = tmp_path / "s.rscope"
