@@ -1,11 +1,19 @@
 """What stands above a workspace as long as it holds: blind mode, and a result that did not converge."""
 
+import numpy as np
 import pytest
 from PySide6.QtCore import Qt
 
+from raterscope.algorithms.clicks import FusionPlan
+from raterscope.algorithms.labels.fusion import LabelPlan
 from raterscope.algorithms.masks.fusion import MaskPlan
+from raterscope.app.clicks import running as clicks
+from raterscope.app.importing import read_files, store
+from raterscope.app.labels import running as labels
+from raterscope.app.report import write_report
+from raterscope.app.study import Study
 from raterscope.widgets.panels.fuse_panel import RunRequest
-from tests.app.driving import LONG, idle, press
+from tests.app.driving import LONG, idle, open_study, press
 from tests.app.workspaces.masks.conftest import compiled, masks_study, opened_masks
 from tests.app.workspaces.masks.driving import go_to
 
@@ -43,3 +51,54 @@ def test_non_convergence_stands_beside_the_result_with_advice_and_goes_with_it(o
             assert "“Iterations”" in words
             press(opened_masks, qtbot, Qt.Key.Key_Tab)  # news come and go: the note stays
             assert workspace.notes.notes()["Not converged"] == words
+
+
+def cut_off_labels(path):
+    rows = ["annotator,task,label"]
+    rows += [
+        f"ann {who},cell-{task},{'no' if (task + who) % 3 == 0 else 'yes'}"
+        for task in range(8)
+        for who in range(5)
+    ]
+    table = path.with_suffix(".csv")
+    table.write_text("\n".join(rows) + "\n")
+    with Study.create(path) as study:
+        store(read_files([table]), study)
+        asked = labels.gather([one.id for one in study.questions()], study)
+        plan = LabelPlan.make("ibcc", {"iterations": "1", "tolerance": "1e-12"})
+        labels.keep(labels.fuse_questions(asked, plan), study)
+
+
+def cut_off_clicks(path):
+    rng = np.random.default_rng(5)
+    rows = ["annotator,image,width,height,x,y"]
+    for who in range(8):
+        for x, y in ((40, 40), (120, 50), (60, 130)):
+            dx, dy = rng.normal(0, 1.5, 2)
+            rows.append(f"volunteer {who},one.png,240,180,{x + dx:.2f},{y + dy:.2f}")
+    table = path.with_suffix(".csv")
+    table.write_text("\n".join(rows) + "\n")
+    with Study.create(path) as study:
+        store(read_files([table]), study)
+        plan = FusionPlan.make(texts={"detection_iterations": "1", "detection_tolerance": "1e-15"})
+        inputs = clicks.gather([entry.id for entry in study.images()], study)
+        clicks.keep(clicks.fuse_inputs(inputs, plan), study)
+
+
+@pytest.mark.parametrize(
+    ("make", "limit"), [(cut_off_labels, "“Iterations”"), (cut_off_clicks, "“Detection iterations”")]
+)
+def test_labels_and_clicks_that_did_not_converge_say_so_in_window_and_report(
+    window, qtbot, tmp_path, make, limit
+):
+    path = tmp_path / "short.rscope"
+    make(path)
+    open_study(window, qtbot, path)
+    words = window.workspace.notes.notes()["Not converged"]
+    assert limit in words
+    window.document.close()
+    idle(window, qtbot)
+    with Study.open(path) as study:
+        page = write_report(study, tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "did not converge in 1 iteration" in page
+    assert limit in page
