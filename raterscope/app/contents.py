@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
@@ -22,7 +22,9 @@ from raterscope.app.review import (
 from raterscope.app.study import ImageEntry, RunEntry, Study
 from raterscope.app.study.records import Item
 
-__all__ = ["Contents", "Journal", "Written", "open_study", "read_contents", "write_decision"]
+__all__ = [
+    "Chosen", "Contents", "Journal", "Written", "choose_run", "open_study", "read_contents", "write_decision",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,9 @@ class Contents:
     decisions: tuple[Decision, ...]
     review: ReviewState
     stale: frozenset[str]
-    """The kinds whose latest run no longer rests on what the expert says now."""
+    """The kinds whose shown run no longer rests on what the expert says now."""
+    chosen: Mapping[str, int] = field(default_factory=dict)
+    """The run that was chosen to be shown of each kind; without one, the latest of each item."""
     hidden: bool = False
     """The names of annotators are not to be seen."""
 
@@ -103,6 +107,14 @@ class Written:
     stale: frozenset[str]
 
 
+@dataclass(frozen=True)
+class Chosen:
+    """The runs that are chosen to be shown, and the kinds whose shown run is stale."""
+
+    chosen: Mapping[str, int]
+    stale: frozenset[str]
+
+
 class Journal:
     """The journal as the study's thread holds it, which alone writes it: it need not be read each time."""
 
@@ -116,16 +128,18 @@ class Journal:
         self.decisions = (*self.decisions, decision)
         self.state = fold(self.decisions, self.state)
 
-    def rest_on(self, runs: Sequence[RunEntry]) -> None:
-        """Remember what the latest run of each kind was held to."""
-        known = {run.kind: run.known for run in runs}
+    def rest_on(self, runs: Sequence[RunEntry], chosen: Mapping[str, int]) -> None:
+        """Remember what the run shown of each kind was held to: that chosen, else the latest."""
+        shown = {run.kind: run for run in runs}
+        shown |= {run.kind: run for run in runs if chosen.get(run.kind) == run.id}
+        known = {run.kind: run.known for run in shown.values()}
         self._then = {
             kind: fold([one for one in self.decisions if one.id <= last]) for kind, last in known.items()
         }
 
     @property
     def stale(self) -> frozenset[str]:
-        """The kinds whose latest run was held to other decisions than stand now."""
+        """The kinds whose shown run was held to other decisions than stand now."""
         return frozenset(kind for kind, then in self._then.items() if differ(then, self.state, kind))
 
 
@@ -143,7 +157,8 @@ def read_contents(journal: Journal, study: Study, watch: Watch) -> Contents:
     """Read what is to be known of a study, with the journal as it is in memory."""
     watch(0.0, "reading the study")
     runs = tuple(study.runs())
-    journal.rest_on(runs)
+    chosen = study.runs_chosen()
+    journal.rest_on(runs, chosen)
     return Contents(
         path=study.path,
         images=tuple(study.images()),
@@ -153,7 +168,19 @@ def read_contents(journal: Journal, study: Study, watch: Watch) -> Contents:
         decisions=journal.decisions,
         review=journal.state,
         stale=journal.stale,
+        chosen=chosen,
     )
+
+
+def choose_run(
+    journal: Journal, kind: str, run: int | None, runs: Sequence[RunEntry], study: Study, watch: Watch
+) -> Chosen:
+    """Show a run of a kind from now on; see `StudyShown.choose_run`."""
+    watch(0.0, "choosing a run")
+    study.choose_run(kind, run)
+    chosen = study.runs_chosen()
+    journal.rest_on(runs, chosen)
+    return Chosen(chosen, journal.stale)
 
 
 def write_decision(

@@ -18,9 +18,11 @@ from PySide6.QtCore import QObject, Qt, Signal
 from raterscope.algorithms.progress import Watch, part
 from raterscope.app import review
 from raterscope.app.contents import (
+    Chosen,
     Contents,
     Journal,
     Written,
+    choose_run,
     open_study,
     read_contents,
     write_decision,
@@ -78,6 +80,8 @@ class Document(QObject):
         Why something could not be done, in a sentence.
     unsaved(Unsaved)
         What the study did not take, be it that it is left by now: it has to be held until it is written.
+    run_chosen
+        Another run is chosen to be shown, and that is on disk.
     kept(bool)
         Something that `keep` was to write is written, or not.
     rested(Standing)
@@ -92,6 +96,7 @@ class Document(QObject):
     names_changed = Signal()
     refused = Signal(str)
     unsaved = Signal(object)
+    run_chosen = Signal()
     kept = Signal(bool)
     rested = Signal(object)
     followed = Signal(object, object)
@@ -237,6 +242,15 @@ class Document(QObject):
         """Write a decision. `decided` tells when it is on disk."""
         return self._write(lambda _state: decision)
 
+    def choose_run(self, kind: str, run: int | None) -> None:
+        """Show a run of a kind from now on, or the latest of each item: in exports and reports too."""
+        journal, contents = self._journal, self.contents
+        if journal is None or contents is None:
+            raise RuntimeError("no study is open")
+        work = partial(choose_run, journal, kind, run, contents.runs)
+        job = self.ask("Choosing a run", work)
+        job.finished.connect(partial(self._on_chosen, journal))
+
     def hide_names(self, hidden: bool, by: str) -> None:
         """Hide the names of annotators in what is said of decisions, or show them.
 
@@ -326,6 +340,11 @@ class Document(QObject):
         if self.contents is not None and contents.path == self.contents.path:
             self.contents = replace(contents, hidden=self.contents.hidden)
             self.changed.emit()
+
+    def _on_chosen(self, journal: Journal, found: Chosen) -> None:
+        if self.contents is not None and journal is self._journal:
+            self.contents = replace(self.contents, chosen=found.chosen, stale=found.stale)
+            self.run_chosen.emit()
 
     def _on_written(self, journal: Journal, written: Written | None) -> None:
         if self.contents is None or written is None or journal is not self._journal:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, TypeVar
 
 from raterscope.algorithms.progress import Cancelled, Watch, part, silent
 from raterscope.app.errors import InputError, plain
-from raterscope.app.formats.export import distinct, make_folder, safe
+from raterscope.app.formats.export import distinct, make_folder, safe, write_record
 from raterscope.app.formats.records import STUDY_SUFFIX
 from raterscope.app.formats.whole import removing_new_files
+from raterscope.app.provenance import Provenance, provenance_of, record_of_export
 from raterscope.app.study import ImageEntry, Study
 
 __all__ = [
@@ -22,9 +23,11 @@ __all__ = [
     "Export",
     "FileFormat",
     "Request",
+    "Written",
     "files_for",
     "find_export",
     "format_of",
+    "provenance",
     "usual_format",
     "write_export",
 ]
@@ -80,6 +83,8 @@ class Request:
         Write the images too, de-identified; everything then goes into a folder.
     say : callable
         Called with every sentence that the person should read.
+    run : int or None
+        The run whose results are written, of the items that it has; None for the run shown of each item.
     """
 
     what: str
@@ -90,6 +95,28 @@ class Request:
     resample: bool = False
     with_images: bool = False
     say: Callable[[str], object] = lambda _sentence: None
+    run: int | None = None
+
+
+@dataclass(frozen=True)
+class Written:
+    """What was written.
+
+    Attributes
+    ----------
+    files : tuple of Path
+    made_from : Provenance
+        The runs; none where the export is of no run.
+    """
+
+    files: tuple[Path, ...]
+    made_from: Provenance = field(default_factory=Provenance)
+
+    def in_words(self, title: str) -> str:
+        """Say it: "Exported consensus of run 3 (laplace, 2026-01-02 14:02) to /there/c.nii.gz."."""
+        of = f" of {self.made_from.in_words()}" if self.made_from.runs else ""
+        more = f" and {len(self.files) - 1:,} more" if len(self.files) > 1 else ""
+        return f"Exported {title.lower()}{of} to {self.files[0]}{more}."
 
 
 class Writer(Protocol):
@@ -119,6 +146,8 @@ class Export:
         Whether the window writes it for the image on screen alone.
     deidentifies : bool
         Whether it can leave out what could tell the patient.
+    of_run : bool
+        Whether it is made from the results of runs.
     """
 
     what: str
@@ -128,6 +157,7 @@ class Export:
     place: str
     by_case: bool = False
     deidentifies: bool = False
+    of_run: bool = True
 
     @property
     def by_question(self) -> bool:
@@ -158,20 +188,27 @@ EXPORTS = (
     Export("disputes", ("masks",), "Disputed regions", ("csv",), _TABLES, deidentifies=True),
     Export("clicks", ("clicks",), "Clicks", ("csv",), _CLICKS),
     Export("counts", ("clicks",), "Counts", ("csv",), "clicks.parasitaemia:export_counts"),
-    Export("measurements", ("clicks",), "Measurements", ("csv",), "clicks.measurements:export_measurements"),
+    Export(
+        "measurements",
+        ("clicks",),
+        "Measurements",
+        ("csv",),
+        "clicks.measurements:export_measurements",
+        of_run=False,
+    ),
     Export("labels", ("labels",), "Labels", ("csv", "label-studio", "crowd-kit"), _LABELS),
     Export("probability", ("labels",), "Probabilities", ("crowd-kit",), _LABELS),
     Export("annotators", ("labels",), "Annotators", ("csv",), _LABELS),
     Export("confusion", ("labels",), "Confusion matrices", ("csv", "crowd-kit"), _LABELS),
     Export("communities", ("labels",), "Communities", ("csv",), _LABELS),
-    Export("votes", ("labels",), "Votes", ("csv", "crowd-kit"), _LABELS),
+    Export("votes", ("labels",), "Votes", ("csv", "crowd-kit"), _LABELS, of_run=False),
     Export("next-votes", ("labels",), "Votes to ask for", ("csv",), _LABELS),
-    Export("decided", ("labels",), "Decided tasks", ("csv", "crowd-kit"), _LABELS),
+    Export("decided", ("labels",), "Decided tasks", ("csv", "crowd-kit"), _LABELS, of_run=False),
     Export("annotators", ("pairs",), "Annotators", ("csv",), _PAIRS),
     Export("ranking", ("pairs",), "Ranking", ("csv",), _PAIRS),
     Export("path", ("pairs",), "Path", ("csv",), _PAIRS),
-    Export("pairs", ("pairs",), "Comparisons", ("csv",), _PAIRS),
-    Export("decisions", ("clicks", "masks", "labels", "pairs"), "Decisions", ("csv",), _CLICKS),
+    Export("pairs", ("pairs",), "Comparisons", ("csv",), _PAIRS, of_run=False),
+    Export("decisions", ("clicks", "masks", "labels", "pairs"), "Decisions", ("csv",), _CLICKS, of_run=False),
 )
 
 
@@ -255,8 +292,33 @@ def _folder_of(request: Request) -> Path:
     return path.with_name(path.name[: -len(suffix)]) if named_as_file else path
 
 
-def write_export(export: Export, study: Study, request: Request, watch: Watch = silent) -> list[Path]:
-    """Write something of a study; of each image or question its latest run counts.
+def provenance(export: Export, study: Study, request: Request) -> Provenance:
+    """Find what an export is made from, and in what that is outdated, before it is written.
+
+    Raises
+    ------
+    InputError
+        When there is no such run, or every run was held to decisions that were undone since.
+    """
+    if not export.of_run:
+        if request.run is not None:
+            raise InputError(f"--run is for results; {export.what} are those of the study, of no run")
+        return Provenance()
+    with study.showing(request.run):
+        if request.run is not None and study.run(request.run).kind not in export.kinds:
+            kinds = " or ".join(export.kinds)
+            there = study.runs_in_words(export.kinds)
+            raise InputError(f"run {request.run} is not of {kinds}; there is {there}", file=study.path)
+        made = provenance_of(study, export.kinds, request.items)
+    if not made.runs and made.outdated:
+        raise InputError(made.outdated[0], file=study.path)
+    return made
+
+
+def write_export(export: Export, study: Study, request: Request, watch: Watch = silent) -> Written:
+    """Write something of a study: of each image or question the run that is shown, or of one run.
+
+    Beside results, a file NAME.run.json tells which runs they are of.
 
     Raises
     ------
@@ -274,13 +336,33 @@ def write_export(export: Export, study: Study, request: Request, watch: Watch = 
         raise InputError(f"{export.what} is a table; --with-images goes with masks and maps")
     module, function = export.place.split(":")
     write: Writer = getattr(importlib.import_module(f"raterscope.app.{module}"), function)
+    made = provenance(export, study, request)
     folder = _folder_of(request)
     there = folder.exists()
     try:
-        with removing_new_files(Cancelled):
-            return write(study, request, watch)
+        with study.showing(request.run), removing_new_files(Cancelled):
+            files = write(study, request, watch)
+            if made.runs:
+                names = [file.name for file in files]
+                record = record_of_export(
+                    study, made, what=request.what, form=request.format, files=names,
+                    deidentify=request.deidentify,
+                )  # fmt: skip
+                write_record(_record_path(request, files), record)
+        return Written(tuple(files), made)
     except (InputError, Cancelled):
         if not there:
             with suppress(OSError):  # there is none, or what was written before is in it
                 folder.rmdir()
         raise
+
+
+def _record_path(request: Request, files: Sequence[Path]) -> Path:
+    """Name the record beside what was written: after the file, or in a folder after what is in it."""
+    first = files[0].resolve()
+    if first.parent != request.path.resolve().parent:
+        return files[0].with_name(f"{request.what}.run.json")
+    suffixes = sorted((FORMATS[request.format].suffix, *_ALSO.get(request.format, ())), key=len)
+    name = request.path.name
+    ending = next((one for one in reversed(suffixes) if name.casefold().endswith(one)), "")
+    return request.path.with_name(f"{name[: len(name) - len(ending)]}.run.json")

@@ -118,7 +118,7 @@ def _results(study: Study) -> None:
             result = study.result(run.id, item)
             if result is not None:
                 study.misfit(run, item, result)
-    study.latest_answers()
+    study.shown_answers()
 
 
 def _inputs(study: Study, kind: str) -> None:

@@ -9,9 +9,29 @@ from pathlib import Path
 from typing import NoReturn, TypeAlias
 
 __all__ = [
-    "Commands", "Misused", "Parser", "add_algorithm", "add_command", "add_extent", "add_hold", "add_items",
-    "add_jobs", "add_mapping", "add_masks", "add_names", "add_output", "add_plan", "add_question",
-    "add_results", "add_settings", "add_study", "length", "pair", "seconds", "steps",
+    "Commands",
+    "Misused",
+    "Parser",
+    "add_algorithm",
+    "add_command",
+    "add_extent",
+    "add_hold",
+    "add_items",
+    "add_jobs",
+    "add_mapping",
+    "add_masks",
+    "add_names",
+    "add_output",
+    "add_plan",
+    "add_question",
+    "add_results",
+    "add_run",
+    "add_settings",
+    "add_study",
+    "length",
+    "pair",
+    "seconds",
+    "steps",
 ]  # fmt: skip
 
 
@@ -83,6 +103,13 @@ def add_command(
 def add_study(parser: Parser) -> None:
     """Add the study that a command works on."""
     parser.add_argument("study", type=Path, metavar="STUDY", help="the study, a file NAME.rscope")
+
+
+def add_run(parser: Parser) -> None:
+    """Add the run whose results are written."""
+    parser.add_argument("--run", type=count, metavar="N",
+                        help="the run of this number, and the images or questions that it has (default: the "
+                             "run that the window shows, else the latest of each)")  # fmt: skip
 
 
 def add_items(parser: Parser) -> None:

@@ -20,6 +20,7 @@ from raterscope.app.cli.arguments import (
     add_masks,
     add_output,
     add_plan,
+    add_run,
     add_settings,
     add_study,
     count,
@@ -137,8 +138,9 @@ def _describe_study_commands(commands: Commands) -> None:
         commands,
         "export",
         "write a study's results as tables, masks or maps",
-        "Writes what a study holds; of each image or question its latest run counts, and what "
-        "the expert decided has the last word.",
+        "Writes what a study holds: of each image or question the run that the window shows, "
+        "or that of --run, and what the expert decided has the last word. NAME.run.json beside it "
+        "tells the run.",
     )
     add_study(leaving)
     leaving.add_argument("--what", required=True, choices=WHAT, metavar="WHAT",
@@ -150,6 +152,7 @@ def _describe_study_commands(commands: Commands) -> None:
                               "seg.nrrd, dicom-seg or rtstruct for masks; csv, label-studio or crowd-kit "
                               "for labels (default: what the name of OUT tells, else dicom-seg for masks "
                               "on DICOM series)")  # fmt: skip
+    add_run(leaving)
     add_items(leaving)
     leaving.add_argument("--deidentify", action="store_true",
                          help="leave out whatever could tell the patient: names and dates in DICOM files, "
@@ -174,6 +177,7 @@ def _describe_report(commands: Commands) -> None:
     )
     add_study(report)
     report.add_argument("--item", metavar="ITEM", help="only this image or question (default: all)")
+    add_run(report)
     add_output(report, "REPORT", "a name that ends in .html or .pdf")
 
 

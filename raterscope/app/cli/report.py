@@ -5,8 +5,10 @@ from __future__ import annotations
 import argparse
 import sys
 
-from raterscope.app.cli.terminal import ProgressLine
+from raterscope.app.cli.results import tell
+from raterscope.app.cli.terminal import ProgressLine, one_line
 from raterscope.app.errors import InputError, plain
+from raterscope.app.provenance import provenance_of_report
 from raterscope.app.report import write_report
 from raterscope.app.study import Study
 from raterscope.app.study.places import Names
@@ -25,6 +27,10 @@ def report(options: argparse.Namespace) -> int:
             item, question = (entry.id, None) if entry else (None, asked.get(options.item.casefold()))
             if item is None and question is None:
                 raise InputError(f"holds no image or question {plain(options.item)}", file=study.path)
-        path = write_report(study, options.output, watch, item=item, question=question)
+        with study.showing(options.run):
+            made = provenance_of_report(study, item, question)
+            tell(made.outdated, ())
+            path = write_report(study, options.output, watch, item=item, question=question)
+    print(f"Report of {made.in_words()} saved to {one_line(str(path))}", file=sys.stderr)
     print(path)
     return 0

@@ -12,8 +12,17 @@ from raterscope.algorithms.progress import part
 from raterscope.app import importing
 from raterscope.app.cli.items import ASKED, chosen
 from raterscope.app.cli.questions import by_option
+from raterscope.app.cli.results import tell
 from raterscope.app.cli.terminal import ProgressLine, one_line
-from raterscope.app.exports import Export, Request, find_export, format_of, usual_format, write_export
+from raterscope.app.exports import (
+    Export,
+    Request,
+    find_export,
+    format_of,
+    provenance,
+    usual_format,
+    write_export,
+)
 from raterscope.app.formats.points import tells as tells_points
 from raterscope.app.labels.reading import tasks_of
 from raterscope.app.masks.reading import NOTHING, AtHand, MaskReading, clicked_without_file
@@ -63,7 +72,9 @@ def export(options: argparse.Namespace) -> int:
     """Write what a study holds as a table, masks or maps."""
     notices: list[str] = []
     with Study.open(options.study, to_read=True) as study, ProgressLine(sys.stderr) as watch:
-        found = find_export(options.what, _kinds(study) if options.kind is None else [options.kind])
+        with study.showing(options.run):  # there is one of that number
+            kinds = _kinds(study, options.run) if options.kind is None else [options.kind]
+        found = find_export(options.what, kinds)
         items = tuple(one.id for one in _named(study, options, found)) if options.item else ()
         request = Request(
             what=options.what,
@@ -74,11 +85,14 @@ def export(options: argparse.Namespace) -> int:
             resample=options.resample,
             with_images=options.with_images,
             say=notices.append,
+            run=options.run,
         )
+        tell(provenance(found, study, request).outdated, ())
         written = write_export(found, study, request, watch)
     for notice in notices:
         print(f"note: {one_line(notice)}", file=sys.stderr)
-    for path in written:
+    print(one_line(written.in_words(found.title)), file=sys.stderr)
+    for path in written.files:
         print(path)
     return 0
 
@@ -95,8 +109,10 @@ def _named(study: Study, options: argparse.Namespace, found: Export) -> Sequence
     return chosen(study, options.item, first if first in ASKED and not others else None)
 
 
-def _kinds(study: Study) -> list[str]:
-    """List the kinds of annotation, those of the latest runs first, then those that the study has."""
-    fused, items = [run.kind for run in reversed(study.runs())], study.items()
+def _kinds(study: Study, run: int | None) -> list[str]:
+    """List the kinds: that of the run asked for, those of the latest runs, then those that the study has."""
+    fused, items = [one.kind for one in reversed(study.runs())], study.items()
+    if run is not None:
+        return [study.run(run).kind]
     marked = [kind for kind, of in items.items() if of]
     return list(dict.fromkeys([*fused, *marked, *items]))

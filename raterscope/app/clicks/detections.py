@@ -14,8 +14,9 @@ from raterscope.app.exports import Request, files_for
 from raterscope.app.formats.export import write_table
 from raterscope.app.formats.masks.naming import bare
 from raterscope.app.formats.points.writing import Detection, OnImage, write_coco, write_geojson, write_layer
+from raterscope.app.provenance import description_of
 from raterscope.app.review import Measures, Spot, fold, match, read_measures
-from raterscope.app.study import ImageEntry, Study
+from raterscope.app.study import ImageEntry, RunEntry, Study
 
 __all__ = ["export_detections"]
 
@@ -28,7 +29,7 @@ _WRITERS = {"geojson": write_geojson, "napari": write_layer}
 
 
 def export_detections(study: Study, request: Request, watch: Watch = silent) -> list[Path]:
-    """Write the detections of a study; of each image its latest run counts. See `exports.Writer`.
+    """Write the detections of a study, of each image those of the run shown. See `exports.Writer`.
 
     A table has a row for every cluster, with what became of it, and one for every spot that the expert added.
     Other formats have what was detected, and of several images GeoJSON and napari a file each, in a folder.
@@ -43,10 +44,13 @@ def export_detections(study: Study, request: Request, watch: Watch = silent) -> 
     state = fold(decisions)
     entries = [entry for entry in study.images() if not request.items or entry.id in request.items]
     rows: list[tuple[ImageEntry, list[Row]]] = []
+    runs: dict[int, RunEntry] = {}
     for step, entry in enumerate(entries):
-        result, spots = study.latest_result(entry.id), state.spots(entry.id)
+        result, spots = study.shown_result(entry.id), state.spots(entry.id)
         if result is not None or spots:
             fusion = None if result is None else result[1]
+            if result is not None:
+                runs[entry.id] = result[0]
             rows.append((entry, list(_decided_rows(entry.name, fusion, spots))))
         watch((step + 1) / len(entries) / 2, f"reading {plain(entry.name)}")
     if not rows:
@@ -54,7 +58,7 @@ def export_detections(study: Study, request: Request, watch: Watch = silent) -> 
     if request.format == "csv":
         return [write_table(request.path, _COLUMNS, (row for _, some in rows for row in some))]
     measures = read_measures(decisions, state)
-    images = [_on_image(entry, some, measures) for entry, some in rows]
+    images = [_on_image(entry, some, measures, runs.get(entry.id)) for entry, some in rows]
     if request.format == "coco":
         return [write_coco(request.path, images)]
     if request.format == "napari":  # which opens no layer without points
@@ -65,10 +69,12 @@ def export_detections(study: Study, request: Request, watch: Watch = silent) -> 
     return [write(path, image) for image, path, _ in files_for(request, named, part(watch, 0.5, 1.0))]
 
 
-def _on_image(entry: ImageEntry, rows: Sequence[Row], measures: Measures) -> OnImage:
+def _on_image(entry: ImageEntry, rows: Sequence[Row], measures: Measures, run: RunEntry | None) -> OnImage:
     found = [_detection(row) for row in rows if row[_DETECTED]]
     size = measures.pixel_size(entry.id, entry.pixel_size)
-    return OnImage(entry.name, entry.width, entry.height, found, size)
+    return OnImage(
+        entry.name, entry.width, entry.height, found, size, "" if run is None else description_of(run)
+    )
 
 
 def _detection(row: Row) -> Detection:

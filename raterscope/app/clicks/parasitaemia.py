@@ -199,8 +199,8 @@ def export_counts(study: Study, request: Request, watch: Watch = silent) -> list
     fields = []
     for step, entry in enumerate(entries):
         watch(step / len(entries), f"counting on {plain(entry.name)}")
-        latest = study.latest_result(entry.id)
-        field = field_of(entry, None if latest is None else latest[1], state.spots(entry.id), measures)
+        shown = study.shown_result(entry.id)
+        field = field_of(entry, None if shown is None else shown[1], state.spots(entry.id), measures)
         fields += [] if field is None else [field]
     if not fields:
         raise InputError("holds no detections yet; `raterscope run` fuses its clicks", file=study.path)

@@ -33,7 +33,7 @@ Row = Sequence[object]
 
 
 def export_table(study: Study, request: Request, watch: Watch = silent) -> list[Path]:
-    """Write a table of a study; of each image its latest run counts. See `exports.Writer`."""
+    """Write a table of a study; of each image the run shown counts. See `exports.Writer`."""
     watch(0.0, f"writing {request.what}")
     return [_TABLES[request.what](study, request.path)]
 
@@ -68,7 +68,7 @@ def _write_clicks(study: Study, path: Path) -> Path:
 
 
 def _click_rows(study: Study, entry: ImageEntry, timed: bool) -> Iterator[Row]:
-    clicks, result = study.clicks(entry.id), study.latest_result(entry.id)
+    clicks, result = study.clicks(entry.id), study.shown_result(entry.id)
     inlier, cluster = judged(None, len(clicks), 0.0)
     if result is not None:
         run, fusion = result
@@ -86,7 +86,7 @@ def _write_decisions(study: Study, path: Path) -> Path:
 
 def _results(study: Study) -> Iterator[tuple[ImageEntry, tuple[RunEntry, Fusion]]]:
     for entry in study.images():
-        result = study.latest_result(entry.id)
+        result = study.shown_result(entry.id)
         if result is not None:
             yield entry, result
 

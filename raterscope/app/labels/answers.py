@@ -32,7 +32,7 @@ __all__ = [
 
 @dataclass(frozen=True, eq=False)
 class Answered:
-    """A question, the latest answer to it, and the votes that went into that with what was held fixed.
+    """A question, the answer shown to it, and the votes that went into that with what was held fixed.
 
     Attributes
     ----------
@@ -51,11 +51,11 @@ class Answered:
 
 
 def read_answer(study: Study, entry: QuestionEntry) -> Answered | None:
-    """Read the latest answer to a question; None before there is one."""
-    latest = study.latest_result(entry.id, "labels")
-    if latest is None:
+    """Read the answer shown to a question; None before there is one."""
+    shown = study.shown_result(entry.id, "labels")
+    if shown is None:
         return None
-    run, result = latest
+    run, result = shown
     labels = replace(as_it_was(labels_of(study, entry.id, run), result.fusion), known=result.fusion.known)
     return Answered(entry, run, result, Question(labels, truth_about(study, entry, result.fusion)))
 

@@ -1,4 +1,4 @@
-"""Labels of a study for the next program: what the latest run says, the expert's word on top."""
+"""Labels of a study for the next program: what the run shown says, the expert's word on top."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Masks, maps and tables of a study for the next program: what the latest run says, settled voxels on top."""
+"""Masks, maps and tables of a study for the next program: what the run shown says, settled voxels on top."""
 
 from __future__ import annotations
 
@@ -33,8 +33,9 @@ from raterscope.app.masks.results import (
     whole,
 )
 from raterscope.app.masks.structures import codings_of
+from raterscope.app.provenance import description_of
 from raterscope.app.review import Region, fold, known_voxels
-from raterscope.app.study import ImageEntry, Study
+from raterscope.app.study import ImageEntry, RunEntry, Study
 from raterscope.app.study.masks import settled_of
 from raterscope.app.study.references import taken_as_even
 
@@ -65,9 +66,10 @@ _ROWS: dict[str, tuple[tuple[str, ...], Rows]] = {
 
 @dataclass(frozen=True, eq=False)
 class _Fused:
-    """An image with what its latest run says, and what the expert settled."""
+    """An image with what the run shown says, and what the expert settled."""
 
     entry: ImageEntry
+    run: RunEntry
     result: CaseResult
     regions: Sequence[Region]
     identifying: frozenset[str] = frozenset()
@@ -89,7 +91,7 @@ def export_maps(study: Study, request: Request, watch: Watch = silent) -> list[P
     empty = [case for case, structures in cases.items() if not structures]
     if len(empty) == len(cases) or (empty and request.items):
         name = plain(empty[0].entry.name)
-        raise InputError(f"the latest run on {name} has no {request.what}; another algorithm may have")
+        raise InputError(f"the run shown of {name} has no {request.what}; another algorithm may have")
     full = [(case, _file_stem(case.entry, by)) for case, structures in cases.items() if structures]
     written: list[Path] = []
     for case, path, here in files_for(request, full, watch):
@@ -134,15 +136,15 @@ def _fused(study: Study, items: Sequence[int], by: Deidentifier | None = None) -
     state = fold(study.decisions())
     found = False
     for entry in study.images():
-        latest = study.latest_result(entry.id, "masks") if not items or entry.id in items else None
-        if latest is not None:
+        shown = study.shown_result(entry.id, "masks") if not items or entry.id in items else None
+        if shown is not None:
             found = True
-            result, known = latest[1], frozenset[str]()
+            (run, result), known = shown, frozenset[str]()
             if by is not None:
                 fusions = tuple(with_pseudonyms(fusion, by) for fusion in result.fusions)
                 result = replace(result, fusions=fusions)
                 known = _identifying(_source(study, entry, needed=False))
-            yield _Fused(entry, result, state.regions(entry.id), known)
+            yield _Fused(entry, run, result, state.regions(entry.id), known)
         elif entry.id in items:
             raise InputError(f"has no run yet on {plain(entry.name)}; fuse its masks first", file=study.path)
     if not found:
@@ -199,6 +201,7 @@ def _write_case(
             source=source,
             deidentify=by,
             resample=request.resample,
+            description=description_of(case.run, deidentify=request.deidentify),
         )
     return written
 

@@ -1,4 +1,4 @@
-"""What a study's latest run says of a question of pairs, and what the expert made of it."""
+"""What the run shown says of a question of pairs, and what the expert made of it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["Answered", "decided", "plan_of", "read_answer"]
 
 @dataclass(frozen=True, eq=False)
 class Answered:
-    """A question with its latest answer.
+    """A question with the answer shown.
 
     Attributes
     ----------
@@ -43,11 +43,11 @@ class Answered:
 
 
 def read_answer(study: Study, question: PairQuestion) -> Answered | None:
-    """Read the latest answer to a question; None before there is one."""
-    latest = study.latest_result(question.id, "pairs")
-    if latest is None:
+    """Read the answer shown to a question; None before there is one."""
+    shown = study.shown_result(question.id, "pairs")
+    if shown is None:
         return None
-    run, fusion = latest
+    run, fusion = shown
     return Answered(question, run, fusion, pairs_of(study, question.id, run))
 
 

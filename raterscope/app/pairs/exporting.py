@@ -1,4 +1,4 @@
-"""Pairs of a study for the next program: what the latest run says, the expert's word on top."""
+"""Pairs of a study for the next program: what the run shown says, the expert's word on top."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def export_pairs(study: Study, request: Request, watch: Watch = silent) -> list[
         raise InputError("holds no pairs; `raterscope import` reads them", file=study.path)
     ready = every
     if request.what != "pairs":
-        ready = [one for one in every if study.latest_result(one.id, "pairs") is not None]
+        ready = [one for one in every if study.shown_result(one.id, "pairs") is not None]
     if not ready or (request.items and len(ready) < len(every)):
         raise InputError("holds no run of pairs yet; `raterscope run` makes one", file=study.path)
     return [

@@ -77,7 +77,7 @@ class AnsweredQuestion:
 def read_question(
     study: Study, entry: QuestionEntry, excluded: Mapping[str, str], watch: Watch = silent
 ) -> AnsweredQuestion | None:
-    """Read the latest answer to a question and measure what it does not say; None before there is one."""
+    """Read the answer shown to a question and measure what it does not say; None before there is one."""
     watch(0.0, f"reading {plain(entry.name)}")
     answered = read_answer(study, entry)
     if answered is None:

@@ -89,12 +89,12 @@ def read_compared(
     excluded: Mapping[str, str],
     watch: Watch = silent,
 ) -> ComparedQuestion | None:
-    """Read the latest fusion of a question and measure what it does not say; None before there is one."""
+    """Read the fusion shown of a question and measure what it does not say; None before there is one."""
     watch(0.0, f"reading {plain(entry.name)}")
-    latest = study.latest_result(entry.id, "pairs")
-    if latest is None:
+    shown = study.shown_result(entry.id, "pairs")
+    if shown is None:
         return None
-    run, fusion = latest
+    run, fusion = shown
     pairs, plan = pairs_of(study, entry.id, run), _plan_of(run)
     verbs = {name: one.verb for name, one in judged.items()}
     said = [verbs.get(name, "") for name in pairs.annotators]

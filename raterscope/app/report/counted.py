@@ -51,11 +51,11 @@ class CountedImage:
 
 
 def read_counted(study: Study, entry: ImageEntry, spots: Sequence[Spot]) -> CountedImage | None:
-    """Read the latest fusion of an image and lay the expert's decisions over it; None without one."""
-    latest = study.latest_result(entry.id)
-    if latest is None:
+    """Read the fusion shown of an image and lay the expert's decisions over it; None without one."""
+    shown = study.shown_result(entry.id)
+    if shown is None:
         return None
-    run, fusion = latest
+    run, fusion = shown
     return CountedImage(
         entry=entry,
         run=run,

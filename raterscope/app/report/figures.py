@@ -136,7 +136,7 @@ class Figures:
 def read_figures(
     study: Study, entry: ImageEntry, regions: Sequence[Region], watch: Watch = silent
 ) -> list[Figures]:
-    """Read what the latest run says of every structure of a case, and measure what it does not say.
+    """Read what the run shown says of every structure of a case, and measure what it does not say.
 
     Parameters
     ----------
@@ -151,10 +151,10 @@ def read_figures(
     list of Figures
         None where the case was not fused.
     """
-    latest = study.latest_result(entry.id, "masks")
-    if latest is None:
+    shown = study.shown_result(entry.id, "masks")
+    if shown is None:
         return []
-    run, result = latest
+    run, result = shown
     every = mask_entries(study, entry.id)
     truths = {one.structure for one in every if one.annotator is None}
     of_run = dict.fromkeys(one.annotator for one in mask_entries(study, entry.id, run))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,8 +13,9 @@ from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import InputError, counted, plain
 from raterscope.app.formats.records import STUDY_SUFFIX
 from raterscope.app.formats.whole import check_place, write_whole
+from raterscope.app.provenance import Provenance, provenance_of_report
 from raterscope.app.report.contents import Contents, Notices, Section
-from raterscope.app.review import ReviewState, differ, fold, read_measures
+from raterscope.app.review import ReviewState, fold, read_measures
 from raterscope.app.study import ImageEntry, RunEntry, Study
 from raterscope.app.study.labels import labels_of
 from raterscope.app.study.masks import mask_entries
@@ -39,7 +40,7 @@ def write_report(
     item: int | None = None,
     question: int | None = None,
 ) -> Path:
-    """Write what a study has come to, for people: slices, tables, decisions, methods.
+    """Write what a study has come to by the runs shown, for people: slices, tables, decisions, methods.
 
     Parameters
     ----------
@@ -96,14 +97,17 @@ def _gather(
     entries = [entry for entry in study.images() if whole or entry.id == item]
     questions = [entry for entry in study.questions() if whole or entry.id == question]
     compared = [entry for entry in study.pair_questions() if whole or entry.id == question]
+    made = provenance_of_report(study, item, question)
     runs: dict[int, RunEntry] = {}
     sections, figures = _masks(study, entries, state, runs, part(watch, 0.0, 0.6))
     sections += _clicks(study, entries, state, runs, part(watch, 0.6, 0.8))
     sections += _questions(study, questions, "labels", _labels, state, runs, part(watch, 0.8, 0.9))
     sections += _questions(study, compared, "pairs", _pairs, state, runs, part(watch, 0.9, 1.0))
     if not sections:
+        if made.outdated:
+            raise InputError(made.outdated[0], file=study.path)
         raise InputError("holds nothing that was fused yet; `raterscope run` fuses it", file=study.path)
-    stale = _stale(study, runs)
+    stale = _stale(study, made)
     if sections[0].breaks:
         sections[0] = replace(sections[0], breaks=False)
     if stale:
@@ -117,6 +121,7 @@ def _gather(
     sections.append(methods_section(told_runs, figures, decisions, named))
     facts = [("Study", plain(study.path.stem, 200))]
     facts.append(("About", _about(study)) if whole else ("Only", plain(next(iter(named.values())))))
+    facts.append(("Runs" if len(made.runs) > 1 else "Run", made.in_words()))
     experts = list(dict.fromkeys(plain(one.who, 40) for one, _ in told if one.who))
     if experts:
         facts.append(("Experts" if len(experts) > 1 else "Expert", ", ".join(experts)))
@@ -250,23 +255,18 @@ def _pairs(
 
 
 def _fused(study: Study, kind: str) -> set[int]:
-    """Give the items of a kind that were fused."""
-    return {item for run in study.runs() if run.kind == kind for item in run.items}
+    """Give the items of a kind of which a run is shown."""
+    return {one.id for one in study.items()[kind] if study.run_shown(one.id, kind) is not None}
 
 
-def _stale(study: Study, runs: Mapping[int, RunEntry]) -> list[str]:
-    """Say which runs do not rest on what the expert says now."""
-    decisions = study.decisions()
-    now = fold(decisions)
-    said = []
-    for run in runs.values():
-        then = fold([one for one in decisions if one.id <= run.known])
-        changed = set(then.excluded) != set(now.excluded) or any(
-            differ(then, now, run.kind, image) for image in run.items
-        )
-        if changed:
-            said.append(
-                f"Decisions were made after run {run.id}: its figures do not rest on them. Fuse again to "
-                "have them held fixed."
-            )
-    return said
+def _stale(study: Study, made: Provenance) -> list[str]:
+    """Say in what the runs do not rest on what the expert says now."""
+    return [
+        *made.outdated,
+        *(
+            f"Decisions were made after run {run.id}: its figures do not rest on them. Fuse again to have "
+            "them held fixed."
+            for run in made.runs
+            if study.decided_since(run, made.items[run.id])
+        ),
+    ]

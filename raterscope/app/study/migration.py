@@ -20,6 +20,7 @@ _SINCE = {
     4: ("TABLE streams", "TABLE watched", "INDEX watched_by_stream", "INDEX watched_by_object"),
     5: ("TABLE outlines", "INDEX outlines_by_object"),
     7: ("TABLE structures", "TABLE keys"),
+    8: ("TABLE shown",),
 }
 """What came with a version and was nowhere before."""
 

@@ -46,7 +46,7 @@ class StudyRuns(StudyFile):
             return int(self._connection.execute("SELECT ifnull(max(id), 0) FROM imports").fetchone()[0])
 
     def add_run(self, record: RunRecord, results: Mapping[int, Result], watch: Watch = silent) -> int:
-        """Store a run with all its results by item, whole or not at all.
+        """Store a run with all its results by item, whole or not at all; it is shown from now on.
 
         Returns
         -------
@@ -71,6 +71,7 @@ class StudyRuns(StudyFile):
                 f"INSERT INTO runs({', '.join(RUN)}) VALUES ({', '.join('?' * len(RUN))}) RETURNING id",
                 run_row(record, imported),
             ).fetchone()
+            self._connection.execute("DELETE FROM shown WHERE kind = ?", (entry.kind,))
             for step, (item, result) in enumerate(results.items()):
                 watch(0.5 + 0.5 * step / len(results), "storing the results")
                 self._connection.execute(
@@ -128,47 +129,30 @@ class StudyRuns(StudyFile):
                 raise StudyError(f"is damaged: in run {run_id}, {wrong}", file=self.path)
             return result
 
-    def latest_result(self, item: int, kind: str = "clicks") -> tuple[RunEntry, Any] | None:
-        """Give the latest run of a kind that says something of an item, and what; None without one."""
-        with self.sound():
-            (number,) = self._connection.execute(
-                "SELECT max(run) FROM results JOIN runs ON runs.id = run WHERE item = ? AND kind = ?",
-                (item, kind),
-            ).fetchone()
-        if number is None:
-            return None
-        result = self.result(number, item)
-        return None if result is None else (self.run(number), result)
+    def answers_of(self, runs: Mapping[int, int]) -> dict[int, Answers | None]:
+        """Give what runs of clicks say of images, by image; None where a run keeps no outline.
 
-    def result_shown(self, item: int, kind: str, run: int | None) -> tuple[RunEntry | None, Any]:
-        """Give a run and what it says of an item, or the latest; two Nones where none says anything."""
-        if run is None:
-            return self.latest_result(item, kind) or (None, None)
-        result = self.result(run, item)
-        return (None, None) if result is None else (self.run(run), result)
-
-    def latest_answers(self) -> dict[int, Answers | None]:
-        """Give what the latest run of clicks says of each image; None where it keeps no outline."""
+        Parameters
+        ----------
+        runs : mapping of image to run
+        """
         with self.sound():
-            latest = self._connection.execute(
-                "SELECT item, max(run) FROM results JOIN runs ON runs.id = run WHERE kind = 'clicks' "
-                "GROUP BY item"
-            ).fetchall()
             kept = dict(self._connection.execute("SELECT run, object FROM outlines"))
             of_runs: dict[int, dict[int, Answers]] = {}
-            for run in {run for _, run in latest if run in kept}:
+            for run in {run for run in runs.values() if run in kept}:
                 outline = read_object(self._connection, kept[run], Outline, self.path)
                 try:
                     of_runs[run] = outline.answers()
                 except ValueError as error:
                     raise StudyError(f"is damaged ({error}); open a backup of it", file=self.path) from error
-        return {item: of_runs[run].get(item) if run in of_runs else None for item, run in latest}
+        return {item: of_runs[run].get(item) if run in of_runs else None for item, run in runs.items()}
 
     def delete_run(self, run_id: int) -> None:
         """Remove a run with its results. Decisions that were made on it stay."""
         self._runs.pop(run_id, None)
         with self.change():
             objects = []
+            self._connection.execute("DELETE FROM shown WHERE run = ?", (run_id,))
             for table in ("results", "outlines"):
                 of_run = self._connection.execute(f"SELECT object FROM {table} WHERE run = ?", (run_id,))
                 objects += of_run.fetchall()

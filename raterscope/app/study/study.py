@@ -24,7 +24,6 @@ from raterscope.app.formats.records import ClickTable, ImageFile, PointTable
 from raterscope.app.formats.volumes.records import VolumeFile
 from raterscope.app.review import Decision
 from raterscope.app.study import places
-from raterscope.app.study.asked import StudyQuestions
 from raterscope.app.study.importing import assign_images, write_marks
 from raterscope.app.study.misfits import (
     misfit_of_clicks,
@@ -59,11 +58,12 @@ from raterscope.app.study.rows import (
     read_imports,
     read_marks,
 )
+from raterscope.app.study.shown import StudyShown
 
 __all__ = ["Study"]
 
 
-class Study(StudyQuestions):
+class Study(StudyShown):
     """An open study. Used by one thread at a time; every change is on disk when the method returns.
 
     Every method raises StudyError, in a sentence, when the file does not do what is asked.

@@ -13,12 +13,21 @@ from PySide6.QtWidgets import QFileDialog, QInputDialog, QWidget
 from raterscope.algorithms.progress import Watch
 from raterscope.app.contents import Contents
 from raterscope.app.document import Document
-from raterscope.app.exports import EXPORTS, FORMATS, Export, Request, usual_format, write_export
+from raterscope.app.exports import (
+    EXPORTS,
+    FORMATS,
+    Export,
+    Request,
+    provenance,
+    usual_format,
+    write_export,
+)
 from raterscope.app.formats.export import safe
 from raterscope.app.formats.masks.export import REGULAR
 from raterscope.app.formats.masks.naming import bare
 from raterscope.app.formats.volumes.resampling import why_not_regular
 from raterscope.app.masks.pseudonyms import case_pseudonym
+from raterscope.app.provenance import Provenance
 from raterscope.app.study import Study
 from raterscope.app.window.asking import ask
 from raterscope.widgets.dialogs.deidentified_export import DeidentifiedExportDialog
@@ -53,31 +62,51 @@ class Exporting(QObject):
         self._window = window
 
     def start(self, export: Export, deidentify: bool = False) -> None:
-        """Ask for a file and a format, or for a folder where several files come, and write."""
+        """Find the runs that it is made from; then ask where it goes, and write."""
         contents = self._document.contents
         if contents is None:
             return
-        if export.by_question and len(contents.of(export.kinds[0])) > 1:
-            self._start_folder(contents, export)
+        folder = export.by_question and len(contents.of(export.kinds[0])) > 1
+        item = self._item() if export.by_case and not folder else None
+        items = () if item is None else (item,)
+        request = Request(export.what, export.formats[0], contents.path, items, deidentify)
+        job = self._document.ask("Looking at the runs", partial(_provenance, export, request))
+        job.finished.connect(partial(self._on_found, export, request, folder))
+
+    def _on_found(self, export: Export, request: Request, folder: bool, made: Provenance) -> None:
+        contents = self._document.contents
+        if contents is None or contents.path != request.path:
             return
-        item = self._item() if export.by_case else None
-        if deidentify and export.by_case:
-            self._ask_how(contents, export, item)
+        choose = self._choose_folder if folder else self._choose_file
+        title = f"Export {export.title.lower()}"
+        if made.runs:
+            title += f" of {made.in_words()}"
+        go_on = partial(choose, contents, export, request, title)
+        if not made.outdated:
+            go_on()
+            return
+        question = f"{title}? What is exported is outdated."
+        ask(self._window, "Export", question, "\n".join(made.outdated), "Export anyway", "Cancel", go_on)
+
+    def _choose_file(self, contents: Contents, export: Export, request: Request, title: str) -> None:
+        item = next(iter(request.items), None)
+        if request.deidentify and export.by_case:
+            self._ask_how(contents, export, item, title)
             return
         formats = _formats(contents, export, item)
-        place = self._file(export, _proposed(contents, export, item, formats[0], deidentify), formats)
+        place = self._file(title, _proposed(contents, export, item, formats[0], request.deidentify), formats)
         if place is not None:
             path, format_name = place
-            items = () if item is None else (item,)
-            self._check_grid(contents, export, Request(export.what, format_name, path, items, deidentify))
+            self._check_grid(contents, export, replace(request, format=format_name, path=path), title)
 
-    def _ask_how(self, contents: Contents, export: Export, item: int | None) -> None:
+    def _ask_how(self, contents: Contents, export: Export, item: int | None, title: str) -> None:
         """Ask in which format something leaves de-identified, and whether its images do."""
         words = {FORMATS[name].words: name for name in _formats(contents, export, item)}
         image = None if item is None else contents.image(item)
         images = image is not None and image.path is not None
         dialog = DeidentifiedExportDialog(export.title, list(words), images, self._window)
-        dialog.accepted.connect(partial(self._start_deidentified, contents, export, item, words, dialog))
+        start = partial(self._start_deidentified, contents, export, item, words, dialog, title)
+        dialog.accepted.connect(start)
         dialog.open()
 
     def _start_deidentified(
@@ -87,33 +116,32 @@ class Exporting(QObject):
         item: int | None,
         words: Mapping[str, str],
         dialog: DeidentifiedExportDialog,
+        title: str,
     ) -> None:
         """Ask where it goes: images and masks together into a folder."""
         format_name, with_images = words[dialog.format], dialog.with_images
         items = () if item is None else (item,)
         path: Path | None
         if with_images:
-            title = f"Export {export.title.lower()}: a folder for masks and images"
-            name = QFileDialog.getExistingDirectory(self._window, title, str(contents.path.parent))
+            words_of_folder = f"{title}: a folder for masks and images"
+            name = QFileDialog.getExistingDirectory(self._window, words_of_folder, str(contents.path.parent))
             path = Path(name) if name else None
         else:
             proposed = _proposed(contents, export, item, format_name, True)
-            place = self._file(export, proposed, [format_name])
+            place = self._file(title, proposed, [format_name])
             path = None if place is None else place[0]
         if path is not None:
             request = Request(export.what, format_name, path, items, True, with_images=with_images)
-            self._check_grid(contents, export, request)
+            self._check_grid(contents, export, request, title)
 
-    def _file(self, export: Export, proposed: Path, formats: Sequence[str]) -> tuple[Path, str] | None:
+    def _file(self, title: str, proposed: Path, formats: Sequence[str]) -> tuple[Path, str] | None:
         """Ask for a file and its format."""
         filters = {FORMATS[name].words: name for name in formats}
-        name, chosen = QFileDialog.getSaveFileName(
-            self._window, f"Export {export.title.lower()}", str(proposed), ";;".join(filters)
-        )
+        name, chosen = QFileDialog.getSaveFileName(self._window, title, str(proposed), ";;".join(filters))
         format_name = filters.get(chosen, formats[0])
         return (_ended(Path(name), format_name, formats), format_name) if name else None
 
-    def _check_grid(self, contents: Contents, export: Export, request: Request) -> None:
+    def _check_grid(self, contents: Contents, export: Export, request: Request, title: str) -> None:
         """Write, having asked where slices are uneven and the format holds even ones alone."""
         entries = [entry for entry in contents.images if entry.id in request.items] or contents.images
         reasons = [why_not_regular(entry.lattice) for entry in entries]
@@ -123,7 +151,7 @@ class Exporting(QObject):
             return
         ask(
             self._window,
-            f"Export {export.title.lower()}",
+            title,
             "Resample to a regular grid?",
             f"{reason}. This format holds regular grids alone: edges may shift by half a voxel. "
             "DICOM SEG and RTSTRUCT keep every slice where it is.",
@@ -132,9 +160,8 @@ class Exporting(QObject):
             partial(self._write, export, replace(request, resample=True)),
         )
 
-    def _start_folder(self, contents: Contents, export: Export) -> None:
+    def _choose_folder(self, contents: Contents, export: Export, request: Request, title: str) -> None:
         """Ask for the folder of a file for each question, and for their format where there are several."""
-        title = f"Export {export.title.lower()}"
         formats = {FORMATS[name].words: name for name in export.formats}
         chosen, sure = next(iter(formats)), True
         if len(formats) > 1:
@@ -143,7 +170,7 @@ class Exporting(QObject):
         words = f"{title}: a folder for the files of {many:,} questions"
         folder = sure and QFileDialog.getExistingDirectory(self._window, words, str(contents.path.parent))
         if folder:
-            self._write(export, Request(export.what, formats[chosen], Path(folder)))
+            self._write(export, replace(request, format=formats[chosen], path=Path(folder)))
 
     def _write(self, export: Export, request: Request) -> None:
         title = f"Exporting {export.title.lower()}"
@@ -182,8 +209,12 @@ def _ended(path: Path, format_name: str, formats: Sequence[str]) -> Path:
     return path if foreign else path.with_name(name + FORMATS[format_name].suffix)
 
 
+def _provenance(export: Export, request: Request, study: Study, watch: Watch) -> Provenance:
+    watch(0.0, "looking at the runs")
+    return provenance(export, study, request)
+
+
 def _write(export: Export, request: Request, study: Study, watch: Watch) -> str:
     notices: list[str] = []
     written = write_export(export, study, replace(request, say=notices.append), watch)
-    more = f" and {len(written) - 1:,} more are" if len(written) > 1 else " is"
-    return " ".join([f"{written[0]}{more} written.", *notices])
+    return " ".join([written.in_words(export.title), *notices])

@@ -10,8 +10,11 @@ from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QFileDialog, QWidget
 
 from raterscope.algorithms.progress import Watch
+from raterscope.app.contents import Contents
 from raterscope.app.document import Document
+from raterscope.app.provenance import Provenance, provenance_of_report
 from raterscope.app.study import Study
+from raterscope.app.window.asking import ask
 from raterscope.app.window.importing import STUDIES, Importing
 from raterscope.app.window.leaving import Leaving
 from raterscope.app.window.recent import Recent
@@ -104,11 +107,25 @@ class Files(QObject):
 
     def write_report(self) -> None:
         """Ask for a file and write the report of the study to it."""
+        if self._document.contents is not None:
+            job = self._document.ask("Looking at the runs", _provenance)
+            job.finished.connect(partial(self._on_runs_found, self._document.contents.path))
+
+    def _on_runs_found(self, study: Path, made: Provenance) -> None:
         contents = self._document.contents
-        if contents is None:
+        if contents is None or contents.path != study:
             return
+        title = f"Report of {made.in_words()}" if made.runs else "Report"
+        choose = partial(self._choose_report, contents, title)
+        if not made.outdated:
+            choose()
+            return
+        question = f"{title}? What is reported is outdated."
+        ask(self._window, "Report", question, "\n".join(made.outdated), "Report anyway", "Cancel", choose)
+
+    def _choose_report(self, contents: Contents, title: str) -> None:
         proposed = contents.path.with_name(f"{contents.path.stem}-report.html")
-        name, _ = QFileDialog.getSaveFileName(self._window, "Report", str(proposed), REPORTS)
+        name, _ = QFileDialog.getSaveFileName(self._window, title, str(proposed), REPORTS)
         if name:
             report = partial(_report, Path(name))
             job = self._document.read_beside("Writing the report", report, lasting=True)
@@ -140,7 +157,13 @@ class Files(QObject):
 def _report(path: Path, study: Study, watch: Watch) -> str:
     from raterscope.app.report import write_report
 
-    return f"{write_report(study, path, watch)} is written."
+    made = provenance_of_report(study)
+    return f"Report of {made.in_words()} saved to {write_report(study, path, watch)}."
+
+
+def _provenance(study: Study, watch: Watch) -> Provenance:
+    watch(0.0, "looking at the runs")
+    return provenance_of_report(study)
 
 
 def _find_images(folder: Path, study: Study, _watch: Watch) -> str:

@@ -88,7 +88,7 @@ def run_lines(contents: Contents, kind: str, shown: int | None) -> tuple[RunLine
             RunLine(
                 key=run.id,
                 title=run_title(run),
-                words=f"{started}, {_count(run)}, {run.seconds:.1f} s",
+                words=f"run {run.id}, {started}, {_count(run)}, {run.seconds:.1f} s",
                 shown=run.id == shown,
                 stale=last > run.known,
             )
@@ -112,7 +112,7 @@ def stale_words(contents: Contents, kind: str) -> str:
         return ""
     if kind == "pairs":
         return "Others are left out than in the last run; fusing again finds biases and ranks without them."
-    return "You decided things since the last run; fusing again holds them fixed and sharpens the rest."
+    return "You decided things since the run shown; fusing again holds them fixed and sharpens the rest."
 
 
 def run_title(run: RunEntry) -> str:

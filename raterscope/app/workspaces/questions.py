@@ -141,7 +141,7 @@ class Questions(QObject):
     def _on_scene(self, asked: int, scene: Scene) -> None:
         if asked != self._asked:
             return
-        self._runs.list_runs(scene.question.name, scene.run)
+        self._runs.list_runs(scene.question, scene.run)
         job = self._jobs.start(f"Looking at the {self._noun}", partial(self._analyse, scene), quiet=True)
         self._looking = job
         job.finished.connect(partial(self._on_analysis, asked, scene))

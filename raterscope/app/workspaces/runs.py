@@ -10,7 +10,9 @@ from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Document
 from raterscope.app.errors import plain
 from raterscope.app.jobs import Job, Jobs
+from raterscope.app.review import Decision
 from raterscope.app.study import RunEntry, Study
+from raterscope.app.study.records import Item
 from raterscope.app.workspaces import lines
 from raterscope.app.workspaces.fusing import Fusing, FusionWork
 from raterscope.app.workspaces.screen import WorkspaceScreen
@@ -54,9 +56,12 @@ class Runs(QObject):
         self._said_of: tuple[object, ...] = ()
         self.fusing = Fusing(document, jobs, self)
         self.shown: int | None = None
-        """The run to be shown; None for the latest of each item."""
+        """The run chosen to be shown; None for the latest of each item."""
         jobs.updated.connect(self._on_job)
         document.names_changed.connect(self.show_history)
+        document.changed.connect(self._on_changed)
+        document.run_chosen.connect(self._on_run_chosen)
+        document.decided.connect(self._on_decided)
         screen.history.undo_requested.connect(document.undo)
         screen.history.redo_requested.connect(document.redo)
         screen.job_list.cancel_requested.connect(jobs.cancel)
@@ -75,14 +80,14 @@ class Runs(QObject):
             return
         items = [one.id for one in contents.of(self._kind) if wanted.all_items or one.id == here]
         if items:
-            self.shown = None
+            self._choose(None)
             self._screen.close_fuse_panel()
             self._screen.said.emit("")  # what was said is of before
             self.fusing.start(work, sorted(items, key=lambda item: item != here))
 
     def choose(self, run: int) -> None:
-        """Show a run."""
-        self.shown = run
+        """Show a run, in exports and reports too, and when the study is opened again."""
+        self._choose(run)
         self.chosen.emit()
 
     def run_of(self, item: int) -> int | None:
@@ -101,15 +106,16 @@ class Runs(QObject):
     def forget(self) -> None:
         """Begin anew: another study."""
         self.fusing.forget()
-        self.shown = None
+        self._on_changed()
 
-    def list_runs(self, item: str, shown: RunEntry | None) -> None:
+    def list_runs(self, item: Item, shown: RunEntry | None) -> None:
         """List the runs, one of them shown, and offer to fuse the item on screen alone."""
         contents = self._document.contents
+        self._tell_replaced(item, shown)
         if contents is not None:
             run = None if shown is None else shown.id
             self._screen.fuse_panel.set_runs(lines.run_lines(contents, self._kind, run))
-            self._screen.fuse_panel.set_scope(item, len(contents.of(self._kind)))
+            self._screen.fuse_panel.set_scope(item.name, len(contents.of(self._kind)))
 
     def show_history(self) -> bool:
         """Show what was decided and run; tells whether there is something to undo."""
@@ -133,12 +139,51 @@ class Runs(QObject):
         self._screen.fuse_panel.set_changes(words)
         self._screen.stale_changed.emit(words)
 
+    def _choose(self, run: int | None) -> None:
+        if run != self.shown:
+            self.shown = run
+            self._document.choose_run(self._kind, run)
+
+    def _on_changed(self) -> None:
+        contents = self._document.contents
+        self.shown = None if contents is None else contents.chosen.get(self._kind)
+
+    def _on_run_chosen(self) -> None:
+        before = self.shown
+        self._on_changed()
+        if self.shown != before:  # the study had been read meanwhile
+            self.chosen.emit()
+        self.tell_stale()
+
+    def _on_decided(self, decision: Decision) -> None:
+        """Read again what is shown where a decision is undone or redone that a run was held to."""
+        contents = self._document.contents
+        target = None if contents is None else contents.target(decision)
+        if contents is None or target is None or target is decision or target.subject is None:
+            return
+        runs = contents.runs_of(self._kind)
+        if target.subject.kind == self._kind and any(run.known >= target.id for run in runs):
+            self.chosen.emit()
+
+    def _tell_replaced(self, item: Item, shown: RunEntry | None) -> None:
+        """Say that another run is shown, where that wanted was held to what was undone since."""
+        contents = self._document.contents
+        of = () if contents is None else contents.runs_of(self._kind)
+        runs = [run.id for run in of if item.id in run.items]
+        if not runs or self.fusing.job is not None:
+            return
+        wanted = self.shown if self.shown in runs else runs[-1]
+        if shown is None or shown.id != wanted:
+            instead = "no run" if shown is None else f"run {shown.id}"
+            self._screen.said.emit(
+                f"Run {wanted} was held to decisions that you have undone: {instead} is shown. "
+                "Press Fuse (F5) to fuse again."
+            )
+
     def _on_job(self, job: Job) -> None:
         self._screen.job_list.set_job(lines.job_line(job))
 
     def _on_delete_requested(self, run: int) -> None:
-        if self.shown == run:
-            self.shown = None
         job = self._document.ask("Deleting a run", partial(_delete_run, run), changes=True)
         job.finished.connect(self._on_stored)
 

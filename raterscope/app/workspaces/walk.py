@@ -70,6 +70,7 @@ class Walk(QObject):
         queueing.ordered.connect(self._on_queue_ordered)
         loader.loaded.connect(self._on_loaded)
         runs.chosen.connect(self.again)
+        runs.chosen.connect(self._on_results)
         runs.changed.connect(self._on_results)
 
     def reset(self) -> None:
@@ -150,7 +151,7 @@ class Walk(QObject):
         self._on_screen = scene.image.id
         then, self._then = self._then, None
         self.arrived.emit(scene)
-        self._runs.list_runs(scene.image.name, scene.run)
+        self._runs.list_runs(scene.image, scene.run)
         contents, following = self._document.contents, self._queueing.after(scene.image.id)
         entry = contents.image(following) if contents and following is not None else None
         if entry is not None:

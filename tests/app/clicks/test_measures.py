@@ -273,7 +273,7 @@ def test_places_in_micrometres_leave_with_the_detections(study_file, tmp_path):
         opened.record(scale(0.25))
     assert main(["run", study, "oem"]) == 0
     assert main(["export", study, "--what", "detections", "--format", "geojson", "-o", str(out)]) == 0
-    one, two = (json.loads(path.read_text(encoding="utf-8")) for path in sorted(out.iterdir()))
+    one, two = (json.loads(path.read_text(encoding="utf-8")) for path in sorted(out.glob("*.geojson")))
     assert one["image"]["micrometresPerPixel"] == 0.25
     assert len(one["features"]) >= 5
     for feature in one["features"]:

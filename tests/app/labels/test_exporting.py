@@ -142,7 +142,11 @@ def test_several_questions_go_into_a_folder(tmp_path, capsys):
     assert run("run", path, "majority") == 0
     out = tmp_path / "out"
     assert run("export", path, "--what", "labels", "-o", out) == 0
-    assert sorted(one.name for one in out.iterdir()) == ["first_labels.csv", "second_labels.csv"]
+    assert sorted(one.name for one in out.iterdir()) == [
+        "first_labels.csv",
+        "labels.run.json",
+        "second_labels.csv",
+    ]
     alone = tmp_path / "alone.csv"
     assert run("export", path, "--what", "labels", "--item", "Second?", "-o", alone) == 0
     assert alone.read_bytes() == (out / "second_labels.csv").read_bytes()

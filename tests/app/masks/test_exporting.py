@@ -69,7 +69,7 @@ def test_a_run_is_kept_with_its_settings(study):
         (entry,) = opened.runs()
         assert (entry.kind, entry.algorithm) == ("masks", "laplace")
         (image,) = opened.images()
-        assert opened.latest_result(image.id, "masks") is not None
+        assert opened.shown_result(image.id, "masks") is not None
 
 
 @pytest.mark.parametrize(("what", "name"), [("annotators", "a.nii.gz"), ("consensus", "a.csv")])
@@ -125,7 +125,7 @@ def test_several_images_go_into_a_folder(tmp_path, run):
     run("import", study, *files)
     run("run", study, "majority")
     run("export", study, "--what", "consensus", "-o", out)
-    assert {path.name for path in out.iterdir()} == {f"case{n}_consensus.nii.gz" for n in (1, 2)}
+    assert {path.name for path in out.glob("*.gz")} == {f"case{n}_consensus.nii.gz" for n in (1, 2)}
     run("export", study, "--what", "consensus", "--item", "case2", "-o", tmp_path / "one.nii.gz")
     np.testing.assert_array_equal(read(tmp_path / "one.nii.gz"), read(out / "case2_consensus.nii.gz"))
 
@@ -207,7 +207,7 @@ class TestRealSeries:
         study, volume = fused
         with Study.open(study) as opened:
             (entry,) = opened.images()
-            fusion = opened.latest_result(entry.id, "masks")[1].fusions[0]
+            fusion = opened.shown_result(entry.id, "masks")[1].fusions[0]
         out = tmp_path / "out"
         what = ["--what", "consensus", "--format", format_name]
         written = run("export", study, *what, *deidentify, "-o", out).strip()

@@ -224,7 +224,7 @@ def test_a_newer_version_is_refused(closed: Path) -> None:
     assert "newer Raterscope" in refusal(closed)
 
 
-@pytest.mark.parametrize("version", [1, 2, 3, 4, 5, 6])
+@pytest.mark.parametrize("version", [1, 2, 3, 4, 5, 6, 7])
 def test_a_study_of_an_older_format_opens_with_all_that_was_decided(closed: Path, version: int) -> None:
     with Study.open(closed) as study:
         moved = SpotSubject(number=2, x=5.0, y=4.0, from_x=3.0, from_y=4.0)
@@ -236,9 +236,8 @@ def test_a_study_of_an_older_format_opens_with_all_that_was_decided(closed: Path
     with Study.open(closed) as study:
         assert study.decisions() == before
         assert study.record(Decision(verb="undo", undoes=3)).id == 5
-        assert study.latest_result(1) is not None
-        if version < 5:
-            assert study.latest_answers() == {1: None}  # its runs keep no outline
+        assert study.shown_result(1) is not None
+        assert (study.shown_answers() == {1: None}) == (version < 5)  # its runs keep no outline
     with edited(closed) as connection, pytest.raises(sqlite3.IntegrityError, match="never changed"):
         connection.execute("UPDATE decisions SET who = 'another'")
 
@@ -289,12 +288,13 @@ COLUMNS_BEFORE = {
 }
 TABLES_SINCE = {
     1: ("grids", "masks", "questions", "votes", "pictures", "watched", "streams", "outlines",
-        "structures", "keys"),
-    2: ("questions", "votes", "pictures", "watched", "streams", "outlines", "structures", "keys"),
-    3: ("watched", "streams", "outlines", "structures", "keys"),
-    4: ("outlines", "structures", "keys"),
-    5: ("structures", "keys"),
-    6: ("structures", "keys"),
+        "structures", "keys", "shown"),
+    2: ("questions", "votes", "pictures", "watched", "streams", "outlines", "structures", "keys", "shown"),
+    3: ("watched", "streams", "outlines", "structures", "keys", "shown"),
+    4: ("outlines", "structures", "keys", "shown"),
+    5: ("structures", "keys", "shown"),
+    6: ("structures", "keys", "shown"),
+    7: ("shown",),
 }  # fmt: skip
 
 
@@ -425,8 +425,8 @@ def test_garbage_anywhere_is_a_sentence_and_no_crash(closed: Path, seed: int) ->
     with study:
         for ask in (
             study.images, study.annotators, study.decisions, study.runs, lambda: study.clicks(1),
-            lambda: study.clicks(2), lambda: study.truth(1), lambda: study.latest_result(1),
-            study.latest_answers,
+            lambda: study.clicks(2), lambda: study.truth(1), lambda: study.shown_result(1),
+            study.shown_answers,
             lambda: study.record(Decision(verb="skip", item=1, subject=SpotSubject(x=0.0, y=0.0))),
         ):  # fmt: skip
             with contextlib.suppress(StudyError):
@@ -442,7 +442,7 @@ def test_a_result_that_claims_other_clicks_is_damage(closed: Path) -> None:
         with pytest.raises(StudyError, match="damaged: in run 1"):
             study.result(1, 2)
         with pytest.raises(StudyError, match="damaged"):
-            study.latest_result(2)
+            study.shown_result(2)
 
 
 @pytest.mark.parametrize(
@@ -463,7 +463,7 @@ def test_an_outline_that_does_not_hold_together_is_damage(closed: Path, changed:
         with study.change() as connection:
             connection.execute("UPDATE outlines SET object = ?", (write_object(connection, outline),))
         with pytest.raises(StudyError, match="is damaged"):
-            study.latest_answers()
+            study.shown_answers()
 
 
 def test_a_bomb_in_a_chunk_is_damage(closed: Path) -> None:

@@ -121,7 +121,7 @@ def test_the_consensus_of_the_case_on_screen_leaves_in_the_chosen_format(
 
     monkeypatch.setattr(QFileDialog, "getSaveFileName", answer)
     fused_masks.menus.export_menu.actions()[words.index("Consensus…")].trigger()
-    qtbot.waitUntil(lambda: "is written" in fused_masks.status.news, timeout=LONG)
+    qtbot.waitUntil(lambda: "Exported consensus of run" in fused_masks.status.news, timeout=LONG)
     idle(fused_masks, qtbot)
     item = fused_masks.document.contents.image(fused_masks.workspace.current_item())
     assert item.name in asked[0]

@@ -67,7 +67,7 @@ def test_what_leaves_of_several_questions_is_asked_a_folder_for(
     menu = {action.text(): action for action in window.menus.export_menu.actions()}
     menu["Comparisons…"].trigger()
     if sure:
-        qtbot.waitUntil(lambda: "are written" in window.status.news, timeout=LONG)
+        qtbot.waitUntil(lambda: "and 1 more." in window.status.news, timeout=LONG)
     idle(window, qtbot)
     assert asked == ["Export comparisons: a folder for the files of 2 questions"]
     assert sorted(path.name for path in out.iterdir()) == (

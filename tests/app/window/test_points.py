@@ -71,8 +71,8 @@ def test_detections_of_several_images_leave_into_a_folder(fused, qtbot, tmp_path
     monkeypatch.setattr(QFileDialog, "getSaveFileName", answer)
     action = next(one for one in fused.menus.export_menu.actions() if one.text() == "Detections…")
     action.trigger()
-    qtbot.waitUntil(lambda: "1 more are written" in fused.status.news, timeout=LONG)
+    qtbot.waitUntil(lambda: "and 1 more." in fused.status.news, timeout=LONG)
     idle(fused, qtbot)
-    written = sorted((tmp_path / "found").iterdir())
+    written = sorted((tmp_path / "found").glob("*.geojson"))
     assert [path.name for path in written] == ["one_detections.geojson", "two_detections.geojson"]
     assert all(len(json.loads(path.read_text())["features"]) >= 5 for path in written)

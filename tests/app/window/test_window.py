@@ -155,7 +155,7 @@ def test_every_export_in_the_menu_writes_its_table(fused, qtbot, tmp_path, monke
     monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(out), ""))
     action = next(a for a in fused.menus.export_menu.actions() if a.text() == f"{what.capitalize()}…")
     action.trigger()
-    qtbot.waitUntil(lambda: "is written" in fused.status.news, timeout=LONG)
+    qtbot.waitUntil(lambda: f"Exported {what}" in fused.status.news, timeout=LONG)
     idle(fused, qtbot)
     with out.open(newline="", encoding="utf-8") as file:
         assert len(list(csv.reader(file))) > 1

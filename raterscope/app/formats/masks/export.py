@@ -29,6 +29,7 @@ class Writer(Protocol):
         *,
         source: VolumeFile | None = None,
         deidentify: Deidentifier | None = None,
+        description: str = "",
     ) -> list[Path]:
         """Write, and give the files."""
 
@@ -80,6 +81,7 @@ def write_masks(
     source: VolumeFile | None = None,
     deidentify: Deidentifier | None = None,
     resample: bool = False,
+    description: str = "",
 ) -> list[Path]:
     """Write structures in one of the formats of `WRITERS`.
 
@@ -98,6 +100,8 @@ def write_masks(
     resample : bool
         Take structures to a regular grid where the slices are uneven or tilted and the format holds regular
         grids alone.
+    description : str
+        What the file is of, in ASCII; formats cut it where they have less room.
 
     Returns
     -------
@@ -127,4 +131,6 @@ def write_masks(
         regular = regular_grid(grid)
         structures = [replace(one, values=resampled(one.values, grid, regular)) for one in structures]
         grid = regular
-    return WRITERS[kind]()(path, structures, grid, source=source, deidentify=deidentify)
+    return WRITERS[kind]()(
+        path, structures, grid, source=source, deidentify=deidentify, description=description
+    )

@@ -31,7 +31,7 @@ _WANTED = (
 
 def write_dicom_seg(
     path: Path, structures: Sequence[Structure], grid: Grid, *, source: VolumeFile | None = None,
-    deidentify: Deidentifier | None = None,
+    deidentify: Deidentifier | None = None, description: str = "",
 ) -> list[Path]:  # fmt: skip
     """Write masks as a binary segmentation, or probabilities as a fractional one, to 1/510 exact.
 
@@ -56,7 +56,7 @@ def write_dicom_seg(
     with drafting(files) as drafts:
         for number, (draft, some) in enumerate(zip(drafts, kinds, strict=True)):
             try:
-                dataset = _segmentation(heads, some, number, grid)
+                dataset = _segmentation(heads, some, number, grid, description or "Raterscope")
             except (AttributeError, LookupError, TypeError, ValueError) as error:
                 raise InputError(
                     f"cannot be written: the series lacks what a segmentation refers to ({plain(error)})",
@@ -119,7 +119,9 @@ def _described(number: int, structure: Structure, method: Any) -> Any:
     return described
 
 
-def _segmentation(heads: Sequence[Any], structures: Sequence[Structure], number: int, grid: Grid) -> Any:
+def _segmentation(
+    heads: Sequence[Any], structures: Sequence[Structure], number: int, grid: Grid, description: str
+) -> Any:
     import warnings
 
     import highdicom
@@ -129,7 +131,7 @@ def _segmentation(heads: Sequence[Any], structures: Sequence[Structure], number:
     from raterscope import __version__
 
     method = highdicom.AlgorithmIdentificationSequence(
-        name="Raterscope", family=codes.cid7162.ClusterAnalysis, version=__version__
+        name=description[:_LONGEST_LABEL], family=codes.cid7162.ClusterAnalysis, version=__version__
     )
     segments = [_described(at, one, method) for at, one in enumerate(structures, start=1)]
     binary = structures[0].values.dtype == np.bool_
@@ -152,7 +154,8 @@ def _segmentation(heads: Sequence[Any], structures: Sequence[Structure], number:
             max_fractional_value=_STEPS,
             transfer_syntax_uid=ExplicitVRLittleEndian,
             content_label="CONSENSUS",
-            series_description="Raterscope",
+            series_description=description[:_LONGEST_LABEL],
+            content_description=description[:_LONGEST_LABEL],
             # A file with all slices may have them in any order, which its grid has not.
             plane_positions=None if len(heads) == grid.shape[0] else _positions(grid),
             omit_empty_frames=any(bool(one.values.any()) for one in structures),

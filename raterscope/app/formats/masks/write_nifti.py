@@ -20,6 +20,8 @@ __all__ = ["write_array", "write_nifti"]
 
 _SCANNER = 1
 _MOST_IN_ONE = 255
+_DESCRIPTION = 79
+"""Bytes of the header that a description has room for."""
 
 
 def write_nifti(
@@ -29,6 +31,7 @@ def write_nifti(
     *,
     source: VolumeFile | None = None,  # noqa: ARG001 - as every writer of masks takes it
     deidentify: Deidentifier | None = None,  # noqa: ARG001 - there is nothing to take out
+    description: str = "",
 ) -> list[Path]:
     """Write one file of all masks, label k the k-th of them, where they do not overlap; else one file each.
 
@@ -51,7 +54,7 @@ def write_nifti(
         arrays = [one.values.astype(np.float32 if one in maps else np.uint8) for one in structures]
     with drafting(files) as drafts:
         for draft, array in zip(drafts, arrays, strict=True):
-            write_array(draft, array, grid)
+            write_array(draft, array, grid, description)
     return files
 
 
@@ -67,7 +70,7 @@ def _labels(masks: Sequence[Structure], grid: Grid) -> NDArray[np.uint8] | None:
     return labels
 
 
-def write_array(path: Path, values: NDArray[np.generic], grid: Grid) -> None:
+def write_array(path: Path, values: NDArray[np.generic], grid: Grid, description: str = "") -> None:
     """Write (Z, Y, X) values on their grid, as they are."""
     import nibabel
     from nibabel.spatialimages import HeaderDataError
@@ -76,6 +79,7 @@ def write_array(path: Path, values: NDArray[np.generic], grid: Grid) -> None:
     image = nibabel.Nifti1Image(values.T, affine)
     code = _SCANNER if grid.calibrated else 0
     image.header.set_xyzt_units("mm" if grid.calibrated else "unknown")
+    image.header["descrip"] = description.encode("ascii", "replace")[:_DESCRIPTION]
     image.set_sform(affine, code=code)
     try:
         image.set_qform(affine, code=code, strip_shears=False)

@@ -42,7 +42,7 @@ _SERIES_NUMBER = 910
 
 def write_rtstruct(
     path: Path, structures: Sequence[Structure], grid: Grid, *, source: VolumeFile | None = None,
-    deidentify: Deidentifier | None = None,
+    deidentify: Deidentifier | None = None, description: str = "",
 ) -> list[Path]:  # fmt: skip
     """Write each mask as a structure. See `export.write_masks`."""
     source = required_source(path, source, grid)
@@ -52,7 +52,7 @@ def write_rtstruct(
     file = path if path.suffix.casefold() == ".dcm" else path.with_name(path.name + ".dcm")
     heads = [read_dataset(one, pixels=False) for one in source.files]
     slices = _slices(heads, source)
-    dataset = _structure_set(structures, grid, heads, slices)
+    dataset = _structure_set(structures, grid, heads, slices, description or "Raterscope")
     if deidentify is not None:
         dataset = deidentified(dataset, deidentify)
     with drafting([file]) as (draft,):
@@ -61,7 +61,11 @@ def write_rtstruct(
 
 
 def _structure_set(
-    structures: Sequence[Structure], grid: Grid, heads: Sequence[Any], slices: Sequence[_Slice]
+    structures: Sequence[Structure],
+    grid: Grid,
+    heads: Sequence[Any],
+    slices: Sequence[_Slice],
+    description: str,
 ) -> Any:
     from pydicom.dataset import Dataset, FileMetaDataset
     from pydicom.uid import ImplicitVRLittleEndian, generate_uid
@@ -81,7 +85,8 @@ def _structure_set(
     dataset.Modality, dataset.OperatorsName, dataset.InstanceNumber = "RTSTRUCT", None, 1
     dataset.Manufacturer = dataset.ManufacturerModelName = "Raterscope"
     dataset.SoftwareVersions = __version__
-    dataset.SeriesDescription = dataset.StructureSetLabel = "Raterscope"
+    dataset.SeriesDescription = dataset.StructureSetDescription = description[:_LONGEST_NAME]
+    dataset.StructureSetLabel = "Raterscope"
     dataset.StructureSetDate, dataset.StructureSetTime = now.strftime("%Y%m%d"), now.strftime("%H%M%S")
     dataset.ApprovalStatus = "UNAPPROVED"
     dataset.ReferencedFrameOfReferenceSequence = [_reference(dataset, heads)]

@@ -30,6 +30,7 @@ def write_seg_nrrd(
     *,
     source: VolumeFile | None = None,  # noqa: ARG001 - as every writer of masks takes it
     deidentify: Deidentifier | None = None,  # noqa: ARG001 - there is nothing to take out
+    description: str = "",
 ) -> list[Path]:
     """Write each mask as a segment; segments share a layer as long as they do not overlap.
 
@@ -44,7 +45,8 @@ def write_seg_nrrd(
     voxels = layers[0].T if len(layers) == 1 else np.stack(layers).transpose(0, 3, 2, 1)
     with drafting([file]) as (draft,):
         nrrd.write(
-            str(draft), np.asfortranarray(voxels), _header(structures, grid, placed, len(layers) > 1),
+            str(draft), np.asfortranarray(voxels),
+            _header(structures, grid, placed, len(layers) > 1) | _described(description),
             index_order="F",
         )  # fmt: skip
     return [file]
@@ -101,6 +103,10 @@ def _header(
     header["Segmentation_ContainedRepresentationNames"] = "Binary labelmap|"
     header["Segmentation_ReferenceImageExtentOffset"] = "0 0 0"
     return header
+
+
+def _described(description: str) -> dict[str, Any]:
+    return {"description": _ascii(description)} if description else {}
 
 
 def _ascii(name: str) -> str:

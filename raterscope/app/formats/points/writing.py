@@ -63,13 +63,17 @@ class Detection:
 
 @dataclass(frozen=True)
 class OnImage:
-    """The detections on an image of some width and height in pixels, of so many micrometres where known."""
+    """The detections on an image of some width and height in pixels, of so many micrometres where known.
+
+    `run` names the run that they are of.
+    """
 
     name: str
     width: float
     height: float
     detections: Sequence[Detection]
     pixel_size: float | None = None
+    run: str = ""
 
 
 def write_geojson(path: Path, image: OnImage) -> Path:
@@ -87,6 +91,8 @@ def write_geojson(path: Path, image: OnImage) -> Path:
     features = [_feature(image.name, at, one, size) for at, one in enumerate(image.detections)]
     told = {"name": image.name, "width": _whole(image.width), "height": _whole(image.height)}
     told |= _told({"micrometresPerPixel": size})
+    if image.run:
+        told["run"] = image.run
     # QuPath reads by the system's encoding: letters beyond ASCII are escaped.
     return _write(path, {"type": "FeatureCollection", "image": told, "features": features})
 
@@ -109,13 +115,18 @@ def write_coco(path: Path, images: Sequence[OnImage]) -> Path:
     found = [(number, one) for number, image in enumerate(images, start=1) for one in image.detections]
     category = {"id": 1, "name": _NAME, "supercategory": "", "keypoints": ["centre"], "skeleton": []}
     content = {
-        "info": {"description": "Detections by Raterscope"},
+        "info": {"description": _described(images)},
         "licenses": [],
         "images": pictures,
         "categories": [category],
         "annotations": [_object(at, image, one) for at, (image, one) in enumerate(found, start=1)],
     }
     return _write(path, content)
+
+
+def _described(images: Sequence[OnImage]) -> str:
+    runs = "; ".join(dict.fromkeys(one.run for one in images if one.run))
+    return f"Detections by {runs or 'Raterscope'}"
 
 
 def write_layer(path: Path, image: OnImage) -> Path:

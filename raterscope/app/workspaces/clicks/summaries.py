@@ -68,27 +68,27 @@ class Summary:
 
 
 def read_outlines(images: Sequence[int], study: Study, watch: Watch) -> dict[int, Known]:
-    """Read what the latest run says of images, without its results; of images of older runs nothing."""
+    """Read what the run shown says of images, without its results; of runs without outlines nothing."""
     watch(0.0, "reading answers")
-    latest = study.latest_answers()
-    outlines = {image: latest.get(image) for image in images}
+    shown = study.shown_answers()
+    outlines = {image: shown.get(image) for image in images}
     return {
         image: Known(outline=outline)
         for image, outline in outlines.items()
-        if outline is not None or image not in latest
+        if outline is not None or image not in shown
     }
 
 
 def read_results(images: Sequence[int], study: Study, watch: Watch) -> dict[int, Known]:
-    """Read for the queue what the latest run says of images, and whom it heard."""
+    """Read for the queue what the run shown says of images, and whom it heard."""
     results: dict[int, Known] = {}
     for done, image in enumerate(images):
         watch(done / len(images), "reading results")
-        latest = study.latest_result(image)
-        if latest is None:
+        shown = study.shown_result(image)
+        if shown is None:
             results[image] = Known()
         else:
-            run, fusion = latest
+            run, fusion = shown
             clicks = study.clicks(image, run)
             results[image] = Known(fusion, clicks.annotators, run=run.id, weights=clicks.weights)
     return results

@@ -136,20 +136,19 @@ def version_of(region: DisputedRegion, mask: MaskRecord | Piece) -> Settled:
 
 
 def read_summaries(images: Sequence[int], study: Study, watch: Watch) -> dict[int, Any]:
-    """Read for the queue what the latest run's log says of cases, without their maps."""
+    """Read for the queue what the log of the run shown says of cases, without their maps."""
     from raterscope.app.study.masks import mask_entries
 
     names = {entry.id: entry for entry in study.images()}
-    runs = [run for run in study.runs() if run.kind == "masks"]
     found: dict[int, Any] = {}
     for done, image in enumerate(images):
         watch(done / len(images), "reading results")
         raters = {one.annotator for one in mask_entries(study, image) if one.annotator is not None}
-        latest = next((run for run in reversed(runs) if image in run.items), None)
-        logged: Iterable[Any] = () if latest is None else latest.log.get("images", ())
+        number = study.run_shown(image, "masks")
+        logged: Iterable[Any] = () if number is None else study.run(number).log.get("images", ())
         said: Any = next((one for one in logged if one.get("image") == names[image].name), {})
         unit = unit_of(names[image].lattice)
-        found[image] = (len(raters), unit, None if latest is None else latest.id, said.get("structures", []))
+        found[image] = (len(raters), unit, number, said.get("structures", []))
     return found
 
 

@@ -1,0 +1,133 @@
+"""What an export or a report was made from: the runs shown, and how they stand to the journal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from raterscope import __version__
+from raterscope.app.study import RunEntry, Study
+from raterscope.app.study.shown import run_name
+
+__all__ = ["Provenance", "description_of", "provenance_of", "provenance_of_report", "record_of_export"]
+
+_NAMED = 3
+"""Runs that are named; of more, the number is said."""
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """The runs that something is made from.
+
+    Attributes
+    ----------
+    runs : tuple of RunEntry
+        By number.
+    items : mapping of run to the numbers of its items
+    outdated : tuple of str
+        In what the runs do not rest on the journal and the annotations as they are now, a sentence each.
+    decisions : int
+        The number of the last decision.
+    """
+
+    runs: tuple[RunEntry, ...] = ()
+    items: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    outdated: tuple[str, ...] = ()
+    decisions: int = 0
+
+    def in_words(self) -> str:
+        """Name the runs: "run 3 (laplace, 2026-01-02 14:02)"."""
+        if len(self.runs) > _NAMED:
+            return f"{len(self.runs):,} runs ({self.runs[0].id} to {self.runs[-1].id})"
+        return " and ".join(run_name(run) for run in self.runs)
+
+
+def provenance_of(study: Study, kinds: Sequence[str], items: Sequence[int] = ()) -> Provenance:
+    """Find the runs that are shown of the items of some kinds.
+
+    Parameters
+    ----------
+    study : Study
+    kinds : sequence of str
+    items : sequence of int
+        Numbers of images or questions; empty for all.
+    """
+    runs: dict[int, list[int]] = {}
+    outdated = []
+    there = study.items()
+    for kind in kinds:
+        asked = [one.id for one in there[kind] if not items or one.id in items]
+        for item in asked:
+            run = study.run_shown(item, kind)
+            if run is not None:
+                runs.setdefault(run, []).append(item)
+        outdated += study.replaced(kind, asked)
+    for run in sorted(runs):
+        outdated += study.outdated(study.run(run), runs[run])
+    return Provenance(
+        runs=tuple(study.run(run) for run in sorted(runs)),
+        items={run: tuple(of) for run, of in runs.items()},
+        outdated=tuple(outdated),
+        decisions=study.last_decision(),
+    )
+
+
+def provenance_of_report(study: Study, item: int | None = None, question: int | None = None) -> Provenance:
+    """Find the runs that a report is made from; see `provenance_of`.
+
+    Parameters
+    ----------
+    study : Study
+    item, question : int, optional
+        The number of the only image or question that it is about; without either, it is about all.
+    """
+    images, questions = ("clicks", "masks"), ("labels", "pairs")
+    if item is not None or question is not None:
+        kinds, only = (images, item) if item is not None else (questions, question)
+        return provenance_of(study, kinds, () if only is None else (only,))
+    return provenance_of(study, (*images, *questions))
+
+
+def description_of(run: RunEntry | None, *, deidentify: bool = False) -> str:
+    """Say in a few letters of ASCII which run a file was made from; de-identified, without its time."""
+    name = "" if run is None else f" {run_name(run, dated=not deidentify)}"
+    return f"Raterscope{name}".encode("ascii", "replace").decode()
+
+
+def record_of_export(
+    study: Study, made: Provenance, *, what: str, form: str, files: Sequence[str], deidentify: bool
+) -> dict[str, Any]:
+    """Give the contents of an export's run.json; de-identified, without names and times."""
+    return {
+        "what": what,
+        "format": form,
+        "files": list(files),
+        "raterscope": __version__,
+        "runs": [_record(study, run, made.items[run.id], deidentify) for run in made.runs],
+        "last_decision": made.decisions,
+        "outdated": [] if deidentify else list(made.outdated),
+        "is_outdated": bool(made.outdated),
+    }
+
+
+def _record(study: Study, run: RunEntry, items: Sequence[int], deidentify: bool) -> dict[str, Any]:
+    record: dict[str, Any] = {
+        "run": run.id,
+        "kind": run.kind,
+        "algorithm": run.algorithm,
+        "settings": run.settings,
+        "seed": run.seed,
+        "versions": run.versions,
+        "digest": run.digest,
+        "last_decision_held": run.known,
+        "decisions_since": study.decided_since(run, items),
+    }
+    if deidentify:
+        return record
+    return record | {
+        "started": run.started.isoformat(timespec="milliseconds"),
+        "excluded": list(run.excluded),
+        "weights": run.weights,
+        "items": [study.name_of(run.kind, item) for item in items],
+    }
