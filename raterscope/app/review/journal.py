@@ -57,7 +57,8 @@ _READERS: Mapping[str, Callable[[], _OnItem]] = {
 }
 
 _OF_ANNOTATORS = ("exclude", "weigh", "include")
-_MEASURES = (ScaleSubject, ShapeSubject, CountingSubject)
+_SINGLE = (ScaleSubject, ShapeSubject, CountingSubject, StructureSubject)
+"""Subjects that `_OnItem` does not read: of each the last decision is in effect."""
 
 
 @dataclass(frozen=True)
@@ -174,8 +175,8 @@ class ReviewState:
             return "in effect"
         if made.annotators:
             return "in effect" if decision in self._last_on_annotators else "superseded"
-        if isinstance(made.subject, (*_MEASURES, StructureSubject)):
-            return "in effect" if decision in self._last_measures else "superseded"
+        if isinstance(made.subject, (*_SINGLE, StructureSubject)):
+            return "in effect" if decision in self._last_on_single else "superseded"
         kind = "" if made.subject is None else made.subject.kind
         found = [self._decided[kind, one].words for one in made.items if (kind, one) in self._decided]
         told = [words.standing(decision) for words in found]
@@ -194,17 +195,20 @@ class ReviewState:
         return frozenset(last.values())
 
     @cached_property
-    def _last_measures(self) -> frozenset[int]:
+    def _last_on_single(self) -> frozenset[int]:
         """The last decision on each scale, shape, count and structure."""
         last: dict[tuple[object, ...], int] = {}
         for one in self._by_id.values():
             subject = one.subject
             if isinstance(subject, StructureSubject) and one.id not in self._dead:
                 last[subject.form, subject.structure] = one.id
-            if not isinstance(subject, _MEASURES) or one.id in self._dead:
+            if not isinstance(subject, _SINGLE) or one.id in self._dead:
                 continue
             if isinstance(subject, ShapeSubject):
                 last["shape", one.item, subject.number] = one.id
+                continue
+            if isinstance(subject, StructureSubject):
+                last[subject.form, subject.structure] = one.id
                 continue
             if isinstance(subject, ScaleSubject) and subject.everywhere:
                 last = {key: number for key, number in last.items() if key[0] != subject.form}

@@ -2,7 +2,15 @@
 
 from dataclasses import replace
 
-from raterscope.app.review import BiasSubject, Decision, ScaleSubject, TaskSubject, fold, undo
+from raterscope.app.review import (
+    BiasSubject,
+    Decision,
+    ScaleSubject,
+    StructureSubject,
+    TaskSubject,
+    fold,
+    undo,
+)
 from tests.app.review.decisions import a_region, added, journal, on, settle, weigh
 
 
@@ -72,6 +80,8 @@ def test_tasks_annotators_and_scales_have_one_last_word() -> None:
         for item, everywhere in ((1, False), (2, False), (1, True), (2, False))
     ]
     assert standings(journal(*scales)) == ["superseded", "superseded", "in effect", "in effect"]
+    described = [Decision(verb="describe", subject=StructureSubject(structure=name)) for name in "aba"]
+    assert standings(journal(*described)) == ["superseded", "in effect", "in effect"]
 
 
 def test_the_journal_read_on_tells_the_same_as_read_at_once() -> None:

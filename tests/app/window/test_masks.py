@@ -129,10 +129,17 @@ def test_the_consensus_of_the_case_on_screen_leaves_in_the_chosen_format(
     assert mask.values.any()
 
 
-def deidentified_dialog(window):
+def deidentified_dialog(window, qtbot):
     actions = window.menus.deidentified_menu.actions()
     next(action for action in actions if action.text() == "Consensus…").trigger()
-    return next(one for one in window.findChildren(DeidentifiedExportDialog) if one.isVisible())
+    found = []
+
+    def there():
+        found[:] = [one for one in window.findChildren(DeidentifiedExportDialog) if one.isVisible()]
+        return bool(found)
+
+    qtbot.waitUntil(there, timeout=LONG)
+    return found[0]
 
 
 def test_a_series_leaves_with_its_images_and_without_names(window, qtbot, folder, monkeypatch):
@@ -151,11 +158,11 @@ def test_a_series_leaves_with_its_images_and_without_names(window, qtbot, folder
     out = folder / "out"
     out.mkdir()
     monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *_: str(out))
-    dialog = deidentified_dialog(window)
+    dialog = deidentified_dialog(window, qtbot)
     assert dialog.format == FORMATS["dicom-seg"].words  # of a DICOM case
     dialog.images.click()
     dialog.accepting.click()
-    qtbot.waitUntil(lambda: "more are written" in window.status.news, timeout=LONG)
+    qtbot.waitUntil(lambda: "6 more." in window.status.news, timeout=LONG)
     idle(window, qtbot)
     assert (out / "case-001_consensus_seg.dcm").is_file()
     assert len(list((out / "case-001_images").iterdir())) == volume.grid.shape[0]
@@ -192,7 +199,7 @@ def test_an_export_that_needs_a_series_says_so(fused_masks, qtbot, tmp_path, mon
         return str(tmp_path / "seg.dcm"), ""
 
     monkeypatch.setattr(QFileDialog, "getSaveFileName", answer)
-    dialog = deidentified_dialog(fused_masks)
+    dialog = deidentified_dialog(fused_masks, qtbot)
     assert dialog.images.isHidden()  # these cases have masks alone
     dialog.formats.setCurrentText(FORMATS["dicom-seg"].words)
     dialog.accepting.click()
