@@ -175,7 +175,7 @@ class ReviewState:
             return "in effect"
         if made.annotators:
             return "in effect" if decision in self._last_on_annotators else "superseded"
-        if isinstance(made.subject, (*_SINGLE, StructureSubject)):
+        if isinstance(made.subject, _SINGLE):
             return "in effect" if decision in self._last_on_single else "superseded"
         kind = "" if made.subject is None else made.subject.kind
         found = [self._decided[kind, one].words for one in made.items if (kind, one) in self._decided]
@@ -200,8 +200,6 @@ class ReviewState:
         last: dict[tuple[object, ...], int] = {}
         for one in self._by_id.values():
             subject = one.subject
-            if isinstance(subject, StructureSubject) and one.id not in self._dead:
-                last[subject.form, subject.structure] = one.id
             if not isinstance(subject, _SINGLE) or one.id in self._dead:
                 continue
             if isinstance(subject, ShapeSubject):

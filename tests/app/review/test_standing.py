@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from raterscope.app.coding import Coding
 from raterscope.app.review import (
     BiasSubject,
     Decision,
@@ -80,7 +81,9 @@ def test_tasks_annotators_and_scales_have_one_last_word() -> None:
         for item, everywhere in ((1, False), (2, False), (1, True), (2, False))
     ]
     assert standings(journal(*scales)) == ["superseded", "superseded", "in effect", "in effect"]
-    described = [Decision(verb="describe", subject=StructureSubject(structure=name)) for name in "aba"]
+    described = [
+        Decision(verb="describe", subject=StructureSubject(structure=name, coding=Coding())) for name in "aba"
+    ]
     assert standings(journal(*described)) == ["superseded", "in effect", "in effect"]
 
 
