@@ -90,6 +90,17 @@ def test_nodules_that_overlap_are_one_structure(written) -> None:
     )
 
 
+def test_outlines_on_missing_slices_are_listed(written, series: Callable[..., VolumeFile]) -> None:
+    """By height an outline goes to the slice at its true position, or to none."""
+    volume = series((5, 20, 30), heights=[0.0, 2.5, 5.0, 12.5, 15.0])
+    outlines = [roi(ring(3, 4, 9, 12), z=55.0 + height, uid="9.9") for height in (2.5, 7.5, 12.5)]
+    table = read_masks(written(message(nodule(*outlines), uid=volume.identifier)), [volume])
+    assert np.flatnonzero(table.masks[0].whole().any(axis=(1, 2))).tolist() == [1, 3]
+    assert table.notices == (
+        "1 outline could not be placed: the CT has no slice there (nodule 1 by reader 1 at 62.5 mm).",
+    )
+
+
 def test_the_ct_gives_the_slices(written, series: Callable[..., VolumeFile]) -> None:
     volume = series((4, 20, 30))
     heights = [55.0, 57.5, 60.0, 62.5]
