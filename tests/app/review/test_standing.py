@@ -82,7 +82,8 @@ def test_tasks_annotators_and_scales_have_one_last_word() -> None:
     ]
     assert standings(journal(*scales)) == ["superseded", "superseded", "in effect", "in effect"]
     described = [
-        Decision(verb="describe", subject=StructureSubject(structure=name, coding=Coding())) for name in "aba"
+        Decision(verb="describe", item=1, subject=StructureSubject(structure=name, coding=Coding()))
+        for name in "aba"
     ]
     assert standings(journal(*described)) == ["superseded", "in effect", "in effect"]
 
