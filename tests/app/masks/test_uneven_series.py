@@ -129,6 +129,8 @@ def test_fusing_files_refuses_or_resamples(case, tmp_path, capsys) -> None:
     np.testing.assert_array_equal(values[kept].astype(bool), expected(series))
     record = json.loads((out / "run.json").read_text())
     assert "10 slices are missing" in record["images"][0]["notices"][0]
+    (left,) = record["notices"]
+    assert left.startswith("cy.dcm: 1 contour could not be placed")
 
 
 def test_the_report_says_what_is_missing(case, tmp_path) -> None:

@@ -198,6 +198,9 @@ def _write(
         case = answer.inputs.given[name]
         record = run_record(answer, name, inputs)
         record["settings"]["together"] = together
+        record["notices"] = [
+            f"{plain(table.path.name)}: {notice}" for table in tables for notice in table.notices
+        ]
         output = CaseOutput(case.grid, result, case.records, record, truths.get(name, {}))
         written += write_case(here, output, step)
     return written

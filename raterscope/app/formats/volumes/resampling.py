@@ -166,6 +166,11 @@ def explain_difference(a: Grid, b: Grid) -> str:
         return f"The grids differ in shape: {a.in_words()} and {b.in_words()}."
     if not np.allclose(a.spacing, b.spacing, rtol=_TOLD, atol=0):
         return f"The grids differ in spacing: {a.in_words()} and {b.in_words()}."
+    if a.uneven or b.uneven:
+        apart = float(np.abs(a.positions - b.positions).max())
+        if apart > _TOLD * a.spacing[0]:
+            words = f"{a.in_words()} and {b.in_words()}"
+            return f"The grids differ in the positions of their slices, by up to {apart:.3g} mm: {words}."
     turns = [grid.matrix[:3, :3] / np.linalg.norm(grid.matrix[:3, :3], axis=0) for grid in (a, b)]
     if np.abs(turns[0] - turns[1]).max() > 1e-3:
         angle = np.degrees(np.arccos(np.clip((turns[0] * turns[1]).sum(axis=0), -1.0, 1.0))).max()

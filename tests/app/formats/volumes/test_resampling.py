@@ -24,6 +24,14 @@ def as_itk(values: np.ndarray, grid: Grid) -> SimpleITK.Image:
     return image
 
 
+def test_slices_at_other_positions_are_named() -> None:
+    even = placed((3, 5, 6), (2.0, 1.0, 1.0), (0.0, 0.0, 0.0))
+    uneven = Grid.from_matrix(even.shape, even.matrix, slice_offsets=(0.0, 2.0, 7.0))
+    words = explain_difference(even, uneven)
+    assert words.startswith("The grids differ in the positions of their slices, by up to 3 mm: ")
+    assert not explain_difference(uneven, uneven)
+
+
 SOURCE = placed((9, 12, 14), (2.0, 1.0, 0.8), (3.0, -4.0, 5.0))
 INSIDE = placed((8, 7, 9), (1.3, 1.1, 0.7), (4.5, -1.0, 7.0), 0.2)
 
