@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -42,7 +43,12 @@ def replay(folder: Path, options: Any, summary: Summary) -> None:
     from tests.benchmarks.window_driving import Driven, dark_application, memory
 
     problems: list[str] = []
-    sys.excepthook = lambda _kind, error, _trace: problems.append(error_outcome("day", error).defect)
+
+    def note(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        problems.append(error_outcome("day", error).defect)
+        sys.__excepthook__(kind, error, trace)
+
+    sys.excepthook = note  # of errors in what answers signals
     application = dark_application()
     make_files(folder, options.images)
     driven = Driven(application)

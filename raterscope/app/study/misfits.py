@@ -222,11 +222,11 @@ def misfit_of_mask(record: MaskRecord, frame: tuple[int, int, int]) -> str | Non
     return wrong
 
 
-def misfit_of_settled(settled: Settled) -> str | None:
-    """Say why voxels cannot be those that a decision settled; None where they can."""
+def misfit_of_settled(settled: Settled, frame: tuple[int, int, int] | None) -> str | None:
+    """Say why voxels cannot be those that a decision settled in an image of a shape; None where they can."""
     if settled.value.size and not OPEN <= settled.value.min() <= settled.value.max() <= 1:
         return "a voxel is neither inside nor outside nor open"
-    return _misfit_of_box(settled.origin, settled.value, None)
+    return _misfit_of_box(settled.origin, settled.value, frame)
 
 
 def _misfit_of_box(

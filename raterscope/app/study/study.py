@@ -319,7 +319,9 @@ class Study(StudyShown):
         """Give the voxels that a decision settled, by `Decision.voxels`."""
         with self.sound():
             settled = read_object(self._connection, voxels, Settled, self.path)
-        wrong = misfit_of_settled(settled)
+            by = self._connection.execute("SELECT item FROM decisions WHERE voxels = ?", (voxels,)).fetchone()
+        frame = None if by is None or by[0] is None else self.image(by[0]).lattice.shape
+        wrong = misfit_of_settled(settled, frame)
         if wrong is not None:
             raise StudyError(f"is damaged: objects, row {voxels}: {wrong}", file=self.path)
         return settled

@@ -123,6 +123,17 @@ def test_a_run_of_masks_and_one_of_clicks_do_not_stand_in_each_others_way(study:
         study.add_run(a_run(), {case.id: a_result(("a",), (9, 9, 9))})
 
 
+def test_voxels_settled_outside_of_the_image_are_damage(study: Study) -> None:
+    """The report made room up to where they claim to lie."""
+    case = add_case(study, "case 1", GRID)
+    settled = Settled((4, 18, 1 << 31), np.array([[[1, 0, OPEN]]], dtype=np.int8))
+    region = RegionSubject(structure="nodule", origin=(4, 18, 0), shape=(1, 1, 3))
+    written = study.record(Decision(verb="paint", item=case.id, subject=region, settled=settled))
+    assert written.voxels is not None
+    with pytest.raises(StudyError, match="outside of the image"):
+        study.settled(written.voxels)
+
+
 def test_the_input_of_a_fusion_holds_all_masks_and_what_was_settled(study: Study) -> None:
     case = add_case(study, "case 1", GRID)
     empty = replace(marked(case.id, "nothing"), values=np.zeros((0, 0, 0), dtype=bool))
