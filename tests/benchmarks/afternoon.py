@@ -248,7 +248,8 @@ class Afternoon:
             left = self.disputed()
             if not left:
                 break
-            if self.review.spot is None or (turn % 5 == 0 and len(left) > 1):
+            here = self.review.spot
+            if here is None or here.state != "disputed" or (turn % 5 == 0 and len(left) > 1):
                 before, tab = self.review.current, partial(self.driven.key, Qt.Key.Key_Tab, self.work.canvas)
                 self.act("next disputed (Tab)", 100, tab,
                          lambda before=before: self.review.current != before)  # fmt: skip
