@@ -80,6 +80,15 @@ def test_a_code_can_be_taken_away_and_nothing_found_is_said(opened, answers):
     assert answers == [StructureChoice()]
 
 
+def test_the_category_follows_the_code_where_it_is_known(opened, answers):
+    dialog = opened(StructureChoice(HEART, TISSUE))
+    dialog.set_search(lambda _text: [CodeChoice(LIVER.code, LIVER.meaning, ANATOMY.code)])
+    dialog.search.setText("liver")
+    dialog.codes.setCurrentRow(0)
+    dialog.accepting.click()
+    assert answers == [StructureChoice(LIVER, ANATOMY)]
+
+
 def test_escape_changes_nothing(opened, qtbot, answers):
     qtbot.keyClick(opened(), Qt.Key.Key_Escape)
     assert answers == []

@@ -196,7 +196,7 @@ def _describe_structures(commands: Commands) -> None:
                          help="what it is, as SCT:80891009, as words that name one code (Heart), or as "
                               "SCHEME:VALUE=MEANING for a code of another dictionary")  # fmt: skip
     command.add_argument("--category", metavar="CODE",
-                         help="what kind of thing that is (default: Anatomical Structure)")  # fmt: skip
+                         help="what kind of thing that is (default: the usual one of the code)")  # fmt: skip
     command.add_argument("--side", choices=("left", "right", "both", "none"), help="side of the body")
     command.add_argument("--region", metavar="CODE", help="where in the body it is")
     command.add_argument("--colour", metavar="#RRGGBB", help="colour in other programs")

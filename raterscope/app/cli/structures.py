@@ -9,7 +9,7 @@ from typing import Any
 from raterscope.app.cli.terminal import one_line
 from raterscope.app.coding import ROLES, Code, Coding
 from raterscope.app.errors import InputError, plain
-from raterscope.app.formats.masks.terminology import CATEGORIES, LATERALITIES, find_code
+from raterscope.app.formats.masks.terminology import CATEGORIES, LATERALITIES, find_code, usual_category
 from raterscope.app.masks.structures import known_coding, source_of
 from raterscope.app.review import Decision, StructureSubject
 from raterscope.app.study import Study
@@ -69,7 +69,7 @@ def _changes(options: argparse.Namespace) -> dict[str, Any]:
         if text is not None:
             changes[name] = _code(text, CATEGORIES if name == "category" else ())
     if options.type is not None and options.category is None:
-        changes["category"] = next(one for one in CATEGORIES if one.value == "91723000")
+        changes["category"] = usual_category(changes["type"]) or CATEGORIES[0]
     if options.side is not None:
         changes["modifier"] = LATERALITIES.get(options.side)
     if options.colour is not None:

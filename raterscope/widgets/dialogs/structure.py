@@ -17,6 +17,7 @@ from PySide6.QtWidgets import (
     QListWidget,
     QListWidgetItem,
     QPushButton,
+    QSizePolicy,
     QVBoxLayout,
     QWidget,
 )
@@ -34,10 +35,11 @@ _NO_CODE = "No code (exports state Tissue)"
 
 @dataclass(frozen=True)
 class CodeChoice:
-    """A coded concept: "SCT:80891009", and what it means."""
+    """A coded concept: "SCT:80891009", what it means, and the code of its usual category."""
 
     code: str
     meaning: str
+    category: str = field(default="", compare=False)
 
     @property
     def words(self) -> str:
@@ -129,7 +131,7 @@ class StructureDialog(QDialog):
         self.codes = QListWidget()
         self.codes.setAccessibleName("Codes found")
         set_lengths(self.codes, minimumHeight=150)
-        self.chosen_words = plain_label("", wrap=True)
+        self.chosen_words = plain_label()
         self.category = QComboBox()
         for one in offer.categories:
             self.category.addItem(one.words, one)
@@ -168,6 +170,8 @@ class StructureDialog(QDialog):
         self.codes.currentItemChanged.connect(self._on_code)
 
     def _lay_out(self, name: str, source: str) -> None:
+        for choice in (self.side, self.role, self.label):
+            choice.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         form = QFormLayout()
         form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.ExpandingFieldsGrow)
         for words, widget in (
@@ -242,6 +246,10 @@ class StructureDialog(QDialog):
     def _on_code(self, item: QListWidgetItem | None) -> None:
         if item is not None:
             self._type = item.data(Qt.ItemDataRole.UserRole)
+            usual = "" if self._type is None else self._type.category
+            known = [self.category.itemData(at).code for at in range(self.category.count())]
+            if usual in known:
+                self.category.setCurrentIndex(known.index(usual))
             self._show_type()
 
     def _show_type(self) -> None:

@@ -22,7 +22,16 @@ from functools import cache
 
 from raterscope.app.coding import NOTHING_CODED, Code, Coding
 
-__all__ = ["CATEGORIES", "LATERALITIES", "concepts", "find_code", "suggested", "tg263_name", "tg263_names"]
+__all__ = [
+    "CATEGORIES",
+    "LATERALITIES",
+    "concepts",
+    "find_code",
+    "suggested",
+    "tg263_name",
+    "tg263_names",
+    "usual_category",
+]
 
 _ANATOMY = Code("91723000", "SCT", "Anatomical Structure")
 _ABNORMAL = Code("49755003", "SCT", "Morphologically Abnormal Structure")
@@ -119,7 +128,7 @@ LATERALITIES = {"left": _LEFT, "right": _RIGHT, "both": _BOTH}
 """Sides of the body, which modify a type (CID 244)."""
 
 _SUFFIXES = {_LEFT: "_L", _RIGHT: "_R", _BOTH: "s"}
-_MOST_FOUND = 200
+_MOST_FOUND = 100
 
 
 @dataclass(frozen=True)
@@ -173,10 +182,25 @@ def concepts() -> tuple[Code, ...]:
     return tuple(found.values())
 
 
+def usual_category(code: Code) -> Code | None:
+    """Give the category of a concept of the table of names; None for any other."""
+    return _categories().get((code.value, code.scheme))
+
+
+@cache
+def _categories() -> dict[tuple[str, str], Code]:
+    known = (*(one.coding for one in _known().values()), *map(suggested, _TARGETS))
+    return {
+        (one.type.value, one.type.scheme): one.category
+        for one in known
+        if one.type is not None and one.category is not None
+    }
+
+
 def find_code(text: str) -> tuple[Code, ...]:
     """Find concepts by "SCT:80891009", by a value alone, or by words of the meaning; the best ones first."""
     scheme, _, value = text.strip().rpartition(":")
-    exact = [one for one in concepts() if one.value == value and scheme in ("", one.scheme)]
+    exact = [one for one in _by_value().get(value, ()) if scheme in ("", one.scheme)]
     if exact:
         return tuple(exact)
     words = text.casefold().split()
@@ -184,6 +208,14 @@ def find_code(text: str) -> tuple[Code, ...]:
     wanted = " ".join(words)
     fitting.sort(key=lambda pair: 0 if pair[0] == wanted else 1 if pair[0].startswith(wanted) else 2)
     return tuple(one for _, one in fitting[:_MOST_FOUND])
+
+
+@cache
+def _by_value() -> dict[str, list[Code]]:
+    found: dict[str, list[Code]] = {}
+    for one in concepts():
+        found.setdefault(one.value, []).append(one)
+    return found
 
 
 @cache

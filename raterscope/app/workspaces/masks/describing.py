@@ -14,10 +14,10 @@ from raterscope.app.document import Document
 from raterscope.app.formats.masks.terminology import (
     CATEGORIES,
     LATERALITIES,
-    concepts,
     find_code,
     tg263_name,
     tg263_names,
+    usual_category,
 )
 from raterscope.app.jobs import Jobs
 from raterscope.app.masks.structures import known_coding, source_of
@@ -98,12 +98,17 @@ def _read(structure: str, study: Study, _watch: Watch) -> tuple[Coding, str]:
 
 def _load(watch: Watch) -> object:
     watch(0.0, "loading codes")
-    concepts()
+    _search("heart")  # what is loaded and laid out once is there when somebody types
     return _search
 
 
 def _search(text: str) -> tuple[CodeChoice, ...]:
-    return tuple(map(_choice, find_code(text)))
+    return tuple(_offered(code) for code in find_code(text))
+
+
+def _offered(code: Code) -> CodeChoice:
+    category = usual_category(code)
+    return replace(_choice(code), category="" if category is None else _choice(category).code)
 
 
 def _choice(code: Code) -> CodeChoice:
