@@ -23,10 +23,10 @@ from raterscope.app.formats.volumes.records import VolumeFile
 from raterscope.app.masks.pseudonyms import case_pseudonym, deidentifier_of, with_pseudonyms
 from raterscope.app.masks.results import (
     AGREEMENT,
-    ANNOTATORS,
     DISPUTES,
     Row,
     agreement_rows,
+    annotator_columns,
     annotator_rows,
     dispute_rows,
     uncertainty_of,
@@ -57,11 +57,12 @@ class _Later:
 
 
 Rows = Callable[[MaskFusion, Report], Iterator[Row]]
-_ROWS: dict[str, tuple[tuple[str, ...], Rows]] = {
-    "annotators": (ANNOTATORS, annotator_rows),
-    "agreement": (AGREEMENT, agreement_rows),
-    "disputes": (DISPUTES, dispute_rows),
+_ROWS: dict[str, Rows] = {
+    "annotators": annotator_rows,
+    "agreement": agreement_rows,
+    "disputes": dispute_rows,
 }
+_COLUMNS = {"agreement": AGREEMENT, "disputes": DISPUTES}
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,8 +105,10 @@ def export_maps(study: Study, request: Request, watch: Watch = silent) -> list[P
 
 def export_table(study: Study, request: Request, watch: Watch = silent) -> list[Path]:
     """Write annotators, agreement or disputed regions of all images in one table; see `exports.Writer`."""
-    columns, rows_of = _ROWS[request.what]
+    rows_of = _ROWS[request.what]
     by = deidentifier_of(study) if request.deidentify else None
+    grids = (one.lattice for one in study.images() if not request.items or one.id in request.items)
+    columns = _COLUMNS.get(request.what) or annotator_columns(calibrated=any(g.calibrated for g in grids))
     rows = (
         (_title(case.entry, by), _clean(case, fusion.structures[0], number, by), *row)
         for case in _fused(study, request.items, by)

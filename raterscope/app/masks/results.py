@@ -23,11 +23,11 @@ from raterscope.app.study.records import MaskRecord
 
 __all__ = [
     "AGREEMENT",
-    "ANNOTATORS",
     "DISPUTES",
     "EVALUATION",
     "CaseOutput",
     "agreement_rows",
+    "annotator_columns",
     "annotator_rows",
     "dispute_rows",
     "run_record",
@@ -40,9 +40,6 @@ __all__ = [
 
 Row = Sequence[object]
 
-ANNOTATORS = (
-    "annotator", "bias", "variance", "dof", "dice", "hausdorff", "hausdorff95", "sensitivity", "specificity",
-)  # fmt: skip
 AGREEMENT = ("annotator", "other", "dice", "hausdorff95")
 DISPUTES = (
     "region", "first_slice", "last_slice", "first_row", "last_row", "first_column", "last_column", "ml",
@@ -102,7 +99,7 @@ def write_case(folder: Path, output: CaseOutput, watch: Watch = silent) -> list[
             maps[path.name] = {"structure": fusion.structures[0], **of_whom}
     pairs = list(zip(result.fusions, result.reports, strict=True))
     tables = [
-        ("annotators.csv", ANNOTATORS, annotator_rows),
+        ("annotators.csv", annotator_columns(calibrated=output.grid.calibrated), annotator_rows),
         ("agreement.csv", AGREEMENT, agreement_rows),
         ("disputes.csv", DISPUTES, dispute_rows),
     ]
@@ -158,10 +155,25 @@ def whole_record(record: MaskRecord, grid: Grid) -> BoolArray:
     return found
 
 
+def annotator_columns(*, calibrated: bool) -> tuple[str, ...]:
+    """Name the columns of annotators.csv; lengths are in mm, or in pixels where no voxel size is known.
+
+    The bias is that of window and report: how far the rater's outline lies beyond the consensus's on average
+    along it (`Report.offset`), above 0 for a rater who marks more. The model's offset is another quantity: it
+    is estimated over all voxels, most of which lie where all raters agree.
+    """
+    unit = "mm" if calibrated else "px"
+    return (
+        "annotator", f"bias_{unit}", f"spread_{unit}", f"model_offset_{unit}", f"model_variance_{unit}2",
+        "dof", "dice", "hausdorff", "hausdorff95", "sensitivity", "specificity",
+    )  # fmt: skip
+
+
 def annotator_rows(fusion: MaskFusion, report: Report) -> Iterator[Row]:
-    """Give the rows of annotators.csv for one structure; distances and bias in mm, variance in mm²."""
+    """Give the rows of annotators.csv for one structure; see `annotator_columns`."""
     for p, name in enumerate(fusion.annotators):
-        model = (fusion.bias[0, p], fusion.variance[0, p], fusion.dof[0, p])
+        model = (report.offset[p], report.spread[p], fusion.bias[0, p], fusion.variance[0, p],
+                 fusion.dof[0, p])  # fmt: skip
         compared = report.compared[p]
         figures = (compared.dice, compared.hausdorff, compared.hausdorff_95)
         shares = (fusion.sensitivity[0, p], fusion.specificity[0, p])

@@ -70,7 +70,7 @@ def model_table(figures: Figures, units: Units, numbers: Mapping[str, int]) -> T
     unit = units.length
     columns: dict[str, list[str]] = {
         "Weight": [f"{100 * value:.0f} %" if math.isfinite(value) else NONE for value in report.weight],
-        f"Bias, {unit}": [_bias(value) for value in fusion.bias[0]],
+        f"Offset, {unit}": [_bias(value) for value in fusion.bias[0]],
         f"Spread, {unit}": [units.mm(value) for value in np.sqrt(fusion.variance[0])],
         "Degrees of freedom": [_dof(value) for value in fusion.dof[0]],
     }
@@ -86,8 +86,9 @@ def model_table(figures: Figures, units: Units, numbers: Mapping[str, int]) -> T
     ]
     said = {
         "Weight": "Weight: mean share of the consensus where raters differ.",
-        f"Bias, {unit}": "Bias: mean of the rater's distances less the consensus's, over all voxels.",
-        f"Spread, {unit}": "Spread: square root of the variance of these about the bias.",
+        f"Offset, {unit}": "Offset: mean of the rater's distances less the consensus's, over all voxels, "
+        "most of which lie where all raters agree; the bias along the outline is in the table above.",
+        f"Spread, {unit}": "Spread: square root of the variance of these about the offset.",
     }
     note = " ".join(words for name, words in said.items() if name in columns)
     return Table("Raters as the model has them", ("Rater", *columns), rows, note)

@@ -6,6 +6,7 @@ import pydicom
 import pytest
 
 from raterscope.algorithms.masks.data import OPEN, Settled
+from raterscope.algorithms.progress import silent
 from raterscope.app.cli import main
 from raterscope.app.exports import EXPORTS, FORMATS
 from raterscope.app.formats.masks import read_masks
@@ -14,6 +15,8 @@ from raterscope.app.formats.volumes import find_volumes
 from raterscope.app.masks.results import whole
 from raterscope.app.review import Decision, RegionSubject
 from raterscope.app.study import Study
+from raterscope.app.workspaces.masks.scene import read_scene
+from raterscope.app.workspaces.masks.view import rater_rows
 from tests.app.masks.made import SHAPE, a_ball, a_volume, four_raters, write
 from tests.app.tables import rows_of
 
@@ -151,6 +154,17 @@ def test_tables_name_image_and_structure(study, tmp_path, run):
         ("chest.nii.gz", name) for name in ("anna", "ben", "carl", "dora")
     ]
     assert len(rows_of(tmp_path / "agreement.csv")) == 6
+
+
+def test_the_bias_of_a_table_is_that_of_the_window(study, tmp_path, run):
+    run("export", study, "--what", "annotators", "-o", tmp_path / "a.csv")
+    with Study.open(study) as opened:
+        (image,) = opened.images()
+        scene = read_scene(image.id, None, opened, silent)
+    shown = {row.name: row.bias_mm for row in rater_rows(scene, "structure", {}, {})}
+    rows = rows_of(tmp_path / "a.csv")
+    assert {row["annotator"]: float(row["bias_mm"]) for row in rows} == pytest.approx(shown, abs=1e-5)
+    assert shown["dora"] > 1.0
 
 
 def test_refusals(study, tmp_path, refusal):

@@ -35,8 +35,8 @@ def test_the_consensus_is_that_of_the_careful_raters_on_the_inputs_grid(fuse, tm
     assert 0 <= probability.min() <= probability.max() <= 1
     assert ((probability > 0.5) == (mask > 0)).all()
     raters = {row["annotator"]: row for row in rows_of(out / "annotators.csv")}
-    assert max(raters, key=lambda name: float(raters[name]["bias"])) == "dora"
-    assert max(raters, key=lambda name: float(raters[name]["variance"])) == "dora"
+    assert max(raters, key=lambda name: float(raters[name]["bias_mm"])) == "dora"
+    assert max(raters, key=lambda name: float(raters[name]["model_variance_mm2"])) == "dora"
     assert float(raters["ben"]["dice"]) > float(raters["dora"]["dice"])
     uncertainty, _ = read(out / "uncertainty.nii.gz")
     assert uncertainty.shape == SHAPE
@@ -71,7 +71,9 @@ def test_majority_of_three_is_what_two_of_them_marked(fuse, tmp_path):
     out, _ = fuse(*files, "--algorithm", "majority")
     np.testing.assert_array_equal(read(out / "consensus_mask.nii.gz")[0], np.sum(balls, axis=0) >= 2)
     assert not list(out.glob("weight_*"))
-    assert all(row["bias"] == "" for row in rows_of(out / "annotators.csv"))
+    rows = rows_of(out / "annotators.csv")
+    assert all(row["model_offset_mm"] == "" for row in rows)
+    assert float(rows[0]["bias_mm"]) == pytest.approx(float(rows[2]["bias_mm"]), abs=0.1)
 
 
 def test_staple_tells_sensitivity_and_specificity(fuse, tmp_path):
