@@ -54,6 +54,8 @@ _COPIED_AT_ONCE = 256
 _WHAT_IS_THERE = "SELECT type, name, tbl_name, sql FROM sqlite_schema"
 _UNLOCKED = "rw" if sys.platform == "win32" else "rw&vfs=unix-none"
 """For a file of this process alone, be it on a disk without locks."""
+_NO_ROOM = ("SQLITE_FULL", "SQLITE_IOERR_SHMSIZE")
+"""Names of SQLite's errors where a disk is full; the second for the index beside a log that a program left."""
 _SMALL_TABLES = ("images", "annotators", "imports", "objects", "marks", "runs", "results", "decisions")
 
 
@@ -450,7 +452,7 @@ def _expected(version: int) -> Counter[tuple[str, str, str, str | None]]:
 def _is_for_want_of_room(error: BaseException | None) -> bool:
     if isinstance(error, OSError):
         return error.errno in (errno.ENOSPC, errno.EDQUOT)
-    return (getattr(error, "sqlite_errorname", "") or "").startswith("SQLITE_FULL")
+    return (getattr(error, "sqlite_errorname", "") or "").startswith(_NO_ROOM)
 
 
 def _sentence(error: sqlite3.Error, done: str) -> str:
@@ -461,9 +463,9 @@ def _sentence(error: sqlite3.Error, done: str) -> str:
         return "is no study; expected a file NAME.rscope that Raterscope made"
     if name.startswith("SQLITE_CORRUPT") or str(error).startswith("Could not decode to UTF-8"):
         return f"cannot be {done}: the file is damaged; open a backup of it"
-    if name.startswith("SQLITE_FULL") and done == "copied":
+    if name.startswith(_NO_ROOM) and done == "copied":
         return "cannot be copied: the disk for temporary files is full"
-    if name.startswith("SQLITE_FULL"):
+    if name.startswith(_NO_ROOM):
         return f"cannot be {done}: the disk is full; nothing was changed"
     if name.startswith(("SQLITE_READONLY", "SQLITE_PERM", "SQLITE_CANTOPEN")):
         return f"cannot be {done}: the file or its folder cannot be written"

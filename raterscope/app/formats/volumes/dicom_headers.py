@@ -237,9 +237,13 @@ def _head_of_deflated(path: Path, begin: int, tags: Sequence[str] | None) -> tup
     for piece in _inflated(path, begin):
         head += piece
         if len(head) > _LONGEST_HEAD:
+            del head[_LONGEST_HEAD:]
             whole = False
             break
     stream = io.BytesIO(head)
+    too_long = InputError(
+        f"unpacks to more than {_LONGEST_HEAD >> 20} MB before its pixels; expected a smaller head", file=path
+    )
     try:
         data = pydicom.filereader.read_dataset(
             stream,
@@ -251,8 +255,9 @@ def _head_of_deflated(path: Path, begin: int, tags: Sequence[str] | None) -> tup
     except EOFError:
         if whole:
             raise
-        words = f"unpacks to more than {_LONGEST_HEAD >> 20} MB before its pixels"
-        raise InputError(f"{words}; expected a smaller head", file=path) from None
+        raise too_long from None
+    if not whole and stream.tell() >= len(head):
+        raise too_long
     data.file_meta = pydicom.filereader.read_file_meta_info(path)
     return data, stream.tell()
 
