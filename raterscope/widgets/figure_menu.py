@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -86,6 +87,9 @@ class PictureMenu(QObject):
 
     OF_IMAGE = True
 
+    caption: Callable[[], str] = staticmethod(str)
+    """Gives a line for below the picture: of which run it is; empty for none."""
+
     def __init__(self, figure: Drawn, place: QWidget, *, by_click: bool = True) -> None:
         super().__init__(place)
         self._figure, self._place, self._by_click = figure, place, by_click
@@ -137,11 +141,12 @@ class PictureMenu(QObject):
         self.leaving.emit(Leaving(title, suffix, content, self.OF_IMAGE))
 
     def _on_copy(self) -> None:
-        QGuiApplication.clipboard().setImage(paint_to_image(self._figure, self._scale()))
-        self.said.emit("The picture is on the clipboard.")
+        QGuiApplication.clipboard().setImage(paint_to_image(self._figure, self._scale(), self.caption()))
+        of = self.caption()
+        self.said.emit(f"Copied the picture{f' of {of}' if of else ''}.")
 
     def _on_png(self) -> None:
-        self._leave(".png", paint_to_image(self._figure, self._scale()))
+        self._leave(".png", paint_to_image(self._figure, self._scale(), self.caption()))
 
 
 class DrawnMenu(PictureMenu):
@@ -163,7 +168,7 @@ class DrawnMenu(PictureMenu):
         return max(SHARP, super()._scale())
 
     def _on_svg(self) -> None:
-        self._leave(".svg", paint_svg(self._figure))
+        self._leave(".svg", paint_svg(self._figure, self.caption()))
 
 
 class FigureMenu(DrawnMenu):

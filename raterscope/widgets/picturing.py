@@ -31,7 +31,7 @@ class Drawn(Protocol):
         """Paint it from the painter's origin on, in the theme in use, without what marks pointer and keys."""
 
 
-def paint_to_image(figure: Drawn, scale: float) -> QImage:
+def paint_to_image(figure: Drawn, scale: float, caption: str = "") -> QImage:
     """Paint a figure into pixels.
 
     Parameters
@@ -39,20 +39,24 @@ def paint_to_image(figure: Drawn, scale: float) -> QImage:
     figure : Drawn
     scale : float
         Pixels of the image for one of the window.
+    caption : str
+        A line below the figure, and the image's description; empty for none.
     """
-    size = _whole(figure)
+    size = _whole(figure, caption)
     image = QImage(size * scale, QImage.Format.Format_RGB32)
     image.setDevicePixelRatio(scale)
     with QPainter(image) as painter:
-        _paint(figure, painter, size)
+        _paint(figure, painter, size, caption)
+    if caption:
+        image.setText("Description", caption)
     return image
 
 
-def paint_svg(figure: Drawn) -> bytes:
-    """Paint a figure as SVG: lines are lines, text is text."""
+def paint_svg(figure: Drawn, caption: str = "") -> bytes:
+    """Paint a figure as SVG, lines as lines and text as text; see `paint_to_image`."""
     from PySide6.QtSvg import QSvgGenerator
 
-    size, buffer = _whole(figure), QBuffer()
+    size, buffer = _whole(figure, caption), QBuffer()
     buffer.open(QIODevice.OpenModeFlag.WriteOnly)
     generator = QSvgGenerator()
     generator.setOutputDevice(buffer)
@@ -60,9 +64,9 @@ def paint_svg(figure: Drawn) -> bytes:
     generator.setSize(size)
     generator.setViewBox(QRect(0, 0, size.width(), size.height()))
     generator.setTitle(" ".join(filter(None, figure.heading())))
-    generator.setDescription("Raterscope")
+    generator.setDescription(", ".join(filter(None, ("Raterscope", caption))))
     with QPainter(generator) as painter:
-        _paint(figure, painter, size)
+        _paint(figure, painter, size, caption)
     return _for_other_readers(bytes(buffer.data().data()))
 
 
@@ -72,15 +76,21 @@ def _for_other_readers(svg: bytes) -> bytes:
     return svg.replace(_SHARP, b'style="image-rendering:optimizeSpeed;image-rendering:pixelated"')
 
 
-def _whole(figure: Drawn) -> QSize:
+def _whole(figure: Drawn, caption: str) -> QSize:
     size = figure.picture_size()
-    return size if not figure.heading()[0] else size + QSize(2 * MARGIN, HEADING + 2 * MARGIN)
+    if figure.heading()[0]:
+        size += QSize(2 * MARGIN, HEADING + 2 * MARGIN)
+    return size + QSize(0, HEADING) if caption else size
 
 
-def _paint(figure: Drawn, painter: QPainter, size: QSize) -> None:
+def _paint(figure: Drawn, painter: QPainter, size: QSize, caption: str) -> None:
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     painter.fillRect(QRectF(0, 0, size.width(), size.height()), QColor(theme.current().surface))
     title, aside = figure.heading()
+    if caption:
+        painter.setFont(theme.font(theme.CAPTION))
+        box = QRectF(MARGIN, size.height() - HEADING, size.width() - 2 * MARGIN, HEADING - 6)
+        paint_words(painter, box, caption, theme.current().second)
     if title:
         _paint_heading(painter, QRectF(MARGIN, MARGIN, size.width() - 2 * MARGIN, HEADING - 6), title, aside)
         painter.translate(MARGIN, MARGIN + HEADING)

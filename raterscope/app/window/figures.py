@@ -1,4 +1,4 @@
-"""What leaves the figures of the window: asked where it goes, written beside the window's work."""
+"""Export of figures: choose a file, name the run on screen, write in the background."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ from raterscope.app.errors import InputError
 from raterscope.app.formats.export import safe, write_table
 from raterscope.app.formats.whole import write_whole
 from raterscope.app.jobs import Jobs
+from raterscope.app.study import RunEntry
+from raterscope.app.study.shown import run_name
 from raterscope.widgets.figure_menu import Leaving, PictureMenu
 from raterscope.widgets.plot_table import PlotTable
 
@@ -36,6 +38,8 @@ class Figures(QObject):
     jobs : Jobs
     item : callable
         Gives the number of the image on screen.
+    run : callable
+        Gives the run on screen; None where nothing was fused.
     window : QWidget
 
     Signals
@@ -48,15 +52,22 @@ class Figures(QObject):
     refused = Signal(str)
 
     def __init__(
-        self, document: Document, jobs: Jobs, item: Callable[[], int | None], window: QWidget
+        self,
+        document: Document,
+        jobs: Jobs,
+        item: Callable[[], int | None],
+        run: Callable[[], RunEntry | None],
+        window: QWidget,
     ) -> None:
         super().__init__(window)
-        self._document, self._jobs, self._item, self._window = document, jobs, item, window
+        self._document, self._jobs, self._window = document, jobs, window
+        self._item, self._run = item, run
         self._folder: Path | None = None
 
     def listen_to(self, place: QWidget) -> None:
         """Write from now on what leaves the figures of a part of the window."""
         for menu in place.findChildren(PictureMenu):
+            menu.caption = self._caption
             menu.leaving.connect(self.save)
             menu.said.connect(self.said)
 
@@ -71,9 +82,14 @@ class Figures(QObject):
         if path.suffix.casefold() != leaving.suffix:
             path = path.with_name(path.name + leaving.suffix)
         self._folder = path.parent
-        job = self._jobs.start(title, partial(_write, leaving, path))
+        job = self._jobs.start(title, partial(_write, leaving, path, self._caption()))
         job.finished.connect(self._on_written)
         job.failed.connect(self.refused)
+
+    def _caption(self) -> str:
+        """Name the run on screen."""
+        run = self._run()
+        return "" if run is None else run_name(run)
 
     def _on_written(self, words: str) -> None:
         self.said.emit(words)
@@ -84,17 +100,19 @@ class Figures(QObject):
         item = self._item() if leaving.of_image else None
         image = None if contents is None or item is None else contents.image(item)
         of = stem if image is None else safe(Path(image.name).stem)
-        words = "-".join(filter(None, (of, safe(leaving.title.casefold()))))
+        run = self._run()
+        which = "" if run is None else f"run-{run.id}"
+        words = "-".join(filter(None, (of, safe(leaving.title.casefold()), which)))
         return (self._folder or folder) / f"{words}{leaving.suffix}"
 
 
-def _write(leaving: Leaving, path: Path, watch: Watch) -> str:
+def _write(leaving: Leaving, path: Path, run: str, watch: Watch) -> str:
     content = leaving.content
     if isinstance(content, PlotTable):
         write_table(path, content.columns, _watched(content, watch))
     else:
         write_whole(path, _encoded(content, path) if isinstance(content, QImage) else content)
-    return f"{path} is written."
+    return f"Saved {leaving.title}{f' of {run}' if run else ''} to {path}."
 
 
 def _watched(table: PlotTable, watch: Watch) -> Iterator[tuple[Any, ...]]:

@@ -15,6 +15,7 @@ from raterscope.app.contents import Contents
 from raterscope.app.document import Document
 from raterscope.app.jobs import Job, Jobs
 from raterscope.app.review import Decision
+from raterscope.app.study import RunEntry
 from raterscope.app.window import memory
 from raterscope.app.window.exporting import Exporting
 from raterscope.app.window.figures import Figures
@@ -65,7 +66,7 @@ class MainWindow(QMainWindow):
         self._arriving: Job | None = None
         importing = Importing(self.document, self.jobs, self)
         exporting = Exporting(self.document, self._current_item, self)
-        self.figures = Figures(self.document, self.jobs, self._current_item, self)
+        self.figures = Figures(self.document, self.jobs, self._current_item, self._run_on_screen, self)
         self.moved = MovedBar(self)
         self.moving = Moving(self.document, self.moved, self)
         self.unsaved = UnsavedBar(self)
@@ -292,6 +293,9 @@ class MainWindow(QMainWindow):
     def _current_item(self) -> int | None:
         """Give the number of what is on screen."""
         return None if self.workspace is None else self.workspace.current_item()
+
+    def _run_on_screen(self) -> RunEntry | None:
+        return None if self.workspace is None else self.workspace.runs.on_screen
 
     # The window itself
 

@@ -57,6 +57,8 @@ class Runs(QObject):
         self.fusing = Fusing(document, jobs, self)
         self.shown: int | None = None
         """The run chosen to be shown; None for the latest of each item."""
+        self.on_screen: RunEntry | None = None
+        """The run whose result the screen shows."""
         jobs.updated.connect(self._on_job)
         document.names_changed.connect(self.show_history)
         document.changed.connect(self._on_changed)
@@ -104,13 +106,14 @@ class Runs(QObject):
         return run.id
 
     def forget(self) -> None:
-        """Begin anew: another study."""
+        """Start over with another study."""
+        self.on_screen = None
         self.fusing.forget()
         self._on_changed()
 
     def list_runs(self, item: Item, shown: RunEntry | None) -> None:
         """List the runs, one of them shown, and offer to fuse the item on screen alone."""
-        contents = self._document.contents
+        contents, self.on_screen = self._document.contents, shown
         self._tell_replaced(item, shown)
         if contents is not None:
             run = None if shown is None else shown.id

@@ -13,6 +13,7 @@ from raterscope.algorithms.evaluation import calibration, curves
 from raterscope.algorithms.matching import true_detections
 from raterscope.widgets.canvas.canvas_view import CanvasView
 from raterscope.widgets.figure_menu import FigureMenu, PictureMenu
+from raterscope.widgets.picturing import HEADING
 from raterscope.widgets.plots.figure_panel import Figure
 from raterscope.widgets.plots.plot import Plot
 from tests.app.conftest import DISPUTED, PARASITES
@@ -53,13 +54,15 @@ def test_a_plot_leaves_as_drawing_picture_and_table(fused, qtbot, saved):
     for action in (plot.menu.svg, plot.menu.png, plot.menu.csv):
         save(fused, qtbot, action)
     assert {path.name for path in folder.iterdir()} == {
-        "small-reliability-clicks.svg", "small-reliability-clicks.png", "small-reliability-clicks.csv",
+        "small-reliability-clicks-run-1.svg", "small-reliability-clicks-run-1.png",
+        "small-reliability-clicks-run-1.csv",
     }  # fmt: skip
     assert asked[0][0] == "Save Reliability / clicks"
-    assert ElementTree.parse(folder / "small-reliability-clicks.svg").getroot().tag.endswith("svg")
-    with Image.open(folder / "small-reliability-clicks.png") as picture:
+    assert ElementTree.parse(folder / "small-reliability-clicks-run-1.svg").getroot().tag.endswith("svg")
+    with Image.open(folder / "small-reliability-clicks-run-1.png") as picture:
         assert picture.width >= 2 * plot.plot.width()
-    with (folder / "small-reliability-clicks.csv").open(encoding="utf-8", newline="") as file:
+        assert picture.text["Description"].startswith("run 1 (oem")
+    with (folder / "small-reliability-clicks-run-1.csv").open(encoding="utf-8", newline="") as file:
         header, *rows = csv.reader(file)
     assert header == ["annotator", "clicks", "reliability", "excluded"]
     x, y = plot._dots.getData()
@@ -71,9 +74,24 @@ def test_the_canvas_leaves_under_the_name_of_its_image(fused, qtbot, saved):
     folder, asked = saved
     name = fused.workspace.reviewing.scene.image.name.removesuffix(".png")
     save(fused, qtbot, fused.workspace.canvas.menu.png)
-    assert asked[0][1].endswith(f"/{name}-image.png")
-    with Image.open(folder / f"{name}-image.png") as picture:
-        assert picture.size == (fused.workspace.canvas.width(), fused.workspace.canvas.height())
+    assert asked[0][1].endswith(f"/{name}-image-run-1.png")
+    canvas = fused.workspace.canvas
+    with Image.open(folder / f"{name}-image-run-1.png") as picture:
+        assert picture.size == (canvas.width(), canvas.height() + HEADING)  # the run is named below
+        assert picture.text["Description"].startswith("run 1 (oem")
+
+
+def test_a_copied_figure_names_the_run_on_screen(fused, qtbot, saved):
+    said = []
+    menu = fused.workspace.reliability.menu
+    menu.said.connect(said.append)
+    menu.copy.trigger()
+    menu.said.disconnect(said.append)
+    assert said[0].startswith("Copied the picture of run 1 (oem")
+    drawing = save(fused, qtbot, menu.svg)
+    assert " of run 1 (oem" in drawing
+    words = ElementTree.parse(next(saved[0].glob("*.svg"))).getroot().iter()
+    assert any("run 1 (oem" in (one.text or "") for one in words if one.tag.endswith("text"))
 
 
 def test_a_name_that_a_spreadsheet_would_run_leaves_harmless(fused, qtbot, saved):
@@ -81,7 +99,7 @@ def test_a_name_that_a_spreadsheet_would_run_leaves_harmless(fused, qtbot, saved
     plot = fused.workspace.reliability
     plot.set_annotators(np.array([3]), np.array([0.5]), ["=cmd|' /C calc'!A0"])
     save(fused, qtbot, plot.menu.csv)
-    assert "'=cmd" in (folder / "small-reliability-clicks.csv").read_text(encoding="utf-8")
+    assert "'=cmd" in (folder / "small-reliability-clicks-run-1.csv").read_text(encoding="utf-8")
 
 
 def test_where_a_file_cannot_be_written_one_sentence_says_so_and_nothing_is_lost(
