@@ -55,7 +55,7 @@ _WHAT_IS_THERE = "SELECT type, name, tbl_name, sql FROM sqlite_schema"
 _UNLOCKED = "rw" if sys.platform == "win32" else "rw&vfs=unix-none"
 """For a file of this process alone, be it on a disk without locks."""
 _NO_ROOM = ("SQLITE_FULL", "SQLITE_IOERR_SHMSIZE")
-"""Names of SQLite's errors where a disk is full; the second for the index beside a log that a program left."""
+"""SQLite's names for a full disk; the second for the shared index beside a log."""
 _SMALL_TABLES = ("images", "annotators", "imports", "objects", "marks", "runs", "results", "decisions")
 
 
