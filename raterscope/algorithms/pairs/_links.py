@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.pairs.data import FloatArray, IndexArray
 
-__all__ = ["groups_of", "table"]
+__all__ = ["groups_of", "sums", "table"]
 
 _DENSE = 4_000_000
 
@@ -35,6 +35,11 @@ def table(
         dense = np.bincount(place, weights=value, minlength=shape[0] * shape[1])
         return csr_array(dense.astype(np.float64, copy=False).reshape(shape))
     return coo_array((np.ones(len(row)) if value is None else value, (row, column)), shape=shape).tocsr()
+
+
+def sums(owner: NDArray[np.integer], value: NDArray[Any], many: int) -> FloatArray:
+    """Add up the values of each of so many owners; (many,)."""
+    return np.asarray(np.bincount(owner, weights=value, minlength=many), dtype=np.float64)
 
 
 def groups_of(component: IndexArray) -> list[NDArray[np.int64]]:

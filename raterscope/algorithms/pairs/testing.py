@@ -7,9 +7,12 @@ import numpy as np
 from raterscope.algorithms.pairs.data import BoolArray, FloatArray, IndexArray
 from raterscope.algorithms.pairs.grams import Biases, Scaled
 
-__all__ = ["benjamini_hochberg", "binomial_test", "intervals", "t_test"]
+__all__ = [
+    "benjamini_hochberg", "binomial_test", "false_discovery_rates", "intervals", "simes", "t_test",
+]  # fmt: skip
 
 _LEVEL = 0.95
+_CAUTION = 0.9
 
 
 def t_test(found: Biases) -> FloatArray:
@@ -79,4 +82,56 @@ def benjamini_hochberg(probability: FloatArray, rate: float) -> BoolArray:
     found = np.zeros(len(probability), dtype=bool)
     if good.any():
         found[order[: np.flatnonzero(good)[-1] + 1]] = True
+    return found
+
+
+def simes(probability: FloatArray) -> float:
+    """Test whether nobody is biased: the smallest m p / rank (R. J. Simes, Biometrika 73, 1986, 751-754).
+
+    Parameters
+    ----------
+    probability : (p,) float64
+        NaN for who was not tested.
+
+    Returns
+    -------
+    float
+        1 if nobody was tested.
+    """
+    known = np.sort(probability[np.isfinite(probability)])
+    return float((len(known) * known / np.arange(1, len(known) + 1)).min(initial=1.0))
+
+
+def false_discovery_rates(probability: FloatArray) -> FloatArray:
+    """Give for each annotator the least rate at which they are selected (q value).
+
+    By Benjamini and Hochberg; where many are biased, adaptively: the number of those who are not is
+    estimated by those with p > 1/2 (Storey), and the rate taken at 0.9 of its value.
+
+    Parameters
+    ----------
+    probability : (p,) float64
+        NaN for who was not tested.
+
+    Returns
+    -------
+    (p,) float64
+        At most 1; NaN for who was not tested.
+
+    References
+    ----------
+    Y. Benjamini, Y. Hochberg, "Controlling the false discovery rate", Journal of the Royal Statistical
+    Society B 57 (1995) 289-300.
+    J. D. Storey, "A direct approach to false discovery rates", Journal of the Royal Statistical Society B 64
+    (2002) 479-498.
+    """
+    tested = np.flatnonzero(np.isfinite(probability))
+    many = len(tested)
+    found = np.full(len(probability), np.nan)
+    if not many:
+        return found
+    unbiased = min(1.0, (1 + int((probability[tested] > 0.5).sum())) / (many / 2) / _CAUTION)
+    order = tested[np.argsort(probability[tested], kind="stable")]
+    rate = unbiased * many * probability[order] / np.arange(1, many + 1)
+    found[order] = np.minimum(np.minimum.accumulate(rate[::-1])[::-1], 1.0)
     return found

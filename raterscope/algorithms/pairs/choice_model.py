@@ -1,0 +1,330 @@
+"""Model of choices with a slope and a bias for every annotator, and scores without each one's own votes.
+
+The mean choice is tanh(e / 2), e = slope x (score of the left item - score of the right one) + bias. That is
+logistic regression where choices are -1 and 1 (a tie counts as half an answer for either side). Graded
+choices have the mean e and a noise variance of each annotator. A noisy annotator gets a small slope and
+little weight. Because every bias is in the model, nobody has to be removed and the scores fitted again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterscope.algorithms.pairs._links import sums
+from raterscope.algorithms.pairs._waiting import waited
+from raterscope.algorithms.pairs.data import FloatArray, IndexArray, Pairs
+from raterscope.algorithms.progress import Watch, part, silent
+
+__all__ = ["ChoiceModel", "Scoring", "fit_choices", "scoring"]
+
+_ROUNDS = 8
+_RIDGE = 0.05
+_SLOPE_PRIOR = 4.0
+"""Precision of the normal prior of a slope about 1."""
+_BIAS_PRIOR = 1.0
+_PRIOR_VOTES = 3.0
+"""Votes' worth of the crowd's variance in the variance of an annotator of graded choices."""
+_LONGEST_STEP = 2.0
+_DENSE = 2500
+"""Items up to which the information of the scores is inverted; beyond, equations are solved iteratively."""
+_SMALL = 400
+_TABLE = 4_000_000
+_TOLERANCE = 1e-5
+_ITERATIONS = 200
+
+
+@dataclass(eq=False)
+class ChoiceModel:
+    """E choices of p annotators on n items, sorted by annotator, and the parameters that fit them.
+
+    Attributes
+    ----------
+    annotator, left, right : (E,) int32
+    choice : (E,) float64
+        Divided by `scale`.
+    start : (p + 1,) int64
+        The choices of annotator u are ``start[u]:start[u + 1]``.
+    items : int
+    graded : bool
+        Whether the mean choice is linear, since choices have more values than -1, 0 and 1.
+    scale : float
+        Root mean square of graded choices, else 1.
+    score : (n,) float64
+    slope, bias, precision : (p,) float64
+        Precision is the inverse noise variance of graded choices; 1/2 where they are not graded, which turns
+        a residual into the gradient of the log likelihood.
+    """
+
+    annotator: IndexArray
+    left: IndexArray
+    right: IndexArray
+    choice: FloatArray
+    start: NDArray[np.int64]
+    items: int
+    graded: bool
+    scale: float
+    score: FloatArray
+    slope: FloatArray
+    bias: FloatArray
+    precision: FloatArray
+
+    @property
+    def annotators(self) -> int:
+        """The number of annotators, p."""
+        return len(self.slope)
+
+    def mean(self, e: FloatArray) -> FloatArray:
+        """Give the mean choice at linear predictors."""
+        return e if self.graded else np.tanh(0.5 * e)
+
+    def change(self, mean: FloatArray) -> FloatArray:
+        """Give the derivative of the mean choice by the linear predictor, from the mean."""
+        return np.ones_like(mean) if self.graded else 0.5 * (1.0 - mean * mean)
+
+    def total(self, value: FloatArray) -> FloatArray:
+        """Add up a value of each choice for each annotator; (p,)."""
+        return sums(self.annotator, value, self.annotators)
+
+    def spread(self, difference: FloatArray, slope: FloatArray, bias: FloatArray | None = None) -> FloatArray:
+        """Give the linear predictor of every choice from differences of scores."""
+        e = slope[self.annotator] * difference
+        return e if bias is None else e + bias[self.annotator]
+
+    def difference(self) -> FloatArray:
+        """Give the difference of the scores behind every choice."""
+        return np.asarray(self.score[self.left] - self.score[self.right])
+
+
+def fit_choices(pairs: Pairs, watch: Watch = silent) -> ChoiceModel:
+    """Fit scores, slopes and biases in turn, by Newton's method with the priors that `ChoiceModel` names.
+
+    Parameters
+    ----------
+    pairs : Pairs
+    watch : Watch
+    """
+    order = np.argsort(pairs.annotator, kind="stable")
+    many = len(pairs.annotators)
+    annotator, choice = pairs.annotator[order], pairs.choice[order]
+    graded = not bool(np.isin(choice, (-1.0, 0.0, 1.0)).all())
+    scale = float(np.sqrt(np.mean(choice**2))) if graded else 1.0
+    scale = scale if scale > 0 else 1.0
+    model = ChoiceModel(
+        annotator=annotator,
+        left=pairs.left[order],
+        right=pairs.right[order],
+        choice=choice / scale,
+        start=np.searchsorted(annotator, np.arange(many + 1)),
+        items=len(pairs.items),
+        graded=graded,
+        scale=scale,
+        score=np.zeros(len(pairs.items)),
+        slope=np.ones(many),
+        bias=np.zeros(many),
+        precision=np.ones(many) if graded else np.full(many, 0.5),
+    )
+    for turn in range(_ROUNDS):
+        step = part(watch, turn / _ROUNDS, (turn + 1) / _ROUNDS)
+        step(0.0, "fitting scores and biases")
+        _improve_scores(model, step)
+        step(0.7, "fitting scores and biases")
+        difference = model.difference()
+        model.slope, model.bias = improve_annotators(model, difference, model.slope, model.bias)
+        if graded:
+            rest = model.choice - model.spread(difference, model.slope, model.bias)
+            count = np.diff(model.start)
+            pooled = max(float(rest @ rest) / len(rest), 1e-12)
+            variance = (model.total(rest * rest) + _PRIOR_VOTES * pooled) / (count + _PRIOR_VOTES)
+            model.precision = 1.0 / np.maximum(variance, 1e-12)
+    return model
+
+
+def improve_annotators(
+    model: ChoiceModel, difference: FloatArray, slope: FloatArray, bias: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Take one Newton step of every annotator's slope and bias, given the differences of scores."""
+    mean = model.mean(model.spread(difference, slope, bias))
+    weight = model.precision[model.annotator]
+    rest, flat = weight * (model.choice - mean), weight * model.change(mean)
+    down_slope = model.total(rest * difference) - _SLOPE_PRIOR * (slope - 1.0)
+    down_bias = model.total(rest) - _BIAS_PRIOR * bias
+    weighted = flat * difference
+    aa = model.total(weighted * difference) + _SLOPE_PRIOR
+    ac, cc = model.total(weighted), model.total(flat) + _BIAS_PRIOR
+    size = aa * cc - ac * ac
+    longest = _LONGEST_STEP
+    step_slope = np.clip((cc * down_slope - ac * down_bias) / size, -longest, longest)
+    step_bias = np.clip((aa * down_bias - ac * down_slope) / size, -longest, longest)
+    return slope + step_slope, bias + step_bias
+
+
+def improve_slopes(model: ChoiceModel, difference: FloatArray, slope: FloatArray) -> FloatArray:
+    """Take one Newton step of every annotator's slope without a bias, given the differences of scores."""
+    mean = model.mean(model.spread(difference, slope))
+    weight = model.precision[model.annotator]
+    down = model.total(weight * (model.choice - mean) * difference) - _SLOPE_PRIOR * (slope - 1.0)
+    steep = model.total(weight * model.change(mean) * difference * difference) + _SLOPE_PRIOR
+    return np.asarray(slope + np.clip(down / steep, -_LONGEST_STEP, _LONGEST_STEP))
+
+
+def _information(model: ChoiceModel) -> tuple[FloatArray, FloatArray]:
+    """Give the weight of every choice in the information of the scores, and its pull on them."""
+    mean = model.mean(model.spread(model.difference(), model.slope, model.bias))
+    slope, precision = model.slope[model.annotator], model.precision[model.annotator]
+    weight = precision * slope * slope * model.change(mean)
+    return weight, precision * slope * (model.choice - mean)
+
+
+def _improve_scores(model: ChoiceModel, watch: Watch) -> None:
+    """Take a Newton step of the scores."""
+    weight, pull = _information(model)
+    down = sums(model.left, pull, model.items)
+    down -= sums(model.right, pull, model.items)
+    down -= _RIDGE * model.score
+    solver = _solver(model, weight, watch, once=True)
+    step = solver(down[:, None])[:, 0]
+    model.score = model.score + step * min(1.0, _LONGEST_STEP / max(float(np.abs(step).max()), 1e-12))
+
+
+def _laplacian(model: ChoiceModel, weight: FloatArray) -> FloatArray:
+    """Give the information of the scores as a matrix, with the ridge."""
+    n = model.items
+    links = sums(model.left.astype(np.int64) * n + model.right, weight, n * n)
+    links = links.reshape(n, n)
+    links = links + links.T
+    found = -links
+    found[np.diag_indices(n)] += links.sum(axis=1) + _RIDGE
+    return np.asarray(found)
+
+
+def _solver(
+    model: ChoiceModel, weight: FloatArray, watch: Watch, *, once: bool = False
+) -> Callable[[FloatArray], FloatArray]:
+    """Give a function that solves for the scores: information x = right side, for columns."""
+    from scipy.linalg import cho_factor, cho_solve
+
+    if model.items > _DENSE:
+        matrix, diagonal = _sparse_laplacian(model, weight)
+        return lambda right: _conjugate_gradients(
+            lambda x: np.asarray(matrix @ x), right, lambda r: r / diagonal[:, None], watch
+        )
+    small = model.items <= _SMALL
+    matrix = _laplacian(model, weight)
+    factor = waited(
+        lambda: cho_factor(matrix, lower=True, check_finite=False), watch, 0.2,
+        "fitting scores and biases", small=small,
+    )  # fmt: skip
+    if once:
+        return lambda right: np.asarray(cho_solve(factor, right, check_finite=False))
+    inverse = waited(
+        lambda: cho_solve(factor, np.eye(model.items), check_finite=False), watch, 0.3,
+        "fitting scores and biases", small=small,
+    )  # fmt: skip
+    return lambda right: np.asarray(inverse @ right)
+
+
+def _sparse_laplacian(model: ChoiceModel, weight: FloatArray) -> tuple[Any, FloatArray]:
+    from scipy.sparse import coo_array, dia_array
+
+    n = model.items
+    links = coo_array((weight, (model.left, model.right)), shape=(n, n)).tocsr()
+    links = links + links.T
+    diagonal = np.asarray(links.sum(axis=1)).ravel() + _RIDGE
+    return (dia_array((diagonal[None], [0]), shape=(n, n)) - links).tocsr(), diagonal
+
+
+def _conjugate_gradients(
+    times: Callable[[FloatArray], FloatArray],
+    right: FloatArray,
+    precondition: Callable[[FloatArray], FloatArray],
+    watch: Watch,
+) -> FloatArray:
+    """Solve for every column by preconditioned conjugate gradients, until all are solved."""
+    found = np.zeros_like(right)
+    rest = right.copy()
+    ahead = precondition(rest)
+    way = ahead.copy()
+    power = (rest * ahead).sum(axis=0)
+    enough = _TOLERANCE**2 * np.maximum(power, 1e-300)
+    for _ in range(_ITERATIONS):
+        watch(0.5, "fitting scores and biases")
+        through = times(way)
+        size = (way * through).sum(axis=0)
+        step = np.where(power > enough, power / np.where(size > 0, size, 1.0), 0.0)
+        found += step * way
+        rest -= step * through
+        ahead = precondition(rest)
+        after = (rest * ahead).sum(axis=0)
+        if not (after > enough).any():
+            break
+        way = ahead + np.where(power > 0, after / np.where(power > 0, power, 1.0), 0.0) * way
+        power = after
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Scoring:
+    """What the scores of the items are without each annotator's own choices.
+
+    Attributes
+    ----------
+    difference : (E,) float64
+        Of the scores behind every choice of the model, without the choices of who made it.
+    solve : callable
+        Gives covariance x columns, (n, c) to (n, c).
+    """
+
+    difference: FloatArray
+    solve: Callable[[FloatArray], FloatArray]
+
+
+def scoring(model: ChoiceModel, watch: Watch = silent) -> Scoring:
+    """Take each annotator's own choices out of the scores by one Newton step.
+
+    Without the choices of u, whose information is H_u and whose gradient is g_u, the scores are
+    s - (H - H_u)^-1 g_u. All annotators are solved for at once, by conjugate gradients with the inverse of H
+    as preconditioner: H - H_u differs from H in few directions, so that a few steps do.
+    """
+    weight, pull = _information(model)
+    solve = _solver(model, weight, part(watch, 0.0, 0.2))
+    sparse = model.items > _DENSE
+    matrix, diagonal = (
+        _sparse_laplacian(model, weight) if sparse else (_laplacian(model, weight), np.empty(0))
+    )
+    difference = model.difference()
+    block = max(1, _TABLE // max(model.items, 1))
+    for first in range(0, model.annotators, block):
+        last = min(first + block, model.annotators)
+        step = part(watch, 0.2 + 0.8 * first / model.annotators, 0.2 + 0.8 * last / model.annotators)
+        mine = slice(int(model.start[first]), int(model.start[last]))
+        columns = last - first
+        column = model.annotator[mine].astype(np.int64) - first
+        left = model.left[mine].astype(np.int64) * columns + column
+        right = model.right[mine].astype(np.int64) * columns + column
+        size = model.items * columns
+        own = weight[mine]
+
+        def gathered(
+            value: FloatArray, left: NDArray[np.int64] = left, right: NDArray[np.int64] = right,
+            size: int = size, columns: int = columns,
+        ) -> FloatArray:  # fmt: skip
+            found = sums(left, value, size)
+            found -= sums(right, value, size)
+            return found.reshape(-1, columns)
+
+        def times(
+            x: FloatArray, own: FloatArray = own, left: NDArray[np.int64] = left,
+            right: NDArray[np.int64] = right, gathered: Callable[[FloatArray], FloatArray] = gathered,
+        ) -> FloatArray:  # fmt: skip
+            flat = x.ravel()
+            return np.asarray(matrix @ x - gathered(own * (flat[left] - flat[right])))
+
+        precondition = (lambda r: r / diagonal[:, None]) if sparse else solve
+        moved = _conjugate_gradients(times, gathered(pull[mine]), precondition, step).ravel()
+        difference[mine] -= moved[left] - moved[right]
+    return Scoring(difference, solve)

@@ -1,0 +1,376 @@
+"""Sign-flip test of every annotator's residuals: who prefers a side, whatever the noise.
+
+Where the side of every item was drawn at random, each residual of an unbiased annotator, taken from scores
+without that annotator's own choices, may as well have the other sign. The sum of the residuals is compared
+with all sums that changed signs give, by the saddlepoint approximation of Lugannani and Rice. The test holds
+whatever the noise, the form of the model and the errors of the scores.
+
+References
+----------
+R. Lugannani, S. Rice, "Saddle point approximation for the distribution of the sum of independent random
+variables", Advances in Applied Probability 12 (1980) 475-490, doi 10.2307/1426607.
+R. A. Fisher, "The Design of Experiments", Oliver and Boyd (1935), section 21 (the sign-flip test).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterscope.algorithms.pairs._links import sums
+from raterscope.algorithms.pairs.choice_model import (
+    ChoiceModel,
+    Scoring,
+    fit_choices,
+    improve_annotators,
+    improve_slopes,
+    scoring,
+)
+from raterscope.algorithms.pairs.data import FloatArray, Pairs
+from raterscope.algorithms.progress import Watch, part, silent
+
+__all__ = ["FlipTest", "flip_test", "sign_flip_probability"]
+
+_LEVEL = 0.95
+_POWER = 0.9
+_FIT_STEPS = 4
+_SADDLE_STEPS = 40
+_BISECTIONS = 26
+_REACH = 12.0
+"""Largest bias, on the scale of the linear predictor, that is told from a choice of one side alone."""
+_GROUPS = 256
+"""Groups of choices alike that an annotator's are put into where an interval is sought."""
+_CLIP = 2.5
+_NORMAL_MAD = 1.4826
+_LEAST = 1e-300
+
+
+@dataclass(frozen=True, eq=False)
+class FlipTest:
+    """The test of p annotators; NaN for who has no choices.
+
+    Attributes
+    ----------
+    probability : (p,) float64
+        Two-sided, of a bias no larger than the minimum effect.
+    bias, low, high : (p,) float64
+        The mean choice on a pair of equal items, with its 95 % interval; -1 to 1, where choices are not
+        graded.
+    z : (p,) float64
+        The sum of the residuals by its standard error; above 0 prefers left.
+    reach : _Reach
+        What `detectable` needs.
+    """
+
+    probability: FloatArray
+    bias: FloatArray
+    low: FloatArray
+    high: FloatArray
+    z: FloatArray
+    reach: _Reach
+
+    def detectable(self, probability: float) -> FloatArray:
+        """Give the smallest bias that is found in 9 of 10 cases, (p,), in the units of `bias`.
+
+        Parameters
+        ----------
+        probability : float
+            Below which an annotator is flagged.
+
+        Returns
+        -------
+        (p,) float64
+            NaN where not even choices of one side alone would do.
+        """
+        return self.reach.detectable(probability)
+
+
+@dataclass(frozen=True, eq=False)
+class _Reach:
+    """Groups of choices with nearly the same linear predictor, and the variance that scores add."""
+
+    graded: bool
+    scale: float
+    effect: float
+    owner: NDArray[np.int64]
+    at: FloatArray
+    count: FloatArray
+    choice: FloatArray
+    square: FloatArray
+    total: FloatArray
+    flips: FloatArray
+    wider: FloatArray
+
+    def sums(self, value: FloatArray) -> FloatArray:
+        return sums(self.owner, value, len(self.total))
+
+    def score(self, bias: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Give the sum of the residuals under biases, (p,), and its variance."""
+        mean = self.at + bias[self.owner]
+        if self.graded:
+            rest = self.sums(self.choice - self.count * mean)
+            square = self.sums(self.square - 2 * mean * self.choice + self.count * mean**2)
+            many = np.maximum(self.total, 1.0)
+            return rest, np.maximum(square - rest * rest / many, 0.0) * self.wider
+        mean = np.tanh(0.5 * mean)
+        rest = self.sums(self.choice - self.count * mean)
+        square = self.sums(self.square - 2 * mean * self.choice + self.count * mean**2)
+        model = self.sums(self.count * (1 - mean**2))
+        return rest, np.maximum(square, model) * self.wider
+
+    def units(self, bias: FloatArray) -> FloatArray:
+        """Turn a bias of the linear predictor into the mean choice on a pair of equal items."""
+        return bias * self.scale if self.graded else np.tanh(0.5 * bias)
+
+    def roots(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Find the bias, and the biases at the ends of the interval, by bisection."""
+        from scipy.special import ndtri
+
+        far = float(ndtri(0.5 + _LEVEL / 2))
+        ends = []
+        for sign in (0.0, far, -far):
+            low, high = np.full(len(self.total), -_REACH), np.full(len(self.total), _REACH)
+            for _ in range(_BISECTIONS):
+                middle = (low + high) / 2
+                rest, variance = self.score(middle)
+                above = rest > sign * np.sqrt(variance)
+                low, high = np.where(above, middle, low), np.where(above, high, middle)
+            ends.append(np.where(self.total > 0, (low + high) / 2, np.nan))
+        bias, low, high = ends
+        return bias, np.minimum(low, bias), np.maximum(high, bias)
+
+    def detectable(self, probability: float) -> FloatArray:
+        """See `FlipTest.detectable`."""
+        from scipy.special import ndtri
+
+        cut, sure = float(ndtri(1 - probability / 2)), float(ndtri(_POWER))
+        many = len(self.total)
+        base = np.full(many, self.effect)
+        if self.graded:
+            _, variance = self.score(
+                self.sums(self.choice - self.count * self.at) / np.maximum(self.total, 1)
+            )
+            found = base + (cut + sure) * np.sqrt(variance) / np.maximum(self.total, 1.0)
+            known = (self.flips >= 1 - np.log2(probability)) & (self.total > 0)
+            return np.where(known, self.units(found), np.nan)
+        start = np.tanh(0.5 * (self.at + base[self.owner]))
+        low, high = base.copy(), np.full(many, _REACH)
+        reached = np.zeros(many, dtype=bool)
+        for turn in range(_BISECTIONS):
+            middle = high if turn == 0 else (low + high) / 2
+            mean = np.tanh(0.5 * (self.at + middle[self.owner]))
+            seen = self.sums(self.count * (mean - start))
+            spread = self.sums(self.count * (1 - mean**2))
+            # the residuals that the test flips have the mean taken off that the scores give
+            square = self.sums(self.count * (1 - 2 * mean * start + start**2))
+            enough = seen >= cut * np.sqrt(np.maximum(square, 0) * self.wider) + sure * np.sqrt(spread)
+            if turn == 0:
+                reached = enough
+                continue
+            low, high = np.where(enough, low, middle), np.where(enough, middle, high)
+        known = reached & (self.flips >= 1 - np.log2(probability))
+        return np.where(known, self.units(high), np.nan)
+
+
+def flip_test(pairs: Pairs, effect: float = 0.0, watch: Watch = silent) -> FlipTest:
+    """Test every annotator for a bias larger than a minimum effect.
+
+    Parameters
+    ----------
+    pairs : Pairs
+    effect : float
+        Minimum effect: a mean choice on a pair of equal items, in the units of the root mean square choice.
+        Biases up to it are not found. 0 tests for any bias at all.
+    watch : Watch
+    """
+    model = fit_choices(pairs, part(watch, 0.0, 0.5))
+    known = scoring(model, part(watch, 0.5, 0.8))
+    watch(0.8, "testing residuals")
+    slope = np.maximum(model.slope, 0.05)
+    for _ in range(_FIT_STEPS):
+        slope = improve_slopes(model, known.difference, slope)
+    mean = model.mean(model.spread(known.difference, slope))
+    rest = model.choice - mean
+    if model.graded:
+        rest = _clipped(model, rest)
+    watch(0.85, "testing residuals")
+    total, square = model.total(rest), model.total(rest * rest)
+    added = _added_variance(model, known, slope, model.change(mean))
+    wider = 1.0 + added / np.where(square > 0, square, 1.0)
+    watch(0.9, "testing residuals")
+    statistic = total / np.sqrt(wider)
+    count = np.diff(model.start)
+    probability = sign_flip_probability(rest, model.annotator, statistic)
+    z = np.where(square > 0, statistic / np.sqrt(np.where(square > 0, square, 1.0)), 0.0)
+    watch(0.95, "testing residuals")
+    both = model.slope, model.bias
+    for _ in range(_FIT_STEPS):
+        both = improve_annotators(model, known.difference, *both)
+    flips = sums(model.annotator, rest != 0, model.annotators)
+    reach = _reach(model, model.spread(known.difference, both[0]), effect, flips, wider)
+    if effect > 0:
+        probability = np.maximum(probability, _beyond(reach))
+    bias, low, high = (reach.units(one) for one in reach.roots())
+    none = count == 0
+    watch(1.0, "testing residuals")
+    return FlipTest(np.where(none, np.nan, probability), bias, low, high, np.where(none, np.nan, z), reach)
+
+
+def sign_flip_probability(rest: FloatArray, owner: NDArray[np.integer], statistic: FloatArray) -> FloatArray:
+    """Approximate the two-sided probability of a sum under random signs (Lugannani and Rice).
+
+    With K(t) = sum log cosh(t r), its saddlepoint t solves K'(t) = |T|. K' rises and is concave, so that
+    Newton's method from 0 never oversteps.
+
+    Parameters
+    ----------
+    rest : (E,) float64
+        The residuals r.
+    owner : (E,) int
+        The annotator of each, 0 to p - 1.
+    statistic : (p,) float64
+        T, a sum of residuals.
+
+    Returns
+    -------
+    (p,) float64
+        Not below 2^(1 - k) for k residuals that are not 0: no pattern of signs is rarer. 1 without any.
+    """
+    from scipy.special import ndtr
+
+    many = len(statistic)
+    size = np.abs(rest)
+    greatest = sums(owner, size, many)
+    flips = sums(owner, size > 0, many)
+    square = sums(owner, rest * rest, many)
+    aim = np.abs(statistic)
+    extreme = aim >= greatest * (1 - 1e-9)
+    live = (square > 0) & ~extreme & (aim > 1e-6 * np.sqrt(square))
+    t = np.where(live, aim / np.where(square > 0, square, 1.0), 0.0)
+    moving = live.copy()
+    for _ in range(_SADDLE_STEPS):
+        if not moving.any():
+            break
+        some = moving[owner]
+        r, who = size[some], owner[some]
+        bent = np.tanh(t[who] * r)
+        first = sums(who, r * bent, many)
+        second = sums(who, r * r * (1 - bent * bent), many)
+        step = np.where(moving, (aim - first) / np.where(second > 0, second, 1.0), 0.0)
+        t = t + step
+        moving &= (np.abs(step) > 1e-7 * t) & (second > 1e-12 * square)
+    at = t[owner] * size
+    cumulant = sums(owner, np.logaddexp(at, -at) - np.log(2.0), many)
+    bent = np.tanh(at)
+    second = sums(owner, size * size * (1 - bent * bent), many)
+    w = np.sqrt(np.maximum(2 * (t * aim - cumulant), 0.0))
+    u = t * np.sqrt(second)
+    close = (w < 1e-3) | (u < 1e-3)
+    correction = np.where(close, 0.0, 1 / np.where(close, 1.0, u) - 1 / np.where(close, 1.0, w))
+    tail = ndtr(-w) + np.exp(-w * w / 2) / np.sqrt(2 * np.pi) * correction
+    floor = np.maximum(2.0 ** (1 - flips), _LEAST)
+    found = np.where(live, np.clip(2 * tail, floor, 1.0), 1.0)
+    return np.asarray(np.where(extreme & (square > 0), np.minimum(floor, 1.0), found))
+
+
+def _clipped(model: ChoiceModel, rest: FloatArray) -> FloatArray:
+    """Clip residuals of graded choices at 2.5 median absolute deviations of their annotator."""
+    size = np.abs(rest)
+    order = np.lexsort((size, model.annotator))
+    count = np.diff(model.start)
+    middle = np.minimum(model.start[:-1] + count // 2, max(len(rest) - 1, 0))
+    far = _CLIP * _NORMAL_MAD * size[order][middle]
+    far = np.where((count > 0) & (far > 0), far, np.inf)[model.annotator]
+    return np.clip(rest, -far, far)
+
+
+def _added_variance(model: ChoiceModel, known: Scoring, slope: FloatArray, change: FloatArray) -> FloatArray:
+    """Give what errors of the scores add to the variance of the sum of residuals, (p,).
+
+    It is g'Cov(s)g for the derivative g of the sum by the scores, less what random sides would give.
+    """
+    found = np.zeros(model.annotators)
+    value = slope[model.annotator] * change
+    block = max(1, 4_000_000 // max(model.items, 1))
+    for first in range(0, model.annotators, block):
+        last = min(first + block, model.annotators)
+        mine = slice(int(model.start[first]), int(model.start[last]))
+        columns = last - first
+        column = model.annotator[mine].astype(np.int64) - first
+        left, right = model.left[mine].astype(np.int64), model.right[mine].astype(np.int64)
+        size = model.items * columns
+        gradient = sums(left * columns + column, value[mine], size)
+        gradient -= sums(right * columns + column, value[mine], size)
+        through = known.solve(gradient.reshape(-1, columns)).ravel()
+        whole = sums(column, value[mine] * (
+            through[left * columns + column] - through[right * columns + column]
+        ), columns)  # fmt: skip
+        found[first:last] = whole
+    return np.maximum(found - _random_sides(model, known, value), 0.0)
+
+
+def _random_sides(model: ChoiceModel, known: Scoring, value: FloatArray) -> FloatArray:
+    """Give the mean of g'Cov(s)g over random sides: the variance of each difference alone, added up."""
+    n = model.items
+    low, high = np.minimum(model.left, model.right), np.maximum(model.left, model.right)
+    found = np.zeros(len(value))
+    block = max(1, 4_000_000 // max(n, 1))
+    order = np.argsort(low, kind="stable")
+    starts = np.searchsorted(low[order], np.arange(0, n + block, block))
+    diagonal = np.zeros(n)
+    columns: list[tuple[NDArray[np.int64], FloatArray]] = []
+    for at, first in enumerate(range(0, n, block)):
+        last = min(first + block, n)
+        unit = np.zeros((n, last - first))
+        unit[np.arange(first, last), np.arange(last - first)] = 1.0
+        inverse = known.solve(unit)
+        diagonal[first:last] = inverse[np.arange(first, last), np.arange(last - first)]
+        some = order[starts[at] : starts[at + 1]]
+        columns.append((some, inverse[high[some], low[some] - first]))
+    for some, crossed in columns:
+        found[some] = diagonal[low[some]] + diagonal[high[some]] - 2 * crossed
+    return model.total(value * value * found)
+
+
+def _reach(model: ChoiceModel, at: FloatArray, effect: float, flips: FloatArray, wider: FloatArray) -> _Reach:
+    """Put choices with nearly the same linear predictor together, at most `_GROUPS` an annotator."""
+    order = np.lexsort((at, model.annotator))
+    count = np.diff(model.start)
+    size = np.maximum(-(-count // _GROUPS), 1)
+    within = (np.arange(len(at)) - model.start[model.annotator]) // size[model.annotator]
+    groups = -(-count // size)
+    key = np.concatenate([[0], np.cumsum(groups)])[model.annotator] + within
+    many = int(groups.sum())
+    number = np.bincount(key, minlength=many).astype(np.float64)
+    choice = model.choice[order]
+    base = effect if model.graded else 2 * np.arctanh(effect)
+    return _Reach(
+        graded=model.graded,
+        scale=model.scale,
+        effect=float(base),
+        owner=np.repeat(np.arange(model.annotators), groups),
+        at=sums(key, at[order], many) / np.maximum(number, 1.0),
+        count=number,
+        choice=sums(key, choice, many),
+        square=sums(key, choice * choice, many),
+        total=count.astype(np.float64),
+        flips=flips,
+        wider=wider,
+    )
+
+
+def _beyond(reach: _Reach) -> FloatArray:
+    """Give the largest probability under a bias up to the minimum effect."""
+    from scipy.special import ndtr
+
+    many = len(reach.total)
+    ends = []
+    for bias in (reach.effect, -reach.effect):
+        rest, variance = reach.score(np.full(many, bias))
+        ends.append(np.where(variance > 0, rest / np.sqrt(np.where(variance > 0, variance, 1.0)), 0.0))
+    above, below = ends  # above: residuals of a bias to the left that is at the limit; below: to the right
+    leftwards = above + below > 0
+    near, far = np.where(leftwards, above, -below), np.where(leftwards, below, -above)
+    return np.asarray(np.minimum(ndtr(-near) + ndtr(-far), 1.0))
