@@ -7,6 +7,7 @@ from raterscope.algorithms.labels.dawid_skene import DawidSkeneSettings, dawid_s
 from raterscope.algorithms.labels.dynamic import DynamicSettings, dynibcc
 from raterscope.algorithms.labels.gibbs import GibbsSettings, gibbs
 from raterscope.algorithms.labels.ibcc import IBCCSettings, ibcc
+from raterscope.algorithms.labels.pooled import PooledSettings, pooled
 from raterscope.algorithms.labels.prior import LabelSettings
 from raterscope.algorithms.labels.voting import (
     WeightedSettings,
@@ -21,6 +22,13 @@ __all__ = ["LABELLERS", "labeller_title"]
 LABELLERS: dict[str, Algorithm] = {
     algorithm.name: algorithm
     for algorithm in (
+        Algorithm(
+            "pooled", "pooled consensus", "Hierarchical Dawid-Skene, mixed membership and the vote, pooled: "
+            "probabilities that are right about as often as they claim. Recommended.",
+            "logarithmic opinion pool, Genest and Zidek, Statistical Science 1 (1986) 114-135, of tempered "
+            "hierarchical Dawid-Skene models, Paun et al., TACL 6 (2018) 571-585",
+            PooledSettings, pooled,
+        ),
         Algorithm(
             "ibcc", "IBCC", "Learns every annotator's confusion matrix and weighs votes by it. Take it "
             "unless annotators change.",

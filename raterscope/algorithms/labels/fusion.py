@@ -16,6 +16,7 @@ from raterscope.algorithms.labels.foresight import foresight, is_modelled, tempe
 from raterscope.algorithms.labels.ibcc import IBCCSettings
 from raterscope.algorithms.labels.prior import PriorSettings
 from raterscope.algorithms.labels.result import LabelResult
+from raterscope.algorithms.labels.unvoted import bar_unvoted
 from raterscope.algorithms.plan import Plan
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.settings import Settings, SettingsError, choice, switch
@@ -24,6 +25,8 @@ __all__ = ["COUNTS", "TRUTHS", "LabelPlan", "QuestionSettings", "fuse", "run"]
 
 _OVERRIDDEN = "The prior that was set for the question is taken, not that of the settings."
 _IN_FULL = "Each vote counts in full: this algorithm has no prior of the annotators to weigh it by."
+_TEMPERED = "The pooled consensus weights correlated votes itself: the setting for that changes nothing."
+SCORING = ("weighted-sum", "mean-score")
 _FUSED = 0.7  # share of the time, the rest goes to communities
 _MODELLED = 0.8  # of that, the rest goes to what each vote counts for
 
@@ -116,14 +119,26 @@ class LabelPlan(Plan):
 
 
 def run(labels: Labels, plan: LabelPlan, watch: Watch = silent) -> LabelFusion:
-    """Fuse labels by the plan's algorithm, what is known in them held fixed, votes counting as it says."""
+    """Fuse labels by the plan's algorithm, what is known in them held fixed, votes counting as it says.
+
+    A class without votes is the consensus only where `bar_unvoted` finds support for it; means of scores are
+    exempt, for they lie between the classes with votes.
+    """
+    fusion = _modelled(labels, plan, watch)
+    if plan.algorithm in SCORING:
+        return fusion
+    return bar_unvoted(labels.settled(getattr(plan.settings, "repeats", "all")), fusion)
+
+
+def _modelled(labels: Labels, plan: LabelPlan, watch: Watch) -> LabelFusion:
     fusion: LabelFusion
     if plan.about.counting == "full":
         fusion = LABELLERS[plan.algorithm].run(labels, plan.settings, watch=watch)
         return fusion
     fusion = LABELLERS[plan.algorithm].run(labels, plan.settings, watch=part(watch, 0.0, _MODELLED))
     if not is_modelled(fusion):
-        return replace(fusion, notices=(*fusion.notices, _IN_FULL))
+        words = _TEMPERED if plan.algorithm == "pooled" else _IN_FULL
+        return replace(fusion, notices=(*fusion.notices, words))
     labels = labels.settled(getattr(plan.settings, "repeats", "all"))
     found = foresight(labels, fusion, part(watch, _MODELLED, 1.0))
     return fusion if found.power == 1.0 else tempered(labels, fusion, found.power)

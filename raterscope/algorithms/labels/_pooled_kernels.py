@@ -1,0 +1,393 @@
+"""Inner loops of the pooled consensus: expected classes, counts, priors of the crowd, mixed membership."""
+
+from __future__ import annotations
+
+import math
+
+from raterscope.algorithms.compiling import Array, compiled
+
+__all__ = [
+    "add_counts",
+    "beta_binomial",
+    "expect",
+    "fill_base",
+    "membership_sweep",
+    "polya",
+    "score_correlation",
+    "temper",
+]
+
+_TINY = 1e-12
+"""Floor of a probability's numerator, against rounding."""
+
+_FLOOR = 1e-200
+"""Floor of a product of likelihoods relative to its largest class."""
+
+_BETWEEN = 8
+"""Votes between two rescalings of a product of likelihoods."""
+
+
+@compiled()
+def add_counts(
+    first: int, last: int, start: Array, annotator: Array, label: Array, posterior: Array, counts: Array
+) -> None:
+    """Add the expected votes on some tasks to the counts.
+
+    Parameters
+    ----------
+    first, last : int
+        Tasks between which to count.
+    start : (N + 1,) int64
+        The votes on task i are `start[i]` to `start[i + 1]`.
+    annotator, label : (V,) int32, int16
+    posterior : (N, J) float64
+    counts : (K, L, J) float64
+        Added to.
+    """
+    for i in range(first, last):
+        for v in range(start[i], start[i + 1]):
+            k, output = annotator[v], label[v]
+            for j in range(posterior.shape[1]):
+                counts[k, output, j] += posterior[i, j]
+
+
+@compiled(error_model="numpy")
+def expect(
+    first: int,
+    last: int,
+    start: Array,
+    annotator: Array,
+    label: Array,
+    known: Array,
+    base: Array,
+    strength: float,
+    counts: Array,
+    rows: Array,
+    shares: Array,
+    posterior: Array,
+) -> tuple[float, float]:
+    """Compute the classes' probabilities of some tasks, each vote's own contribution removed from its rates.
+
+    Parameters
+    ----------
+    first, last : int
+    start, annotator, label : as in `add_counts`
+    known : (N,) int16
+    base : (K, L, J) float32
+        Prior mean of the rates.
+    strength : float
+        Votes that the prior counts for.
+    counts, rows : (K, L, J) and (K, J) float64
+    shares : (J,) float64
+    posterior : (N, J) float64
+        Overwritten for tasks with votes that are not known.
+
+    Returns
+    -------
+    total, largest : float
+        Sum of all changes, and the largest one.
+    """
+    classes = len(shares)
+    product = shares.copy()
+    total = largest = 0.0
+    for i in range(first, last):
+        if known[i] >= 0 or start[i] == start[i + 1]:
+            continue
+        product[:] = shares
+        for v in range(start[i], start[i + 1]):
+            k, output = annotator[v], label[v]
+            for j in range(classes):
+                own = posterior[i, j]
+                rate = strength * base[k, output, j] + counts[k, output, j] - own
+                product[j] *= max(rate, _TINY) / (strength + rows[k, j] - own)
+            if (v - start[i]) % _BETWEEN == _BETWEEN - 1:
+                most = product.max()
+                for j in range(classes):
+                    product[j] = max(product[j] / most, _FLOOR)
+        whole = product.sum()
+        for j in range(classes):
+            value = product[j] / whole
+            change = abs(value - posterior[i, j])
+            total += change
+            largest = max(largest, change)
+            posterior[i, j] = value
+    return total, largest
+
+
+@compiled(error_model="numpy")
+def temper(
+    first: int,
+    last: int,
+    start: Array,
+    annotator: Array,
+    label: Array,
+    base: Array,
+    strength: float,
+    counts: Array,
+    rows: Array,
+    shares: Array,
+    correlation: float,
+    posterior: Array,
+    answer: Array,
+) -> None:
+    """Compute the classes' probabilities of some tasks with the votes' design effect.
+
+    The logarithm of the likelihood of n votes is divided by 1 + (n - 1) correlation; see `expect`.
+
+    Parameters
+    ----------
+    first, last : int
+    start, annotator, label, base, strength, counts, rows, shares : as in `expect`
+    correlation : float
+    posterior : (N, J) float64
+        As fitted.
+    answer : (N, J) float64
+        Overwritten for tasks with votes.
+    """
+    classes = len(shares)
+    logs = shares.copy()
+    for i in range(first, last):
+        votes = start[i + 1] - start[i]
+        if votes == 0:
+            continue
+        logs[:] = 0.0
+        for v in range(start[i], start[i + 1]):
+            k, output = annotator[v], label[v]
+            for j in range(classes):
+                own = posterior[i, j]
+                rate = strength * base[k, output, j] + counts[k, output, j] - own
+                logs[j] += math.log(max(rate, _TINY) / (strength + rows[k, j] - own))
+        effect = 1.0 + (votes - 1) * correlation
+        for j in range(classes):
+            logs[j] = logs[j] / effect + math.log(shares[j])
+        most = logs.max()
+        whole = 0.0
+        for j in range(classes):
+            logs[j] = math.exp(logs[j] - most)
+            whole += logs[j]
+        for j in range(classes):
+            answer[i, j] = logs[j] / whole
+
+
+@compiled(error_model="numpy")
+def score_correlation(
+    first: int,
+    last: int,
+    tasks: Array,
+    start: Array,
+    annotator: Array,
+    label: Array,
+    base: Array,
+    strength: float,
+    counts: Array,
+    rows: Array,
+    shares: Array,
+    posterior: Array,
+    correlations: Array,
+    most_votes: int,
+    scores: Array,
+) -> None:
+    """Add the log-likelihood of each vote on some tasks, predicted from the other votes on its task.
+
+    Parameters
+    ----------
+    first, last : int
+        Positions in `tasks`.
+    tasks : (M,) int64
+        Tasks of unknown class with two votes or more.
+    start, annotator, label, base, strength, counts, rows, shares, posterior : as in `temper`
+    correlations : (R,) float64
+    most_votes : int
+        Votes of the task with the most.
+    scores : (R,) float64
+        Added to.
+    """
+    classes = len(shares)
+    rates = shares.repeat(most_votes).reshape(classes, most_votes)
+    logs = rates.copy()
+    total = shares.copy()
+    term = shares.copy()
+    for at in range(first, last):
+        i = tasks[at]
+        votes = start[i + 1] - start[i]
+        total[:] = 0.0
+        for n in range(votes):
+            k, output = annotator[start[i] + n], label[start[i] + n]
+            for j in range(classes):
+                own = posterior[i, j]
+                rate = strength * base[k, output, j] + counts[k, output, j] - own
+                rates[j, n] = max(rate, _TINY) / (strength + rows[k, j] - own)
+                logs[j, n] = math.log(rates[j, n])
+                total[j] += logs[j, n]
+        for r in range(len(correlations)):
+            effect = 1.0 + (votes - 2) * correlations[r]
+            for n in range(votes):
+                most = -1e300
+                for j in range(classes):
+                    term[j] = (total[j] - logs[j, n]) / effect + math.log(shares[j])
+                    most = max(most, term[j])
+                whole = likelihood = 0.0
+                for j in range(classes):
+                    weight = math.exp(term[j] - most)
+                    whole += weight
+                    likelihood += weight * rates[j, n]
+                scores[r] += math.log(likelihood / whole)
+
+
+@compiled(error_model="numpy")
+def fill_base(
+    first: int,
+    last: int,
+    stands: Array,
+    accuracy: Array,
+    right: Array,
+    wrong: Array,
+    own: Array,
+    weight: float,
+    base: Array,
+) -> None:
+    """Compute the prior mean of some annotators' rates.
+
+    Parameters
+    ----------
+    first, last : int
+        Annotators.
+    stands : (L, J) bool
+        Whether an output stands for a class.
+    accuracy : (K, J) float64
+        Probability of the outputs that stand for a class.
+    right, wrong : (L, J) float64
+        The crowd's shares of the outputs that stand for a class, and of those that do not.
+    own : (K, L) float64
+        Each annotator's expected wrong votes by output.
+    weight : float
+        Votes that `wrong` counts for beside them.
+    base : (K, L, J) float32
+        Overwritten.
+    """
+    outputs, classes = stands.shape
+    for k in range(first, last):
+        for j in range(classes):
+            whole = 0.0
+            good = 0
+            for output in range(outputs):
+                if stands[output, j]:
+                    good += 1
+                else:
+                    whole += weight * wrong[output, j] + own[k, output]
+            hit = 1.0 if good == outputs else (0.0 if good == 0 else accuracy[k, j])
+            for output in range(outputs):
+                if stands[output, j]:
+                    base[k, output, j] = hit * right[output, j]
+                else:
+                    share = (weight * wrong[output, j] + own[k, output]) / whole
+                    base[k, output, j] = (1.0 - hit) * share
+
+
+@compiled(error_model="numpy")
+def beta_binomial(right: Array, votes: Array, means: Array, strengths: Array, scores: Array) -> None:
+    """Compute the log-likelihood of annotators' right votes under Beta distributed skills.
+
+    Parameters
+    ----------
+    right, votes : (K,) float64
+    means, strengths : (A,) and (B,) float64
+    scores : (A, B) float64
+        Overwritten.
+    """
+    for a in range(len(means)):
+        for b in range(len(strengths)):
+            first, second = means[a] * strengths[b], (1.0 - means[a]) * strengths[b]
+            both = math.lgamma(first + second) - math.lgamma(first) - math.lgamma(second)
+            score = 0.0
+            for k in range(len(right)):
+                score += (
+                    both
+                    + math.lgamma(first + right[k])
+                    + math.lgamma(second + votes[k] - right[k])
+                    - math.lgamma(first + second + votes[k])
+                )
+            scores[a, b] = score
+
+
+@compiled(error_model="numpy")
+def polya(rows: Array, base: Array, counts: Array, strength: float) -> float:
+    """Compute the log-likelihood of some rows of counts under Dirichlet distributed rates.
+
+    Parameters
+    ----------
+    rows : (R, 2) int64
+        Annotator and class of each row.
+    base : (K, L, J) float32
+    counts : (K, L, J) float64
+    strength : float
+    """
+    score = 0.0
+    for r in range(len(rows)):
+        k, j = rows[r, 0], rows[r, 1]
+        whole = 0.0
+        for output in range(base.shape[1]):
+            count = counts[k, output, j]
+            if count > 1e-6:
+                prior = strength * base[k, output, j]
+                score += math.lgamma(prior + count) - math.lgamma(prior)
+                whole += count
+        score += math.lgamma(strength) - math.lgamma(strength + whole)
+    return score
+
+
+@compiled(error_model="numpy")
+def membership_sweep(
+    first: int,
+    last: int,
+    start: Array,
+    annotator: Array,
+    label: Array,
+    known: Array,
+    base: Array,
+    strength: float,
+    counts: Array,
+    rows: Array,
+    mixture: Array,
+    share: Array,
+    total: Array,
+) -> None:
+    """Update the apparent class of each vote on some tasks, one vote after the other.
+
+    Parameters
+    ----------
+    first, last : int
+    start, annotator, label, known, base, strength : as in `expect`
+    counts, rows : (K, L, J) and (K, J) float64
+        Updated with every vote.
+    mixture : (J,) float64
+        Prior of a task's mixture.
+    share : (V, J) float32
+        Probability of each vote's apparent class. Overwritten.
+    total : (N, J) float64
+        Its sum over the votes on a task. Overwritten.
+    """
+    classes = len(mixture)
+    term = mixture.copy()
+    for i in range(first, last):
+        if known[i] >= 0 or start[i + 1] == start[i]:
+            continue
+        for v in range(start[i], start[i + 1]):
+            k, output = annotator[v], label[v]
+            whole = 0.0
+            for j in range(classes):
+                own = share[v, j]
+                rate = strength * base[k, output, j] + counts[k, output, j] - own
+                term[j] = (
+                    (mixture[j] + max(total[i, j] - own, 0.0))
+                    * max(rate, _TINY)
+                    / (strength + rows[k, j] - own)
+                )
+                whole += term[j]
+            for j in range(classes):
+                own = share[v, j]
+                share[v, j] = term[j] / whole
+                change = share[v, j] - own
+                counts[k, output, j] += change
+                rows[k, j] += change
+                total[i, j] += change

@@ -1,0 +1,190 @@
+"""Pooled consensus: calibration of correlated votes, decided tasks, unvoted classes, awkward crowds."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from raterscope.algorithms.labels.assessment import assess
+from raterscope.algorithms.labels.data import OPEN, Labels
+from raterscope.algorithms.labels.fusion import LabelPlan, run
+from raterscope.algorithms.labels.ibcc import ibcc
+from raterscope.algorithms.labels.pooled import PooledSettings, pooled
+from raterscope.algorithms.labels.unvoted import bar_unvoted, unvoted_tasks
+from raterscope.algorithms.labels.voting import majority
+from raterscope.algorithms.progress import Cancelled
+
+
+def make(
+    seed: int,
+    classes: int = 3,
+    tasks: int = 400,
+    each: int = 5,
+    annotators: int = 30,
+    lookalike: float = 0.25,
+) -> tuple[Labels, np.ndarray]:
+    """Simulate a crowd in which some tasks look like another class to most annotators."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, classes, tasks).astype(np.int16)
+    apparent = truth.copy()
+    hard = rng.random(tasks) < lookalike
+    apparent[hard] = rng.integers(0, classes, int(hard.sum()))
+    annotator = np.concatenate([rng.choice(annotators, each, replace=False) for _ in range(tasks)])
+    task = np.repeat(np.arange(tasks), each)
+    skill = rng.uniform(0.55, 0.95, annotators)
+    seen = np.where(rng.random(len(task)) < 0.8, apparent[task], truth[task])
+    wrong = rng.random(len(task)) > skill[annotator]
+    label = np.where(wrong, (seen + rng.integers(1, max(2, classes), len(task))) % classes, seen)
+    names = tuple(f"class {j}" for j in range(classes))
+    return Labels(
+        task,
+        annotator,
+        label,
+        tuple(map(str, range(tasks))),
+        tuple(map(str, range(annotators))),
+        names,
+        names,
+    ), truth
+
+
+def of_votes(rows, tasks, classes, **rest):
+    task, annotator, label = np.array(rows, dtype=int).reshape(-1, 3).T
+    names = tuple(f"class {j}" for j in range(classes))
+    count = max([2, *(annotator + 1)])
+    return Labels(
+        task,
+        annotator,
+        label,
+        tuple(map(str, range(tasks))),
+        tuple(map(str, range(count))),
+        names,
+        names,
+        **rest,
+    )
+
+
+@pytest.mark.parametrize("classes", [2, 3, 5])
+def test_probabilities_are_right_as_often_as_they_claim_where_votes_are_correlated(classes):
+    ours, theirs, votes = [], [], []
+    for seed in range(3):
+        labels, truth = make(seed, classes)
+        for method, found in ((pooled, ours), (ibcc, theirs), (majority, votes)):
+            found.append(assess(method(labels).posterior, truth, labels.classes))
+    error, worse = (np.mean([one.calibration.error for one in each]) for each in (ours, theirs))
+    assert error < 0.09
+    assert error < worse - 0.02
+    assert np.mean([one.log_loss for one in ours]) < np.mean([one.log_loss for one in theirs])
+    assert np.mean([one.accuracy for one in ours]) > np.mean([one.accuracy for one in votes]) - 0.005
+
+
+@pytest.mark.parametrize("count", [1, 3, 10, 30])
+def test_correct_decisions_on_the_most_disputed_tasks_do_not_harm_the_others(count):
+    before, after = [], []
+    for seed in range(4):
+        labels, truth = make(seed)
+        first = pooled(labels)
+        decided = np.argsort(-first.entropy(), kind="stable")[:count]
+        known = np.full(len(truth), OPEN, dtype=np.int16)
+        known[decided] = truth[decided]
+        second = pooled(replace(labels, known=known))
+        assert (second.label()[decided] == truth[decided]).all()
+        judged = np.where(known == OPEN, truth, OPEN).astype(np.int16)
+        for fusion, found in ((first, before), (second, after)):
+            found.append(assess(fusion.posterior, judged, labels.classes).log_loss)
+    assert np.mean(after) <= np.mean(before) * 1.01
+
+
+def test_a_class_that_nobody_chose_is_not_the_consensus_without_cases():
+    labels, _ = make(5, classes=6, tasks=300, annotators=60)
+    for name in ("ibcc", "dawid-skene", "gibbs", "pooled"):
+        fusion = run(labels, LabelPlan.make(name, {"communities": "no"}))
+        kept = unvoted_tasks(labels, fusion)
+        said = " ".join(fusion.notices)
+        assert ("nobody voted for" in said) == bool(len(kept))
+        assert (fusion.posterior[kept].max(axis=1) >= 0.8).all()
+        assert fusion.posterior.sum(axis=1) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(("cases", "stays"), [(4, True), (2, False)])
+def test_a_class_that_nobody_chose_is_the_consensus_where_cases_show_what_votes_mean(cases, stays):
+    rows = [(i, k, 0) for i in range(cases) for k in range(4)]  # known to be class 1, as nobody says
+    rows += [(cases, k, 0) for k in range(4)]
+    known = np.append(np.ones(cases), OPEN).astype(np.int16)
+    labels = of_votes(rows, cases + 1, 2, known=known)
+    fusion = ibcc(labels)
+    posterior = fusion.posterior.copy()
+    posterior[cases] = (0.1, 0.9)
+    judged = bar_unvoted(labels, replace(fusion, posterior=posterior))
+    assert (judged.label()[cases] == 1) == stays
+    assert ("nobody voted for" in judged.notices[-1]) == stays
+    weak = posterior.copy()
+    weak[cases] = (0.3, 0.7)
+    barred = bar_unvoted(labels, replace(fusion, posterior=weak))
+    assert barred.label()[cases] == 0
+    assert barred.posterior[cases] == pytest.approx(0.5, abs=1e-5)
+    assert "not supported" in barred.notices[-1]
+
+
+def test_awkward_crowds_have_an_answer():
+    empty = pooled(of_votes([], 0, 2))
+    assert empty.posterior.shape == (0, 2)
+    silent = pooled(of_votes([], 3, 2, known=np.array([1, OPEN, 1])))
+    assert silent.posterior[0].tolist() == [0.0, 1.0]
+    alone = pooled(of_votes([(0, 0, 0), (1, 0, 1), (1, 0, 1)], 2, 3))
+    assert alone.label().tolist() == [0, 1]
+    single = pooled(of_votes([(0, 0, 0), (0, 1, 0)], 1, 1))
+    assert single.posterior.tolist() == [[1.0]]
+    task, annotator = np.repeat(np.arange(20), 4), np.tile(np.arange(4), 20)
+    label = np.where(task % 2 == 0, annotator % 2, 2)  # two outputs stand for the first class, one for none
+    label[::16] = 3
+    mapped = Labels(
+        task, annotator, label, tuple(map(str, range(20))), tuple("abcd"), tuple("wxyz"),
+        ("yes", "no", "never"),
+        meaning=np.array([0, 0, 1, OPEN]),
+    )  # fmt: skip
+    fusion = pooled(mapped)
+    assert (fusion.label() == np.arange(20) % 2).all()
+    assert np.isfinite(fusion.confusion.alpha).all()
+    assert fusion.confusion.alpha.shape == (4, 3, 4)
+    prior = np.array([[1.0, 9.0], [9.0, 1.0]])  # votes mean the other class
+    rows = [(t, k, t % 2) for t in range(20) for k in range(4)]
+    turned = pooled(of_votes(rows, 20, 2, prior=prior))
+    assert np.isfinite(turned.posterior).all()
+
+
+def test_the_same_votes_give_the_same_bits_and_the_order_of_tasks_hardly_matters():
+    labels, _ = make(3)
+    first, again = pooled(labels), pooled(labels)
+    assert (first.posterior == again.posterior).all()
+    turn = np.random.default_rng(0).permutation(len(labels.tasks))
+    moved = pooled(replace(labels, task=turn[labels.task]))
+    assert moved.posterior[turn] == pytest.approx(first.posterior, abs=0.02)
+
+
+def test_many_votes_a_task_do_not_underflow():
+    rng = np.random.default_rng(0)
+    rows = [(t, k, (t + (rng.random() < 0.3)) % 2) for t in range(20) for k in range(300)]
+    fusion = pooled(of_votes(rows, 20, 2))
+    assert np.isfinite(fusion.posterior).all()
+    assert (fusion.label() == np.arange(20) % 2).all()
+
+
+def test_a_fit_that_does_not_converge_says_so():
+    labels, _ = make(1)
+    assert "not final" in pooled(labels, PooledSettings(iterations=2)).notices[0]
+    assert not pooled(labels).notices
+
+
+def test_it_is_cancelled_and_shows_partial_results():
+    labels, _ = make(1)
+    seen = []
+
+    def watch(fraction, words, *, objective=None, partial=None):
+        assert not seen or fraction >= seen[-1][0]
+        seen.append((fraction, partial))
+        if len(seen) > 20 and partial is not None:
+            raise Cancelled
+
+    with pytest.raises(Cancelled):
+        pooled(labels, watch=watch)
+    assert seen[-1][1]().posterior.sum(axis=1) == pytest.approx(1.0)
