@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+from raterscope.algorithms.matching import RADIUS
 from raterscope.algorithms.progress import Watch
 from raterscope.app.review import (
     Decision,
@@ -23,7 +24,8 @@ from raterscope.app.study import ImageEntry, RunEntry, Study
 from raterscope.app.study.records import Item
 
 __all__ = [
-    "Chosen", "Contents", "Journal", "Written", "choose_run", "open_study", "read_contents", "write_decision",
+    "Chosen", "Contents", "Journal", "Written", "choose_run", "open_study", "read_contents",
+    "set_matching_radius", "write_decision",
 ]  # fmt: skip
 
 
@@ -43,6 +45,8 @@ class Contents:
     """The kinds whose shown run no longer rests on what the expert says now."""
     chosen: Mapping[str, int] = field(default_factory=dict)
     """The run that was chosen to be shown of each kind; without one, the latest of each item."""
+    matching_radius: float = RADIUS
+    """Pixels within which a detection matches a true place."""
     hidden: bool = False
     """The names of annotators are not to be seen."""
 
@@ -169,7 +173,15 @@ def read_contents(journal: Journal, study: Study, watch: Watch) -> Contents:
         review=journal.state,
         stale=journal.stale,
         chosen=chosen,
+        matching_radius=study.matching_radius(),
     )
+
+
+def set_matching_radius(radius: float, study: Study, watch: Watch) -> float:
+    """Match detections with true places within a radius from now on."""
+    watch(0.0, "setting the matching radius")
+    study.set_matching_radius(radius)
+    return radius
 
 
 def choose_run(

@@ -25,6 +25,7 @@ from raterscope.app.contents import (
     choose_run,
     open_study,
     read_contents,
+    set_matching_radius,
     write_decision,
 )
 from raterscope.app.errors import InputError
@@ -82,6 +83,8 @@ class Document(QObject):
         What the study did not take, be it that it is left by now: it has to be held until it is written.
     run_chosen
         Another run is chosen to be shown, and that is on disk.
+    radius_changed
+        Detections match true places within another radius, and that is on disk.
     kept(bool)
         Something that `keep` was to write is written, or not.
     rested(Standing)
@@ -97,6 +100,7 @@ class Document(QObject):
     refused = Signal(str)
     unsaved = Signal(object)
     run_chosen = Signal()
+    radius_changed = Signal()
     kept = Signal(bool)
     rested = Signal(object)
     followed = Signal(object, object)
@@ -251,6 +255,11 @@ class Document(QObject):
         job = self.ask("Choosing a run", work)
         job.finished.connect(partial(self._on_chosen, journal))
 
+    def set_matching_radius(self, radius: float) -> None:
+        """Match detections with true places within a radius from now on, in reports too; in pixels."""
+        job = self.ask("Setting the matching radius", partial(set_matching_radius, radius))
+        job.finished.connect(partial(self._on_radius, self._journal))
+
     def hide_names(self, hidden: bool, by: str) -> None:
         """Hide the names of annotators in what is said of decisions, or show them.
 
@@ -345,6 +354,11 @@ class Document(QObject):
         if self.contents is not None and journal is self._journal:
             self.contents = replace(self.contents, chosen=found.chosen, stale=found.stale)
             self.run_chosen.emit()
+
+    def _on_radius(self, journal: Journal | None, radius: float) -> None:
+        if self.contents is not None and journal is self._journal:
+            self.contents = replace(self.contents, matching_radius=radius)
+            self.radius_changed.emit()
 
     def _on_written(self, journal: Journal, written: Written | None) -> None:
         if self.contents is None or written is None or journal is not self._journal:

@@ -51,7 +51,8 @@ def describe_fuse(commands: Commands) -> None:
     clicks.add_argument("--truth", type=Path, metavar="TRUTH",
                         help="true places (image, x, y) to compare with; writes evaluation.csv")  # fmt: skip
     clicks.add_argument("--radius", type=length, metavar="PX",
-                        help="how far from the truth a detection may lie")  # fmt: skip
+                        help="matching radius: how far from the truth a detection may lie; by default "
+                             "that of a new study")  # fmt: skip
     clicks.add_argument("--weight", nargs="+", action="extend", default=[], type=weight,
                         metavar="NAME=WEIGHT", dest="weights",
                         help="annotators who count as a part of one, as in kim=0.5")  # fmt: skip

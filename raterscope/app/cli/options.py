@@ -24,6 +24,7 @@ from raterscope.app.cli.arguments import (
     add_settings,
     add_study,
     count,
+    length,
     seconds,
 )
 from raterscope.app.cli.fuse_options import describe_fuse
@@ -109,6 +110,9 @@ def _describe_study_commands(commands: Commands) -> None:
     reading.add_argument("--kind", choices=("clicks", "truth", "image", "volume", "masks", "labels",
                                             "true-labels", "pairs"),
                          help="what the files hold, where they do not show it")  # fmt: skip
+    reading.add_argument("--radius", type=length, metavar="PX",
+                         help="set the study's matching radius: how far from a true place of clicks a "
+                              "detection may lie")  # fmt: skip
     add_extent(reading, "width and height of images that nothing else tells the size of, pixels")
     add_mapping(reading, "annotator, image, x, y, time; of labels annotator, task, label, time, truth, "
                 "question, picture, votes (a column an annotator); of pairs annotator, left, right, choice, "

@@ -55,6 +55,8 @@ def import_files(options: argparse.Namespace) -> int:
             sentences = importing.store(
                 readings, study, part(watch, 0.5, 1.0), extent=extent, may_resample=options.resample
             )
+            if options.radius is not None:
+                study.set_matching_radius(options.radius)
     for sentence in sentences:
         print(one_line(sentence))
     return 0

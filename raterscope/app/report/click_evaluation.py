@@ -6,10 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from raterscope.algorithms.clicks.data import BoolArray
-from raterscope.algorithms.evaluation import Evaluation, calibration, curves_of, evaluate
+from raterscope.algorithms.evaluation import Evaluation, calibration, compare, curves_of, evaluate
 from raterscope.algorithms.labels.assessment import wilson
-from raterscope.algorithms.matching import RADIUS, true_detections
+from raterscope.app.clicks.accuracy import evaluate_fusion, judged_spots
 from raterscope.app.errors import counted, plain
 from raterscope.app.report.charts import LINES, Line, draw_lines
 from raterscope.app.report.contents import Block, Gallery, Table, shortened
@@ -20,14 +19,14 @@ from raterscope.widgets.figures import estimate
 __all__ = ["against_truth"]
 
 
-def against_truth(found: Sequence[CountedImage]) -> list[Block]:
-    """Compare with known places, on the images of which they are told; nothing without."""
+def against_truth(found: Sequence[CountedImage], radius: float) -> list[Block]:
+    """Compare with known places within a radius, on the images that have some; nothing without."""
     known = [one for one in found if one.truth.known]
     if not known:
         return []
-    fused = [evaluate(_places(one, one.fusion.detection.detected), one.truth.places, RADIUS) for one in known]
+    fused = [evaluate_fusion(one.fusion, one.truth.places, radius) for one in known]
     decided = [
-        evaluate(np.column_stack([one.spots.x, one.spots.y])[one.spots.present], one.truth.places, RADIUS)
+        evaluate(np.column_stack([one.spots.x, one.spots.y])[one.spots.present], one.truth.places, radius)
         for one in known
     ]
     rows = shortened([_row(plain(one.entry.name), [each]) for one, each in zip(known, decided, strict=True)])
@@ -37,15 +36,21 @@ def against_truth(found: Sequence[CountedImage]) -> list[Block]:
         rows.append(_row("all images, before the expert", fused))
     held = sorted({one.run.id for one in known if one.run.log.get("truth_held")})
     note = (
-        f"A spot that was found matches a known place within {RADIUS:g} px, one to one. Sensitivity: share "
+        f"A spot that was found matches a known place within {radius:g} px, one to one. Sensitivity: share "
         "of the known places that were found; precision: share of what was found that is known; F1: both in "
         "one. 95 % intervals are Wilson's, as if spots were independent of each other."
     )
+    if len(known) > 1:
+        (mean,) = compare({"mean": fused})
+        note += (
+            " The mean over images, before the expert, as the comparison of runs shows it: sensitivity "
+            f"{share(mean.sensitivity)}, precision {share(mean.precision)}, F1 {share(mean.f_one)}."
+        )
     if held:
         runs = " and ".join(str(number) for number in held)
         note += f" Known places were held fixed in run {runs}: the figures say little of the method."
     columns = ("Image", "Known", "Found", "Matched", "Sensitivity", "Precision", "F1")
-    return [Table("Against known places", columns, rows, note), _curves(known)]
+    return [Table("Against known places", columns, rows, note), _curves(known, radius)]
 
 
 def _row(name: str, every: Sequence[Evaluation]) -> tuple[str, ...]:
@@ -69,17 +74,9 @@ def _share(part: int, whole: int) -> str:
     return estimate(part / whole, *wilson(part, whole)) if whole else NONE
 
 
-def _curves(known: Sequence[CountedImage]) -> Gallery:
+def _curves(known: Sequence[CountedImage], radius: float) -> Gallery:
     """Draw precision over sensitivity and the calibration of all spots together, before the expert."""
-    posterior = np.concatenate([one.fusion.detection.posterior for one in known])
-    true = np.concatenate(
-        [
-            true_detections(
-                one.fusion.clustering.mean, one.fusion.detection.posterior, one.truth.places, RADIUS
-            )
-            for one in known
-        ]
-    )
+    posterior, true = judged_spots([(one.fusion, one.truth.places) for one in known], radius)
     drawn, sure = (
         curves_of(posterior, true, sum(len(one.truth) for one in known)),
         calibration(posterior, true),
@@ -101,7 +98,3 @@ def _curves(known: Sequence[CountedImage]) -> Gallery:
     return Gallery(
         "Probabilities against known places", pictures, (), f"{many}, before the expert's decisions."
     )
-
-
-def _places(one: CountedImage, these: BoolArray) -> np.ndarray:
-    return one.fusion.clustering.mean[these]

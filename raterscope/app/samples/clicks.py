@@ -18,6 +18,8 @@ __all__ = ["STUDY", "about", "make_sample", "write_files"]
 STUDY = "sample.rscope"
 CLICKS = "simulated_clicks.csv"
 TRUTH = "simulated_truth.csv"
+RADIUS = 8.0
+"""How far from a simulated parasite a detection may lie, pixels: about a ring's radius."""
 
 _SEED = 1905
 _LOOKS = 0.5  # share of the smears that an annotator looks at
@@ -56,6 +58,7 @@ def make_sample(folder: Path, *, smears: int = 12, annotators: int = 51, watch: 
     with made_whole(study_path) as study:
         readings = read_files([*paths, folder / CLICKS, folder / TRUTH], watch=part(watch, 0.9, 0.93))
         store(readings, study, part(watch, 0.93, 1.0))
+        study.set_matching_radius(RADIUS)
     return study_path
 
 

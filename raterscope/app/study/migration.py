@@ -21,6 +21,7 @@ _SINCE = {
     5: ("TABLE outlines", "INDEX outlines_by_object"),
     7: ("TABLE structures", "TABLE keys"),
     8: ("TABLE shown",),
+    9: ("TABLE settings",),
 }
 """What came with a version and was nowhere before."""
 

@@ -59,6 +59,8 @@ The file is in WAL mode while it is open and a single plain file when it is clos
     One row a stream and image; ``object`` holds what the stream has come to on that image.
 ``shown``
     One row a kind of annotation of which a run was chosen to be shown. Without one, the latest is.
+``settings``
+    One row a setting of the study that is not at its default: ``matching_radius``, in pixels.
 ``objects``, ``chunks``
     An object is a record of arrays (see `arrays`), `size` bytes in chunks of one MiB, each compressed by
     zlib, which also tells when one is damaged.
@@ -72,7 +74,8 @@ The file is in WAL mode while it is open and a single plain file when it is clos
 Version 1 had neither ``grids`` nor ``masks``, and in ``decisions`` the columns of a spot in place of the
 subject. Version 2 knew images alone as items, one annotator a decision, and no ``questions``, ``votes`` and
 ``pictures``. Version 3 knew no ``streams`` and ``watched``, version 4 no ``outlines``, version 5 no
-``slice_offsets``, version 6 no ``structures`` and ``keys``, version 7 no ``shown``. `migration` brings such
+``slice_offsets``, version 6 no ``structures`` and ``keys``, version 7 no ``shown``, version 8 no
+``settings``. `migration` brings such
 files up to date.
 
 Rows of a run and of an import appear in one transaction, whole or not at all.
@@ -83,7 +86,7 @@ from __future__ import annotations
 __all__ = ["APPLICATION_ID", "SCHEMA", "VERSION"]
 
 APPLICATION_ID = 0x52536370
-VERSION = 8
+VERSION = 9
 
 SCHEMA = (
     """CREATE TABLE images (
@@ -137,6 +140,7 @@ SCHEMA = (
     """CREATE TABLE shown (
         kind TEXT PRIMARY KEY, run INTEGER NOT NULL REFERENCES runs(id) ON DELETE CASCADE
         ) WITHOUT ROWID, STRICT""",
+    "CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID, STRICT",
     "CREATE INDEX outlines_by_object ON outlines(object)",
     """CREATE TABLE streams (
         id INTEGER PRIMARY KEY, source TEXT NOT NULL UNIQUE, settings TEXT NOT NULL, position TEXT NOT NULL,

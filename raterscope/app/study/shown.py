@@ -16,10 +16,10 @@ from typing import Any
 
 from raterscope.app.errors import counted, plain
 from raterscope.app.review import Decision, ReviewState, differ, fold
-from raterscope.app.study.asked import StudyQuestions
 from raterscope.app.study.locking import Lock
 from raterscope.app.study.outlines import Answers
 from raterscope.app.study.records import RunEntry, StudyError
+from raterscope.app.study.settings import StudySettings
 
 __all__ = ["StudyShown", "run_name"]
 
@@ -35,7 +35,7 @@ _ANNOTATIONS = {
 """Whether annotations of an item came after an import."""
 
 
-class StudyShown(StudyQuestions):
+class StudyShown(StudySettings):
     """The runs that are shown."""
 
     def __init__(self, path: Path, connection: sqlite3.Connection, lock: Lock | None) -> None:

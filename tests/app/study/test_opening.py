@@ -224,7 +224,7 @@ def test_a_newer_version_is_refused(closed: Path) -> None:
     assert "newer Raterscope" in refusal(closed)
 
 
-@pytest.mark.parametrize("version", [1, 2, 3, 4, 5, 6, 7])
+@pytest.mark.parametrize("version", [1, 2, 3, 4, 5, 6, 7, 8])
 def test_a_study_of_an_older_format_opens_with_all_that_was_decided(closed: Path, version: int) -> None:
     with Study.open(closed) as study:
         moved = SpotSubject(number=2, x=5.0, y=4.0, from_x=3.0, from_y=4.0)
@@ -288,13 +288,15 @@ COLUMNS_BEFORE = {
 }
 TABLES_SINCE = {
     1: ("grids", "masks", "questions", "votes", "pictures", "watched", "streams", "outlines",
-        "structures", "keys", "shown"),
-    2: ("questions", "votes", "pictures", "watched", "streams", "outlines", "structures", "keys", "shown"),
-    3: ("watched", "streams", "outlines", "structures", "keys", "shown"),
-    4: ("outlines", "structures", "keys", "shown"),
-    5: ("structures", "keys", "shown"),
-    6: ("structures", "keys", "shown"),
-    7: ("shown",),
+        "structures", "keys", "shown", "settings"),
+    2: ("questions", "votes", "pictures", "watched", "streams", "outlines", "structures", "keys", "shown",
+        "settings"),
+    3: ("watched", "streams", "outlines", "structures", "keys", "shown", "settings"),
+    4: ("outlines", "structures", "keys", "shown", "settings"),
+    5: ("structures", "keys", "shown", "settings"),
+    6: ("structures", "keys", "shown", "settings"),
+    7: ("shown", "settings"),
+    8: ("settings",),
 }  # fmt: skip
 
 
@@ -302,7 +304,8 @@ def as_an_older_format(path: Path, version: int) -> None:
     """Write a study as an older format had it.
 
     The first had a spot's columns, the second one annotator a decision, the third watched nothing, the fourth
-    kept no outlines, the fifth no slice positions, the sixth no codes of structures and no key of exports.
+    kept no outlines, the fifth no slice positions, the sixth no codes of structures and no key of exports,
+    the seventh no run shown, the eighth no settings.
     """
     with edited(path) as connection:
         for table in TABLES_SINCE[version]:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from raterscope.algorithms.clicks.fusion import FusionPlan
 from raterscope.algorithms.progress import Watch, part
-from raterscope.app.cli.fuse.clicks import evaluations_of, summary_of
+from raterscope.app.cli.fuse.clicks import summary_of
+from raterscope.app.clicks.accuracy import evaluate_outcomes
 from raterscope.app.clicks.results import Results, run_record, write_results
 from raterscope.app.clicks.running import fuse_inputs, gather, keep
 from raterscope.app.report import write_report
@@ -18,8 +19,6 @@ from raterscope.app.study import Study, digest_of
 __all__ = ["demonstrate"]
 
 REPORT = "clicks-report.html"
-RADIUS = 8.0
-"""How far from a simulated parasite a detection may lie, pixels: about a ring's radius."""
 
 
 def demonstrate(folder: Path, results: Path, watch: Watch) -> Demonstrated:
@@ -33,13 +32,14 @@ def demonstrate(folder: Path, results: Path, watch: Watch) -> Demonstrated:
         digest = digest_of(inputs.given)
         keep_once(study, answer, digest, keep, part(watch, 0.9, 0.95))
         write_report(study, results / REPORT, part(watch, 0.95, 1.0))
+        radius = study.matching_radius()
         places = {name: study.truth(number).places for name, number in inputs.items.items()}
-    evaluations = evaluations_of(answer.outcomes, places, RADIUS)
+    evaluations = evaluate_outcomes(answer.outcomes, places, radius)
     record = run_record(
         answer.plan, answer.outcomes.values(), started=answer.started, seconds=answer.seconds, digest=digest,
         inputs=[{"file": STUDY, "simulated": True}], weights=inputs.weights,
     )  # fmt: skip
     write_results(results, Results(inputs.given, answer.outcomes, answer.plan, record, evaluations))
     words = [f"{study_path}: simulated smears, clicked on by a simulated crowd"]
-    words += summary_of(inputs.given, answer.outcomes, evaluations, time.perf_counter() - clock)
+    words += summary_of(inputs.given, answer.outcomes, evaluations, time.perf_counter() - clock, radius)
     return Demonstrated(study_path, words, list(answer.outcomes.values()))

@@ -15,12 +15,14 @@ import numpy as np
 from raterscope.algorithms.clicks.data import Clicks, FloatArray, KnownSpots
 from raterscope.algorithms.clicks.fusion import FusionPlan
 from raterscope.algorithms.clicks.results import Fusion
-from raterscope.algorithms.evaluation import Evaluation, compare, evaluate
+from raterscope.algorithms.evaluation import Evaluation, compare
+from raterscope.algorithms.matching import RADIUS
 from raterscope.algorithms.progress import Watch, part
 from raterscope.app import formats
 from raterscope.app.cli.rescuing import write_in_folder
 from raterscope.app.cli.results import failures, files_and_digests, make_folder, tell, tell_files
 from raterscope.app.cli.terminal import ProgressLine
+from raterscope.app.clicks.accuracy import evaluate_outcomes
 from raterscope.app.clicks.batch import fuse_images
 from raterscope.app.clicks.joining import clicks_by_image, points_by_image
 from raterscope.app.clicks.reading import read_point_files, sign_points
@@ -33,7 +35,7 @@ from raterscope.app.outcome import Outcome
 from raterscope.app.study import digest_of
 from raterscope.app.who_marked import UnknownAnnotators
 
-__all__ = ["evaluations_of", "fuse_clicks", "read_named", "summary_of"]
+__all__ = ["fuse_clicks", "read_named", "summary_of"]
 
 _PICTURES = {".png", ".jpg", ".jpeg", ".tif", ".tiff"}
 _TRUE_FIELDS = {"image", "x", "y"}
@@ -42,8 +44,7 @@ _TRUE_FIELDS = {"image", "x", "y"}
 def fuse_clicks(options: argparse.Namespace) -> int:
     """Fuse tables of clicks and write the results; the options are the command line's."""
     plan = FusionPlan.make(options.algorithm, options.detector, dict(options.settings))
-    if options.truth and not options.radius:
-        raise InputError("--truth needs --radius PX: how far from the truth a detection may lie")
+    radius = options.radius or RADIUS
     if options.hold_truth and not options.truth:
         raise InputError("--hold-truth needs --truth TRUTH: the places to hold fixed")
     started, clock = datetime.now(UTC), time.perf_counter()
@@ -65,7 +66,7 @@ def fuse_clicks(options: argparse.Namespace) -> int:
         clicks = {name: one.weighed(weights) for name, one in clicks.items()}
         make_folder(options.output)
         outcomes = fuse_images(clicks, plan, jobs=options.jobs, watch=part(watch, 0.05, 1.0))
-    evaluations = evaluations_of(outcomes, places, options.radius) if truth is not None else None
+    evaluations = evaluate_outcomes(outcomes, places, radius) if truth is not None else None
     record = run_record(
         plan, outcomes.values(), started=started, seconds=time.perf_counter() - clock,
         digest=digest_of(clicks),
@@ -77,7 +78,7 @@ def fuse_clicks(options: argparse.Namespace) -> int:
     notices = [notice for table in tables for notice in table.notices]
     if truth is not None:
         notices += _left_out(truth, clicks, evaluations or {})
-    lines = summary_of(clicks, outcomes, evaluations, time.perf_counter() - clock)
+    lines = summary_of(clicks, outcomes, evaluations, time.perf_counter() - clock, radius)
     tell(notices, lines)
     tell_files(written.answer, written.place)
     written.tell("All results are in")
@@ -92,22 +93,12 @@ def _with_known(clicks: Clicks, places: FloatArray | None) -> Clicks:
     return replace(clicks, known=known)
 
 
-def evaluations_of(
-    outcomes: Mapping[str, Outcome[Fusion]], truth: Mapping[str, FloatArray], radius: float
-) -> dict[str, Evaluation]:
-    """Compare the detections with the truth, on the images of which a truth is known."""
-    return {
-        name: evaluate(outcome.fusion.clustering.mean[outcome.fusion.detection.detected], truth[name], radius)
-        for name, outcome in outcomes.items()
-        if outcome.fusion is not None and name in truth
-    }
-
-
 def summary_of(
     clicks: Mapping[str, Clicks],
     outcomes: Mapping[str, Outcome[Fusion]],
     evaluations: Mapping[str, Evaluation] | None,
     seconds: float,
+    radius: float = RADIUS,
 ) -> Iterator[str]:
     """Say in a line or two what came out."""
     fusions = [outcome.fusion for outcome in outcomes.values() if outcome.fusion is not None]
@@ -129,7 +120,7 @@ def summary_of(
     if evaluations:
         (mean,) = compare({"mean": list(evaluations.values())})
         yield (
-            f"against the truth, mean over {counted(mean.images, 'image')}: "
+            f"against the truth, within {radius:g} px, mean over {counted(mean.images, 'image')}: "
             f"sensitivity {mean.sensitivity:.3f}, precision {mean.precision:.3f}, "
             f"F0.5 {mean.f_half:.3f}, F1 {mean.f_one:.3f}, "
             f"F2 {mean.f_two:.3f}"

@@ -3,31 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-import numpy as np
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QDoubleSpinBox, QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
 from raterscope.algorithms.clicks.data import FloatArray
 from raterscope.algorithms.clicks.results import Fusion
-from raterscope.algorithms.evaluation import (
-    Calibration,
-    Comparison,
-    Curves,
-    calibration,
-    compare,
-    curves,
-    evaluate,
-)
-from raterscope.algorithms.matching import RADIUS, true_detections
+from raterscope.algorithms.evaluation import Calibration, Curves, curves
+from raterscope.algorithms.matching import RADIUS
 from raterscope.algorithms.progress import Watch
+from raterscope.app.clicks.accuracy import Accuracy, calibrate_run, measure_runs
 from raterscope.app.document import Document
 from raterscope.app.jobs import Job, Jobs
-from raterscope.app.study import RunEntry, Study
+from raterscope.app.study import Study
+from raterscope.app.study.settings import LARGEST_RADIUS
 from raterscope.app.workspaces.clicks.scene import Scene
 from raterscope.app.workspaces.lines import run_title
 from raterscope.widgets import theme
@@ -76,16 +68,8 @@ MEASURES = (
 )
 
 
-@dataclass(frozen=True)
-class _Measured:
-    run: RunEntry
-    row: Comparison
-    detections: int
-    area: float
-
-
 class Comparing(QWidget):
-    """Measures runs against imported truth, within a radius that the expert sets.
+    """Measures runs against imported truth, within the matching radius of the study.
 
     Signals
     -------
@@ -112,16 +96,18 @@ class Comparing(QWidget):
         """Whether any image has known places."""
         self.pages = ModeSwitch(PAGES)
         self.radius = QDoubleSpinBox()
-        self.radius.setRange(0.1, 10_000)
+        self.radius.setRange(0.1, LARGEST_RADIUS)
         self.radius.setDecimals(1)
         self.radius.setValue(RADIUS)
         self.radius.setSuffix(" px")
         self.radius.setButtonSymbols(QDoubleSpinBox.ButtonSymbols.NoButtons)
         self.radius.setKeyboardTracking(False)
         set_lengths(self.radius, width=76)
-        self.radius.setToolTip("A detection matches a known place within this radius, one to one")
+        self.radius.setToolTip(
+            "A detection matches a known place within this radius, one to one; reports use it too"
+        )
         self.radius.setAccessibleName("Matching radius in pixels")
-        self.radius.valueChanged.connect(self._on_radius)
+        self.radius.valueChanged.connect(self._on_radius_set)
         self.table = ComparisonTable(MEASURES, IMPORT["runs"])
         self.table.run_chosen.connect(self.run_chosen)
         self.plot, self.calibration = CurvesPlot(), CalibrationPlot()
@@ -145,6 +131,7 @@ class Comparing(QWidget):
         column.addWidget(self._shown, 1)
         self.pages.chosen.connect(self._on_page)
         document.changed.connect(self._on_changed)
+        document.radius_changed.connect(self._on_radius)
 
     def show_scene(self, scene: Scene | None) -> None:
         """Take another image or run: its curves are drawn."""
@@ -161,7 +148,7 @@ class Comparing(QWidget):
     def _measure(self, runs: Sequence[int]) -> None:
         self._stop()
         self._runs = tuple(runs)
-        work = partial(_measure, self._runs, self.radius.value())
+        work = partial(measure_runs, self._runs, self._radius)
         self._job = self._document.read_beside("Comparing runs", work)
         self._job.finished.connect(self._on_measured)
 
@@ -178,6 +165,7 @@ class Comparing(QWidget):
         self.table.set_rows(())
         self.calibration.set_lines(())
         self._known = False
+        self._show_radius()
         self._say_missing()
         self._look_for_truth()
 
@@ -188,6 +176,7 @@ class Comparing(QWidget):
 
     def _on_changed(self) -> None:
         """Look again at what may have more truth now."""
+        self._show_radius()
         self._calibrated = None
         self._calibrate()
         self._look_for_truth()
@@ -253,13 +242,13 @@ class Comparing(QWidget):
             self._calibrated = None
             self.calibration.set_lines(())
             return
-        wanted = run.id, self.radius.value()
+        wanted = run.id, self._radius
         if self.pages.mode != "calibration" or not self.isVisible() or wanted == self._calibrated:
             return
         self._calibrated = wanted
         if self._calibrating is not None:
             self._calibrating.cancel()
-        job = self._document.read_beside("Calibrating", partial(_calibrate, *wanted), quiet=True)
+        job = self._document.read_beside("Calibrating", partial(calibrate_run, *wanted), quiet=True)
         self._calibrating = job
         job.finished.connect(partial(self._on_calibrated, wanted, run_title(run)))
 
@@ -276,7 +265,7 @@ class Comparing(QWidget):
             self.plot.set_curves(())
             self._say()
             return
-        work = partial(_curves, scene.fusion, scene.truth, self.radius.value())
+        work = partial(_curves, scene.fusion, scene.truth, self._radius)
         job = self._jobs.start("Drawing curves", work, quiet=True)
         job.finished.connect(partial(self._on_curves, self._generation, run_title(scene.run)))
         job.failed.connect(self.refused)
@@ -298,23 +287,39 @@ class Comparing(QWidget):
             )
             self._say()
 
+    @property
+    def _radius(self) -> float:
+        contents = self._document.contents
+        return RADIUS if contents is None else contents.matching_radius
+
+    def _show_radius(self) -> None:
+        self.radius.blockSignals(True)
+        self.radius.setValue(self._radius)
+        self.radius.blockSignals(False)
+        self.radius.setEnabled(self._document.contents is not None)
+
+    def _on_radius_set(self, radius: float) -> None:
+        if self._document.contents is not None:
+            self._document.set_matching_radius(radius)
+
     def _on_radius(self) -> None:
+        self._show_radius()
         self._draw_curves()
         self._calibrate()
         if self._runs:
             self._measure(self._runs)
 
-    def _on_measured(self, answer: tuple[int, int, tuple[_Measured, ...]]) -> None:
+    def _on_measured(self, answer: tuple[int, int, tuple[Accuracy, ...]]) -> None:
         self._job = None
         places, images, measured = answer
         if not places:
             self.refused.emit("There is nothing to compare with: import known places (image, x, y) first.")
             return
-        aside = f"{places:,} known places on {images:,} images, within {self.radius.value():g} px"
+        aside = f"{places:,} known places on {images:,} images, within {self._radius:g} px"
         self.table.set_rows(tuple(_row(one) for one in measured), aside)
 
 
-def _row(one: _Measured) -> ComparisonRow:
+def _row(one: Accuracy) -> ComparisonRow:
     row = one.row
     values = (
         float(one.detections), row.sensitivity, row.precision, row.f_half, row.f_one, row.f_two, one.area
@@ -336,52 +341,3 @@ def _curves(fusion: Fusion, truth: FloatArray, radius: float, watch: Watch) -> C
 def _any_truth(study: Study, watch: Watch) -> bool:
     watch(0.0, "looking for known places")
     return any(study.truth(entry.id).known for entry in study.images())
-
-
-def _truths(study: Study) -> dict[int, FloatArray]:
-    truths = {}
-    for entry in study.images():
-        points = study.truth(entry.id)
-        if points.known:
-            truths[entry.id] = points.places
-    return truths
-
-
-def _calibrate(number: int, radius: float, study: Study, watch: Watch) -> Calibration:
-    truths = _truths(study)
-    images = [image for image in study.run(number).items if image in truths]
-    posteriors, right = [np.empty(0)], [np.empty(0, dtype=bool)]
-    for done, image in enumerate(images):
-        watch(done / len(images), "calibrating")
-        fusion = study.result(number, image)
-        if fusion is not None:
-            posterior = fusion.detection.posterior
-            posteriors.append(posterior)
-            right.append(true_detections(fusion.clustering.mean, posterior, truths[image], radius))
-    return calibration(np.concatenate(posteriors), np.concatenate(right))
-
-
-def _measure(
-    runs: Sequence[int], radius: float, study: Study, watch: Watch
-) -> tuple[int, int, tuple[_Measured, ...]]:
-    truths = _truths(study)
-    measured = []
-    for done, number in enumerate(runs):
-        run = study.run(number)
-        evaluations, areas = [], []
-        for image in run.items:
-            watch(done / len(runs), f"comparing run {done + 1} of {len(runs)}")
-            fusion = study.result(number, image) if image in truths else None
-            if fusion is None:
-                continue
-            found = fusion.clustering.mean[fusion.detection.detected]
-            evaluations.append(evaluate(found, truths[image], radius))
-            areas.append(
-                curves(fusion.clustering.mean, fusion.detection.posterior, truths[image], radius).roc_area
-            )
-        if evaluations:
-            (row,) = compare({str(number): evaluations})
-            known = np.array(areas)[np.isfinite(areas)]
-            area = float(known.mean()) if len(known) else NAN
-            measured.append(_Measured(run, row, row.true_positive + row.false_positive, area))
-    return sum(map(len, truths.values())), len(truths), tuple(measured)

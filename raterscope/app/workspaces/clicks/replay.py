@@ -9,7 +9,6 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from raterscope.algorithms.clicks.data import Clicks, FloatArray
 from raterscope.algorithms.clicks.experience import Experience
 from raterscope.algorithms.evaluation import evaluate
-from raterscope.algorithms.matching import RADIUS
 from raterscope.algorithms.progress import Watch, without_partials
 from raterscope.app.clicks.replaying import Order, replayed
 from raterscope.app.clicks.watching import Waiting, Watched, WatchPlan, follow
@@ -63,17 +62,24 @@ class Replay(QObject):
         return 0 if self.given is None else len(self.given.arrivals)
 
     def start(
-        self, clicks: Clicks, order: Order, per_step: int, seed: int, plan: WatchPlan, places: FloatArray
+        self,
+        clicks: Clicks,
+        order: Order,
+        per_step: int,
+        seed: int,
+        plan: WatchPlan,
+        places: FloatArray,
+        radius: float,
     ) -> None:
         """Work out the steps of an image's clicks, and play them as they come.
 
-        Where true places are known, (T, 2), the steps are measured against them.
+        Where true places are known, (T, 2), the steps are measured against them within a radius.
         """
         self.leave()
         self.given = replayed(clicks, order, per_step, seed)
         self.steps, self.measured = [], []
         self.position = 0
-        work = partial(_work_out, self.given, plan, places, self.steps, self.measured)
+        work = partial(_work_out, self.given, plan, places, radius, self.steps, self.measured)
         self._job = self._jobs.start("Replaying clicks", work)
         self._job.partial.connect(self._on_step)
         self._job.failed.connect(self.refused)
@@ -130,6 +136,7 @@ def _work_out(
     given: Waiting,
     plan: WatchPlan,
     places: FloatArray,
+    radius: float,
     steps: list[Watched],
     measured: list[tuple[float, float]],
     watch: Watch,
@@ -139,7 +146,7 @@ def _work_out(
     for now in follow(None, given, Experience.none, plan, without_partials(watch)):
         if len(places):
             found = now.fusion.clustering.mean[now.fusion.detection.detected]
-            against = evaluate(found, places, RADIUS)
+            against = evaluate(found, places, radius)
             measured.append((against.sensitivity, against.precision))
         steps.append(now)
         watch(len(steps) / total, f"annotators {len(steps):,} of {total:,}", partial=partial(len, steps))

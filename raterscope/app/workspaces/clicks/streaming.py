@@ -12,6 +12,7 @@ from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtGui import QCursor
 from PySide6.QtWidgets import QFileDialog
 
+from raterscope.algorithms.matching import RADIUS
 from raterscope.algorithms.progress import Watch
 from raterscope.app.clicks.following import Following, Wish
 from raterscope.app.clicks.replaying import Order, without_known
@@ -155,7 +156,9 @@ class Streaming(QObject):
         if self._scene is not None:
             clicks = without_known(self._scene.clicks)
             truth = self._scene.truth
-            self.replay.start(clicks, self._order, self._per_step, self._seed, self.plan, truth)
+            contents = self._document.contents
+            radius = RADIUS if contents is None else contents.matching_radius
+            self.replay.start(clicks, self._order, self._per_step, self._seed, self.plan, truth, radius)
             self.moved.emit()
 
     def _on_order_chosen(self, order: Order) -> None:

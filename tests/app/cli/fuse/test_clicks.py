@@ -339,10 +339,6 @@ class TestRefusals:
         said = refusal(clicks, "--extent", 9, 9, "-o", tmp_path / "taken")
         assert said == "taken: is a file; expected a folder for the results."
 
-    def test_truth_without_radius(self, clicks, truth, refusal):
-        said = refusal(clicks, "--extent", 9, 9, "--truth", truth)
-        assert "--radius PX" in said
-
     def test_truth_of_other_images(self, clicks, refusal, tmp_path):
         other = write(tmp_path / "t.csv", ("image", "x", "y"), [("z.png", 1, 1)])
         more = ("--truth", other, "--radius", 3)

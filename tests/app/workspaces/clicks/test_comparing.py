@@ -5,7 +5,8 @@ import threading
 import pytest
 from PySide6.QtCore import Qt
 
-from raterscope.app.workspaces.clicks import comparing
+from raterscope.app.clicks import accuracy
+from raterscope.app.study import Study
 from tests.app.driving import LONG, idle, press
 
 
@@ -15,14 +16,14 @@ def compared(fused, qtbot, monkeypatch):
     press(fused, qtbot, Qt.Key.Key_F5)
     qtbot.waitUntil(lambda: len(fused.document.contents.runs) == 2, timeout=LONG)
     idle(fused, qtbot)
-    begun, let_go, evaluate = threading.Event(), threading.Event(), comparing.evaluate
+    begun, let_go, evaluate = threading.Event(), threading.Event(), accuracy.evaluate
 
     def slowly(*arguments):
         begun.set()
         assert let_go.wait(60)
         return evaluate(*arguments)
 
-    monkeypatch.setattr(comparing, "evaluate", slowly)
+    monkeypatch.setattr(accuracy, "evaluate", slowly)
     fused.workspace.comparing.compare([1, 2])
     qtbot.waitUntil(begun.is_set, timeout=LONG)
     yield fused, let_go.set
@@ -53,3 +54,21 @@ def test_comparing_ends_when_the_study_is_left(compared, qtbot):
     idle(window, qtbot)
     assert job.state == "cancelled"
     assert len(rows(window)) == 0
+
+
+def test_the_radius_is_the_studys(fused, qtbot):
+    workspace = fused.workspace
+    workspace.comparing.compare([1])
+    idle(fused, qtbot)
+    assert workspace.comparing.radius.value() == 10
+    assert workspace.comparing.table.header.words()[1].endswith("within 10 px")
+    workspace.comparing.radius.setValue(0.1)
+    idle(fused, qtbot)
+    assert workspace.comparing.table.header.words()[1].endswith("within 0.1 px")
+    (row,) = rows(fused)
+    assert row.figures[1][0] < 0.5  # sensitivity
+    path = fused.document.contents.path
+    fused.files.close_study()
+    idle(fused, qtbot)
+    with Study.open(path) as study:
+        assert study.matching_radius() == 0.1
