@@ -139,6 +139,8 @@ def misfit_of_pairs(fusion: PairFusion, annotators: int, items: int) -> str | No
     for name, array, shape in shapes:
         if array.shape != shape:
             return f"{name} has the shape {array.shape}, not {shape}"
+    if not (np.isfinite(fusion.path_at).all() and np.isfinite(fusion.path).all()):
+        return "its path has values that are not finite"
     if not 0.0 < fusion.rate <= HIGHEST_RATE:
         return f"its rate of false discoveries is {fusion.rate:g}"
     if annotators and not 0 <= fusion.behaviour.min() <= fusion.behaviour.max() < len(BEHAVIOURS):

@@ -110,6 +110,7 @@ def run_of(row: tuple[Any, ...], items: tuple[int, ...], path: Path) -> RunEntry
             values[name] = json.loads(values[name])
             if not isinstance(values[name], dict):
                 raise TypeError(f"{name} is no object")
+            json.dumps(values[name], ensure_ascii=False).encode()  # refuses halves of characters
         values["excluded"] = tuple(str(name) for name in json.loads(values["excluded"]))
         values["started"] = datetime.fromisoformat(values["started"])
         values["weights"] = msgspec.convert(values["log"].pop("weights", {}), dict[str, float])

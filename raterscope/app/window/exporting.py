@@ -41,7 +41,7 @@ def entries_of(kind: str) -> Iterator[tuple[str, Export, bool]]:
         if kind in export.kinds:
             yield f"{export.title}…", export, False
             if export.deidentifies:
-                yield f"{export.title}…", export, True
+                yield f"{export.title}, de-identified…", export, True
 
 
 class Exporting(QObject):

@@ -210,6 +210,13 @@ def test_a_study_is_found_open_by_another_name(closed: Path) -> None:
         Study.open(link)
 
 
+def test_half_a_character_in_the_settings_of_a_run_is_damage(closed: Path) -> None:
+    with edited(closed) as connection:
+        connection.execute(r"""UPDATE runs SET settings = '{"name": "\ud800"}'""")
+    with Study.open(closed) as study, pytest.raises(StudyError, match="run 1 cannot be read"):
+        study.runs()
+
+
 @pytest.mark.parametrize("weights", ['{"W1": 3}', '{"W1": "a half"}', "[0.5]"])
 def test_a_run_with_weights_that_are_none_is_damage(closed: Path, weights: str) -> None:
     with edited(closed) as connection:

@@ -131,7 +131,7 @@ def test_the_consensus_of_the_case_on_screen_leaves_in_the_chosen_format(
 
 def deidentified_dialog(window, qtbot):
     actions = window.menus.deidentified_menu.actions()
-    next(action for action in actions if action.text() == "Consensus…").trigger()
+    next(action for action in actions if action.text() == "Consensus, de-identified…").trigger()
     found = []
 
     def there():
