@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from raterscope.algorithms.clicks._finding import JOINS, found, found_later, joining, marks_of, unseen
+from raterscope.algorithms.clicks._honesty import Honesty, honesty_of
 from raterscope.algorithms.clicks._vote_model import EDGE, Looks, Problem, State, climb, log_odds, looks
 from raterscope.algorithms.clicks.data import FloatArray, IntArray
-from raterscope.algorithms.clicks.dem import DECEPTION, deceived
 from raterscope.algorithms.clicks.results import Fusion
 from raterscope.algorithms.progress import silent
 
@@ -64,8 +64,8 @@ class Crowd:
     state : State
     looks : Looks
         Of the M clusters.
-    honest, variance : float
-        Share of what looks like a structure that is one, and how uncertain it is.
+    honesty : Honesty
+        Share of what looks like a structure that is one.
     rate : (R, K) float64
         Chance that each annotator marks a structure at each node.
     """
@@ -73,9 +73,19 @@ class Crowd:
     problem: Problem
     state: State
     looks: Looks
-    honest: float
-    variance: float
+    honesty: Honesty
     rate: FloatArray
+
+    @property
+    def honest(self) -> FloatArray:
+        """(M,) chance that each cluster is a structure if it looks like one."""
+        return self.honesty.mean(self.share)
+
+    @property
+    def share(self) -> FloatArray:
+        """(M,) share of the annotators who marked each cluster."""
+        share: FloatArray = self.problem.count / (self.problem.crowd or 1.0)
+        return share
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,10 +122,7 @@ def crowd_of(problem: Problem, fusion: Fusion) -> Crowd:
     """
     prior = problem.prior
     ascent = climb(problem, np.clip(fusion.detection.posterior, 0, 1), ROUNDS, 1e-6, silent)
-    known = deceived(problem, ascent) if prior.places else (0.0, 0.0)
-    deception = (DECEPTION[0] + known[0], DECEPTION[1] + known[1]) if prior.places else (0.0, 1.0)
-    honest = 1 - deception[0] / sum(deception)
-    variance = honest * (1 - honest) / (sum(deception) + 1)
+    honesty = honesty_of([(problem, ascent)])[0]
     levels, level = _levels(fusion)
     state, now = ascent.state, ascent.looks
     donors = _donors(problem, level, len(levels))
@@ -139,7 +146,7 @@ def crowd_of(problem: Problem, fusion: Fusion) -> Crowd:
         now, _ = looks(problem, state)
         if settled:
             break
-    return Crowd(problem, state, now, honest, variance, rates_at(state.odds, prior.shift))
+    return Crowd(problem, state, now, honesty, rates_at(state.odds, prior.shift))
 
 
 def rates_at(odds: FloatArray, shift: FloatArray) -> FloatArray:
@@ -328,7 +335,7 @@ def _telling(crowd: Crowd, newcomers: Newcomers, threshold: float) -> FloatArray
     kinds = crowd.state.kinds
     others = kinds[1] * artefact + kinds[2] * by_chance
     odds = np.log(np.maximum(kinds[0] * structure, 1e-300)) - np.log(np.maximum(others, 1e-300))
-    bar = np.clip(threshold / crowd.honest, EDGE, 1 - EDGE)
+    bar = np.clip(threshold / crowd.honesty.mean(number / max(worth.sum(), 1.0)), EDGE, 1 - EDGE)
     able = rate @ crowd.state.share
     single = np.log(able / stray)
     able = worth * able
@@ -371,7 +378,8 @@ def after_marks(crowd: Crowd, newcomers: Newcomers) -> tuple[FloatArray, FloatAr
     artefact = crowd.looks.artefact[:, None] * np.exp(_artefact(crowd, more) + _choices(more))
     stray = crowd.looks.chance[:, None] * marks_of(newcomers.stray)
     come: FloatArray = structure + artefact + stray
-    return come, crowd.honest * structure / np.maximum(come, 1e-300)
+    share = (crowd.problem.count[:, None] + np.arange(more + 1.0)) / max(crowd.problem.crowd + more, 1.0)
+    return come, crowd.honesty.mean(share) * structure / np.maximum(come, 1e-300)
 
 
 def _choices(more: int) -> FloatArray:

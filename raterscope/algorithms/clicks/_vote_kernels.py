@@ -214,10 +214,10 @@ def newton(hit: Array, nodes: Array, shift: Array, whole: Array, odds: Array) ->
 @compiled(error_model="numpy")
 def draw(
     begin: int, end: int, first: Array, annotator: Array, counts: Array, level: Array, worth: Array,
-    artefact: Array, rest: Array, trust: float, odds: Array, chance: Array, kinds: Array, honest: Array,
+    artefact: Array, rest: Array, trust: float, odds: Array, chance: Array, kinds: Array,
     shift: Array, share: Array, drawn: Array,
 ) -> None:  # fmt: skip
-    """Find the clusters' posteriors for drawn parameters.
+    """Find the chances that clusters look like structures for drawn parameters.
 
     What the nodes of a structure add up to depends on the count of its votes alone, beside the odds of those
     who gave them.
@@ -238,7 +238,6 @@ def draw(
     odds, chance : (D, R) float64
     kinds : (D, 3) float64
         Logarithms.
-    honest : (D,) float64
     shift, share : (K,) float64
         The share's logarithm.
     drawn : (D, M) float64
@@ -266,4 +265,4 @@ def draw(
             drawn_to = artefact[m] + kinds[d, 1]
             other = max(drawn_to, met)
             other += np.log(np.exp(drawn_to - other) + np.exp(met - other))
-            drawn[d, m] = honest[d] / (1 + np.exp(min(other - own, 700.0)))
+            drawn[d, m] = 1 / (1 + np.exp(min(other - own, 700.0)))

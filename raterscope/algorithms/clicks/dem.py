@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from raterscope.algorithms.clicks._honesty import Honesty, honesty_of
 from raterscope.algorithms.clicks._vote_model import (
     BELIEVED,
     EDGE,
@@ -15,7 +16,6 @@ from raterscope.algorithms.clicks._vote_model import (
     Problem,
     State,
     climb,
-    looks,
     make_problem,
 )
 from raterscope.algorithms.clicks.data import FloatArray
@@ -25,7 +25,6 @@ from raterscope.algorithms.settings import Settings, choice, integer, number, sw
 
 __all__ = [
     "DEMSettings",
-    "deceived",
     "decide",
     "dem",
     "highest",
@@ -34,9 +33,6 @@ __all__ = [
     "problem_of",
     "starts_of",
 ]
-
-DECEPTION = (1.0, 19.0)
-"""Beta prior of the share of clusters that all votes call structures and that are none."""
 
 SPECIFICITY_STRENGTH = {"stray": 25.0, "usual": 5.0}
 """Votes that the prior of the specificity weighs, with and without stray clicks to derive it from."""
@@ -138,7 +134,7 @@ def dem(votes: Votes, settings: DEMSettings | None = None, watch: Watch = silent
 def decide(problem: Problem, votes: Votes, settings: DEMSettings, watch: Watch) -> Detection:
     """Decide as `dem` does, with the prior that stands in the problem."""
     best, _ = highest(problem, starts_of(votes, settings.start), settings, part(watch, 0.0, 0.8))
-    return judge(problem, best, settings, deceived(problem, best), part(watch, 0.8, 1.0))
+    return judge(problem, best, settings, honesty_of([(problem, best)])[0], part(watch, 0.8, 1.0))
 
 
 def highest(
@@ -179,15 +175,14 @@ def problem_of(votes: Votes, settings: DEMSettings) -> Problem:
 
 
 def judge(
-    problem: Problem, ascent: Ascent, settings: DEMSettings, known: tuple[float, float], watch: Watch
+    problem: Problem, ascent: Ascent, settings: DEMSettings, honesty: Honesty, watch: Watch
 ) -> Detection:
-    """Say what EM came to, with intervals; `known` is what `deceived` counts."""
+    """Give posteriors and annotators' rates with intervals; `honesty` as `honesty_of` estimates it."""
     prior, crowd = problem.prior, problem.prior.places > 0
-    deception = (DECEPTION[0] + known[0], DECEPTION[1] + known[1]) if crowd else (0.0, 1.0)
-    honest = 1 - deception[0] / sum(deception)
     present = ascent.looks.present
-    posterior = np.where(problem.known, problem.truth, honest * present)
-    low, high = _intervals(problem, ascent, posterior, deception, settings, watch)
+    look = present * honesty.mean(problem.count / (problem.crowd or 1.0))
+    posterior = np.where(problem.known, problem.truth, look)
+    low, high = _intervals(problem, ascent, posterior, honesty, settings, watch)
     hit, false = problem.marks @ posterior, problem.marks @ (1 - posterior)
     miss = np.maximum(posterior.sum() - hit, 0)
     quiet = np.maximum(len(posterior) - posterior.sum() - false, 0)
@@ -196,7 +191,7 @@ def judge(
         posterior_low=low,
         posterior_high=high,
         detected=posterior >= settings.detection_threshold,
-        prevalence=float(honest * (present.sum() / max(len(present), 1) if crowd else ascent.state.kinds[0])),
+        prevalence=float(look.sum() / max(len(look), 1) if crowd else ascent.state.kinds[0]),
         sensitivity=_rate(hit + prior.hit, miss + prior.miss),
         specificity=_rate(quiet + prior.quiet, false + prior.false),
         true_positive=hit,
@@ -255,18 +250,11 @@ def _rate(right: FloatArray, wrong: FloatArray) -> FloatArray:
     return np.where(whole > 0, right / np.where(whole > 0, whole, 1), 0.5)
 
 
-def deceived(problem: Problem, ascent: Ascent) -> tuple[float, float]:
-    """Count among known truths what looks like a structure and is none, and what is one."""
-    look = looks(problem, ascent.state, clamped=False)[0].present[problem.known]
-    truth = problem.truth[problem.known]
-    return float(look @ (1 - truth)), float(look @ truth)
-
-
 def _intervals(
     problem: Problem,
     ascent: Ascent,
     posterior: FloatArray,
-    deception: tuple[float, float],
+    honesty: Honesty,
     settings: DEMSettings,
     watch: Watch,
 ) -> tuple[FloatArray, FloatArray]:
@@ -299,7 +287,8 @@ def _intervals(
     kinds = generator.gamma(counts, size=(draws, 3))
     if prior.places:
         kinds[:, 2] = prior.places
-    honest = 1 - generator.beta(*deception, draws) if deception[0] > 0 else np.ones(draws)
+    base, slope = honesty.draw(generator, draws) if prior.places else (np.empty(0), np.empty(0))
+    place = honesty.place(problem.count / (problem.crowd or 1.0))
     with np.errstate(divide="ignore"):
         kinds = np.log(kinds)
     share, votes = np.log(ascent.state.share), problem.marks_by_cluster
@@ -309,8 +298,10 @@ def _intervals(
         end = min(begin + DRAWS, draws)
         draw(
             begin, end, votes.indptr, votes.indices, counts, level, problem.weights, problem.artefact,
-            problem.rest, prior.trust, odds, chance, kinds, honest, prior.shift, share, drawn,
+            problem.rest, prior.trust, odds, chance, kinds, prior.shift, share, drawn,
         )  # fmt: skip
+        if prior.places:
+            drawn[begin:end] /= 1 + np.exp(-(base[begin:end, None] + slope[begin:end, None] * place))
         watch(end / draws, "weighing what is not known of the annotators")
     low, high = np.quantile(drawn, (0.025, 0.975), axis=0)
     low, high = np.minimum(low, posterior), np.maximum(high, posterior)

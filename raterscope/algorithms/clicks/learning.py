@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from raterscope.algorithms.clicks._honesty import honesty_of
 from raterscope.algorithms.clicks._lessons import (
     Image,
     allure_of,
@@ -25,7 +26,7 @@ from raterscope.algorithms.clicks._lessons import (
 )
 from raterscope.algorithms.clicks._vote_model import EDGE, Ascent, Looks, Problem, climb, looks
 from raterscope.algorithms.clicks.data import FloatArray
-from raterscope.algorithms.clicks.dem import DEMSettings, deceived, judge, knows_artefacts, problem_of
+from raterscope.algorithms.clicks.dem import DEMSettings, judge, knows_artefacts, problem_of
 from raterscope.algorithms.clicks.results import Detection, Votes
 from raterscope.algorithms.progress import Watch, part
 
@@ -105,11 +106,11 @@ def learn(
         step = part(watch, 0.7 + 0.15 * done / len(order), 0.7 + 0.15 * (done + 1) / len(order))
         longest, tolerance = settings.detection_iterations, settings.detection_tolerance
         finals.append(climb(problem, ascent.looks.present, longest, tolerance, step))
-    known = np.sum([deceived(*pair) for pair in zip(best.problems, finals, strict=True)], axis=0)
+    honesty = honesty_of(list(zip(best.problems, finals, strict=True)))
     detections = {}
     for done, (i, problem, final) in enumerate(zip(order, best.problems, finals, strict=True)):
         step = part(watch, 0.85 + 0.15 * done / len(order), 0.85 + 0.15 * (done + 1) / len(order))
-        detections[i] = judge(problem, final, settings, (float(known[0]), float(known[1])), step)
+        detections[i] = judge(problem, final, settings, honesty[done], step)
     return [detections[i] for i in range(len(votes))]
 
 

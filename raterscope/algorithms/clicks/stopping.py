@@ -217,8 +217,9 @@ def _accuracy(crowd: Crowd, detected: BoolArray, found: Ahead) -> tuple[FloatArr
     missed = hits / np.maximum(sensitivity[1:], 1e-9) - hits
     missed[:] = np.ceil(missed[0]), np.floor(missed[1])
     sensitivity[1:] = hits / np.maximum(hits + missed, 1e-9)
-    looked = float(crowd.looks.present[detected & ~crowd.problem.known].sum())
-    doubtful = float(doubt[detected].sum()) + looked**2 * crowd.variance
+    free = detected & ~crowd.problem.known
+    common = float(crowd.looks.present[free] @ crowd.honesty.deviation(crowd.share[free]))
+    doubtful = float(doubt[detected].sum()) + common**2
     precision = _beta(hits, number - hits, doubtful / max(number, 1) ** 2)
     precision[1:] = np.floor(precision[1] * number), np.ceil(precision[2] * number)
     precision[1:] /= max(number, 1)

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import product
 
 import numpy as np
 import pytest
 from scipy.stats import multivariate_normal, norm
 
-from raterscope.algorithms.clicks import FusionPlan, KnownSpots, fuse, stopping
+from raterscope.algorithms.clicks import FusionPlan, KnownSpots, fuse
 from raterscope.algorithms.clicks._finding import found, found_later, marks_of
+from raterscope.algorithms.clicks._honesty import Honesty
 from raterscope.algorithms.clicks.history import StreamHistory
 from raterscope.algorithms.clicks.stopping import (
     Outlook,
     StoppingSettings,
     changed,
-    crowd_on,
     is_firm,
     outlook,
 )
@@ -176,12 +175,10 @@ def test_sensitivity_and_precision_are_those_against_the_truth():
 def test_the_less_the_crowd_is_known_the_wider_is_the_interval_of_precision(monkeypatch):
     clicks, _ = crowd(6, seed=1, strays=4.0)
     fusion, widths = fuse(clicks, PLAN), []
-    for variance in (0.0, 0.003, 0.02):
-
-        def less_known(*given, variance=variance):
-            return replace(crowd_on(*given), variance=variance)
-
-        monkeypatch.setattr(stopping, "crowd_on", less_known)
+    for deviation in (0.0, 0.03, 0.08):
+        monkeypatch.setattr(
+            Honesty, "deviation", lambda _, share, known=deviation: np.full(len(share), known)
+        )
         _, low, high = outlook(clicks, fusion, PLAN).precision
         widths.append(high - low)
     assert widths[0] < widths[1] < widths[2]

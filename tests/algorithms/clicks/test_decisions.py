@@ -1,0 +1,107 @@
+"""Decisions of the expert sharpen what the votes say of the other clusters."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.stats import spearmanr
+
+from tests.algorithms.clicks.test_learning import run_of, together
+
+SMEARS = [(22, 2), (27, 1), (18, 3), (0, 4), (30, 2), (25, 1), (20, 2), (24, 3)]
+"""Structures and artefacts on each image; the fourth holds artefacts alone."""
+DISPUTED = (0.1, 0.9)
+
+
+def everything(detections):
+    return np.concatenate([one.posterior for one in detections])
+
+
+def decided(run, verdict):
+    """Hold the truth of clusters, numbered through all images."""
+    ends = np.cumsum([votes.marked.shape[1] for votes, _, _ in run])[:-1]
+    parts = np.split(np.asarray(verdict, dtype=np.int8), ends)
+    return [
+        (replace(votes, verdict=part), truth, names)
+        for (votes, truth, names), part in zip(run, parts, strict=True)
+    ]
+
+
+def disputed(posterior):
+    return (posterior > DISPUTED[0]) & (posterior < DISPUTED[1])
+
+
+def log_loss(posterior, truth):
+    return -np.mean(np.log(np.clip(np.where(truth, posterior, 1 - posterior), 1e-9, 1)))
+
+
+def reviewed(run, count, chosen=None):
+    """Decide the most disputed clusters rightly; give truth, posteriors before and after of the others."""
+    truth = np.concatenate([one for _, one, _ in run])
+    before = everything(together(run))
+    order = np.argsort(abs(before - 0.5), kind="stable")
+    if chosen is not None:
+        order = order[truth[order] == chosen]
+    verdict = np.full(len(truth), -1)
+    verdict[order[:count]] = truth[order[:count]]
+    after = everything(together(decided(run, verdict)))
+    left = verdict < 0
+    return truth[left], before[left], after[left]
+
+
+def crossed(truth, before, after):
+    return np.mean(((after >= 0.5) != truth) & ((before >= 0.5) == truth))
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_right_decisions_on_disputed_clusters_sharpen_the_others(seed):
+    run = run_of(SMEARS, seed)
+    for count, growth in ((1, 1.03), (3, 1.0), (10, 1.0), (30, 1.0)):
+        truth, before, after = reviewed(run, count)
+        assert log_loss(after, truth) <= growth * log_loss(before, truth)
+        assert disputed(after).sum() <= 1.1 * disputed(before).sum()
+        assert crossed(truth, before, after) <= 0.01
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_rejections_alone_leave_certain_structures_certain(seed):
+    truth, before, after = reviewed(run_of(SMEARS, seed), 12, chosen=False)
+    certain = truth & (before > 0.9)
+    assert certain.sum() > 50
+    assert (after[certain] > 0.9).mean() > 0.9
+    assert log_loss(after, truth) <= 1.1 * log_loss(before, truth)
+    assert crossed(truth, before, after) <= 0.015
+
+
+def test_a_run_whose_spots_are_all_rejected_loses_its_structures():
+    """The level of the run follows decisions that contradict it."""
+    run = run_of([(0, 12), (0, 14), (0, 12), (0, 13)], seed=5)
+    truth, before, after = reviewed(run, 30)
+    assert not truth.any()
+    assert after.mean() < before.mean() - 0.1
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_one_decision_in_five_wrong_does_bounded_harm(seed):
+    run = run_of(SMEARS, seed)
+    truth = np.concatenate([one for _, one, _ in run])
+    before = everything(together(run))
+    chosen = np.argsort(abs(before - 0.5), kind="stable")[:30]
+    verdict = np.full(len(truth), -1)
+    verdict[chosen] = truth[chosen]
+    wrong = np.random.default_rng(seed).choice(chosen, 6, replace=False)
+    verdict[wrong] = 1 - verdict[wrong]
+    left = verdict < 0
+    after = everything(together(decided(run, verdict)))[left]
+    assert log_loss(after, truth[left]) <= 1.1 * log_loss(before[left], truth[left])
+
+
+def test_posteriors_order_clusters_as_the_votes_do():
+    """Certain clusters do not share one posterior that no vote can raise."""
+    run = run_of(SMEARS, seed=3)
+    posterior = everything(together(run))
+    share = np.concatenate([votes.share for votes, _, _ in run])
+    assert spearmanr(share, posterior).statistic > 0.85
+    assert np.mean(posterior > posterior.max() - 0.001) < 0.2
