@@ -6,13 +6,16 @@ region is disputed where some rater's outline is farther from the consensus's th
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from raterscope.algorithms.masks._cores import ascending, cores_of, nearest_cores
 from raterscope.algorithms.masks.data import (
     OPEN,
     BoolArray,
@@ -29,6 +32,10 @@ from raterscope.algorithms.masks.patterns import box_of, labels_of
 from raterscope.algorithms.progress import Watch, silent
 
 __all__ = ["Dispute", "dispute_by_slice", "disputes", "in_words", "radius_of", "tolerance_of"]
+
+IntArray = NDArray[np.int64]
+Look = Callable[[], object]
+Value = TypeVar("Value", bound=np.generic)
 
 _TOLERANCE = 1.5
 """mm that outlines may differ by, where voxels are small and so is the structure."""
@@ -97,23 +104,78 @@ class Dispute:
 
 @dataclass(frozen=True, eq=False)
 class _Scene:
-    """One structure on the box of all that anybody marks."""
+    """One structure on the box of all that anybody marks.
 
+    Attributes
+    ----------
+    fusion : MaskFusion
+    structure : int
+    origin : (slice, row, column)
+        The first voxel of the box in the whole image.
+    masks : (P, Z, Y, X) bool
+    consensus : (Z, Y, X) bool
+    settled : (Z, Y, X) bool, optional
+    positions : (Z,) float64, optional
+        mm, where the slices are uneven.
+    thickness : (Z,) float64
+        mm, of each slice's slab.
+    """
+
+    fusion: MaskFusion
+    structure: int
+    origin: Box
     masks: BoolArray
     consensus: BoolArray
-    settled: BoolArray
-    doubt: Float32Array
-    weight: NDArray[np.uint8] | None
-    spacing: tuple[float, float, float]
+    settled: BoolArray | None
     positions: FloatArray | None
     thickness: FloatArray
-    """mm, of each slice's slab."""
 
-    def volume(self, values: NDArray[np.generic], first: int = 0) -> float:
-        """Give the cubic millimetres of (Z, Y, X) marks or shares that begin at a slice of the box."""
-        each = values.sum(axis=(1, 2), dtype=np.float64)
-        area = self.spacing[1] * self.spacing[2]
-        return float(each @ self.thickness[first : first + len(each)]) * area
+    @property
+    def shape(self) -> Box:
+        """Slices, rows and columns of the box."""
+        slices, rows, columns = self.consensus.shape
+        return slices, rows, columns
+
+    @property
+    def slices_at(self) -> FloatArray:
+        """Where the slices are, mm."""
+        if self.positions is not None:
+            return self.positions
+        return np.asarray(np.arange(len(self.consensus)) * self.fusion.spacing[0], dtype=np.float64)
+
+    def volume(self, slices: IntArray, shares: Float32Array | None = None) -> float:
+        """Give the cubic millimetres of voxels by their slices, or of their shares."""
+        each = np.bincount(slices, shares, minlength=len(self.thickness))
+        return float(each @ self.thickness) * self.fusion.spacing[1] * self.fusion.spacing[2]
+
+    def volume_of(self, mask: BoolArray) -> float:
+        """Give the cubic millimetres of a mask on the box."""
+        each = np.count_nonzero(mask, axis=(1, 2)).astype(np.float64)
+        return float(each @ self.thickness) * self.fusion.spacing[1] * self.fusion.spacing[2]
+
+    def at(self, places: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+        """Give slices, rows and columns of flat indices of the box."""
+        z, y, x = np.unravel_index(places, self.shape)
+        return z, y, x
+
+    def points(self, places: IntArray) -> FloatArray:
+        """Give the positions of voxels, (N, 3) mm."""
+        z, y, x = self.at(places)
+        _, row, column = self.fusion.spacing
+        return np.asarray(np.stack([self.slices_at[z], y * row, x * column], axis=1), dtype=np.float64)
+
+    def sampled(self, values: NDArray[Value], places: IntArray) -> NDArray[Value]:
+        """Give a map of the fusion, (Z, Y, X), at voxels of the box; 0 where it has nothing."""
+        at = [
+            each + (here - there)
+            for each, here, there in zip(self.at(places), self.origin, self.fusion.origin, strict=True)
+        ]
+        inside = np.ones(len(places), dtype=np.bool_)
+        for each, size in zip(at, values.shape, strict=True):
+            inside &= (each >= 0) & (each < size)
+        found = np.zeros(len(places), dtype=values.dtype)
+        found[inside] = values[at[0][inside], at[1][inside], at[2][inside]]
+        return found
 
 
 def disputes(
@@ -155,8 +217,8 @@ def disputes(
     for s, name in enumerate(fusion.structures):
         look = partial(watch, s / len(fusion.structures), f"looking for disputes about {name}")
         look()
-        scene = _scene(fusion, masks, labels, s, origin, shape)
-        regions += _regions(scene, s, origin, tolerance, fusion.frame[0] == 1, look)
+        scene = _scene(fusion, masks, labels, s, origin, shape, look)
+        regions += _regions(scene, tolerance, look)
     watch(1.0, f"{len(regions)} disputed regions")
     return tuple(sorted(regions, key=lambda region: -region.doubt_ml))
 
@@ -234,8 +296,9 @@ def _listed(raters: Sequence[int], names: Sequence[str]) -> str:
 
 
 def _scene(
-    fusion: MaskFusion, masks: Masks, labels: NDArray[np.uint8], structure: int, origin: Box, shape: Box
-) -> _Scene:
+    fusion: MaskFusion, masks: Masks, labels: NDArray[np.uint8], structure: int, origin: Box, shape: Box,
+    look: Look,
+) -> _Scene:  # fmt: skip
     low = [max(a, b) for a, b in zip(origin, masks.origin, strict=True)]
     high = [min(a + n, b + m) for a, n, b, m in zip(origin, shape, masks.origin, masks.shape, strict=True)]
     to, take = (
@@ -243,21 +306,20 @@ def _scene(
         for base in (origin, masks.origin)
     )
     judged = np.zeros((len(labels), *shape), dtype=np.bool_)
-    judged[:, *to] = labels[:, *take] == structure + 1
-    settled = np.zeros(shape, dtype=np.bool_)
+    for mask, label in zip(judged, labels, strict=True):
+        look()
+        np.equal(label[take], structure + 1, out=mask[to])
+    settled = None
     if masks.known is not None:
+        settled = np.zeros(shape, dtype=np.bool_)
         settled[to] = masks.known[take] != OPEN
-    share = judged.mean(axis=0, dtype=np.float32)
-    votes = 1 - abs(2 * share - 1)
     return _Scene(
+        fusion=fusion,
+        structure=structure,
+        origin=origin,
         masks=judged,
         consensus=placed(fusion, fusion.mask[structure], origin, shape),
         settled=settled,
-        doubt=np.maximum(votes, placed(fusion, fusion.doubt()[structure], origin, shape)),
-        weight=None
-        if fusion.weight is None
-        else np.stack([placed(fusion, one, origin, shape) for one in fusion.weight[structure]]),
-        spacing=fusion.spacing,
         positions=cut_positions(fusion.slice_positions, origin[0], shape[0]),
         thickness=_thicknesses(fusion)[origin[0] : origin[0] + shape[0]],
     )
@@ -271,148 +333,131 @@ def _thicknesses(fusion: MaskFusion) -> FloatArray:
     return np.asarray(bounds[:, 1] - bounds[:, 0])
 
 
-def _regions(
-    scene: _Scene,
-    structure: int,
-    origin: Box,
-    tolerance: float | None,
-    flat: bool,
-    look: Callable[[], object],
-) -> list[Dispute]:
-    from scipy import ndimage
+@dataclass(frozen=True, eq=False)
+class _Disputed:
+    """The N voxels on which some rater and the consensus differ.
 
-    consensus, spacing, positions = scene.consensus, scene.spacing, scene.positions
+    Attributes
+    ----------
+    places : (N,) int64
+        Flat indices of the box.
+    depth : (P, N) float32
+        mm: how far inside what only one of rater and consensus marks; 0 where they do not differ.
+    held : (N,) bool
+        Those of the consensus.
+    doubt : (N,) float32
+    """
+
+    places: IntArray
+    depth: Float32Array
+    held: BoolArray
+    doubt: Float32Array
+
+
+def _regions(scene: _Scene, tolerance: float | None, look: Look) -> list[Dispute]:
+    consensus, spacing = scene.consensus, scene.fusion.spacing
+    flat = scene.fusion.frame[0] == 1
     marked = consensus if consensus.any() else np.asarray(scene.masks.any(axis=0))
     if not marked.any():
         return []
-    size = None if positions is None else scene.volume(marked)
+    size = None if scene.positions is None else scene.volume_of(marked)
     tolerance = tolerance_of(marked, spacing, size) if tolerance is None else tolerance
-    beyond_depth = (
-        distance_to(consensus, spacing, positions, look)
-        if marked is consensus
-        else _thickness(marked, scene, flat)
-    )
-    depth = np.zeros(scene.masks.shape, dtype=np.float32)
-    for p, mask in enumerate(scene.masks):
-        look()
-        if mask.any():
-            differ = (mask ^ consensus) & ~scene.settled
-            depth[p] = np.where(mask, beyond_depth, distance_to(mask, spacing, positions, look)) * differ
-    deepest = depth.max(axis=0)
-    look()
-    cores, count = _cores(deepest, tolerance, radius_of(marked, spacing, size), scene, look)
+    if marked is consensus:
+        beyond_depth = distance_to(consensus, spacing, scene.positions, look)
+    else:
+        beyond_depth = _thickness(marked, scene, flat, look)
+    disputed = _disputed(scene, beyond_depth, look)
+    places, deepest = disputed.places, disputed.depth.max(axis=0, initial=0.0)
+    cores, count = cores_of(
+        places, deepest, scene.shape, tolerance, _PROMINENCE * tolerance, radius_of(marked, spacing, size),
+        scene.points, look,
+    )  # fmt: skip
     if not count:
         return []
-    look()
-    away, nearest = _nearest(cores, count, scene)
-    look()
-    part = np.where((deepest > 0) & (away <= 2 * tolerance), nearest, 0)
+    number = nearest_cores(places, cores, scene.shape, spacing[1:], scene.slices_at, 2 * tolerance, look)
+    number[deepest == 0] = 0
+    order = ascending(number.view(np.uint32), look)
+    ends = np.cumsum(np.bincount(number, minlength=count + 1))
     ball = np.pi * tolerance**2 * spacing[0] if flat else 4 / 3 * np.pi * tolerance**3
-    least = max(ball, _LEAST * scene.volume(marked))
+    least = max(ball, _LEAST * scene.volume_of(marked))
+    drew = np.array([mask.any() for mask in scene.masks])
     found = []
-    for number, crop in enumerate(ndimage.find_objects(part, count), 1):
+    for begin, end in itertools.pairwise(ends.tolist()):
         look()
-        region = part[crop] == number
-        if scene.volume(region, crop[0].start) >= least:
-            found.append(_described(scene, depth, region, crop, tolerance, structure, origin))
+        members = order[begin:end]
+        if scene.volume(places[members] // (scene.shape[1] * scene.shape[2])) >= least:
+            found.append(_described(scene, disputed, members, tolerance, drew))
     return found if marked is consensus else [replace(one, reach=float("nan"), away=()) for one in found]
 
 
-def _nearest(
-    cores: NDArray[np.int32], count: int, scene: _Scene
-) -> tuple[NDArray[np.floating], NDArray[np.int32]]:
-    """Give each voxel's distance (mm) to the nearest core, and that core's number."""
-    from scipy import ndimage
+def _disputed(scene: _Scene, beyond_depth: Float32Array, look: Look) -> _Disputed:
+    """Measure how deep voxels lie between each rater's mask and the consensus."""
+    differ = np.zeros(scene.shape, dtype=np.bool_)
+    drew = [bool(mask.any()) for mask in scene.masks]
+    for p, mask in enumerate(scene.masks):
+        look()
+        if drew[p]:
+            differ |= mask ^ scene.consensus
+    if scene.settled is not None:
+        differ &= ~scene.settled
+    places = np.flatnonzero(differ)
+    look()
+    held = scene.consensus.ravel()[places]
+    beyond = beyond_depth.ravel()[places]
+    depth = np.zeros((len(scene.masks), len(places)), dtype=np.float32)
+    share = np.zeros(len(places), dtype=np.float32)
+    for p, mask in enumerate(scene.masks):
+        look()
+        inside = mask.ravel()[places]
+        share += inside
+        if drew[p]:
+            away = distance_to(mask, scene.fusion.spacing, scene.positions, look)
+            depth[p] = np.where(inside, beyond, away.ravel()[places]) * (inside != held)
+    look()
+    votes = 1 - abs(2 * (share / np.float32(len(depth))) - 1)
+    chance = scene.sampled(scene.fusion.probability[scene.structure], places)
+    return _Disputed(places, depth, held, np.maximum(votes, 1 - abs(2 * chance - 1)))
 
-    if scene.positions is None:
-        away, at = ndimage.distance_transform_edt(cores == 0, sampling=scene.spacing, return_indices=True)
-        return away, cores[tuple(at)]
-    away = np.full(cores.shape, np.inf, dtype=np.float32)
-    nearest = np.zeros_like(cores)
-    for number in range(1, count + 1):
-        there = distance_to(cores == number, scene.spacing, scene.positions)
-        nearest[there < away] = number
-        away = np.minimum(away, there)
-    return away, nearest
 
-
-def _thickness(marked: BoolArray, scene: _Scene, flat: bool) -> Float32Array:
+def _thickness(marked: BoolArray, scene: _Scene, flat: bool, look: Look) -> Float32Array:
     """Give each voxel's distance (mm) to where nobody marks, which is all beyond the box."""
     edge = ((0, 0) if flat else (1, 1), (1, 1), (1, 1))
-    positions = scene.positions
+    positions, spacing = scene.positions, scene.fusion.spacing
     if positions is not None and not flat:
-        step = scene.spacing[0]
-        positions = np.concatenate([[positions[0] - step], positions, [positions[-1] + step]])
-    away = distance_to(~np.pad(marked, edge), scene.spacing, positions)
+        positions = np.concatenate([[positions[0] - spacing[0]], positions, [positions[-1] + spacing[0]]])
+    away = distance_to(~np.pad(marked, edge), spacing, positions, look)
     return np.ascontiguousarray(away[:, 1:-1, 1:-1] if flat else away[1:-1, 1:-1, 1:-1])
 
 
-def _cores(
-    depth: Float32Array, tolerance: float, radius: float, scene: _Scene, look: Callable[[], object]
-) -> tuple[NDArray[np.int32], int]:
-    """Give each voxel deeper than the tolerance the number of its core; one core a peak within the radius.
-
-    A peak stands out by at least a part of the tolerance from the saddles to deeper ones.
-    """
-    from scipy import ndimage
-    from skimage.morphology import reconstruction
-    from skimage.segmentation import watershed
-
-    touching = np.ones((3, 3, 3))
-    whole, count = ndimage.label(depth > tolerance, structure=touching)
-    if not count:
-        return whole, 0
-    height = _PROMINENCE * tolerance
-    look()
-    beneath = reconstruction(np.maximum(depth - height, 0), depth, footprint=touching)
-    look()
-    peaks = np.argwhere((whole > 0) & (depth - beneath >= height * (1 - 1e-6)))
-    peaks = peaks[np.argsort(-depth[tuple(peaks.T)], kind="stable")]
-    owner, place = whole[tuple(peaks.T)], peaks * np.array(scene.spacing)
-    if scene.positions is not None:
-        place[:, 0] = scene.positions[peaks[:, 0]]
-    left = np.ones(len(peaks), dtype=np.bool_)
-    markers = np.zeros(depth.shape, dtype=np.int32)
-    number = 0
-    while left.any():
-        first = int(left.argmax())
-        number += 1
-        markers[tuple(peaks[first])] = number
-        left &= (owner != owner[first]) | (((place - place[first]) ** 2).sum(axis=1) > radius**2)
-        left[first] = False
-    look()
-    return watershed(-depth, markers, connectivity=touching, mask=whole > 0), number
-
-
 def _described(
-    scene: _Scene,
-    depth: Float32Array,
-    region: BoolArray,
-    crop: tuple[slice, ...],
-    tolerance: float,
-    structure: int,
-    origin: Box,
+    scene: _Scene, disputed: _Disputed, members: IntArray, tolerance: float, drew: BoolArray
 ) -> Dispute:
-    local = depth[:, *crop] * region
-    outside = ~scene.consensus[crop]
-    far = [(local * outside).max(axis=(1, 2, 3)), (local * ~outside).max(axis=(1, 2, 3))]
+    """Describe the region of some of the disputed voxels, in order of their places."""
+    local, outside = disputed.depth[:, members], ~disputed.held[members]
+    far = [(local * outside).max(axis=1), (local * ~outside).max(axis=1)]
     reach = np.maximum(*far)
     order = [int(p) for p in np.argsort(-reach, kind="stable") if reach[p] > tolerance]
     beyond = tuple(p for p in order if far[0][p] >= far[1][p])
     short = tuple(p for p in order if far[0][p] < far[1][p])
-    leader, drew = order[0], scene.masks.any(axis=(1, 2, 3))
+    leader = order[0]
+    places = disputed.places[members]
     weight = float("nan")
-    if scene.weight is not None:
-        weight = float(scene.weight[leader][crop][local[leader] > 0].mean()) / 255.0
-    z, y, x = (at + cut.start for at, cut in zip(origin, crop, strict=True))
-    deep, high, wide = region.shape
+    if scene.fusion.weight is not None:
+        layer = scene.fusion.weight[scene.structure, leader]
+        weight = float(scene.sampled(layer, places[local[leader] > 0]).mean()) / 255.0
+    at = scene.at(places)
+    first = [int(each.min()) for each in at]
+    deep, high, wide = (int(each.max()) + 1 - low for each, low in zip(at, first, strict=True))
+    region = np.zeros((deep, high, wide), dtype=np.bool_)
+    region[tuple(each - low for each, low in zip(at, first, strict=True))] = True
+    z, y, x = (low + start for low, start in zip(first, scene.origin, strict=True))
     return Dispute(
-        structure=structure,
+        structure=scene.structure,
         origin=(z, y, x),
         shape=(deep, high, wide),
         bits=np.packbits(region),
-        volume_ml=scene.volume(region, crop[0].start) / 1000.0,
-        doubt_ml=scene.volume(scene.doubt[crop] * region, crop[0].start) / 1000.0,
+        volume_ml=scene.volume(at[0]) / 1000.0,
+        doubt_ml=scene.volume(at[0], disputed.doubt[members]) / 1000.0,
         beyond=beyond,
         short=short,
         leader=leader,

@@ -1,0 +1,208 @@
+"""Cores of disputed regions: the deepest voxels, parted by a watershed, and the voxels nearest to each.
+
+All work is on lists of voxels of a box; see `_flood_kernels`. `look` is called at least once for each million
+voxels, and may raise what ends the work.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterscope.algorithms.masks.data import Box, Float32Array, FloatArray
+
+__all__ = ["ascending", "cores_of", "nearest_cores"]
+
+Int32Array = NDArray[np.int32]
+Int64Array = NDArray[np.int64]
+Look = Callable[[], object]
+
+_AT_ONCE = 1_000_000
+"""Steps of work between two looks."""
+
+_NEIGHBOURS = 26
+
+_ROUNDING = 1e-6
+"""Of a prominence or a squared distance."""
+
+
+def ascending(keys: NDArray[np.uint32], look: Look) -> Int64Array:
+    """Give the numbers of (N,) keys in ascending order, equal ones as they come: a radix sort."""
+    from raterscope.algorithms.masks import _flood_kernels as kernels
+
+    order = np.arange(len(keys))
+    for shift in (0, kernels.DIGITS):
+        count = np.zeros(1 << kernels.DIGITS, dtype=np.int64)
+        for begin, end in _blocks(len(keys)):
+            look()
+            kernels.count_digits(keys, shift, begin, end, count)
+        start, out = np.cumsum(count) - count, np.empty_like(order)
+        for begin, end in _blocks(len(keys)):
+            look()
+            kernels.place_digits(keys, order, shift, begin, end, start, out)
+        order = out
+    return order
+
+
+def cores_of(
+    places: Int64Array, depth: Float32Array, shape: Box, tolerance: float, height: float, radius: float,
+    points: Callable[[Int64Array], FloatArray], look: Look,
+) -> tuple[Int32Array, int]:  # fmt: skip
+    """Give each voxel deeper than the tolerance the number of its core, from 1 on; others 0.
+
+    A core has one peak in depth within the radius, and its slopes. A peak stands out by `height` from the
+    saddles to deeper ones.
+
+    Parameters
+    ----------
+    places : (N,) int64
+        Flat indices of the voxels in a box of `shape`.
+    depth : (N,) float32
+    shape : (slices, rows, columns)
+    tolerance, height, radius : float
+        mm; `height` is at most `tolerance`.
+    points : callable
+        Gives the positions, (n, 3) mm, of voxels.
+    look : callable
+
+    Returns
+    -------
+    cores : (N,) int32
+    count : int
+    """
+    from raterscope.algorithms.masks import _flood_kernels as kernels
+
+    cores = np.zeros(len(places), dtype=np.int32)
+    steep = np.flatnonzero(depth > tolerance - height)
+    places, depth = places[steep], depth[steep]
+    deeper = int(np.count_nonzero(depth > tolerance))
+    if not deeper:
+        return cores, 0
+    order = ascending(~depth.view(np.uint32), look)
+    index = np.zeros(shape, dtype=np.int32)
+    index.ravel()[places] = np.arange(1, len(places) + 1, dtype=np.int32)
+    parent = np.full(len(places), -1, dtype=np.int32)
+    top, fate, owner = (np.zeros(len(places), dtype=np.int32) for _ in range(3))
+    failed = np.zeros(len(places), dtype=np.bool_)
+    step = _AT_ONCE // _NEIGHBOURS
+    prominent = height * (1 - _ROUNDING)
+    for part in ((0, deeper), (deeper, len(places))):
+        for begin, end in _blocks(part[1] - part[0], step):
+            look()
+            kernels.join(
+                order, part[0] + begin, part[0] + end, places, depth, index, prominent, parent, top, fate,
+                failed,
+            )  # fmt: skip
+        if part[0] == 0:  # what is connected so far are the cores before they are parted
+            for begin, end in _blocks(len(places)):
+                look()
+                kernels.settle_roots(parent, begin, end, owner)
+    for begin, end in _blocks(len(places)):
+        look()
+        kernels.settle_roots(fate, begin, end, top)
+    peaks = order[:deeper]
+    peaks = peaks[~failed[top[peaks]]]
+    markers, count = _markers(peaks, owner, places, radius, points, look)
+    look()
+    each = np.bincount(owner[np.flatnonzero(markers)], minlength=len(places))
+    only = np.zeros(len(places), dtype=np.int32)
+    only[owner[markers > 0]] = markers[markers > 0]
+    inside = owner >= 0
+    alone = inside & (each[owner] == 1)
+    look()
+    marker = np.where(alone, only[owner], np.where(inside, markers, np.int32(-1)))
+    _flood(marker, order, places, depth, index, np.flatnonzero((markers > 0) & ~alone), look)
+    cores[steep] = np.maximum(marker, 0)
+    return cores, count
+
+
+def _markers(
+    peaks: Int64Array, owner: Int32Array, places: Int64Array, radius: float,
+    points: Callable[[Int64Array], FloatArray], look: Look,
+) -> tuple[Int32Array, int]:  # fmt: skip
+    """Keep one peak of a component within the radius, the deepest, and number it.
+
+    `peaks` are in order of depth.
+    """
+    peaks = peaks[ascending(owner[peaks].view(np.uint32), look)]
+    markers = np.zeros(len(places), dtype=np.int32)
+    bounds = np.flatnonzero(np.diff(owner[peaks], prepend=-1, append=-1))
+    count = 0
+    for begin, end in itertools.pairwise(bounds.tolist()):
+        left = peaks[begin:end]
+        point = points(places[left])
+        while len(left):
+            look()
+            count += 1
+            markers[left[0]] = count
+            apart = ((point - point[0]) ** 2).sum(axis=1) > radius**2
+            apart[0] = False
+            left, point = left[apart], point[apart]
+    return markers, count
+
+
+def _flood(
+    marker: Int32Array, order: Int64Array, places: Int64Array, depth: Float32Array, index: Int32Array,
+    seeds: Int64Array, look: Look,
+) -> None:  # fmt: skip
+    """Let the seeds spread over what is not marked; `marker` is filled."""
+    from raterscope.algorithms.masks import _flood_kernels as kernels
+
+    rank = np.empty(len(places), dtype=np.int64)
+    rank[order] = np.cumsum(np.diff(depth[order], prepend=depth[order[0]]) != 0)
+    room = int(np.count_nonzero(marker == 0)) + len(seeds)
+    keys, items = np.empty(room, dtype=np.int64), np.empty(room, dtype=np.int32)
+    size = age = 0
+    for seed in seeds:
+        kernels.add_to_heap(keys, items, size, rank[seed] << 32, seed)
+        size += 1
+    while size:
+        look()
+        size, age = kernels.flood(
+            rank, places, index, marker, keys, items, size, age, _AT_ONCE // _NEIGHBOURS
+        )
+
+
+def nearest_cores(
+    places: Int64Array, cores: Int32Array, shape: Box, steps: tuple[float, float], slices_at: FloatArray,
+    reach: float, look: Look,
+) -> Int32Array:  # fmt: skip
+    """Give each voxel the number of the core nearest to it, the lower one of two as near; 0 beyond `reach`.
+
+    Parameters
+    ----------
+    places : (N,) int64
+    cores : (N,) int32
+        0 for a voxel of no core.
+    shape : (slices, rows, columns)
+    steps : (row, column)
+        mm.
+    slices_at : (slices,) float64
+        mm.
+    reach : float
+        mm.
+    look : callable
+    """
+    from raterscope.algorithms.masks import _flood_kernels as kernels
+
+    slices, rows, columns = shape
+    whole = np.zeros(shape, dtype=np.int32)
+    whole.ravel()[places] = cores
+    square = np.empty(shape, dtype=np.float32)
+    far = reach**2 * (1 + _ROUNDING)
+    around = 2 * int(reach / steps[0]) + 1
+    for begin, end in _blocks(slices, max(1, 8 * _AT_ONCE // (rows * columns * around))):
+        look()
+        kernels.nearest_in_plane(whole, np.array(steps), far, begin, end, square)
+    found = np.empty(len(places), dtype=np.int32)
+    for begin, end in _blocks(len(places), _AT_ONCE // 8):
+        look()
+        kernels.nearest_across_slices(square, whole, slices_at, far, places, begin, end, found)
+    return found
+
+
+def _blocks(count: int, step: int = _AT_ONCE) -> list[tuple[int, int]]:
+    return [(begin, min(begin + step, count)) for begin in range(0, count, step)]

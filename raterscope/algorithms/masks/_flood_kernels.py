@@ -1,0 +1,323 @@
+"""Inner loops over a list of voxels: sorting, peaks in depth, floods from them, and the nearest core.
+
+A list of voxels is (N,) int64 `places`, flat indices of a (Z, Y, X) box. `index`, of the shape of the box,
+holds one more than a voxel's number in that list, and 0 where the list has none. Neighbours share a face, an
+edge or a corner. Every loop takes a part of the list at a time.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from raterscope.algorithms.compiling import Array, compiled
+
+__all__ = [
+    "DIGITS", "add_to_heap", "count_digits", "flood", "join", "nearest_across_slices", "nearest_in_plane",
+    "place_digits", "settle_roots",
+]  # fmt: skip
+
+DIGITS = 16
+"""Bits of a key that one pass of the sort looks at."""
+
+_ROUNDING = 1e-6
+"""Of the depths: peaks that differ by less are equally deep."""
+
+
+def _offsets() -> Array:
+    """Give the 26 neighbours, the nearest first; (26, 3)."""
+    every = np.argwhere(np.ones((3, 3, 3))) - 1
+    steps = (every**2).sum(axis=1)
+    order = np.argsort(steps, kind="stable")
+    return every[order[1:]]
+
+
+_NEIGHBOURS = _offsets()
+
+
+@compiled()
+def count_digits(keys: Array, shift: int, begin: int, end: int, count: Array) -> None:
+    """Count the digits of (N,) uint32 `keys` from `begin` to `end` in (65536,) `count`."""
+    for i in range(begin, end):
+        count[(keys[i] >> np.uint32(shift)) & np.uint32(0xFFFF)] += 1
+
+
+@compiled()
+def place_digits(
+    keys: Array, order: Array, shift: int, begin: int, end: int, start: Array, out: Array
+) -> None:
+    """Move the numbers in `order` to where the digits of their keys belong; `start` moves on."""
+    for i in range(begin, end):
+        digit = (keys[order[i]] >> np.uint32(shift)) & np.uint32(0xFFFF)
+        out[start[digit]] = order[i]
+        start[digit] += 1
+
+
+@compiled()
+def _root(parent: Array, i: int) -> int:
+    while parent[i] != i:
+        parent[i] = parent[parent[i]]
+        i = parent[i]
+    return i
+
+
+@compiled()
+def join(
+    order: Array, begin: int, end: int, places: Array, depth: Array, index: Array, height: float,
+    parent: Array, top: Array, fate: Array, failed: Array,
+) -> None:  # fmt: skip
+    """Add voxels, the deepest first, to the components of their neighbours that are added already.
+
+    A component has a peak, its deepest voxel. Where two components meet, the lower peak has failed unless it
+    stands out by `height` from where they meet. Peaks of the same depth share one fate.
+
+    Parameters
+    ----------
+    order : (N,) int32
+        Numbers of the voxels; those from `begin` to `end` are added.
+    places : (N,) int64
+    depth : (N,) float32
+    index : (Z, Y, X) int32
+    height : float
+    parent : (N,) int32
+        Trees of the components; -1 for a voxel that is not added yet.
+    top : (N,) int32
+        The peak of the component with this root.
+    fate : (N,) int32
+        Trees of the peaks that share one.
+    failed : (N,) bool
+        For the root of each fate.
+    """
+    slices, rows, columns = index.shape
+    for k in range(begin, end):
+        v = order[k]
+        parent[v], top[v], fate[v] = v, v, v
+        z, rest = divmod(places[v], rows * columns)
+        y, x = divmod(rest, columns)
+        for n in range(len(_NEIGHBOURS)):
+            c, b, a = z + _NEIGHBOURS[n, 0], y + _NEIGHBOURS[n, 1], x + _NEIGHBOURS[n, 2]
+            if c < 0 or b < 0 or a < 0 or c >= slices or b >= rows or a >= columns:
+                continue
+            w = index[c, b, a] - 1
+            if w < 0 or parent[w] < 0:
+                continue
+            here, there = _root(parent, v), _root(parent, w)
+            if here == there:
+                continue
+            high, low = top[there], top[here]
+            if depth[low] > depth[high]:
+                high, low = low, high
+            above, beneath = _root(fate, high), _root(fate, low)
+            if depth[high] - depth[low] <= _ROUNDING * depth[high]:
+                fate[beneath] = above
+            elif depth[low] - depth[v] < height:
+                failed[beneath] = True
+            parent[here] = there
+            top[there] = high
+
+
+@compiled()
+def settle_roots(parent: Array, begin: int, end: int, out: Array) -> None:
+    """Give the root of each voxel from `begin` to `end`, -1 for one that is in no tree."""
+    for i in range(begin, end):
+        out[i] = -1 if parent[i] < 0 else _root(parent, i)
+
+
+@compiled()
+def add_to_heap(keys: Array, items: Array, size: int, key: int, item: int) -> None:
+    """Add an item to a binary heap that holds `size` of them, the smallest key first."""
+    at = size
+    while at > 0:
+        above = (at - 1) // 2
+        if keys[above] <= key:
+            break
+        keys[at], items[at] = keys[above], items[above]
+        at = above
+    keys[at], items[at] = key, item
+
+
+@compiled()
+def _take_from_heap(keys: Array, items: Array, size: int) -> Array:
+    """Take the first item out of a heap that holds `size` of them."""
+    first = items[0]
+    last_key, last_item = keys[size - 1], items[size - 1]
+    at, child = 0, 1
+    while child < size - 1:
+        if child + 1 < size - 1 and keys[child + 1] < keys[child]:
+            child += 1
+        if last_key <= keys[child]:
+            break
+        keys[at], items[at] = keys[child], items[child]
+        at, child = child, 2 * child + 1
+    keys[at], items[at] = last_key, last_item
+    return first
+
+
+@compiled()
+def flood(
+    rank: Array, places: Array, index: Array, marker: Array, keys: Array, items: Array, size: int, age: int,
+    most: int,
+) -> tuple[int, int]:  # fmt: skip
+    """Let markers spread to their unmarked neighbours, from the deepest voxel reached so far (a watershed).
+
+    Parameters
+    ----------
+    rank : (N,) int64
+        Of the voxels' depths, 0 the deepest; equal depths have one rank.
+    places : (N,) int64
+    index : (Z, Y, X) int32
+    marker : (N,) int32
+        0 where unmarked; below 0 where the flood may not go.
+    keys, items : (N,) int64 and int32
+        A heap of the voxels to spread from: rank, then age.
+    size, age : int
+        Voxels in the heap, and of the youngest.
+    most : int
+        Voxels to spread from in this call.
+
+    Returns
+    -------
+    size, age
+    """
+    slices, rows, columns = index.shape
+    for _ in range(most):
+        if size == 0:
+            break
+        v = _take_from_heap(keys, items, size)
+        size -= 1
+        z, rest = divmod(places[v], rows * columns)
+        y, x = divmod(rest, columns)
+        for n in range(len(_NEIGHBOURS)):
+            c, b, a = z + _NEIGHBOURS[n, 0], y + _NEIGHBOURS[n, 1], x + _NEIGHBOURS[n, 2]
+            if c < 0 or b < 0 or a < 0 or c >= slices or b >= rows or a >= columns:
+                continue
+            w = index[c, b, a] - 1
+            if w < 0 or marker[w] != 0:
+                continue
+            marker[w] = marker[v]
+            age += 1
+            add_to_heap(keys, items, size, (rank[w] << 32) | age, w)
+            size += 1
+    return size, age
+
+
+@compiled()
+def _scan_row(core: Array, step: float, far: float, square: Array) -> None:
+    """Fill in the nearest core of a row and its squared distance, inf beyond the root of `far`."""
+    width = len(core)
+    nearest, away = np.int32(0), 0.0
+    for x in range(width):
+        if core[x]:
+            nearest, away = core[x], 0.0
+            square[x] = 0.0
+        else:
+            away += step
+            square[x] = away * away if nearest else np.inf
+            core[x] = -nearest
+    nearest, away = np.int32(0), 0.0
+    for x in range(width - 1, -1, -1):
+        if core[x] > 0:
+            nearest, away = core[x], 0.0
+            continue
+        away += step
+        core[x] = -core[x]
+        if nearest:
+            other = np.float32(away * away)
+            if other < square[x] or (other == square[x] and nearest < core[x]):
+                square[x], core[x] = other, nearest
+        if square[x] > far:
+            square[x], core[x] = np.inf, 0
+
+
+@compiled()
+def nearest_in_plane(cores: Array, steps: Array, far: float, begin: int, end: int, square: Array) -> None:
+    """Fill in each voxel's nearest core of its slice; of two as near, that of the lower number.
+
+    Parameters
+    ----------
+    cores : (Z, Y, X) int32
+        Numbers of the cores, 0 for none; becomes that of the nearest one.
+    steps : (2,) float64
+        mm from row to row and from column to column.
+    far : float
+        Squared distance, mm², beyond which a core does not count.
+    begin, end : int
+        Slices to fill in.
+    square : (Z, Y, X) float32
+        Filled with the squared distances; inf where there is no core.
+    """
+    _, rows, columns = cores.shape
+    first, last = np.empty(rows, np.int64), np.empty(rows, np.int64)
+    own, near = np.empty((rows, columns), np.float32), np.empty((rows, columns), np.int32)
+    for z in range(begin, end):
+        for y in range(rows):
+            _scan_row(cores[z, y], steps[1], far, square[z, y])
+            first[y], last[y] = columns, 0
+            for x in range(columns):
+                if cores[z, y, x]:
+                    first[y] = min(first[y], x)
+                    last[y] = x + 1
+        own[:] = square[z]
+        near[:] = cores[z]
+        for y in range(rows):
+            best, number = square[z, y], cores[z, y]
+            away = 1
+            while (away * steps[0]) ** 2 <= far and away < rows:
+                added = np.float32((away * steps[0]) ** 2)
+                for side in range(-1, 2, 2):
+                    other = y + side * away
+                    if 0 <= other < rows:
+                        _lower(own[other], near[other], added, first[other], last[other], best, number)
+                away += 1
+            for x in range(columns):
+                if best[x] > far:
+                    best[x], number[x] = np.inf, 0
+
+
+@compiled()
+def _lower(
+    square: Array, core: Array, added: Array, begin: int, end: int, best: Array, number: Array
+) -> None:
+    """Lower the squared distances of a row by way of another, `added` away, with the cores they lead to."""
+    for x in range(begin, end):
+        value = square[x] + added
+        nearer = value < best[x] or (value == best[x] and core[x] < number[x])
+        if nearer and value < np.inf:
+            best[x] = value
+            number[x] = core[x]
+
+
+@compiled()
+def nearest_across_slices(
+    square: Array, cores: Array, slices_at: Array, far: float, places: Array, begin: int, end: int,
+    out: Array,
+) -> None:  # fmt: skip
+    """Give the nearest core of each listed voxel across all slices, 0 for none within the root of `far`.
+
+    Parameters
+    ----------
+    square, cores : (Z, Y, X)
+        As `nearest_in_plane` leaves them.
+    slices_at : (Z,) float64
+        mm across the slices, in order.
+    far : float
+    places : (N,) int64
+    begin, end : int
+        Voxels of the list to look at.
+    out : (N,) int32
+    """
+    slices, rows, columns = cores.shape
+    for i in range(begin, end):
+        z, rest = divmod(places[i], rows * columns)
+        y, x = divmod(rest, columns)
+        best, number = square[z, y, x], cores[z, y, x]
+        for side in range(-1, 2, 2):
+            other = z + side
+            while 0 <= other < slices:
+                added = (slices_at[other] - slices_at[z]) ** 2
+                if added > far or added > best:
+                    break
+                value = np.float32(square[other, y, x] + added)
+                if value <= far and (value < best or (value == best and cores[other, y, x] < number)):
+                    best, number = value, cores[other, y, x]
+                other += side
+        out[i] = number
