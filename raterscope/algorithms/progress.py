@@ -5,7 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-__all__ = ["Cancelled", "Watch", "part", "silent", "without_partials", "wrapping"]
+__all__ = [
+    "Cancelled",
+    "Look",
+    "Watch",
+    "no_look",
+    "part",
+    "repeating",
+    "silent",
+    "without_partials",
+    "wrapping",
+]
+
+Look = Callable[[], object]
+"""What a step of the work calls at least every 100 ms; it may raise `Cancelled`."""
 
 
 class Cancelled(Exception):  # noqa: N818 - it is no error
@@ -53,6 +66,10 @@ def silent(
     """Ignore progress: the watch of somebody who just waits."""
 
 
+def no_look() -> None:
+    """Ignore that the work goes on: the look of somebody who just waits."""
+
+
 def part(watch: Watch, start: float, stop: float, prefix: str = "") -> Watch:
     """Let a step of a longer work report 0 to 1 while the whole goes from `start` to `stop`.
 
@@ -69,6 +86,30 @@ def part(watch: Watch, start: float, stop: float, prefix: str = "") -> Watch:
         watch(start + (stop - start) * fraction, prefix + words, objective=objective, partial=partial)
 
     return report
+
+
+def repeating(watch: Watch) -> tuple[Watch, Look]:
+    """Give a watch, and a look that repeats its last report.
+
+    A partial result looks by it whether it is still wanted, and the progress stays where it was.
+    """
+    last = (0.0, "")
+
+    def report(
+        fraction: float,
+        words: str,
+        *,
+        objective: float | None = None,
+        partial: Callable[[], object] | None = None,
+    ) -> None:
+        nonlocal last
+        last = (fraction, words)
+        watch(fraction, words, objective=objective, partial=partial)
+
+    def look() -> None:
+        watch(*last)
+
+    return report, look
 
 
 def wrapping(watch: Watch, wrap: Callable[[object], object]) -> Watch:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.masks.data import Float32Array
-from raterscope.algorithms.progress import Watch
+from raterscope.algorithms.progress import Look, Watch, no_look
 
 __all__ = ["Columns", "merged", "single"]
 
@@ -36,9 +36,17 @@ class Columns:
     state: NDArray[np.int8]
     row: NDArray[np.int32] | None
 
-    def spread(self, values: NDArray[Any]) -> NDArray[Any]:
+    def spread(self, values: NDArray[Any], look: Look = no_look) -> NDArray[Any]:
         """Take (..., C) values of columns to the (..., N) voxels."""
-        return values if self.row is None else np.take(values, self.row, axis=-1)
+        if self.row is None:
+            return values
+        out = np.empty((*values.shape[:-1], len(self.row)), dtype=values.dtype)
+        for begin in range(0, len(self.row), _CHUNK):
+            row = self.row[begin : begin + _CHUNK]
+            for place in np.ndindex(values.shape[:-1]):
+                look()
+                np.take(values[place], row, out=out[place][begin : begin + _CHUNK], mode="clip")
+        return out
 
 
 def single(data: Float32Array, state: NDArray[np.int8]) -> Columns:

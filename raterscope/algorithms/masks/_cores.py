@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.masks.data import Box, Float32Array, FloatArray
+from raterscope.algorithms.progress import Look
 
 __all__ = ["ascending", "cores_of", "nearest_cores"]
 
 Int32Array = NDArray[np.int32]
 Int64Array = NDArray[np.int64]
-Look = Callable[[], object]
 
 _AT_ONCE = 1_000_000
 """Steps of work between two looks."""

@@ -14,9 +14,9 @@ import numpy as np
 from raterscope.algorithms.masks._columns import Columns
 from raterscope.algorithms.masks.data import Float32Array, FloatArray
 from raterscope.algorithms.masks.spatial import SpatialPrior
-from raterscope.algorithms.progress import Watch
+from raterscope.algorithms.progress import Look, Watch, no_look, repeating
 
-__all__ = ["Fit", "Likelihood", "covariance", "fit", "resume", "settled", "start"]
+__all__ = ["Fit", "Likelihood", "chunks", "covariance", "fit", "resume", "settled", "start"]
 
 _CHUNK = 2_000_000
 """Columns times raters between two reports."""
@@ -80,17 +80,27 @@ class Fit:
         return float(self.columns.weight.sum(dtype=np.float64))
 
 
-def start(columns: Columns, likelihood: Likelihood, floor: float, recentre: bool, median: bool) -> Fit:
+def start(
+    columns: Columns, likelihood: Likelihood, floor: float, recentre: bool, median: bool,
+    look: Look = no_look,
+) -> Fit:  # fmt: skip
     """Begin with the raters' mean or median, and with the variances about it."""
     data, weight = columns.data, columns.weight
     raters = len(data)
     # A merged column stands for thousands of voxels whose rounding would not average out.
     kind: type[np.floating[Any]] = np.float32 if columns.row is None else np.float64
-    t: Any = (np.median(data, axis=0) if median else data.mean(axis=0, dtype=np.float64)).astype(kind)
+    t: Any = np.empty(data.shape[1], dtype=kind)
+    for begin, end in chunks(columns):
+        look()
+        here = data[:, begin:end]
+        t[begin:end] = np.median(here, axis=0) if median else here.mean(axis=0, dtype=np.float64)
     t[columns.state > 0] = np.maximum(t[columns.state > 0], 0)
     t[columns.state < 0] = np.minimum(t[columns.state < 0], 0)
     voxels = float(weight.sum(dtype=np.float64))
-    spread = [float((weight * (one - t) ** 2).sum(dtype=np.float64)) / voxels for one in data]
+    spread = []
+    for one in data:
+        look()
+        spread.append(float((weight * (one - t) ** 2).sum(dtype=np.float64)) / voxels)
     sigma = np.maximum(np.array(spread), max(floor, _TINY))
     mean = float(sigma.mean())
     beta = 1 / mean
@@ -99,12 +109,13 @@ def start(columns: Columns, likelihood: Likelihood, floor: float, recentre: bool
     return Fit(columns, likelihood, floor, recentre, t, s, rater, beta)
 
 
-def resume(state: Fit, columns: Columns) -> Fit:
+def resume(state: Fit, columns: Columns, look: Look = no_look) -> Fit:
     """Go on from a state on merged columns with every voxel by itself."""
     merged = state.columns
     return Fit(
-        columns, state.likelihood, state.floor, state.recentre, merged.spread(state.t).astype(np.float32),
-        merged.spread(state.s).astype(np.float32), state.rater.copy(), state.beta,
+        columns, state.likelihood, state.floor, state.recentre,
+        merged.spread(state.t, look).astype(np.float32), merged.spread(state.s, look).astype(np.float32),
+        state.rater.copy(), state.beta,
     )  # fmt: skip
 
 
@@ -113,17 +124,18 @@ def fit(state: Fit, iterations: int, tolerance: float, watch: Watch, partial: Ca
     from raterscope.algorithms.masks import _robust_kernels as kernels
 
     rest = 0.0
+    watch, look = repeating(watch)
     for count in range(iterations):
         sums, totals = _sweep(state, count / iterations, 1 / iterations, watch, partial)
         if count:
             state.objective.append(float(sums[3].sum()) + rest)
             state.converged = settled(state.objective, tolerance)
-        rest = _update(state, sums, totals)
+        rest = _update(state, sums, totals, look)
         if state.converged:
             break
     columns, kind = state.columns, state.likelihood.kind
     log_density = np.zeros(len(columns.data))
-    for begin, end in _chunks(columns):
+    for begin, end in chunks(columns):
         kernels.measure(
             kind, columns.data, columns.weight, state.rater, state.t, state.s, begin, end, log_density
         )
@@ -137,7 +149,8 @@ def settled(objective: list[float], tolerance: float) -> bool:
     return len(objective) > 1 and abs(objective[-1] - objective[-2]) <= tolerance * abs(objective[-1])
 
 
-def _chunks(columns: Columns) -> list[tuple[int, int]]:
+def chunks(columns: Columns) -> list[tuple[int, int]]:
+    """Part the columns, so that each part is little work."""
     size = max(1, _CHUNK // len(columns.data))
     count = columns.data.shape[1]
     return [(begin, min(count, begin + size)) for begin in range(0, count, size)]
@@ -151,30 +164,30 @@ def _sweep(
     columns = state.columns
     prior = np.empty(0, dtype=np.float32) if state.prior is None else state.prior.mean
     precision = 0.0 if state.prior is None else 1 / state.prior.variance
-    chunks = _chunks(columns)
-    sums, totals = np.zeros((len(chunks), 4, len(columns.data))), np.zeros((len(chunks), 1))
+    parts = chunks(columns)
+    sums, totals = np.zeros((len(parts), 4, len(columns.data))), np.zeros((len(parts), 1))
     objective = state.objective[-1] if state.objective else None
     words = f"fusing, iteration {len(state.objective) + 1}"
 
     def run(number: int) -> None:
-        begin, end = chunks[number]
+        begin, end = parts[number]
         kernels.sweep(
             state.likelihood.kind, columns.data, columns.weight, columns.state, state.rater, prior, precision,
             state.t, state.s, begin, end, sums[number], totals[number],
         )  # fmt: skip
 
-    with ThreadPoolExecutor(min(_THREADS, len(chunks))) as pool:
-        waiting = [pool.submit(run, number) for number in range(len(chunks))]
+    with ThreadPoolExecutor(min(_THREADS, len(parts))) as pool:
+        waiting = [pool.submit(run, number) for number in range(len(parts))]
         try:
             for number, one in enumerate(waiting):
                 one.result()
-                watch(done + share * (number + 1) / len(chunks), words, objective=objective, partial=partial)
+                watch(done + share * (number + 1) / len(parts), words, objective=objective, partial=partial)
         finally:
             pool.shutdown(cancel_futures=True)
     return sums.sum(axis=0), totals.sum(axis=0)
 
 
-def _update(state: Fit, sums: FloatArray, totals: FloatArray) -> float:
+def _update(state: Fit, sums: FloatArray, totals: FloatArray, look: Look) -> float:
     """Update all that is not a map, in the order b, W, alpha, Sigma_T, beta, Sigma, nu.
 
     Returns the lower bound but for the log density of the maps (`sweep` and `measure` give that).
@@ -192,13 +205,13 @@ def _update(state: Fit, sums: FloatArray, totals: FloatArray) -> float:
         state.t += shift
     rest = float(totals[0]) + 0.5 * voxels * (math.log(2 * math.pi) + 1)
     if state.prior is not None:
-        state.prior.update(state.t, float(state.s.sum(dtype=np.float64)))
+        state.prior.update(state.t, float(state.s.sum(dtype=np.float64)), look)
         rest += state.prior.bound()
     square = float((bias**2 + doubt).sum())
     state.beta = raters / square
     rest += 0.5 * raters * math.log(state.beta) - 0.5 * raters + 0.5 * float(np.log(doubt).sum() + raters)
     if state.likelihood.learn:
-        _learn_dof(state)
+        _learn_dof(state, look)
     return rest + voxels * float(_constants(state.likelihood.kind, state.rater).sum())
 
 
@@ -217,7 +230,7 @@ def _constants(kind: int, rater: FloatArray) -> FloatArray:
     return np.asarray(scale - math.log(2))
 
 
-def _learn_dof(state: Fit) -> None:
+def _learn_dof(state: Fit, look: Look) -> None:
     """Maximise the lower bound over each rater's degrees of freedom with the scales integrated out.
 
     That is eq. 28 with E[tau] following nu, instead of held: the step is the larger one, and the bound cannot
@@ -230,7 +243,8 @@ def _learn_dof(state: Fit) -> None:
     columns, kind = state.columns, state.likelihood.kind
     raters = len(columns.data)
     count, total = np.zeros((raters, kernels.BINS)), np.zeros((raters, kernels.BINS))
-    for begin, end in _chunks(columns):
+    for begin, end in chunks(columns):
+        look()
         kernels.spectrum(
             kind, columns.data, columns.weight, state.rater, state.t, state.s, begin, end, count, total
         )

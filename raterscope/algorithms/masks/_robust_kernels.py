@@ -253,12 +253,14 @@ def spectrum(
 
 
 @compiled(error_model="numpy")
-def shares(kind: int, data: Array, rater: Array, t: Array, s: Array, out: Array) -> None:
-    """Give each rater's share of the precision in (P, C) uint8, 255 in all at every column."""
-    raters, columns = data.shape
+def shares(
+    kind: int, data: Array, rater: Array, t: Array, s: Array, begin: int, end: int, out: Array
+) -> None:
+    """Give each rater's share of the precision in (P, C) uint8 at some columns, 255 in all at each."""
+    raters = len(data)
     kept = np.empty((raters, BLOCK))
-    for start in range(0, columns, BLOCK):
-        stop = min(columns, start + BLOCK)
+    for start in range(begin, end, BLOCK):
+        stop = min(end, start + BLOCK)
         size = stop - start
         for p in range(raters):
             e = kept[p, :size]

@@ -7,7 +7,7 @@ region is disputed where some rater's outline is farther from the consensus's th
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeVar
@@ -29,12 +29,11 @@ from raterscope.algorithms.masks.data import (
 from raterscope.algorithms.masks.grid import slab_bounds
 from raterscope.algorithms.masks.metrics import distance_to, placed
 from raterscope.algorithms.masks.patterns import box_of, labels_of
-from raterscope.algorithms.progress import Watch, silent
+from raterscope.algorithms.progress import Look, Watch, silent
 
 __all__ = ["Dispute", "dispute_by_slice", "disputes", "in_words", "radius_of", "tolerance_of"]
 
 IntArray = NDArray[np.int64]
-Look = Callable[[], object]
 Value = TypeVar("Value", bound=np.generic)
 
 _TOLERANCE = 1.5

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -11,11 +10,12 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.masks.data import OPEN, BoolArray, Box, Float32Array, FloatArray, Masks
 from raterscope.algorithms.masks.patterns import with_margin
+from raterscope.algorithms.progress import Look, no_look
 
 __all__ = ["domain", "logit_distance", "occupied", "signed_distance"]
 
-_AT_ONCE = 32
-"""Slices or rows between two looks whether the distances are still wanted."""
+_AT_ONCE = 500_000
+"""Voxels between two looks whether the work is still wanted."""
 
 _NOTHING = 1e-6
 """A probability up to this is background: that of the logit at the paper's clip."""
@@ -25,7 +25,7 @@ def signed_distance(
     mask: BoolArray,
     spacing: tuple[float, float, float],
     clip: float,
-    look: Callable[[], object] = lambda: None,
+    look: Look = no_look,
     positions: FloatArray | None = None,
 ) -> Float32Array:
     """Give each voxel's Euclidean distance to the boundary of a mask, above 0 inside.
@@ -55,42 +55,50 @@ def signed_distance(
     from raterscope.algorithms.masks import _distance_kernels as kernels
 
     bits = np.ascontiguousarray(mask).view(np.uint8)
-    slices, rows, _ = bits.shape
+    slices, rows, columns = bits.shape
+    slab, band = (max(1, _AT_ONCE // plane) for plane in (rows * columns, slices * columns))
     half = _smallest_side(spacing, slices, positions) / 2
     far = (clip + half) ** 2 * (1 + 1e-6)
     plane = np.empty(bits.shape, dtype=np.float32)
     line = np.empty(bits.shape[1:], dtype=np.float32)
     for z in range(slices):
-        if z % _AT_ONCE == 0:
+        if z % slab == 0:
             look()
         kernels.along_columns(bits[z], spacing[2], far, line)
         kernels.across_rows(line, spacing[1], far, plane[z])
     away = plane
     if slices > 1:
         away = np.empty_like(plane)
-        for row in range(0, rows, _AT_ONCE):
+        for row in range(0, rows, band):
             look()
-            end = min(row + _AT_ONCE, rows)
+            end = min(row + band, rows)
             if positions is None:
                 kernels.across_slices(plane, spacing[0], far, row, end, away)
             else:
                 kernels.across_uneven_slices(plane, np.array(positions), far, row, end, away)
+    look()
     kernels.finish(away.ravel(), half, clip)
     return away
 
 
-def logit_distance(probability: Float32Array, clip: float, slope: float) -> Float32Array:
+def logit_distance(
+    probability: Float32Array, clip: float, slope: float, look: Look = no_look
+) -> Float32Array:
     """Turn probabilities into signed distances, mm, of the same shape (Z, Y, X): eq. 1.
 
     Their logit over the sigmoid's `slope`, 1/mm; none is farther than `clip`, mm.
     """
-    value = probability.astype(np.float64)
-    with np.errstate(divide="ignore"):
-        logit = np.log(value) - np.log1p(-value)
-    return np.asarray(np.clip(logit / slope, -clip, clip), dtype=np.float32)
+    out = np.empty(probability.shape, dtype=np.float32)
+    for here, target in zip(probability, out, strict=True):
+        look()
+        value = here.astype(np.float64)
+        with np.errstate(divide="ignore"):
+            logit = np.log(value) - np.log1p(-value)
+        target[...] = np.clip(logit / slope, -clip, clip)
+    return out
 
 
-def domain(masks: Masks, margin: float) -> Masks:
+def domain(masks: Masks, margin: float, look: Look = no_look) -> Masks:
     """Cut masks to the box of all that is marked or settled as marked, and a margin about it.
 
     Voxels far from every mask are background to all raters, and however many of them an image happens to
@@ -102,13 +110,15 @@ def domain(masks: Masks, margin: float) -> Masks:
     margin : float
         mm on every side, as far as the image reaches. Where `masks` hold less than that they are filled up:
         beyond them is background.
+    look : callable
+        Called now and then, and may raise what is to end the work.
 
     Returns
     -------
     Masks
         As they were if nothing is marked at all.
     """
-    box = occupied(masks)
+    box = occupied(masks, look)
     if box is None:
         return masks
     assert masks.frame is not None
@@ -125,7 +135,9 @@ def domain(masks: Masks, margin: float) -> Masks:
         target.append(slice(low_end - a, high_end - a))
     shape = tuple(b - a for a, b in zip(begin, end, strict=True))
     values = np.zeros((*masks.values.shape[:-3], *shape), dtype=masks.values.dtype)
-    values[..., target[0], target[1], target[2]] = masks.values[..., source[0], source[1], source[2]]
+    for new, old in zip(values, masks.values, strict=True):
+        look()
+        new[..., target[0], target[1], target[2]] = old[..., source[0], source[1], source[2]]
     known = None
     if masks.known is not None:
         known = np.full(shape, OPEN, dtype=np.int8)
@@ -133,13 +145,17 @@ def domain(masks: Masks, margin: float) -> Masks:
     return replace(masks, values=values, known=known, origin=(begin[0], begin[1], begin[2]), frame=frame)
 
 
-def occupied(masks: Masks) -> tuple[Box, Box] | None:
-    """Give the first voxel and the one past the last that any rater marked or that is settled as marked."""
+def occupied(masks: Masks, look: Look = no_look) -> tuple[Box, Box] | None:
+    """Give the first voxel and the one past the last that any rater marked or that is settled as marked.
+
+    `look` is called now and then, and may raise what is to end the work.
+    """
     from raterscope.algorithms.masks import _distance_kernels as kernels
 
     marks = [np.zeros(size, dtype=np.uint8) for size in masks.shape]
     values = masks.values.reshape(-1, *masks.shape)
     for layer in values:
+        look()
         kernels.mark_occupied(_as_bytes(layer), *marks)
     if masks.known is not None:
         kernels.mark_occupied((masks.known > 0).view(np.uint8), *marks)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from raterscope.algorithms.masks.multiclass import multiclass
 from raterscope.algorithms.masks.robust import LaplaceSettings, RobustSettings
 from raterscope.algorithms.masks.voting import MajoritySettings, majority
 from raterscope.algorithms.plan import Plan
-from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.algorithms.progress import Look, Watch, part, silent
 from raterscope.algorithms.settings import Settings
 
 __all__ = ["MaskPlan", "fuse", "stack"]
@@ -65,12 +66,13 @@ def fuse(masks: Masks, plan: MaskPlan | None = None, watch: Watch = silent) -> M
     MaskFusion
     """
     plan = plan or MaskPlan()
-    trivial = _trivial(masks)
+    look = partial(watch, 0.0, "looking for what is marked")
+    trivial = _trivial(masks, look)
     if trivial is not None:
         return trivial
     several = len(masks.structures) > 1
     if isinstance(plan.settings, RobustSettings):
-        here = domain(masks, plan.settings.clip)
+        here = domain(masks, plan.settings.clip, look)
         if several and plan.algorithm in _TOGETHER:
             return multiclass(here, plan.settings, plan.algorithm, watch)
         return _run(plan, here, watch)
@@ -137,15 +139,19 @@ def _single(masks: Masks, structure: int) -> Masks:
     )
 
 
-def _trivial(masks: Masks) -> MaskFusion | None:
+def _trivial(masks: Masks, look: Look) -> MaskFusion | None:
     """Answer where there is nothing to estimate; None where there is."""
     if len(masks.annotators) == 1:
         settled = "" if masks.known is None else " but for what is settled"
         return _as_it_is(masks, f"There is but one rater: the mask is returned unchanged{settled}.")
-    if occupied(masks) is None:
+    if occupied(masks, look) is None:
         small = _cut_to_nothing(masks)
         return _as_it_is(small, "No rater marked anything: the consensus is empty.")
-    if masks.values.dtype != np.float32 and len(masks.structures) == 1 and bool(masks.values.all()):
+    if (
+        masks.values.dtype != np.float32
+        and len(masks.structures) == 1
+        and all(layer.all() for layer in masks.values)
+    ):
         return _as_it_is(masks, "Every rater marked every voxel: the consensus is all of them.")
     return None
 

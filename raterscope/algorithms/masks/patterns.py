@@ -5,20 +5,26 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.masks.data import OPEN, Box, FloatArray, Masks
-from raterscope.algorithms.progress import Watch, silent
+from raterscope.algorithms.progress import Look, Watch, silent
 
-__all__ = ["Patterns", "box_of", "labels_of", "patterns_of", "widened", "with_margin"]
+__all__ = ["Patterns", "box_of", "labels_of", "patterns_of", "spread_rows", "widened", "with_margin"]
 
 IntArray = NDArray[np.int64]
 LabelArray = NDArray[np.uint8]
+Value = TypeVar("Value", bound=np.generic)
 
 _DENSE = 1 << 16
 """Codes up to this many are counted in a table, without sorting."""
+
+_AT_ONCE = 1_000_000
+"""Voxels between two looks whether the work is still wanted."""
 
 _CHUNK = 4_000_000
 """Voxels of all raters between two reports."""
@@ -180,17 +186,42 @@ def patterns_of(masks: Masks, margin: float = 0.0, watch: Watch = silent) -> Pat
         found or ((0, 0, 0), (1, 1, 1)), masks.spacing, margin, masks.shape, masks.positions
     )
     box = tuple(slice(at, at + size) for at, size in zip(origin, shape, strict=True))
-    watch(1.0, "comparing the raters voxel by voxel")
-    row, table = _merged(labels[:, *box], None if masks.known is None else masks.known[box], classes)
-    count = np.bincount(row.ravel(), minlength=len(table))
-    if not len(table) or table[0].any():  # row 0 stands for all outside the box
+    look = partial(watch, 1.0, "comparing the raters voxel by voxel")
+    row, table = _merged(labels[:, *box], None if masks.known is None else masks.known[box], classes, look)
+    count = np.zeros(len(table), dtype=np.int64)
+    outside = not len(table) or bool(table[0].any())  # row 0 stands for all outside the box
+    for part in _slabs(row.shape):
+        look()
+        count += np.bincount(row[part].ravel(), minlength=len(table))
+        if outside:
+            row[part] += 1
+    if outside:
         table = np.vstack([np.zeros((1, table.shape[1]), np.uint8), table])
-        row, count = row + 1, np.append(0, count)
+        count = np.append(0, count)
     settled = table[:, 0].astype(np.int8) + np.int8(OPEN)
     return Patterns(origin, row, table[:, 1:], settled, count, classes, found)
 
 
-def _merged(labels: LabelArray, known: NDArray[np.int8] | None, classes: int) -> tuple[IntArray, LabelArray]:
+def _slabs(shape: Box) -> list[slice]:
+    """Part slices, so that each part is little work."""
+    step = max(1, _AT_ONCE // (shape[1] * shape[2]))
+    return [slice(begin, begin + step) for begin in range(0, shape[0], step)]
+
+
+def spread_rows(row: IntArray, values: NDArray[Value], look: Look) -> NDArray[Value]:
+    """Take (..., M) values of patterns to the (..., Z, Y, X) voxels with these rows."""
+    slices, rows, columns = row.shape
+    out = np.empty((*values.shape[:-1], slices, rows, columns), dtype=values.dtype)
+    for part in _slabs((slices, rows, columns)):
+        for place in np.ndindex(values.shape[:-1]):
+            look()
+            np.take(values[place], row[part], out=out[place][part], mode="clip")
+    return out
+
+
+def _merged(
+    labels: LabelArray, known: NDArray[np.int8] | None, classes: int, look: Look
+) -> tuple[IntArray, LabelArray]:
     """Give each voxel its row in a table of distinct labels; the first column is the settled class."""
     from raterscope.algorithms.masks._pattern_kernels import count_codes, pack
 
@@ -204,13 +235,20 @@ def _merged(labels: LabelArray, known: NDArray[np.int8] | None, classes: int) ->
         digits = int(math.log(_DENSE / len(table), classes) + 1e-9) if len(table) < _DENSE else 0
         dense = digits > 0
         digits = min(digits or int(math.log(2**62 / len(table), classes)), len(labels) - done)
-        pack(labels[done : done + digits], classes, row)
+        for part in _slabs(row.shape):
+            look()
+            pack(labels[done : done + digits, part], classes, row[part])
+        look()
         if dense:
             tally = np.zeros(len(table) * classes**digits, dtype=np.int64)
-            count_codes(row, tally)
+            for part in _slabs(row.shape):
+                look()
+                count_codes(row[part], tally)
             codes = np.flatnonzero(tally)
             tally[codes] = np.arange(len(codes))
-            row = tally[row]
+            for part in _slabs(row.shape):
+                look()
+                row[part] = tally[row[part]]
         else:
             codes, inverse = np.unique(row, return_inverse=True)
             row = inverse.reshape(row.shape)

@@ -22,6 +22,9 @@ from raterscope.algorithms.settings import Settings, choice, integer, number
 
 __all__ = ["PSTAPLESettings", "pstaple"]
 
+_AT_ONCE = 500_000
+"""Voxels between two looks whether the work is still wanted."""
+
 
 @dataclass(frozen=True)
 class PSTAPLESettings(Settings):
@@ -75,7 +78,7 @@ def pstaple(masks: Masks, settings: PSTAPLESettings | None = None, watch: Watch 
         rounding.
     """
     settings = PSTAPLESettings() if settings is None else settings
-    cut = domain(masks, settings.margin)
+    cut = domain(masks, settings.margin, partial(watch, 0.0, "looking for what is marked"))
     frame = masks.frame or masks.shape
     voxels = math.prod(frame) if settings.domain == "frame" else math.prod(cut.shape)
     count = len(masks.structures)
@@ -112,13 +115,16 @@ def _votes(masks: Masks, structure: int, settings: PSTAPLESettings, watch: Watch
     """Give each rater's probability of one structure; (P, Z, Y, X)."""
     out = np.empty((len(masks.values), *masks.shape), dtype=np.float32)
     for p, values in enumerate(masks.values):
-        watch(p / len(out), f"measuring distances of {masks.annotators[p]}")
+        look = partial(watch, p / len(out), f"measuring distances of {masks.annotators[p]}")
+        look()
         if masks.values.dtype == np.float32:
             out[p] = values if values.ndim == 3 else values[structure]
         else:
             mask = values == structure + 1
-            distance = signed_distance(mask, masks.spacing, settings.margin, positions=masks.positions)
-            out[p] = 1.0 / (1.0 + np.exp(-settings.slope * distance))
+            distance = signed_distance(mask, masks.spacing, settings.margin, look, masks.positions)
+            for here, target in zip(distance, out[p], strict=True):
+                look()
+                target[...] = 1.0 / (1.0 + np.exp(-settings.slope * here))
     return out
 
 
@@ -128,13 +134,18 @@ def _run(
     """Iterate on one structure; `beyond` voxels outside are background to everybody."""
     raters, shape = len(votes), votes.shape[1:]
     flat = votes.reshape(raters, -1)
-    inside = flat.sum(axis=1, dtype=np.float64)
+    inside = np.empty(raters)
+    for p, each in enumerate(flat):
+        watch(0.0, "counting the votes")
+        inside[p] = each.sum(dtype=np.float64)
     whole = flat.shape[1] + beyond
     share = float(inside.sum()) / (raters * whole)
     prior = np.array([1 - share, share])
     settled = np.full(flat.shape[1], OPEN, dtype=np.int8)
     field = np.empty((*shape, 2), dtype=np.float32)
-    field[..., 1] = votes.mean(axis=0)
+    for z in range(shape[0]):
+        watch(0.0, "counting the votes")
+        field[z, ..., 1] = votes[:, z].mean(axis=0)
     if masks.known is not None:
         known = masks.known.ravel()
         settled = np.where(known == OPEN, OPEN, known == structure + 1).astype(np.int8)
@@ -143,22 +154,29 @@ def _run(
     field[..., 0] = 1 - field[..., 1]
     row = np.arange(flat.shape[1], dtype=np.int64).reshape(shape)
     theta = np.repeat(np.array([[[START, 1 - START], [1 - START, START]]]), raters, axis=0)
+    evidence = np.empty((flat.shape[1], 2))
     objective: list[float] = []
     converged = False
     for turn in range(settings.iterations):
         words = f"estimating the raters' rates, iteration {turn + 1}"
         log_theta = np.log(np.clip(theta, 1e-300, 1.0))
-        evidence = np.empty((flat.shape[1], 2))
-        for k in (0, 1):
-            slope = (log_theta[:, k, 1] - log_theta[:, k, 0]).astype(np.float32)
-            evidence[:, k] = slope @ flat
-            evidence[:, k] += math.log(max(prior[k], 1e-300)) + log_theta[:, k, 0].sum()
         report = partial(watch, turn / settings.iterations, words)
+        slope = (log_theta[:, :, 1] - log_theta[:, :, 0]).T.astype(np.float32)
+        constant = np.log(np.maximum(prior, 1e-300)) + log_theta[:, :, 0].sum(axis=0)
+        for begin in range(0, flat.shape[1], _AT_ONCE):
+            report()
+            here = slice(begin, begin + _AT_ONCE)
+            evidence[here] = (slope @ flat[:, here]).T
+            evidence[here] += constant
         total, bound = relax(row, evidence, settled, settings.mrf, field, report)
         outside = math.log(max(prior[0], 1e-300)) + float(log_theta[:, 0, 0].sum())
         objective.append(bound + beyond * outside)
         weight = total.sum(axis=0)
-        marked = np.stack([flat @ field[..., k].ravel() for k in (0, 1)], axis=1).astype(np.float64)
+        marked = np.zeros((raters, 2))
+        for begin in range(0, flat.shape[1], _AT_ONCE):
+            report()
+            here = slice(begin, begin + _AT_ONCE)
+            marked += flat[:, here] @ field.reshape(-1, 2)[here]
         weight[0] += beyond
         before = theta.copy()
         for k in (0, 1):

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.masks._columns import Columns, merged, single
-from raterscope.algorithms.masks._robust_fit import Fit, Likelihood, covariance, fit, resume, start
+from raterscope.algorithms.masks._robust_fit import Fit, Likelihood, chunks, covariance, fit, resume, start
 from raterscope.algorithms.masks.data import Box, Float32Array, MaskFusion, Masks, MasksError, MaskTrace
 from raterscope.algorithms.masks.distance import logit_distance, signed_distance
 from raterscope.algorithms.masks.spatial import SpatialPrior
-from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.algorithms.progress import Look, Watch, part, repeating, silent
 from raterscope.algorithms.settings import Settings, choice, integer, number, switch
 
 __all__ = [
@@ -195,7 +195,7 @@ def distances(masks: Masks, settings: RobustSettings, watch: Watch = silent) -> 
         look = partial(watch, p / len(out), "measuring distances")
         look()
         if layer.dtype == np.float32:
-            out[p] = logit_distance(layer, settings.clip, settings.slope)
+            out[p] = logit_distance(layer, settings.clip, settings.slope, look)
         else:
             mask = layer.astype(bool, copy=False)
             out[p] = signed_distance(mask, masks.spacing, settings.clip, look, masks.positions)
@@ -212,8 +212,11 @@ def _fuse(
     name: str, likelihood: Likelihood, masks: Masks, settings: RobustSettings, watch: Watch
 ) -> MaskFusion:
     slope = settings.slope
+    watch, look = repeating(watch)
     data = distances(masks, settings, part(watch, 0.0, 0.2)).reshape(len(masks.annotators), -1)
-    data *= np.float32(slope)
+    for layer in data:
+        look()
+        layer *= np.float32(slope)
     state = np.zeros(data.shape[1], dtype=np.int8)
     if masks.known is not None:
         known = masks.known.ravel()
@@ -223,24 +226,24 @@ def _fuse(
         floor = (slope * side_length(masks.spacing, masks.shape)) ** 2 / (96 if likelihood.kind == 1 else 12)
     median, tolerance = settings.start == "median", settings.tolerance
     if settings.spatial_prior and not settings.floor:
-        found = start(single(data, state), likelihood, floor, settings.floor, median)
+        found = start(single(data, state), likelihood, floor, settings.floor, median, look)
     else:
         columns = merged(data, state, part(watch, 0.2, 0.3))
-        found = start(columns, likelihood, floor, settings.floor, median)
+        found = start(columns, likelihood, floor, settings.floor, median, look)
     if settings.spatial_prior:
         if settings.floor:
             # Without the prior few columns stand for all voxels: a start that saves most of what follows.
             fit(found, settings.max_iterations, _ROUGHLY, part(watch, 0.3, 0.4), lambda: None)
-            found = resume(found, single(data, state))
+            found = resume(found, single(data, state), look)
         spacing, radius = _bumps(masks, settings)
         variance = float(found.rater[2].mean())
         found.prior = SpatialPrior(
-            masks.shape, masks.spacing, spacing, radius, found.t, variance, floor, masks.positions
+            masks.shape, masks.spacing, spacing, radius, found.t, variance, floor, masks.positions, look
         )
         tolerance *= _SLACK
 
     def result() -> MaskFusion:
-        return _result(name, masks, found, slope)
+        return _result(name, masks, found, slope, look)
 
     fit(found, settings.max_iterations, tolerance, part(watch, 0.4, 1.0), result)
     return result()
@@ -261,20 +264,27 @@ def _bumps(masks: Masks, settings: RobustSettings) -> tuple[float, float]:
     return settings.spatial_spacing or radius / 2, radius
 
 
-def _result(name: str, masks: Masks, found: Fit, slope: float) -> MaskFusion:
+def _result(name: str, masks: Masks, found: Fit, slope: float, look: Look) -> MaskFusion:
     from scipy.special import ndtr
 
     from raterscope.algorithms.masks import _robust_kernels as kernels
 
     columns, shape = found.columns, masks.shape
-    deviation = np.sqrt(found.s)
-    chance = ndtr(found.t / np.sqrt(found.s + _scatter(found)))
-    chance[columns.state > 0], chance[columns.state < 0] = 1, 0
+    count = columns.data.shape[1]
+    deviation, distance, chance = (np.empty(count, dtype=np.float32) for _ in range(3))
     weight = np.empty(columns.data.shape, dtype=np.uint8)
-    kernels.shares(found.likelihood.kind, columns.data, found.rater, found.t, found.s, weight)
+    most = 0.0
+    for begin, end in chunks(columns):
+        look()
+        here = slice(begin, end)
+        mean, variance = found.t[here], found.s[here]
+        deviation[here], distance[here] = np.sqrt(variance) / slope, mean / slope
+        chance[here] = ndtr(mean / np.sqrt(variance + _scatter(found, here)))
+        most = max(most, 2 * float(np.abs(columns.data[:, here]).max()))
+        kernels.shares(found.likelihood.kind, columns.data, found.rater, found.t, found.s, begin, end, weight)
+    chance[columns.state > 0], chance[columns.state < 0] = 1, 0
     none = np.full((1, len(masks.annotators)), np.nan)
     bias, _, sigma, dof = found.rater.copy()
-    most = 2 * float(np.abs(columns.data).max())
     notices: tuple[str, ...] = ()
     if len(masks.annotators) == 2 and found.prior is None:
         notices = ("Of two raters only the sum of the variances is certain: which of them errs is not.",)
@@ -285,11 +295,11 @@ def _result(name: str, masks: Masks, found: Fit, slope: float) -> MaskFusion:
         spacing=masks.spacing,
         origin=masks.origin,
         frame=masks.frame or shape,
-        mask=_map(columns, found.t > 0, shape),
-        probability=_map(columns, chance.astype(np.float32), shape),
-        distance=_map(columns, (found.t / slope).astype(np.float32), shape),
-        deviation=_map(columns, (deviation / slope).astype(np.float32), shape),
-        weight=columns.spread(weight).reshape(1, len(weight), *shape),
+        mask=_map(columns, found.t > 0, shape, look),
+        probability=_map(columns, chance, shape, look),
+        distance=_map(columns, distance, shape, look),
+        deviation=_map(columns, deviation, shape, look),
+        weight=columns.spread(weight, look).reshape(1, len(weight), *shape),
         bias=bias[None] / slope,
         variance=covariance(found.likelihood.kind, sigma, dof, most)[None] / slope**2,
         dof=dof[None],
@@ -301,14 +311,15 @@ def _result(name: str, masks: Masks, found: Fit, slope: float) -> MaskFusion:
     )
 
 
-def _scatter(found: Fit) -> NDArray[Any]:
-    """Give the squared standard error of the mean of the raters' distances, without their biases; (C,)."""
-    data, count = found.columns.data, len(found.columns.data)
+def _scatter(found: Fit, here: slice) -> NDArray[Any]:
+    """Give the squared standard error of the mean of the raters' distances without biases, by column."""
+    data, count = found.columns.data[:, here], len(found.columns.data)
+    mean = found.t[here].astype(np.float32)
     total = np.zeros(data.shape[1], dtype=np.float32)
     for p in range(count):
-        total += (data[p] - np.float32(found.rater[0, p]) - found.t.astype(np.float32)) ** 2
+        total += (data[p] - np.float32(found.rater[0, p]) - mean) ** 2
     return np.asarray(total / (count * max(1, count - 1)))
 
 
-def _map(columns: Columns, values: NDArray[Any], shape: Box) -> NDArray[Any]:
-    return columns.spread(values).reshape(1, *shape)
+def _map(columns: Columns, values: NDArray[Any], shape: Box, look: Look) -> NDArray[Any]:
+    return columns.spread(values, look).reshape(1, *shape)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from raterscope.algorithms.masks.data import Box, Float32Array, FloatArray
+from raterscope.algorithms.progress import Look, no_look
 
 __all__ = ["SpatialPrior", "bumps"]
 
@@ -54,6 +55,7 @@ class SpatialPrior:
     def __init__(
         self, shape: Box, steps: tuple[float, float, float], spacing: float, radius: float,
         t: Float32Array | FloatArray, variance: float, floor: float, positions: FloatArray | None = None,
+        look: Look = no_look,
     ) -> None:  # fmt: skip
         self.shape, self._floor = shape, floor
         along = (positions, None, None)
@@ -68,23 +70,24 @@ class SpatialPrior:
         self._spread = 0.0
         self.mean = np.empty(t.size, dtype=np.float32)
         self._bound = 0.0
-        self._set_weights(t)
+        self._set_weights(t, look)
 
-    def _set_weights(self, t: Float32Array | FloatArray) -> None:
-        seen = self._project(t)
+    def _set_weights(self, t: Float32Array | FloatArray, look: Look) -> None:
+        seen = self._project(t, look)
         whole = self._power + self._alpha * self.variance
-        self._lift(seen * (self._power / whole))
+        self._lift(seen * (self._power / whole), look)
         self._square = float((seen**2 * self._power / whole**2).sum())
         self._trace = float((self.variance / whole).sum())
         self._spread = float((self._power * self.variance / whole).sum())
         self._entropy = 0.5 * float(np.log(self.variance / whole).sum()) + 0.5 * whole.size
 
-    def update(self, t: Float32Array | FloatArray, total: float) -> None:
+    def update(self, t: Float32Array | FloatArray, total: float, look: Look = no_look) -> None:
         """Update W, alpha and Sigma_T (eqs. 22 to 25); `total` is the sum of the variances of q(T)."""
-        self._set_weights(t)
+        self._set_weights(t, look)
         self._alpha = self._power.size / (self._square + self._trace)
         rest = 0.0
         for begin in range(0, t.size, _CHUNK):
+            look()
             part = slice(begin, begin + _CHUNK)
             rest += float(((t[part].astype(np.float64) - self.mean[part]) ** 2).sum())
         wanted = (rest + total + self._spread) / t.size
@@ -100,7 +103,7 @@ class SpatialPrior:
         """Give what the prior and q(W) add to the lower bound after `update` (B.11, B.13, B.16)."""
         return self._bound
 
-    def _project(self, t: Float32Array | FloatArray) -> FloatArray:
+    def _project(self, t: Float32Array | FloatArray, look: Look) -> FloatArray:
         """Take a map to its part in the bumps' singular vectors."""
         z, y, x = (axis.basis for axis in self._axes)
         slices, rows, columns = self.shape
@@ -108,11 +111,12 @@ class SpatialPrior:
         flat = np.empty((slices, y.shape[1], x.shape[1]))
         step = max(1, _CHUNK // (rows * columns))
         for begin in range(0, slices, step):
+            look()
             part = volume[begin : begin + step].astype(np.float64) @ x
             flat[begin : begin + step] = y.T @ part
         return np.asarray(np.tensordot(z, flat, axes=(0, 0)))
 
-    def _lift(self, weights: FloatArray) -> None:
+    def _lift(self, weights: FloatArray, look: Look) -> None:
         """Write the map with these parts into `mean`."""
         z, y, x = (axis.basis for axis in self._axes)
         slices, rows, columns = self.shape
@@ -120,6 +124,7 @@ class SpatialPrior:
         out = self.mean.reshape(slices, rows, columns)
         step = max(1, _CHUNK // (rows * columns))
         for begin in range(0, slices, step):
+            look()
             out[begin : begin + step] = (y @ flat[begin : begin + step]) @ x.T
 
 

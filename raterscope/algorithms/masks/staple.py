@@ -14,10 +14,10 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.masks.data import Float32Array, FloatArray, MaskFusion, Masks, MaskTrace
-from raterscope.algorithms.masks.patterns import Patterns, patterns_of, widened
+from raterscope.algorithms.masks.data import BoolArray, Float32Array, FloatArray, MaskFusion, Masks, MaskTrace
+from raterscope.algorithms.masks.patterns import Patterns, patterns_of, spread_rows, widened
 from raterscope.algorithms.masks.results import fused
-from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.algorithms.progress import Look, Watch, part, silent
 from raterscope.algorithms.settings import Settings, choice, integer, number
 
 __all__ = [
@@ -37,7 +37,7 @@ START = 0.99999
 _WORK = 2_000_000
 """Terms between two reports."""
 
-_SLAB = 1_000_000
+_SLAB = 500_000
 """Voxels between two reports."""
 
 
@@ -97,11 +97,10 @@ def staple(masks: Masks, settings: STAPLESettings | None = None, watch: Watch = 
     theta = _start(len(masks.annotators), patterns.classes)
     run = _smoothed if smooth else _merged
     posterior, weight, trace = run(patterns, count, prior, theta, settings, part(watch, 0.4, 1.0))
-    inside = np.moveaxis(posterior[..., 1:], -1, 0).astype(np.float32)
-    chosen = posterior.argmax(axis=-1)
-    mask = np.stack([chosen == s + 1 for s in range(patterns.classes - 1)])
+    look = partial(watch, 1.0, "deciding on the consensus")
+    inside, mask = _decided(posterior, look)
     if not smooth:
-        inside, mask = inside[:, patterns.row], mask[:, patterns.row]
+        inside, mask = (spread_rows(patterns.row, values, look) for values in (inside, mask))
     sensitivity, specificity = rates(theta, weight)
     notices = [background_in_words(masks, voxels, settings.domain)]
     if not trace.converged:
@@ -117,6 +116,21 @@ def staple(masks: Masks, settings: STAPLESettings | None = None, watch: Watch = 
         sensitivity=sensitivity,
         specificity=specificity,
     )
+
+
+def _decided(posterior: FloatArray | Float32Array, look: Look) -> tuple[Float32Array, BoolArray]:
+    """Give the structures' probabilities, and where each is the most probable class; (S, ...)."""
+    shape = (posterior.shape[-1] - 1, *posterior.shape[:-1])
+    inside, mask = np.empty(shape, dtype=np.float32), np.empty(shape, dtype=np.bool_)
+    step = max(1, _SLAB // max(1, math.prod(shape[2:])))
+    for begin in range(0, shape[1], step):
+        look()
+        part = posterior[begin : begin + step]
+        chosen = part.argmax(axis=-1)
+        for s in range(shape[0]):
+            inside[s, begin : begin + step] = part[..., s + 1]
+            mask[s, begin : begin + step] = chosen == s + 1
+    return inside, mask
 
 
 def counted_voxels(masks: Masks, patterns: Patterns, domain: str, margin: float) -> int:
@@ -261,7 +275,11 @@ def _smoothed(
     share = patterns.votes() / patterns.labels.shape[1]
     held = patterns.settled >= 0
     share[held] = np.eye(patterns.classes)[patterns.settled[held]]
-    field = share.astype(np.float32)[patterns.row]
+    start = share.astype(np.float32)
+    field = np.empty((*patterns.row.shape, patterns.classes), dtype=np.float32)
+    for slab, rows in zip(field, patterns.row, strict=True):
+        watch(0.0, "counting the votes")
+        slab[...] = start[rows]
     objective: list[float] = []
     converged = False
     for turn in range(settings.iterations):

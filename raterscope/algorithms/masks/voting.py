@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from raterscope.algorithms.masks.data import (
     Masks,
     MaskTrace,
 )
-from raterscope.algorithms.masks.patterns import Patterns, patterns_of
+from raterscope.algorithms.masks.patterns import Patterns, patterns_of, spread_rows
 from raterscope.algorithms.masks.results import fused
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.settings import Settings, choice
@@ -66,12 +67,12 @@ def majority(masks: Masks, settings: MajoritySettings | None = None, watch: Watc
     mask[settled] = share[settled, 1:] > 0.5
     tied &= ~settled
     sensitivity, specificity = _agreement(patterns, mask)
-    watch(1.0, "counted the votes")
+    look = partial(watch, 1.0, "counting the votes")
     return _fusion(
         masks,
         patterns.origin,
-        np.moveaxis(mask[patterns.row], -1, 0),
-        np.moveaxis(share[:, 1:].astype(np.float32)[patterns.row], -1, 0),
+        spread_rows(patterns.row, mask.T, look),
+        spread_rows(patterns.row, share[:, 1:].astype(np.float32).T, look),
         (sensitivity, specificity),
         int(patterns.count[tied].sum()),
         ties_in,
@@ -85,25 +86,23 @@ def _mean(masks: Masks, ties_in: bool, watch: Watch) -> MaskFusion:
         watch(p / len(values), "averaging the maps")
         probability += maps
     probability /= len(values)
-    inside = np.moveaxis(probability, 0, -1)
-    share = np.concatenate([1.0 - inside.sum(axis=-1, keepdims=True), inside], axis=-1)
-    mask, tied = _decide(share, ties_in)
-    if masks.known is not None:
-        settled = masks.known != OPEN
-        share[settled] = np.eye(share.shape[-1])[masks.known[settled]]
-        mask[settled] = share[settled][:, 1:] > 0.5
-        tied &= ~settled
-    watch(1.0, "averaged the maps")
+    whole = np.empty(probability.shape, dtype=np.bool_)
+    ties = 0
+    for z in range(masks.shape[0]):
+        watch(1.0, "averaging the maps")
+        inside = np.moveaxis(probability[:, z], 0, -1)
+        share = np.concatenate([1.0 - inside.sum(axis=-1, keepdims=True), inside], axis=-1)
+        mask, tied = _decide(share, ties_in)
+        if masks.known is not None:
+            settled = masks.known[z] != OPEN
+            share[settled] = np.eye(share.shape[-1])[masks.known[z][settled]]
+            mask[settled] = share[settled][:, 1:] > 0.5
+            tied &= ~settled
+        ties += int(tied.sum())
+        whole[:, z] = np.moveaxis(mask, -1, 0)
+        probability[:, z] = np.moveaxis(share[..., 1:], -1, 0)
     unknown = np.full((len(values[0]), len(values)), np.nan)
-    return _fusion(
-        masks,
-        (0, 0, 0),
-        np.moveaxis(mask, -1, 0),
-        np.moveaxis(share[..., 1:], -1, 0),
-        (unknown, unknown),
-        int(tied.sum()),
-        ties_in,
-    )
+    return _fusion(masks, (0, 0, 0), whole, probability, (unknown, unknown), ties, ties_in)
 
 
 def _decide(share: FloatArray | Float32Array, ties_in: bool) -> tuple[BoolArray, BoolArray]:
