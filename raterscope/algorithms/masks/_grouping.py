@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -113,9 +114,16 @@ def rater_errors(
         watch(0.2 * p / raters, "comparing the raters")
         mean += values
     mean /= raters
-    moves = np.asarray(np.clip(clip - np.abs(mean), 0.0, 1.0) * use, dtype=np.float32)
+    look = partial(watch, 0.2, "comparing the raters")
+    moves = np.empty(mean.shape, dtype=np.float32)
+    for z in range(len(mean)):
+        look()
+        moves[z] = np.clip(clip - np.abs(mean[z]), 0.0, 1.0) * use[z]
     weight = float(np.vdot(moves, moves)) or 1.0
-    bias = np.array([float(np.vdot(values - mean, moves)) for values in distances]) / weight
+    bias = np.empty(raters)
+    for p, values in enumerate(distances):
+        look()
+        bias[p] = float(np.vdot(values - mean, moves)) / weight
     products = np.zeros((raters, raters))
     for z in range(len(mean)):
         watch(0.2 + 0.4 * z / len(mean), "comparing the raters")
@@ -143,12 +151,11 @@ def _effective_places(
     from scipy import fft
 
     steps = [math.ceil(size / _SIDE) for size in mean.shape]
-    coarse = np.stack(
-        [
-            _thin((values - mean) * use - np.float32(shift) * moves, steps)
-            for values, shift in zip(distances, bias, strict=True)
-        ]
-    )
+    thinned = []
+    for values, shift in zip(distances, bias, strict=True):
+        watch(0.6, "measuring how far errors reach")
+        thinned.append(_thin((values - mean) * use - np.float32(shift) * moves, steps))
+    coarse = np.stack(thinned)
     sides = [step * side for step, side in zip(steps, spacing, strict=True)]
     variance = np.asarray(np.mean(coarse**2, axis=0, dtype=np.float64))
     there = variance > 1e-9 * max(float(variance.max()), 1e-30)

@@ -11,7 +11,7 @@ import numpy as np
 from raterscope.algorithms.masks._columns import Columns
 from raterscope.algorithms.masks._robust_fit import Likelihood, settled
 from raterscope.algorithms.masks.data import Float32Array, FloatArray
-from raterscope.algorithms.progress import Watch
+from raterscope.algorithms.progress import Look, Watch, no_look
 
 __all__ = ["MulticlassFit", "covariance_factor", "fit", "shares", "start"]
 
@@ -72,8 +72,9 @@ class MulticlassFit:
 
 
 def start(
-    columns: Columns, size: int, likelihood: Likelihood, floor: float, recentre: bool, median: bool
-) -> MulticlassFit:
+    columns: Columns, size: int, likelihood: Likelihood, floor: float, recentre: bool, median: bool,
+    look: Look = no_look,
+) -> MulticlassFit:  # fmt: skip
     """Begin with the raters' mean or median, and with the covariances about it.
 
     The rows of `columns` are the raters' log-ratios, `size` of them a rater; its state is 0 where open.
@@ -86,6 +87,7 @@ def start(
     voxels = max(float(weight.sum(dtype=np.float64)), 1.0)
     sigma = np.empty((raters, size, size))
     for p in range(raters):
+        look()
         rest = data[p] - mean
         sigma[p] = _floored(((rest * weight[:, None]).T @ rest).astype(np.float64) / voxels, floor)
     average = sigma.mean(axis=0)
@@ -292,12 +294,12 @@ def _learn_dof(state: MulticlassFit, report: Callable[[float], None]) -> None:
             state.dof[p] = math.exp(found.x)
 
 
-def shares(state: MulticlassFit, watch: Watch) -> Float32Array:
+def shares(state: MulticlassFit, look: Look) -> Float32Array:
     """(P, C): each rater's part of what q(T) rests on, the trace of its precision times the covariance."""
     found = np.empty(state.data.shape[:2], dtype=np.float32)
     inverse = np.linalg.inv(state.sigma)
     for begin, end in _chunks(state):
-        watch(1.0, "weighing the raters")
+        look()
         scales = _scales(state, _squares(state, begin, end))
         each = scales * np.einsum("pij,nij->pn", inverse, state.spread[begin:end], optimize=True)
         found[:, begin:end] = each / each.sum(axis=0)

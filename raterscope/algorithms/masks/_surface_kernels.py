@@ -14,13 +14,15 @@ __all__ = ["across_slices", "across_uneven_slices", "boundary", "squared_distanc
 
 
 @compiled()
-def boundary(mask: Array, surface: Array) -> int:
+def boundary(mask: Array, begin: int, end: int, surface: Array) -> int:
     """Mark the voxels of a mask that share a face with one outside it; beyond the array all is outside.
 
     Parameters
     ----------
     mask : (Z, Y, X) bool
         With one slice, faces between slices do not count.
+    begin, end : int
+        Slices to fill in.
     surface : (Z, Y, X) bool
         Filled.
 
@@ -31,7 +33,7 @@ def boundary(mask: Array, surface: Array) -> int:
     """
     slices, rows, columns = mask.shape
     count = 0
-    for z in range(slices):
+    for z in range(begin, end):
         for y in range(rows):
             for x in range(columns):
                 if not mask[z, y, x]:

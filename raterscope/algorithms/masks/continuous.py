@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -23,7 +24,7 @@ from raterscope.algorithms.masks.data import (
 from raterscope.algorithms.masks.distance import domain, logit_distance, signed_distance
 from raterscope.algorithms.masks.results import fused
 from raterscope.algorithms.masks.staple import DOMAINS, MARGIN, background_in_words
-from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.algorithms.progress import Look, Watch, no_look, part, silent
 from raterscope.algorithms.settings import Settings, choice, integer, number
 
 __all__ = ["ContinuousSTAPLESettings", "Moments", "continuous_staple", "estimate", "moments"]
@@ -104,7 +105,7 @@ def continuous_staple(
         `probability` is that of a true distance above 0; `weight` is the same everywhere.
     """
     settings = ContinuousSTAPLESettings() if settings is None else settings
-    cut = domain(masks, settings.clip)
+    cut = domain(masks, settings.clip, partial(watch, 0.0, "looking for what is marked"))
     frame = masks.frame or masks.shape
     voxels = math.prod(frame) if settings.domain == "frame" else math.prod(cut.shape)
     floor = _FLOOR * min(masks.spacing[1:]) ** 2
@@ -116,14 +117,17 @@ def continuous_staple(
         look = part(watch, s / count, (s + 1) / count)
         known = np.zeros(cut.shape, dtype=np.bool_) if cut.known is None else cut.known != OPEN
         each = _distances(cut, s, settings, part(look, 0.0, 0.8))
-        found = moments(each, ~known, voxels - math.prod(cut.shape), settings.clip)
+        rest = partial(look, 0.8, "adding up the voxels")
+        found = moments(each, ~known, voxels - math.prod(cut.shape), settings.clip, rest)
         bias, variance, trace = estimate(found, floor, settings, part(look, 0.8, 1.0))
         share = 1.0 / variance / (1.0 / variance).sum()
-        distance[s] = -float(share @ bias)
-        for p, weight in enumerate(share):
-            distance[s] += np.float32(weight) * each[p]
         deviation[s] = (1.0 / variance).sum() ** -0.5
-        probability[s] = _above_zero(distance[s] / deviation[s])
+        for z in range(cut.shape[0]):
+            look(1.0, "drawing the consensus")
+            distance[s, z] = -float(share @ bias)
+            for weight, values in zip(share, each, strict=True):
+                distance[s, z] += np.float32(weight) * values[z]
+            probability[s, z] = _above_zero(distance[s, z] / deviation[s, z])
         variances.append(variance)
         biases.append(bias)
         traces.append(trace)
@@ -159,7 +163,9 @@ def continuous_staple(
     )
 
 
-def moments(distances: Float32Array, counts: BoolArray, beyond: int, clip: float) -> Moments:
+def moments(
+    distances: Float32Array, counts: BoolArray, beyond: int, clip: float, look: Look = no_look
+) -> Moments:
     """Sum up the voxels that count, and so many more at -`clip` for every rater.
 
     Parameters
@@ -170,10 +176,13 @@ def moments(distances: Float32Array, counts: BoolArray, beyond: int, clip: float
     beyond : int
     clip : float
         mm.
+    look : callable
+        Called now and then, and may raise what is to end the work.
     """
     raters = len(distances)
     total, square, count = np.zeros(raters), np.zeros((raters, raters)), 0
     for z in range(distances.shape[1]):  # above -clip, where most voxels are 0
+        look()
         above = distances[:, z][:, counts[z]].astype(np.float64) + clip
         total += above.sum(axis=1)
         square += above @ above.T
@@ -242,13 +251,14 @@ def _distances(
 ) -> Float32Array:
     out = np.empty((len(masks.values), *masks.shape), dtype=np.float32)
     for p, values in enumerate(masks.values):
-        watch(p / len(out), f"measuring distances of {masks.annotators[p]}")
+        look = partial(watch, p / len(out), f"measuring distances of {masks.annotators[p]}")
+        look()
         if masks.values.dtype == np.float32:
             one = values if values.ndim == 3 else values[structure]
-            out[p] = logit_distance(np.asarray(one, dtype=np.float32), settings.clip, settings.slope)
+            out[p] = logit_distance(np.asarray(one, dtype=np.float32), settings.clip, settings.slope, look)
         else:
             mask = values == structure + 1
-            out[p] = signed_distance(mask, masks.spacing, settings.clip, positions=masks.positions)
+            out[p] = signed_distance(mask, masks.spacing, settings.clip, look, masks.positions)
     return out
 
 

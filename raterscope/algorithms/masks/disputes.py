@@ -29,7 +29,7 @@ from raterscope.algorithms.masks.data import (
 from raterscope.algorithms.masks.grid import slab_bounds
 from raterscope.algorithms.masks.metrics import distance_to, placed
 from raterscope.algorithms.masks.patterns import box_of, labels_of
-from raterscope.algorithms.progress import Look, Watch, silent
+from raterscope.algorithms.progress import Look, Watch, no_look, silent
 
 __all__ = ["Dispute", "dispute_by_slice", "disputes", "in_words", "radius_of", "tolerance_of"]
 
@@ -277,10 +277,14 @@ def _with_weight(words: str, dispute: Dispute, names: Sequence[str], whose: str 
     return f"{words}; the model gives {whose} {100 * dispute.weight:.0f} % weight."
 
 
-def dispute_by_slice(fusion: MaskFusion) -> FloatArray:
+def dispute_by_slice(fusion: MaskFusion, look: Look = no_look) -> FloatArray:
     """Give the model's volume of doubt in each slice of the whole image, all structures together; (Z,) ml."""
     ml = np.zeros(fusion.frame[0])
-    each = fusion.doubt().sum(axis=(0, 2, 3), dtype=np.float64) * fusion.voxel_volume / 1000.0
+    each = np.zeros(fusion.shape[0])
+    for z in range(fusion.shape[0]):
+        look()
+        each[z] = (1.0 - np.abs(2.0 * fusion.probability[:, z] - 1.0)).sum(dtype=np.float64)
+    each *= fusion.voxel_volume / 1000.0
     if fusion.slice_positions is not None:
         each *= _thicknesses(fusion)[fusion.origin[0] :][: len(each)] / fusion.spacing[0]
     ml[fusion.origin[0] : fusion.origin[0] + len(each)] = each

@@ -12,7 +12,7 @@ voxel of A to the nearest one of B:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
@@ -31,7 +31,7 @@ from raterscope.algorithms.masks.data import (
     volumes_of,
 )
 from raterscope.algorithms.masks.patterns import box_of, labels_of
-from raterscope.algorithms.progress import Watch, silent
+from raterscope.algorithms.progress import Look, Watch, no_look, part, silent
 
 __all__ = [
     "Comparison",
@@ -128,10 +128,18 @@ class SignedRank:
 
 @dataclass(frozen=True, eq=False)
 class _Shape:
-    """A mask with its surface, and the distance (mm) of every voxel to that."""
+    """A mask's number of voxels, those of its surface, and the distance (mm) of every voxel to that.
+
+    Attributes
+    ----------
+    size : int
+    surface : (N,) int64
+        Flat indices.
+    away : (Z * Y * X,) float32
+    """
 
     size: int
-    surface: BoolArray
+    surface: NDArray[np.int64]
     away: Float32Array
 
 
@@ -141,12 +149,21 @@ def dice(a: BoolArray, b: BoolArray) -> float:
     return 2.0 * np.count_nonzero(a & b) / whole if whole else float("nan")
 
 
-def surface_of(mask: BoolArray) -> BoolArray:
+def _dice(a: _Shape, b: _Shape, first: BoolArray, second: BoolArray) -> float:
+    """Give what `dice` does of two shapes and their masks."""
+    whole = a.size + b.size
+    return 2.0 * int(np.count_nonzero(first & second)) / whole if whole else float("nan")
+
+
+def surface_of(mask: BoolArray, look: Look = no_look) -> BoolArray:
     """Mark the voxels of a mask that share a face with one outside it; (Z, Y, X)."""
     from raterscope.algorithms.masks._surface_kernels import boundary
 
     surface = np.empty(mask.shape, dtype=np.bool_)
-    boundary(mask, surface)
+    step = max(1, _AT_ONCE // (mask.shape[1] * mask.shape[2]))
+    for begin in range(0, len(mask), step):
+        look()
+        boundary(mask, begin, min(begin + step, len(mask)), surface)
     return surface
 
 
@@ -154,7 +171,7 @@ def distance_to(
     marked: BoolArray,
     spacing: Spacing,
     positions: FloatArray | None = None,
-    look: Callable[[], object] = lambda: None,
+    look: Look = no_look,
 ) -> Float32Array:
     """Give each voxel's exact distance (mm) to the nearest marked one, inf where none is; (Z, Y, X).
 
@@ -233,7 +250,7 @@ def against(
     """
     if isinstance(reference, MaskFusion):
         reference = placed(reference, reference.mask[structure], masks.origin, masks.shape)
-    judged, target, cut, first = _cropped(masks, structure, reference)
+    judged, target, cut, first = _cropped(masks, structure, watch, reference)
     other = _shape(target, masks.spacing, cut, partial(watch, 0.0, "measuring the reference"))
     rows = []
 
@@ -252,7 +269,7 @@ def against(
 
 def pairwise(masks: Masks, structure: int = 0, watch: Watch = silent) -> RaterAgreement:
     """Compare every pair of raters on one structure; probabilities count as marked above one half."""
-    inside, _, cut, _ = _cropped(masks, structure)
+    inside, _, cut, _ = _cropped(masks, structure, watch)
     raters = len(inside)
     tables = {name: np.zeros((raters, raters)) for name in ("hausdorff", "hausdorff_95", "mean")}
     overlap = np.eye(raters)
@@ -266,7 +283,7 @@ def pairwise(masks: Masks, structure: int = 0, watch: Watch = silent) -> RaterAg
     for p in range(raters):
         for q in range(p):
             watch(0.5 + 0.5 * (p + q / p) / raters, f"comparing {masks.annotators[p]} to the others")
-            overlap[p, q] = overlap[q, p] = dice(inside[p], inside[q])
+            overlap[p, q] = overlap[q, p] = _dice(shapes[p], shapes[q], inside[p], inside[q])
             for table, value in zip(tables.values(), _distances(shapes[p], shapes[q]), strict=True):
                 table[p, q] = table[q, p] = value
     return RaterAgreement(masks.annotators, overlap, *tables.values())
@@ -314,31 +331,33 @@ def placed(fusion: MaskFusion, values: NDArray[Value], origin: Box, shape: Box) 
 
 
 def _cropped(
-    masks: Masks, structure: int, reference: BoolArray | None = None
+    masks: Masks, structure: int, watch: Watch, reference: BoolArray | None = None
 ) -> tuple[list[BoolArray], BoolArray, FloatArray | None, int]:
     """Cut the raters' masks of a structure, and a reference, to the box around all that is marked.
 
     Also gives the positions of its slices, where they are uneven, and the first one's number in the image.
     """
     labels = labels_of(masks)
-    found = box_of(labels, None if reference is None else reference.view(np.int8))
+    look = partial(watch, 0.0, "looking for what is marked")
+    found = box_of(labels, None if reference is None else reference.view(np.int8), part(watch, 0.0, 0.0))
     crop = tuple(slice(at, at + n) for at, n in zip(*(found or ((0, 0, 0), (1, 1, 1))), strict=True))
-    judged = [np.ascontiguousarray(label[crop] == structure + 1) for label in labels]
+    judged = []
+    for label in labels:
+        look()
+        judged.append(np.ascontiguousarray(label[crop] == structure + 1))
     target = np.zeros_like(judged[0]) if reference is None else np.ascontiguousarray(reference[crop])
     first = masks.origin[0] + crop[0].start
     return judged, target, cut_positions(masks.slice_positions, first, len(target)), first
 
 
 def _empty() -> _Shape:
-    nothing = np.zeros((1, 1, 1), dtype=np.bool_)
-    return _Shape(0, nothing, np.full((1, 1, 1), np.inf, dtype=np.float32))
+    return _Shape(0, np.empty(0, dtype=np.int64), np.full(1, np.inf, dtype=np.float32))
 
 
-def _shape(
-    mask: BoolArray, spacing: Spacing, positions: FloatArray | None, look: Callable[[], object] = lambda: None
-) -> _Shape:
-    surface = surface_of(mask)
-    return _Shape(int(np.count_nonzero(mask)), surface, distance_to(surface, spacing, positions, look))
+def _shape(mask: BoolArray, spacing: Spacing, positions: FloatArray | None, look: Look = no_look) -> _Shape:
+    surface = surface_of(mask, look)
+    away = distance_to(surface, spacing, positions, look)
+    return _Shape(int(np.count_nonzero(mask)), np.flatnonzero(surface), away.ravel())
 
 
 def _distances(a: _Shape, b: _Shape) -> tuple[float, float, float]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +22,7 @@ from raterscope.algorithms.masks.data import (
 )
 from raterscope.algorithms.masks.distance import domain, logit_distance, signed_distance
 from raterscope.algorithms.masks.results import fused
-from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.algorithms.progress import Look, Watch, part, silent
 from raterscope.algorithms.settings import Settings, integer, number, switch
 
 __all__ = ["MixtureSettings", "mixture"]
@@ -99,7 +100,7 @@ def mixture(masks: Masks, settings: MixtureSettings | None = None, watch: Watch 
         them, the heaviest first, and is empty where there is but one.
     """
     settings = MixtureSettings() if settings is None else settings
-    inner = domain(masks, settings.clip)
+    inner = domain(masks, settings.clip, partial(watch, 0.0, "looking for what is marked"))
     distances = _distances(inner, settings, part(watch, 0.0, 0.4))
     work = part(watch, 0.4, 0.8)
     if settings.as_printed:
@@ -108,11 +109,11 @@ def mixture(masks: Masks, settings: MixtureSettings | None = None, watch: Watch 
         mixed = _grouped(inner, distances, settings, work)
     weight = mixed.responsibility.mean(axis=0)
     order = np.argsort(-weight, kind="stable")
-    maps = []
+    outlines = []
     for place, m in enumerate(order):
-        watch(0.8 + 0.2 * place / len(order), "drawing the consensuses")
-        maps.append(_consensus(distances, mixed.responsibility[:, m], mixed.variance))
-    outlines = [_settle(inner, one, settings) for one in maps]
+        look = partial(watch, 0.8 + 0.2 * place / len(order), "drawing the consensuses")
+        drawn = _consensus(distances, mixed.responsibility[:, m], mixed.variance, look)
+        outlines.append(_settle(inner, drawn, settings, look))
     mask, probability, distance = outlines[0]
     fusion = fused(
         inner,
@@ -141,15 +142,16 @@ def _distances(masks: Masks, settings: MixtureSettings, watch: Watch) -> Float32
     found = np.empty((raters, structures, *masks.shape), dtype=np.float32)
     for p in range(raters):
         for s in range(structures):
-            watch((p + s / structures) / raters, "measuring distances")
+            look = partial(watch, (p + s / structures) / raters, "measuring distances")
+            look()
             values = masks.values[p, s] if masks.values.ndim == 5 else masks.values[p]
             if values.dtype == np.float32:
                 found[p, s] = logit_distance(
-                    values.astype(np.float32, copy=False), settings.clip, settings.slope
+                    values.astype(np.float32, copy=False), settings.clip, settings.slope, look
                 )
             else:
                 mask = values == s + 1
-                found[p, s] = signed_distance(mask, masks.spacing, settings.clip, positions=masks.positions)
+                found[p, s] = signed_distance(mask, masks.spacing, settings.clip, look, masks.positions)
     return found
 
 
@@ -268,19 +270,22 @@ def _centre(scores: FloatArray, responsibility: FloatArray, variance: FloatArray
     return spread * (precision @ scores), spread
 
 
-def _consensus(distances: Float32Array, responsibility: FloatArray, variance: FloatArray) -> Float32Array:
+def _consensus(
+    distances: Float32Array, responsibility: FloatArray, variance: FloatArray, look: Look
+) -> Float32Array:
     """Eq. 32 on the voxels: (S, Z, Y, X), mm."""
     precision = responsibility / variance
     share = (precision / precision.sum()).astype(np.float32)
     total = np.zeros(distances.shape[1:], dtype=np.float32)
     for weight, values in zip(share, distances, strict=True):
+        look()
         if weight > 0:
             total += weight * values
     return total
 
 
 def _settle(
-    masks: Masks, distance: Float32Array, settings: MixtureSettings
+    masks: Masks, distance: Float32Array, settings: MixtureSettings, look: Look
 ) -> tuple[BoolArray, Float32Array, Float32Array]:
     """Decide: a voxel belongs to the structure of the greatest distance above 0, or as it was settled."""
     if masks.known is not None:
@@ -291,8 +296,12 @@ def _settle(
     if len(distance) > 1:
         first = np.argmax(distance, axis=0)
         mask &= np.arange(len(distance))[:, None, None, None] == first
-    probability = np.exp(-np.logaddexp(np.float32(0), np.float32(-settings.slope) * distance))
-    return mask, probability.astype(np.float32, copy=False), distance
+    probability = np.empty(distance.shape, dtype=np.float32)
+    for s, z in np.ndindex(distance.shape[:2]):
+        look()
+        lost = np.logaddexp(np.float32(0), np.float32(-settings.slope) * distance[s, z])
+        probability[s, z] = np.exp(-lost)
+    return mask, probability, distance
 
 
 def _words(masks: Masks, mixed: _Mixed, order: NDArray[np.intp], as_printed: bool) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,9 +24,12 @@ from raterscope.algorithms.masks.data import (
 from raterscope.algorithms.masks.distance import signed_distance
 from raterscope.algorithms.masks.results import fused
 from raterscope.algorithms.masks.robust import GDPSettings, RobustSettings, StudentSettings, side_length
-from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.algorithms.progress import Look, Watch, part, repeating, silent
 
 __all__ = ["log_ratios", "multiclass"]
+
+_AT_ONCE = 100_000
+"""Columns between two looks whether the work is still wanted."""
 
 _KINDS = {"gaussian": 0, "laplace": 1, "student": 2, "gdp": 3}
 
@@ -72,8 +76,11 @@ def multiclass(
         raise ValueError(f"likelihood {likelihood!r}; expected one of {', '.join(_KINDS)}.")
     settings = RobustSettings() if settings is None else settings
     raters, size = len(masks.annotators), len(masks.structures)
+    watch, look = repeating(watch)
     data = log_ratios(masks, settings.clip, settings.slope, part(watch, 0.0, 0.2))
-    data *= np.float32(settings.slope)
+    for place in np.ndindex(data.shape[:2]):
+        look()
+        data[place] *= np.float32(settings.slope)
     state = np.zeros(data.shape[2:], dtype=np.int8)
     if masks.known is not None:
         state[masks.known != OPEN] = 1
@@ -84,13 +91,14 @@ def multiclass(
     if settings.floor:
         factor = 4.0 * (size + 1) if law.kind == 1 else 1.0
         floor = (settings.slope * side_length(masks.spacing, masks.shape)) ** 2 / (12 * factor)
-    found = start(columns, size, law, floor, settings.floor, settings.start == "median")
+    found = start(columns, size, law, floor, settings.floor, settings.start == "median", look)
 
     def result() -> MaskFusion:
-        return _result(likelihood, masks, columns, found, settings, silent)
+        return _result(likelihood, masks, columns, found, settings, look)
 
     fit(found, settings.max_iterations, settings.tolerance, part(watch, 0.3, 0.95), result)
-    return _result(likelihood, masks, columns, found, settings, part(watch, 0.95, 1.0))
+    watch(0.95, "putting the result together")
+    return result()
 
 
 def _law(name: str, settings: RobustSettings) -> Likelihood:
@@ -135,16 +143,14 @@ def log_ratios(masks: Masks, clip: float, slope: float, watch: Watch = silent) -
                 out[p, :, z] = _of_probabilities(slices.astype(np.float64), clip * slope) / slope
             continue
         values = masks.values[p]
-        half_background = np.float32(0.5) * signed_distance(
-            values == 0, masks.spacing, clip, positions=masks.positions
-        )
+        look = partial(watch, p / raters, "measuring distances")
+        half_background = signed_distance(values == 0, masks.spacing, clip, look, masks.positions)
+        half_background *= np.float32(0.5)
         for s in range(size):
-            watch((p + s / size) / raters, "measuring distances")
-            out[p, s] = (
-                np.float32(0.5)
-                * signed_distance(values == s + 1, masks.spacing, clip, positions=masks.positions)
-                - half_background
-            )
+            look = partial(watch, (p + s / size) / raters, "measuring distances")
+            away = signed_distance(values == s + 1, masks.spacing, clip, look, masks.positions)
+            look()
+            np.subtract(np.float32(0.5) * away, half_background, out=out[p, s])
     return out
 
 
@@ -157,15 +163,19 @@ def _of_probabilities(inside: FloatArray, limit: float) -> FloatArray:
 
 
 def _result(
-    name: str, masks: Masks, columns: Columns, found: MulticlassFit, settings: RobustSettings, watch: Watch
+    name: str, masks: Masks, columns: Columns, found: MulticlassFit, settings: RobustSettings, look: Look
 ) -> MaskFusion:
     size, slope = found.size, np.float32(settings.slope)
-    inside, probability, distance, deviation = _decide(found)
-    share = shares(found, watch)
-    weight = np.diff(np.rint(255 * np.cumsum(share, axis=0)), axis=0, prepend=0).astype(np.uint8)
+    inside, probability, distance, deviation = _decide(found, look)
+    share = shares(found, look)
+    weight = np.empty(share.shape, dtype=np.uint8)
+    for begin in range(0, share.shape[1], _AT_ONCE):
+        look()
+        here = slice(begin, begin + _AT_ONCE)
+        weight[:, here] = np.diff(np.rint(255 * np.cumsum(share[:, here], axis=0)), axis=0, prepend=0)
 
     def spread(values: NDArray[Any]) -> NDArray[Any]:
-        return columns.spread(values).reshape(*values.shape[:-1], *masks.shape)
+        return columns.spread(values, look).reshape(*values.shape[:-1], *masks.shape)
 
     mask, chance, margin = spread(inside), spread(probability), spread(distance / slope)
     if masks.known is not None:
@@ -197,7 +207,7 @@ def _result(
     return replace(fusion, dof=np.tile(found.dof, (size, 1)))
 
 
-def _decide(found: MulticlassFit) -> tuple[BoolArray, Float32Array, Float32Array, Float32Array]:
+def _decide(found: MulticlassFit, look: Look) -> tuple[BoolArray, Float32Array, Float32Array, Float32Array]:
     """(S, C): inside, probability, and the difference to the next best class with its deviation."""
     from scipy.special import log_ndtr
 
@@ -211,6 +221,7 @@ def _decide(found: MulticlassFit) -> tuple[BoolArray, Float32Array, Float32Array
         for other in range(size + 1):
             if other == k:
                 continue
+            look()
             gap = mean[k] - mean[other]
             doubt = np.sqrt(_variance_of_gap(found.spread, k, other))
             log_chance[k] += log_ndtr(gap / doubt)

@@ -202,7 +202,7 @@ def patterns_of(masks: Masks, margin: float = 0.0, watch: Watch = silent) -> Pat
     return Patterns(origin, row, table[:, 1:], settled, count, classes, found)
 
 
-def _slabs(shape: Box) -> list[slice]:
+def _slabs(shape: tuple[int, ...]) -> list[slice]:
     """Part slices, so that each part is little work."""
     step = max(1, _AT_ONCE // (shape[1] * shape[2]))
     return [slice(begin, begin + step) for begin in range(0, shape[0], step)]

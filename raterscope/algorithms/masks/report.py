@@ -11,7 +11,7 @@ from raterscope.algorithms.masks.data import FloatArray, MaskFusion, Masks
 from raterscope.algorithms.masks.disputes import Dispute, dispute_by_slice, disputes
 from raterscope.algorithms.masks.distance import signed_distance
 from raterscope.algorithms.masks.metrics import Comparison, against, pairwise, placed
-from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.algorithms.progress import Look, Watch, part, silent
 
 __all__ = ["CaseResult", "Report", "report_on"]
 
@@ -86,15 +86,16 @@ def report_on(fusion: MaskFusion, masks: Masks, watch: Watch = silent) -> Report
     pairs = pairwise(masks, 0, part(watch, 0.2, 0.6))
     offset, spread = _offsets(fusion, masks, part(watch, 0.6, 0.7))
     found = disputes(fusion, masks, watch=part(watch, 0.7, 1.0))
+    look = partial(watch, 1.0, "adding up the report")
     return Report(
         compared=compared,
         pair_dice=pairs.dice,
         pair_hausdorff_95=pairs.hausdorff_95,
-        weight=_weight(fusion, masks),
+        weight=_weight(fusion, masks, look),
         offset=offset,
         spread=spread,
         disputes=found,
-        by_slice=dispute_by_slice(fusion),
+        by_slice=dispute_by_slice(fusion, look),
         volume_ml=float(fusion.volumes(fusion.mask[0])) / 1000.0,
     )
 
@@ -110,27 +111,38 @@ def _offsets(fusion: MaskFusion, masks: Masks, watch: Watch) -> tuple[FloatArray
     look = partial(watch, 0.0, "measuring the outline of the consensus")
     positions = masks.positions
     away = signed_distance(consensus, masks.spacing, reach, look, positions)
-    outline = np.abs(away) <= max(masks.spacing[1:]) / 2
+    outline = np.flatnonzero(np.abs(away) <= max(masks.spacing[1:]) / 2)
+    reference = away.ravel()[outline]
     for p, values in enumerate(masks.values):
         look = partial(watch, (1 + p) / (1 + people), f"measuring the outline of {masks.annotators[p]}")
         marked = values > 0.5
         if marked.any():
             whole = signed_distance(marked, masks.spacing, reach, look, positions)
-            beyond = whole[outline] - away[outline]
+            beyond = whole.ravel()[outline] - reference
             offset[p], spread[p] = beyond.mean(), beyond.std()
     return offset, spread
 
 
-def _weight(fusion: MaskFusion, masks: Masks) -> FloatArray:
+def _weight(fusion: MaskFusion, masks: Masks, look: Look) -> FloatArray:
     if fusion.weight is None:
         return np.full(len(fusion.annotators), np.nan)
-    marked = masks.values > 0.5
-    differ = placed(fusion, fusion.mask[0], masks.origin, masks.shape) | marked.any(axis=0)
-    differ &= ~marked.all(axis=0)
+    differ = placed(fusion, fusion.mask[0], masks.origin, masks.shape)
+    agreed = np.ones(masks.shape, dtype=np.bool_)
+    for values in masks.values:
+        look()
+        marked = values > 0.5
+        differ |= marked
+        agreed &= marked
+    differ &= ~agreed
     here = tuple(
         slice(a - b, a - b + n) for a, b, n in zip(fusion.origin, masks.origin, fusion.shape, strict=True)
     )
     where = differ[here]
     if not where.any():
         return np.full(len(fusion.annotators), 1.0 / len(fusion.annotators))
-    return np.array([layer[where].mean() / 255.0 for layer in fusion.weight[0]])
+    places = np.flatnonzero(where)
+    shares = []
+    for layer in fusion.weight[0]:
+        look()
+        shares.append(layer[np.unravel_index(places, layer.shape)].mean() / 255.0)
+    return np.array(shares)

@@ -100,7 +100,7 @@ def staple(masks: Masks, settings: STAPLESettings | None = None, watch: Watch = 
     look = partial(watch, 1.0, "deciding on the consensus")
     inside, mask = _decided(posterior, look)
     if not smooth:
-        inside, mask = (spread_rows(patterns.row, values, look) for values in (inside, mask))
+        inside, mask = spread_rows(patterns.row, inside, look), spread_rows(patterns.row, mask, look)
     sensitivity, specificity = rates(theta, weight)
     notices = [background_in_words(masks, voxels, settings.domain)]
     if not trace.converged:

@@ -77,7 +77,9 @@ def test_cores_are_those_of_a_reconstruction_and_a_watershed_of_the_whole_box(se
 @pytest.mark.parametrize("shape", [(9, 25, 31), (1, 60, 70)])
 def test_the_nearest_core_is_the_nearest_in_space(shape, uneven):
     rng = np.random.default_rng(5)
-    slices_at = np.cumsum(rng.choice([0.5, 1.0, 6.0], size=shape[0])) if uneven else np.arange(shape[0]) * 1.37
+    slices_at = (
+        np.cumsum(rng.choice([0.5, 1.0, 6.0], size=shape[0])) if uneven else np.arange(shape[0]) * 1.37
+    )
     places = np.flatnonzero(rng.random(shape) < 0.5)
     cores = np.where(rng.random(len(places)) < 0.02, rng.integers(1, 9, len(places)), 0).astype(np.int32)
     found = nearest_cores(places, cores, shape, STEPS[1:], slices_at, 5.0, lambda: None)

@@ -1,0 +1,155 @@
+"""Looks whether the work is still wanted: how much is done between two of them, and that it ends at any.
+
+Time is not measured: the loops over voxels are counted instead, with small blocks on a small volume.
+"""
+
+from __future__ import annotations
+
+import importlib
+import threading
+from functools import partial
+
+import numpy as np
+import pytest
+
+from raterscope.algorithms.masks.catalogue import FUSERS
+from raterscope.algorithms.masks.disputes import disputes
+from raterscope.algorithms.masks.fusion import MaskPlan, fuse
+from raterscope.algorithms.masks.metrics import against, pairwise
+from raterscope.algorithms.masks.report import report_on
+from raterscope.algorithms.masks.voting import majority
+from raterscope.algorithms.progress import Cancelled
+from tests.algorithms.masks.staple_cases import ball, named
+
+SHAPE = (24, 40, 44)
+PLANE = SHAPE[1] * SHAPE[2]
+BLOCK = 4000
+"""Voxels that the modules take at a time here."""
+
+ORGAN = ball(SHAPE, (12, 20, 18), 10)
+MASKS = named(np.stack([ORGAN, ORGAN | ball(SHAPE, (12, 20, 31), 7), ORGAN & ~ball(SHAPE, (12, 8, 18), 6)]))
+LABELS = named(
+    np.stack([mask + (mask & (np.arange(SHAPE[2]) > 24)) for mask in MASKS.values]).astype(np.uint8),
+    structures=("organ", "part"),
+)
+BLOCKS = {
+    "_columns": "_CHUNK", "_cores": "_AT_ONCE", "_robust_fit": "_CHUNK", "distance": "_AT_ONCE", "metrics":
+    "_AT_ONCE", "multiclass": "_AT_ONCE", "patterns": "_AT_ONCE", "pstaple": "_AT_ONCE", "spatial": "_CHUNK",
+    "staple": "_SLAB",
+}  # fmt: skip
+
+
+def of_rows(values, *rest):
+    """Count voxels of the rows from the third but last argument on; see `across_slices`."""
+    begin, end = (each for each in rest if isinstance(each, int))
+    return values.size // values.shape[1] * (end - begin)
+
+
+VOXELS = {
+    "_distance_kernels.across_rows": lambda line, *_: line.size,
+    "_distance_kernels.across_slices": of_rows,
+    "_flood_kernels.join": lambda _order, begin, end, *_: 26 * (end - begin),
+    "_flood_kernels.flood": lambda *every: 26 * every[-1],
+    "_flood_kernels.nearest_across_slices": lambda *every: every[6] - every[5],
+    "_flood_kernels.nearest_in_plane": lambda _c, _s, _f, begin, end, square: square[begin:end].size,
+    "_pattern_kernels.count_codes": lambda code, _: code.size,
+    "_pattern_kernels.pack": lambda _l, _b, code: code.size,
+    "_robust_kernels.measure": lambda _k, data, *rest: len(data) * (rest[-2] - rest[-3]),
+    "_robust_kernels.merge": lambda bits, _s, begin, end, *_: len(bits) * (end - begin),
+    "_robust_kernels.shares": lambda _k, data, *rest: len(data) * (rest[-2] - rest[-3]),
+    "_staple_kernels.field_totals": lambda _r, _e, _s, begin, end, *_: (end - begin) * PLANE,
+    "_surface_kernels.across_slices": of_rows,
+    "_surface_kernels.boundary": lambda mask, begin, end, _: mask[begin:end].size,
+    "_surface_kernels.squared_distance": lambda marked, *_: marked.size,
+}
+"""The loops whose work is counted."""
+
+
+def fusion(name, masks, watch):
+    return fuse(masks, MaskPlan.make(name), watch)
+
+
+WORK = {
+    **{name: partial(fusion, name, MASKS) for name in FUSERS},
+    "several structures": partial(fusion, "laplace", LABELS),
+    "disputes": lambda watch: disputes(majority(MASKS), MASKS, watch=watch),
+    "pairwise": lambda watch: pairwise(MASKS, 0, watch),
+    "against": lambda watch: against(MASKS, ORGAN, 0, watch),
+    "report": lambda watch: report_on(majority(MASKS), MASKS, watch),
+}
+
+
+@pytest.fixture
+def small_blocks(monkeypatch):
+    for name, block in BLOCKS.items():
+        module = importlib.import_module(f"raterscope.algorithms.masks.{name}")
+        monkeypatch.setattr(module, block, BLOCK)
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("name", WORK)
+def test_little_is_done_between_two_looks(monkeypatch, name):
+    done: list[tuple[str, int]] = []
+    longest: list[tuple[int, list[str]]] = []
+    begun = []
+
+    def count(kernel, title, *arguments):
+        if begun:  # not the fusion that the report is on
+            done.append((title, VOXELS[title](*arguments)))
+        return kernel(*arguments)
+
+    def look(fraction, words, **more):
+        begun.append(fraction)
+        longest.append((sum(size for _, size in done), [title for title, _ in done]))
+        done.clear()
+
+    for title in VOXELS:
+        module, kernel = title.split(".")
+        owner = importlib.import_module(f"raterscope.algorithms.masks.{module}")
+        monkeypatch.setattr(owner, kernel, partial(count, getattr(owner, kernel), title))
+    WORK[name](look)
+    longest.append((sum(size for _, size in done), [title for title, _ in done]))
+    most, kernels = max(longest)
+    assert sum(len(titles) for _, titles in longest) > 5
+    assert most <= 2 * (BLOCK + PLANE), kernels
+    assert begun == sorted(begun)
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("name", WORK)
+def test_cancelling_at_any_look_ends_the_work(name):
+    calls = 0
+    stop = 0
+
+    def watch(fraction, words, **more):
+        nonlocal calls
+        calls += 1
+        if calls == stop:
+            raise Cancelled
+
+    WORK[name](watch)
+    whole, threads = calls, threading.active_count()
+    assert whole > 20
+    for at in {1, 2, whole // 4, whole // 2, whole - whole // 4, whole - 1, whole}:
+        calls, stop = 0, at
+        with pytest.raises(Cancelled):
+            WORK[name](watch)
+        assert calls == at
+        assert threading.active_count() <= threads
+
+
+def test_a_partial_result_looks_too():
+    """It is drawn by the thread that fuses, so that Cancel waits for it."""
+    inside: list[str] = []
+
+    def watch(fraction, words, *, partial=None, **more):
+        if partial is not None and not inside:
+            inside.append(words)
+            partial()
+            raise Cancelled
+        if inside:
+            inside.append(words)
+
+    with pytest.raises(Cancelled):
+        fuse(MASKS, MaskPlan.make("laplace"), watch)
+    assert len(inside) > 5
